@@ -9,8 +9,16 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 /// The name of the call.
 pub(crate) const EXCLUDING: &str = "__excluding";
 
-/// Marks the frames of a text.
+/// Frames of one text that are marked, and tokens between the beginning of one and its EXCLUDE: each is looked for by itself.
+const MOST_FRAMES: usize = 500;
+const LONGEST_FRAME: usize = 10_000;
+
+/// Marks the frames of a text. Where there are more than it may have, the parser says so.
 pub(crate) fn mark(tokens: &mut Vec<TokenWithSpan>) {
+    let exclusions = tokens.iter().filter(|token| keyword(&token.token) == Keyword::EXCLUDE);
+    if exclusions.count() > MOST_FRAMES {
+        return;
+    }
     let mut at = tokens.len();
     // From the end, so that the places before stay what they are.
     while at > 0 {
@@ -90,7 +98,7 @@ fn excluded(tokens: &[TokenWithSpan], exclude: usize) -> Option<(&'static str, u
 /// The place behind `ROWS`, `RANGE` or `GROUPS`, and BETWEEN, of the frame that an EXCLUDE ends.
 fn first_bound(tokens: &[TokenWithSpan], exclude: usize) -> Option<usize> {
     let mut depth = 0_usize;
-    for at in (0..exclude).rev() {
+    for at in (exclude.saturating_sub(LONGEST_FRAME)..exclude).rev() {
         let token = &tokens.get(at)?.token;
         match token {
             Token::RParen => depth += 1,

@@ -43,6 +43,13 @@ const WORDS: [&str; 5] =
 /// The same, where the word alone is the parser's to read: it may be a column.
 const CALLED: [&str; 1] = ["user"];
 
+/// Names of a lambda in brackets. To look at a token takes time with how far away it is.
+const MAX_PARAMETERS: usize = 64;
+
+/// Arrows and lambdas that are passed on the way back to a bracket, so that each token is passed as often at most. Lists may be as
+/// long as they are.
+const MAX_PASSED: usize = 100;
+
 /// `None` where nothing of the kind begins.
 pub(crate) fn parse(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
     if is_comprehension(parser) {
@@ -170,7 +177,7 @@ fn parameters_in_brackets(parser: &Parser<'_>) -> bool {
         return false;
     }
     let mut at = 1;
-    while matches!(parser.peek_nth_token_ref(at).token, Token::Word(_)) {
+    while at < 2 * MAX_PARAMETERS && matches!(parser.peek_nth_token_ref(at).token, Token::Word(_)) {
         match parser.peek_nth_token_ref(at + 1).token {
             Token::Comma => at += 2,
             Token::RParen => {
@@ -182,17 +189,19 @@ fn parameters_in_brackets(parser: &Parser<'_>) -> bool {
     false
 }
 
-/// Whether the innermost open bracket belongs to a call of one of [`OVER_LISTS`].
+/// Whether the innermost open bracket belongs to a call of one of [`OVER_LISTS`]. Behind many arrows it does not.
 fn in_list_function(parser: &Parser<'_>) -> bool {
-    let mut depth = 0_usize;
+    let (mut depth, mut passed) = (0_usize, 0_usize);
     let mut at = parser.get_current_index() + 1;
-    while at > 0 {
+    while at > 0 && passed < MAX_PASSED {
         at -= 1;
         match &parser.token_at(at).token {
             Token::RParen => depth += 1,
             Token::LParen if depth == 0 => return is_over_lists(parser, at),
             Token::LParen => depth -= 1,
             Token::SemiColon => return false,
+            Token::Arrow => passed += 1,
+            Token::Word(word) if word.keyword == Keyword::LAMBDA => passed += 1,
             _ => {}
         }
     }
@@ -228,4 +237,30 @@ fn lambda(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
 
 fn parameter(parser: &mut Parser<'_>) -> Result<LambdaFunctionParameter, ParserError> {
     Ok(LambdaFunctionParameter { name: parser.parse_identifier()?, data_type: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Dialect, DialectName, Parsed, parse};
+
+    /// The statement as it was read.
+    fn read(sql: &str) -> String {
+        match parse(sql, Dialect::new(DialectName::Ansi), 50).map(|mut parsed| parsed.pop()) {
+            Ok(Some(Parsed::Statement(statement))) => statement.to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn long_lists_are_read_once() {
+        let names = vec!["a"; 200_000].join(", ");
+        assert!(read(&format!("SELECT ({names})")).ends_with(", a)"));
+        let fields = vec!["j -> 'x'"; 100_000].join(", ");
+        let lambda = "list_filter(l, (x) -> x > 1)";
+        let sql = read(&format!("SELECT f({fields}), list_filter(l, x -> x > 1)"));
+        assert!(sql.ends_with(&format!("j -> 'x'), {lambda}")));
+        let numbers = vec!["1"; 100_000].join(", ");
+        let sql = read(&format!("SELECT list_filter([{numbers}], x -> x > 1)"));
+        assert!(sql.ends_with("1], (x) -> x > 1)"));
+    }
 }

@@ -184,7 +184,7 @@ fn unexpected() -> ParserError {
 /// What logs may have of a text that makes a secret; `None` for all others. A statement that is well formed keeps its words up to the
 /// name.
 pub(crate) fn creation(sql: &str) -> Option<&str> {
-    if !creations(sql).any(|rest| makes_secret(rest).is_some()) {
+    if !may_make_secret(sql) {
         return None;
     }
     let [first, _] = first_words(sql);
@@ -205,21 +205,40 @@ fn creations(sql: &str) -> impl Iterator<Item = &str> {
     found.filter_map(move |(at, _)| sql.get(at..))
 }
 
+/// Whether a CREATE of the text makes a secret. What is read behind one may hold others, behind which the same is read again: a text
+/// whose bytes are looked at many times is no statement of anyone, and is not told either.
+fn may_make_secret(sql: &str) -> bool {
+    const MOST_LOOKS: usize = 16;
+    let most = sql.len().saturating_mul(MOST_LOOKS);
+    let mut looked = 0_usize;
+    creations(sql).any(|rest| match up_to_secret(rest) {
+        Ok(()) => true,
+        Err(after) => {
+            looked = looked.saturating_add(rest.len().saturating_sub(after.len()));
+            looked > most
+        }
+    })
+}
+
 /// The words up to the name where they make a secret, or what stands for them where anything else is among them.
 fn makes_secret(rest: &str) -> Option<&str> {
+    up_to_secret(rest).is_ok().then(|| told(rest).unwrap_or(HIDDEN))
+}
+
+/// Whether the words make a secret; if not, what follows those that were read.
+fn up_to_secret(rest: &str) -> Result<(), &str> {
     const BEFORE: [&str; 6] = ["create", "or", "replace", "persistent", "temporary", "temp"];
     let mut after = rest;
     loop {
         let (word, next) = first_word(after);
         if word.eq_ignore_ascii_case("secret") {
-            break;
+            return Ok(());
         }
         if !BEFORE.iter().any(|before| word.eq_ignore_ascii_case(before)) {
-            return None;
+            return Err(next);
         }
         after = next;
     }
-    Some(told(rest).unwrap_or(HIDDEN))
 }
 
 /// `CREATE SECRET name`, if nothing but words and space stands before the parenthesis.
@@ -367,6 +386,23 @@ mod tests {
             "SELECT a FROM t WHERE secret = 'x' AND key_id = $1",
         ] {
             assert_eq!(without_passwords(sql), sql);
+        }
+    }
+
+    #[test]
+    fn long_texts_are_read_a_few_times() {
+        for part in ["create ", "create/*", "create/**/", "create--", "create"] {
+            assert_eq!(without_passwords(&part.repeat(100_000)), HIDDEN, "{part}");
+            assert_eq!(
+                without_passwords(&format!("{} secret x (KEY_ID hush)", part.repeat(100_000))),
+                HIDDEN
+            );
+        }
+        for part in
+            ["CREATE TABLE t (a INT);", "-- create\nCREATE OR REPLACE /* create one */ TABLE secret (a INT);"]
+        {
+            let script = part.repeat(20_000);
+            assert!(without_passwords(&script) == script, "{part}");
         }
     }
 }

@@ -1,11 +1,18 @@
 //! Pieces of statements that are put into others: written as text, with names in the place of what comes in.
 
 use crate::walk::Tree;
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::{Expr, Ident, Query, Statement, VisitorMut};
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::Parser;
+use std::collections::HashMap;
+use std::fmt::Display;
 use std::ops::ControlFlow;
+
+/// Text of the copies that one form is put into: a few times what a long statement has, so that they take memory of that order.
+const MAX_COPIED_BYTES: usize = 16_000_000;
+/// Parts of a form whose tree is as deep as they are many: as many operators as one expression may be written with.
+const MAX_PARTS: usize = 1_000;
 
 /// An expression in which the names of `holes` stand for other expressions.
 ///
@@ -35,6 +42,36 @@ pub(crate) fn query(text: &str, holes: &[(&str, &Expr)]) -> Result<Box<Query>> {
     }
 }
 
+/// Refuses what is copied so often that a short statement becomes one that no memory holds.
+///
+/// # Errors
+/// `LimitReached`.
+pub(crate) fn check_copies(written: &impl Display, times: usize) -> Result<()> {
+    let bytes = written.to_string().len();
+    if bytes.saturating_mul(times) <= MAX_COPIED_BYTES {
+        return Ok(());
+    }
+    let message = format!(
+        "a part of {bytes} bytes is needed {times} times, and copies may have {MAX_COPIED_BYTES} bytes"
+    );
+    Err(Error::new(ErrorKind::LimitReached, message)
+        .with_hint("compute it in an inner query; join a table of values in the place of a long list"))
+}
+
+/// Refuses forms that would become trees too deep to walk over.
+///
+/// # Errors
+/// `LimitReached`.
+pub(crate) fn check_parts(what: &str, parts: usize) -> Result<()> {
+    if parts <= MAX_PARTS {
+        return Ok(());
+    }
+    let message =
+        format!("{what} would become an expression of {parts} levels, and one may have {MAX_PARTS}");
+    Err(Error::new(ErrorKind::LimitReached, message)
+        .with_hint("name fewer values, or join a table of values in their place"))
+}
+
 /// A name in quotes, which stays as it is.
 pub(crate) fn quoted(name: &str) -> Ident {
     Ident::with_quote('"', name)
@@ -46,17 +83,17 @@ pub(crate) fn meaning(ident: &Ident) -> String {
 }
 
 fn fill(piece: &mut impl Tree, holes: &[(&str, &Expr)]) {
-    let ControlFlow::Continue(()) = piece.walk(&mut Fill(holes));
+    let ControlFlow::Continue(()) = piece.walk(&mut Fill(holes.iter().copied().collect()));
 }
 
-struct Fill<'a>(&'a [(&'a str, &'a Expr)]);
+struct Fill<'a>(HashMap<&'a str, &'a Expr>);
 
 impl VisitorMut for Fill<'_> {
     type Break = std::convert::Infallible;
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         if let Expr::Identifier(name) = expr
-            && let Some((_, filling)) = self.0.iter().find(|(hole, _)| *hole == name.value)
+            && let Some(filling) = self.0.get(name.value.as_str())
         {
             *expr = Expr::Nested(Box::new((*filling).clone()));
         }

@@ -40,6 +40,10 @@ use tokio::task::block_in_place;
 /// A poll that has lasted this long hands the tasks of its thread to another one.
 const LONG_POLL: Duration = Duration::from_millis(10);
 
+/// A task whose poll has lasted this long is polled beside others from then on. Each such poll costs about 0.1 ms with all that
+/// follows from another thread, so windows whose polls take 10 to 50 ms would take a sixth longer with less.
+const LONG_TASK: Duration = Duration::from_millis(50);
+
 /// Why a job is over before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
@@ -64,7 +68,7 @@ pub struct Job {
     planning: Arc<Planning>,
     budget: Arc<Budget>,
     bytes: AtomicI64,
-    /// Whether a poll of its work has kept its thread for [`LONG_POLL`].
+    /// Whether a poll of its work has kept its thread for [`LONG_TASK`].
     is_long: AtomicBool,
 }
 
@@ -336,7 +340,7 @@ impl Polls {
             Self::Long => true,
         };
         let polled = if is_long { polled_aside(poll) } else { poll() };
-        *self = if began.elapsed() < LONG_POLL { Self::Short } else { Self::Long };
+        *self = if began.elapsed() < LONG_TASK { Self::Short } else { Self::Long };
         if matches!(self, Self::Long) {
             job.is_long.store(true, Ordering::Relaxed);
         }

@@ -186,7 +186,7 @@ fn tasks_of_a_job_with_long_polls_begin_beside_others() {
 fn work_with_long_polls_still_returns_to_the_scheduler() {
     let (runtime, planning) = (runtime(), Planning::new(1));
     let work = runtime.spawn(job(&planning).inside(async {
-        burn(20);
+        burn(60);
         loop {
             tokio::task::coop::consume_budget().await;
         }

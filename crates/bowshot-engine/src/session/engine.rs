@@ -42,7 +42,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 /// Worker threads for each partition that a plan runs at once, and those beside them: what keeps its thread for long does so
-/// once before it is known to. With 12 beside them tasks change threads so often that windows take a quarter longer.
+/// once before it is known to.
 const THREADS_PER_PARTITION: usize = 2;
 const SPARE_THREADS: usize = 4;
 /// How many consumers an out-of-memory error names.

@@ -40,12 +40,14 @@ const BEFORE_VALUES: &[&str] = &[
 ];
 /// How deep types may stand in one another.
 const MAX_DEPTH: usize = 32;
+/// Tokens that are read for nothing, behind what looks like a type and is none: each may be followed to the end of the text.
+const MOST_IN_VAIN: usize = 1_000_000;
 
 /// The types of a text that have to be spelled otherwise. Where columns are defined, a name stands before a type.
 pub(crate) fn edits(text: &Text<'_>, defines: bool) -> Vec<Edit> {
     let mut edits = Vec::new();
-    let mut at = 1;
-    while at < text.len() {
+    let (mut at, mut in_vain) = (1, 0);
+    while at < text.len() && in_vain < MOST_IN_VAIN {
         if is_composed(text, at) && is_type(text, at, defines) {
             let mut reader = Reader { text, at, closed: 0 };
             if let Some(spelled) = reader.composed(0)
@@ -61,6 +63,7 @@ pub(crate) fn edits(text: &Text<'_>, defines: bool) -> Vec<Edit> {
                 at = reader.at;
                 continue;
             }
+            in_vain += reader.at - at;
         }
         at += 1;
     }

@@ -6,6 +6,7 @@ use bowshot_sql::Offsets;
 use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// Stands in the place of the columns of `INSERT … BY NAME`.
 pub(crate) const BY_NAME: &str = "__bowshot_by_name";
@@ -85,6 +86,8 @@ fn edited(sql: &str, mut edits: Vec<Edit>) -> String {
 pub(crate) struct Text<'sql> {
     pub(crate) sql: &'sql str,
     tokens: Vec<(Token, usize)>,
+    /// For each token that opens a parenthesis which is closed, the place behind that.
+    closed: HashMap<usize, usize>,
 }
 
 impl<'sql> Text<'sql> {
@@ -101,7 +104,9 @@ impl<'sql> Text<'sql> {
             let end = start + length(sql.get(start..)?, &token.token)?;
             found.push((token.token, start, end));
         }
-        Some(Self { sql, tokens: found.into_iter().map(|(token, start, _)| (token, start)).collect() })
+        let tokens: Vec<_> = found.into_iter().map(|(token, start, _)| (token, start)).collect();
+        let closed = closed(&tokens);
+        Some(Self { sql, tokens, closed })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -130,20 +135,7 @@ impl<'sql> Text<'sql> {
 
     /// The place behind the parenthesis that closes the one that is there.
     pub(crate) fn behind(&self, open: usize) -> Option<usize> {
-        let mut depth = 0_usize;
-        for at in open..self.len() {
-            match self.token(at)? {
-                Token::LParen => depth += 1,
-                Token::RParen => {
-                    depth = depth.checked_sub(1)?;
-                    if depth == 0 {
-                        return Some(at + 1);
-                    }
-                }
-                _ => {}
-            }
-        }
-        None
+        self.closed.get(&open).copied()
     }
 
     /// The place behind a name of one or more parts.
@@ -154,6 +146,21 @@ impl<'sql> Text<'sql> {
         }
         at
     }
+}
+
+/// The places of the parentheses that are closed, with those behind what closes them.
+fn closed(tokens: &[(Token, usize)]) -> HashMap<usize, usize> {
+    let (mut open, mut closed) = (Vec::new(), HashMap::new());
+    for (at, (token, _)) in tokens.iter().enumerate() {
+        match token {
+            Token::LParen => open.push(at),
+            Token::RParen => {
+                closed.extend(open.pop().map(|began| (began, at + 1)));
+            }
+            _ => {}
+        }
+    }
+    closed
 }
 
 /// Only that a token stands where it says.

@@ -131,7 +131,8 @@ fn hint(text: &Text<'_>, at: usize) -> Option<usize> {
             value(at + 1)
         }
         "CHARACTER" if text.word(at + 1) == "SET" => value(at + 2),
-        "DEFAULT" => hint(text, at + 1),
+        // Only one such word stands before another: as many as a text holds would be more than a stack does.
+        "DEFAULT" if text.word(at + 1) != "DEFAULT" => hint(text, at + 1),
         _ => None,
     }
 }

@@ -151,6 +151,7 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
         }
         Alteration::AddReference(reference) => {
             definition.references.push(reference.clone());
+            parts::limit(definition.references.len(), parts::MAX_REFERENCES, "references")?;
             relabel(table, store, definition)
         }
         Alteration::DropPrimaryKey => {
@@ -166,6 +167,7 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
                 return Err(Error::new(ErrorKind::AlreadyExists, message));
             }
             definition.checks.push(check.clone());
+            parts::limit(definition.checks.len(), parts::MAX_CHECKS, "checks")?;
             relabel(table, store, definition)
         }
         Alteration::DropConstraint { name: constraint, if_exists } => {
@@ -209,7 +211,7 @@ fn add_key(
     parts::check_key(definition, if primary { "primary key" } else { "unique key" }, key)?;
     if !primary {
         definition.unique.push(key.clone());
-        return Ok(());
+        return parts::limit(definition.unique.len(), parts::MAX_UNIQUE, "unique keys");
     }
     if definition.primary_key.is_some() {
         return Err(Error::invalid(format!("table `{name}` already has a primary key")));

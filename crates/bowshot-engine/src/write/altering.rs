@@ -7,7 +7,7 @@ use crate::error::classify;
 use crate::write::alter::{self, Alteration};
 use crate::write::ddl::Ddl;
 use crate::write::{change, define, fit, key, parts};
-use bowshot_api::{Error, Reason, Result};
+use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_storage::tables::{Check, EntryName};
 use datafusion::arrow::datatypes::Field;
 use datafusion::common::ScalarValue;
@@ -18,7 +18,13 @@ use datafusion::sql::sqlparser::ast::{
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+/// Changes of one ALTER TABLE: each makes the whole definition anew.
+const MAX_CHANGES: usize = 1_000;
+
 /// The change that the statement is.
+///
+/// # Errors
+/// `LimitReached` for too many changes.
 pub(crate) fn alteration<'a>(
     alter: &'a AlterTable,
     names: &'a Names,
@@ -29,6 +35,11 @@ pub(crate) fn alteration<'a>(
         let mut changes = Vec::with_capacity(alter.operations.len());
         for operation in &alter.operations {
             changes.extend(alterations(operation, &name, names, state).await?);
+            if changes.len() > MAX_CHANGES {
+                let message = format!("one ALTER TABLE makes at most {MAX_CHANGES} changes");
+                return Err(Error::new(ErrorKind::LimitReached, message)
+                    .with_hint("split it into several statements of one transaction"));
+            }
         }
         Ok(Ddl::Alter { name, if_exists: alter.if_exists, changes })
     }

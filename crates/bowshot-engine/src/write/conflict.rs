@@ -7,7 +7,7 @@ use crate::snapshot::names::{CHANGE_SCHEMA, SOURCE};
 use crate::types;
 use crate::write::change::{self, ADDRESS, assigned, column};
 use crate::write::merge::{ACT, PUT};
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::Tree;
 use bowshot_storage::tables::{Definition, Key};
 use datafusion::sql::sqlparser::ast::{
@@ -22,6 +22,10 @@ const EXCLUDED: &str = "excluded";
 /// Their order, and their place among those of the same key.
 const ORDER: &str = "__bowshot_order";
 const PLACE: &str = "__bowshot_place";
+
+/// Keys by which the new rows are made different: each is two queries around those of the others, which the parser takes to a
+/// depth of 50.
+const MAX_KEYS: usize = 10;
 
 /// What becomes of a row whose key is there.
 enum Act {
@@ -131,7 +135,7 @@ impl Conflict {
         change::parse(&format!(
             "SELECT {address}, CAST({PUT} AS BIGINT) AS \"{ACT}\"{columns} FROM {} AS {new} \
              LEFT JOIN {target} AS {alias} ON {met} WHERE {condition}",
-            self.rows(definition)
+            self.rows(definition)?
         ))
     }
 
@@ -174,13 +178,24 @@ impl Conflict {
 
     /// The new rows. Of those with the same key the first one counts where the others do nothing, the last one where it
     /// replaces the others; nulls are nobody's equal.
-    fn rows(&self, definition: &Definition) -> String {
+    ///
+    /// # Errors
+    /// `LimitReached` for too many keys.
+    fn rows(&self, definition: &Definition) -> Result<String> {
         let source = format!("\"{CHANGE_SCHEMA}\".\"{SOURCE}\"");
         let direction = match self.act {
             Act::Nothing => "ASC",
             Act::Replace => "DESC",
-            Act::Update(..) => return source,
+            Act::Update(..) => return Ok(source),
         };
+        if self.keys.len() > MAX_KEYS {
+            let message = format!(
+                "the rows would be held against {} keys, and the limit is {MAX_KEYS}",
+                self.keys.len()
+            );
+            return Err(Error::new(ErrorKind::LimitReached, message)
+                .with_hint("name the key that counts: `ON CONFLICT (column, …) DO …`"));
+        }
         let quote = |name: &str| Ident::with_quote('"', name).to_string();
         let columns =
             definition.columns.iter().map(|there| quote(there.field.name())).collect::<Vec<_>>().join(", ");
@@ -195,7 +210,7 @@ impl Conflict {
                 parts.join(", ")
             );
         }
-        rows
+        Ok(rows)
     }
 }
 

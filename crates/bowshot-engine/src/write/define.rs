@@ -12,6 +12,7 @@ use bowshot_api::{Error, Layout, Reason, Result, SAME_NAME_MARK, shown_name};
 use bowshot_sql::rewrite::Source;
 use bowshot_storage::tables::{Check, Definition, EntryName, Materialized, Storage, View};
 use datafusion::arrow::datatypes::{Field, Fields, Schema, SchemaRef};
+use datafusion::common::DFSchema;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::sql::parser::Statement;
@@ -304,11 +305,12 @@ pub(crate) fn check_expressions(definition: &Definition, state: &SessionState) -
             }
         }
     }
+    let columns = DFSchema::try_from(stored::schema(definition)).map_err(classify)?;
     for check in &definition.checks {
-        super::fit::plan_check(&stored::schema(definition), check, state)?;
+        super::fit::plan_check(&columns, check, state)?;
     }
     for generated in &definition.generated {
-        super::fit::plan_generated(&stored::schema(definition), generated, state)?;
+        super::fit::plan_generated(&columns, generated, state)?;
         if let Some(column) =
             definition.columns.iter().find(|column| column.field.name() == &generated.column)
             && column.default.is_some()

@@ -59,13 +59,14 @@ impl Fit {
     ) -> Result<Self> {
         let schema = definition.schema();
         let meant = stored::schema(definition);
+        let columns = DFSchema::try_from(Arc::clone(&meant)).map_err(classify)?;
         let checks = definition.checks.iter();
-        let checks = checks.map(|check| Ok((check.name.clone(), plan_check(&meant, check, state)?)));
+        let checks = checks.map(|check| Ok((check.name.clone(), plan_check(&columns, check, state)?)));
         let checks = checks.collect::<Result<_>>()?;
         let declared = definition.columns.iter().map(|column| Declared::of(&column.field)).collect();
         let generated = definition.generated.iter().filter_map(|generated| {
             let position = definition.position(&generated.column)?;
-            Some(plan_generated(&meant, generated, state).map(|planned| (position, planned)))
+            Some(plan_generated(&columns, generated, state).map(|planned| (position, planned)))
         });
         let generated = generated.collect::<Result<_>>()?;
         let numbered = definition.identities.iter().filter_map(|identity| {
@@ -374,14 +375,13 @@ fn loses(from: &DataType, to: &DataType) -> bool {
 /// # Errors
 /// For expressions that are none over one row, or are no condition.
 pub(crate) fn plan_check(
-    schema: &SchemaRef,
+    columns: &DFSchema,
     check: &Check,
     state: &SessionState,
 ) -> Result<Arc<dyn PhysicalExpr>> {
-    let columns = DFSchema::try_from(Arc::clone(schema)).map_err(classify)?;
-    let planned = plan::kept_expression(state, &check.sql, &columns).map_err(classify)?;
-    let planned = state.create_physical_expr(planned, &columns).map_err(classify)?;
-    match planned.data_type(schema).map_err(classify)? {
+    let planned = plan::kept_expression(state, &check.sql, columns).map_err(classify)?;
+    let planned = state.create_physical_expr(planned, columns).map_err(classify)?;
+    match planned.data_type(columns.as_arrow()).map_err(classify)? {
         DataType::Boolean => Ok(planned),
         other => Err(Error::invalid(format!("constraint `{}` is no condition but {other}", check.name))
             .with_reason(Reason::DatatypeMismatch)),
@@ -393,12 +393,11 @@ pub(crate) fn plan_check(
 /// # Errors
 /// For expressions that are none over one row, or give another value each time.
 pub(crate) fn plan_generated(
-    schema: &SchemaRef,
+    columns: &DFSchema,
     generated: &Generated,
     state: &SessionState,
 ) -> Result<Arc<dyn PhysicalExpr>> {
-    let columns = DFSchema::try_from(Arc::clone(schema)).map_err(classify)?;
-    let planned = plan::kept_expression(state, &generated.sql, &columns).map_err(classify)?;
+    let planned = plan::kept_expression(state, &generated.sql, columns).map_err(classify)?;
     if planned.is_volatile() {
         return Err(Error::invalid(format!(
             "column `{}` cannot be computed by what gives another value each time",
@@ -408,7 +407,7 @@ pub(crate) fn plan_generated(
     if planned.column_refs().iter().any(|column| column.name == generated.column) {
         return Err(Error::invalid(format!("column `{}` cannot be computed of itself", generated.column)));
     }
-    state.create_physical_expr(planned, &columns).map_err(classify)
+    state.create_physical_expr(planned, columns).map_err(classify)
 }
 
 fn cast_to_numbers(column: &ArrayRef) -> Option<ArrayRef> {

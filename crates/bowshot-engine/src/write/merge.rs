@@ -10,7 +10,7 @@ use crate::error::classify;
 use crate::policy::Touched;
 use crate::types;
 use crate::write::change::{self, ADDRESS, assigned, column, no_column, value_or_default};
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_storage::tables::Definition;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
@@ -26,6 +26,13 @@ pub(crate) const ACT: &str = "__bowshot_act";
 pub(crate) const PUT: i64 = 1;
 /// The row goes.
 pub(crate) const TAKE: i64 = 2;
+
+/// WHEN clauses of one MERGE.
+const MAX_CLAUSES: usize = 100;
+/// Values of all clauses: each clause has one for each column of the table.
+const MAX_VALUES: usize = 50_000;
+/// Bytes of all conditions in the query, where they stand once for each column of the table.
+const MAX_CONDITION_BYTES: usize = 8 << 20;
 
 /// The query that a MERGE is.
 pub(crate) fn merge(
@@ -43,6 +50,7 @@ pub(crate) fn merge(
         clauses.push(Clause::read(clause, &alias, &definition)?);
     }
     let conditions: Vec<String> = clauses.iter().map(|clause| clause.condition(&address)).collect();
+    check_conditions(&conditions, definition.columns.len())?;
     let case = |value: &dyn Fn(&Clause) -> String| {
         let arms = conditions.iter().zip(&clauses);
         let arms: String =
@@ -67,8 +75,34 @@ pub(crate) fn merge(
     Ok((name, query))
 }
 
+/// Fails if the conditions, which each column of the query repeats, become too long a text.
+fn check_conditions(conditions: &[String], columns: usize) -> Result<()> {
+    let bytes: usize = conditions.iter().map(String::len).sum();
+    if bytes.saturating_mul(columns) <= MAX_CONDITION_BYTES {
+        return Ok(());
+    }
+    let message = format!("the conditions of MERGE are too long for a table of {columns} columns");
+    Err(Error::new(ErrorKind::LimitReached, message)
+        .with_hint("use fewer or shorter conditions, or compute them as a column of the source"))
+}
+
+/// Fails for so many clauses that the query, which repeats each of them for each column, would be too large.
+fn check_clauses(clauses: usize, columns: usize) -> Result<()> {
+    if clauses <= MAX_CLAUSES && clauses.saturating_mul(columns) <= MAX_VALUES {
+        return Ok(());
+    }
+    let most = MAX_CLAUSES.min(MAX_VALUES / columns.max(1));
+    let message = format!("MERGE into a table of {columns} columns takes at most {most} WHEN clauses");
+    Err(Error::new(ErrorKind::LimitReached, message)
+        .with_hint("make one clause of several: join their conditions with OR, and choose values with CASE"))
+}
+
 /// What the clauses do to rows of the table.
+///
+/// # Errors
+/// `LimitReached` for too many clauses, before anything is made of them.
 pub(crate) fn touched(merge: &Merge, definition: &Definition) -> Result<Touched> {
+    check_clauses(merge.clauses.len(), definition.columns.len())?;
     let mut touched = Touched::default();
     for clause in &merge.clauses {
         match &clause.action {

@@ -6,7 +6,7 @@ use crate::types::declared::DECLARED;
 use crate::write::change;
 use crate::write::columns::{self, Own};
 use crate::write::define::{check_column_name, free_name, kept_field};
-use bowshot_api::{Error, Layout, Reason, Result};
+use bowshot_api::{Error, ErrorKind, Layout, Reason, Result};
 use bowshot_storage::tables::{Check, Column, Definition, Generated, Identity, Key, Reference, Storage};
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::sql::sqlparser::ast::{
@@ -15,6 +15,15 @@ use datafusion::sql::sqlparser::ast::{
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+/// Columns of a table, as the storage has it: here they are refused before anything is made of them.
+const MAX_COLUMNS: usize = 10_000;
+/// CHECKs of a table, and columns that are computed: each is planned, also by every statement that adds rows.
+pub(crate) const MAX_CHECKS: usize = 1_000;
+/// UNIQUE keys of a table: rows that are added are looked for by each of them.
+pub(crate) const MAX_UNIQUE: usize = 100;
+/// References of a table to others.
+pub(crate) const MAX_REFERENCES: usize = 1_000;
 
 /// See the module.
 #[derive(Default)]
@@ -34,7 +43,11 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Takes these parts out of the statement.
+    ///
+    /// # Errors
+    /// `LimitReached` for more of one kind than a table has.
     pub(super) fn take(create: &mut CreateTable) -> Result<Self> {
+        limit(create.columns.len(), MAX_COLUMNS, "columns")?;
         let comment = create.comment.take().map(|comment| match comment {
             ast::CommentDef::WithEq(text) | ast::CommentDef::WithoutEq(text) => text,
         });
@@ -66,7 +79,10 @@ impl Parts {
                     self.add_identity(identity)?;
                     column.options.push(ColumnOptionDef { name: None, option: ColumnOption::NotNull });
                 }
-                Own::Generated(sql) => self.generated.push(Generated { column: name.clone(), sql }),
+                Own::Generated(sql) => {
+                    self.generated.push(Generated { column: name.clone(), sql });
+                    limit(self.generated.len(), MAX_CHECKS, "computed columns")?;
+                }
                 Own::Option(option) => self.take_option(&name, constraint, *option)?,
             }
         }
@@ -93,10 +109,10 @@ impl Parts {
             }
             ColumnOption::Unique(key) => {
                 check_enforced(key.characteristics.as_ref())?;
-                self.unique.push(alone());
+                self.add_unique(alone())?;
             }
             ColumnOption::Check(check) => {
-                self.add_check(constraint.or(check.name).as_ref(), &check.expr);
+                self.add_check(constraint.or(check.name).as_ref(), &check.expr)?;
             }
             ColumnOption::ForeignKey(mut key) => {
                 key.columns = vec![ast::Ident::with_quote('"', name)];
@@ -114,10 +130,7 @@ impl Parts {
                 check_enforced(key.characteristics.as_ref())?;
                 self.set_key(named_key(key.name.as_ref(), &key.columns)?)
             }
-            TableConstraint::Unique(key) => {
-                self.unique.push(unique_key(&key)?);
-                Ok(())
-            }
+            TableConstraint::Unique(key) => self.add_unique(unique_key(&key)?),
             TableConstraint::Check(check)
                 if check.name.as_ref().is_some_and(|name| name.value == CLAUSES) =>
             {
@@ -126,10 +139,7 @@ impl Parts {
                 }
                 Ok(())
             }
-            TableConstraint::Check(check) => {
-                self.add_check(check.name.as_ref(), &check.expr);
-                Ok(())
-            }
+            TableConstraint::Check(check) => self.add_check(check.name.as_ref(), &check.expr),
             TableConstraint::ForeignKey(key) => self.add_reference(&key),
             // What is fast to find is no part of what a table means.
             TableConstraint::Index(_) => Ok(()),
@@ -154,14 +164,20 @@ impl Parts {
         Ok(())
     }
 
-    fn add_check(&mut self, name: Option<&ast::Ident>, expr: &SqlExpr) {
+    fn add_unique(&mut self, key: Key) -> Result<()> {
+        self.unique.push(key);
+        limit(self.unique.len(), MAX_UNIQUE, "unique keys")
+    }
+
+    fn add_check(&mut self, name: Option<&ast::Ident>, expr: &SqlExpr) -> Result<()> {
         let name = name.map_or_else(|| free_name(&self.checks), ident);
         self.checks.push(Check { name, sql: expr.to_string() });
+        limit(self.checks.len(), MAX_CHECKS, "checks")
     }
 
     fn add_reference(&mut self, key: &ForeignKeyConstraint) -> Result<()> {
         self.references.push(reference(key)?);
-        Ok(())
+        limit(self.references.len(), MAX_REFERENCES, "references")
     }
 
     /// The definition of a table with these columns.
@@ -169,13 +185,17 @@ impl Parts {
         let schema = Layout::default().schema(schema);
         let mut columns = Vec::with_capacity(schema.fields().len());
         let mut seen = HashSet::new();
+        let key = self.primary_key.iter().flat_map(|key| &key.columns);
+        let key: HashSet<&str> = key.map(String::as_str).collect();
         for field in schema.fields() {
             if !seen.insert(field.name().as_str()) {
                 return Err(Error::invalid(format!("column `{}` is there twice", field.name()))
                     .with_reason(Reason::DuplicateColumn)
                     .with_hint("give the columns different names"));
             }
-            columns.push(self.column(field, has_rows, storage)?);
+            // The rows of a query decide nothing about rows to come.
+            let nullable = !key.contains(field.name().as_str()) && (field.is_nullable() || has_rows);
+            columns.push(self.column(field, nullable, storage)?);
         }
         if columns.is_empty() {
             return Err(Error::invalid("a table needs at least one column"));
@@ -204,11 +224,8 @@ impl Parts {
         Ok(definition)
     }
 
-    fn column(&self, field: &Field, has_rows: bool, storage: Storage) -> Result<Column> {
+    fn column(&self, field: &Field, nullable: bool, storage: Storage) -> Result<Column> {
         check_column_name(field.name())?;
-        let in_key = self.primary_key.as_ref().is_some_and(|key| key.columns.contains(field.name()));
-        // The rows of a query decide nothing about rows to come.
-        let nullable = !in_key && (field.is_nullable() || has_rows);
         let of = |texts: &HashMap<String, String>| texts.get(field.name()).cloned();
         let plain = Field::new(field.name(), field.data_type().clone(), nullable);
         Ok(Column {
@@ -233,8 +250,9 @@ fn check_columns(definition: &Definition) -> Result<()> {
     for (kind, key) in primary.chain(definition.unique.iter().map(|key| ("unique key", key))) {
         check_key(definition, kind, key)?;
     }
+    let there = column_names(definition);
     for reference in &definition.references {
-        if let Some(missing) = reference.columns.iter().find(|column| definition.position(column).is_none()) {
+        if let Some(missing) = reference.columns.iter().find(|column| !there.contains(column.as_str())) {
             return Err(Error::invalid(format!(
                 "the foreign key names a column `{missing}` that is not there"
             )));
@@ -245,9 +263,10 @@ fn check_columns(definition: &Definition) -> Result<()> {
 
 /// Fails if a key names a column that is not there, or one twice.
 pub(crate) fn check_key(definition: &Definition, kind: &str, key: &Key) -> Result<()> {
+    let there = column_names(definition);
     let mut seen = HashSet::new();
     for column in &key.columns {
-        if definition.position(column).is_none() {
+        if !there.contains(column.as_str()) {
             return Err(Error::invalid(format!("the {kind} names a column `{column}` that is not there")));
         }
         if !seen.insert(column) {
@@ -255,6 +274,19 @@ pub(crate) fn check_key(definition: &Definition, kind: &str, key: &Key) -> Resul
         }
     }
     Ok(())
+}
+
+fn column_names(definition: &Definition) -> HashSet<&str> {
+    definition.columns.iter().map(|column| column.field.name().as_str()).collect()
+}
+
+/// Fails if a table would have more than the most that it has of something.
+pub(crate) fn limit(found: usize, most: usize, what: &str) -> Result<()> {
+    if found <= most {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::LimitReached, format!("a table has at most {most} {what}"))
+        .with_hint("split the table, or leave out what it does not need"))
 }
 
 /// The key that a constraint is.

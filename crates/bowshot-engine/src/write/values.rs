@@ -12,6 +12,8 @@ use datafusion::sql::sqlparser::ast::{
     AssignmentTarget, Expr, Ident, Insert, ObjectName, SelectItem, SetExpr, SetOperator, SetQuantifier,
     Values,
 };
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 /// Rows with queries among their values in one statement: each becomes a query.
 const MAX_QUERIES: usize = 100;
@@ -47,24 +49,14 @@ pub(crate) fn written_out(insert: &mut Insert, definition: &Definition) -> Resul
         let defaults = definition.columns.iter().map(|_| "DEFAULT").collect::<Vec<_>>().join(", ");
         insert.source = Some(change::parse(&format!("VALUES ({defaults})"))?);
     }
-    let named = insert.columns.iter().map(|name| Ok(definition.position(&ident(&names::last(name)?))));
-    let named: Vec<Option<usize>> = named.collect::<Result<_>>()?;
+    let named = positions(&insert.columns, definition)?;
     let Some(source) = &mut insert.source else { return Ok(()) };
     let SetExpr::Values(values) = source.body.as_mut() else { return Ok(()) };
     let column_of = |place: usize| {
         let position = if named.is_empty() { Some(place) } else { named.get(place).copied().flatten() };
         position.and_then(|position| definition.columns.get(position))
     };
-    for row in &mut values.rows {
-        for (place, value) in row.content.iter_mut().enumerate() {
-            if change::is_default(value) {
-                let default = column_of(place).and_then(|column| defaults::of(definition, column));
-                *value = change::expression(default.as_deref().unwrap_or("NULL"))?;
-            } else if let Some(column) = column_of(place) {
-                change::check_settable(definition, column.field.name(), value)?;
-            }
-        }
-    }
+    write_defaults(values, definition, column_of)?;
     if has_query(values) {
         let rows = std::mem::take(&mut values.rows);
         if rows.len() > MAX_QUERIES {
@@ -74,6 +66,48 @@ pub(crate) fn written_out(insert: &mut Insert, definition: &Definition) -> Resul
         }
         let rows = rows.into_iter().map(|row| selected(row.content, column_of)).collect::<Result<_>>()?;
         *source.body = united(rows)?;
+    }
+    Ok(())
+}
+
+/// Places of the columns that an INSERT names.
+fn positions(columns: &[ObjectName], definition: &Definition) -> Result<Vec<Option<usize>>> {
+    if columns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let there = definition.columns.iter().enumerate();
+    let there: HashMap<&str, usize> =
+        there.map(|(position, column)| (column.field.name().as_str(), position)).collect();
+    columns.iter().map(|name| Ok(there.get(ident(&names::last(name)?).as_str()).copied())).collect()
+}
+
+/// Puts the defaults into the rows, and refuses other values for columns that take none. What a column is, is found out once
+/// and not for each of its values: there may be a million.
+fn write_defaults<'a>(
+    values: &mut Values,
+    definition: &Definition,
+    column_of: impl Fn(usize) -> Option<&'a Column>,
+) -> Result<()> {
+    let numbered = definition.identities.iter().filter(|identity| identity.always);
+    let computed = definition.generated.iter().map(|generated| generated.column.as_str());
+    let fixed: HashSet<&str> = computed.chain(numbered.map(|identity| identity.column.as_str())).collect();
+    let mut written: HashMap<usize, Expr> = HashMap::new();
+    for row in &mut values.rows {
+        for (place, value) in row.content.iter_mut().enumerate() {
+            if change::is_default(value) {
+                *value = match written.entry(place) {
+                    Entry::Occupied(entry) => entry.get().clone(),
+                    Entry::Vacant(entry) => {
+                        let default = column_of(place).and_then(|column| defaults::of(definition, column));
+                        entry.insert(change::expression(default.as_deref().unwrap_or("NULL"))?).clone()
+                    }
+                };
+            } else if let Some(column) = column_of(place)
+                && fixed.contains(column.field.name().as_str())
+            {
+                change::check_settable(definition, column.field.name(), value)?;
+            }
+        }
     }
     Ok(())
 }

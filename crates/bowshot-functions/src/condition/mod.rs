@@ -3,6 +3,7 @@
 //! Choices become CASE before a query runs: what is not chosen is not computed.
 
 mod decode;
+mod joined;
 mod types;
 
 use crate::define::{Function, Gives, made, rewrite, scalar, stock};
@@ -17,6 +18,7 @@ use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 pub(crate) use decode::decode;
+pub use joined::balanced;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     rewrite("if", "the second value if the condition holds, else the third", &[&[Truth, Same, Same]], Gives::Like(1), choice)

@@ -1,6 +1,6 @@
 //! `concat`, which passes nulls over, but not in MySQL.
 
-use crate::condition::case;
+use crate::condition::{balanced, case};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::config::ConfigOptions;
@@ -52,15 +52,17 @@ impl ScalarUDFImpl for Concat {
 
     // The dialect is known when a query is planned.
     fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        let mysql = is_mysql(context.config_options());
-        let missing = args.iter().cloned().map(Expr::is_null).reduce(Expr::or);
+        if !is_mysql(context.config_options()) {
+            return Ok(ExprSimplifyResult::Simplified(self.stock.call(args)));
+        }
+        let missing = balanced(args.iter().cloned().map(Expr::is_null).collect(), Expr::or);
         let joined = self.stock.call(args);
         Ok(ExprSimplifyResult::Simplified(match missing {
-            Some(missing) if mysql => {
+            Some(missing) => {
                 let data_type = context.get_data_type(&joined)?;
                 case(missing, lit(ScalarValue::try_from(&data_type)?), joined)
             }
-            _ => joined,
+            None => joined,
         }))
     }
 }

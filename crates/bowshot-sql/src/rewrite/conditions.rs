@@ -64,8 +64,28 @@ fn bracketed(expr: Expr) -> Expr {
     Expr::Nested(Box::new(expr))
 }
 
+/// All of them joined, in their order, as a tree that is as low as it can be: where each part is one level deeper than the one before
+/// it, a stack ends with a long list.
 fn all_of(conditions: impl IntoIterator<Item = Expr>, op: BinaryOperator) -> Option<Expr> {
-    conditions.into_iter().reduce(|left, right| binary(left, op.clone(), right))
+    let mut parts: Vec<Expr> = conditions.into_iter().collect();
+    while parts.len() > 1 {
+        let mut rest = parts.into_iter();
+        parts = std::iter::from_fn(|| {
+            let left = rest.next()?;
+            Some(match rest.next() {
+                Some(right) => joined(left, &op, right),
+                None => left,
+            })
+        })
+        .collect();
+    }
+    parts.pop()
+}
+
+/// In brackets on the right, where the text would be read as another tree without them.
+fn joined(left: Expr, op: &BinaryOperator, right: Expr) -> Expr {
+    let is_same = matches!(&right, Expr::BinaryOp { op: inner, .. } if inner == op);
+    binary(left, op.clone(), if is_same { bracketed(right) } else { right })
 }
 
 fn equal(left: &[Expr], right: &[Expr]) -> Result<Expr> {
@@ -84,8 +104,8 @@ fn equal(left: &[Expr], right: &[Expr]) -> Result<Expr> {
 
 /// Field by field, from the left.
 fn rows(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Option<Expr>> {
-    let (Some(left), Some(right)) = (row(left), row(right)) else { return Ok(None) };
-    let same = equal(left, right)?;
+    let (Some(lefts), Some(rights)) = (row(left), row(right)) else { return Ok(None) };
+    let same = equal(lefts, rights)?;
     Ok(match op {
         BinaryOperator::Eq => Some(same),
         BinaryOperator::NotEq => {
@@ -93,7 +113,11 @@ fn rows(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Option<Expr>> 
             Some(Expr::UnaryOp { op: not, expr: Box::new(bracketed(same)) })
         }
         BinaryOperator::Lt | BinaryOperator::LtEq | BinaryOperator::Gt | BinaryOperator::GtEq => {
-            Some(ordered(left, op, right))
+            // Each field is three levels deeper than the one before it, and is needed twice.
+            template::check_parts("a row that is compared", lefts.len().saturating_mul(3))?;
+            template::check_copies(left, 2)?;
+            template::check_copies(right, 2)?;
+            Some(ordered(lefts, op, rights))
         }
         _ => None,
     })
@@ -122,6 +146,7 @@ fn ordered(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Expr {
 
 fn row_in_list(value: &Expr, list: &[Expr], negated: bool) -> Result<Option<Expr>> {
     let Some(left) = row(value) else { return Ok(None) };
+    template::check_copies(value, list.len())?;
     let tests = list.iter().map(|item| match row(item) {
         Some(right) => equal(left, right).map(bracketed),
         None => Err(Error::invalid(format!("a row is compared with `{item}`"))),
@@ -163,6 +188,9 @@ fn query_of(expr: &Expr) -> Option<&Query> {
 /// `(a, b) IN (query)`: yes, unknown or no, as the fields say.
 fn row_in_query(value: &Expr, query: &Query, negated: bool) -> Result<Option<Expr>> {
     let Some(left) = row(value) else { return Ok(None) };
+    template::check_parts("a row that is looked for", left.len())?;
+    template::check_copies(value, 2)?;
+    template::check_copies(query, 2)?;
     let columns: Vec<String> = (0..left.len()).map(|at| format!("__field_{at}")).collect();
     let tests: Vec<String> = columns.iter().map(|name| format!("__row.{name} = __value_{name}")).collect();
     let holes: Vec<String> = columns.iter().map(|name| format!("__value_{name}")).collect();
@@ -214,18 +242,22 @@ fn several_patterns(expr: &Expr, any: bool, pattern: &Expr) -> Result<Option<Exp
         return Err(Error::unsupported("LIKE ANY and LIKE ALL take a list of patterns in brackets"));
     };
     let mut negation = false;
+    // Without the list, which each of its patterns would copy.
+    let mut without = expr.clone();
+    if let Expr::Like { any, pattern, negated, .. } | Expr::ILike { any, pattern, negated, .. } = &mut without
+    {
+        *any = false;
+        **pattern = Expr::value(Value::Null);
+        negation = *negated;
+    }
+    template::check_copies(&without, patterns.len())?;
     let tests = patterns.into_iter().map(|one| {
-        let mut test = expr.clone();
-        if let Expr::Like { any, pattern, negated, .. } | Expr::ILike { any, pattern, negated, .. } =
-            &mut test
-        {
-            *any = false;
+        let mut test = without.clone();
+        if let Expr::Like { pattern, .. } | Expr::ILike { pattern, .. } = &mut test {
             **pattern = one.clone();
-            negation = *negated;
         }
         test
     });
-    let tests: Vec<Expr> = tests.collect();
     let op = if any && (!negation || is_array) { BinaryOperator::Or } else { BinaryOperator::And };
     Ok(all_of(tests, op))
 }
@@ -266,4 +298,58 @@ fn with_list(function: &str, left: &Expr, op: &BinaryOperator, right: &Expr) -> 
     }
     let op = Expr::value(Value::SingleQuotedString(op.to_string()));
     template::expression(&format!("{function}(o, v, l)"), &[("o", &op), ("v", left), ("l", list)]).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Dialect, DialectName, parse_expression};
+    use bowshot_api::ErrorKind;
+
+    fn rewritten(sql: &str) -> std::result::Result<Expr, ErrorKind> {
+        let mut expr =
+            parse_expression(sql, Dialect::new(DialectName::Ansi)).map_err(|error| error.kind())?;
+        rewrite(&mut expr).map_err(|error| error.kind())?;
+        Ok(expr)
+    }
+
+    fn depth(expr: &Expr) -> usize {
+        match expr {
+            Expr::BinaryOp { left, right, .. } => 1 + depth(left).max(depth(right)),
+            Expr::Nested(inner) => depth(inner),
+            _ => 0,
+        }
+    }
+
+    fn many(part: &str) -> String {
+        vec![part; 100_000].join(", ")
+    }
+
+    #[test]
+    fn long_lists_become_low_trees() {
+        let (patterns, rows) = (many("'x%'"), many("(1, 2)"));
+        for (sql, levels) in [(format!("a LIKE ANY ({patterns})"), 17), (format!("(a, b) IN ({rows})"), 19)] {
+            assert_eq!(rewritten(&sql).map(|expr| depth(&expr)), Ok(levels));
+        }
+        let fields = many("1");
+        assert_eq!(rewritten(&format!("({fields}) = ({fields})")).map(|expr| depth(&expr)), Ok(18));
+    }
+
+    #[test]
+    fn the_text_of_a_low_tree_is_read_as_the_same() {
+        let sql = "a LIKE ANY ('p', 'q', 'r', 's', 't')";
+        let text = "(a LIKE 'p' OR a LIKE 'q' OR (a LIKE 'r' OR a LIKE 's') OR a LIKE 't')";
+        for sql in [sql, text] {
+            assert_eq!(rewritten(sql).map(|expr| expr.to_string()), Ok(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_would_be_deep_or_copied_often_is_refused() {
+        let fields = many("1");
+        let copied = format!("concat({fields}) LIKE ANY ({})", many("'x%'"));
+        for sql in [format!("({fields}) < ({fields})"), format!("({fields}) IN (SELECT 1)"), copied] {
+            assert_eq!(rewritten(&sql).err(), Some(ErrorKind::LimitReached));
+        }
+    }
 }

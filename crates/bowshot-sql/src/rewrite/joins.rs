@@ -2,12 +2,18 @@
 
 use crate::template::{self, meaning, quoted};
 use crate::walk::Tree;
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::{
     BinaryOperator, Expr, ExprWithAlias, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
     PivotValueSource, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, VisitorMut,
 };
+use std::collections::HashSet;
 use std::ops::ControlFlow;
+
+/// Columns of one UNPIVOT. Each is a query that names all of them, and as many queries may be written in one statement.
+const MAX_UNPIVOTED: usize = 500;
+/// Columns that one PIVOT makes: as many as one SELECT may give.
+const MAX_PIVOTED: usize = 10_000;
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
     match statement.walk(&mut Joins) {
@@ -262,9 +268,11 @@ fn pivot(factor: &mut TableFactor) -> Result<()> {
         return Err(Error::unsupported("PIVOT needs one column and its values")
             .with_hint("write `PIVOT (sum(v) FOR g IN ('a', 'b'))`"));
     };
-    let mut left_out = vec![column.clone()];
-    aggregate_functions.iter().for_each(|function| columns_of(&function.expr, &mut left_out));
-    let names: Vec<String> = left_out.iter().map(last_name).collect();
+    check_pivot(column, aggregate_functions, values)?;
+    let mut names = vec![last_name(column)];
+    aggregate_functions.iter().for_each(|function| columns_of(&function.expr, &mut names));
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(name.clone()));
     let mut query =
         template::query(&format!("SELECT * EXCLUDE ({}) FROM t GROUP BY ALL", names.join(", ")), &[])?;
     let SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
@@ -277,6 +285,22 @@ fn pivot(factor: &mut TableFactor) -> Result<()> {
         from.relation = table.as_ref().clone();
     }
     derive(factor, query, alias_of(factor))
+}
+
+fn check_pivot(column: &Expr, functions: &[ExprWithAlias], values: &[ExprWithAlias]) -> Result<()> {
+    let items = functions.len().saturating_mul(values.len());
+    if items > MAX_PIVOTED {
+        let message = format!("PIVOT would make {items} columns, and may make {MAX_PIVOTED}");
+        return Err(Error::new(ErrorKind::LimitReached, message)
+            .with_hint("name fewer values, or aggregate with GROUP BY"));
+    }
+    template::check_copies(column, items)?;
+    template::check_copies(&written(functions), values.len())?;
+    template::check_copies(&written(values), functions.len())
+}
+
+fn written(parts: &[ExprWithAlias]) -> String {
+    parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn alias_of(factor: &TableFactor) -> Option<TableAlias> {
@@ -312,15 +336,14 @@ fn pivoted(
     Ok(SelectItem::ExprWithAlias { expr: Expr::Function(called), alias: quoted(&name) })
 }
 
-fn columns_of(expr: &Expr, found: &mut Vec<Expr>) {
-    struct Collect<'a>(&'a mut Vec<Expr>);
+fn columns_of(expr: &Expr, found: &mut Vec<String>) {
+    struct Collect<'a>(&'a mut Vec<String>);
     impl VisitorMut for Collect<'_> {
         type Break = std::convert::Infallible;
 
         fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
-            let column = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
-            if column && !self.0.iter().any(|there| last_name(there) == last_name(expr)) {
-                self.0.push(expr.clone());
+            if matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
+                self.0.push(last_name(expr));
             }
             ControlFlow::Continue(())
         }
@@ -344,6 +367,12 @@ fn unpivot(factor: &mut TableFactor) -> Result<()> {
     let Expr::Identifier(value) = value else {
         return Err(Error::unsupported("UNPIVOT of several values at once is not supported"));
     };
+    if columns.len() > MAX_UNPIVOTED {
+        let message = format!("UNPIVOT names {} columns, and may name {MAX_UNPIVOTED}", columns.len());
+        return Err(Error::new(ErrorKind::LimitReached, message)
+            .with_hint("keep the rows of some columns at a time: `INSERT INTO … SELECT … UNPIVOT …`"));
+    }
+    template::check_copies(&*factor, columns.len())?;
     let with_nulls = matches!(null_inclusion, Some(sqlparser::ast::NullInclusion::IncludeNulls));
     let left_out: Vec<String> = columns.iter().map(|column| last_name(&column.expr)).collect();
     let branches: Vec<String> =
@@ -380,5 +409,38 @@ fn fill_tables(body: &mut SetExpr, table: &TableFactor) {
             }
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Dialect, DialectName, Parsed, parse};
+    use bowshot_api::ErrorKind;
+
+    fn refused(sql: &str) -> Option<ErrorKind> {
+        let mut parsed = parse(sql, Dialect::new(DialectName::Ansi), 50).expect("parses");
+        let Some(Parsed::Statement(mut parsed)) = parsed.pop() else { unreachable!("it is one statement") };
+        super::rewrite(&mut parsed).err().map(|error| error.kind())
+    }
+
+    fn numbered(name: &str, count: usize) -> String {
+        (0..count).map(|at| format!("{name}{at}")).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn columns_that_are_turned_have_a_limit() {
+        let unpivot =
+            |count: usize| format!("SELECT * FROM t UNPIVOT (v FOR n IN ({}))", numbered("c", count));
+        assert_eq!(refused(&unpivot(20)), None);
+        assert_eq!(refused(&unpivot(501)), Some(ErrorKind::LimitReached));
+        assert_eq!(refused(&unpivot(50_000)), Some(ErrorKind::LimitReached));
+        let pivot = |values: usize, functions: &str| {
+            format!("SELECT * FROM t PIVOT ({functions} FOR g IN ({}))", numbered("", values))
+        };
+        assert_eq!(refused(&pivot(50, "sum(v)")), None);
+        assert_eq!(refused(&pivot(5_001, "sum(v) AS s, min(v) AS m")), Some(ErrorKind::LimitReached));
+        assert_eq!(refused(&pivot(50_000, "sum(v)")), Some(ErrorKind::LimitReached));
+        let long = format!("f({})", numbered("c", 2_000));
+        assert_eq!(refused(&pivot(5_000, &long)), Some(ErrorKind::LimitReached));
     }
 }

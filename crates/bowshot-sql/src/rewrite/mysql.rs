@@ -104,6 +104,8 @@ pub(super) fn call(function: &Function) -> Result<Option<Expr>> {
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
     let name = function.name.to_string().to_ascii_lowercase();
     if matches!(name.as_str(), "least" | "greatest") {
+        // Its values are needed twice, and may be such calls.
+        template::check_copies(function, 2)?;
         return extreme(&name, &list.args);
     }
     if let ("upper" | "lower", [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))]) =
@@ -134,6 +136,7 @@ fn extreme(name: &str, args: &[FunctionArg]) -> Result<Option<Expr>> {
         _ => None,
     });
     let Some(values) = values.collect::<Option<Vec<&Expr>>>() else { return Ok(None) };
+    template::check_parts(&format!("`{name}`"), values.len())?;
     let names: Vec<String> = (0..values.len()).map(|at| format!("v{at}")).collect();
     let nulls: Vec<String> = names.iter().map(|name| format!("{name} IS NULL")).collect();
     if nulls.is_empty() {
@@ -180,4 +183,26 @@ fn is_of_days(expr: &Expr) -> bool {
 fn is_whole_days(unit: &str) -> bool {
     let unit = unit.to_ascii_uppercase();
     WHOLE_DAYS.contains(&unit.strip_suffix('S').unwrap_or(&unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::call;
+    use crate::{Dialect, DialectName, parse_expression};
+    use bowshot_api::ErrorKind;
+    use sqlparser::ast::Expr;
+
+    fn refused(sql: &str) -> Option<ErrorKind> {
+        match parse_expression(sql, Dialect::new(DialectName::MySql)) {
+            Ok(Expr::Function(function)) => call(&function).err().map(|error| error.kind()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn long_lists_have_no_least_value() {
+        let of = |count: usize| format!("least({})", vec!["a"; count].join(", "));
+        assert_eq!(refused(&of(200)), None);
+        assert_eq!(refused(&of(200_000)), Some(ErrorKind::LimitReached));
+    }
 }

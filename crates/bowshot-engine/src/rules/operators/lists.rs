@@ -1,6 +1,7 @@
 //! Lists of floating-point numbers. One of more than a few numbers is looked up by their bits, which tell two zeros apart.
 
 use crate::rules::expressions::in_plan;
+use bowshot_functions::balanced;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -48,23 +49,6 @@ pub(super) fn columns_apart(list: InList) -> Transformed<Expr> {
     Transformed::yes(all.unwrap_or_else(|| lit(negated)))
 }
 
-/// All of them joined, in their order, as a tree that is as low as it can be: each step of planning takes time with the length of a
-/// list, and with its square where every part is one level deeper than the one before it.
-fn balanced(mut parts: Vec<Expr>, join: fn(Expr, Expr) -> Expr) -> Option<Expr> {
-    while parts.len() > 1 {
-        let mut rest = parts.into_iter();
-        parts = std::iter::from_fn(|| {
-            let one = rest.next()?;
-            Some(match rest.next() {
-                Some(other) => join(one, other),
-                None => one,
-            })
-        })
-        .collect();
-    }
-    parts.pop()
-}
-
 fn is_constant(expr: &Expr) -> bool {
     !expr.any_column_refs()
         && !expr.contains_outer()
@@ -94,37 +78,5 @@ fn is_zero(expr: &Expr) -> bool {
         Expr::Literal(ScalarValue::Float32(Some(value)), _) => *value == 0.0,
         Expr::Literal(value, _) => ScalarValue::new_zero(&value.data_type()).is_ok_and(|zero| zero == *value),
         _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use datafusion::prelude::col;
-
-    fn depth(expr: &Expr) -> usize {
-        match expr {
-            Expr::BinaryExpr(pair) => 1 + depth(&pair.left).max(depth(&pair.right)),
-            _ => 0,
-        }
-    }
-
-    #[test]
-    fn long_lists_become_low_trees() {
-        assert_eq!(balanced(Vec::new(), Expr::or), None);
-        let parts = |count: usize| (0..count).map(|number| col(format!("c{number}"))).collect::<Vec<_>>();
-        assert_eq!(balanced(parts(3), Expr::and), Some(col("c0").and(col("c1")).and(col("c2"))));
-        for (count, levels) in [(1, 0), (2, 1), (5, 3), (5_000, 13)] {
-            let tree = balanced(parts(count), Expr::or).unwrap();
-            assert_eq!(depth(&tree), levels, "{count}");
-            let mut names = Vec::new();
-            tree.apply(|node| {
-                names.extend(node.try_as_col().map(|column| column.name.clone()));
-                Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
-            })
-            .unwrap();
-            let wanted: Vec<_> = (0..count).map(|number| format!("c{number}")).collect();
-            assert_eq!(names, wanted);
-        }
     }
 }
