@@ -5,6 +5,7 @@ import socket
 import pyarrow as pa
 import pyarrow.flight as flight
 
+import hostile_lengths
 import hostile_texts
 from durable import Database
 
@@ -263,7 +264,7 @@ def everything():
 
         return send
 
-    for group in (planning, memory, loops, statements, *hostile_texts.GROUPS):
+    for group in (planning, memory, loops, statements, *hostile_texts.GROUPS, *hostile_lengths.GROUPS):
         for name, sql in group():
             yield f"{group.__name__}: {name}", session(sql) if isinstance(sql, str) else session(*sql)
     for group in (uploads, wire):
