@@ -28,6 +28,11 @@ impl Budget {
         self.jobs.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Statements at work.
+    pub(super) fn jobs(&self) -> usize {
+        self.jobs.load(Ordering::Relaxed)
+    }
+
     /// Whether a job that has so many bytes may go on. While there is room it may have any number; when there is none, one
     /// that has more than its share ends, so that the others get on.
     pub(super) fn check(&self, own: i64) -> Result<()> {
@@ -36,7 +41,7 @@ impl Budget {
             return Ok(());
         }
         let process = process_bytes();
-        let share = self.bytes / self.jobs.load(Ordering::Relaxed).max(1) as u64;
+        let share = self.bytes / self.jobs().max(1) as u64;
         // A job knows what it has asked for, which takes up to a quarter more. The last eighth is for what steps take before
         // their jobs are looked at again.
         if process <= self.bytes - self.bytes / 8 || own.saturating_add(own / 4) <= share.max(SMALL) {

@@ -141,6 +141,13 @@ async fn tasks_end_with_their_job() {
     drop(tasks);
 }
 
+/// One of more jobs than find free threads.
+fn one_of_many(planning: &Arc<Planning>) -> Arc<Job> {
+    let budget = Arc::new(Budget::new(0));
+    (0..FEW_JOBS).for_each(|_| budget.entered());
+    Job::new("eve", None, (planning, &budget))
+}
+
 /// Work that keeps its thread for 200 ms in each of its polls.
 async fn long_polls(times: usize) {
     for _ in 0..times {
@@ -165,7 +172,7 @@ async fn waits(work: tokio::task::JoinHandle<()>) -> Vec<Duration> {
 #[test]
 fn long_polls_keep_the_thread_from_others_once() {
     let (runtime, planning) = (runtime(), Planning::new(1));
-    let work = runtime.spawn(job(&planning).inside(long_polls(6)));
+    let work = runtime.spawn(one_of_many(&planning).inside(long_polls(6)));
     let mut waits = runtime.block_on(async { waits(work).await });
     waits.sort();
     assert!(waits.len() > 20, "{waits:?}");
@@ -175,7 +182,7 @@ fn long_polls_keep_the_thread_from_others_once() {
 #[test]
 fn tasks_of_a_job_with_long_polls_begin_beside_others() {
     let (runtime, planning) = (runtime(), Planning::new(1));
-    let job = job(&planning);
+    let job = one_of_many(&planning);
     runtime.block_on(runtime.spawn(job.inside(long_polls(1)))).unwrap();
     let work = runtime.spawn(job.inside(long_polls(3)));
     let waits = runtime.block_on(async { waits(work).await });
@@ -185,7 +192,7 @@ fn tasks_of_a_job_with_long_polls_begin_beside_others() {
 #[test]
 fn work_with_long_polls_still_returns_to_the_scheduler() {
     let (runtime, planning) = (runtime(), Planning::new(1));
-    let work = runtime.spawn(job(&planning).inside(async {
+    let work = runtime.spawn(one_of_many(&planning).inside(async {
         burn(60);
         loop {
             tokio::task::coop::consume_budget().await;
