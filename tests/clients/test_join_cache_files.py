@@ -130,5 +130,5 @@ def test_random_joins_of_files_give_what_they_give_without_the_cache(wait, tmp_p
             assert "the join cache steps aside" not in server.log()
     asked = rounds * min(CASES, 200)
     assert seen["answers"] > 0.9 * asked and seen["with rows"] > asked / 4, (asked, seen)
-    # How many depends on the machine too: a third of the questions where nothing else runs.
+    # How many depends on the machine too: 33 and 47 of 200 where nothing else ran, 18 to 27 beside other work.
     assert seen["given"] > (asked / 20 if wait != "0s" else 0), (asked, seen)
