@@ -1,4 +1,5 @@
-//! The memory of the process, and which job has to give way when it is used up.
+//! The memory of the process, and which job has to give way when it is used up; and how many threads jobs take beside those
+//! that there are.
 
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_os::process_bytes;
@@ -7,17 +8,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A job that has less is never the one that fails.
 const SMALL: u64 = 64 << 20;
 
+/// Polls at a time that have a thread of their own. A plan may begin hundreds of tasks at once, and with a thread for each the
+/// process took gigabytes; where so many are long at a time, nobody is served soon on any thread.
+const MOST_ASIDE: usize = 32;
+
 /// What all jobs may have together, with everything else that the process keeps.
 #[derive(Debug)]
 pub struct Budget {
     bytes: u64,
     jobs: AtomicUsize,
+    aside: AtomicUsize,
+}
+
+/// A thread that one poll has for itself, until this is dropped.
+pub(super) struct PlaceAside<'a>(&'a AtomicUsize);
+
+impl Drop for PlaceAside<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Budget {
     /// So many bytes; without a limit when zero.
     pub fn new(bytes: u64) -> Self {
-        Self { bytes, jobs: AtomicUsize::new(0) }
+        Self { bytes, jobs: AtomicUsize::new(0), aside: AtomicUsize::new(0) }
     }
 
     pub(super) fn entered(&self) {
@@ -31,6 +46,15 @@ impl Budget {
     /// Statements at work.
     pub(super) fn jobs(&self) -> usize {
         self.jobs.load(Ordering::Relaxed)
+    }
+
+    /// A place for a poll with a thread of its own, where more statements than `few` are at work and one is free.
+    pub(super) fn place_aside(&self, few: usize) -> Option<PlaceAside<'_>> {
+        if self.jobs() <= few {
+            return None;
+        }
+        let taken = PlaceAside(&self.aside);
+        (self.aside.fetch_add(1, Ordering::Relaxed) < MOST_ASIDE).then_some(taken)
     }
 
     /// Whether a job that has so many bytes may go on. While there is room it may have any number; when there is none, one

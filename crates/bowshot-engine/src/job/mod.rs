@@ -341,7 +341,10 @@ impl Polls {
             Self::Short => false,
             Self::Long => true,
         };
-        let polled = if is_long && job.budget.jobs() > FEW_JOBS { polled_aside(poll) } else { poll() };
+        let polled = match is_long.then(|| job.budget.place_aside(FEW_JOBS)).flatten() {
+            Some(_place) => polled_aside(poll),
+            None => poll(),
+        };
         *self = if began.elapsed() < LONG_TASK { Self::Short } else { Self::Long };
         if matches!(self, Self::Long) {
             job.is_long.store(true, Ordering::Relaxed);

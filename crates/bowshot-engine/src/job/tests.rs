@@ -190,6 +190,18 @@ fn tasks_of_a_job_with_long_polls_begin_beside_others() {
 }
 
 #[test]
+fn only_so_many_polls_have_a_thread_of_their_own() {
+    let budget = Budget::new(0);
+    assert!(budget.place_aside(0).is_none(), "nobody else waits");
+    budget.entered();
+    let mut places: Vec<_> = std::iter::from_fn(|| budget.place_aside(0)).take(1000).collect();
+    assert_eq!(places.len(), 32);
+    places.pop();
+    assert!(budget.place_aside(0).is_some());
+    assert!(budget.place_aside(1).is_none());
+}
+
+#[test]
 fn work_with_long_polls_still_returns_to_the_scheduler() {
     let (runtime, planning) = (runtime(), Planning::new(1));
     let work = runtime.spawn(one_of_many(&planning).inside(async {
