@@ -60,12 +60,14 @@ class Proxy:
         """The conversations, once all of them have ended."""
         for thread in self.threads:
             thread.join(10)
+        return [[turn for turn in turns if turn] for turns in self.conversations if any(turns)]
+
+    def close(self):
         # A blocked accept holds the listener open; this ends it.
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         for held in (self.listener, *self.sockets):
             held.close()
-        return [[turn for turn in turns if turn] for turns in self.conversations if any(turns)]
 
 
 def psycopg_speaks(port):
@@ -174,10 +176,10 @@ def connector_speaks(port):
 
 def record(server, file):
     """The conversations of all clients with a server that takes everybody, by protocol."""
-    postgres, mine = Proxy(server.pg_port), Proxy(server.mysql_port)
-    psycopg_speaks(postgres.port)
-    asyncio.run(asyncpg_speaks(postgres.port))
-    adbc_speaks(postgres.port)
-    pymysql_speaks(mine.port, file)
-    connector_speaks(mine.port)
-    return {"postgres": postgres.recorded(), "mysql": mine.recorded()}
+    with contextlib.closing(Proxy(server.pg_port)) as postgres, contextlib.closing(Proxy(server.mysql_port)) as mine:
+        psycopg_speaks(postgres.port)
+        asyncio.run(asyncpg_speaks(postgres.port))
+        adbc_speaks(postgres.port)
+        pymysql_speaks(mine.port, file)
+        connector_speaks(mine.port)
+        return {"postgres": postgres.recorded(), "mysql": mine.recorded()}

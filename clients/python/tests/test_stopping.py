@@ -103,6 +103,39 @@ def test_ctrl_c(shared, connection, sql, how):
     wait_for(lambda: not running(connection))
 
 
+INTERRUPTED_ANYWHERE = """
+import random, signal, sys, bowshot
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+chance = random.Random(7)
+options = {"autocommit": True, "options": {"endpoints": "4"}, "same_host": sys.argv[3] == "memory"}
+for number in range(100):
+    with bowshot.connect(sys.argv[1], **options) as connection:
+        result = connection.sql(sys.argv[2])
+        signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.02, 0.15))
+        try:
+            for batch in result.batches():
+                pass
+        except KeyboardInterrupt:
+            result.close()
+        assert connection.sql("SELECT 1 AS one").arrow().to_pylist() == [{"one": 1}]
+        print(number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("transport", ["memory", "socket"])
+def test_interrupts_are_heard_wherever_they_come(shared, connection, transport):
+    """Between two lines of a reader's, or where a batch goes: none is swallowed, and none leaves a lock behind."""
+    command = [sys.executable, "-c", INTERRUPTED_ANYWHERE, shared.uri, LONG, transport]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.split() == [str(number) for number in range(100)]
+    wait_for(lambda: not running(connection))
+
+
 INGEST = """
 import sys, bowshot, pyarrow as pa
 connection = bowshot.connect(sys.argv[1], autocommit=True)

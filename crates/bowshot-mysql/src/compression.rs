@@ -56,38 +56,38 @@ impl Compression {
         &mut self.arrived
     }
 
-    /// Adds the content of all parts that have come whole.
+    /// Adds the content of the next part, if it has come whole, and says whether it has. What stands behind it may be another
+    /// command, with a number that begins again: after one that is not answered clients go on at once.
     ///
     /// # Errors
-    /// For parts that are not what they say. The connection is of no use any more.
-    pub(crate) fn unpack(&mut self, inbound: &mut BytesMut) -> Result<()> {
-        loop {
-            let Some(head) = self.arrived.first_chunk::<HEAD>().copied() else { return Ok(()) };
-            let [a, b, c, number, d, e, f] = head;
-            let (length, content) = (length([a, b, c]), length([d, e, f]));
-            if self.arrived.len() < HEAD + length {
-                return Ok(());
-            }
-            if number != self.number {
-                return Err(malformed("its number is wrong"));
-            }
-            self.number = number.wrapping_add(1);
-            self.arrived.advance(HEAD);
-            let part = self.arrived.split_to(length);
-            if content == 0 {
-                inbound.extend_from_slice(&part);
-            } else {
-                let unpacked = match self.kind {
-                    Kind::Zlib => inflated(&part, content)?,
-                    Kind::Zstd(_) => zstd::bulk::decompress(&part, content)
-                        .map_err(|error| malformed(&format!("it cannot be decompressed: {error}")))?,
-                };
-                if unpacked.len() != content {
-                    return Err(malformed("its length is wrong"));
-                }
-                inbound.extend_from_slice(&unpacked);
-            }
+    /// For a part that is not what it says. The connection is of no use any more.
+    pub(crate) fn unpack_next(&mut self, inbound: &mut BytesMut) -> Result<bool> {
+        let Some(head) = self.arrived.first_chunk::<HEAD>().copied() else { return Ok(false) };
+        let [a, b, c, number, d, e, f] = head;
+        let (length, content) = (length([a, b, c]), length([d, e, f]));
+        if self.arrived.len() < HEAD + length {
+            return Ok(false);
         }
+        if number != self.number {
+            return Err(malformed("its number is wrong"));
+        }
+        self.number = number.wrapping_add(1);
+        self.arrived.advance(HEAD);
+        let part = self.arrived.split_to(length);
+        if content == 0 {
+            inbound.extend_from_slice(&part);
+            return Ok(true);
+        }
+        let unpacked = match self.kind {
+            Kind::Zlib => inflated(&part, content)?,
+            Kind::Zstd(_) => zstd::bulk::decompress(&part, content)
+                .map_err(|error| malformed(&format!("it cannot be decompressed: {error}")))?,
+        };
+        if unpacked.len() != content {
+            return Err(malformed("its length is wrong"));
+        }
+        inbound.extend_from_slice(&unpacked);
+        Ok(true)
     }
 
     /// Takes bytes that go out and gives them as a part.
@@ -166,7 +166,7 @@ mod tests {
             let mut inbound = BytesMut::new();
             for piece in parts.chunks(99_991) {
                 other.arrived().extend_from_slice(piece);
-                other.unpack(&mut inbound).unwrap();
+                while other.unpack_next(&mut inbound).unwrap() {}
             }
             assert!(inbound.as_ref() == text.as_slice());
         }
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(parts.as_ref(), b"\x05\0\0\0\0\0\0short");
         other.arrived().extend_from_slice(&parts);
         let mut inbound = BytesMut::new();
-        other.unpack(&mut inbound).unwrap();
+        assert!(other.unpack_next(&mut inbound).unwrap());
         assert_eq!(inbound.as_ref(), b"short");
     }
 
@@ -201,13 +201,25 @@ mod tests {
         ] {
             let (mut end, _) = ends(COMPRESS);
             end.arrived().extend_from_slice(&bytes);
-            assert!(matches!(end.unpack(&mut BytesMut::new()), Err(Trouble::Fatal(_))), "{bytes:?}");
+            assert!(matches!(end.unpack_next(&mut BytesMut::new()), Err(Trouble::Fatal(_))), "{bytes:?}");
             let (mut end, _) = ends(ZSTD);
             end.arrived().extend_from_slice(&bytes);
-            assert!(matches!(end.unpack(&mut BytesMut::new()), Err(Trouble::Fatal(_))), "{bytes:?}");
+            assert!(matches!(end.unpack_next(&mut BytesMut::new()), Err(Trouble::Fatal(_))), "{bytes:?}");
         }
         let (mut end, _) = ends(COMPRESS);
         end.arrived().extend_from_slice(&part(0, 200, &zlib)[..9]);
-        end.unpack(&mut BytesMut::new()).expect("the rest may come");
+        assert!(!end.unpack_next(&mut BytesMut::new()).expect("the rest may come"));
+    }
+
+    #[test]
+    fn a_command_behind_one_without_an_answer_begins_again() {
+        let (mut end, _) = ends(COMPRESS);
+        end.arrived().extend_from_slice(b"\x01\0\0\0\0\0\0a\x01\0\0\0\0\0\0b");
+        let mut inbound = BytesMut::new();
+        assert!(end.unpack_next(&mut inbound).unwrap());
+        end.begin();
+        assert!(end.unpack_next(&mut inbound).unwrap());
+        assert!(!end.unpack_next(&mut inbound).unwrap());
+        assert_eq!(inbound.as_ref(), b"ab");
     }
 }

@@ -188,12 +188,17 @@ impl Wire {
             if let Some(message) = self.whole(longest)? {
                 return Ok(Some(message));
             }
+            if let Some(compression) = &mut self.compression
+                && compression.unpack_next(&mut self.inbound)?
+            {
+                continue;
+            }
             if self.inbound.is_empty() && self.inbound.capacity() > KEPT_BYTES {
                 self.inbound = BytesMut::new();
             }
             if !self.read().await? {
                 let is_cut = !self.inbound.is_empty()
-                    || self.compression.as_mut().is_some_and(|compression| !compression.arrived().is_empty());
+                    || !arriving(&mut self.compression, &mut self.inbound).is_empty();
                 return if is_cut { Err(Trouble::Gone) } else { Ok(None) };
             }
         }
@@ -208,22 +213,15 @@ impl Wire {
     }
 
     async fn read(&mut self) -> Result<bool> {
-        let into = match &mut self.compression {
-            Some(compression) => compression.arrived(),
-            None => &mut self.inbound,
-        };
+        let into = arriving(&mut self.compression, &mut self.inbound);
         into.reserve(READ_BYTES);
-        let more = self.stream.read_buf(into).await? > 0;
-        if let Some(compression) = &mut self.compression {
-            compression.unpack(&mut self.inbound)?;
-        }
-        Ok(more)
+        Ok(self.stream.read_buf(into).await? > 0)
     }
 
     /// Waits until the client has gone. What it sends meanwhile is kept, up to a limit beyond which nobody looks.
     pub(crate) async fn gone(&mut self) {
         loop {
-            if self.inbound.len() >= AHEAD_BYTES {
+            if arriving(&mut self.compression, &mut self.inbound).len() >= AHEAD_BYTES {
                 pending::<()>().await;
             }
             if !matches!(self.read().await, Ok(true)) {
@@ -327,6 +325,14 @@ impl Wire {
             self.stream.shutdown().await.map_err(Trouble::from)
         };
         _ = timeout(Duration::from_secs(5), ended).await;
+    }
+}
+
+/// Where bytes of the connection are put.
+fn arriving<'a>(compression: &'a mut Option<Compression>, inbound: &'a mut BytesMut) -> &'a mut BytesMut {
+    match compression {
+        Some(compression) => compression.arrived(),
+        None => inbound,
     }
 }
 

@@ -1,5 +1,9 @@
 """A connection over the server's Unix socket: frames, descriptors of memory, and maps of it that live as long as buffers of
-Arrow's point into them."""
+Arrow's point into them.
+
+What has to be done when such a buffer goes, or a connection is forgotten, is done by a thread of its own (`_farewell`): code of
+Python that runs where an object goes (`__del__`) would swallow a Ctrl-C that comes in this moment.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from bowshot._errors import OperationalError, StatementTimeoutError
+from bowshot._farewell import Farewell
 
 # Kinds of frames: what clients say, what both say, what the server says.
 GET, TAKEN, RELEASE, PUT, MEMORY, DONE = 1, 2, 3, 4, 5, 6
@@ -77,6 +82,7 @@ class Socket:
         except BaseException:
             self._socket.close()
             raise
+        _Forgotten(self, self._socket)
 
     # --- sending
 
@@ -175,7 +181,9 @@ class Socket:
             pages = pa.py_buffer(mmap.mmap(descriptor, length, **arguments))
         except OSError as error:
             raise OperationalError(f"memory of the server cannot be mapped: {error}") from None
-        return pa.foreign_buffer(pages.address, length, _Lease(self, number, pages))
+        lease = _Lease(pages)
+        _Ended(lease, self, number)
+        return pa.foreign_buffer(pages.address, length, lease)
 
     def _exactly(self, length: int, deadline: float | None) -> bytearray:
         payload = bytearray(length)
@@ -218,10 +226,6 @@ class Socket:
         self._closed = True
         self._socket.close()
 
-    def __del__(self) -> None:
-        # A connection that is forgotten is closed without complaints, as those of Flight are.
-        self._socket.close()
-
 
 def _release(numbers: list[int]) -> bytes:
     """A frame that gives memory back; nothing without any."""
@@ -231,18 +235,37 @@ def _release(numbers: list[int]) -> bytes:
 
 
 class _Lease:
-    """Goes when no buffer of Arrow's points into a map any more: then the server may fill the memory again. After a fork two
-    processes have the map, of which neither knows when the other one is done: then the memory is never given back, and goes
-    with both."""
+    """Goes when no buffer of Arrow's points into a map any more."""
 
-    __slots__ = ("_forks", "_number", "_pages", "_socket")
+    __slots__ = ("__weakref__", "_pages")
 
-    def __init__(self, socket: Socket, number: int, pages: pa.Buffer) -> None:
+    def __init__(self, pages: pa.Buffer) -> None:
+        self._pages = pages
+
+
+class _Ended(Farewell):
+    """The server may fill the memory of a lease again. After a fork two processes have the map, of which neither knows when the
+    other one is done: then the memory is never given back, and goes with both."""
+
+    __slots__ = ("_forks", "_number", "_socket")
+
+    def __init__(self, _lease: _Lease, socket: Socket, number: int) -> None:
         self._socket = socket
         self._number = number
-        self._pages = pages
         self._forks = _Forks.count
 
-    def __del__(self) -> None:
+    def run(self) -> None:
         if self._forks == _Forks.count:
             self._socket.give_back(self._number)
+
+
+class _Forgotten(Farewell):
+    """A connection that is forgotten is closed without complaints, as those of Flight are."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, _of: Socket, socket: socket.socket) -> None:
+        self._socket = socket
+
+    def run(self) -> None:
+        self._socket.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +29,7 @@ from bowshot._same_host import HEADER, Reader, SameHost
 from bowshot._threads import start
 
 Result = TypeVar("Result")
+Item = TypeVar("Item")
 COOKIE = "arrow_flight_session_id"
 # A server that is being started refuses connections for a moment. Nothing has been sent then, so that trying again is safe.
 _CONNECT_PAUSES = (0.1, 0.4)
@@ -351,35 +353,37 @@ def interruptible(work: Callable[[], Result], interrupted: Callable[[], None] | 
     """
     if threading.current_thread() is not threading.main_thread():
         return work()
-    results: list[Result] = []
-    errors: list[BaseException] = []
-    done = threading.Event()
+    # Not by a lock: an interrupt that comes while one is taken leaves it taken.
+    ended: queue.SimpleQueue[tuple[list[Result], BaseException | None]] = queue.SimpleQueue()
 
     def run() -> None:
         try:
-            results.append(work())
+            ended.put(([work()], None))
         except BaseException as error:  # noqa: BLE001 - raised again where the result is awaited
-            errors.append(error)
-        finally:
-            done.set()
+            ended.put(([], error))
 
     thread = start(run, name="bowshot-call")
     try:
-        # With a timeout the wait can be interrupted on Windows too.
-        while not done.wait(1.0):
-            pass
+        results, error = _awaited(ended)
     except BaseException:
         if interrupted is not None:
             interrupted()
             # Freeing what was read takes a moment, and an interpreter that ends meanwhile breaks down.
             thread.join(_PATIENCE)
         raise
-    if errors:
-        error = errors[0]
+    if error is not None:
         try:
             raise error
         finally:
             # Not a cycle: the frame would keep the error, and the error the frame.
-            errors.clear()
             del error
     return results[0]
+
+
+def _awaited(ended: queue.SimpleQueue[Item]) -> Item:
+    while True:
+        try:
+            # With a timeout the wait can be interrupted on Windows too.
+            return ended.get(timeout=1.0)
+        except queue.Empty:
+            continue
