@@ -3,14 +3,19 @@
 
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_os::process_bytes;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// A job that has less is never the one that fails.
 const SMALL: u64 = 64 << 20;
 
-/// Polls at a time that have a thread of their own. A plan may begin hundreds of tasks at once, and with a thread for each the
-/// process took gigabytes; where so many are long at a time, nobody is served soon on any thread.
+/// Polls at a time that have a thread of their own; where so many are long, nobody is served soon on any thread.
 const MOST_ASIDE: usize = 32;
+/// A thread is given no sooner after the one before than this, but for some at once: on processors that are busy it takes
+/// milliseconds to wake one, and the runtime starts others meanwhile. Plans that began hundreds of tasks had it start 512, which
+/// kept gigabytes. Polls that are long are never as many.
+const ASIDE_PAUSE: Duration = Duration::from_millis(1);
+const ASIDE_AT_ONCE: u32 = 16;
 
 /// What all jobs may have together, with everything else that the process keeps.
 #[derive(Debug)]
@@ -18,6 +23,9 @@ pub struct Budget {
     bytes: u64,
     jobs: AtomicUsize,
     aside: AtomicUsize,
+    begun: Instant,
+    /// When threads that have been given are used up, at one for each pause: microseconds since it has begun.
+    given_until: AtomicU64,
 }
 
 /// A thread that one poll has for itself, until this is dropped.
@@ -32,7 +40,13 @@ impl Drop for PlaceAside<'_> {
 impl Budget {
     /// So many bytes; without a limit when zero.
     pub fn new(bytes: u64) -> Self {
-        Self { bytes, jobs: AtomicUsize::new(0), aside: AtomicUsize::new(0) }
+        Self {
+            bytes,
+            jobs: AtomicUsize::new(0),
+            aside: AtomicUsize::new(0),
+            begun: Instant::now(),
+            given_until: AtomicU64::new(0),
+        }
     }
 
     pub(super) fn entered(&self) {
@@ -50,11 +64,26 @@ impl Budget {
 
     /// A place for a poll with a thread of its own, where more statements than `few` are at work and one is free.
     pub(super) fn place_aside(&self, few: usize) -> Option<PlaceAside<'_>> {
-        if self.jobs() <= few {
+        if self.jobs() <= few
+            || self.aside.load(Ordering::Relaxed) >= MOST_ASIDE
+            || !self.is_time_for_thread()
+        {
             return None;
         }
-        let taken = PlaceAside(&self.aside);
-        (self.aside.fetch_add(1, Ordering::Relaxed) < MOST_ASIDE).then_some(taken)
+        self.aside.fetch_add(1, Ordering::Relaxed);
+        Some(PlaceAside(&self.aside))
+    }
+
+    /// Whether another thread may be given now (the generic cell rate algorithm, ITU-T I.371).
+    fn is_time_for_thread(&self) -> bool {
+        let microseconds = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let now = microseconds(self.begun.elapsed());
+        let (pause, most) = (microseconds(ASIDE_PAUSE), microseconds(ASIDE_PAUSE * ASIDE_AT_ONCE));
+        let given = |until: u64| {
+            let until = until.max(now) + pause;
+            (until <= now + most).then_some(until)
+        };
+        self.given_until.fetch_update(Ordering::Relaxed, Ordering::Relaxed, given).is_ok()
     }
 
     /// Whether a job that has so many bytes may go on. While there is room it may have any number; when there is none, one
