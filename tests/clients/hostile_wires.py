@@ -253,25 +253,27 @@ class Wires:
     """Both servers with their conversations."""
 
     def __init__(self, folder):
-        folder = pathlib.Path(folder)
-        rows = folder / "rows.csv"
-        rows.write_text("1,a\n2,b\n")
-        (folder / "users.toml").write_text('[[users]]\nname = "ada"\npassword_hash = "%s"\n' % hashed(b"another"))
-        doors = ["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0", "--set", "limits.statement_timeout=10s"]
-        self.open = servers.Server(arguments=doors)
-        self.locked = servers.Server(arguments=[*doors, "--users-file", folder / "users.toml"])
-        self.servers = [self.open, self.locked]
-        prepare(self.open)
-        recorded = wire_recordings.record(self.open, rows)
-        self.conversations = [POSTGRES + recorded["postgres"], MYSQL + recorded["mysql"]]
-        self.before = None
+        self._folder = pathlib.Path(folder)
+        self._running = contextlib.ExitStack()
 
     def __enter__(self):
+        rows = self._folder / "rows.csv"
+        rows.write_text("1,a\n2,b\n")
+        users = self._folder / "users.toml"
+        users.write_text('[[users]]\nname = "ada"\npassword_hash = "%s"\n' % hashed(b"another"))
+        doors = ["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0", "--set", "limits.statement_timeout=10s"]
+        with contextlib.ExitStack() as running:
+            self.open = running.enter_context(servers.Server(arguments=doors))
+            self.locked = running.enter_context(servers.Server(arguments=[*doors, "--users-file", users]))
+            self.servers = [self.open, self.locked]
+            prepare(self.open)
+            recorded = wire_recordings.record(self.open, rows)
+            self.conversations = [POSTGRES + recorded["postgres"], MYSQL + recorded["mysql"]]
+            self._running = running.pop_all()
         return self
 
     def __exit__(self, *error):
-        with self.open, self.locked:
-            pass
+        return self._running.__exit__(*error)
 
     def run(self, count, seed, first=0):
         """Runs conversations; gives what was left hanging, and how many were of each kind."""

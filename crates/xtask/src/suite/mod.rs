@@ -182,7 +182,8 @@ fn ending(output: &str) -> Vec<String> {
     const LAST: usize = 12;
     let lines: Vec<&str> = output.lines().collect();
     let (earlier, last) = lines.split_at(lines.len().saturating_sub(LAST));
-    const MARKS: [&str; 6] = ["FAILED", "ERROR ", "--- FAIL", "panicked at", "✖", "AssertionError"];
+    const MARKS: [&str; 8] =
+        ["FAILED", "ERROR ", "--- FAIL", "panicked at", "✖", "AssertionError", "FAULT ", "NOT CLEAN"];
     let tells = |line: &&&str| MARKS.iter().any(|mark| line.contains(mark));
     earlier.iter().filter(tells).take(TOLD).chain(last).map(|line| line.chars().take(400).collect()).collect()
 }
