@@ -8,7 +8,8 @@ import documents
 import numpy
 import pyarrow as pa
 import pytest
-from conftest import NUMBERS
+from conftest import NUMBERS, running
+from test_stopping import wait_for
 
 import bowshot
 from bowshot._training import Epochs, _blocks, _cut
@@ -47,6 +48,30 @@ def test_an_epoch_is_taken_up_again_where_it_was(shared, buffer, skip):
     source = epochs(shared, shuffle_buffer=buffer)
     whole = [seen([batch]) for batch in source.batches(2)]
     assert [seen([batch]) for batch in source.batches(2, skip=skip)] == whole[skip:]
+
+
+def test_an_epoch_that_is_left_stops_its_queries(shared, connection):
+    query = "SELECT a.n, b.text FROM numbers a CROSS JOIN (SELECT text FROM numbers LIMIT 50) b"
+    many = {"column": "n", "partitions": 5, "batch_size": 300, "shuffle_buffer": 900, "seed": 7, "drop_last": False}
+    batches = Epochs(query, shared.uri, **many).batches()
+    assert len(next(batches)["n"]) == 300
+    # The one that is read, and the next one.
+    wait_for(lambda: len(running(connection)) == 2)
+    batches.close()
+    wait_for(lambda: not running(connection))
+
+
+def test_an_epoch_fails_where_a_partition_does(shared, connection, table):
+    connection.execute(f"CREATE TABLE {table} AS SELECT n FROM numbers WHERE n < 1000")
+    plan = {"column": "n", "partitions": 5, "batch_size": 10, "shuffle_buffer": 0, "seed": 7, "drop_last": False}
+    source = Epochs(f"SELECT n, 100 / (900 - n) AS ratio FROM {table}", shared.uri, **plan)
+    batches = source.batches()
+    values = []
+    with pytest.raises(bowshot.DataError, match="zero"):
+        values.extend(value for batch in batches for value in batch["n"])
+    connection.execute(f"DROP TABLE {table}")
+    with pytest.raises(bowshot.NotFoundError, match=table):
+        list(source.batches())
 
 
 def test_rows_without_an_order(shared):

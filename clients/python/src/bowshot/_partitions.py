@@ -54,12 +54,11 @@ class Partition:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Batch by batch, over a connection of its own. May be done again while the result is kept."""
-        wire = self._connect()
+        wire = self.connect()
         reader = None
         try:
-            with translated():
-                reader = wire.get(flight.Ticket(self.ticket), 0, self.config.timeout)
-            while (batch := _next(reader)) is not None:
+            reader = self.open(wire)
+            while (batch := next_batch(reader)) is not None:
                 yield batch
             reader = None
         except NotFoundError as error:
@@ -71,7 +70,12 @@ class Partition:
                 reader.cancel()
             wire.close()
 
-    def _connect(self) -> Wire:
+    def open(self, wire: Wire, lane: int = 0) -> Reader | flight.FlightStreamReader:
+        """Asks for the rows over a connection."""
+        with translated():
+            return wire.get(flight.Ticket(self.ticket), lane, self.config.timeout)
+
+    def connect(self) -> Wire:
         """To the node that has the rows; where that cannot be, the one that was asked hands them on."""
         if self.node is not None:
             with contextlib.suppress(Error):
@@ -98,7 +102,7 @@ class Partition:
         return pa.Table.from_batches(list(self.batches()), self.schema)
 
 
-def _next(reader: Reader | flight.FlightStreamReader) -> pa.RecordBatch | None:
+def next_batch(reader: Reader | flight.FlightStreamReader) -> pa.RecordBatch | None:
     while True:
         with translated():
             try:

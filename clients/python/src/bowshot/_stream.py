@@ -7,116 +7,28 @@ for each endpoint, and they are emptied in turn.
 
 from __future__ import annotations
 
-import atexit
 import collections
 import contextlib
-import queue
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Iterator
 
 import pyarrow as pa
 from pyarrow import flight
 
+from bowshot._channel import Channel
 from bowshot._errors import Error, InterfaceError, QueryCancelledError, StatementTimeoutError, translate
 from bowshot._protobuf import Message
 from bowshot._same_host import Reader
-from bowshot._threads import start
+from bowshot._threads import forget, start, stop_at_end
 from bowshot._wire import FAILURES, Wire, interruptible, translated
 
 MAX_READERS = 16
 # What waits in a channel for each of its readers, until the next batch is one too many.
 _CHANNEL_BYTES = 4 << 20
-_MOST_BATCHES = 1024
 # An answer of so few rows comes in one message or two: a thread for it would cost more than it gains.
 _FEW_ROWS = 20_000
-
-_live: weakref.WeakSet[Stream] = weakref.WeakSet()
-
-
-class _Channel:
-    """Batches on their way from readers to the one who takes them.
-
-    Whoever takes them takes all that are there, and readers wait until he has: threads that change at every small batch
-    would do little else. He has no lock at any time: an interrupt (Ctrl-C) that comes while a lock is taken leaves it taken.
-    """
-
-    def __init__(self, bytes_: int, writers: int) -> None:
-        self._room = bytes_
-        self._writers = writers
-        # Batches with their sizes; nothing for one who waits and should look at what has happened.
-        self._coming: queue.SimpleQueue[tuple[pa.RecordBatch, int] | None] = queue.SimpleQueue()
-        self._emptied: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._taken: collections.deque[pa.RecordBatch] = collections.deque()
-        # What readers have put in, and what was taken out.
-        self._bytes_in = self._batches_in = 0
-        self._bytes_out = self._batches_out = 0
-        self._entering = threading.Lock()
-        self._ending = threading.Lock()
-        self._waiting = False
-        self._error: Error | None = None
-        self._closed = False
-
-    def put(self, batch: pa.RecordBatch) -> bool:
-        """Waits for room; false when nobody wants more."""
-        size = batch.nbytes
-        with self._entering:
-            while self._full() and not self._closed:
-                self._waiting = True
-                # It may have been emptied before that was said.
-                if self._full() and not self._closed:
-                    with contextlib.suppress(queue.Empty):
-                        self._emptied.get(timeout=1.0)
-            self._waiting = False
-            if self._closed:
-                return False
-            self._bytes_in += size
-            self._batches_in += 1
-        self._coming.put((batch, size))
-        return True
-
-    def _full(self) -> bool:
-        return self._bytes_in - self._bytes_out >= self._room or self._batches_in - self._batches_out >= _MOST_BATCHES
-
-    def end(self, error: Error | None = None) -> None:
-        """One writer is done. An error is told before the batches that still wait: they are a part of nothing."""
-        with self._ending:
-            self._error = self._error or error
-            self._writers -= 1
-        self._coming.put(None)
-
-    def take(self) -> pa.RecordBatch | None:
-        """The next batch; none after the last one."""
-        while self._error is None and not self._closed:
-            if self._taken:
-                return self._taken.popleft()
-            if self._writers <= 0 and self._coming.empty():
-                return None
-            with contextlib.suppress(queue.Empty):
-                self._take_all(self._coming.get(timeout=1.0))
-        if self._error is not None:
-            raise self._error
-        return None
-
-    def _take_all(self, first: tuple[pa.RecordBatch, int] | None) -> None:
-        """With the first one all that are there."""
-        found = [first, *(self._coming.get_nowait() for _ in range(self._coming.qsize()))]
-        batches = [one for one in found if one is not None]
-        self._taken.extend(batch for batch, _ in batches)
-        self._bytes_out += sum(size for _, size in batches)
-        self._batches_out += len(batches)
-        if self._waiting:
-            self._emptied.put(None)
-
-    def close(self) -> None:
-        self._closed = True
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._coming.get_nowait()
-        self._coming.put(None)
-        self._emptied.put(None)
 
 
 class Stream:
@@ -133,11 +45,11 @@ class Stream:
         with translated(self.query_id):
             self.schema: pa.Schema = info.schema
         self._shared = _Shared(wire, info.endpoints, deadline, self.query_id)
-        self._channels: collections.deque[_Channel] = collections.deque()
+        self._channels: collections.deque[Channel] = collections.deque()
         self._started = self._finished = self._cancelled = False
         self._complete = False
         self._count = 0
-        _live.add(self)
+        stop_at_end(self)
 
     @property
     def endpoints(self) -> int:
@@ -146,7 +58,7 @@ class Stream:
     def release(self) -> flight.FlightInfo:
         """Hands the answer over to others, who read its endpoints."""
         self._finished = True
-        _live.discard(self)
+        forget(self)
         return self._info
 
     @property
@@ -250,9 +162,9 @@ class Stream:
         endpoints = len(self._info.endpoints)
         lanes = min(endpoints, MAX_READERS)
         if self._ordered:
-            channels = [_Channel(_CHANNEL_BYTES, 1) for _ in range(endpoints)]
+            channels = [Channel(_CHANNEL_BYTES, 1) for _ in range(endpoints)]
         else:
-            channels = [_Channel(_CHANNEL_BYTES * lanes, endpoints)] * endpoints
+            channels = [Channel(_CHANNEL_BYTES * lanes, endpoints)] * endpoints
         self._channels.extend(channels if self._ordered else channels[:1])
         for lane in range(lanes):
             start(_read, self._shared, channels, lane, name="bowshot-reader")
@@ -286,11 +198,16 @@ class Stream:
         with contextlib.suppress(RuntimeError):
             start(self.close, name="bowshot-close")
 
+    def end(self) -> None:
+        """At the interpreter's end: readers that are in a call then would go on into nothing."""
+        self._stop()
+        self._cancelled = True
+
     def _stop(self) -> None:
         self._shared.stop()
         for channel in list(self._channels):
             channel.close()
-        _live.discard(self)
+        forget(self)
 
 
 class _Shared:
@@ -374,7 +291,7 @@ class _Shared:
         return failed
 
 
-def _read(shared: _Shared, channels: list[_Channel], lane: int) -> None:
+def _read(shared: _Shared, channels: list[Channel], lane: int) -> None:
     """Reads endpoints until there are no more."""
     while (number := shared.take()) is not None:
         channel = channels[number]
@@ -388,11 +305,3 @@ def _read(shared: _Shared, channels: list[_Channel], lane: int) -> None:
             channel.end(shared.fail(error))
             return
         channel.end()
-
-
-@atexit.register
-def _end() -> None:
-    """Readers that are in a call when the interpreter ends would go on into nothing."""
-    for stream in list(_live):
-        stream._stop()
-        stream._cancelled = True

@@ -1,7 +1,7 @@
 """Threads of the package that may be in Arrow's code.
 
 They are daemons, so that no program waits for rows that nobody wants; but an interpreter that ends while one of them gives rows
-back breaks down, so that its end waits for them. Whoever starts one for long work stops it at the end by itself.
+back breaks down, so that its end stops what takes long (`stop_at_end`) and waits for them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,30 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 # How long the end of the interpreter waits for all of them, in seconds.
 _PATIENCE = 5.0
 _started: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 _lock = threading.Lock()
+
+
+class Ending(Protocol):
+    """Work of threads that may go on for long."""
+
+    def end(self) -> None: ...
+
+
+_at_work: weakref.WeakSet[Ending] = weakref.WeakSet()
+
+
+def stop_at_end(work: Ending) -> None:
+    """It is ended with the interpreter, if it is there and not forgotten by then."""
+    _at_work.add(work)
+
+
+def forget(work: Ending) -> None:
+    _at_work.discard(work)
 
 
 def start(work: Callable[..., object], *arguments: Any, name: str) -> threading.Thread:
@@ -28,9 +46,10 @@ def start(work: Callable[..., object], *arguments: Any, name: str) -> threading.
     return thread
 
 
-# What is registered later runs earlier: who starts threads has stopped their work by then.
 @atexit.register
-def _join() -> None:
+def _end() -> None:
+    for work in list(_at_work):
+        work.end()
     until = time.monotonic() + _PATIENCE
     with _lock:
         threads = [thread for thread in _started if thread.is_alive() and thread is not threading.current_thread()]

@@ -15,6 +15,7 @@ from bowshot import _partitions
 from bowshot._config import configure
 from bowshot._errors import InterfaceError
 from bowshot._partitions import Partition
+from bowshot._read_ahead import read_ahead
 
 if TYPE_CHECKING:
     import numpy
@@ -89,15 +90,18 @@ class Epochs:
         parts = self.plan()
         if self.shuffled:
             parts = [parts[at] for at in self._random(epoch, 0, -1).permutation(len(parts))]
-        for part in parts[shard::shards]:
-            if skip:
-                count = self._count(part)
-                if skip >= count:
-                    skip -= count
-                    continue
-                part = part.query(f"{part.sql} OFFSET {skip}")
-                skip = 0
-            yield from part.batches()
+        return read_ahead(self._without(parts[shard::shards], skip))
+
+    def _without(self, parts: list[Partition], rows: int) -> list[Partition]:
+        """What is left of partitions without their first rows."""
+        for number, part in enumerate(parts):
+            if rows == 0:
+                return parts[number:]
+            count = self._count(part)
+            if rows < count:
+                return [part.query(f"{part.sql} OFFSET {rows}"), *parts[number + 1 :]]
+            rows -= count
+        return []
 
     def _count(self, part: Partition) -> int:
         counted = part.query(_partitions.wrapped(part.sql or "", "count(*) AS rows"))
