@@ -108,8 +108,9 @@ fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
         .build()
         .context("cannot start the threads of the sockets")?;
     let outcome = runtime.block_on(work);
-    // Work that is cut off must not delay the end of the process.
-    runtime.shutdown_background();
+    // The end of the process ends its threads. Work that is cut off must not delay that, and to detach threads that end just
+    // then may end it with a fault (glibc bug 19951).
+    std::mem::forget(runtime);
     outcome
 }
 

@@ -2,11 +2,17 @@
 
 use std::future::Future;
 use std::io;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 
 /// Deep plans recurse; the default of 2 MiB is too little for hostile nesting.
 const STACK_BYTES: usize = 16 << 20;
+
+/// Work that goes on for longer after its runtime is left to itself.
+const ENDING: Duration = Duration::from_secs(10);
 
 /// A multi-threaded runtime for planning and execution. Dropping it stops everything that runs on it.
 #[derive(Debug)]
@@ -62,8 +68,23 @@ impl QueryRuntime {
 impl Drop for QueryRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Blocking here would panic when the server itself is dropped inside an asynchronous task.
-            runtime.shutdown_background();
+            end(runtime);
         }
+    }
+}
+
+/// Ends its threads from another one, since the server may be dropped inside an asynchronous task, which must not wait. They are
+/// joined, not detached as by `shutdown_background`: glibc reads from a thread's stack after it has detached it, which ends the
+/// process where the thread has ended just then and its stack, too large to be kept, is gone (glibc bug 19951).
+fn end(runtime: Runtime) {
+    let (sender, receiver) = mpsc::sync_channel::<Runtime>(1);
+    let ending = move || {
+        if let Ok(runtime) = receiver.recv() {
+            runtime.shutdown_timeout(ENDING);
+        }
+    };
+    match thread::Builder::new().name("ending".to_owned()).spawn(ending) {
+        Ok(_) => drop(sender.send(runtime)),
+        Err(_) => runtime.shutdown_background(),
     }
 }
