@@ -69,6 +69,8 @@ def test_an_epoch_fails_where_a_partition_does(shared, connection, table):
     values = []
     with pytest.raises(bowshot.DataError, match="zero"):
         values.extend(value for batch in batches for value in batch["n"])
+    assert 0 < len(values) < 900
+    assert values == list(range(len(values)))
     connection.execute(f"DROP TABLE {table}")
     with pytest.raises(bowshot.NotFoundError, match=table):
         list(source.batches())

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+import weakref
 
 import pyarrow as pa
 import pytest
@@ -111,6 +112,17 @@ def test_memory_goes_back_when_nobody_has_it(alone):
         gc.collect()
         wait_for(lambda: metric(alone, "bowshot_same_host_held_bytes") == 0)
         assert memories(alone) == 0
+
+
+def test_a_connection_that_is_forgotten_is_closed_behind_its_last_memory(shared):
+    connection = shared.connect(autocommit=True, same_host=True)
+    rows = connection.sql(MANY).arrow()
+    sockets = [weakref.ref(socket) for socket in connection._wire.same_host._idle]
+    assert sockets
+    del connection
+    gc.collect()
+    del rows
+    wait_for(lambda: not any(socket() for socket in sockets))
 
 
 def test_what_is_mapped_outlives_connection_and_server(folder):

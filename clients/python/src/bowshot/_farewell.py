@@ -7,6 +7,7 @@ into a queue, which is done outside of Python's code.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import weakref
@@ -35,6 +36,7 @@ class Farewell(weakref.ref):  # type: ignore[type-arg]
 
 
 def _start() -> None:
+    """A process that was forked off has no thread and needs none: what it has is its parent's, and it cannot connect."""
     global _running
     if _running:
         return
@@ -48,4 +50,8 @@ def _work() -> None:
     while True:
         farewell = _gone.get()
         _waiting.discard(farewell)
-        farewell.run()
+        # What cannot be told to the other end any more is known there.
+        with contextlib.suppress(OSError):
+            farewell.run()
+        # Else it would keep what it has, maybe a connection that nobody wants any more, until another object goes.
+        del farewell
