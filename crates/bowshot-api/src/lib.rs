@@ -25,6 +25,7 @@ mod error;
 mod ids;
 mod layout;
 mod limits;
+mod network;
 mod places;
 mod principal;
 mod proof;
@@ -47,6 +48,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use ids::{QueryId, SavepointId, SessionId, StatementId, TransactionId};
 pub use layout::{Compression, Layout, SAME_NAME_MARK, shown_name};
 pub use limits::Limits;
+pub use network::Network;
 pub use places::{Place, Places};
 pub use principal::{Claims, ClientCertificate, Credentials, Principal, Secret};
 pub use proof::{PasswordExchange, Scramble};
@@ -55,7 +57,7 @@ pub use rooms::{Combination, Room};
 pub use seal::{Seal, Sealed};
 pub use server::{About, CancelOutcome, Languages, Lifecycle, Progress, Server, ServerStatus};
 pub use session::{
-    Answer, Delivery, Description, Endpoints, Location, Prepared, Request, STATUS_RESULT, Session, Statement,
+    Answer, Delivery, Description, Endpoints, LastWrite, Location, Prepared, Request, STATUS_RESULT, Session, Statement,
     SubstraitPlan,
 };
 pub use settings::{OptionValue, SESSION_OPTIONS, SessionOption};

@@ -1,7 +1,8 @@
-//! Who may have a connection: a limited number, a limited part of it for each address, and when places run short, those who
+//! Who may have a connection: a limited number, a limited part of it for each network, and when places run short, those who
 //! have a place and have not said who they are give it up, the oldest first.
 
 use crate::auth::lock;
+use bowshot_api::Network;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,13 +18,13 @@ const HANDING_OVER: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Places {
     all: Arc<Semaphore>,
-    of_address: usize,
+    of_network: usize,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    addresses: HashMap<IpAddr, usize>,
+    networks: HashMap<Network, usize>,
     strangers: VecDeque<Stranger>,
 }
 
@@ -54,7 +55,7 @@ impl Stranger {
 #[derive(Debug)]
 pub(crate) struct Place {
     places: Arc<Places>,
-    address: Option<IpAddr>,
+    network: Option<Network>,
     stranger: Stranger,
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -67,20 +68,20 @@ impl Place {
 }
 
 impl Places {
-    pub(crate) fn new(all: usize, of_address: usize) -> Arc<Self> {
+    pub(crate) fn new(all: usize, of_network: usize) -> Arc<Self> {
         let all = Arc::new(Semaphore::new(all.min(Semaphore::MAX_PERMITS)));
-        Arc::new(Self { all, of_address, state: Mutex::default() })
+        Arc::new(Self { all, of_network, state: Mutex::default() })
     }
 
     /// A place if there is one, or one that somebody has to give up; `None` if all are taken by those who are known, or
-    /// too many by this address.
+    /// too many by this network.
     pub(crate) fn take(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Claim> {
-        let stranger = Stranger::default();
+        let (stranger, network) = (Stranger::default(), address.map(Network::from));
         {
             let mut state = lock(&self.state);
-            if let Some(address) = address {
-                let taken = state.addresses.entry(address).or_default();
-                if *taken >= self.of_address {
+            if let Some(network) = network {
+                let taken = state.networks.entry(network).or_default();
+                if *taken >= self.of_network {
                     return None;
                 }
                 *taken += 1;
@@ -88,7 +89,7 @@ impl Places {
             state.strangers.retain(|stranger| !stranger.may_stay() && Arc::strong_count(&stranger.known) > 1);
             state.strangers.push_back(stranger.clone());
         }
-        let mut place = Place { places: Arc::clone(self), address, stranger, permit: None };
+        let mut place = Place { places: Arc::clone(self), network, stranger, permit: None };
         if let Ok(permit) = Arc::clone(&self.all).try_acquire_owned() {
             place.permit = Some(permit);
             return Some(Claim { place, waits: false });
@@ -126,12 +127,12 @@ impl Claim {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let Some(address) = self.address else { return };
+        let Some(network) = self.network else { return };
         let mut state = lock(&self.places.state);
-        if let Some(taken) = state.addresses.get_mut(&address) {
+        if let Some(taken) = state.networks.get_mut(&network) {
             *taken = taken.saturating_sub(1);
             if *taken == 0 {
-                state.addresses.remove(&address);
+                state.networks.remove(&network);
             }
         }
     }
@@ -144,7 +145,7 @@ mod tests {
     const HERE: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 
     #[tokio::test]
-    async fn an_address_has_a_part_of_the_places() {
+    async fn a_network_has_a_part_of_the_places() {
         let places = Places::new(4, 2);
         let first = places.take(HERE).unwrap().place().await.unwrap();
         let _second = places.take(HERE).unwrap().place().await.unwrap();
