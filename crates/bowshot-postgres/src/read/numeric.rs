@@ -12,10 +12,11 @@ use std::sync::Arc;
 const MOST_DIGITS: usize = 76;
 const MOST_DIGITS_128: usize = 38;
 
-/// A number without its point.
+/// A number without its point: its digits, and as many zeros as it has behind them before the point.
 struct Number {
     negative: bool,
     digits: String,
+    zeros: usize,
     scale: usize,
 }
 
@@ -42,18 +43,26 @@ impl Numerics {
                 }
                 _ => invalid("numeric", text),
             })?;
-        self.whole = self.whole.max(number.digits.len().saturating_sub(number.scale));
+        self.whole = self.whole.max((number.digits.len() + number.zeros).saturating_sub(number.scale));
         self.scale = self.scale.max(number.scale);
+        // At the first that does not fit: an exponent stands for more digits than there is memory.
+        self.check()?;
         self.values.push(Some(number));
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<ArrayRef, Failure> {
+    /// Digits of the column, if Arrow has as many.
+    fn check(&self) -> Result<usize, Failure> {
         let precision = (self.whole + self.scale).max(1);
         if precision > MOST_DIGITS {
             let message = format!("a numeric needs {precision} digits, and the limit is {MOST_DIGITS}");
             return Err(Failure::new("22003", message));
         }
+        Ok(precision)
+    }
+
+    pub(super) fn finish(self) -> Result<ArrayRef, Failure> {
+        let precision = self.check()?;
         let scale = self.scale;
         let digits = self.values.into_iter().map(|value| value.map(|number| number.at(scale)));
         let shape = (u8::try_from(precision).unwrap_or(u8::MAX), i8::try_from(scale).unwrap_or(i8::MAX));
@@ -82,7 +91,7 @@ fn wide(digits: impl Iterator<Item = Option<String>>, (precision, scale): (u8, i
 impl Number {
     /// Sign and digits with this many of them behind the point.
     fn at(&self, scale: usize) -> String {
-        let zeros = "0".repeat(scale.saturating_sub(self.scale));
+        let zeros = "0".repeat((scale + self.zeros).saturating_sub(self.scale));
         format!("{}0{}{zeros}", if self.negative { "-" } else { "" }, self.digits)
     }
 }
@@ -94,15 +103,28 @@ fn number(text: &str) -> Option<Number> {
         None => (unsigned, 0),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let mut digits = format!("{whole}{fraction}");
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if mantissa.len() == usize::from(mantissa.contains('.')) || !all_digits(whole) || !all_digits(fraction) {
         return None;
     }
     let scale = i64::try_from(fraction.len()).ok()? - i64::from(exponent);
-    if scale < 0 {
-        // At most as many as an exponent of 16 bits says.
-        digits.push_str(&"0".repeat(usize::try_from(-scale).ok()?));
+    let digits = format!("{whole}{fraction}").trim_start_matches('0').to_owned();
+    let zeros = if digits.is_empty() { 0 } else { usize::try_from(-scale).unwrap_or(0) };
+    let scale = usize::try_from(scale).unwrap_or(0);
+    Some(Number { negative: text.starts_with('-'), digits, zeros, scale })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exponent_takes_no_memory() {
+        let number = number("-1.5e32767").expect("a number");
+        assert_eq!((number.digits.as_str(), number.zeros, number.scale), ("15", 32_766, 0));
+        let mut numbers = Numerics::default();
+        assert!(numbers.push("1e75").is_ok());
+        assert_eq!(numbers.push("0.01").map_err(|failure| failure.code), Err("22003"));
+        assert_eq!(numbers.values.len(), 1, "the first that does not fit is not kept");
     }
-    let digits = digits.trim_start_matches('0').to_owned();
-    Some(Number { negative: text.starts_with('-'), digits, scale: usize::try_from(scale).unwrap_or(0) })
 }
