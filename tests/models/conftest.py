@@ -9,6 +9,8 @@ import pyarrow
 import pyarrow.ipc
 import pytest
 
+from graphs import LIBRARY
+
 
 class Program:
     def __init__(self, path, folder, options=()):
@@ -38,3 +40,8 @@ class Program:
 @pytest.fixture
 def program(tmp_path):
     return Program(pathlib.Path(os.environ["BOWSHOT_BIN"]) / "examples" / "predict_model", tmp_path)
+
+
+@pytest.fixture
+def runtime(program):
+    return Program(program.path, program.folder, ["--onnx-runtime", LIBRARY])

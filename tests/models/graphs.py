@@ -1,6 +1,7 @@
 """ONNX models that are no tree ensembles, and what ONNX Runtime says of the same rows."""
 
 import functools
+import pathlib
 
 import numpy
 import onnx
@@ -9,6 +10,9 @@ from onnx import TensorProto, helper, numpy_helper
 from sklearn import decomposition, impute, linear_model, naive_bayes, neural_network, pipeline, preprocessing, svm
 
 from cases import COLOURS, FEATURES, ROWS, TRAINING, binary, converted, data, four, positive, target, two
+
+# The wheel's library, as an operator names it.
+[LIBRARY] = pathlib.Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.*")
 
 
 def learned(model, y, missing=0, names=None, **options):
@@ -139,18 +143,14 @@ GRAPHS = {
     "embedded": embedded,
     "doubles": doubles,
     "labelled": labelled,
-}
-
-# What ONNX Runtime alone computes, each with an operator that is not part of the program.
-OF_RUNTIME = {
-    "support-vectors": (learned(svm.SVR(), target), "`SVMRegressor`"),
-    "support-vectors-classes": (learned(svm.SVC(probability=True, random_state=0), four, names=COLOURS), "`SVMClassifier`"),
+    "support-vectors": learned(svm.SVR(), target),
+    "support-vectors-classes": learned(svm.SVC(probability=True, random_state=0), four, names=COLOURS),
 }
 
 
 @functools.cache
 def made(name):
-    return GRAPHS[name]() if name in GRAPHS else OF_RUNTIME[name][0]()
+    return GRAPHS[name]()
 
 
 def rows_of(name):

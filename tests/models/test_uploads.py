@@ -1,20 +1,19 @@
-"""Files of models by DoPut and over streams; the example that scores frames; ONNX graphs through SQL, and by ONNX Runtime."""
+"""Files of models by DoPut and over streams; the example that scores frames; ONNX graphs through SQL."""
 
-import pathlib
 import subprocess
 import sys
 
 import dask.dataframe
 import numpy
-import onnxruntime
 import pandas
 import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
 import scoring
+from cases import CASES
 from exchanges import exchange
-from graphs import OF_RUNTIME, expected, made, rows_of
+from graphs import LIBRARY, expected, made, rows_of
 from served import Served, columns, matrix
 from test_onnx_graphs import ABSOLUTE, HARMFUL, RELATIVE
 from test_sql import stump
@@ -22,7 +21,7 @@ from test_sql import stump
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    served = Served(tmp_path_factory.mktemp("uploads"))
+    served = Served(tmp_path_factory.mktemp("uploads"), ["--set", f"models.onnx_runtime={LIBRARY}"])
     yield served
     served.close()
 
@@ -138,7 +137,7 @@ def test_frames(served):
     one.close()
 
 
-@pytest.mark.parametrize("name", ["logistic-names", "perceptron-two", "network", "softmax", "embedded"])
+@pytest.mark.parametrize("name", ["logistic-names", "perceptron-two", "network", "softmax", "embedded", "support-vectors"])
 def test_graphs_in_sql(served, name):
     model, rows = name.replace("-", "_"), rows_of(name)
     scoring.upload(served.client, model, made(name), if_exists="replace", format="onnx")
@@ -163,21 +162,14 @@ def test_harmful_graphs(served, name):
     assert served.server.alive()
 
 
-def test_the_runtime(served, tmp_path):
-    [library] = pathlib.Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.*")
-    refused(served, "models.onnx_runtime", "vectors", made("support-vectors"))
-    assert OF_RUNTIME
-    other = Served(tmp_path, ["--set", f"models.onnx_runtime={library}"])
+def test_without_the_library(tmp_path):
+    plain = Served(tmp_path)
     try:
-        for name in ("support-vectors", "network"):
-            model, rows = name.replace("-", "_"), rows_of(name)
-            scoring.upload(other.client, model, made(name))
-            other.store(f"rows_{model}", columns(rows))
-            arguments = ", ".join(f"f{at}" for at in range(rows.shape[1]))
-            answer = other.run(f"SELECT predict('{model}', {arguments}) AS p FROM rows_{model} ORDER BY id")["p"]
-            numpy.testing.assert_allclose(matrix(answer), expected(made(name), rows)[0].ravel(), RELATIVE, ABSOLUTE)
+        for words in ("operator `Concat` needs ONNX Runtime", "pip install onnxruntime", "`models.onnx_runtime`"):
+            refused(plain, words, "network", made("network"))
+        scoring.upload(plain.client, "trees", CASES["onnx-decision-tree"]().model, format="onnx")
     finally:
-        other.close()
+        plain.close()
 
 
 def test_a_library_that_is_none_stops_the_server(served, tmp_path):

@@ -9,6 +9,9 @@ pub enum Error {
     /// The file is a model, of a kind that is not evaluated here.
     #[error("{0}")]
     Unsupported(String),
+    /// The file is a graph with this operator, which a library computes that is not loaded.
+    #[error("the ONNX operator `{0}` needs ONNX Runtime, whose library is not named")]
+    NoRuntime(String),
     /// The model is larger than what is read.
     #[error("the model has too many {what}: at most {most} are read")]
     TooLarge {

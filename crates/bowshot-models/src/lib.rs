@@ -2,7 +2,7 @@
 //!
 //! 1. [`Model::read`] finds out whose file it is, and reads it: [`xgboost`] (JSON and UBJSON, over [`document`]),
 //!    [`lightgbm`] (text), [`onnx`] (the tree ensembles of `ai.onnx.ml` and what scikit-learn's converter puts around them; other
-//!    graphs are computed by libraries, tract or ONNX Runtime);
+//!    graphs are computed by ONNX Runtime, where its library is named);
 //! 2. every reader of trees describes its trees to [`forest`], which checks them and lays them out;
 //! 3. [`Model::predict`] sends columns through the forest in blocks of rows, and [`link`] makes of its sums what the
 //!    objective means.

@@ -97,7 +97,7 @@ impl Models {
     }
 }
 
-/// Loads the library of ONNX Runtime, which computes ONNX graphs that are no tree ensembles from then on. Once in a process.
+/// Loads the library of ONNX Runtime, without which ONNX graphs that are no tree ensembles are refused. Once in a process.
 ///
 /// # Errors
 /// `Invalid` when the file is no such library, or an old one.
@@ -112,11 +112,18 @@ pub fn load_onnx_runtime(path: &Path) -> Result<()> {
 fn read(bytes: &[u8]) -> Result<Model> {
     Model::read(bytes).map_err(|error| {
         let kind = match &error {
-            bowshot_models::Error::Unsupported(_) => ErrorKind::Unsupported,
+            bowshot_models::Error::Unsupported(_) | bowshot_models::Error::NoRuntime(_) => {
+                ErrorKind::Unsupported
+            }
             bowshot_models::Error::TooLarge { .. } => ErrorKind::LimitReached,
             bowshot_models::Error::Damaged(_) | bowshot_models::Error::Input(_) => ErrorKind::Invalid,
         };
-        Error::new(kind, error.to_string())
-            .with_hint("models are files of XGBoost (JSON, UBJSON), LightGBM (text) and ONNX")
+        let hint = match &error {
+            bowshot_models::Error::NoRuntime(_) => {
+                "`pip install onnxruntime` brings `onnxruntime/capi/libonnxruntime.so.*`: name it with the setting `models.onnx_runtime`"
+            }
+            _ => "models are files of XGBoost (JSON, UBJSON), LightGBM (text) and ONNX",
+        };
+        Error::new(kind, error.to_string()).with_hint(hint)
     })
 }

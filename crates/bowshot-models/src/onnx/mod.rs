@@ -2,7 +2,7 @@
 //!
 //! [`wire`] reads protocol buffers; [`screen`] looks through a file before anything is made of it. Where there are trees,
 //! [`proto`] reads the messages of ONNX, [`graph`] follows the columns through the operators to the ensemble and its results to
-//! the outputs, [`ensemble`] reads its trees. All else is a [`network`], which libraries compute.
+//! the outputs, [`ensemble`] reads its trees. All else is a [`network`], which ONNX Runtime computes.
 
 mod ensemble;
 mod graph;

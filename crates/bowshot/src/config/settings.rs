@@ -387,7 +387,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     key(
         "models.onnx_runtime",
         |c| Slot::Path(&mut c.onnx_runtime),
-        "the library of ONNX Runtime (`libonnxruntime.so`), which then computes ONNX models that are no tree ensembles; without it, what is part of the program does",
+        "the library of ONNX Runtime (`libonnxruntime.so`), which computes ONNX models that are no tree ensembles; without it they are refused",
     ),
     key(
         "object_store.refresh",
@@ -569,7 +569,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     key(
         "limits.max_connections_per_address",
         |c| Slot::Count(&mut c.limits.max_connections_per_address, 1),
-        "client connections that one address has open at once",
+        "client connections that one address (of IPv6, one /64 network) has open at once",
     ),
     key(
         "limits.max_running_queries",

@@ -1,13 +1,12 @@
 //! The messages of a file that was screened, with all constants where they are looked for: among the initialisers.
 
 use super::Input;
+use super::messages::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use super::tensors::Kind;
 use crate::error::{Error, Result};
 use crate::limits::{self, within};
 use prost::Message;
-use tract_onnx::pb::tensor_shape_proto::dimension::Value as Dimension;
-use tract_onnx::pb::type_proto::Value as Type;
-use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
+use std::collections::HashSet;
 
 /// Numbers of types of elements in `onnx.proto`.
 pub(super) const FLOAT: i32 = 1;
@@ -19,18 +18,19 @@ const DOUBLE: i32 = 11;
 /// Decodes a file.
 pub(super) fn model(bytes: &[u8]) -> Result<ModelProto> {
     let mut model = ModelProto::decode(bytes).map_err(|error| Error::damaged(error.to_string()))?;
-    // Nobody needs these, and they may be large.
-    model.metadata_props.clear();
     let graph = graph(&mut model)?;
-    graph.doc_string.clear();
-    graph.value_info.clear();
-    graph.quantization_annotation.clear();
+    for node in &graph.node {
+        // Of two with one name, the library could take the one that was not looked at.
+        let mut names = HashSet::new();
+        if !node.attribute.iter().all(|attribute| names.insert(&attribute.name)) {
+            return Err(Error::damaged(format!("`{}` has an attribute twice", node.op_type)));
+        }
+    }
     constants(graph)?;
     for tensor in &graph.initializer {
         check(tensor)?;
     }
-    let named: std::collections::HashSet<String> =
-        graph.initializer.iter().map(|tensor| tensor.name.clone()).collect();
+    let named: HashSet<&String> = graph.initializer.iter().map(|tensor| &tensor.name).collect();
     // Old files name their constants among the inputs, too.
     graph.input.retain(|input| !named.contains(&input.name));
     Ok(model)
@@ -38,12 +38,6 @@ pub(super) fn model(bytes: &[u8]) -> Result<ModelProto> {
 
 pub(super) fn graph(model: &mut ModelProto) -> Result<&mut GraphProto> {
     model.graph.as_mut().ok_or_else(|| Error::damaged("the ONNX model has no graph"))
-}
-
-/// The version of the standard's operators.
-pub(super) fn version(model: &ModelProto) -> i64 {
-    let standard = |domain: &str| domain.is_empty() || domain == "ai.onnx";
-    model.opset_import.iter().find(|set| standard(&set.domain)).map_or(0, |set| set.version)
 }
 
 /// Operators that are constants become initialisers.
@@ -68,10 +62,10 @@ fn constant(node: &NodeProto) -> Option<TensorProto> {
     let [attribute] = node.attribute.as_slice() else { return None };
     Some(match attribute.name.as_str() {
         "value" => attribute.t.clone()?,
-        "value_float" => floats("", &[], vec![attribute.f]),
-        "value_int" => integers("", &[], vec![attribute.i]),
-        "value_floats" => floats("", &[attribute.floats.len()], attribute.floats.clone()),
-        "value_ints" => integers("", &[attribute.ints.len()], attribute.ints.clone()),
+        "value_float" => floats(Vec::new(), vec![attribute.f]),
+        "value_int" => integers(Vec::new(), vec![attribute.i]),
+        "value_floats" => floats(length(&attribute.floats)?, attribute.floats.clone()),
+        "value_ints" => integers(length(&attribute.ints)?, attribute.ints.clone()),
         _ => return None,
     })
 }
@@ -103,7 +97,7 @@ fn check(tensor: &TensorProto) -> Result<()> {
     };
     let whole =
         tensor.raw_data.is_empty() || (listed == 0 && tensor.raw_data.len() == count.saturating_mul(size));
-    if there == count && whole && tensor.segment.is_none() { Ok(()) } else { Err(wrong()) }
+    if there == count && whole { Ok(()) } else { Err(wrong()) }
 }
 
 /// The inputs: rows of a fixed width.
@@ -113,19 +107,15 @@ pub(super) fn inputs(model: &ModelProto) -> Result<Vec<Input>> {
     let mut columns = 0;
     let mut inputs = Vec::with_capacity(graph.input.len());
     for input in &graph.input {
-        let Some(Type::TensorType(kind)) = input.r#type.as_ref().and_then(|kind| kind.value.as_ref()) else {
-            return Err(no_numbers(&input.name));
-        };
+        let kind = input.r#type.as_ref().and_then(|kind| kind.tensor_type.as_ref());
+        let kind = kind.ok_or_else(|| no_numbers(&input.name))?;
         let elements = Kind::of(kind.elem_type).ok_or_else(|| no_numbers(&input.name))?;
         let dimensions = kind.shape.as_ref().map_or(&[][..], |shape| &shape.dim);
         let width = match dimensions {
-            [_, width] => match width.value {
-                Some(Dimension::DimValue(width)) => usize::try_from(width).ok().filter(|width| *width > 0),
-                _ => None,
-            },
+            [_, width] => width.dim_value.and_then(|width| usize::try_from(width).ok()),
             _ => None,
         };
-        let width = width.ok_or_else(|| {
+        let width = width.filter(|width| *width > 0).ok_or_else(|| {
             Error::unsupported(format!(
                 "the ONNX input `{}` does not say how many columns it has: convert with a fixed width",
                 input.name
@@ -159,39 +149,22 @@ pub(super) fn whole(tensor: &TensorProto) -> Option<Vec<i64>> {
     }
 }
 
-#[expect(clippy::cast_possible_wrap, reason = "lengths of lists")]
-fn dimensions(dims: &[usize]) -> Vec<i64> {
-    dims.iter().map(|dimension| *dimension as i64).collect()
+/// The dimensions of a list.
+fn length<T>(numbers: &[T]) -> Option<Vec<i64>> {
+    Some(vec![i64::try_from(numbers.len()).ok()?])
 }
 
-pub(super) fn floats(name: &str, dims: &[usize], numbers: Vec<f32>) -> TensorProto {
-    TensorProto {
-        name: name.to_owned(),
-        dims: dimensions(dims),
-        data_type: FLOAT,
-        float_data: numbers,
-        ..TensorProto::default()
-    }
+fn floats(dims: Vec<i64>, numbers: Vec<f32>) -> TensorProto {
+    TensorProto { dims, data_type: FLOAT, float_data: numbers, ..TensorProto::default() }
 }
 
-pub(super) fn integers(name: &str, dims: &[usize], numbers: Vec<i64>) -> TensorProto {
-    TensorProto {
-        name: name.to_owned(),
-        dims: dimensions(dims),
-        data_type: INT64,
-        int64_data: numbers,
-        ..TensorProto::default()
-    }
+fn integers(dims: Vec<i64>, numbers: Vec<i64>) -> TensorProto {
+    TensorProto { dims, data_type: INT64, int64_data: numbers, ..TensorProto::default() }
 }
 
 /// The attribute of an operator.
 pub(super) fn attribute<'a>(node: &'a NodeProto, name: &str) -> Option<&'a AttributeProto> {
     node.attribute.iter().find(|attribute| attribute.name == name)
-}
-
-/// A text among the attributes.
-pub(super) fn text<'a>(node: &'a NodeProto, name: &str) -> Option<&'a str> {
-    attribute(node, name).and_then(|attribute| std::str::from_utf8(&attribute.s).ok())
 }
 
 /// A whole number among the attributes.

@@ -1,14 +1,14 @@
 //! What the outputs of a graph mean: numbers, or a class and the probabilities of all classes.
 
 use super::decode::{TEXT, attribute, graph, whole};
+use super::messages::{
+    GraphProto, ModelProto, NodeProto, TensorProto, TensorTypeProto, TypeProto, ValueInfoProto,
+};
 use super::probe::ROWS;
 use super::tensors::{Numbers, Output};
 use crate::error::{Error, Result};
 use crate::limits::{self, within};
 use crate::model::Classes;
-use tract_onnx::pb::ModelProto;
-use tract_onnx::pb::type_proto::{Tensor, Value};
-use tract_onnx::pb::{GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto};
 
 /// Operators behind which a result is what it was.
 const PASSING: [&str; 6] = ["Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"];
@@ -81,9 +81,8 @@ fn take_maps(graph: &mut GraphProto) -> Result<Vec<(String, Classes)>> {
 }
 
 fn numbers(name: &str) -> ValueInfoProto {
-    let kind = Tensor { elem_type: super::decode::FLOAT, shape: None };
-    let kind = TypeProto { value: Some(Value::TensorType(kind)), ..TypeProto::default() };
-    ValueInfoProto { name: name.to_owned(), r#type: Some(kind), ..ValueInfoProto::default() }
+    let kind = TensorTypeProto { elem_type: super::decode::FLOAT, shape: None };
+    ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { tensor_type: Some(kind) }) }
 }
 
 /// The operator that a value comes from.
@@ -131,7 +130,7 @@ fn listed(node: &NodeProto, integers: &str, strings: &str) -> Option<Classes> {
 }
 
 /// Texts of a file.
-pub(super) fn texts(bytes: &[Vec<u8>]) -> Option<Vec<String>> {
+fn texts(bytes: &[Vec<u8>]) -> Option<Vec<String>> {
     bytes.iter().map(|text| String::from_utf8(text.clone()).ok()).collect()
 }
 

@@ -1,23 +1,21 @@
 //! ONNX graphs that are no tree ensembles: linear models, networks, and what converters put around them.
 //!
 //! ```text
-//! file ─[decode]─► messages ─[rewrite]─► standard operators ─[shapes]─► how much it computes ─► tract
-//!                      └──────────────── as they are ──────────────────────────────────────► ONNX Runtime
+//! file ─[decode]─► messages ─[shapes]─► how much it computes ─► ONNX Runtime
 //! ```
 //!
-//! tract is part of the program. ONNX Runtime takes its place for all graphs where the operator of the server has named its
-//! library, and knows more operators. What is computed is an [`Engine`] to everything else. Which operators there may be is a
-//! list ([`operators`]): one that could make much of little, run for ever, or give another answer each time is not in it.
+//! ONNX Runtime computes them, whose library the operator of the server names; without it they are refused. It was not written for
+//! files of strangers, so what goes to it was looked at before: which operators there may be is a list ([`operators`]), in which none
+//! is that could make much of little, run for ever, or give another answer each time.
 
 mod decode;
 mod meaning;
+mod messages;
 mod onnx_runtime;
 mod operators;
 mod probe;
-mod rewrite;
 mod shapes;
 mod tensors;
-mod tract;
 
 use super::screen::Screened;
 use crate::error::{Error, Result};
@@ -25,26 +23,20 @@ use crate::limits::{self, within};
 use crate::link::Link;
 use crate::model::{Classes, Evaluator, Model, Parts, Task};
 use arrow::array::{ArrayRef, Float32Array, Float64Array, Int64Array, StringArray};
+use onnx_runtime::Engine;
 pub(super) use onnx_runtime::has_runtime;
 pub use onnx_runtime::load_onnx_runtime;
-use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use tensors::{Kind, Numbers, Output, Tensor};
+use tensors::{Kind, Numbers, Output};
 
 /// Rows that are computed in one go: how much memory that takes was looked at for so many.
 const BLOCK: usize = 256;
 
-/// Computes a graph.
-trait Engine: Debug + Send + Sync {
-    /// The outputs, in the order of the graph's, for inputs in the order of its inputs.
-    fn run(&self, inputs: Vec<Tensor>, rows: usize) -> Result<Vec<Output>>;
-}
-
 /// A graph that can be asked.
 #[derive(Debug)]
 pub(crate) struct Network {
-    engine: Box<dyn Engine>,
+    engine: Engine,
     inputs: Vec<Input>,
     /// The place of the output with the class of each row.
     label: Option<usize>,
@@ -68,8 +60,12 @@ struct Input {
 /// Reads a graph.
 pub(super) fn read(bytes: &[u8], screened: &Screened<'_>) -> Result<Model> {
     within("bytes", bytes.len(), limits::NETWORK_BYTES)?;
-    operators::check(screened, has_runtime())?;
+    operators::check(screened)?;
     screened.check()?;
+    match screened.operators.first() {
+        Some((_, operator)) if !has_runtime() => return Err(Error::NoRuntime((*operator).to_owned())),
+        _ => {}
+    }
     quietly(|| read_checked(bytes))
 }
 
@@ -77,17 +73,14 @@ fn read_checked(bytes: &[u8]) -> Result<Model> {
     let mut model = decode::model(bytes)?;
     let inputs = decode::inputs(&model)?;
     let meaning = meaning::find(&mut model)?;
-    let mut standard = model.clone();
-    let rewritten = rewrite::rewrite(&mut standard).and_then(|()| shapes::cost(&standard, &inputs));
-    let (engine, cost): (Box<dyn Engine>, usize) = match rewritten {
-        // What is known to be small is; of what the runtime alone knows, it has to say so itself.
-        Err(Error::Unsupported(_)) if has_runtime() => (onnx_runtime::engine(&model)?, limits::NETWORK_COST),
-        Err(error) => return Err(error),
-        Ok(cost) if has_runtime() => (onnx_runtime::engine(&model)?, cost),
-        Ok(cost) => (tract::engine(&standard, &inputs)?, cost),
+    let cost = match shapes::cost(&model, &inputs) {
+        // Of what only the library knows the size of, it has to say itself what is too much.
+        Err(Error::Unsupported(_)) => limits::NETWORK_COST,
+        cost => cost?,
     };
+    let engine = Engine::new(&model)?;
     let operators = model.graph.as_ref().map_or(0, |graph| graph.node.len());
-    let answer = probe::probe(engine.as_ref(), &inputs)?;
+    let answer = probe::probe(&engine, &inputs)?;
     let meant = meaning.of(&answer)?;
     let columns = inputs.iter().map(|input| input.width).sum::<usize>();
     let names = if inputs.len() == columns && columns > 1 {

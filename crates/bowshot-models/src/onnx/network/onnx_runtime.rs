@@ -1,17 +1,17 @@
 //! Graphs computed by ONNX Runtime, whose library the operator of the server has named. It is loaded once for the process.
 
-use super::Engine;
+use super::decode::whole;
+use super::messages::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use super::tensors::{Numbers, Output, Tensor};
 use crate::error::{Error, Result};
 use ort::environment::Environment;
 use ort::session::builder::GraphOptimizationLevel;
 use ort::session::{Session, SessionInputValue};
-use ort::value::{DynValue, Tensor as Given};
+use ort::value::{DynValue, Tensor as Given, TensorElementType, ValueType};
 use prost::Message;
 use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use tract_onnx::pb::ModelProto;
 
 /// The library is one for the process, whoever asks: so it says itself.
 static RUNTIME: OnceLock<Environment> = OnceLock::new();
@@ -38,40 +38,73 @@ pub(crate) fn has_runtime() -> bool {
     RUNTIME.get().is_some()
 }
 
+/// A graph that can be computed.
 #[derive(Debug)]
-struct Loaded {
+pub(super) struct Engine {
     file: Vec<u8>,
     names: Vec<String>,
     idle: Mutex<Vec<Session>>,
 }
 
-/// Loads a graph.
-pub(super) fn engine(model: &ModelProto) -> Result<Box<dyn Engine>> {
-    let names = model.graph.iter().flat_map(|graph| &graph.input).map(|input| input.name.clone()).collect();
-    let file = model.encode_to_vec();
-    let idle = Mutex::new(vec![session(&file)?]);
-    Ok(Box::new(Loaded { file, names, idle }))
+/// Whole numbers that are divided by zero, or the smallest of them by -1, end the process in some versions of the library. Which
+/// numbers are whole, a library that computes nothing yet says.
+fn check_divisions(model: &ModelProto) -> Result<()> {
+    let mut asked = model.clone();
+    let Some(graph) = asked.graph.as_mut() else { return Ok(()) };
+    let divisions = graph.node.iter().filter(|node| divides(graph, node));
+    let results = divisions.filter_map(|node| node.output.first()).cloned();
+    graph.output = results.map(|name| ValueInfoProto { name, r#type: None }).collect();
+    if graph.output.is_empty() {
+        return Ok(());
+    }
+    let floats = [TensorElementType::Float32, TensorElementType::Float64, TensorElementType::Float16];
+    let session = session(&asked.encode_to_vec(), GraphOptimizationLevel::Disable)?;
+    for result in session.outputs() {
+        if !matches!(result.dtype(), ValueType::Tensor { ty, .. } if floats.contains(ty)) {
+            return Err(Error::unsupported(
+                "ONNX graphs that divide whole numbers by others than constants above zero are not evaluated",
+            ));
+        }
+    }
+    Ok(())
 }
 
-fn session(file: &[u8]) -> Result<Session> {
+fn divides(graph: &GraphProto, node: &NodeProto) -> bool {
+    let constant = |name: &String| graph.initializer.iter().find(|tensor| tensor.name == *name);
+    let by = node.input.get(1).and_then(constant).and_then(whole);
+    matches!(node.op_type.as_str(), "Div" | "Mod") && !by.is_some_and(|by| by.iter().all(|by| *by > 0))
+}
+
+fn session(file: &[u8], level: GraphOptimizationLevel) -> Result<Session> {
     let environment = RUNTIME.get().ok_or_else(|| Error::unsupported("ONNX Runtime is not loaded"))?;
     let made = || -> ort::Result<Session> {
         // One thread: queries are spread over the processors already.
         let mut builder = Session::builder(environment)?
             .with_intra_threads(1)?
             .with_inter_threads(1)?
-            .with_optimization_level(GraphOptimizationLevel::Level3)?;
+            .with_optimization_level(level)?;
         builder.commit_from_memory(file)
     };
     made().map_err(|error| Error::unsupported(format!("ONNX Runtime does not take the graph: {error}")))
 }
 
-impl Engine for Loaded {
-    fn run(&self, inputs: Vec<Tensor>, rows: usize) -> Result<Vec<Output>> {
+impl Engine {
+    /// Loads a graph.
+    pub(super) fn new(model: &ModelProto) -> Result<Self> {
+        check_divisions(model)?;
+        let inputs = model.graph.iter().flat_map(|graph| &graph.input);
+        let names = inputs.map(|input| input.name.clone()).collect();
+        let file = model.encode_to_vec();
+        let idle = Mutex::new(vec![session(&file, GraphOptimizationLevel::Level3)?]);
+        Ok(Self { file, names, idle })
+    }
+
+    /// The outputs, in the order of the graph's, for inputs in the order of its inputs.
+    pub(super) fn run(&self, inputs: Vec<Tensor>, rows: usize) -> Result<Vec<Output>> {
         let waiting = self.lock().pop();
         let mut session = match waiting {
             Some(session) => session,
-            None => session(&self.file)?,
+            None => session(&self.file, GraphOptimizationLevel::Level3)?,
         };
         let outputs = self.outputs(&mut session, inputs, rows).map_err(|error| {
             Error::input(format!("the ONNX graph cannot be computed for these rows: {error}"))
@@ -82,9 +115,7 @@ impl Engine for Loaded {
         }
         outputs
     }
-}
 
-impl Loaded {
     fn outputs(&self, session: &mut Session, inputs: Vec<Tensor>, rows: usize) -> ort::Result<Vec<Output>> {
         let mut given: Vec<(&str, SessionInputValue<'_>)> = Vec::with_capacity(inputs.len());
         for (name, input) in self.names.iter().zip(inputs) {

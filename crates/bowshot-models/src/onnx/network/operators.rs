@@ -94,7 +94,7 @@ const STANDARD: &[&str] = &[
     "Xor",
 ];
 
-/// Those of `ai.onnx.ml` that are rewritten to the former ([`super::rewrite`]).
+/// The same, in `ai.onnx.ml`.
 const LEARNED: &[&str] = &[
     "ArrayFeatureExtractor",
     "Binarizer",
@@ -107,8 +107,8 @@ const LEARNED: &[&str] = &[
     "ZipMap",
 ];
 
-/// Those that ONNX Runtime alone computes. None of them makes more of its inputs than its constants say.
-const OF_RUNTIME: &[&str] = &[
+/// Those whose shapes are not looked at. None of them makes more of its inputs than its constants say.
+const OTHER: &[&str] = &[
     "AveragePool",
     "Conv",
     "CumSum",
@@ -130,7 +130,7 @@ const OF_RUNTIME: &[&str] = &[
     "Split",
     "TopK",
 ];
-const LEARNED_OF_RUNTIME: &[&str] = &[
+const OTHER_LEARNED: &[&str] = &[
     "LabelEncoder",
     "OneHotEncoder",
     "SVMClassifier",
@@ -141,22 +141,21 @@ const LEARNED_OF_RUNTIME: &[&str] = &[
 ];
 
 /// Refuses a graph by the first operator that may not be in it.
-pub(super) fn check(screened: &Screened<'_>, runtime: bool) -> Result<()> {
+pub(super) fn check(screened: &Screened<'_>) -> Result<()> {
     for (domain, operator) in &screened.operators {
         let lists = match *domain {
-            "" | "ai.onnx" => [STANDARD, OF_RUNTIME],
-            "ai.onnx.ml" => [LEARNED, LEARNED_OF_RUNTIME],
+            "" | "ai.onnx" => [STANDARD, OTHER],
+            "ai.onnx.ml" => [LEARNED, OTHER_LEARNED],
             _ => [&[][..], &[]],
         };
-        if lists[0].contains(operator) || (runtime && lists[1].contains(operator)) {
-            continue;
+        if !lists.iter().any(|list| list.contains(operator)) {
+            return Err(Error::unsupported(format!("the ONNX operator `{operator}` is not evaluated")));
         }
-        let more = if lists[1].contains(operator) {
-            ": it needs ONNX Runtime, whose library the operator names with `models.onnx_runtime`"
-        } else {
-            ""
-        };
-        return Err(Error::unsupported(format!("the ONNX operator `{operator}` is not evaluated{more}")));
     }
     Ok(())
+}
+
+/// Whether the shape of what an operator gives is known, of one that [`check`] has let through.
+pub(super) fn has_shape(operator: &str) -> bool {
+    STANDARD.contains(&operator) || LEARNED.contains(&operator)
 }

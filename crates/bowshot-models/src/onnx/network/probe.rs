@@ -1,8 +1,9 @@
 //! A graph is asked about a few rows before it is a model: all at once and one at a time, since an answer must not depend on
 //! which rows are asked about together.
 
+use super::Input;
+use super::onnx_runtime::Engine;
 use super::tensors::{Kind, Numbers, Output, Tensor};
-use super::{Engine, Input};
 use crate::error::{Error, Result};
 
 /// Rows that are asked about.
@@ -11,7 +12,7 @@ pub(super) const ROWS: usize = 3;
 const CLOSE: f64 = 1e-3;
 
 /// What the graph gives for the rows together.
-pub(super) fn probe(engine: &dyn Engine, inputs: &[Input]) -> Result<Vec<Output>> {
+pub(super) fn probe(engine: &Engine, inputs: &[Input]) -> Result<Vec<Output>> {
     let together = engine.run(inputs.iter().map(|input| tensor(input, 0, ROWS)).collect(), ROWS)?;
     for row in 0..ROWS {
         let alone = engine.run(inputs.iter().map(|input| tensor(input, row, 1)).collect(), 1)?;

@@ -1,12 +1,13 @@
 //! How large the results of a graph are and how much it computes, before anything is computed: a library that plans a graph
-//! computes its constant parts, and asks for the memory that their shapes name.
+//! computes its constant parts, and asks for the memory that their shapes name. Constants of an operator have the sizes that its other
+//! inputs ask for.
 
 use super::decode::{attribute, integer, whole};
-use super::{BLOCK, Input};
+use super::messages::{ModelProto, NodeProto};
+use super::{BLOCK, Input, operators};
 use crate::error::{Error, Result};
 use crate::limits::{self, within};
 use std::collections::HashMap;
-use tract_onnx::pb::{ModelProto, NodeProto};
 
 /// Dimensions of a result.
 const DIMENSIONS: usize = 8;
@@ -26,7 +27,8 @@ struct Shapes<'a> {
     work: usize,
 }
 
-/// What a row costs, about, in nodes of a tree. An error where a block of rows would be too much.
+/// What a row costs, about, in nodes of a tree. An error where a block of rows would be too much; [`Error::Unsupported`] where
+/// it is not known.
 pub(super) fn cost(model: &ModelProto, inputs: &[Input]) -> Result<usize> {
     let graph = model.graph.as_ref().ok_or_else(|| Error::damaged("the ONNX model has no graph"))?;
     within("operators", graph.node.len(), OPERATORS)?;
@@ -42,18 +44,24 @@ pub(super) fn cost(model: &ModelProto, inputs: &[Input]) -> Result<usize> {
         }
     }
     for node in &graph.node {
-        let shape = shapes.of(node)?;
-        // The second output of what has one more is a mask that nobody needs.
-        let [name, rest @ ..] = node.output.as_slice() else {
-            return Err(Error::damaged(format!("`{}` has no output", node.op_type)));
+        let given = match node.op_type.as_str() {
+            "LinearClassifier" => shapes.classified(node)?,
+            _ => vec![shapes.of(node)?],
         };
+        // The second output of what has one more is a mask that nobody needs.
+        let (names, rest) = node
+            .output
+            .split_at_checked(given.len())
+            .ok_or_else(|| Error::damaged(format!("`{}` has too few outputs", node.op_type)))?;
         if rest.iter().any(|name| !name.is_empty()) {
             return Err(Error::unsupported(format!(
                 "the ONNX operator `{}` with several outputs is not evaluated",
                 node.op_type
             )));
         }
-        shapes.put(name, shape)?;
+        for (name, shape) in names.iter().zip(given) {
+            shapes.put(name, shape)?;
+        }
     }
     for output in &graph.output {
         if !shapes.shapes.contains_key(output.name.as_str()) {
@@ -111,8 +119,15 @@ impl<'a> Shapes<'a> {
         match node.op_type.as_str() {
             "MatMul" => self.product(node),
             "Gemm" => self.gemm(node),
-            "Concat" => self.concatenated(node),
+            "Concat" | "FeatureVectorizer" => self.concatenated(node),
             "Gather" => self.gathered(node),
+            "ArrayFeatureExtractor" => self.extracted(node),
+            "Scaler" => self.by_column(node, &["offset", "scale"]),
+            "Imputer" => self.by_column(node, &["imputed_value_floats", "imputed_value_int64s"]),
+            "LinearRegressor" => {
+                let targets = integer(node, "targets").unwrap_or(1);
+                self.linear(node, usize::try_from(targets).map_err(|_| misfit(node))?)
+            }
             "Reshape" => self.reshaped(node),
             "Flatten" => {
                 let shape = self.shape(node, 0)?;
@@ -139,6 +154,9 @@ impl<'a> Shapes<'a> {
                 }
                 Ok(shape)
             }
+            operator if !operators::has_shape(operator) => Err(Error::unsupported(format!(
+                "what the ONNX operator `{operator}` gives has no size that is known"
+            ))),
             // The others of the list leave the shape of their first input.
             _ => {
                 for at in 1..node.input.len() {
@@ -215,6 +233,59 @@ impl<'a> Shapes<'a> {
         let (data, places) = (self.shape(node, 0)?, self.shape(node, 1)?);
         let axis = place(integer(node, "axis").unwrap_or(0), data.len(), node)?;
         Ok([&data[..axis], places, &data[axis + 1..]].concat())
+    }
+
+    /// Some columns by their places, of which none may be outside.
+    fn extracted(&self, node: &NodeProto) -> Result<Shape> {
+        let (data, places) = (self.shape(node, 0)?, self.shape(node, 1)?);
+        let [rows @ .., width] = data.as_slice() else { return Err(misfit(node)) };
+        let known = node.input.get(1).and_then(|name| self.constants.get(name.as_str()));
+        for at in known.into_iter().flatten() {
+            if !usize::try_from(*at).is_ok_and(|at| at < *width) {
+                return Err(misfit(node));
+            }
+        }
+        let rows = if rows.is_empty() { &[1] } else { rows };
+        Ok([rows, &[product(places)]].concat())
+    }
+
+    /// What has one number for all columns or one for each among its attributes.
+    fn by_column(&self, node: &NodeProto, names: &[&str]) -> Result<Shape> {
+        let shape = self.shape(node, 0)?;
+        let columns = shape.last().ok_or_else(|| misfit(node))?;
+        for attribute in names.iter().filter_map(|name| attribute(node, name)) {
+            let count = attribute.floats.len() + attribute.ints.len();
+            if count > 1 && count != *columns {
+                return Err(misfit(node));
+            }
+        }
+        Ok(shape.clone())
+    }
+
+    /// Columns by coefficients, and what is added to each.
+    fn linear(&mut self, node: &NodeProto, targets: usize) -> Result<Shape> {
+        let count = |name: &str| attribute(node, name).map_or(0, |attribute| attribute.floats.len());
+        let &[rows, features] = self.shape(node, 0)?.as_slice() else { return Err(misfit(node)) };
+        let coefficients = features.saturating_mul(targets);
+        if targets == 0
+            || count("coefficients") != coefficients
+            || ![0, targets].contains(&count("intercepts"))
+        {
+            return Err(misfit(node));
+        }
+        self.work(rows.saturating_mul(coefficients))?;
+        Ok(vec![rows, targets])
+    }
+
+    /// A class for each row, and its score for each class.
+    fn classified(&mut self, node: &NodeProto) -> Result<Vec<Shape>> {
+        let names = attribute(node, "classlabels_strings").map_or(0, |labels| labels.strings.len());
+        let numbers = attribute(node, "classlabels_ints").map_or(0, |labels| labels.ints.len());
+        if names.min(numbers) > 0 || names + numbers < 2 {
+            return Err(misfit(node));
+        }
+        let scores = self.linear(node, names + numbers)?;
+        Ok(vec![scores[..1].to_vec(), scores])
     }
 
     fn reshaped(&self, node: &NodeProto) -> Result<Shape> {
