@@ -128,6 +128,37 @@ pub(super) fn week_from_monday(date: NaiveDate) -> u32 {
     (date.ordinal() + 6 - date.weekday().num_days_from_monday()) / 7
 }
 
+/// The year and the week of a date by a mode of MySQL (MySQL manual, "WEEK()"): which day a week begins on, whether it counts
+/// from 0 or belongs to the year before, and whether the first week is the first with four days or the first that begins.
+pub(super) fn week_by_mode(date: NaiveDate, mode: i64) -> (i64, i64) {
+    let (monday_first, mut of_year) = (mode & 1 != 0, mode & 2 != 0);
+    // The bit means the opposite in weeks that begin on Sunday.
+    let begins = (mode & 4 != 0) == monday_first;
+    let (mut year, day) = (i64::from(date.year()), i64::from(date.num_days_from_ce()));
+    let mut first = day - i64::from(date.ordinal0());
+    // The day 0 was a Sunday.
+    let mut weekday = (first + if monday_first { 6 } else { 0 }).rem_euclid(7);
+    let is_late = |weekday: i64| if begins { weekday != 0 } else { weekday >= 4 };
+    let days_in = |year: i64| if i32::try_from(year).is_ok_and(is_leap) { 366 } else { 365 };
+    if i64::from(date.ordinal()) <= 7 - weekday {
+        if !of_year && is_late(weekday) {
+            return (year, 0);
+        }
+        if is_late(weekday) {
+            of_year = true;
+            year -= 1;
+            first -= days_in(year);
+            weekday = (weekday + 53 * 7 - days_in(year)).rem_euclid(7);
+        }
+    }
+    let begun = if is_late(weekday) { first + 7 - weekday } else { first - weekday };
+    let days = day - begun;
+    if of_year && days >= 52 * 7 && !is_late((weekday + days_in(year)) % 7) {
+        return (year + 1, 1);
+    }
+    (year, days / 7 + 1)
+}
+
 /// Microseconds of the second of a time.
 pub(super) fn micros_of(time: NaiveDateTime) -> i64 {
     i64::from(time.nanosecond() / 1000 % 1_000_000)
@@ -168,6 +199,28 @@ pub(super) fn clock_text(micros: i64) -> String {
 mod tests {
     use super::*;
     use crate::date::parse::stamp_of_text;
+
+    #[test]
+    fn weeks_are_those_of_mysql() {
+        // MySQL manual, "WEEK()", "YEARWEEK()"; MariaDB 10.11.
+        for (date, mode, expected) in [
+            ((2008, 2, 20), 0, (2008, 7)),
+            ((2008, 2, 20), 1, (2008, 8)),
+            ((2008, 12, 31), 1, (2008, 53)),
+            ((2000, 1, 1), 0, (2000, 0)),
+            ((2000, 1, 1), 2, (1999, 52)),
+            ((1987, 1, 1), 2, (1986, 52)),
+            ((2024, 1, 1), 0, (2024, 0)),
+            ((2024, 1, 2), 2, (2023, 53)),
+            ((2023, 1, 1), 2, (2023, 1)),
+            ((2024, 1, 1), 3, (2024, 1)),
+            ((2021, 1, 3), 3, (2020, 53)),
+        ] {
+            let (year, month, day) = date;
+            let date = NaiveDate::from_ymd_opt(year, month, day).unwrap();
+            assert_eq!(week_by_mode(date, mode), expected, "{date} {mode}");
+        }
+    }
 
     #[test]
     fn days_are_added_on_the_clock_and_hours_are_not() {

@@ -104,9 +104,30 @@ fn whole_months(from: i64, to: i64) -> Result<i64> {
     Ok(if reached > to { months - 1 } else { months })
 }
 
+/// Months whose last day has been reached, towards zero: as MySQL counts them, from the end of a month to that of a shorter
+/// one there is none.
+fn reached_months(from: i64, to: i64) -> Result<i64> {
+    if from > to {
+        return Ok(-reached_months(to, from)?);
+    }
+    let (start, end) = (split(from)?, split(to)?);
+    let count = |time: NaiveDateTime| i64::from(time.year()) * 12 + i64::from(time.month0());
+    let is_short = (end.day(), end.time()) < (start.day(), start.time());
+    Ok(count(end) - count(start) - i64::from(is_short))
+}
+
 /// Whole units between two points in time.
 fn whole_units(field: Field, from: i64, to: i64) -> Result<i64> {
-    let months = |length: i64| Ok(whole_months(from, to)? / length);
+    units(field, from, to, whole_months)
+}
+
+/// Whole units of MySQL.
+fn reached_units(field: Field, from: i64, to: i64) -> Result<i64> {
+    units(field, from, to, reached_months)
+}
+
+fn units(field: Field, from: i64, to: i64, whole: fn(i64, i64) -> Result<i64>) -> Result<i64> {
+    let months = |length: i64| Ok(whole(from, to)? / length);
     let apart = to - from;
     match field {
         Field::Millennium => months(12_000),
@@ -253,8 +274,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     )
     .aliases(&["datesub"]),
     scalar("timestampdiff", "whole units from the first timestamp to the second", UNITS, Gives::Int, |a| {
-        by_unit(a, whole_units)
-    }),
+        by_unit(a, reached_units)
+    })
+    .note("as in MySQL: from the end of a month to that of a shorter one there is no month"),
     scalar("age", "an interval of years, months and days between two timestamps, or up to today", &[&[At, At], &[At]], Gives::Interval, ages)
         .stable(),
     scalar("months_between", "months between two dates, with a fraction of 31 days", &[&[At, At], &[At, At, Kind::Bool]], Gives::Float, months_between),
@@ -284,6 +306,9 @@ mod tests {
         assert_eq!(boundaries(Field::Month, at("2024-01-31"), at("2024-02-01")).unwrap(), 1);
         assert_eq!(whole_units(Field::Month, at("2024-01-31"), at("2024-02-28")).unwrap(), 0);
         assert_eq!(whole_units(Field::Month, at("2024-01-31"), at("2024-02-29")).unwrap(), 1);
+        assert_eq!(reached_units(Field::Month, at("2024-01-31"), at("2024-02-29")).unwrap(), 0);
+        assert_eq!(reached_units(Field::Month, at("2024-02-29"), at("2024-01-31")).unwrap(), 0);
+        assert_eq!(reached_units(Field::Year, at("2024-02-29"), at("2025-03-01")).unwrap(), 1);
         assert_eq!(boundaries(Field::Week, at("2024-05-05"), at("2024-05-12")).unwrap(), 1);
     }
 }

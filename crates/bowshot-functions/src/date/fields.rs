@@ -1,13 +1,15 @@
 //! Parts of dates, times, timestamps and intervals: `year(d)`, `extract(century FROM d)`.
 
-use super::calendar::{self, DAY, HOUR, MINUTE, SECOND, hundreds, julian_day, micros_of, split};
+use super::calendar::{
+    self, DAY, HOUR, MINUTE, SECOND, hundreds, julian_day, micros_of, split, week_by_mode,
+};
 use super::month_names;
 use crate::define::{Function, Gives, made, scalar};
 use crate::values::Kind::{self, Interval as Span, Stamp as At, Time as Clock};
-use crate::values::{Arguments, Int64, Interval, Moment, Real, Stamp, Str, Time, map1};
+use crate::values::{Arguments, Int, Int64, Interval, Moment, Real, Stamp, Str, Time, map1};
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
-use chrono::{Datelike, NaiveDateTime, Timelike};
+use chrono::{Datelike, NaiveDate, NaiveDateTime, Timelike};
 use datafusion::common::{Result, exec_err};
 
 pub(crate) use super::part::date_part;
@@ -201,6 +203,20 @@ fn fill_with(arguments: &Arguments, make: impl FnMut(usize) -> Result<Option<f64
     crate::values::fill::<Real, Result<Option<f64>>>(arguments, make)
 }
 
+/// What a date has by a mode of MySQL's weeks, the second argument or 0.
+fn weeks(arguments: &Arguments, of: fn(NaiveDate, i64) -> i64) -> Result<ArrayRef> {
+    let stamps = arguments.read::<Stamp>(0)?;
+    let modes = arguments.read_if_given::<Int>(1)?;
+    crate::values::fill::<Int64, Result<Option<i64>>>(arguments, |row| {
+        let mode = match &modes {
+            Some(modes) => modes.get(row)?,
+            None => Some(0),
+        };
+        let (Some(micros), Some(mode)) = (stamps.get(row)?, mode) else { return Ok(None) };
+        Ok(Some(of(split(micros)?.date(), mode)))
+    })
+}
+
 const DATES: &[&[Kind]] = &[&[At], &[Span]];
 const CLOCKS: &[&[Kind]] = &[&[At], &[Clock], &[Span]];
 const ONLY_DATES: &[&[Kind]] = &[&[At]];
@@ -219,19 +235,37 @@ pub(super) const FUNCTIONS: &[Function] = &[
     .aliases(&["yearofweek"]),
     scalar(
         "yearweek",
-        "ISO year and week as one number, 202419",
+        "ISO year and week as one number, 202419; with a mode, as MySQL's modes count weeks",
         &[&[At], &[At, Kind::Int]],
         Gives::Int,
-        |a| part_of(a, 0, Field::YearWeek),
-    ),
+        |a| match a.is_mysql() || a.len() == 2 {
+            // Weeks always belong to a year here, whatever the mode says.
+            true => weeks(a, |date, mode| {
+                let (year, week) = week_by_mode(date, mode | 2);
+                year * 100 + week
+            }),
+            false => part_of(a, 0, Field::YearWeek),
+        },
+    )
+    .note("in dialect `mysql` the mode is 0 where it is not named"),
     scalar("quarter", "the quarter of the year, 1 to 4", DATES, Gives::Int, |a| {
         part_of(a, 0, Field::Quarter)
     }),
     scalar("month", "the month, 1 to 12", DATES, Gives::Int, |a| part_of(a, 0, Field::Month)),
-    scalar("week", "the ISO week of the year", &[&[At], &[At, Kind::Int], &[Span]], Gives::Int, |a| {
-        part_of(a, 0, Field::Week)
-    })
-    .aliases(&["weekofyear"]),
+    scalar(
+        "week",
+        "the ISO week of the year; with a mode, as MySQL's modes count weeks",
+        &[&[At], &[At, Kind::Int], &[Span]],
+        Gives::Int,
+        |a| match a.is_mysql() || a.len() == 2 {
+            true if !matches!(a.data_type(0)?, DataType::Interval(_)) => {
+                weeks(a, |date, mode| week_by_mode(date, mode).1)
+            }
+            _ => part_of(a, 0, Field::Week),
+        },
+    )
+    .note("in dialect `mysql` the mode is 0 where it is not named"),
+    scalar("weekofyear", "the ISO week of the year", &[&[At]], Gives::Int, |a| part_of(a, 0, Field::Week)),
     scalar("day", "the day of the month", DATES, Gives::Int, |a| part_of(a, 0, Field::Day))
         .aliases(&["dayofmonth"]),
     scalar("dayofyear", "the day of the year", ONLY_DATES, Gives::Int, |a| part_of(a, 0, Field::DayOfYear)),

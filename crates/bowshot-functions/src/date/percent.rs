@@ -1,6 +1,6 @@
 //! Patterns with `%`: those of strftime, as DuckDB has them, and those of MySQL.
 
-use super::calendar::{micros_of, week_from_monday, week_from_sunday};
+use super::calendar::{micros_of, week_by_mode, week_from_monday, week_from_sunday};
 use super::gathered::{Gathered, Reader};
 use super::month_names::{self, MONTHS, WEEKDAYS, short};
 use chrono::{Datelike, NaiveDateTime, Timelike};
@@ -60,7 +60,9 @@ fn in_strftime(letter: char) -> char {
         'r' => '5',
         's' => 'S',
         'T' => '6',
-        'u' => 'W',
+        'u' => 'K',
+        'V' => 'N',
+        'X' => 'L',
         'v' => 'V',
         'W' => 'A',
         'x' => 'G',
@@ -116,6 +118,9 @@ fn field(
         'V' => put(time.iso_week().week(), 2),
         'U' => put(week_from_sunday(time.date()), 2),
         'W' => put(week_from_monday(time.date()), 2),
+        'K' => number(text, week_by_mode(time.date(), 1).1, 2, padding),
+        'N' => number(text, week_by_mode(time.date(), 2).1, 2, padding),
+        'L' => number(text, week_by_mode(time.date(), 2).0, 4, padding),
         'u' => put(time.weekday().number_from_monday(), 1),
         'w' => put(time.weekday().num_days_from_sunday(), 1),
         '1' => put(time.month(), 1),
