@@ -4,7 +4,7 @@ use crate::form::Form;
 use crate::status::{Failure, Result};
 use crate::upload;
 use axum::extract::Request;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, COOKIE, ORIGIN, REFERER};
 use axum::http::{HeaderMap, StatusCode};
 use bowshot_api::{Error, ErrorKind, Limits, OptionValue};
 use serde::Deserialize;
@@ -12,6 +12,9 @@ use serde_json::{Map, Value};
 
 /// Values in one order. Each takes many times as much memory as text.
 const MAX_VALUES: usize = 100_000;
+
+/// The type of what pages send by their forms.
+const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Options by name; `None` resets one to its default.
 pub(crate) type Options = Vec<(String, Option<OptionValue>)>;
@@ -60,9 +63,11 @@ impl Order {
     /// 413 for a body that is too long, 415 for another type, 400 for one that is not what its type says.
     pub(crate) async fn read(request: Request, limits: &Limits) -> Result<Self> {
         let (parts, body) = request.into_parts();
-        let is_json = match media_type(&parts.headers)?.as_str() {
-            "application/json" => true,
-            "text/plain" | "application/sql" => false,
+        let is_json = match media_type(&parts.headers).as_deref() {
+            Some("application/json") => true,
+            Some("text/plain" | "application/sql") => false,
+            // What `curl -d` says of every text, and what says nothing.
+            None | Some(FORM) if !is_of_browser(&parts.headers) => false,
             other => return Err(unknown_type(other)),
         };
         let limit = (limits.max_sql_bytes, "limits.max_sql_bytes");
@@ -95,8 +100,8 @@ pub(crate) async fn session_options(request: Request, limits: &Limits) -> Result
     if bytes.is_empty() {
         return Ok(Options::new());
     }
-    match media_type(&parts.headers)?.as_str() {
-        "application/json" => {}
+    match media_type(&parts.headers).as_deref() {
+        Some("application/json") => {}
         other => return Err(unknown_type(other)),
     }
     check_values(&bytes)?;
@@ -125,19 +130,32 @@ fn check_values(bytes: &[u8]) -> bowshot_api::Result<()> {
         .with_hint("send the rows to `/v1/tables/{name}`"))
 }
 
-fn media_type(headers: &HeaderMap) -> Result<String> {
+/// The type that a request says of its body, if it says one.
+fn media_type(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media = text.map(|text| text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
-    media.ok_or_else(|| unknown_type(""))
+    media.filter(|media| !media.is_empty())
 }
 
-fn unknown_type(media: &str) -> Failure {
+/// Whether a browser may have sent a request, on behalf of any page: those say so. A form of a page is the one thing that no
+/// preflight asks for, so that its type says nothing of what the page's user meant.
+fn is_of_browser(headers: &HeaderMap) -> bool {
+    [ORIGIN.as_str(), REFERER.as_str(), COOKIE.as_str(), "sec-fetch-site", "sec-fetch-mode"]
+        .iter()
+        .any(|name| headers.contains_key(*name))
+}
+
+fn unknown_type(media: Option<&str>) -> Failure {
     let mut hint = "send text/plain, application/sql or application/json".to_owned();
-    if Form::of_media_type(media).is_some() {
+    if media.is_some_and(|media| Form::of_media_type(media).is_some()) {
         hint.push_str("; rows go to `/v1/tables/{name}`");
     }
-    let error = Error::unsupported(format!("a request of type `{media}` is not read here")).with_hint(hint);
-    Failure::with_status(error, StatusCode::UNSUPPORTED_MEDIA_TYPE)
+    let message = match media {
+        None => "the request does not say the type of its body (`content-type`)".to_owned(),
+        Some(FORM) => format!("a request of type `{FORM}` is not read from a browser"),
+        Some(media) => format!("a request of type `{media}` is not read here"),
+    };
+    Failure::with_status(Error::unsupported(message).with_hint(hint), StatusCode::UNSUPPORTED_MEDIA_TYPE)
 }
 
 fn read_options(written: Map<String, Value>) -> bowshot_api::Result<Options> {

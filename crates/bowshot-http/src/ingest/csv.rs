@@ -1,12 +1,13 @@
 //! CSV with a header (RFC 4180). An empty field is null.
 
 use super::columns::settle;
+use super::guess;
 use super::sample::Sample;
 use super::{BATCH_BYTES, BATCH_ROWS};
 use crate::upload::Upload;
 use arrow::csv::ReaderBuilder;
 use arrow::csv::reader::{Decoder, Format};
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Error, ErrorKind, Result};
@@ -26,18 +27,33 @@ pub(super) async fn rows(mut upload: Upload, known: Option<&Schema>, longest: us
         return Err(Error::invalid("the body is empty").with_hint("send CSV with a header"));
     }
     let format = Format::default().with_header(true);
-    let (seen, count) = format.infer_schema(lines, None).map_err(malformed)?;
-    let schema = settle(&seen, known, is_read)?;
-    let decoder = ReaderBuilder::new(Arc::clone(&schema))
+    let (names, _) = format.infer_schema(lines, Some(0)).map_err(malformed)?;
+    let texts = as_texts(&names, |_| true);
+    let first = ReaderBuilder::new(Arc::clone(&texts)).with_format(format.clone()).build(lines);
+    let first = first.and_then(|rows| rows.collect::<Result<Vec<RecordBatch>, _>>()).map_err(malformed)?;
+    let count = first.iter().map(RecordBatch::num_rows).sum();
+    let schema = settle(&guess::schema(&first, &texts), known, is_read)?;
+    let guessed = |field: &Field| known.is_none_or(|known| known.field_with_name(field.name()).is_err());
+    let decoder = ReaderBuilder::new(as_texts(&schema, guessed))
         .with_format(format)
         .with_batch_size(batch_rows(lines.len(), count))
         .build_decoder();
-    let come = Bytes::from(sample.bytes);
-    let lines = Lines { upload, come, decoder, taken: 0, longest, is_whole: sample.is_whole };
+    let (come, wanted) = (Bytes::from(sample.bytes), Arc::clone(&schema));
+    let is_whole = sample.is_whole;
+    let lines = Lines { upload, come, decoder, schema: wanted, rows: 0, taken: 0, longest, is_whole };
     let batches = futures::stream::try_unfold(lines, |mut lines| async move {
         Ok(lines.batch().await?.map(|batch| (batch, lines)))
     });
     Ok(BatchStream::new(schema, batches.boxed()).exclusive())
+}
+
+/// The columns with texts in place of those that `is_text` says.
+fn as_texts(columns: &Schema, is_text: impl Fn(&Field) -> bool) -> SchemaRef {
+    let fields = columns.fields().iter().map(|field| match is_text(field) {
+        true => Field::new(field.name(), DataType::Utf8, true),
+        false => field.as_ref().clone(),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// Rows of one batch, by the size of the first ones.
@@ -92,6 +108,9 @@ struct Lines {
     upload: Upload,
     come: Bytes,
     decoder: Decoder,
+    schema: SchemaRef,
+    /// How many have come.
+    rows: usize,
     /// Bytes of the batch that is being made.
     taken: usize,
     longest: usize,
@@ -121,7 +140,10 @@ impl Lines {
             }
             if self.decoder.capacity() == 0 || (read == 0 && self.come.is_empty()) {
                 self.taken = 0;
-                return self.decoder.flush().map_err(malformed);
+                let Some(rows) = self.decoder.flush().map_err(malformed)? else { return Ok(None) };
+                let typed = guess::typed(&rows, &self.schema, self.rows)?;
+                self.rows += rows.num_rows();
+                return Ok(Some(typed));
             }
         }
     }

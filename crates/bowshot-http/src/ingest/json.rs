@@ -1,6 +1,7 @@
 //! JSON: objects on lines, or an array of them. The first rows name all columns.
 
 use super::columns::settle;
+use super::guess;
 use super::sample::Sample;
 use super::unwrapped::Unwrapped;
 use super::{BATCH_BYTES, BATCH_ROWS};
@@ -29,7 +30,12 @@ pub(super) async fn rows(mut upload: Upload, known: Option<&Schema>, longest: us
     let sample = Sample::take(&mut upload, |piece| unwrapped.map(&piece)).await?;
     let seen = schema_of(&sample)?;
     let schema = settle(&seen, known, is_read)?;
-    let decoder = ReaderBuilder::new(carriers(&schema))
+    let reals = schema.fields().iter().map(|field| {
+        let guessed = known.is_none_or(|known| known.field_with_name(field.name()).is_err());
+        guessed && field.data_type().is_floating()
+    });
+    let reals: Vec<bool> = reals.collect();
+    let decoder = ReaderBuilder::new(with_texts(&carriers(&schema), &reals))
         .with_batch_size(BATCH_ROWS)
         .with_strict_mode(true)
         .with_coerce_primitive(true)
@@ -37,21 +43,42 @@ pub(super) async fn rows(mut upload: Upload, known: Option<&Schema>, longest: us
         .map_err(malformed)?;
     let (come, is_whole) = (Bytes::from(sample.bytes), sample.is_whole);
     let wanted = Arc::clone(&schema);
-    let objects = Objects { upload, unwrapped, come, decoder, schema: wanted, taken: 0, longest, is_whole };
+    let (rows, taken) = (0, 0);
+    let objects =
+        Objects { upload, unwrapped, come, decoder, schema: wanted, reals, rows, taken, longest, is_whole };
     let batches = futures::stream::try_unfold(objects, |mut objects| async move {
         Ok(objects.batch().await?.map(|batch| (batch, objects)))
     });
     Ok(BatchStream::new(schema, batches.boxed()).exclusive())
 }
 
+/// The columns with texts for floating-point numbers whose type was guessed: of whole numbers among them not all digits may fit.
+fn with_texts(columns: &Schema, reals: &[bool]) -> SchemaRef {
+    let fields = columns.fields().iter().zip(reals).map(|(field, is_real)| match is_real {
+        true => field.as_ref().clone().with_data_type(DataType::Utf8),
+        false => field.as_ref().clone(),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Whether a whole number is none of floating point.
+fn is_inexact(value: &Value) -> bool {
+    let Value::Number(number) = value else { return false };
+    let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    whole.is_some_and(|whole| number.as_f64().is_none_or(|real| real as i128 != whole))
+}
+
 /// What the first rows look like, with the columns in the order in which they come. The last one may be cut off.
 fn schema_of(sample: &Sample) -> Result<Schema> {
     let (mut names, mut known, mut rows) = (Vec::new(), HashSet::new(), Vec::new());
+    let mut inexact = HashSet::new();
     for row in serde_json::Deserializer::from_slice(&sample.bytes).into_iter::<Row>() {
         match row {
             Ok(Row(row)) => {
                 let new = row.iter().filter(|(name, _)| known.insert(name.clone()));
                 names.extend(new.map(|(name, _)| name.clone()));
+                let large = row.iter().filter(|(_, value)| is_inexact(value));
+                inexact.extend(large.map(|(name, _)| name.clone()));
                 rows.push(Ok(Value::Object(row.into_iter().collect())));
             }
             Err(error) if error.is_eof() && !sample.is_whole => break,
@@ -68,6 +95,10 @@ fn schema_of(sample: &Sample) -> Result<Schema> {
     }
     let seen = infer_json_schema_from_iterator(rows.into_iter()).map_err(malformed)?;
     let fields = names.iter().filter_map(|name| seen.field_with_name(name).ok().cloned());
+    let fields = fields.map(|field| match field.data_type() {
+        DataType::Float64 if inexact.contains(field.name()) => field.with_data_type(DataType::Utf8),
+        _ => field,
+    });
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 
@@ -128,6 +159,10 @@ struct Objects {
     come: Bytes,
     decoder: Decoder,
     schema: SchemaRef,
+    /// Which columns are floating-point numbers by their first rows.
+    reals: Vec<bool>,
+    /// How many rows have come.
+    rows: usize,
     /// Bytes of the batch that is being made.
     taken: usize,
     longest: usize,
@@ -137,8 +172,13 @@ struct Objects {
 impl Objects {
     fn flush(&mut self) -> Result<Option<RecordBatch>> {
         self.taken = 0;
-        let rows = self.decoder.flush().map_err(malformed)?;
-        rows.map(|rows| fit_rows(&rows, &self.schema).map_err(malformed)).transpose()
+        let Some(rows) = self.decoder.flush().map_err(malformed)? else { return Ok(None) };
+        let columns = rows.columns().iter().zip(self.schema.fields()).zip(&self.reals);
+        for ((column, field), _) in columns.filter(|(_, is_real)| **is_real) {
+            guess::check(column, field, self.rows)?;
+        }
+        self.rows += rows.num_rows();
+        fit_rows(&rows, &self.schema).map(Some).map_err(malformed)
     }
 
     async fn batch(&mut self) -> Result<Option<RecordBatch>> {

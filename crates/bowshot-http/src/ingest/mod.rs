@@ -4,6 +4,7 @@
 mod columns;
 mod csv;
 mod frames;
+mod guess;
 mod json;
 mod sample;
 mod unwrapped;
@@ -99,7 +100,11 @@ fn form(headers: &HeaderMap) -> Result<Form> {
     let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match Form::of_media_type(media) {
         None => {
-            let error = Error::unsupported(format!("rows of type `{media}` are not read")).with_hint(
+            let message = match media {
+                "" => "the request does not say the type of its rows (`content-type`)".to_owned(),
+                media => format!("rows of type `{media}` are not read"),
+            };
+            let error = Error::unsupported(message).with_hint(
                 "send application/vnd.apache.arrow.stream, application/vnd.apache.arrow.file, \
                  application/vnd.apache.parquet, text/csv, application/x-ndjson or application/json",
             );

@@ -156,7 +156,16 @@ async fn bodies_are_what_their_type_says() {
             b"rows 1",
             "415 unsupported: a request of type `image/png` is not read here",
         ),
-        (vec![], b"rows 1", "415 unsupported: a request of type `` is not read here"),
+        (
+            vec![("cookie", "a=b")],
+            b"rows 1",
+            "415 unsupported: the request does not say the type of its body (`content-type`)",
+        ),
+        (
+            vec![("content-type", ""), ("sec-fetch-site", "cross-site")],
+            b"rows 1",
+            "415 unsupported: the request does not say the type of its body (`content-type`)",
+        ),
         (
             vec![("content-type", "text/plain"), ("content-encoding", "gzip")],
             b"x",
@@ -185,6 +194,17 @@ async fn bodies_are_what_their_type_says() {
     assert_eq!(reply.json()["row_count"], json!(1));
     let reply = running.ask("POST", "/v1/sql?format=csv", &[("content-type", "text/plain")], b"rows 1").await;
     assert_eq!(reply.text(), "n\r\n0\r\n");
+    // As `curl -d` sends a text, and nothing that a page of a browser could have sent.
+    let form = ("content-type", "application/x-www-form-urlencoded");
+    for headers in [vec![], vec![("content-type", "")], vec![form]] {
+        assert_eq!(running.ask("POST", "/v1/sql", &headers, b"rows 1").await.json()["row_count"], json!(1));
+    }
+    for said in [("cookie", "a=b"), ("referer", "http://localhost/"), ("sec-fetch-mode", "navigate")] {
+        let reply = running.ask("POST", "/v1/sql", &[form, said], b"insert").await;
+        assert!(reply.error().starts_with("415 unsupported: "), "{said:?}");
+    }
+    let page = [form, ("origin", "https://evil.example")];
+    assert_eq!(running.ask("POST", "/v1/sql", &page, b"insert").await.status, 403);
     for path in ["/v1/sql?format=xml", "/v1/sql?form=csv"] {
         assert_eq!(running.ask("POST", path, &[("content-type", "text/plain")], b"rows 1").await.status, 400);
     }

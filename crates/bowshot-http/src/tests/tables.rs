@@ -140,6 +140,41 @@ async fn long_texts_go_in_by_parts() {
 }
 
 #[tokio::test]
+async fn guessed_types_change_no_value() {
+    let running = Running::start().await;
+    let usual = format!("a,b,c,d\n{}", "1,true,2024-01-01T10:00:00,1.5\n".repeat(40_000));
+    for (row, told) in [
+        ("007,true,2024-01-01T10:00:00,1.5", "row 40001: `007` in column `a` is no value of type Int64"),
+        ("+1,true,2024-01-01T10:00:00,1.5", "row 40001: `+1` in column `a`"),
+        ("1,1,2024-01-01T10:00:00,1.5", "row 40001: `1` in column `b` is no value of type Boolean"),
+        ("1,true,2024-01-01T10:00:00+02:00,1.5", "row 40001: `2024-01-01T10:00:00+02:00` in column `c`"),
+        ("1,true,2024-01-01T10:00:00.5,1.5", "row 40001: `2024-01-01T10:00:00.5` in column `c`"),
+        ("1,true,2024-01-01T10:00:00,9007199254740993", "row 40001: `9007199254740993` in column `d`"),
+    ] {
+        let body = format!("{usual}{row}\n");
+        let reply = running.ask("PUT", "/v1/tables/new", &[CSV], body.as_bytes()).await;
+        let error = reply.error();
+        assert!(error.starts_with("400 invalid: ") && error.contains(told), "{error}");
+    }
+    running.server.written.lock().unwrap().clear();
+    let rows = "a,b,c,d,e\n007,true,2024-01-01T10:00:00,9007199254740993,2024-01-01T10:00:00Z\n\
+                7,1,2024-01-01T10:00:00+02:00,1.5,2024-01-01T10:00:00+02:00\n";
+    running.ask("PUT", "/v1/tables/new", &[CSV], rows.as_bytes()).await;
+    let types = |running: &Running| {
+        let written = std::mem::take(&mut *running.server.written.lock().unwrap());
+        let types = written[0].schema();
+        types.fields().iter().map(|field| field.data_type().to_string()).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(types(&running), "Utf8, Utf8, Utf8, Utf8, Timestamp(s, \"UTC\")");
+    running.ask("PUT", "/v1/tables/new", &[LINES], b"{\"a\":9007199254740993}\n{\"a\":1.5}\n").await;
+    assert_eq!(types(&running), "Utf8");
+    let late = format!("{}{{\"a\":9007199254740993}}\n", "{\"a\":1.5}\n".repeat(150_000));
+    let reply = running.ask("PUT", "/v1/tables/new", &[LINES], late.as_bytes()).await;
+    assert!(reply.error().contains("row 150001: `9007199254740993` in column `a`"), "{}", reply.error());
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn what_cannot_be_read_is_not_written() {
     let running = Running::start().await;
     let whole = stream(&[batch(1_000)]);
@@ -161,7 +196,7 @@ async fn what_cannot_be_read_is_not_written() {
         (CSV, b"a,a\n1,2\n".to_vec(), "400 invalid: the column `a` is there twice"),
         (CSV, ",".repeat(5_000).into_bytes(), "429 limit_reached: the rows have 5001 columns"),
         (CSV, "x".repeat(2 << 20).into_bytes(), "429 limit_reached: the first"),
-        (CSV, bad_row.into_bytes(), "400 invalid: the CSV cannot be read"),
+        (CSV, bad_row.into_bytes(), "400 invalid: row 80001: `x` in column `n` is no value of type Int64"),
         (JSON, b"[1]".to_vec(), "400 invalid: the JSON array has something else than objects"),
         (JSON, b"[{\"a\":1}".to_vec(), "400 invalid: the JSON array has no end"),
         (LINES, b"{\"a\":1".to_vec(), "400 invalid: the JSON cannot be read"),
