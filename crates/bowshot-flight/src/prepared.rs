@@ -16,7 +16,8 @@ use bowshot_api::{ErrorKind, Prepared, Result, Session};
 /// Whoever runs the handle runs it within that transaction: the statement is of no use after its end.
 ///
 /// Updates carry an encapsulated schema without fields and `is_update`, since clients tell updates from queries by
-/// either, and some cannot read empty bytes.
+/// either, and some cannot read empty bytes. Where a statement without rows answers one (dialect `mysql`), it is a query to
+/// them, or they would not read that row.
 pub(crate) async fn create(
     caller: &Caller,
     request: ActionCreatePreparedStatementRequest,
@@ -39,11 +40,13 @@ pub(crate) async fn create_substrait(
 
 fn created(session: &dyn Session, prepared: &Prepared) -> ActionCreatePreparedStatementResult {
     let handle = PreparedHandle { session: session.id(), statement: prepared.id };
+    let schema = described(session, &prepared.description);
+    let is_update = prepared.description.is_update && schema.fields().is_empty();
     ActionCreatePreparedStatementResult {
         prepared_statement_handle: handle.encode(),
-        dataset_schema: bowshot_ipc::schema_bytes(&described(session, &prepared.description)),
+        dataset_schema: bowshot_ipc::schema_bytes(&schema),
         parameter_schema: bowshot_ipc::schema_bytes(&prepared.description.parameters),
-        is_update: Some(prepared.description.is_update),
+        is_update: Some(is_update),
     }
 }
 
