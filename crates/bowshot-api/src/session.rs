@@ -152,6 +152,27 @@ pub struct Location {
     pub voucher: Arc<[u8]>,
 }
 
+/// What the last statement that changed rows did to them, for protocols that tell it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LastWrite {
+    /// Rows whose values are others than before; `None` where they are not counted apart from those that were found, which only
+    /// dialect `mysql` does.
+    pub changed: Option<u64>,
+    /// The first number that the server gave to a row of the statement.
+    pub generated: Option<i64>,
+    /// What the last row has in the column that numbers itself.
+    pub number: Option<i64>,
+}
+
+/// The table that a column of a result comes from as it is there, by the number that `pg_class` has for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnOrigin {
+    /// Number of the table.
+    pub table: u32,
+    /// Place of the column in it, from one.
+    pub place: u16,
+}
+
 /// One client's session: all mutable state of that client lives here and nowhere else.
 #[async_trait]
 pub trait Session: Send + Sync + std::fmt::Debug {
@@ -210,6 +231,16 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     /// As [`Session::start`].
     async fn update(&self, request: &Request) -> Result<Option<u64>>;
 
+    /// For each column of a prepared statement the table that it comes from; none at all where that is not known.
+    fn origins(&self, _: StatementId) -> Vec<Option<ColumnOrigin>> {
+        Vec::new()
+    }
+
+    /// What the last [`Session::update`] did to rows.
+    fn last_write(&self) -> LastWrite {
+        LastWrite::default()
+    }
+
     /// Writes rows into a table: all of them, or none when the stream or a row fails. Returns how many.
     ///
     /// Columns are found by name; types are cast where no value is lost. The rows are taken in while they arrive.
@@ -263,6 +294,23 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// `NotFound` for unknown and ended transactions; `Conflict` when another writer committed first: run it again.
     async fn end(&self, transaction: TransactionId, end: TransactionEnd) -> Result<()>;
+
+    /// Begins a transaction around the statements that follow, up to [`Session::end_implicit`], unless one is open. A `BEGIN`
+    /// among them takes it over.
+    ///
+    /// # Errors
+    /// As [`Session::begin`].
+    async fn begin_implicit(&self) -> Result<()> {
+        Err(Error::unsupported("this server has no implicit transactions"))
+    }
+
+    /// Ends the transaction of [`Session::begin_implicit`], if it is still open and no `BEGIN` has taken it over.
+    ///
+    /// # Errors
+    /// `Conflict` when another writer committed first: run its statements again.
+    async fn end_implicit(&self, _end: TransactionEnd) -> Result<()> {
+        Ok(())
+    }
 
     /// Whether a transaction is open that was begun with SQL, so that the next statement runs within it.
     fn in_transaction(&self) -> bool {

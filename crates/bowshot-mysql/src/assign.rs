@@ -4,6 +4,7 @@
 use crate::connection::Connection;
 use crate::set::{Assignment, Value};
 use crate::status::{Failure, Result};
+use crate::user_variables::UserValue;
 use crate::variables::{kept_as, truth, unknown, value};
 use bowshot_api::{Error, ErrorKind, OptionValue, Session};
 use std::sync::Arc;
@@ -20,6 +21,10 @@ impl Connection {
                 Assignment::ReadOnly(read_only) => self.own.read_only = *read_only,
                 Assignment::Names(names, collation) => self.set_names(names.as_deref(), collation).await?,
                 Assignment::Variable(name, assigned) => self.set_variable(name, assigned).await?,
+                Assignment::User(name, assigned) => {
+                    let value = self.user_value(assigned)?;
+                    self.users.set(name, &value)?;
+                }
             }
         }
         Ok(())
@@ -78,14 +83,27 @@ impl Connection {
         Ok(match assigned {
             Value::Default => None,
             Value::Null => Some("NULL".to_owned()),
-            Value::Text(text) => Some(text.clone()),
+            Value::Text(text) | Value::Number(text) => Some(text.clone()),
             Value::Variable(name) => Some(self.value_of(name)?),
+            Value::User(name) => Some(self.users.text(name)),
             Value::Joined(parts) => {
                 let mut joined = String::new();
                 for part in parts {
                     joined.push_str(&self.evaluate(part)?.unwrap_or_default());
                 }
                 Some(joined)
+            }
+        })
+    }
+
+    /// What a variable of the client's own gets.
+    fn user_value(&self, assigned: &Value) -> Result<UserValue, Failure> {
+        Ok(match assigned {
+            Value::Null | Value::Default => UserValue::Null,
+            Value::Number(digits) => UserValue::Number(digits.clone()),
+            Value::User(name) => self.users.get(name),
+            Value::Text(_) | Value::Variable(_) | Value::Joined(_) => {
+                UserValue::Text(self.evaluate(assigned)?.unwrap_or_default())
             }
         })
     }

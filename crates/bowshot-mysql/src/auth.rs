@@ -28,6 +28,15 @@ pub(crate) struct Road {
     pub(crate) address: IpAddr,
     /// Whether passwords may come over a connection that is not encrypted.
     pub(crate) cleartext: bool,
+    /// The way in that the client has taken.
+    pub(crate) entrance: Entrance,
+}
+
+/// Where a client has come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entrance {
+    pub(crate) port: u16,
+    pub(crate) is_encrypted: bool,
 }
 
 impl Road {

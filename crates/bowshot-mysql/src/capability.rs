@@ -1,7 +1,7 @@
 //! What the two ends can ("Capabilities Flags"), and what the server says of a session with each answer ("SERVER_STATUS").
 
-/// Rows that an UPDATE has found count, and not only those that it has changed: here they always do.
-const FOUND_ROWS: u32 = 1 << 1;
+/// Rows that an UPDATE has found count, and not only those that it has changed.
+pub(crate) const FOUND_ROWS: u32 = 1 << 1;
 const LONG_PASSWORD: u32 = 1;
 const LONG_FLAG: u32 = 1 << 2;
 /// The first message names a database.

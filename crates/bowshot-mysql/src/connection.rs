@@ -5,7 +5,7 @@ use crate::auth::{Road, authenticate};
 use crate::body::Body;
 use crate::cancel::{Kill, Number};
 use crate::capability::{
-    AUTOCOMMIT, DEPRECATE_EOF, IN_TRANSACTION, LOCAL_FILES, MORE_RESULTS, MULTI_STATEMENTS,
+    AUTOCOMMIT, DEPRECATE_EOF, FOUND_ROWS, IN_TRANSACTION, LOCAL_FILES, MORE_RESULTS, MULTI_STATEMENTS,
 };
 use crate::command::Command;
 use crate::compression::Compression;
@@ -15,6 +15,7 @@ use crate::prepared::Prepared;
 use crate::reply;
 use crate::startup::{Guest, name_program, open, use_database};
 use crate::status::{Failure, Result, Trouble};
+use crate::user_variables::UserVariables;
 use crate::variables::Own;
 use crate::wire::Wire;
 use bowshot_api::{Server, Session, call_span, commented_parent};
@@ -40,6 +41,8 @@ pub(crate) struct Connection {
     /// Ends the command that is being answered.
     pub(crate) cancel: CancellationToken,
     pub(crate) own: Own,
+    /// What the client has set with `SET @name`.
+    pub(crate) users: UserVariables,
     /// Whether one text may hold several statements.
     pub(crate) is_multi: bool,
     /// Whether the result that is being written is not the last one of its text.
@@ -61,7 +64,7 @@ impl Connection {
         (number, road): (Number, Road),
     ) -> Self {
         let Guest { wire, hello, challenge } = guest;
-        let own = Own::new(number.id);
+        let own = Own::new(number.id, road.entrance);
         let mut connection = Self {
             wire,
             server,
@@ -72,6 +75,7 @@ impl Connection {
             capabilities: hello.capabilities,
             cancel: CancellationToken::new(),
             own,
+            users: UserVariables::default(),
             is_multi: hello.capabilities & MULTI_STATEMENTS != 0,
             more: false,
             database: hello.database,
@@ -256,7 +260,8 @@ impl Connection {
         self.statements.clear();
         self.long_bytes = 0;
         before.close().await;
-        self.own = Own::new(self.number.id);
+        self.own = Own::new(self.number.id, self.road.entrance);
+        self.users = UserVariables::default();
         self.is_multi = self.capabilities & MULTI_STATEMENTS != 0;
     }
 
@@ -277,8 +282,18 @@ impl Connection {
 
     /// Answers what gives no rows.
     pub(crate) fn ok(&mut self, rows: u64) {
+        self.ok_with_number((rows, 0));
+    }
+
+    /// Answers what has changed rows, with the number that the first of them was given.
+    pub(crate) fn ok_with_number(&mut self, told: (u64, u64)) {
         let status = self.status();
-        self.wire.put(|out| reply::ok(out, rows, status));
+        self.wire.put(|out| reply::ok(out, told, status));
+    }
+
+    /// Whether an UPDATE tells how many rows it has found, and not how many it has changed.
+    pub(crate) fn counts_found(&self) -> bool {
+        self.capabilities & FOUND_ROWS != 0
     }
 
     /// Whether results have no packet between columns and rows.

@@ -43,6 +43,7 @@ mod show_create;
 mod startup;
 mod statement;
 mod status;
+mod user_variables;
 mod variables;
 mod wire;
 

@@ -1,6 +1,6 @@
 //! Sockets: accept, begin (`startup.rs`), talk (`connection.rs`), drain. Each connection is one task.
 
-use crate::auth::Road;
+use crate::auth::{Entrance, Road};
 use crate::cancel::Numbers;
 use crate::connection::Connection;
 use crate::reply;
@@ -144,6 +144,7 @@ async fn run(port: Arc<Port>, stream: TcpStream, place: Place) {
 /// A session for a client that wants one.
 async fn begin(port: &Port, stream: TcpStream, address: IpAddr) -> Option<Connection> {
     let number = port.numbers.give();
+    let local = stream.local_addr().map_or(0, |local| local.port());
     let mut guest = match greet(Wire::new(stream), &number, port.tls.as_ref()).await {
         Ok(guest) => guest?,
         Err((wire, trouble)) => {
@@ -151,7 +152,8 @@ async fn begin(port: &Port, stream: TcpStream, address: IpAddr) -> Option<Connec
             return None;
         }
     };
-    let road = Road { address, cleartext: port.cleartext };
+    let entrance = Entrance { port: local, is_encrypted: port.tls.is_some() };
+    let road = Road { address, cleartext: port.cleartext, entrance };
     match startup::begin(&mut guest, &port.server, road).await {
         Ok(session) => Some(Connection::new(guest, Arc::clone(&port.server), session, (number, road))),
         Err(trouble) => {

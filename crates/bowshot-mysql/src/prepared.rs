@@ -11,7 +11,7 @@ use crate::reply::{self, Column};
 use crate::rewrite::rewritten;
 use crate::rows::{ColumnType, Format};
 use crate::running::{Running, columns};
-use crate::statement::{Effect, Sort, is_select};
+use crate::statement::{Effect, Sort, check_condition, is_select};
 use crate::status::{Failure, Result};
 use arrow::datatypes::SchemaRef;
 use bowshot_api::{Request, StatementId, commented_parent};
@@ -100,8 +100,8 @@ impl Connection {
             Sort::Bounded { .. } => {
                 return Err(Failure::new(1295, "HY000", "SET STATEMENT cannot be prepared").into());
             }
-            Sort::Load(_) => {
-                return Err(Failure::new(1295, "HY000", "LOAD DATA cannot be prepared").into());
+            Sort::Load(_) | Sort::Do { .. } => {
+                return Err(Failure::new(1295, "HY000", "the statement cannot be prepared").into());
             }
             _ => None,
         };
@@ -143,7 +143,10 @@ impl Connection {
     }
 
     async fn plan(&mut self, sql: &str) -> Result<(Planned, Vec<Column>)> {
-        let sql = rewritten(sql, self.session.as_ref(), self.own)?;
+        if self.is_safe() {
+            check_condition(sql)?;
+        }
+        let sql = rewritten(sql, self.session.as_ref(), (self.own, None))?;
         let session = Arc::clone(&self.session);
         let prepared = self.attend(session.prepare(&sql, None)).await?;
         let told = prepared.description;

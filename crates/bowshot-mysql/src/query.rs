@@ -7,9 +7,9 @@ use crate::reply::{self, Column};
 use crate::rewrite::rewritten;
 use crate::rows::Format;
 use crate::running::{Running, columns};
-use crate::statement::{Effect, Sort, is_select};
+use crate::statement::{Effect, Sort, check_condition, is_select};
 use crate::status::{Failure, Result, Trouble};
-use crate::variables::value;
+use crate::variables::{truth, value};
 use bowshot_api::{OptionValue, Request, Statement};
 use bytes::BufMut;
 use std::sync::Arc;
@@ -44,7 +44,10 @@ impl Connection {
         match Sort::of(sql)? {
             Sort::Plain(effect) => {
                 self.before(effect).await?;
-                let sql = rewritten(sql, self.session.as_ref(), self.own)?;
+                if effect == Effect::Writes && self.is_safe() {
+                    check_condition(sql)?;
+                }
+                let sql = rewritten(sql, self.session.as_ref(), (self.own, Some(&self.users)))?;
                 self.plain(&sql).await
             }
             Sort::ShowCreate(parts) => {
@@ -59,12 +62,29 @@ impl Connection {
                 let rest = sql.get(from..).unwrap_or_default();
                 self.bounded(milliseconds, rest).await
             }
+            Sort::Do { from } => self.compute(sql.get(from..).unwrap_or_default()).await,
             sort => {
                 self.control(&sort).await?;
                 self.ok(0);
                 Ok(())
             }
         }
+    }
+
+    /// Computes expressions for what they do, and tells nothing of them.
+    async fn compute(&mut self, expressions: &str) -> Result<()> {
+        let sql = format!("SELECT {expressions}");
+        let sql = rewritten(&sql, self.session.as_ref(), (self.own, Some(&self.users)))?;
+        let mut running = self.start(&Request::sql(sql.into_owned()), true).await?;
+        running.drain(&mut self.wire, &self.cancel).await?;
+        self.ok(0);
+        Ok(())
+    }
+
+    /// Whether changes of all rows of a table are refused.
+    pub(crate) fn is_safe(&self) -> bool {
+        let kept = value("sql_safe_updates", self.session.as_ref(), self.own);
+        kept.is_ok_and(|kept| kept.as_deref().and_then(truth) == Some(true))
     }
 
     /// Planned once: what the plan tells decides how it runs.
@@ -91,8 +111,11 @@ impl Connection {
     /// Runs a statement for its effect.
     pub(crate) async fn update(&mut self, request: &Request) -> Result<()> {
         let session = Arc::clone(&self.session);
-        let rows = self.attend(session.update(request)).await?;
-        self.ok(rows.unwrap_or(0));
+        let found = self.attend(session.update(request)).await?.unwrap_or(0);
+        let last = session.last_write();
+        let rows = if self.counts_found() { found } else { last.changed.unwrap_or(found) };
+        let number = last.generated.or(last.number).and_then(|number| u64::try_from(number).ok());
+        self.ok_with_number((rows, number.unwrap_or(0)));
         Ok(())
     }
 
@@ -181,11 +204,12 @@ impl Connection {
             }
             Sort::Commit if is_open => self.act("COMMIT").await,
             Sort::Rollback if is_open => self.act("ROLLBACK").await,
-            Sort::Commit | Sort::Rollback => Ok(()),
+            Sort::LockTables if is_open => self.act("COMMIT").await,
+            Sort::Commit | Sort::Rollback | Sort::LockTables | Sort::Nothing => Ok(()),
             Sort::Set(assignments) => self.assign(assignments).await,
             Sort::Use(name) => self.choose(name.clone()).await,
             Sort::Kill(kill, id) => Ok(self.number.kill(self.session.principal(), *id, *kill)?),
-            Sort::Bounded { .. } | Sort::ShowCreate(_) | Sort::Load(_) | Sort::Plain(_) => {
+            Sort::Bounded { .. } | Sort::ShowCreate(_) | Sort::Load(_) | Sort::Do { .. } | Sort::Plain(_) => {
                 Err(Failure::new(1105, "HY000", "a statement was sorted wrongly").into())
             }
         }

@@ -38,22 +38,22 @@ pub(crate) fn put_counted(out: &mut BytesMut, bytes: &[u8]) {
     out.put_slice(bytes);
 }
 
-/// A statement has run that gives no rows.
-pub(crate) fn ok(out: &mut BytesMut, rows: u64, status: u16) {
+/// A statement has run that gives no rows. `number` is what the server has given to its first row, or 0.
+pub(crate) fn ok(out: &mut BytesMut, (rows, number): (u64, u64), status: u16) {
     out.put_u8(0);
     put_number(out, rows);
+    put_number(out, number);
     end_of_ok(out, status);
 }
 
 /// The end of rows, as an OK packet.
 pub(crate) fn ok_for_eof(out: &mut BytesMut, status: u16) {
-    out.put_slice(&[0xfe, 0]);
+    out.put_slice(&[0xfe, 0, 0]);
     end_of_ok(out, status);
 }
 
-/// No row has been given a number by the server; the state of the session; no warnings.
+/// The state of the session; no warnings.
 fn end_of_ok(out: &mut BytesMut, status: u16) {
-    out.put_u8(0);
     out.put_u16_le(status);
     out.put_u16_le(0);
 }

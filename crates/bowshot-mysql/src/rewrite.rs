@@ -3,25 +3,30 @@
 
 use crate::lex::{Kind, Token, quoted_name, tokens};
 use crate::status::Failure;
+use crate::user_variables::{UserVariables, user_name};
 use crate::variables::{Own, bare, literal};
 use bowshot_api::Session;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The statement as the engine takes it.
 ///
 /// # Errors
-/// For a system variable that is not known.
-pub(crate) fn rewritten<'a>(sql: &'a str, session: &dyn Session, own: Own) -> Result<Cow<'a, str>, Failure> {
+/// For a system variable that is not known, and for the client's own where they have no values yet: in what is prepared.
+pub(crate) fn rewritten<'a>(
+    sql: &'a str,
+    session: &dyn Session,
+    (own, users): (Own, Option<&UserVariables>),
+) -> Result<Cow<'a, str>, Failure> {
     if let Some(empty) = without_rows(sql) {
         return Ok(Cow::Owned(empty));
     }
     let lower = sql.to_ascii_lowercase();
-    if !["@@", "connection_id", "_utf8"].iter().any(|mark| lower.contains(mark)) {
+    if !["@", "connection_id", "_utf8"].iter().any(|mark| lower.contains(mark)) {
         return Ok(Cow::Borrowed(sql));
     }
     let tokens: Vec<Token<'_>> = tokens(sql).collect();
-    let mut values = Values { session, own, known: HashMap::new() };
+    let mut values = Values { session, own, users, assigned: assigned(&tokens), known: HashMap::new() };
     let mut place = Place { is_select: tokens.first().is_some_and(|first| first.is("select")), depth: 0 };
     let mut out = String::new();
     let mut copied = 0;
@@ -56,6 +61,9 @@ const INTRODUCERS: [&str; 3] = ["_utf8mb4", "_utf8mb3", "_utf8"];
 struct Values<'a> {
     session: &'a dyn Session,
     own: Own,
+    users: Option<&'a UserVariables>,
+    /// Variables of the client's own that the statement itself gives values.
+    assigned: BTreeSet<String>,
     /// Variables that have been asked for already.
     known: HashMap<String, String>,
 }
@@ -67,12 +75,28 @@ impl Values<'_> {
         if token.kind == Kind::Variable && token.text.starts_with("@@") {
             return self.variable(bare(token.text)).map(|value| Some((value, 1)));
         }
+        if token.kind == Kind::Variable && !is_host(tokens, at) {
+            return Ok(self.own_variable(token)?.map(|value| (value, 1)));
+        }
         Ok(introduced(tokens, at).or_else(|| {
             let is_call = token.is("connection_id")
                 && tokens.get(at + 1).is_some_and(|next| next.is_symbol('('))
                 && tokens.get(at + 2).is_some_and(|next| next.is_symbol(')'));
             is_call.then(|| (self.own.connection.to_string(), 3))
         }))
+    }
+
+    /// The value of a variable of the client's own; `None` for one that the statement itself gives a value.
+    fn own_variable(&self, token: &Token<'_>) -> Result<Option<String>, Failure> {
+        let name = user_name(token.text);
+        if self.assigned.contains(&name) {
+            return Ok(None);
+        }
+        match self.users {
+            Some(users) => Ok(Some(users.literal(&name))),
+            None => Err(Failure::unsupported("variables of users have no values in prepared statements")
+                .with_hint("pass the value as a parameter")),
+        }
     }
 
     fn variable(&mut self, name: String) -> Result<String, Failure> {
@@ -83,6 +107,25 @@ impl Values<'_> {
         self.known.insert(name, value.clone());
         Ok(value)
     }
+}
+
+/// The variables in `@name := …`.
+fn assigned(tokens: &[Token<'_>]) -> BTreeSet<String> {
+    let names = tokens.windows(3).filter_map(|three| match three {
+        [name, colon, equals] if colon.is_symbol(':') && equals.is_symbol('=') => Some(name),
+        _ => None,
+    });
+    names.filter(|name| name.kind == Kind::Variable).map(|name| user_name(name.text)).collect()
+}
+
+/// Whether it is the second part of an account: `user@host`.
+fn is_host(tokens: &[Token<'_>], at: usize) -> bool {
+    let (Some(before), Some(token)) = (at.checked_sub(1).and_then(|at| tokens.get(at)), tokens.get(at))
+    else {
+        return false;
+    };
+    let is_name = matches!(before.kind, Kind::Word | Kind::Quoted | Kind::Text);
+    is_name && before.range().end == token.range().start
 }
 
 /// A text behind the name of its character set.
@@ -161,6 +204,12 @@ const NONE: &[(&[&str], &[&str])] = &[
     (&["plugins"], &["Name", "Status", "Type", "Library", "License"]),
     (&["open", "tables"], &["Database", "Table", "In_use", "Name_locked"]),
     (&["profiles"], &["Query_ID", "Duration", "Query"]),
+    (&["privileges"], &["Privilege", "Context", "Comment"]),
+    (&["master", "status"], &["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB"]),
+    (&["slave", "status"], &["Slave_IO_State", "Master_Host", "Master_User", "Master_Port"]),
+    (&["replica", "status"], &["Replica_IO_State", "Source_Host", "Source_User", "Source_Port"]),
+    (&["binary", "logs"], &["Log_name", "File_size", "Encrypted"]),
+    (&["slave", "hosts"], &["Server_id", "Host", "Port", "Master_id"]),
 ];
 
 const ROUTINES: &[&str] = &[
@@ -183,6 +232,12 @@ fn without_rows(sql: &str) -> Option<String> {
         return None;
     }
     let (mut first, mut second) = (words.next()?, words.next());
+    if first.is("count") {
+        // `SHOW COUNT(*) WARNINGS`: none are sent.
+        let what = words.last().filter(|what| what.is("warnings") || what.is("errors"))?;
+        let name = if what.is("errors") { "error" } else { "warning" };
+        return Some(format!("SELECT 0 AS `@@session.{name}_count`"));
+    }
     if first.is("full") || first.is("extended") {
         (first, second) = (second?, words.next());
     }
@@ -197,15 +252,21 @@ fn without_rows(sql: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::Entrance;
     use crate::tests::door::Door;
+    use crate::user_variables::UserValue;
     use bowshot_api::{Limits, Principal, Server};
+
+    const ENTRANCE: Entrance = Entrance { port: 3306, is_encrypted: false };
 
     async fn check(cases: &[(&str, &str)]) {
         let session =
             Door::open(Limits::default(), false).open_session(&Principal::anonymous()).await.unwrap();
-        let own = Own { autocommit: false, ..Own::new(7) };
+        let own = Own { autocommit: false, ..Own::new(7, ENTRANCE) };
+        let mut users = UserVariables::default();
+        users.set("x", &UserValue::Text("it's".to_owned())).unwrap();
         for (sql, expected) in cases {
-            let found = rewritten(sql, session.as_ref(), own);
+            let found = rewritten(sql, session.as_ref(), (own, Some(&users)));
             match found {
                 Ok(found) => assert_eq!(found, *expected, "{sql}"),
                 Err(failure) => assert_eq!(failure.message, *expected, "{sql}"),
@@ -230,8 +291,10 @@ mod tests {
                 "SELECT _utf8mb4'x', a FROM t WHERE b = _UTF8 'y' AND _utf8mb4 = 1",
                 "SELECT 'x' AS `_utf8mb4'x'`, a FROM t WHERE b = 'y' AND _utf8mb4 = 1",
             ),
-            ("SELECT (@@identity)", "SELECT (0)"),
-            ("SELECT '@@x', @y", "SELECT '@@x', @y"),
+            ("SELECT (@@identity), @@port", "SELECT (last_insert_id()), 3306 AS `@@port`"),
+            ("SELECT '@@x', @y, @X + 1", "SELECT '@@x', NULL AS `@y`, 'it''s' + 1"),
+            ("SELECT @a := 1, @a, @`x`", "SELECT @a := 1, @a, 'it''s' AS `@``x```"),
+            ("CREATE USER a@localhost, 'b'@`x`", "CREATE USER a@localhost, 'b'@`x`"),
             ("SELECT @@nothing", "unknown system variable 'nothing'"),
         ])
         .await;
@@ -242,7 +305,7 @@ mod tests {
         let session =
             Door::open(Limits::default(), false).open_session(&Principal::anonymous()).await.unwrap();
         let sql = format!("SELECT 1{}", ",@@autocommit".repeat(50_000));
-        let found = rewritten(&sql, session.as_ref(), Own::new(1)).unwrap();
+        let found = rewritten(&sql, session.as_ref(), (Own::new(1, ENTRANCE), None)).unwrap();
         assert_eq!(found.matches(",1 AS `@@autocommit`").count(), 50_000);
     }
 
@@ -255,6 +318,7 @@ mod tests {
             ("show full plugins", plugins),
             ("SHOW TABLES", "SHOW TABLES"),
             ("SHOW FUNCTIONS", "SHOW FUNCTIONS"),
+            ("SHOW COUNT(*) WARNINGS", "SELECT 0 AS `@@session.warning_count`"),
             ("SHOW", "SHOW"),
         ])
         .await;

@@ -128,6 +128,12 @@ impl Running {
         Ok(false)
     }
 
+    /// Takes all rows, and writes none of them.
+    pub(crate) async fn drain(&mut self, wire: &mut Wire, cancel: &CancellationToken) -> Result<()> {
+        while self.rows(wire, cancel).await?.is_some() {}
+        Ok(())
+    }
+
     /// The batch that is not written yet, and from which row on; `None` after the last one.
     async fn rows(&mut self, wire: &mut Wire, cancel: &CancellationToken) -> Result<Option<Rows>> {
         if let Some(rows) = self.batch.take()

@@ -2,12 +2,15 @@
 
 use crate::lex::{Kind, Token, Tokens, tokens};
 use crate::status::Failure;
+use crate::user_variables::user_name;
 use crate::variables::bare;
 
 /// One assignment of a SET.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Assignment {
     Variable(String, Value),
+    /// `SET @name = …`
+    User(String, Value),
     /// `SET NAMES`, `SET CHARACTER SET`, with a collation or without; `None` for DEFAULT.
     Names(Option<String>, Option<String>),
     /// `SET SESSION TRANSACTION READ ONLY` or `READ WRITE`.
@@ -20,8 +23,11 @@ pub(crate) enum Value {
     Default,
     Null,
     Text(String),
+    Number(String),
     /// The value of another variable.
     Variable(String),
+    /// That of one of the client's own.
+    User(String),
     /// `CONCAT(…)`
     Joined(Vec<Value>),
 }
@@ -44,7 +50,7 @@ fn syntax(near: Option<Token<'_>>) -> Failure {
 /// Reads a SET.
 ///
 /// # Errors
-/// For what is no SET of MySQL, and for variables of users and of the whole server.
+/// For what is no SET of MySQL, and for variables of the whole server.
 pub(crate) fn parse(sql: &str) -> Result<Vec<Assignment>, Failure> {
     let mut tokens = tokens(sql);
     tokens.next();
@@ -92,7 +98,8 @@ impl<'a> Words<'a> {
         if first.is_some_and(|token| token.is("transaction")) {
             return self.transaction(found);
         }
-        let name = name(first)?;
+        let own = first.filter(|token| token.kind == Kind::Variable && !token.text.starts_with("@@"));
+        let name = own.map_or_else(|| name(first), |token| Ok(user_name(token.text)))?;
         let is_assigned = self.take_symbol('=') || (self.take_symbol(':') && self.take_symbol('='));
         if !is_assigned {
             return Err(syntax(self.rest.peek().copied()));
@@ -103,7 +110,10 @@ impl<'a> Words<'a> {
             return Ok(());
         }
         let value = self.value()?;
-        found.push(Assignment::Variable(name, value));
+        found.push(match own {
+            Some(_) => Assignment::User(name, value),
+            None => Assignment::Variable(name, value),
+        });
         Ok(())
     }
 
@@ -156,9 +166,9 @@ impl<'a> Words<'a> {
         let Some(token) = self.rest.next() else { return Err(syntax(None)) };
         Ok(match token.kind {
             Kind::Text => Value::Text(token.string().unwrap_or_default()),
-            Kind::Number => Value::Text(format!("{sign}{}", token.text)),
+            Kind::Number => Value::Number(format!("{sign}{}", token.text)),
             Kind::Variable if token.text.starts_with("@@") => Value::Variable(bare(token.text)),
-            Kind::Variable => return Err(of_users()),
+            Kind::Variable => Value::User(user_name(token.text)),
             Kind::Word if token.is("default") => Value::Default,
             Kind::Word if token.is("null") => Value::Null,
             Kind::Word if token.is("concat") && self.take_symbol('(') => Value::Joined(self.parts()?),
@@ -202,15 +212,9 @@ fn name(token: Option<Token<'_>>) -> Result<String, Failure> {
             }
             Ok(bare(&text))
         }
-        Kind::Variable => Err(of_users()),
         Kind::Word | Kind::Quoted => Ok(token.name().unwrap_or_default().to_ascii_lowercase()),
         _ => Err(syntax(Some(token))),
     }
-}
-
-fn of_users() -> Failure {
-    Failure::unsupported("variables of users are not supported")
-        .with_hint("pass values as parameters of a prepared statement")
 }
 
 fn of_the_server() -> Failure {
@@ -230,6 +234,10 @@ mod tests {
         Value::Text(value.to_owned())
     }
 
+    fn number(value: &str) -> Value {
+        Value::Number(value.to_owned())
+    }
+
     #[test]
     fn assignments_of_clients() {
         let names = |name: &str, collation: Option<&str>| {
@@ -244,9 +252,9 @@ mod tests {
             ("SET NAMES default", vec![Assignment::Names(None, None)]),
             ("SET CHARACTER SET utf8", vec![names("utf8", None)]),
             ("SET character_set_results = NULL", vec![variable("character_set_results", Value::Null)]),
-            ("SET AUTOCOMMIT = 0", vec![variable("autocommit", text("0"))]),
+            ("SET AUTOCOMMIT = 0", vec![variable("autocommit", number("0"))]),
             ("SET @@session.autocommit = OFF", vec![variable("autocommit", text("OFF"))]),
-            ("SET SESSION a := -1, b = 'x'", vec![variable("a", text("-1")), variable("b", text("x"))]),
+            ("SET SESSION a := -1, b = 'x'", vec![variable("a", number("-1")), variable("b", text("x"))]),
             ("set sql_select_limit=DEFAULT", vec![variable("sql_select_limit", Value::Default)]),
             (
                 "set sql_mode=CONCAT(@@sql_mode,',STRICT')",
@@ -264,6 +272,14 @@ mod tests {
                 vec![names("utf8mb4", None)],
             ),
             ("SET SESSION TRANSACTION READ WRITE", vec![Assignment::ReadOnly(false)]),
+            (
+                "SET @Old = @@sql_mode, @`b c` := 5, sql_mode = @old",
+                vec![
+                    Assignment::User("old".to_owned(), Value::Variable("sql_mode".to_owned())),
+                    Assignment::User("b c".to_owned(), number("5")),
+                    variable("sql_mode", Value::User("old".to_owned())),
+                ],
+            ),
             ("SET tx_isolation=READ-COMMITTED", vec![variable("tx_isolation", text("READ-COMMITTED"))]),
         ] {
             assert_eq!(parse(sql).unwrap(), expected, "{sql}");
@@ -281,8 +297,8 @@ mod tests {
             ("SET a = CONCAT('x'", 1064),
             (&format!("SET a = {}", "CONCAT(".repeat(100_000)), 1064),
             ("SET TRANSACTION", 1064),
-            ("SET @x = 1", 1235),
-            ("SET a = @x", 1235),
+            ("SET @x = f(1)", 1064),
+            ("SET @x", 1064),
             ("SET GLOBAL a = 1", 1235),
             ("SET @@global.a = 1", 1235),
         ] {

@@ -28,6 +28,14 @@ pub(crate) enum Sort {
     Kill(Kill, u64),
     /// `LOAD DATA LOCAL INFILE`
     Load(Box<Load>),
+    /// `DO expression, …`, which is computed and not told: where the expressions begin.
+    Do {
+        from: usize,
+    },
+    /// `LOCK TABLES`, which commits: transactions have snapshots, and tables need no locks.
+    LockTables,
+    /// `UNLOCK TABLES` and `FLUSH`: there is nothing to unlock, and what is committed is written.
+    Nothing,
     Plain(Effect),
 }
 
@@ -76,6 +84,13 @@ impl Sort {
                 table_name(sql).map_or(Self::Plain(Effect::None), Self::ShowCreate)
             }
             "KILL" => kill(&[second, third, fourth]).unwrap_or(Self::Plain(Effect::None)),
+            "DO" => match second {
+                Some(first) => Self::Do { from: first.range().start },
+                None => Self::Plain(Effect::None),
+            },
+            "LOCK" if is(1, "TABLES") || is(1, "TABLE") => Self::LockTables,
+            "UNLOCK" if is(1, "TABLES") || is(1, "TABLE") => Self::Nothing,
+            "FLUSH" => Self::Nothing,
             "LOAD" if is(1, "DATA") => Self::Load(Box::new(Load::of(sql)?)),
             "LOAD" if is(1, "XML") => {
                 return Err(Failure::unsupported("LOAD XML is not supported")
@@ -155,6 +170,17 @@ pub(crate) fn is_select(sql: &str) -> bool {
     matches!(verb(sql).as_str(), "SELECT" | "VALUES" | "TABLE")
 }
 
+/// Refuses an UPDATE or DELETE of all rows, as `sql_safe_updates` asks for (MySQL manual, "Using Safe-Updates Mode").
+pub(crate) fn check_condition(sql: &str) -> Result<(), Failure> {
+    let is_change = matches!(verb(sql).as_str(), "UPDATE" | "DELETE");
+    if !is_change || tokens(sql).any(|token| token.is("where") || token.is("limit")) {
+        return Ok(());
+    }
+    let message = "safe updates are on, and the statement has neither WHERE nor LIMIT";
+    Err(Failure::new(1175, "HY000", message)
+        .with_hint("name the rows with WHERE, or `SET sql_safe_updates = 0`"))
+}
+
 fn is_temporary(sql: &str) -> bool {
     tokens(sql).skip(1).take(3).any(|word| word.is("temporary") || word.is("temp"))
 }
@@ -209,12 +235,29 @@ mod tests {
             ("SHOW CREATE TABLE `d`.`t`", Sort::ShowCreate(vec!["d".to_owned(), "t".to_owned()])),
             ("show create table t u", Sort::Plain(Effect::None)),
             ("show create view v", Sort::Plain(Effect::None)),
+            ("do 1, f(2)", Sort::Do { from: 3 }),
+            ("LOCK TABLES `t` READ /*!32311 LOCAL */", Sort::LockTables),
+            ("unlock tables", Sort::Nothing),
+            ("FLUSH TABLES WITH READ LOCK", Sort::Nothing),
             (
                 "SET STATEMENT max_statement_time=0.5 FOR select 1",
                 Sort::Bounded { milliseconds: 500, from: 41 },
             ),
         ] {
             assert_eq!(Sort::of(sql).unwrap(), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn changes_of_all_rows_are_seen() {
+        for (sql, is_refused) in [
+            ("update t set a = 1", true),
+            ("delete from t", true),
+            ("update t set a = 1 where b = 2", false),
+            ("delete from t limit 3", false),
+            ("insert into t values (1)", false),
+        ] {
+            assert_eq!(check_condition(sql).is_err(), is_refused, "{sql}");
         }
     }
 

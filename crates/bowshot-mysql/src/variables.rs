@@ -1,6 +1,7 @@
 //! The system variables that clients ask for and set, each with its type and with where its value comes from. What is not in
 //! this table is unknown, and said to be: a value that is made up would lead drivers astray.
 
+use crate::auth::Entrance;
 use crate::handshake::SERVER_VERSION;
 use crate::lex::quoted_text;
 use crate::status::Failure;
@@ -30,6 +31,15 @@ enum Source {
     Isolation,
     SelectLimit,
     ConnectionId,
+    /// The port that the client has come to.
+    Port,
+    /// Whether connections are encrypted.
+    Encryption,
+    /// What the operating system calls the machine.
+    Hostname,
+    InTransaction,
+    /// The engine computes it: an expression.
+    Computed(&'static str),
 }
 
 struct Variable {
@@ -58,32 +68,70 @@ const VARIABLES: &[Variable] = &[
     number("auto_increment_increment", "1"),
     number("auto_increment_offset", "1"),
     other("autocommit", Form::Truth, Source::Autocommit),
+    text("basedir", ""),
+    text("binlog_format", "ROW"),
+    text("block_encryption_mode", "aes-128-ecb"),
     kept("character_set_client", Form::Text),
     kept("character_set_connection", Form::Text),
     kept("character_set_database", Form::Text),
+    text("character_set_filesystem", "binary"),
     kept("character_set_results", Form::Text),
     kept("character_set_server", Form::Text),
     text("character_set_system", "utf8mb4"),
+    other("character_sets_dir", Form::Text, Source::Null),
     kept("collation_connection", Form::Text),
     kept("collation_database", Form::Text),
     kept("collation_server", Form::Text),
+    number("cte_max_recursion_depth", "0"),
+    other("datadir", Form::Text, Source::Null),
+    text("default_authentication_plugin", "caching_sha2_password"),
     text("default_storage_engine", "Bowshot"),
+    text("default_tmp_storage_engine", "Bowshot"),
+    number("default_week_format", "0"),
+    number("div_precision_increment", "4"),
     kept("enable_profile", Form::Truth),
     number("error_count", "0"),
+    text("event_scheduler", "OFF"),
     kept("exec_mem_limit", Form::Number),
+    number("explicit_defaults_for_timestamp", "1"),
     kept("foreign_key_checks", Form::Truth),
+    other("ft_min_word_len", Form::Number, Source::Null),
+    number("general_log", "0"),
+    kept("group_concat_max_len", Form::Number),
     text("gtid_mode", "OFF"),
-    number("identity", "0"),
+    other("have_openssl", Form::Text, Source::Encryption),
+    text("have_profiling", "NO"),
+    text("have_query_cache", "NO"),
+    other("have_ssl", Form::Text, Source::Encryption),
+    other("hostname", Form::Text, Source::Hostname),
+    other("identity", Form::Number, Source::Computed("last_insert_id()")),
+    other("in_transaction", Form::Truth, Source::InTransaction),
+    kept("information_schema_stats_expiry", Form::Number),
     text("init_connect", ""),
+    other("innodb_buffer_pool_size", Form::Number, Source::Null),
+    number("innodb_file_per_table", "1"),
     kept("innodb_lock_wait_timeout", Form::Number),
     number("innodb_read_only", "0"),
+    other("innodb_version", Form::Text, Source::Null),
+    number("insert_id", "0"),
     kept("interactive_timeout", Form::Number),
-    number("last_insert_id", "0"),
+    other("join_buffer_size", Form::Number, Source::Null),
+    other("key_buffer_size", Form::Number, Source::Null),
+    other("last_insert_id", Form::Number, Source::Computed("last_insert_id()")),
+    text("lc_messages", "en_US"),
+    text("lc_time_names", "en_US"),
     kept("license", Form::Text),
     number("local_infile", "1"),
+    number("log_bin", "0"),
+    other("log_error", Form::Text, Source::Null),
+    number("long_query_time", "10"),
+    number("lower_case_file_system", "0"),
     kept("lower_case_table_names", Form::Number),
     kept("max_allowed_packet", Form::Number),
+    other("max_connections", Form::Number, Source::Null),
     other("max_execution_time", Form::Number, Source::Kept("statement_timeout_ms")),
+    other("max_heap_table_size", Form::Number, Source::Null),
+    number("max_user_connections", "0"),
     number("net_buffer_length", "16384"),
     kept("net_read_timeout", Form::Number),
     kept("net_write_timeout", Form::Number),
@@ -91,24 +139,42 @@ const VARIABLES: &[Variable] = &[
     kept("parallel_fragment_exec_instance_num", Form::Number),
     kept("performance_schema", Form::Truth),
     kept("pipeline_dop", Form::Number),
+    other("plugin_dir", Form::Text, Source::Null),
+    other("port", Form::Number, Source::Port),
     kept("profiling", Form::Truth),
     number("protocol_version", "10"),
     other("pseudo_thread_id", Form::Number, Source::ConnectionId),
     kept("query_cache_size", Form::Number),
     kept("query_cache_type", Form::Text),
+    number("rand_seed1", "0"),
+    number("rand_seed2", "0"),
     number("read_only", "0"),
+    other("secure_file_priv", Form::Text, Source::Null),
+    number("server_id", "1"),
+    other("server_uuid", Form::Text, Source::Null),
+    number("skip_networking", "0"),
+    number("slow_query_log", "0"),
     other("socket", Form::Text, Source::Null),
+    other("sort_buffer_size", Form::Number, Source::Null),
     kept("sql_auto_is_null", Form::Truth),
+    kept("sql_big_selects", Form::Truth),
+    kept("sql_log_bin", Form::Truth),
     kept("sql_mode", Form::Text),
     kept("sql_notes", Form::Truth),
     kept("sql_quote_show_create", Form::Truth),
     kept("sql_safe_updates", Form::Truth),
     other("sql_select_limit", Form::Number, Source::SelectLimit),
     kept("sql_warnings", Form::Truth),
+    other("ssl_cipher", Form::Text, Source::Null),
     text("storage_engine", "Bowshot"),
     number("super_read_only", "0"),
     kept("system_time_zone", Form::Text),
+    other("table_open_cache", Form::Number, Source::Null),
+    other("thread_cache_size", Form::Number, Source::Null),
     kept("time_zone", Form::Text),
+    other("timestamp", Form::Number, Source::Computed("unix_timestamp()")),
+    other("tmp_table_size", Form::Number, Source::Null),
+    other("tmpdir", Form::Text, Source::Null),
     other("transaction_isolation", Form::Text, Source::Isolation),
     other("transaction_read_only", Form::Truth, Source::ReadOnly),
     other("tx_isolation", Form::Text, Source::Isolation),
@@ -120,6 +186,7 @@ const VARIABLES: &[Variable] = &[
     text("version_compile_os", std::env::consts::OS),
     kept("wait_timeout", Form::Number),
     number("warning_count", "0"),
+    number("wsrep_on", "0"),
 ];
 
 /// What a connection keeps of its own.
@@ -132,12 +199,13 @@ pub(crate) struct Own {
     /// Rows that a SELECT gives at most.
     pub(crate) select_limit: u64,
     pub(crate) connection: u32,
+    pub(crate) entrance: Entrance,
 }
 
 impl Own {
     /// That of a new connection.
-    pub(crate) fn new(connection: u32) -> Self {
-        Self { autocommit: true, read_only: false, select_limit: u64::MAX, connection }
+    pub(crate) fn new(connection: u32, entrance: Entrance) -> Self {
+        Self { autocommit: true, read_only: false, select_limit: u64::MAX, connection, entrance }
     }
 }
 
@@ -158,6 +226,9 @@ pub(crate) fn bare(variable: &str) -> String {
 /// The value of a variable as SQL writes it.
 pub(crate) fn literal(name: &str, session: &dyn Session, own: Own) -> Result<String, Failure> {
     let found = VARIABLES.iter().find(|known| known.name == name).ok_or_else(|| unknown(name))?;
+    if let Source::Computed(expression) = found.source {
+        return Ok(expression.to_owned());
+    }
     let Some(value) = current(found, session, own) else { return Ok("NULL".to_owned()) };
     Ok(match found.form {
         Form::Text => quoted_text(&value),
@@ -177,7 +248,12 @@ fn current(variable: &Variable, session: &dyn Session, own: Own) -> Option<Strin
     let truth = |on: bool| if on { "on" } else { "off" }.to_owned();
     match variable.source {
         Source::Always(value) => Some(value.to_owned()),
-        Source::Null => None,
+        // What the engine computes is a value in statements alone.
+        Source::Null | Source::Computed(_) => None,
+        Source::Port => Some(own.entrance.port.to_string()),
+        Source::Encryption => Some(if own.entrance.is_encrypted { "YES" } else { "DISABLED" }.to_owned()),
+        Source::Hostname => Some(hostname()),
+        Source::InTransaction => Some(truth(session.in_transaction())),
         Source::Autocommit => Some(truth(own.autocommit)),
         Source::ReadOnly => Some(truth(own.read_only)),
         Source::ConnectionId => Some(own.connection.to_string()),
@@ -187,6 +263,11 @@ fn current(variable: &Variable, session: &dyn Session, own: Own) -> Option<Strin
         }
         Source::Kept(name) => Some(of_session(name, session)),
     }
+}
+
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }
 }
 
 /// What the session keeps, or the default of what it does not list.

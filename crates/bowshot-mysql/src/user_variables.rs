@@ -1,0 +1,74 @@
+//! The variables that clients set for themselves: `SET @name = value`. They stand in statements as values.
+
+use crate::lex::quoted_text;
+use crate::status::Failure;
+use std::collections::BTreeMap;
+
+/// Variables of one connection.
+const MAX_VARIABLES: usize = 1_000;
+/// The longest value of one, in bytes.
+const MAX_BYTES: usize = 1 << 20;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct UserVariables(BTreeMap<String, UserValue>);
+
+/// What a variable has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum UserValue {
+    Null,
+    Number(String),
+    Text(String),
+}
+
+impl UserValue {
+    /// As SQL writes it.
+    fn literal(&self) -> String {
+        match self {
+            Self::Null => "NULL".to_owned(),
+            Self::Number(digits) => digits.clone(),
+            Self::Text(text) => quoted_text(text),
+        }
+    }
+}
+
+impl UserVariables {
+    /// # Errors
+    /// For too many variables, and for values that are too long.
+    pub(crate) fn set(&mut self, name: &str, value: &UserValue) -> Result<(), Failure> {
+        if value.literal().len() > MAX_BYTES || (self.0.len() >= MAX_VARIABLES && !self.0.contains_key(name))
+        {
+            let message = format!(
+                "variables of users are limited: {MAX_VARIABLES} of them, each with {MAX_BYTES} bytes at most"
+            );
+            return Err(Failure::new(1105, "HY000", message)
+                .with_hint("pass values as parameters of a prepared statement"));
+        }
+        self.0.insert(name.to_owned(), value.clone());
+        Ok(())
+    }
+
+    /// What a variable has: NULL if it was not set.
+    pub(crate) fn get(&self, name: &str) -> UserValue {
+        self.0.get(name).cloned().unwrap_or(UserValue::Null)
+    }
+
+    /// The value as SQL writes it.
+    pub(crate) fn literal(&self, name: &str) -> String {
+        self.get(name).literal()
+    }
+
+    /// The value as text.
+    pub(crate) fn text(&self, name: &str) -> String {
+        match self.get(name) {
+            UserValue::Null => "NULL".to_owned(),
+            UserValue::Number(text) | UserValue::Text(text) => text,
+        }
+    }
+}
+
+/// The name of a variable as it is kept: in lower case, without its `@` and quotes.
+pub(crate) fn user_name(text: &str) -> String {
+    let name = text.trim_start_matches('@');
+    name.trim_matches(['`', '\'', '"']).to_lowercase()
+}
