@@ -32,6 +32,10 @@ pub(super) trait Node: Clone {
     fn id(&self) -> Uuid;
     /// Whether both are the very same state of the same thing.
     fn same(&self, other: &Self) -> bool;
+    /// Whether both are the same but for where rows are kept, which background maintenance changes: that is nobody's conflict.
+    fn alike(&self, other: &Self) -> bool {
+        self.same(other)
+    }
     /// The merge of three states of the same thing, of which base and changed differ.
     fn merge(sides: Sides<'_, Self>, name: &str) -> Result<Self, Error>;
 }
@@ -56,6 +60,7 @@ pub(super) fn merge_children<N: Node>(
                 Some(N::merge(Sides { base, changed, head }, &whole_name())?)
             }
             _ if same_state(base, head) => changed.cloned(),
+            (Some(base), _, Some(head)) if base.alike(head) => changed.cloned(),
             _ => return Err(conflict(base, head, whole_name())),
         };
         match result {
@@ -67,9 +72,17 @@ pub(super) fn merge_children<N: Node>(
 }
 
 pub(super) fn same_children<N: Node>(one: &BTreeMap<String, N>, other: &BTreeMap<String, N>) -> bool {
+    all_children(one, other, N::same)
+}
+
+fn all_children<N: Node>(
+    one: &BTreeMap<String, N>,
+    other: &BTreeMap<String, N>,
+    are: impl Fn(&N, &N) -> bool,
+) -> bool {
     let pairs = || one.iter().zip(other);
     one.len() == other.len()
-        && pairs().all(|((name, node), (other_name, other))| name == other_name && node.same(other))
+        && pairs().all(|((name, node), (other_name, other))| name == other_name && are(node, other))
 }
 
 /// The tables that `merged` has in another state than the head.
@@ -109,6 +122,10 @@ impl Node for Arc<CatalogState> {
         Arc::ptr_eq(self, other) || (self.id == other.id && same_children(&self.schemas, &other.schemas))
     }
 
+    fn alike(&self, other: &Self) -> bool {
+        self.id == other.id && all_children(&self.schemas, &other.schemas, Node::alike)
+    }
+
     fn merge(sides: Sides<'_, Self>, name: &str) -> Result<Self, Error> {
         if Arc::ptr_eq(sides.base, sides.head) {
             return Ok(Arc::clone(sides.changed));
@@ -129,6 +146,10 @@ impl Node for Arc<SchemaState> {
 
     fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(self, other) || (self.id == other.id && same_children(&self.entries, &other.entries))
+    }
+
+    fn alike(&self, other: &Self) -> bool {
+        self.id == other.id && all_children(&self.entries, &other.entries, Node::alike)
     }
 
     fn merge(sides: Sides<'_, Self>, name: &str) -> Result<Self, Error> {
@@ -168,12 +189,24 @@ impl Node for Entry {
         }
     }
 
+    fn alike(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Table(one), Self::Table(other)) => one.same_rows(other),
+            _ => self.same(other),
+        }
+    }
+
     fn merge(sides: Sides<'_, Self>, name: &str) -> Result<Self, Error> {
         let Sides { base, changed, head } = sides;
         if base.same(head) {
             return Ok(changed.clone());
         }
         let merged = match (base, changed, head) {
+            (Self::Table(base), Self::Table(changed), Self::Table(head))
+                if base.same_rows(head) && !Arc::ptr_eq(base.definition(), changed.definition()) =>
+            {
+                redefined(Sides { base: base.as_ref(), changed: changed.as_ref(), head: head.as_ref() })
+            }
             (Self::Table(base), Self::Table(changed), Self::Table(head)) => {
                 merge_rows(Sides { base: base.as_ref(), changed: changed.as_ref(), head: head.as_ref() })
             }
@@ -184,6 +217,17 @@ impl Node for Entry {
             None => Err(conflict(Some(base), Some(head), name.to_owned())),
         }
     }
+}
+
+/// The table with another definition, where the head's rows were only moved: segments that are there no more get other numbers.
+fn redefined(sides: Sides<'_, Table>) -> Option<Table> {
+    let (before, now) = (ids(sides.base), ids(sides.head));
+    let segments = sides.changed.shared_segments().iter().map(|segment| {
+        let has_moved = before.contains(&segment.id()) && !now.contains(&segment.id());
+        if has_moved { segment.again().ok().map(Arc::new) } else { Some(Arc::clone(segment)) }
+    });
+    let segments = segments.collect::<Option<Vec<_>>>()?;
+    Some(sides.changed.with_segments(segments).numbered(sides.head.version()))
 }
 
 /// The head's rows without those segments that the transaction took out, and with those that it added at the end.

@@ -320,6 +320,11 @@ impl Table {
             && self.segments.len() == other.segments.len()
             && segments().all(|(one, other)| one.id() == other.id())
     }
+
+    /// Whether both have the same definition and rows, wherever these are kept.
+    pub(super) fn same_rows(&self, other: &Self) -> bool {
+        self.id == other.id && Arc::ptr_eq(&self.definition, &other.definition) && self.edits == other.edits
+    }
 }
 
 impl Edits {
