@@ -5,7 +5,7 @@ use crate::connection::Connection;
 use crate::set::{Assignment, Value};
 use crate::status::{Failure, Result};
 use crate::user_variables::UserValue;
-use crate::variables::{kept_as, truth, unknown, value};
+use crate::variables::{kept_as, literal, truth, unknown, value};
 use bowshot_api::{Error, ErrorKind, OptionValue, Session};
 use std::sync::Arc;
 
@@ -102,7 +102,12 @@ impl Connection {
             Value::Null | Value::Default => UserValue::Null,
             Value::Number(digits) => UserValue::Number(digits.clone()),
             Value::User(name) => self.users.get(name),
-            Value::Text(_) | Value::Variable(_) | Value::Joined(_) => {
+            Value::Variable(name) => match literal(name, self.session.as_ref(), self.own)?.as_str() {
+                "NULL" => UserValue::Null,
+                text if text.starts_with('\'') => UserValue::Text(self.value_of(name)?),
+                number => UserValue::Number(number.to_owned()),
+            },
+            Value::Text(_) | Value::Joined(_) => {
                 UserValue::Text(self.evaluate(assigned)?.unwrap_or_default())
             }
         })

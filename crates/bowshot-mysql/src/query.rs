@@ -114,8 +114,11 @@ impl Connection {
         let found = self.attend(session.update(request)).await?.unwrap_or(0);
         let last = session.last_write();
         let rows = if self.counts_found() { found } else { last.changed.unwrap_or(found) };
-        let number = last.generated.or(last.number).and_then(|number| u64::try_from(number).ok());
-        self.ok_with_number((rows, number.unwrap_or(0)));
+        let unsigned = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+        if let Some(generated) = unsigned(last.generated) {
+            self.own.generated = generated;
+        }
+        self.ok_with_number((rows, unsigned(last.generated.or(last.number)).unwrap_or(0)));
         Ok(())
     }
 

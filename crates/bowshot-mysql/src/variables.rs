@@ -31,6 +31,8 @@ enum Source {
     Isolation,
     SelectLimit,
     ConnectionId,
+    /// The last number that the server has given to a row of the connection's.
+    Generated,
     /// The port that the client has come to.
     Port,
     /// Whether connections are encrypted.
@@ -104,7 +106,7 @@ const VARIABLES: &[Variable] = &[
     text("have_query_cache", "NO"),
     other("have_ssl", Form::Text, Source::Encryption),
     other("hostname", Form::Text, Source::Hostname),
-    other("identity", Form::Number, Source::Computed("last_insert_id()")),
+    other("identity", Form::Number, Source::Generated),
     other("in_transaction", Form::Truth, Source::InTransaction),
     kept("information_schema_stats_expiry", Form::Number),
     text("init_connect", ""),
@@ -117,7 +119,7 @@ const VARIABLES: &[Variable] = &[
     kept("interactive_timeout", Form::Number),
     other("join_buffer_size", Form::Number, Source::Null),
     other("key_buffer_size", Form::Number, Source::Null),
-    other("last_insert_id", Form::Number, Source::Computed("last_insert_id()")),
+    other("last_insert_id", Form::Number, Source::Generated),
     text("lc_messages", "en_US"),
     text("lc_time_names", "en_US"),
     kept("license", Form::Text),
@@ -200,12 +202,21 @@ pub(crate) struct Own {
     pub(crate) select_limit: u64,
     pub(crate) connection: u32,
     pub(crate) entrance: Entrance,
+    /// The last number that the server has given to a row.
+    pub(crate) generated: u64,
 }
 
 impl Own {
     /// That of a new connection.
     pub(crate) fn new(connection: u32, entrance: Entrance) -> Self {
-        Self { autocommit: true, read_only: false, select_limit: u64::MAX, connection, entrance }
+        Self {
+            autocommit: true,
+            read_only: false,
+            select_limit: u64::MAX,
+            connection,
+            entrance,
+            generated: 0,
+        }
     }
 }
 
@@ -250,6 +261,7 @@ fn current(variable: &Variable, session: &dyn Session, own: Own) -> Option<Strin
         Source::Always(value) => Some(value.to_owned()),
         // What the engine computes is a value in statements alone.
         Source::Null | Source::Computed(_) => None,
+        Source::Generated => Some(own.generated.to_string()),
         Source::Port => Some(own.entrance.port.to_string()),
         Source::Encryption => Some(if own.entrance.is_encrypted { "YES" } else { "DISABLED" }.to_owned()),
         Source::Hostname => Some(hostname()),
