@@ -3,6 +3,7 @@
 use crate::message::Format;
 use crate::rows::PgType;
 use crate::status::Failure;
+use bowshot_api::ColumnOrigin;
 use bytes::{BufMut, BytesMut};
 
 /// Where a session stands with its transaction, as ReadyForQuery tells it.
@@ -37,6 +38,8 @@ pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) kind: PgType,
     pub(crate) format: Format,
+    /// The column of a table that it is, so that clients can write to it.
+    pub(crate) origin: Option<ColumnOrigin>,
 }
 
 /// Writes a message whose content `body` writes.
@@ -158,9 +161,8 @@ pub(crate) fn row_description(out: &mut BytesMut, columns: &[Column]) {
         put_count(out, columns.len());
         for column in columns {
             put_text(out, &column.name);
-            // The column belongs to no table that the client could look up.
-            out.put_i32(0);
-            out.put_i16(0);
+            out.put_u32(column.origin.map_or(0, |origin| origin.table));
+            out.put_u16(column.origin.map_or(0, |origin| origin.place));
             out.put_u32(column.kind.oid());
             out.put_i16(column.kind.length());
             out.put_i32(column.kind.modifier());

@@ -3,19 +3,22 @@
 
 use crate::backend::{self, Column};
 use crate::connection::Connection;
-use crate::cursor::Announced;
+use crate::cursor::{Announced, Fetched};
 use crate::lex::split;
-use crate::message::{Bind, Format, Target, format_of};
-use crate::portal::{Life, Portal, PortalState, columns};
+use crate::message::{Bind, Format, SYNC, Target, format_of};
+use crate::portal::{Life, Portal, PortalState, columns, with_origins};
 use crate::read;
 use crate::rows::PgType;
 use crate::statement::{Sort, oids};
-use crate::status::{Failure, Result};
+use crate::status::{Failure, Result, Trouble};
 use crate::tag::tag;
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Request, Statement, StatementId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// The type that a client declares when it does not know one.
 const UNKNOWN: [u32; 2] = [0, 705];
@@ -24,6 +27,8 @@ const INT8: u32 = 20;
 const INT8_ARRAY: u32 = 1_016;
 const OID: u32 = 26;
 const OID_ARRAY: u32 = 1_028;
+/// How long a statement waits for what follows it.
+const PATIENCE: Duration = Duration::from_millis(50);
 /// No portal has bound its values: those of a statement are typed nulls, or none.
 const NOBODY: u64 = 0;
 
@@ -55,7 +60,25 @@ struct Planned {
     id: StatementId,
     parameters: usize,
     is_update: bool,
-    schema: arrow::datatypes::SchemaRef,
+    schema: SchemaRef,
+}
+
+impl Planned {
+    /// Holds the columns of a result against those that its client was told of: a table may have been altered meanwhile.
+    fn check_result(&self, result: &Schema) -> Result<()> {
+        let same = |one: &Field, other: &Field| {
+            one.name() == other.name() && PgType::of(one).oid() == PgType::of(other).oid()
+        };
+        // Parameters have no types before they are bound, and their values may change those of columns.
+        let is_same = self.schema.fields().len() == result.fields().len()
+            && (self.parameters > 0
+                || self.schema.fields().iter().zip(result.fields()).all(|(one, other)| same(one, other)));
+        if is_same { Ok(()) } else { Err(changed_result()) }
+    }
+}
+
+fn changed_result() -> Trouble {
+    Failure::new("0A000", "cached plan must not change result type").with_hint("prepare it again").into()
 }
 
 impl Prepared {
@@ -217,6 +240,7 @@ impl Connection {
                 let statement = statement.ok_or_else(|| missing("prepared statement", "26000", name))?;
                 self.check_transaction(&statement.sort)?;
                 let described = self.statement_columns(&statement).await?;
+                let described = self.with_origins(described, &statement);
                 backend::parameter_description(self.wire.out(), &statement.types);
                 self.tell(described.as_deref());
             }
@@ -225,12 +249,21 @@ impl Connection {
                     return Err(missing("portal", "34000", name).into());
                 };
                 let described = self.portal_columns(&mut portal).await?;
+                let described = self.with_origins(described, &portal.statement);
                 self.tell(described.as_deref());
                 portal.described = described;
                 self.portals.insert(name.clone(), portal);
             }
         }
         Ok(())
+    }
+
+    fn with_origins(&self, columns: Option<Vec<Column>>, statement: &Prepared) -> Option<Vec<Column>> {
+        let columns = columns?;
+        Some(match &statement.planned {
+            Some(planned) => with_origins(columns, self.session.origins(planned.id)),
+            None => columns,
+        })
     }
 
     fn tell(&mut self, columns: Option<&[Column]>) {
@@ -243,7 +276,7 @@ impl Connection {
     /// The columns of a statement without values. Types that the client has declared may change them: they are told by nulls.
     async fn statement_columns(&mut self, statement: &Prepared) -> Result<Option<Vec<Column>>> {
         if let Sort::Fetch(fetched) = &statement.sort {
-            return self.fetched_columns(fetched, &[Format::Text]);
+            return self.announced_columns(fetched, &[Format::Text]);
         }
         let Some(planned) = statement.planned.as_ref().filter(|planned| !planned.is_update) else {
             return Ok(None);
@@ -265,7 +298,7 @@ impl Connection {
             return columns(running.schema(), &portal.formats).map(Some);
         }
         if let Sort::Fetch(fetched) = &portal.statement.sort {
-            return self.fetched_columns(fetched, &portal.formats);
+            return self.announced_columns(fetched, &portal.formats);
         }
         let planned = portal.statement.planned.clone();
         let Some(planned) = planned.filter(|planned| !planned.is_update) else { return Ok(None) };
@@ -275,7 +308,17 @@ impl Connection {
         self.put_values(portal).await?;
         let session = Arc::clone(&self.session);
         let told = self.attend(session.describe(&Statement::Prepared(planned.id))).await?;
+        planned.check_result(&told.schema)?;
         columns(&told.schema, &portal.formats).map(Some)
+    }
+
+    /// The columns of a FETCH as far as its cursor is declared by now: else there are none, as in PostgreSQL.
+    fn announced_columns(&self, fetched: &Fetched, formats: &[Format]) -> Result<Option<Vec<Column>>> {
+        if self.portals.contains_key(&fetched.name) {
+            self.fetched_columns(fetched, formats)
+        } else {
+            Ok(None)
+        }
     }
 
     pub(crate) async fn execute(&mut self, name: &str, rows: usize) -> Result<()> {
@@ -283,6 +326,9 @@ impl Connection {
             return Err(missing("portal", "34000", name).into());
         };
         self.check_transaction(&portal.statement.sort)?;
+        if portal.statement.sort.joins_transaction() && !self.is_in_block() && !self.stands_alone().await? {
+            self.begin_implicit().await?;
+        }
         let ran = self.run_portal(&mut portal, rows).await;
         // One that has ended the transaction is gone with it.
         let ends = matches!(portal.statement.sort, Sort::Commit | Sort::Rollback);
@@ -290,6 +336,15 @@ impl Connection {
             self.portals.insert(name.to_owned(), portal);
         }
         ran
+    }
+
+    /// Whether Sync follows right behind the statement, so that it is a transaction by itself: those up to the next Sync are one. Nobody
+    /// waits for its answer before Sync or Flush is sent; a client that is slow may send more.
+    async fn stands_alone(&mut self) -> Result<bool> {
+        match timeout(PATIENCE, self.wire.upcoming_tag()).await {
+            Ok(tag) => Ok(tag? == Some(SYNC)),
+            Err(_) => Ok(false),
+        }
     }
 
     async fn run_portal(&mut self, portal: &mut Portal, rows: usize) -> Result<()> {
@@ -322,10 +377,13 @@ impl Connection {
             let mut running = self.start(&request).await?;
             let told = match portal.described.take() {
                 Some(told) => told,
-                None => columns(running.schema(), &portal.formats)?,
+                None => {
+                    planned.check_result(running.schema())?;
+                    columns(running.schema(), &portal.formats)?
+                }
             };
             if !running.is_as_told(&told) {
-                return Err(Failure::new("0A000", "cached plan must not change result type").into());
+                return Err(changed_result());
             }
             running.read_as(&told);
             portal.state = PortalState::Running(Box::new(running));

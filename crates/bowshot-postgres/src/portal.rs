@@ -11,7 +11,7 @@ use crate::wire::Wire;
 use arrow::array::timezone::Tz;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{BatchStream, Delivery, Endpoints, QueryId, Request, Server, Session};
+use bowshot_api::{BatchStream, ColumnOrigin, Delivery, Endpoints, QueryId, Request, Server, Session};
 use futures::StreamExt;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -80,13 +80,21 @@ pub(crate) fn columns(schema: &Schema, formats: &[Format]) -> Result<Vec<Column>
     let named = schema.fields().iter().zip(kinds).enumerate();
     named
         .map(|(index, (field, kind))| match format_of(formats, index, count) {
-            Some(format) => Ok(Column { name: field.name().clone(), kind, format }),
+            Some(format) => Ok(Column { name: field.name().clone(), kind, format, origin: None }),
             None => {
                 let message = format!("{} result formats were given for {count} columns", formats.len());
                 Err(Failure::protocol(message).into())
             }
         })
         .collect()
+}
+
+/// The columns with the tables that they come from, if that is known.
+pub(crate) fn with_origins(mut columns: Vec<Column>, origins: Vec<Option<ColumnOrigin>>) -> Vec<Column> {
+    if columns.len() == origins.len() {
+        columns.iter_mut().zip(origins).for_each(|(column, origin)| column.origin = origin);
+    }
+    columns
 }
 
 impl Portal {

@@ -6,12 +6,12 @@ use crate::connection::Connection;
 use crate::cursor::Announced;
 use crate::lex::split;
 use crate::message::Format;
-use crate::portal::{Life, Running, columns};
+use crate::portal::{Life, Running, columns, with_origins};
 use crate::startup;
 use crate::statement::{Sort, verb};
 use crate::status::{Failure, Result, Trouble};
 use crate::tag::tag;
-use bowshot_api::{Request, TransactionEnd};
+use bowshot_api::{Request, Statement, TransactionEnd};
 use std::sync::Arc;
 
 impl Connection {
@@ -25,48 +25,24 @@ impl Connection {
             backend::bare(self.wire.out(), backend::EMPTY_QUERY);
             return Ok(());
         }
-        let texts: Vec<&str> = places.iter().filter_map(|place| sql.get(place.clone())).collect();
-        if self.is_one_transaction(&texts) {
-            let around = Arc::clone(&self.session);
-            self.around = Some(self.attend(async { around.begin().await }).await?);
-        }
-        let mut ran = Ok(());
-        for (place, text) in places.iter().zip(&texts) {
+        for (index, place) in places.iter().enumerate() {
+            let text = sql.get(place.clone()).unwrap_or_default();
             let before = sql.get(..place.start).unwrap_or_default().chars().count();
-            ran = self.statement(text).await.map_err(|trouble| trouble.placed(text, before));
-            if ran.is_err() {
-                break;
-            }
+            let others_follow = index + 1 < places.len();
+            // Whoever called takes an error for the end of the implicit transaction.
+            self.statement(text, others_follow).await.map_err(|trouble| trouble.placed(text, before))?;
         }
-        if let Some(around) = self.around.take() {
-            let end = if ran.is_ok() { TransactionEnd::Commit } else { TransactionEnd::Rollback };
-            let ended = self.session.end(around, end).await;
-            ran?;
-            return ended.map_err(Trouble::from);
-        }
-        ran
+        self.end_implicit(TransactionEnd::Commit).await
     }
 
-    /// Whether the statements of a text have to take effect all together: several of them change rows, and none says where
-    /// a transaction begins or ends (PostgreSQL manual, "Multiple Statements in a Simple Query").
-    fn is_one_transaction(&self, texts: &[&str]) -> bool {
-        let verbs: Vec<String> = texts.iter().map(|text| verb(text)).collect();
-        let changes = |verb: &String| matches!(verb.as_str(), "INSERT" | "UPDATE" | "DELETE" | "MERGE");
-        let fits = |verb: &String| {
-            changes(verb)
-                || matches!(
-                    verb.as_str(),
-                    "SELECT" | "VALUES" | "TABLE" | "CREATE" | "DROP" | "ALTER" | "TRUNCATE"
-                )
-        };
-        !self.session.in_transaction()
-            && verbs.iter().all(fits)
-            && verbs.iter().filter(|verb| changes(verb)).count() > 1
-    }
-
-    async fn statement(&mut self, sql: &str) -> Result<()> {
+    /// The statements of a text are one transaction as far as none of them begins or ends one (PostgreSQL manual, "Multiple
+    /// Statements in a Simple Query"). The last one needs none for itself.
+    async fn statement(&mut self, sql: &str, others_follow: bool) -> Result<()> {
         let sort = Sort::of(sql)?;
         self.check_transaction(&sort)?;
+        if others_follow && sort.joins_transaction() {
+            self.begin_implicit().await?;
+        }
         self.reported.ran(sql);
         match sort {
             Sort::Declare(cursor) => {
@@ -83,8 +59,8 @@ impl Connection {
     /// Planned once: what the plan tells decides how it runs.
     async fn plain(&mut self, sql: &str) -> Result<()> {
         self.is_new = false;
-        let (session, around) = (Arc::clone(&self.session), self.around);
-        let prepared = self.attend(session.prepare(sql, around)).await?;
+        let session = Arc::clone(&self.session);
+        let prepared = self.attend(session.prepare(sql, None)).await?;
         let ran = self.planned(sql, &Request::prepared(prepared.id), prepared.description.is_update).await;
         let closed = session.close_prepared(prepared.id).await;
         ran?;
@@ -100,7 +76,10 @@ impl Connection {
             return Ok(());
         }
         let mut running = self.start(request).await?;
-        let described: Vec<Column> = columns(running.schema(), &[Format::Text])?;
+        let mut described: Vec<Column> = columns(running.schema(), &[Format::Text])?;
+        if let Statement::Prepared(id) = &request.statement {
+            described = with_origins(described, session.origins(*id));
+        }
         backend::row_description(self.wire.out(), &described);
         running.read_as(&described);
         let (sent, _) = running.send(&mut self.wire, &self.cancel, None).await?;
@@ -123,6 +102,9 @@ impl Connection {
             Sort::Begin if is_open => self.warn("25001", "there is already a transaction in progress"),
             Sort::Commit | Sort::Rollback if !is_open => {
                 self.warn("25P01", "there is no transaction in progress");
+                let is_commit = *sort == Sort::Commit;
+                let end = if is_commit { TransactionEnd::Commit } else { TransactionEnd::Rollback };
+                self.end_implicit(end).await?;
             }
             // The changes of a transaction that has failed are not kept, whatever its client says.
             Sort::Commit if self.failed => {
@@ -170,7 +152,8 @@ impl Connection {
             }
             Sort::Begin => {
                 self.run_control(sql).await?;
-                self.is_new = true;
+                // It has taken over what was open.
+                (self.is_new, self.has_implicit) = (!self.has_implicit, false);
             }
             Sort::Deallocate(_) => self.run_control(sql).await?,
             Sort::Copy(_) | Sort::Plain | Sort::Declare(_) | Sort::Fetch(_) => {

@@ -56,10 +56,12 @@ const KINDS: &[(Kind, u32, u32, i16)] = &[
     (Kind::Text, 705, 0, -1),
 ];
 
-/// What columns of the catalog that are vectors of small numbers have in their metadata.
+/// What columns of the catalog that are vectors of small numbers, or of numbers of things, have in their metadata.
 const VECTOR: &str = "bowshot:int2vector";
-/// Their type.
+const OIDS: &str = "bowshot:oidvector";
+/// Their types.
 const INT2VECTOR: u32 = 22;
+const OIDVECTOR: u32 = 30;
 
 /// A type of PostgreSQL as a column has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +78,9 @@ impl PgType {
     pub(crate) fn of(field: &Field) -> Self {
         if field.metadata().contains_key(VECTOR) {
             return Self { kind: Kind::Int2, is_array: true, is_vector: true, modifier: -1 };
+        }
+        if field.metadata().contains_key(OIDS) {
+            return Self { kind: Kind::Int4, is_array: true, is_vector: true, modifier: -1 };
         }
         match field.data_type() {
             DataType::List(item)
@@ -115,7 +120,7 @@ impl PgType {
 
     pub(crate) fn oid(self) -> u32 {
         if self.is_vector {
-            return INT2VECTOR;
+            return if self.kind == Kind::Int2 { INT2VECTOR } else { OIDVECTOR };
         }
         let found = KINDS.iter().find(|(kind, ..)| *kind == self.kind);
         found.map_or(25, |(_, scalar, array, _)| if self.is_array { *array } else { *scalar })
