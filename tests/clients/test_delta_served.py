@@ -1,6 +1,7 @@
 """Delta folders that others wrote, served by path as read-only tables: what we answer is what their writer reads."""
 
 import datetime
+import decimal
 import json
 import shutil
 
@@ -231,3 +232,61 @@ def assert_fails_alone(folder, words):
         with pytest.raises(dbapi.Error, match=words):
             db.rows("SELECT * FROM broken")
         assert db.one("SELECT count(*) FROM good") == 1000
+
+
+def test_empty_texts_of_partitions_are_null(tmp_path):
+    """Whatever their type is, as the protocol has it ("Partition Value Serialization"); in commits and in checkpoints."""
+    folder = tmp_path / "t"
+    part = pa.array([["", "a", None][n % 3] for n in range(1000)])
+    deltalake.write_deltalake(folder, ROWS.append_column("part", part), partition_by=["part"])
+    nulls = sorted(n for n in range(1000) if n % 3 != 1)
+    for checkpoint in (False, True):
+        if checkpoint:
+            deltalake.DeltaTable(folder).create_checkpoint()
+        with Server(f"t={folder}") as server, Database(server) as db:
+            assert db.rows("SELECT DISTINCT part FROM t ORDER BY part") == [("a",), (None,)]
+            assert db.rows("SELECT id FROM t WHERE part IS NULL ORDER BY id") == [(n,) for n in nulls]
+            assert db.one("SELECT count(*) FROM t WHERE part = ''") == 0
+            assert db.one("SELECT count(*) FROM t WHERE part <> 'b'") == 333
+            assert db.one("SELECT count(part) FROM t") == 333
+            assert db.one("SELECT count(*) FROM t WHERE id < 30 AND part IS NOT NULL") == 10
+
+
+@pytest.mark.parametrize("spelling", ["1.5", "+1.5", "15e-1", "1.500"])
+def test_decimals_of_partitions_as_others_write_them(tmp_path, spelling):
+    folder = tmp_path / "t"
+    part = pa.array([decimal.Decimal("1.50"), decimal.Decimal("-3.00"), decimal.Decimal("100.00")], pa.decimal128(10, 2))
+    deltalake.write_deltalake(folder, pa.table({"id": [1, 2, 3], "part": part}), partition_by=["part"])
+    entry = folder / "_delta_log" / f"{0:020}.json"
+    written = entry.read_text()
+    for full, short in [("1.50", spelling), ("-3.00", "-3"), ("100.00", "1E+2")]:
+        assert f'"part":"{full}"' in written
+        written = written.replace(f'"part":"{full}"', f'"part":"{short}"')
+    entry.write_text(written)
+    with Server(f"t={folder}") as server, Database(server) as db:
+        assert db.rows("SELECT id, part FROM t ORDER BY id") == list(enumerate(part.to_pylist(), 1))
+        assert db.one("SELECT id FROM t WHERE part = 1.5") == 1
+        assert db.one("SELECT sum(id) FROM t WHERE part > 1") == 4
+
+
+@pytest.mark.parametrize("hint", ["missing", "later", "empty", "noise"])
+def test_a_hint_to_a_checkpoint_that_misleads(tmp_path, hint):
+    """All commits are there, so the log can be read without it."""
+    folder = tmp_path / "t"
+    checkpointed(folder)
+    log = folder / "_delta_log"
+    (checkpoint,) = log.glob("*.checkpoint.parquet")
+    said = json.loads((log / "_last_checkpoint").read_text())
+    if hint == "missing":
+        checkpoint.unlink()
+    elif hint == "later":
+        (log / "_last_checkpoint").write_text(json.dumps(said | {"version": said["version"] + 1000}))
+    elif hint == "empty":
+        checkpoint.write_bytes(b"")
+    else:
+        (log / "_last_checkpoint").write_bytes(b"{")
+    with Server(f"t={folder}") as server, Database(server) as db:
+        assert db.one("SELECT count(*) FROM t") == 900
+        assert db.one(f"SELECT count(*) FROM t FOR VERSION AS OF {said['version']}") == 1000
+        deltalake.write_deltalake(folder, ROWS.slice(0, 5), mode="append")
+        wait_until(lambda: db.one("SELECT count(*) FROM t") == 905, "the new rows", 10)

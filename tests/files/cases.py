@@ -3,6 +3,7 @@ to be told. `DIFFERENT` says where Bowshot's reading is another one on purpose."
 
 import bz2
 import datetime
+import decimal
 import gzip
 import io
 import itertools
@@ -126,6 +127,10 @@ def csv_types():
         "true-int": ["true", "1", "x"],
         "signs": ["+1", "-1", "0"],
         "padded": ["007", "042", "123"],
+        "padded-and-plain": ["007", "7", "8"],
+        "padded-reals": ["007.5", "1.5", "2"],
+        "signed-reals": ["+1.5", "-1.5", "2"],
+        "true-one": ["true", "1", "false"],
         "huge": ["18446744073709551616", "1", "2"],
         "largest": ["9223372036854775807", "-9223372036854775808", "0"],
         "nan": ["nan", "1.5", "2"],
@@ -150,6 +155,10 @@ def csv_types():
         ("comma", ["2,5", "3", "-0,25"], [2.5, 3.0, -0.25]),
         ("comma-groups", ["1.234,50", "3,00", "2.000.000,25"], [1234.5, 3.0, 2000000.25]),
         ("point-groups", ["1,234.50", "3.00", "2,000,000.25"], [1234.5, 3.0, 2000000.25]),
+        ("long-among-reals", ["9007199254740993", "1.5"], [decimal.Decimal("9007199254740993.0"), decimal.Decimal("1.5")]),
+        ("long-among-powers", ["9007199254740993", "1e5"], ["9007199254740993", "1e5"]),
+        ("some-zones", ["2024-01-01T10:00:00", "2024-01-01T10:00:00+02:00"], ["2024-01-01T10:00:00", "2024-01-01T10:00:00+02:00"]),
+        ("fine-times", ["10:00:00.123456789", "11:00:00"], ["10:00:00.123456789", "11:00:00"]),
     ]:
         text = "n;v\n" + "".join(f"{n};{value}\n" for n, value in enumerate(values))
         yield Case(f"csv-type-{name}", "csv", text.encode(), rows=list(enumerate(rows)))
@@ -177,14 +186,12 @@ def encodings():
 def compressions():
     text = csv_text(PLAIN, ",", "none", "\n").encode()
     lines = b"".join(json.dumps(dict(zip(PLAIN[0], row))).encode() + b"\n" for row in PLAIN[1:])
-    zstd = io.BytesIO()
     packers = {"lz4": lambda data: pa.compress(data, "lz4", asbytes=True), "br": lambda data: pa.compress(data, "brotli", asbytes=True), "gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": lambda data: pa.compress(data, "zstd", asbytes=True)}
     for kind, content in [("csv", text), ("jsonl", lines)]:
         for ending, pack in packers.items():
             packed = pack(content)
             rows = [(row[0], row[1], row[2], row[3]) for row in PLAIN[1:]]
             yield Case(f"{kind}-packed-{ending}", f"{kind}.{ending}", packed, rows=rows, tags=["dates"])
-    zstd.close()
 
 
 def options():
@@ -233,6 +240,8 @@ def jsons():
     }
     for name, text in layouts.items():
         yield Case(f"json-layout-{name}", "json", text.encode(), rows=flat)
+    for name, text in [("empty-list", "[]"), ("spaced-list", "[\n]\n")]:
+        yield Case(f"json-{name}", "json", text.encode(), rows=[])
     kinds = {
         "integers": [1, -2, None],
         "reals": [1.5, 2, None],
@@ -255,14 +264,15 @@ def jsons():
         ("mixed", [1, "x", True], ["1", "x", "true"]),
         ("object-or-text", [{"x": 1}, "text", [1]], ['{"x":1}', '"text"', "[1]"]),
         ("large", [18446744073709551615, 1, 2], [18446744073709551615, 1, 2]),
+        ("huge", [18446744073709551616, -1], [decimal.Decimal(18446744073709551616), decimal.Decimal(-1)]),
+        ("long-among-reals", [9007199254740993, 1.5], [decimal.Decimal("9007199254740993.0"), decimal.Decimal("1.5")]),
+        ("long-among-powers", [9007199254740993, 1e300], ["9007199254740993", "1e+300"]),
     ]:
         text = "".join(json.dumps({"n": n, "v": value}) + "\n" for n, value in enumerate(values))
         yield Case(f"json-type-{name}", "json", text.encode(), rows=list(enumerate(expected)))
 
 
 def arrow_columns():
-    import decimal
-
     day, moment = datetime.date(2024, 1, 31), datetime.datetime(2024, 1, 31, 10, 0, 0, 123456)
     return {
         "int8": pa.array([1, -2, None], pa.int8()),

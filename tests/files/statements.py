@@ -2,6 +2,7 @@
 
 import pathlib
 
+import duckdb
 import pyarrow as pa
 from workbook import workbook
 
@@ -19,6 +20,21 @@ def prepare(folder: pathlib.Path):
     (folder / "open.csv").write_text('a,b\n1,"x\n2,y\n')
     (folder / "late.json").write_text('{"a":1}\n' * 20_000 + '{"a":1.5,"z":2}\n')
     (folder / "tags.json").write_text('{"a":1}\n' * 20_000 + '{"a":2,"z":{"x":1}}\n')
+    # Behind the rows that types are taken from.
+    usual = "1,true,2024-01-01T10:00:00,1.5\n" * 20_480
+    for name, row in LATE.items():
+        (folder / f"late_{name}.csv").write_text(f"a,b,c,d\n{usual}{row}\n")
+    (folder / "names.csv").write_text("John\nAnn,Lee,NY\nBob,Ray,LA\n")
+    (folder / "a?c.csv").write_text("n\n1\n")
+    (folder / "abc.csv").write_text("n\n2\n")
+    (folder / "long_numbers.json").write_text('{"a":9007199254740993}\n' * 20_480 + '{"a":1.5}\n')
+    for table, values in KEYS.items():
+        for value in values:
+            part = folder / table / f"k={value}"
+            part.mkdir(parents=True)
+            (part / "1.csv").write_text("n\n1\n")
+    with duckdb.connect() as other:
+        other.sql(f"COPY (SELECT 1 AS id, 'x'::VARIANT AS v) TO '{folder / 'variant.parquet'}'")
     sheets = {"First": [["a"], [1], [2]], "Second": [["b", "c"], [3, "x"], [4, "y"]]}
     (folder / "book.xlsx").write_bytes(workbook(sheets))
     (folder / "app.log").write_text('first, "line\n\nthird\ta=1\n')
@@ -32,8 +48,34 @@ def prepare(folder: pathlib.Path):
     (folder / ".hidden.csv").write_text("a\n1\n")
 
 
+# Rows that the types of those before would change.
+LATE = {
+    "padded": "007,true,2024-01-01T10:00:00,1.5",
+    "truth": "1,1,2024-01-01T10:00:00,1.5",
+    "zone": "1,true,2024-01-01T10:00:00+02:00,1.5",
+    "digits": "1,true,2024-01-01T10:00:00,9007199254740993",
+}
+
+# Folders `k=…` of a table.
+KEYS = {
+    "codes": ["007", "7"],
+    "moments": ["2024-01-01%2000%3A00%3A00.000000", "2024-01-02%2010%3A00%3A00.000000"],
+}
+
 # A statement and its rows.
 ANSWERS = [
+    ("SELECT count(*) FROM read_csv('late_padded.csv', sample_size = -1) WHERE a = '007'", [(1,)]),
+    ("SELECT sum(a) FROM read_csv('late_padded.csv', types = {'a': 'BIGINT'})", [(20_487,)]),
+    ("SELECT count(*) FROM read_csv('late_truth.csv', ignore_errors = true)", [(20_480,)]),
+    ("SELECT c FROM read_csv('late_zone.csv', all_varchar = true) WHERE c LIKE '%+%'", [("2024-01-01T10:00:00+02:00",)]),
+    ("SELECT count(*) FROM read_csv('names.csv', header = false)", [(3,)]),
+    ("SELECT \"Ann\" FROM read_csv('names.csv', skip = 1)", [("Bob",)]),
+    ("SELECT sum(n) FROM 'a?c.csv'", [(1,)]),
+    ("SELECT sum(n) FROM 'a[b]c.csv'", [(2,)]),
+    ("SELECT max(a)::VARCHAR FROM long_numbers", [("9007199254740993.0",)]),
+    ("SELECT k FROM codes ORDER BY k", [("007",), ("7",)]),
+    ("SELECT count(*) FROM moments WHERE k >= TIMESTAMP '2024-01-02 10:00:00'", [(1,)]),
+    ("SELECT id FROM variant", [(1,)]),
     ("SELECT sum(amount) FROM 'sales/*/a.csv'", [(4049,)]),
     ("SELECT sum(amount) FROM 'sales/**/*.csv' WHERE year = 2024", [(2025,)]),
     ("SELECT count(*) FROM read_csv('sales/**/*.csv', hive_partitioning = false)", [(4,)]),
@@ -150,6 +192,11 @@ REFUSED = [
     ("SELECT * FROM read_csv('bad.csv', heder = true)", "is no option"),
     ("SELECT * FROM read_csv('bad.csv', delim = 'ab')", "is no value"),
     ("SELECT * FROM read_csv('bad.csv', types = {'b': 'INT'})", "line 3"),
+    *[(f"SELECT * FROM late_{name}", "line 20482") for name in LATE],
+    ("SELECT a FROM late_padded", "`007` in column `a` is no value of type Int64"),
+    ("SELECT * FROM names", "line 1: 1 values above a table of 3 columns"),
+    ("SELECT * FROM variant", "VARIANT"),
+    ("SELECT count(v) FROM 'variant.parquet'", "column `v`"),
     ("SELECT * FROM read_csv()", "takes a path"),
     ("SELECT * FROM read_csv((SELECT 'a'))", "is no value"),
     ("SELECT * FROM read_parquet('bad.csv')", "cannot be read"),

@@ -1,5 +1,8 @@
 //! Delta tables that others write, read-only: the log decides which files count, and which of their rows.
 
+use crate::delta_decimals::Decimals;
+use crate::delta_empty_texts::WithoutEmptyTexts;
+use crate::delta_local::DeltaLocal;
 use crate::delta_log::{self, Log, LogEntry};
 use crate::delta_objects::Registered;
 use crate::delta_paths::{self, Root};
@@ -19,8 +22,8 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::SessionConfig;
 use deltalake_core::DeltaTable;
-use deltalake_core::logstore::{StorageConfig, default_logstore};
-use deltalake_core::table::builder::DeltaTableBuilder;
+use deltalake_core::kernel::Snapshot;
+use deltalake_core::logstore::{StorageConfig, default_logstore, logstore_with};
 use object_store::ObjectStore;
 use object_store::prefix::PrefixStore;
 use std::collections::VecDeque;
@@ -310,18 +313,25 @@ impl DeltaFolder {
             let of_store = self.objects.as_ref().and_then(|store| store.objects.fault());
             of_store.unwrap_or_else(|| Error::corrupt(&path, error))
         };
+        let local = Arc::new(DeltaLocal::default());
         let (mut table, root) = match view {
-            FolderView::Local(root) => (of_folder(root, &path)?, Root::Folder(root)),
+            FolderView::Local(root) => (of_folder(root, &path, &local)?, Root::Folder(root)),
             FolderView::Remote(view) => {
                 let store = self.objects.as_ref().ok_or_else(|| failed(&"it has no store"))?;
                 store.objects.show(view);
                 (of_store(store), Root::Store)
             }
         };
-        let loading = match number {
-            None => table.load().await,
-            Some(number) => table.load_version(number).await,
-        };
+        let mut loading = table.update_incremental(number).await;
+        if loading.is_err()
+            && let Some(decimals) = decimal_partitions(&table, number).await
+        {
+            match &self.objects {
+                Some(store) => store.objects.write_in_full(decimals),
+                None => local.write_in_full(decimals),
+            }
+            loading = table.update_incremental(number).await;
+        }
         loading.map_err(|error| match error.to_string() {
             detail if detail.contains("nsupported table features") => self.unknown(detail),
             _ => failed(&error),
@@ -339,9 +349,16 @@ impl DeltaFolder {
             }
         };
         let files = table.get_file_uris().map_err(|error| failed(&error))?.count();
+        let empty = |value: Option<String>| value.is_some_and(|text| text.is_empty());
+        let partitions = snapshot.metadata().partition_columns().to_vec();
+        let has_empty = !partitions.is_empty()
+            && snapshot.log_data().iter().any(|file| file.partition_values_map().into_values().any(empty));
         let building = table.table_provider().with_session(Arc::clone(&self.workshop.delta)).build();
-        let provider = building.await.map_err(|error| failed(&error))?;
-        Ok(Loaded { newest, provider: Arc::new(provider), vectors: Arc::new(vectors), files, shape })
+        let mut provider: Arc<dyn TableProvider> = Arc::new(building.await.map_err(|error| failed(&error))?);
+        if has_empty {
+            provider = Arc::new(WithoutEmptyTexts { inner: provider, partitions });
+        }
+        Ok(Loaded { newest, provider, vectors: Arc::new(vectors), files, shape })
     }
 }
 
@@ -365,11 +382,18 @@ fn removed(path: &Path) -> Error {
     delta::refused(path, ErrorKind::NotFound, detail, hint)
 }
 
-fn of_folder(root: &Path, path: &Path) -> Result<DeltaTable, Error> {
-    let failed = |error: &dyn std::fmt::Display| Error::corrupt(path, error);
-    let url = Url::from_directory_path(root).map_err(|()| failed(&"its path is no URL"))?;
-    let builder = DeltaTableBuilder::from_url(url).map_err(|error| failed(&error))?;
-    builder.build().map_err(|error| failed(&error))
+/// The decimal columns that the files of a table are grouped by, if there are any, and its columns can be read at all.
+async fn decimal_partitions(table: &DeltaTable, number: Option<u64>) -> Option<Decimals> {
+    let snapshot = Snapshot::try_new(table.log_store().as_ref(), number).await.ok()?;
+    let shape = Shape::of_library(snapshot.metadata(), snapshot.protocol()).ok()?;
+    Some(Decimals(shape.decimal_partitions())).filter(|decimals| !decimals.0.is_empty())
+}
+
+fn of_folder(root: &Path, path: &Path, files: &Arc<DeltaLocal>) -> Result<DeltaTable, Error> {
+    let url = Url::from_directory_path(root).map_err(|()| Error::corrupt(path, "its path is no URL"))?;
+    let files = Arc::clone(files) as Arc<dyn ObjectStore>;
+    let log = logstore_with(files, &url, StorageConfig::default());
+    Ok(DeltaTable::new(log.map_err(|error| Error::corrupt(path, error))?))
 }
 
 fn of_store(store: &Registered) -> DeltaTable {

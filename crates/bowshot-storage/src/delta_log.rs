@@ -272,6 +272,21 @@ impl Log {
     }
 }
 
+/// Whether an object beside the entries of a log misleads its readers: the hint to the last checkpoint, which may name one that is
+/// gone or not there yet, as a listing shows better; and a checkpoint without content, which its writer has not finished.
+pub(crate) fn misleads(name: &str, bytes: u64) -> bool {
+    let Some((folder, name)) = name.rsplit_once('/') else { return false };
+    let is_of_log = folder == FOLDER || folder.strip_suffix(FOLDER).is_some_and(|above| above.ends_with('/'));
+    let is_checkpoint = || split(name).is_some_and(|(_, kind)| kind.starts_with("checkpoint."));
+    is_of_log && (name == "_last_checkpoint" || (bytes == 0 && is_checkpoint()))
+}
+
+/// Whether an object is an entry of a log.
+pub(crate) fn is_entry(name: &str) -> bool {
+    let name = name.rsplit_once('/').filter(|(folder, _)| folder.ends_with(FOLDER)).map(|(_, name)| name);
+    name.and_then(split).is_some_and(|(_, kind)| kind == "json")
+}
+
 /// The first line of an entry, however long: who deletes by a long list has it there.
 fn first_line(file: &Arc<DataFile>) -> Result<Vec<u8>, Error> {
     let (mut line, size) = (Vec::new(), file.size().min(MAX_ENTRY_BYTES));
@@ -361,6 +376,21 @@ mod tests {
         written(&folder, 4, 10, &format!("{long}\n{{}}"));
         let log = read(&view).unwrap();
         assert_eq!([at(&log, 40), at(&log, 41), at(&log, 51)], [Some(3), Some(4), Some(5)]);
+    }
+
+    #[test]
+    fn what_misleads_is_beside_the_entries() {
+        for (name, bytes, expected) in [
+            ("a/_delta_log/_last_checkpoint", 9, true),
+            ("_delta_log/_last_checkpoint", 9, true),
+            ("a/_delta_log/00000000000000000004.checkpoint.parquet", 0, true),
+            ("a/_delta_log/00000000000000000004.checkpoint.parquet", 1, false),
+            ("a/_delta_log/00000000000000000004.json", 0, false),
+            ("a/x_delta_log/_last_checkpoint", 9, false),
+            ("_last_checkpoint", 9, false),
+        ] {
+            assert_eq!(misleads(name, bytes), expected, "{name}");
+        }
     }
 
     #[test]

@@ -2,6 +2,9 @@
 //! were listed when its log was read, and nothing else. All reads go through [`crate::remote`], with its checks, limits and cache.
 
 use crate::Error;
+use crate::delta_decimals::Decimals;
+use crate::delta_local::shown;
+use crate::delta_log::{is_entry, misleads};
 use crate::remote::RemoteView;
 use crate::store::wanted;
 use async_trait::async_trait;
@@ -38,6 +41,7 @@ struct State {
     view: Option<RemoteView>,
     /// By their names from the folder on.
     objects: BTreeMap<String, ObjectMeta>,
+    decimals: Decimals,
 }
 
 /// The store of one table, known to the runtime for as long as this is held.
@@ -77,11 +81,17 @@ impl Drop for Registered {
 impl DeltaObjects {
     /// Has the store show what a view does, from now on.
     pub(crate) fn show(&self, view: &RemoteView) {
-        let objects = view.objects().into_iter().collect();
+        let objects = view.objects().into_iter();
+        let objects = objects.filter(|(name, object)| !misleads(name, object.size)).collect();
         // Listings are large: one is not kept for each table.
-        let state = State { view: Some(view.without_listing()), objects };
+        let state = State { view: Some(view.without_listing()), objects, decimals: Decimals::default() };
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Has entries of the log shown with such numbers in full, until another view is shown.
+    pub(crate) fn write_in_full(&self, decimals: Decimals) {
+        self.state.write().unwrap_or_else(PoisonError::into_inner).decimals = decimals;
     }
 
     /// What has gone wrong since something was shown: the library flattens errors to text.
@@ -94,7 +104,7 @@ impl DeltaObjects {
             path: location.to_string(),
             source: "it is not in the folder of the table".into(),
         };
-        let name = self.name(location).ok_or_else(missing)?;
+        let name = self.name(location).filter(|name| !misleads(name, u64::MAX)).ok_or_else(missing)?;
         let (view, listed) = {
             let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
             (state.view.clone().ok_or_else(missing)?, state.objects.get(name).cloned())
@@ -104,6 +114,7 @@ impl DeltaObjects {
         }
         // Files of a commit that came while the store was listed may not have been in the list yet.
         match view.head(name).await {
+            Ok(object) if misleads(name, object.size) => Err(missing()),
             Ok(object) => {
                 let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
                 state.objects.insert(name.to_owned(), object.clone());
@@ -146,6 +157,12 @@ impl ObjectStore for DeltaObjects {
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         let (view, object) = self.find(location).await?;
         let range = wanted(options.range.as_ref(), object.size);
+        let decimals = self.state.read().unwrap_or_else(PoisonError::into_inner).decimals.clone();
+        if !decimals.0.is_empty() && !options.head && options.range.is_none() && is_entry(location.as_ref()) {
+            let entry = self.read(&view, &object, vec![range]).await?.pop().unwrap_or_default();
+            let meta = ObjectMeta { location: location.clone(), ..object };
+            return Ok(shown(entry, (meta, Attributes::default()), &decimals));
+        }
         let payload = if options.head {
             stream::empty().boxed()
         } else {

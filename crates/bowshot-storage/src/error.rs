@@ -43,6 +43,8 @@ pub enum Error {
     Types { path: PathBuf, other: PathBuf, column: String, found: String, expected: String },
     #[error("{} encrypted, and this server has no keys", encrypted(path, columns))]
     Encrypted { path: PathBuf, columns: Vec<String> },
+    #[error("column `{column}` of `{}` is not read: {why}", path.display())]
+    Column { path: PathBuf, column: String, why: String },
     #[error("`{}` has what is not read: {detail}", path.display())]
     Unsupported { path: PathBuf, detail: String },
     #[error("`{}` cannot be read: {detail}", path.display())]
@@ -150,6 +152,7 @@ impl Error {
             Self::UnknownFormat { .. }
             | Self::ForeignTable { .. }
             | Self::Encrypted { .. }
+            | Self::Column { .. }
             | Self::Unsupported { .. } => ErrorKind::Unsupported,
             Self::Lake { kind, .. } | Self::Feed { kind, .. } => *kind,
             Self::SameName { .. } => ErrorKind::AlreadyExists,
@@ -199,11 +202,12 @@ impl Error {
             Self::Encrypted { .. } => {
                 "keys cannot be given: ask for other columns, or write the file again without encryption and serve that copy"
             }
+            Self::Column { .. } => "ask for the other columns, or write it as text or in another type",
             Self::Unsupported { .. } => "write the file again, without it",
             Self::Corrupt { .. } => "repair or replace the file",
             Self::Value { .. } => {
-                "correct the value, or read the column as text: raise `sample_rows`, or set `types` for the column; \
-                 `ignore_errors=true` leaves such lines out"
+                "correct the value, or read the column as text: `types={'column': 'VARCHAR'}`, or a `sample_size` (for all files \
+                 `storage.sample_rows`) up to that line; `ignore_errors=true` leaves such lines out"
             }
             Self::Record { hint, .. } | Self::Lake { hint, .. } => hint,
             Self::Outgrown { .. } => "run the query again: all rows of the file are looked at then",

@@ -229,11 +229,13 @@ impl Search<'_> {
             }
             return Ok(());
         }
-        let entries = match is_pattern(part) {
+        // What has the pattern itself for its name is meant, and nothing else.
+        let own = folder.join(part);
+        let entries = match is_pattern(part) && own.symlink_metadata().is_err() {
             true => {
                 listing::entries(folder)?.into_iter().filter(|entry| matches(part, &name_of(entry))).collect()
             }
-            false => vec![folder.join(part)],
+            false => vec![own],
         };
         for entry in entries {
             let Some(inside) = self.inside(&entry) else { continue };

@@ -5,6 +5,7 @@ use crate::Error;
 use crate::facts::{Detail, FactSources, FileFacts};
 use crate::file::{DataFile, FileReader};
 use crate::footers::{ruling_out_nothing_wrong, with_bounds_that_hold};
+use crate::parquet_columns::{Written, written};
 use crate::schema;
 use arrow::datatypes::{Schema, TimeUnit};
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use datafusion::common::{ColumnStatistics, Statistics};
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::parquet::{CachedParquetMetaData, Int96Coercer};
 use datafusion::execution::cache::cache_manager::CachedFileMetadataEntry;
-use parquet::arrow::{ARROW_SCHEMA_META_KEY, parquet_to_arrow_schema};
+use parquet::arrow::ARROW_SCHEMA_META_KEY;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{ChunkReader, Length};
@@ -29,11 +30,9 @@ pub(crate) fn facts(file: &Arc<DataFile>, sources: &FactSources) -> Result<FileF
         .map_err(|error| explain(file, error))?;
     let metadata = Arc::new(metadata);
     let metadata = with_bounds_that_hold(metadata).map_err(|error| explain(file, error))?;
-    let file_metadata = metadata.file_metadata();
-    let written = parquet_to_arrow_schema(file_metadata.schema_descr(), file_metadata.key_value_metadata())
-        .map_err(|error| explain(file, error))?;
+    let Written { schema: written, is_told } = written(&metadata).map_err(|error| explain(file, error))?;
     let columns = schema::plain(&with_wide_times(&metadata, &written));
-    let views = columns.fields() != written.fields();
+    let views = is_told || columns.fields() != written.fields();
     let mut statistics = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &columns)
         .map_err(|error| Error::corrupt(file.path(), error))?;
     keep_what_is_proven(&mut statistics, &columns, &metadata);

@@ -1,12 +1,13 @@
 //! Hive partitions: folders named `key=value` above the files become columns, typed by all their values, and whole
 //! files are left out when a filter on them says so.
 
+use crate::csv::values::{self, Notation, Stamp};
 use crate::listing::FoundFile;
 use crate::read_options::Types;
 use crate::{Error, ReadOptions};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::kernels::cast_utils::Parser;
-use arrow::datatypes::{DataType, Date32Type, Field, Fields, Schema};
+use arrow::datatypes::{DataType, Date32Type, Field, Fields, Schema, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::datasource::listing::helpers::expr_applicable_for_cols;
@@ -15,6 +16,8 @@ use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::physical_expr::create_physical_expr;
+use std::collections::HashSet;
+use std::hash::Hash;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -193,21 +196,48 @@ fn unescape(text: &str) -> String {
     percent_encoding::percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), Into::into)
 }
 
-/// Whole numbers, else dates, else text.
-fn infer<'a>(values: impl Iterator<Item = &'a str> + Clone) -> DataType {
-    let whole = |text: &str| {
-        let digits = text.strip_prefix('-').unwrap_or(text);
-        digits.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<i64>().is_ok()
+/// Whole numbers, else dates, else times, else text; and text where two folders would have one value, as `007` and `7`.
+fn infer<'a>(values: impl Iterator<Item = &'a str>) -> DataType {
+    let texts: HashSet<&str> = values.collect();
+    let stamps = || {
+        let stamps = texts.iter().map(|text| stamp(text)).collect::<Option<Vec<Stamp>>>()?;
+        let zoned = stamps.first()?.zoned;
+        let same = stamps.iter().all(|stamp| stamp.zoned == zoned)
+            && distinct(&texts, |text| stamp(text).map(|stamp| (stamp.seconds, stamp.nanos)));
+        let unit = |per_second| stamps.iter().all(|stamp| stamp.in_units(per_second).is_some());
+        let unit = match same {
+            true if unit(1_000_000) => TimeUnit::Microsecond,
+            true if unit(1_000_000_000) => TimeUnit::Nanosecond,
+            _ => return None,
+        };
+        Some(DataType::Timestamp(unit, zoned.then(|| "UTC".into())))
     };
-    let date = |text: &str| text.len() == 10 && Date32Type::parse(text).is_some();
-    let any = values.clone().next().is_some();
-    if any && values.clone().all(whole) {
+    if texts.is_empty() {
+        DataType::Utf8
+    } else if distinct(&texts, whole) {
         DataType::Int64
-    } else if any && values.clone().all(date) {
+    } else if distinct(&texts, |text| Date32Type::parse(text).filter(|_| text.len() == 10)) {
         DataType::Date32
     } else {
-        DataType::Utf8
+        stamps().unwrap_or(DataType::Utf8)
     }
+}
+
+/// Whether all texts have a value, each one of its own.
+fn distinct<T: Eq + Hash>(texts: &HashSet<&str>, value: impl Fn(&str) -> Option<T>) -> bool {
+    let mut values = HashSet::with_capacity(texts.len());
+    texts.iter().all(|text| value(text).is_some_and(|value| values.insert(value)))
+}
+
+fn whole(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    digits.starts_with(|c: char| c.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+/// `2024-01-31 10:00:00`, as Spark and Polars name folders; with or without fraction and zone.
+fn stamp(text: &str) -> Option<Stamp> {
+    let long = text.len() >= 19 && matches!(text.as_bytes().get(10), Some(b'T' | b' '));
+    long.then(|| values::stamp(text.as_bytes(), &Notation::default())).flatten()
 }
 
 fn value(

@@ -197,28 +197,31 @@ fn unite_types(one: &DataType, other: &DataType, typing: Typing) -> Option<DataT
         (T::Timestamp(a, zone), T::Timestamp(b, same)) if zone == same => {
             Some(T::Timestamp(finer(*a, *b), zone.clone()))
         }
-        (T::Decimal128(..), T::Decimal128(..)) => unite_decimals(one, other),
         _ if typing == Typing::Guessed => unite_guesses(one, other),
+        (T::Decimal128(..), T::Decimal128(..)) => unite_decimals(one, other),
+        (T::Decimal128(..), whole) => unite_decimals(one, &as_decimal(whole)?),
+        (whole, T::Decimal128(..)) => unite_decimals(&as_decimal(whole)?, other),
+        (T::Date32, stamp @ T::Timestamp(_, None)) | (stamp @ T::Timestamp(_, None), T::Date32) => {
+            Some(stamp.clone())
+        }
         _ => unite_numbers(one, other),
     }
 }
 
 fn unite_guesses(one: &DataType, other: &DataType) -> Option<DataType> {
     use DataType as T;
-    match (one, other) {
-        (T::Int64, T::Float64) | (T::Float64, T::Int64) => Some(T::Float64),
-        (T::Int64, huge @ T::Decimal128(_, 0)) | (huge @ T::Decimal128(_, 0), T::Int64) => Some(huge.clone()),
-        (T::Float64, T::Decimal128(..) | T::UInt64) | (T::Decimal128(..) | T::UInt64, T::Float64) => {
-            Some(T::Float64)
+    Some(match (one, other) {
+        (T::Int64, T::Float64) | (T::Float64, T::Int64) => T::Float64,
+        (T::Decimal128(p, s), T::Decimal128(q, t)) => T::Decimal128(*p.max(q), *s.max(t)),
+        (T::Int64 | T::UInt64, decimal @ T::Decimal128(..))
+        | (decimal @ T::Decimal128(..), T::Int64 | T::UInt64) => decimal.clone(),
+        (T::Int64, T::UInt64) | (T::UInt64, T::Int64) => T::Decimal128(DECIMAL128_MAX_PRECISION, 0),
+        (T::Date32, stamp @ T::Timestamp(_, None)) | (stamp @ T::Timestamp(_, None), T::Date32) => {
+            stamp.clone()
         }
-        (T::UInt64, huge @ T::Decimal128(_, 0)) | (huge @ T::Decimal128(_, 0), T::UInt64) => {
-            Some(huge.clone())
-        }
-        (T::Int64, T::UInt64) | (T::UInt64, T::Int64) => Some(T::Decimal128(DECIMAL128_MAX_PRECISION, 0)),
-        (T::Date32, stamp @ T::Timestamp(..)) | (stamp @ T::Timestamp(..), T::Date32) => Some(stamp.clone()),
-        // Of JSON, where nested values can be kept as text.
-        _ => Some(T::Utf8),
-    }
+        // Of numbers of which some have more digits than floating point, and of JSON, whose nested values are text, too.
+        _ => T::Utf8,
+    })
 }
 
 fn unite_numbers(one: &DataType, other: &DataType) -> Option<DataType> {
@@ -236,6 +239,9 @@ fn unite_numbers(one: &DataType, other: &DataType) -> Option<DataType> {
         _ if one.is_signed_integer() && other.is_signed_integer() => wide(a.max(b)),
         _ if one.is_unsigned_integer() && other.is_unsigned_integer() => {
             Some(if a > b { one.clone() } else { other.clone() })
+        }
+        (DataType::UInt64, _) | (_, DataType::UInt64) if one.is_integer() && other.is_integer() => {
+            as_decimal(&DataType::UInt64)
         }
         _ if one.is_signed_integer() && other.is_unsigned_integer() => wide(a.max(b * 2)),
         _ if one.is_unsigned_integer() && other.is_signed_integer() => wide(b.max(a * 2)),
@@ -257,6 +263,19 @@ fn unite_decimals(one: &DataType, other: &DataType) -> Option<DataType> {
     let digits = (i16::from(*p) - i16::from(*s)).max(i16::from(*q) - i16::from(*t)) + i16::from(scale);
     let precision = u8::try_from(digits).ok().filter(|digits| *digits <= DECIMAL128_MAX_PRECISION)?;
     Some(DataType::Decimal128(precision, scale))
+}
+
+/// The decimal numbers that hold all whole numbers of a type.
+fn as_decimal(whole: &DataType) -> Option<DataType> {
+    let digits = match whole {
+        DataType::Int8 | DataType::UInt8 => 3,
+        DataType::Int16 | DataType::UInt16 => 5,
+        DataType::Int32 | DataType::UInt32 => 10,
+        DataType::Int64 => 19,
+        DataType::UInt64 => 20,
+        _ => return None,
+    };
+    Some(DataType::Decimal128(digits, 0))
 }
 
 fn unite_fields(one: &FieldRef, other: &FieldRef, typing: Typing) -> Option<FieldRef> {

@@ -40,6 +40,9 @@ pub(crate) struct Snapshot {
     groups: Mutex<Option<(usize, Groups)>>,
 }
 
+/// The column of JSON files that have no row.
+const OBJECTS: &str = "json";
+
 /// Threads that look at the files of an object store.
 const REMOTE_THREADS: usize = 32;
 
@@ -290,6 +293,11 @@ fn file_schema(
         Format::Parquet | Format::Arrow | Format::Avro | Format::Orc => Typing::Declared,
     };
     let united = schema::unite(files.iter().map(|(data, facts)| (data.path(), facts.as_ref())), typing)?;
+    let without_rows = || files.iter().all(|(_, facts)| matches!(facts.detail, Detail::Nothing));
+    if format == Format::Json && united.fields().is_empty() && without_rows() {
+        // `[]` shows no column, and a table has one: that of the objects themselves.
+        return Ok(Arc::new(Schema::new(vec![Field::new(OBJECTS, DataType::Utf8, true)])));
+    }
     let given = |name: &str| partitions.fields.iter().any(|field| field.name() == name);
     let kept: Fields = united.fields().iter().filter(|field| !given(field.name())).cloned().collect();
     Ok(Arc::new(Schema::new(kept)))

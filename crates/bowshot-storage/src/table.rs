@@ -6,6 +6,7 @@ use crate::entry::TableEntry;
 use crate::footers::ReaderFactory;
 use crate::format::{Compression, Format};
 use crate::named::NamedSource;
+use crate::parquet_columns;
 use crate::partition;
 use crate::snapshot::Snapshot;
 use crate::source::RowSource;
@@ -103,6 +104,10 @@ impl TableProvider for FileTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let snapshot = self.snapshot_to_scan().await?;
+        if let Some(file) = snapshot.files.first() {
+            let asked = project_schema(&snapshot.schema, projection)?;
+            parquet_columns::check(asked.fields().iter().map(AsRef::as_ref), file.data.path())?;
+        }
         let kept = kept_files(&snapshot, filters, state)?;
         if kept.is_empty() {
             return Ok(Arc::new(EmptyExec::new(project_schema(&snapshot.schema, projection)?)));

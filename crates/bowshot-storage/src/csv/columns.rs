@@ -1,7 +1,9 @@
-//! Columns under construction: each takes values as they are written, and becomes an array.
+//! Columns under construction: each takes values as they are written, and becomes an array. A type that was guessed from the
+//! first rows takes no value that it would not give back: `007` is no number then.
 
 use super::guess::is_null_word;
 use super::values::{self, Notation};
+use crate::digits;
 use arrow::array::{
     Array, ArrayRef, BooleanBuilder, Date32Builder, Decimal128Builder, Float64Builder, Int64Builder,
     NullBufferBuilder, StringArray, TimestampMicrosecondArray, TimestampMillisecondArray,
@@ -34,20 +36,33 @@ pub(crate) struct Column {
     values: Values,
     notation: Notation,
     nulls: Arc<Nulls>,
-    /// The type that was asked for.
     data_type: DataType,
+    typing: Typing,
+}
+
+/// Who has said the type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Typing {
+    /// A statement, an operator or a table: whatever can mean a value of it is one.
+    Asked,
+    /// The first rows.
+    Guessed,
 }
 
 enum Values {
     Boolean(BooleanBuilder),
     Integer(Int64Builder),
-    Huge(Decimal128Builder),
+    Huge {
+        builder: Decimal128Builder,
+        scale: i8,
+    },
     Float(Float64Builder),
     Date(Date32Builder),
     /// Units of which a second has so many.
     Moment {
         builder: Int64Builder,
         per_second: i64,
+        zoned: bool,
     },
     Time(Int64Builder),
     Text(Texts),
@@ -56,21 +71,32 @@ enum Values {
 }
 
 impl Column {
-    pub(crate) fn new(data_type: &DataType, notation: &Notation, nulls: &Arc<Nulls>, rows: usize) -> Self {
+    pub(crate) fn new(
+        (data_type, typing): (&DataType, Typing),
+        notation: &Notation,
+        nulls: &Arc<Nulls>,
+        rows: usize,
+    ) -> Self {
         let values = match data_type {
             DataType::Boolean => Values::Boolean(BooleanBuilder::with_capacity(rows)),
             DataType::Int64 => Values::Integer(Int64Builder::with_capacity(rows)),
-            DataType::Decimal128(38, 0) => Values::Huge(Decimal128Builder::with_capacity(rows)),
+            // What was asked for is rounded as casts do it.
+            DataType::Decimal128(38, scale) if *scale == 0 || typing == Typing::Guessed => {
+                Values::Huge { builder: Decimal128Builder::with_capacity(rows), scale: *scale }
+            }
             DataType::Float64 => Values::Float(Float64Builder::with_capacity(rows)),
             DataType::Date32 => Values::Date(Date32Builder::with_capacity(rows)),
-            DataType::Timestamp(unit, _) => {
-                Values::Moment { builder: Int64Builder::with_capacity(rows), per_second: per_second(*unit) }
-            }
+            DataType::Timestamp(unit, zone) => Values::Moment {
+                builder: Int64Builder::with_capacity(rows),
+                per_second: per_second(*unit),
+                zoned: zone.is_some(),
+            },
             DataType::Time64(TimeUnit::Microsecond) => Values::Time(Int64Builder::with_capacity(rows)),
             DataType::Utf8 => Values::Text(Texts::new(rows)),
             _ => Values::Cast(Texts::new(rows)),
         };
-        Self { values, notation: notation.clone(), nulls: Arc::clone(nulls), data_type: data_type.clone() }
+        let (notation, nulls, data_type) = (notation.clone(), Arc::clone(nulls), data_type.clone());
+        Self { values, notation, nulls, data_type, typing }
     }
 
     /// Takes a value; false if it is none of the type, and then the column has it not.
@@ -80,16 +106,22 @@ impl Column {
             self.push_null();
             return true;
         }
+        if !self.keeps(text) {
+            return false;
+        }
         let notation = &self.notation;
         match &mut self.values {
             Values::Boolean(builder) => values::any_boolean(text).map(|value| builder.append_value(value)),
             Values::Integer(builder) => {
                 values::integer(text, notation.thousands).map(|value| builder.append_value(value))
             }
-            Values::Huge(builder) => values::huge(text).map(|value| builder.append_value(value)),
+            Values::Huge { builder, scale } => {
+                huge(text, *scale, notation).map(|value| builder.append_value(value))
+            }
             Values::Float(builder) => values::float(text, notation).map(|value| builder.append_value(value)),
             Values::Date(builder) => values::date(text, notation).map(|value| builder.append_value(value)),
-            Values::Moment { builder, per_second } => values::stamp(text, notation)
+            Values::Moment { builder, per_second, zoned } => values::stamp(text, notation)
+                .filter(|stamp| self.typing == Typing::Asked || stamp.zoned == *zoned)
                 .and_then(|stamp| stamp.in_units(*per_second))
                 .map(|value| builder.append_value(value)),
             Values::Time(builder) => values::time(text).map(|value| builder.append_value(value)),
@@ -105,14 +137,20 @@ impl Column {
         if self.is_null(text) {
             return true;
         }
+        if !self.keeps(text) {
+            return false;
+        }
         match &self.values {
             Values::Boolean(_) => values::any_boolean(text).is_some(),
             Values::Integer(_) => values::integer(text, self.notation.thousands).is_some(),
-            Values::Huge(_) => values::huge(text).is_some(),
+            Values::Huge { scale, .. } => huge(text, *scale, &self.notation).is_some(),
             Values::Float(_) => values::float(text, &self.notation).is_some(),
             Values::Date(_) => values::date(text, &self.notation).is_some(),
-            Values::Moment { per_second, .. } => {
-                values::stamp(text, &self.notation).is_some_and(|stamp| stamp.in_units(*per_second).is_some())
+            Values::Moment { per_second, zoned, .. } => {
+                values::stamp(text, &self.notation).is_some_and(|stamp| {
+                    let said = self.typing == Typing::Asked || stamp.zoned == *zoned;
+                    said && stamp.in_units(*per_second).is_some()
+                })
             }
             Values::Time(_) => values::time(text).is_some(),
             Values::Text(_) => std::str::from_utf8(text).is_ok(),
@@ -120,6 +158,24 @@ impl Column {
                 let one = StringArray::from(vec![text]);
                 cast_with_options(&one, &self.data_type, &strict()).is_ok()
             }),
+        }
+    }
+
+    /// Whether the type gives a value back as it stands, as far as that is a question: in the first rows such values are what makes
+    /// a column text.
+    fn keeps(&self, text: &[u8]) -> bool {
+        let whole = || !values::is_padded(text) && values::is_well_grouped(text, &self.notation);
+        match &self.values {
+            _ if self.typing == Typing::Asked => true,
+            Values::Boolean(_) => values::boolean(text).is_some(),
+            Values::Integer(_) | Values::Huge { .. } => whole(),
+            Values::Float(_) => {
+                let plain = values::plain(text, &self.notation);
+                whole() && plain.is_some_and(|plain| digits::is_exact(&plain))
+            }
+            Values::Date(_) | Values::Moment { .. } | Values::Time(_) | Values::Text(_) | Values::Cast(_) => {
+                true
+            }
         }
     }
 
@@ -139,7 +195,7 @@ impl Column {
             Values::Integer(builder) | Values::Moment { builder, .. } | Values::Time(builder) => {
                 builder.append_null()
             }
-            Values::Huge(builder) => builder.append_null(),
+            Values::Huge { builder, .. } => builder.append_null(),
             Values::Float(builder) => builder.append_null(),
             Values::Date(builder) => builder.append_null(),
             Values::Text(texts) | Values::Cast(texts) => texts.push_null(),
@@ -154,7 +210,7 @@ impl Column {
         Ok(match &mut self.values {
             Values::Boolean(builder) => Arc::new(builder.finish()),
             Values::Integer(builder) => Arc::new(builder.finish()),
-            Values::Huge(builder) => Arc::new(builder.finish().with_data_type(self.data_type.clone())),
+            Values::Huge { builder, .. } => Arc::new(builder.finish().with_data_type(self.data_type.clone())),
             Values::Float(builder) => Arc::new(builder.finish()),
             Values::Date(builder) => Arc::new(builder.finish()),
             Values::Moment { builder, .. } => moments(builder, &self.data_type)?,
@@ -172,6 +228,14 @@ impl Column {
 
     pub(crate) fn data_type(&self) -> &DataType {
         &self.data_type
+    }
+}
+
+/// A decimal number without loss.
+fn huge(text: &[u8], scale: i8, notation: &Notation) -> Option<i128> {
+    match scale {
+        0 => values::huge(text),
+        _ => digits::decimal(&values::plain(text, notation)?, scale),
     }
 }
 

@@ -1,9 +1,10 @@
 //! The type of each column, from its first values: the narrowest that holds them all as they are.
 //!
-//! Codes with leading zeros stay text. Words for nothing (`NA`, `NULL`, …) are nulls in columns whose other values have a
+//! Codes with leading zeros stay text, and whole numbers keep their digits. Words for nothing (`NA`, `NULL`, …) are nulls in columns whose other values have a
 //! type; in columns of text they are text.
 
 use super::values::{self, DateOrder, Notation};
+use crate::digits::{self, Digits};
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, TimeUnit};
 
 /// Words that stand for no value in columns that are no text.
@@ -45,6 +46,8 @@ pub(crate) struct Guess {
     alive: Vec<Candidate>,
     values: usize,
     null_words: usize,
+    numbers: Digits,
+    /// Of seconds.
     digits: usize,
     zoned: Option<bool>,
     fits_nanoseconds: bool,
@@ -87,6 +90,7 @@ impl Guess {
             alive,
             values: 0,
             null_words: 0,
+            numbers: Digits::default(),
             digits: 0,
             zoned: None,
             fits_nanoseconds: true,
@@ -123,9 +127,13 @@ impl Guess {
     fn takes(&mut self, candidate: Candidate, text: &[u8], given: &Notation) -> bool {
         match candidate {
             Candidate::Boolean => values::boolean(text).is_some(),
-            Candidate::Integer => !self.padded && values::integer(text, given.thousands).is_some(),
+            Candidate::Integer => {
+                !self.padded
+                    && values::is_well_grouped(text, given)
+                    && values::integer(text, given.thousands).is_some()
+            }
             Candidate::Huge => !self.padded && values::huge(text).is_some(),
-            Candidate::Float => !self.padded && values::float(text, given).is_some(),
+            Candidate::Float => self.float(text, given),
             Candidate::Comma => !self.padded && decimal_comma(text),
             Candidate::CommaGroups => self.groups(text, b',', b'.'),
             Candidate::PointGroups => self.groups(text, b'.', b','),
@@ -133,6 +141,14 @@ impl Guess {
             Candidate::Time => values::time(text).is_some(),
             Candidate::Stamp(order) => self.stamp(text, &ordered(given, order)),
         }
+    }
+
+    fn float(&mut self, text: &[u8], given: &Notation) -> bool {
+        let Some(plain) = values::plain(text, given).filter(|_| values::float(text, given).is_some()) else {
+            return false;
+        };
+        self.numbers.unite(Digits::of(&plain));
+        !self.padded && values::is_well_grouped(text, given)
     }
 
     fn groups(&mut self, text: &[u8], thousands: u8, decimal: u8) -> bool {
@@ -143,7 +159,7 @@ impl Guess {
             text.iter().take_while(|byte| **byte != decimal).filter(|byte| byte.is_ascii_digit()).count();
         !self.padded
             && (grouped || (whole <= 3 && !text.contains(&thousands)))
-            && values::float(text, &notation).is_some()
+            && keeps_float(text, &notation)
     }
 
     fn stamp(&mut self, text: &[u8], notation: &Notation) -> bool {
@@ -183,7 +199,10 @@ impl Guess {
                         "`.` may be the sign of thousands: set decimal_separator or thousands",
                     ));
                 }
-                Candidate::Float => DataType::Float64,
+                Candidate::Float => match self.numbers.real_type() {
+                    DataType::Utf8 => return text(Some("more digits than numbers have")),
+                    data_type => data_type,
+                },
                 Candidate::Comma | Candidate::CommaGroups | Candidate::PointGroups => {
                     match self.with_commas(habits) {
                         Some(typed) => return typed,
@@ -283,7 +302,13 @@ impl Habits {
 
 fn decimal_comma(text: &[u8]) -> bool {
     let notation = Notation { decimal: b',', ..Notation::default() };
-    values::float(text, &notation).is_some()
+    keeps_float(text, &notation)
+}
+
+/// Whether a text is a floating-point number that gives it back, if it is a whole one.
+fn keeps_float(text: &[u8], notation: &Notation) -> bool {
+    values::float(text, notation).is_some()
+        && values::plain(text, notation).is_some_and(|plain| digits::is_exact(&plain))
 }
 
 fn ordered(given: &Notation, order: DateOrder) -> Notation {
@@ -314,6 +339,13 @@ mod tests {
             (&["1", "2.5", "nan"], "Float64"),
             (&["1", "9223372036854775808"], "Decimal128(38, 0)"),
             (&["007", "042"], "Utf8"),
+            (&["7", "+7"], "Utf8"),
+            (&["007.5", "1.5"], "Utf8"),
+            (&["9007199254740993", "1.5"], "Decimal128(38, 1)"),
+            (&["9007199254740993", "1e5"], "Utf8"),
+            (&["9007199254740992", "1.5"], "Float64"),
+            (&["10:00:00.123456789", "11:00"], "Utf8"),
+            (&["true", "1"], "Utf8"),
             (&["0", "10"], "Int64"),
             (&["true", "False"], "Boolean"),
             (&["2024-01-01", "2024-01-02 10:00:00"], "Timestamp(s)"),

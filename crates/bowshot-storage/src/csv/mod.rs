@@ -36,7 +36,7 @@ use encoding::Transcoded;
 use guess::{Guess, Habits, Typed};
 use reader::{RecordReader, Trouble};
 use rows::Rows;
-use sniff::{Sample, Sniffed};
+use sniff::{Doubtful, Sample, Sniffed};
 use std::io::{Cursor, Read};
 use std::sync::{Arc, OnceLock};
 use values::Notation;
@@ -117,6 +117,7 @@ pub(crate) fn facts(
         return Ok(FileFacts::empty());
     }
     let sniffed = sniff::sniff(Sample { bytes: &begun, whole }, &options, kind.tabs);
+    sniffed.doubtful.map_or(Ok(()), |doubtful| Err(title_or_row(file, doubtful)))?;
     let max = options.max_line_bytes.unwrap_or(MAX_LINE_BYTES);
     let mut reader = RecordReader::new(opened.bytes, begun, sniffed.dialect.clone(), max);
     let explain = |reader: &RecordReader, trouble: &Trouble| {
@@ -205,6 +206,16 @@ pub(crate) fn open(file: &Arc<DataFile>, facts: &Arc<CsvFacts>, request: &Reques
     match begun {
         Ok(()) => Ok(Batches::new(rows)),
         Err(trouble) => Err(rows.explain(&trouble)),
+    }
+}
+
+fn title_or_row(file: &DataFile, doubtful: Doubtful) -> Error {
+    let Doubtful { line, values, columns } = doubtful;
+    Error::Record {
+        path: file.path().to_path_buf(),
+        line,
+        detail: format!("{values} values above a table of {columns} columns: a title, or a row"),
+        hint: "set `skip` to the number of lines above the header, or `header=false` if there is none",
     }
 }
 

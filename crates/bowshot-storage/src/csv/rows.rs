@@ -1,7 +1,7 @@
 //! The records of a file as batches in the types of its table.
 
 use super::CsvFacts;
-use super::columns::{Column, Wrong};
+use super::columns::{Column, Typing, Wrong};
 use super::header;
 use super::reader::{RecordReader, Trouble};
 use crate::Error;
@@ -53,13 +53,19 @@ impl Rows {
         for (place, (name, typed)) in facts.names.iter().zip(&facts.types).enumerate() {
             let wanted = by_name.get(name.as_str());
             let other = wanted.is_none_or(|field| *field.data_type() != typed.data_type);
+            let typing = match facts.options.type_of(name, place) {
+                Some(_) => Typing::Asked,
+                None => Typing::Guessed,
+            };
+            let column = |data_type: &DataType, rows: usize| {
+                (place, Column::new((data_type, typing), &typed.notation, &facts.nulls, rows))
+            };
             if facts.options.ignore_errors && other && typed.data_type != DataType::Null {
-                checked.push((place, Column::new(&typed.data_type, &typed.notation, &facts.nulls, 0)));
+                checked.push(column(&typed.data_type, 0));
             }
             let Some(wanted) = wanted else { continue };
             fields.push(Field::new(name, wanted.data_type().clone(), true));
-            let rows = batch_rows.min(8 << 10);
-            columns.push((place, Column::new(wanted.data_type(), &typed.notation, &facts.nulls, rows)));
+            columns.push(column(wanted.data_type(), batch_rows.min(8 << 10)));
         }
         Self {
             file: Arc::clone(file),
@@ -174,11 +180,11 @@ impl Rows {
     }
 
     fn wrong_value(&self, place: usize, data_type: &DataType) -> Error {
-        let detail = format!(
-            "`{}` in column `{}` is no value of type {data_type}",
-            shown(self.reader.value(place)),
-            self.name(place)
-        );
+        let (value, name) = (self.reader.value(place), self.name(place));
+        let asked = self.facts.options.type_of(name, place).is_some();
+        let guessed = if asked { "" } else { ", which the first rows of the file show" };
+        let detail =
+            format!("`{}` in column `{name}` is no value of type {data_type}{guessed}", shown(value));
         Error::Value {
             path: self.file.path().to_path_buf(),
             line: self.line(self.reader.lines_before()),

@@ -26,6 +26,16 @@ pub(crate) struct Sniffed {
     /// Whether the text shows that there is a header, or that there is none.
     pub(crate) certain: bool,
     pub(crate) notes: Vec<String>,
+    /// A line above what may be the header, of which nothing shows that it is no row.
+    pub(crate) doubtful: Option<Doubtful>,
+}
+
+/// See [`Sniffed::doubtful`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Doubtful {
+    pub(crate) line: u64,
+    pub(crate) values: usize,
+    pub(crate) columns: usize,
 }
 
 /// The beginning of a text.
@@ -87,7 +97,8 @@ pub(crate) fn sniff(sample: Sample<'_>, options: &ReadOptions, tabs: bool) -> Sn
 }
 
 fn nothing(dialect: Dialect) -> Sniffed {
-    Sniffed { dialect, skip: 0, header: false, names: Vec::new(), certain: false, notes: Vec::new() }
+    let (names, notes) = (Vec::new(), Vec::new());
+    Sniffed { dialect, skip: 0, header: false, names, certain: false, notes, doubtful: None }
 }
 
 /// A text whose lines end with returns alone comes from an old machine.
@@ -279,7 +290,7 @@ fn most_common(rows: &[Row]) -> usize {
 fn finish(survey: Survey, skipped: u64, options: &ReadOptions) -> Sniffed {
     let Survey { dialect, mut rows, columns, .. } = survey;
     let titles = if options.skip.is_some() { 0 } else { titles(&rows, columns) };
-    let mut notes = Vec::new();
+    let (mut notes, mut doubtful) = (Vec::new(), None);
     let mut skip = skipped;
     let mut head = header::find(rows.get(titles..).unwrap_or_default(), columns, options);
     if titles > 0 && !head.header {
@@ -287,6 +298,7 @@ fn finish(survey: Survey, skipped: u64, options: &ReadOptions) -> Sniffed {
         head = header::find(&rows, columns, options);
     } else if titles > 0 {
         let first = rows.get(titles).map_or(0, |row| row.line - 1);
+        doubtful = doubtful_line(&rows, titles, columns).filter(|_| !head.certain);
         skip += first;
         notes.push(format!("{first} lines above the header left out"));
         rows.drain(..titles);
@@ -295,7 +307,14 @@ fn finish(survey: Survey, skipped: u64, options: &ReadOptions) -> Sniffed {
     let Head { header, certain, why } = head;
     notes.push(format!("header={header} ({why})"));
     let names = header::names(&rows, columns, header, options);
-    Sniffed { dialect, skip, header, names, certain, notes }
+    Sniffed { dialect, skip, header, names, certain, notes, doubtful }
+}
+
+/// The last line above what may be the header, if no empty line is between them.
+fn doubtful_line(rows: &[Row], titles: usize, columns: usize) -> Option<Doubtful> {
+    let (last, header) = (rows.get(titles.checked_sub(1)?)?, rows.get(titles)?);
+    let apart = last.line + 1 < header.line;
+    (!apart).then_some(Doubtful { line: last.line, values: last.values.len(), columns })
 }
 
 /// How many records above the table are titles: they have fewer values than it has columns.

@@ -1,6 +1,7 @@
 //! What a text is as a number, a date or a time, in the notations that files have.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime};
+use std::borrow::Cow;
 
 const DAY_SECONDS: i64 = 86_400;
 
@@ -121,17 +122,28 @@ fn sign(text: &[u8]) -> (bool, &[u8]) {
     }
 }
 
-/// Whether a number would lose what a code begins with: zeros, or the sign before a country's prefix.
+/// Whether a number would lose what a code begins with: zeros, or a plus, as before a country's prefix.
 pub(crate) fn is_padded(text: &[u8]) -> bool {
     let (_, digits) = sign(text);
-    let begins =
-        matches!(digits, [b'0', b'0'..=b'9', ..]) || (text.first() == Some(&b'+') && !digits.is_empty());
-    begins && digits.iter().all(u8::is_ascii_digit)
+    let begins = matches!(digits, [b'0', b'0'..=b'9', ..]) || text.first() == Some(&b'+');
+    let is_of_number =
+        |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'e' | b'E' | b'-' | b'+');
+    begins && !digits.is_empty() && digits.iter().all(is_of_number)
+}
+
+/// Whether signs between thousands, where there are some, stand between thousands.
+pub(crate) fn is_well_grouped(text: &[u8], notation: &Notation) -> bool {
+    notation.thousands.is_none_or(|sign| !text.contains(&sign) || is_grouped(text, sign, notation.decimal))
 }
 
 pub(crate) fn float(text: &[u8], notation: &Notation) -> Option<f64> {
+    plain_float(&plain(text, notation)?)
+}
+
+/// A number with a point and without signs between thousands.
+pub(crate) fn plain<'a>(text: &'a [u8], notation: &Notation) -> Option<Cow<'a, [u8]>> {
     if notation.decimal == b'.' && notation.thousands.is_none() {
-        return plain_float(text);
+        return Some(Cow::Borrowed(text));
     }
     let mut plain = Vec::with_capacity(text.len());
     for byte in text {
@@ -142,7 +154,7 @@ pub(crate) fn float(text: &[u8], notation: &Notation) -> Option<f64> {
             byte => plain.push(byte),
         }
     }
-    plain_float(&plain)
+    Some(Cow::Owned(plain))
 }
 
 /// `-12.34` of few digits. Digits and power of ten are both exact, so that the quotient is rounded once, as it is to be.
@@ -257,11 +269,12 @@ pub(crate) fn strptime(format: &str) -> String {
     format.replace(".%f", "%.f").replace(".%g", "%.f").replace(".%n", "%.f")
 }
 
-/// Microseconds since midnight.
+/// Microseconds since midnight; none of a time that has more digits.
 pub(crate) fn time(text: &[u8]) -> Option<i64> {
     let (clock, rest) = clock(text)?;
     let (seconds, rest) = half_of_day(clock.seconds, rest)?;
-    rest.is_empty().then(|| seconds * 1_000_000 + i64::from(clock.nanos / 1_000))
+    let whole = rest.is_empty() && clock.nanos.is_multiple_of(1_000);
+    whole.then(|| seconds * 1_000_000 + i64::from(clock.nanos / 1_000))
 }
 
 /// The date that a text begins with, in days since 1970, and what follows it.
@@ -514,6 +527,7 @@ mod tests {
         assert_eq!(of("1970-01-01 25:00:00"), None);
         assert_eq!(of("1970-01-01 10:00:00 Berlin"), None);
         assert_eq!(time(b"10:00:00.5"), Some(36_000_500_000));
+        assert_eq!(time(b"10:00:00.123456789"), None);
     }
 
     #[test]
@@ -524,7 +538,20 @@ mod tests {
         assert_eq!(huge(b"9223372036854775808"), Some(9_223_372_036_854_775_808));
         assert_eq!(float(b"1.234,5", &comma), Some(1234.5));
         assert_eq!(float(b"infinite", &Notation::default()), None);
-        assert!(is_padded(b"007") && !is_padded(b"0") && !is_padded(b"0.5") && is_padded(b"-01"));
+        for (text, padded) in [
+            ("007", true),
+            ("-01", true),
+            ("+1", true),
+            ("+1.5", true),
+            ("007.5", true),
+            ("0", false),
+            ("0.5", false),
+            ("-0.5e-3", false),
+            ("+", false),
+            ("08:00", false),
+        ] {
+            assert_eq!(is_padded(text.as_bytes()), padded, "{text}");
+        }
         assert!(is_grouped(b"1,234.5", b',', b'.') && !is_grouped(b"1,23", b',', b'.'));
         assert!(!is_grouped(b"1234", b',', b'.'));
     }

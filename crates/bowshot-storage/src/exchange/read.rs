@@ -11,15 +11,18 @@ use crate::file::{DataFile, HandlePool};
 use crate::format::Kind;
 use crate::json::{Sampling, Strange};
 use crate::parquet::Chunks;
-use crate::read_options::{ReadOptions, Said};
+use crate::parquet_columns::{self, Written};
+use crate::parquet_extensions::with_extensions;
+use crate::read_options::{ReadOptions, Said, Types};
 use crate::shared::SharedFiles;
 use crate::version::FileIdentity;
-use crate::{Error as FileError, arrow_ipc, csv, encrypted, json, parquet as footer};
+use crate::{Error as FileError, arrow_ipc, csv, encrypted, intervals, json, parquet as footer};
 use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::ParquetMetaDataReader;
 use ::parquet::file::reader::ChunkReader;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
@@ -184,6 +187,8 @@ impl Opening<'_> {
     /// A statement that copies rows says how they are written: nothing is guessed but a delimiter, by the header.
     fn csv_options(&self, header: bool) -> ReadOptions {
         let mut options = self.options.clone();
+        let types = self.wanted.fields.iter().map(|field| (field.name().clone(), field.data_type().clone()));
+        options.types = Types::ByName(types.collect());
         options.header = Some(header);
         options.delimiter = self.shape.delimiter.or(options.delimiter);
         options.skip = options.skip.or(Some(0));
@@ -223,10 +228,11 @@ impl Opening<'_> {
 
     fn parquet(self) -> Result<FileRows> {
         let path = self.file.path().to_path_buf();
-        let builder = parquet_builder(Chunks(Arc::clone(&self.file)))
+        let (builder, columns) = parquet_builder(Chunks(Arc::clone(&self.file)))
             .map_err(|error| footer::explain(&self.file, error))?;
-        let columns = crate::schema::plain(builder.schema());
+        let columns = crate::schema::plain(&columns);
         let schema = self.by_name(&columns)?;
+        parquet_columns::check(schema.fields().iter().map(AsRef::as_ref), &path)?;
         let roots = self.request(Arc::clone(&schema)).positions_in(&columns);
         let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
         let reader = builder
@@ -284,17 +290,20 @@ impl Opening<'_> {
     }
 }
 
-/// Reads the footer of a Parquet file.
+/// Reads the footer of a Parquet file: what reads its rows, and its columns.
 pub(super) fn parquet_builder<T: ChunkReader + 'static>(
     chunks: T,
-) -> Result<ParquetRecordBatchReaderBuilder<T>, ParquetError> {
-    let mut metadata = ArrowReaderMetadata::load(&chunks, ArrowReaderOptions::new())?;
-    let wide = footer::with_wide_times(metadata.metadata(), metadata.schema()).into_owned();
-    if wide.fields() != metadata.schema().fields() {
-        let options = ArrowReaderOptions::new().with_schema(Arc::new(wide));
-        metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options)?;
+) -> Result<(ParquetRecordBatchReaderBuilder<T>, Schema), ParquetError> {
+    let footer = Arc::new(ParquetMetaDataReader::new().parse_and_finish(&chunks)?);
+    let Written { schema: written, is_told } = parquet_columns::written(&footer)?;
+    let columns = footer::with_wide_times(&footer, &written).into_owned();
+    let mut options = ArrowReaderOptions::new();
+    if is_told || columns.fields() != written.fields() {
+        options = options.with_schema(Arc::new(intervals::schema_as_bytes(&columns)));
     }
-    Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, metadata))
+    let columns = with_extensions(&columns, footer.file_metadata().schema_descr().root_schema());
+    let metadata = ArrowReaderMetadata::try_new(intervals::as_bytes(footer)?, options)?;
+    Ok((ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, metadata), columns))
 }
 
 /// What must not be null is refused by the table, which says so better.

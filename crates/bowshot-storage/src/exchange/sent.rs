@@ -5,6 +5,7 @@ use super::FileRows;
 use super::read::parquet_builder;
 use crate::batches::{Batches, Request};
 use crate::format::Compression;
+use crate::parquet_columns;
 use crate::shared::SharedFiles;
 use crate::{Error as FileError, encrypted};
 use arrow::error::ArrowError;
@@ -36,8 +37,9 @@ impl FileRows {
 }
 
 fn open(sent: Sent) -> Result<FileRows> {
-    let builder = parquet_builder(sent.clone()).map_err(damaged)?;
-    let schema = crate::schema::plain(builder.schema());
+    let (builder, columns) = parquet_builder(sent.clone()).map_err(damaged)?;
+    let schema = crate::schema::plain(&columns);
+    parquet_columns::check(schema.fields().iter().map(AsRef::as_ref), Path::new("")).map_err(told)?;
     let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(damaged)?;
     let nameless = PathBuf::new();
     let wrong = move |error: ArrowError| match encrypted::columns(&sent) {
@@ -57,6 +59,10 @@ fn told(error: FileError) -> Error {
             let columns = columns.join(", ");
             Error::unsupported(format!("the Parquet file has encrypted columns: {columns}"))
                 .with_hint("send one without encryption")
+        }
+        FileError::Column { column, why, .. } => {
+            Error::unsupported(format!("column `{column}` of the Parquet file is not read: {why}"))
+                .with_hint("send it as text or in another type")
         }
         other => other.into(),
     }

@@ -10,6 +10,7 @@ use super::others;
 use super::shape::{self, Shape};
 use super::texts::Texts;
 use crate::csv::values::{self, Notation};
+use crate::digits;
 use arrow::array::{
     Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, ListArray,
     NullBufferBuilder, StructArray, UInt64Array, new_null_array,
@@ -68,7 +69,10 @@ enum Values {
         most: i64,
     },
     Large(Vec<u64>),
-    Huge(Vec<i128>),
+    Huge {
+        values: Vec<i128>,
+        scale: i8,
+    },
     Real(Vec<f64>),
     Date(Vec<i32>),
     Moment {
@@ -107,7 +111,10 @@ impl Column {
             DataType::UInt16 => whole(0, u16::MAX.into()),
             DataType::UInt8 => whole(0, u8::MAX.into()),
             DataType::UInt64 => Values::Large(Vec::new()),
-            DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0) => Values::Huge(Vec::new()),
+            // What was asked for is rounded as casts do it.
+            DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale) if *scale == 0 || !reading.asked => {
+                Values::Huge { values: Vec::new(), scale: *scale }
+            }
             DataType::Float64 | DataType::Float32 | DataType::Float16 => Values::Real(Vec::new()),
             DataType::Date32 => Values::Date(Vec::new()),
             DataType::Timestamp(unit, zone) => {
@@ -164,7 +171,7 @@ impl Column {
             Values::Truth(values) => values.resize(rows, false),
             Values::Whole { values, .. } | Values::Moment { values, .. } => values.resize(rows, 0),
             Values::Large(values) => values.resize(rows, 0),
-            Values::Huge(values) => values.resize(rows, 0),
+            Values::Huge { values, .. } => values.resize(rows, 0),
             Values::Real(values) => values.resize(rows, 0.0),
             Values::Date(values) => values.resize(rows, 0),
             Values::Text { texts, .. } | Values::Other(texts) => texts.pad(rows),
@@ -181,7 +188,7 @@ impl Column {
             Values::Truth(values) => values.truncate(rows),
             Values::Whole { values, .. } | Values::Moment { values, .. } => values.truncate(rows),
             Values::Large(values) => values.truncate(rows),
-            Values::Huge(values) => values.truncate(rows),
+            Values::Huge { values, .. } => values.truncate(rows),
             Values::Real(values) => values.truncate(rows),
             Values::Date(values) => values.truncate(rows),
             Values::Text { texts, .. } | Values::Other(texts) => texts.truncate(rows),
@@ -205,9 +212,9 @@ impl Column {
                 Arc::new(Int64Array::new(std::mem::take(values).into(), nulls))
             }
             Values::Large(values) => Arc::new(UInt64Array::new(std::mem::take(values).into(), nulls)),
-            Values::Huge(values) => {
+            Values::Huge { values, scale } => {
                 let huge = Decimal128Array::new(std::mem::take(values).into(), nulls);
-                Arc::new(huge.with_precision_and_scale(DECIMAL128_MAX_PRECISION, 0)?)
+                Arc::new(huge.with_precision_and_scale(DECIMAL128_MAX_PRECISION, *scale)?)
             }
             Values::Real(values) => Arc::new(Float64Array::new(std::mem::take(values).into(), nulls)),
             Values::Date(values) => Arc::new(Date32Array::new(std::mem::take(values).into(), nulls)),
@@ -274,14 +281,14 @@ impl Values {
             }
             b'-' | b'0'..=b'9' => {
                 let number = cursor.number()?;
-                self.take_number(number)
+                self.take_number(number, reading)
             }
             _ => None,
         };
         Ok(taken.is_some())
     }
 
-    fn take_number(&mut self, number: &[u8]) -> Option<()> {
+    fn take_number(&mut self, number: &[u8], reading: &Reading) -> Option<()> {
         match self {
             Self::Whole { values, least, most } => {
                 let value = whole(number).filter(|value| (*least..=*most).contains(value))?;
@@ -291,10 +298,15 @@ impl Values {
                 let plain = || std::str::from_utf8(number).ok()?.parse::<u64>().ok();
                 values.push(plain().or_else(|| u64::try_from(whole(number)?).ok())?);
             }
-            Self::Huge(values) => {
-                values.push(values::huge(number).or_else(|| whole(number).map(i128::from))?)
+            Self::Huge { values, scale } => {
+                let unit = || 10_i128.checked_pow(u32::try_from(*scale).ok()?);
+                let short = || i128::from(whole(number)?).checked_mul(unit()?);
+                values.push(digits::decimal(number, *scale).or_else(short)?);
             }
-            Self::Real(values) => values.push(real(number)?),
+            // Who has asked for such numbers takes what they do to digits.
+            Self::Real(values) => {
+                values.push(real(number).filter(|_| reading.asked || digits::is_exact(number))?);
+            }
             _ => return None,
         }
         Some(())
@@ -315,8 +327,8 @@ impl Values {
                 stamp.and_then(|stamp| stamp.in_units(*per_second)).map(|moment| values.push(moment))
             }
             Self::Truth(values) if asked => values::any_boolean(text).map(|truth| values.push(truth)),
-            Self::Whole { .. } | Self::Large(_) | Self::Huge(_) | Self::Real(_) if asked => {
-                self.take_number(text)
+            Self::Whole { .. } | Self::Large(_) | Self::Huge { .. } | Self::Real(_) if asked => {
+                self.take_number(text, reading)
             }
             _ => None,
         })

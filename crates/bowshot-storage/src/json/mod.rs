@@ -19,14 +19,15 @@ use crate::text::{self, MAX_LINE_BYTES, TextReader};
 use crate::{Error, ReadOptions};
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use columns::Reading;
+use cursor::{Cursor, Trouble};
 use encoding_rs::Encoding;
-use rows::{Opened, Rows};
-use serde::de::DeserializeSeed;
-use shape::{Elements, Into, Shape};
+use rows::{Layout, Opened, Rows};
+use shape::Shape;
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use window::{Stop, Window};
 
 mod columns;
 mod cursor;
@@ -145,34 +146,26 @@ pub(crate) fn facts(
         |error: std::io::Error| fault.get().cloned().unwrap_or_else(|| Error::corrupt(file.path(), error));
     let (mut bytes, encoding) = told_by_itself(file, text, options)?;
     let Some(above) = skip_blanks(&mut bytes).map_err(broken)? else {
-        return Ok(FileFacts::empty());
+        return Ok(without_rows(options));
     };
     let first = bytes.fill_buf().map_err(broken)?;
     let array = first.first() == Some(&b'[');
     let lines = !array && is_of_lines(first);
-    let mut look = Look { shape: Shape::default(), rows: 0, most };
-    let outcome = match (array, lines && options.ignore_errors) {
-        (true, _) => look.at_list(&mut bytes),
-        (false, true) => look.at_lines(&mut bytes),
-        (false, false) => look.at_objects(&mut bytes),
+    let look = Look {
+        shape: Shape::default(),
+        rows: 0,
+        most,
+        window: Window::new(Box::new(bytes), options.max_line_bytes.unwrap_or(MAX_LINE_BYTES)),
+        layout: Layout { array, begun: false },
+        by_line: lines && options.ignore_errors,
     };
-    match outcome {
-        // The end of the sample, of a list that is not looked at to its end, or of a file whose scan says where it breaks.
-        Err(error) if fault.get().is_none() && (error.is_eof() || look.rows >= most) => {}
-        Err(error) => {
-            let (path, line) = (file.path().to_path_buf(), above + error.line() as u64);
-            let value = Error::Value { path, line, detail: without_place(&error) };
-            return Err(fault.get().cloned().unwrap_or(value));
-        }
-        Ok(()) => {}
-    }
+    let Look { shape, rows, .. } = match look.run() {
+        Ok(look) => look,
+        Err(stopped) => return Err(fault.get().cloned().unwrap_or_else(|| stopped.explain(file, above))),
+    };
     let cut = most != usize::MAX && (kind.compression != Compression::None || text::is_cut(file));
-    let Look { shape, rows, .. } = look;
-    let columns = match &shape {
-        Shape::Nothing => return Ok(FileFacts::empty()),
-        Shape::Object(members) => typed(members.fields(), options),
-        _ => return Err(Error::corrupt(file.path(), "its rows are no objects")),
-    };
+    let Shape::Object(members) = &shape else { return Ok(without_rows(options)) };
+    let columns = typed(members.fields(), options);
     let columns = Arc::new(Schema::new(columns));
     // Without a whole row the file is not empty but broken, which its scan says.
     let small = kind.compression == Compression::None && (1..most).contains(&rows);
@@ -191,6 +184,12 @@ pub(crate) fn facts(
         rejects: Rejects::default(),
     };
     Ok(FileFacts { columns, rows: small.then_some(rows), detail: Detail::Json(Arc::new(facts)) })
+}
+
+/// Of a text without objects, as `[]`: it has the columns that were asked for.
+fn without_rows(options: &ReadOptions) -> FileFacts {
+    let columns = if options.columns { typed(Fields::empty(), options) } else { Fields::empty() };
+    FileFacts { columns: Arc::new(Schema::new(columns)), ..FileFacts::empty() }
 }
 
 /// The types that were asked for in the place of those that were found; only the columns that were asked for, if they were.
@@ -222,38 +221,78 @@ struct Look {
     shape: Shape,
     rows: usize,
     most: usize,
+    window: Window,
+    layout: Layout,
+    /// Lines that cannot be read are left out.
+    by_line: bool,
+}
+
+/// Why the first rows cannot be looked at, and in which line of the window.
+enum Stopped {
+    Within(Trouble, u64),
+    Window(Stop, u64),
 }
 
 impl Look {
-    fn at_list(&mut self, bytes: &mut impl Read) -> Result<(), serde_json::Error> {
-        let mut values = serde_json::Deserializer::from_reader(bytes);
-        Elements { shape: &mut self.shape, rows: &mut self.rows, most: self.most }.deserialize(&mut values)
-    }
-
-    fn at_objects(&mut self, bytes: &mut impl Read) -> Result<(), serde_json::Error> {
-        let mut values = serde_json::Deserializer::from_reader(bytes);
+    fn run(mut self) -> Result<Self, Stopped> {
         while self.rows < self.most {
-            Into(&mut self.shape, 0).deserialize(&mut values)?;
-            self.rows += 1;
-        }
-        Ok(())
-    }
-
-    /// Lines that cannot be read are left out.
-    fn at_lines(&mut self, bytes: &mut impl BufRead) -> Result<(), serde_json::Error> {
-        let mut line = Vec::new();
-        while self.rows < self.most {
-            line.clear();
-            let count = bytes.by_ref().take(MAX_LINE_BYTES as u64).read_until(b'\n', &mut line);
-            if count.map_err(<serde_json::Error as serde::de::Error>::custom)? == 0 {
-                break;
+            let seen = if self.by_line { self.line() } else { self.row() };
+            match seen {
+                Ok(true) => {}
+                // The end of the list, of the text, or of the sample within a row: where a text breaks, its scan says.
+                Ok(false) => break,
+                Err((Trouble::End, _)) if self.window.last => break,
+                Err((Trouble::End, _)) => {
+                    self.window.fill().map_err(|stop| Stopped::Window(stop, self.window.lines))?;
+                }
+                Err((trouble, lines)) => return Err(Stopped::Within(trouble, lines)),
             }
-            let mut values = serde_json::Deserializer::from_slice(&line);
-            let of_line =
-                !line.trim_ascii().is_empty() && Into(&mut self.shape, 0).deserialize(&mut values).is_ok();
-            self.rows += usize::from(of_line);
         }
-        Ok(())
+        match self.shape {
+            // A list that is never closed is not one without rows.
+            Shape::Nothing if self.layout.array && !self.layout.begun => {
+                Err(Stopped::Within(Trouble::End, self.window.lines))
+            }
+            _ => Ok(self),
+        }
+    }
+
+    /// Takes the next row; false if there is none. What is wrong comes with the number of lines before it.
+    fn row(&mut self) -> Result<bool, (Trouble, u64)> {
+        let mut cursor = Cursor::new(self.window.bytes(), self.window.at);
+        let seen = match self.layout.to_row(&mut cursor, self.window.last) {
+            Ok(true) => self.shape.see(&mut cursor, 0).map(|()| true),
+            other => other,
+        };
+        let place = cursor.at();
+        let there = seen.map_err(|trouble| (trouble, self.window.lines_before(place)))?;
+        self.window.advance(place);
+        self.layout.begun = true;
+        self.rows += usize::from(there);
+        Ok(there)
+    }
+
+    /// The same of a line, which is no row if it cannot be read.
+    fn line(&mut self) -> Result<bool, (Trouble, u64)> {
+        let (begin, bytes) = (self.window.at, self.window.bytes());
+        let end = self.window.line_end(begin).ok_or((Trouble::End, self.window.lines))?;
+        let mut cursor = Cursor::new(bytes.get(..end).unwrap_or_default(), begin);
+        let is_row = matches!(cursor.peek(), Ok(b'{')) && self.shape.see(&mut cursor, 0).is_ok();
+        self.rows += usize::from(is_row);
+        self.window.advance(end);
+        Ok(end > begin)
+    }
+}
+
+impl Stopped {
+    fn explain(self, file: &DataFile, above: u64) -> Error {
+        let path = file.path().to_path_buf();
+        match self {
+            Self::Within(trouble, lines) => {
+                Error::Value { path, line: above + lines + 1, detail: rows::reason(&trouble) }
+            }
+            Self::Window(stop, lines) => rows::stopped(file, stop, above + lines + 1),
+        }
     }
 }
 
@@ -291,11 +330,6 @@ fn skip_blanks(bytes: &mut impl BufRead) -> std::io::Result<Option<u64>> {
             return Ok(Some(lines));
         }
     }
-}
-
-fn without_place(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.split(" at line ").next().unwrap_or(&text).to_owned()
 }
 
 type Text = BufReader<Box<dyn Read + Send>>;

@@ -33,9 +33,43 @@ pub(super) struct Rows {
     start: u64,
     /// Lines before each row of the batch.
     lines: Vec<u64>,
-    /// Whether a row of the list was read.
-    begun: bool,
+    layout: Layout,
     done: bool,
+}
+
+/// How rows follow one another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layout {
+    /// They are the elements of a list.
+    pub(super) array: bool,
+    /// Whether a row of the list was read.
+    pub(super) begun: bool,
+}
+
+impl Layout {
+    /// Goes to where the next row begins; false if there is none. `last`: the text ends with the cursor's bytes.
+    pub(super) fn to_row(self, cursor: &mut Cursor<'_>, last: bool) -> Result<bool, Trouble> {
+        let is_at_end = |cursor: &mut Cursor<'_>| match cursor.peek() {
+            Ok(_) => Ok(false),
+            Err(Trouble::End) if last => Ok(true),
+            Err(trouble) => Err(trouble),
+        };
+        let there = match (self.array, self.begun) {
+            (false, _) => !is_at_end(cursor)?,
+            (true, false) => cursor.peek()? == b'[' && cursor.enter(b']')?,
+            (true, true) => cursor.more(b']')?,
+        };
+        if !there {
+            return match is_at_end(cursor)? {
+                true => Ok(false),
+                false => Err(Trouble::Syntax("something follows the end of the list")),
+            };
+        }
+        match cursor.peek()? {
+            b'{' => Ok(true),
+            _ => Err(Trouble::Syntax("a row is no object")),
+        }
+    }
 }
 
 /// A text, and the error of the file below if reading it failed.
@@ -73,7 +107,7 @@ impl Rows {
             schema: Arc::clone(&request.schema),
             start: opened.start,
             lines: Vec::new(),
-            begun: false,
+            layout: Layout { array: facts.array, begun: false },
             done: false,
         }
     }
@@ -112,7 +146,7 @@ impl Rows {
                     let bytes = end - self.window.at;
                     self.lines.push(self.window.lines_before(begin));
                     self.window.advance(end);
-                    self.begun = true;
+                    self.layout.begun = true;
                     return Ok(Some(bytes));
                 }
                 Outcome::End => return Ok(None),
@@ -129,7 +163,7 @@ impl Rows {
 
     fn attempt(&mut self, row: usize) -> Outcome {
         let mut cursor = Cursor::new(self.window.bytes(), self.window.at);
-        match self.to_row(&mut cursor) {
+        match self.layout.to_row(&mut cursor, self.window.last) {
             Ok(true) => {}
             Ok(false) => return Outcome::End,
             Err(trouble) => return Outcome::Failed(trouble, cursor.at()),
@@ -141,40 +175,13 @@ impl Rows {
         }
     }
 
-    /// Goes to where the next row begins; false if there is none.
-    fn to_row(&self, cursor: &mut Cursor<'_>) -> Result<bool, Trouble> {
-        let there = match (self.facts.array, self.begun) {
-            (false, _) => !self.is_at_end(cursor)?,
-            (true, false) => cursor.peek()? == b'[' && cursor.enter(b']')?,
-            (true, true) => cursor.more(b']')?,
-        };
-        if !there {
-            return match self.is_at_end(cursor)? {
-                true => Ok(false),
-                false => Err(Trouble::Syntax("something follows the end of the list")),
-            };
-        }
-        match cursor.peek()? {
-            b'{' => Ok(true),
-            _ => Err(Trouble::Syntax("a row is no object")),
-        }
-    }
-
-    fn is_at_end(&self, cursor: &mut Cursor<'_>) -> Result<bool, Trouble> {
-        match cursor.peek() {
-            Ok(_) => Ok(false),
-            Err(Trouble::End) if self.window.last => Ok(true),
-            Err(trouble) => Err(trouble),
-        }
-    }
-
     /// Goes behind a row that cannot be read, if such rows are to be left out and its end can be told.
     fn leave_out(&mut self, trouble: &Trouble) -> Result<bool, Error> {
         if !self.facts.ignores_errors() || self.outgrows(trouble) {
             return Ok(false);
         }
         let mut cursor = Cursor::new(self.window.bytes(), self.window.at);
-        match self.to_row(&mut cursor) {
+        match self.layout.to_row(&mut cursor, self.window.last) {
             Ok(true) => {}
             // A line that is no object.
             Err(Trouble::Syntax(_)) if self.facts.lines => {}
@@ -197,7 +204,7 @@ impl Rows {
         };
         self.facts.rejects.add(Reject { line, column, value, reason });
         self.window.advance(end);
-        self.begun = true;
+        self.layout.begun = true;
         Ok(true)
     }
 
@@ -225,17 +232,8 @@ impl Rows {
     }
 
     fn stopped(&self, stop: Stop) -> Error {
-        let path = self.file.path().to_path_buf();
-        match (self.fault.get(), stop) {
-            (Some(fault), _) => fault.clone(),
-            (None, Stop::Reading(error)) => Error::corrupt(&path, error),
-            (None, Stop::TooLong(bytes)) => Error::Record {
-                path,
-                line: self.line(self.window.lines),
-                detail: format!("an object has more than {bytes} bytes"),
-                hint: "raise `maximum_object_size`, if the object is meant to be that long",
-            },
-        }
+        let fault = self.fault.get().cloned();
+        fault.unwrap_or_else(|| stopped(&self.file, stop, self.line(self.window.lines)))
     }
 
     fn wrong_column(&self, wrong: &Wrong) -> Error {
@@ -276,7 +274,21 @@ fn columns(facts: &JsonFacts, wanted: &SchemaRef) -> Vec<Column> {
     columns
 }
 
-fn reason(trouble: &Trouble) -> String {
+/// Why there is no more of a text.
+pub(super) fn stopped(file: &DataFile, stop: Stop, line: u64) -> Error {
+    let path = file.path().to_path_buf();
+    match stop {
+        Stop::Reading(error) => Error::corrupt(&path, error),
+        Stop::TooLong(bytes) => Error::Record {
+            path,
+            line,
+            detail: format!("an object has more than {bytes} bytes"),
+            hint: "raise `maximum_object_size`, if the object is meant to be that long",
+        },
+    }
+}
+
+pub(super) fn reason(trouble: &Trouble) -> String {
     match trouble {
         Trouble::End => "the text ends within a value".to_owned(),
         Trouble::Syntax(what) => (*what).to_owned(),

@@ -1,14 +1,14 @@
 //! What values of JSON are: the shape that holds all of them, in the order in which keys come.
 //!
-//! Numbers are widened. Texts and numbers in one place are text. What is nested in one row and not in another is kept as
+//! Numbers are widened, to decimals or text where others would lose digits. Texts and numbers in one place are text. What is nested in one row and not in another is kept as
 //! JSON text, so that nothing is lost and no row fails.
 
+use super::cursor::{Cursor, Trouble};
 use crate::csv::values::{self, Notation, Stamp};
+use crate::digits::Digits;
 use crate::schema;
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Fields, TimeUnit};
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use arrow::datatypes::{DataType, Field, Fields, TimeUnit};
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 /// Deeper values are text.
@@ -20,8 +20,7 @@ pub(super) enum Shape {
     #[default]
     Nothing,
     Truth,
-    Whole(Whole),
-    Float,
+    Number(Number),
     Text(Times),
     List(Box<Shape>),
     Object(Members),
@@ -31,20 +30,47 @@ pub(super) enum Shape {
 
 static NOTHING: Shape = Shape::Nothing;
 
-/// What is known of whole numbers.
+/// What is known of numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Whole {
+pub(super) struct Number {
     negative: bool,
     /// Some are larger than the largest signed number of 64 bits.
     large: bool,
+    /// Some are whole numbers that 64 bits do not hold.
+    huge: bool,
+    /// Some have a fraction or an exponent.
+    real: bool,
+    digits: Digits,
 }
 
-impl Whole {
+impl Number {
+    fn of(number: &[u8]) -> Self {
+        let digits = Digits::of(number);
+        let negative = number.starts_with(b"-");
+        let real = number.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
+        if real || values::integer(number, None).is_some() {
+            return Self { negative, real, digits, ..Self::default() };
+        }
+        let large = std::str::from_utf8(number).is_ok_and(|text| text.parse::<u64>().is_ok());
+        Self { negative, large, huge: !large, real, digits }
+    }
+
+    fn unite(&mut self, other: Self) {
+        self.negative |= other.negative;
+        self.large |= other.large;
+        self.huge |= other.huge;
+        self.real |= other.real;
+        self.digits.unite(other.digits);
+    }
+
     fn data_type(self) -> DataType {
-        match (self.large, self.negative) {
-            (false, _) => DataType::Int64,
-            (true, false) => DataType::UInt64,
-            (true, true) => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
+        match self {
+            Self { real: true, digits, .. } => digits.real_type(),
+            Self { huge: true, digits, .. } | Self { large: true, negative: true, digits, .. } => {
+                digits.huge_type()
+            }
+            Self { large: true, .. } => DataType::UInt64,
+            _ => DataType::Int64,
         }
     }
 }
@@ -58,12 +84,12 @@ pub(super) struct Members {
 }
 
 impl Members {
-    fn of(&mut self, name: String) -> &mut Shape {
-        let place = match self.places.get(&name) {
+    fn of(&mut self, name: &str) -> &mut Shape {
+        let place = match self.places.get(name) {
             Some(place) => *place,
             None => {
-                self.places.insert(name.clone(), self.names.len());
-                self.names.push(name);
+                self.places.insert(name.to_owned(), self.names.len());
+                self.names.push(name.to_owned());
                 self.shapes.push(Shape::Nothing);
                 self.shapes.len() - 1
             }
@@ -118,8 +144,7 @@ impl Shape {
         match self {
             Self::Nothing => DataType::Null,
             Self::Truth => DataType::Boolean,
-            Self::Whole(whole) => whole.data_type(),
-            Self::Float => DataType::Float64,
+            Self::Number(number) => number.data_type(),
             Self::Text(_) | Self::Mixed => DataType::Utf8,
             Self::List(item) => DataType::List(Arc::new(Field::new_list_field(item.data_type(), true))),
             // A struct needs a member.
@@ -135,17 +160,73 @@ impl Shape {
         }
     }
 
+    /// Takes the value at the cursor, at a depth. Taking it once more changes nothing, so that a value which was cut may be begun
+    /// again.
+    pub(super) fn see(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<(), Trouble> {
+        match cursor.peek()? {
+            b'n' => cursor.word(b"null")?,
+            first @ (b't' | b'f') => {
+                cursor.word(if first == b't' { b"true" } else { b"false" })?;
+                self.take(Self::Truth);
+            }
+            b'"' => {
+                let times = Times::of(&cursor.text()?.meant()?);
+                self.take(Self::Text(times));
+            }
+            b'[' => return self.see_list(cursor, depth),
+            b'{' => return self.see_object(cursor, depth),
+            _ => {
+                let number = Number::of(cursor.number()?);
+                self.take(Self::Number(number));
+            }
+        }
+        Ok(())
+    }
+
+    fn see_list(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<(), Trouble> {
+        if *self == Self::Nothing && depth < MAX_DEPTH {
+            *self = Self::List(Box::default());
+        }
+        let Self::List(item) = self else {
+            *self = Self::Mixed;
+            return cursor.skip().map(drop);
+        };
+        let mut more = cursor.enter(b']')?;
+        while more {
+            item.see(cursor, depth + 1)?;
+            more = cursor.more(b']')?;
+        }
+        Ok(())
+    }
+
+    fn see_object(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<(), Trouble> {
+        if *self == Self::Nothing && depth < MAX_DEPTH {
+            *self = Self::Object(Members::default());
+        }
+        let Self::Object(members) = self else {
+            *self = Self::Mixed;
+            return cursor.skip().map(drop);
+        };
+        let mut more = cursor.enter(b'}')?;
+        while more {
+            let key = cursor.key()?.meant()?;
+            let name = std::str::from_utf8(&key).map_err(|_| Trouble::Syntax("a key is no UTF-8"))?;
+            members.of(name).see(cursor, depth + 1)?;
+            more = cursor.more(b'}')?;
+        }
+        Ok(())
+    }
+
     /// Takes a value that is no list and no object.
     fn take(&mut self, other: Self) {
         let old = std::mem::take(self);
         *self = match (old, other) {
             (Self::Nothing, other) => other,
-            (same @ (Self::Truth | Self::Float), other) if same == other => same,
-            (Self::Whole(one), Self::Whole(other)) => Self::Whole(Whole {
-                negative: one.negative || other.negative,
-                large: one.large || other.large,
-            }),
-            (Self::Whole(_) | Self::Float, Self::Whole(_) | Self::Float) => Self::Float,
+            (Self::Truth, Self::Truth) => Self::Truth,
+            (Self::Number(mut number), Self::Number(more)) => {
+                number.unite(more);
+                Self::Number(number)
+            }
             (Self::Text(mut times), Self::Text(more)) => {
                 times.unite(&more);
                 Self::Text(times)
@@ -173,8 +254,7 @@ impl Times {
         Self { dates, times, zoned, unit: TimeUnit::Second, fits_nanoseconds }
     }
 
-    fn of(text: &str) -> Self {
-        let text = text.as_bytes();
+    fn of(text: &[u8]) -> Self {
         let dates = date(text).is_some();
         match any_moment(text) {
             Some(stamp) => Self {
@@ -235,121 +315,15 @@ fn unit_of(digits: usize) -> TimeUnit {
     }
 }
 
-/// Takes one value into a shape, at a depth.
-pub(super) struct Into<'a>(pub(super) &'a mut Shape, pub(super) usize);
-
-impl<'de> DeserializeSeed<'de> for Into<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Into<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value of JSON")
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
-        self.0.take(Shape::Truth);
-        Ok(())
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
-        self.0.take(Shape::Whole(Whole { negative: value < 0, large: false }));
-        Ok(())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
-        self.0.take(Shape::Whole(Whole { negative: false, large: i64::try_from(value).is_err() }));
-        Ok(())
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
-        self.0.take(Shape::Float);
-        Ok(())
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        self.0.take(Shape::Text(Times::of(text)));
-        Ok(())
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        if *self.0 == Shape::Nothing && self.1 < MAX_DEPTH {
-            *self.0 = Shape::List(Box::default());
-        }
-        if let Shape::List(item) = self.0 {
-            while list.next_element_seed(Into(item, self.1 + 1))?.is_some() {}
-            return Ok(());
-        }
-        *self.0 = Shape::Mixed;
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
-        if *self.0 == Shape::Nothing && self.1 < MAX_DEPTH {
-            *self.0 = Shape::Object(Members::default());
-        }
-        if let Shape::Object(members) = self.0 {
-            while let Some(name) = object.next_key::<String>()? {
-                object.next_value_seed(Into(members.of(name), self.1 + 1))?;
-            }
-            return Ok(());
-        }
-        *self.0 = Shape::Mixed;
-        while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(())
-    }
-}
-
-/// Takes the elements of a list as rows, up to a number of them.
-pub(super) struct Elements<'a> {
-    pub(super) shape: &'a mut Shape,
-    pub(super) rows: &'a mut usize,
-    pub(super) most: usize,
-}
-
-impl<'de> DeserializeSeed<'de> for Elements<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Elements<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of objects")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while *self.rows < self.most && list.next_element_seed(Into(self.shape, 0))?.is_some() {
-            *self.rows += 1;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Into, Shape};
-    use serde::de::DeserializeSeed;
+    use super::super::cursor::Cursor;
+    use super::Shape;
 
     fn types(rows: &[&str]) -> String {
         let mut shape = Shape::default();
         for row in rows {
-            Into(&mut shape, 0).deserialize(&mut serde_json::Deserializer::from_str(row)).unwrap();
+            shape.see(&mut Cursor::new(row.as_bytes(), 0), 0).unwrap();
         }
         let Shape::Object(members) = shape else { panic!("no object") };
         let fields = members.fields();
@@ -366,6 +340,12 @@ mod tests {
             (&[r#"{"a": "2024-01-01"}"#, r#"{"a": "2024-01-02"}"#], "a Date32"),
             (&[r#"{"a": 18446744073709551615}"#], "a UInt64"),
             (&[r#"{"a": 18446744073709551615}"#, r#"{"a": -1}"#], "a Decimal128(38, 0)"),
+            (&[r#"{"a": 18446744073709551616}"#, r#"{"a": -1}"#], "a Decimal128(38, 0)"),
+            (&[r#"{"a": 9007199254740992}"#, r#"{"a": 1.5}"#], "a Float64"),
+            (&[r#"{"a": 1.5}"#, r#"{"a": 9007199254740993}"#], "a Decimal128(38, 1)"),
+            (&[r#"{"a": 9007199254740993}"#, r#"{"a": 1e300}"#], "a Utf8"),
+            (&[r#"{"a": [9007199254740993, 0.25]}"#], "a List(Decimal128(38, 2))"),
+            (&[r#"{"a": 1000000000000000000000000000000000000000}"#], "a Utf8"),
             (&[r#"{"a": "1500-01-01T00:00:00"}"#], "a Timestamp(s)"),
             (&[r#"{"a": "1500-01-01T00:00:00.123456789"}"#], "a Utf8"),
             (&[r#"{"a": "2024-01-01T00:00:00"}"#, r#"{"a": "2024-01-01T00:00:00Z"}"#], "a Utf8"),

@@ -31,6 +31,8 @@ pub(crate) enum Fault {
     Connection,
     /// The answer is none that was asked for.
     Strange(&'static str),
+    /// A name below a folder that the library cannot say: with an empty part, `.`, `..` or a control character.
+    OddName,
     /// The server ends.
     Stopped,
     /// Listing is under way for the first time.
@@ -47,7 +49,7 @@ impl Fault {
             Library::AlreadyExists { .. } => Self::Exists,
             Library::PermissionDenied { .. } => Self::Refused(403),
             Library::Unauthenticated { .. } => Self::Refused(401),
-            Library::InvalidPath { .. } => Self::Strange("it has a name that cannot be used"),
+            Library::InvalidPath { .. } => Self::OddName,
             _ => Self::of_text(error),
         }
     }
@@ -113,6 +115,7 @@ impl Fault {
             Self::Unusable(_) => {
                 "administrators see in `system.secrets` which secrets cannot be used; the guide `object-stores` has what each store needs"
             }
+            Self::OddName => "rename that object, or serve a folder that it is not in",
             Self::Strange(_) => "check the address, the endpoint and the region of the store",
             _ => "try again when the store answers; the log and `system.object_stores` tell more",
         }
@@ -140,6 +143,9 @@ impl std::fmt::Display for Fault {
             Self::Status(status) => write!(f, "the store answers with status {status}"),
             Self::Connection => f.write_str("the store cannot be reached, or the connection to it broke"),
             Self::Strange(what) => write!(f, "the store cannot be used: {what}"),
+            Self::OddName => f.write_str(
+                "an object below it has an empty part (`a//b`), `.`, `..` or a control character in its name, which cannot be asked for",
+            ),
             Self::Stopped => f.write_str("the server ends"),
             Self::Unlisted => f.write_str("the store has not answered yet"),
         }

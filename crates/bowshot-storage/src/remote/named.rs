@@ -15,6 +15,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(crate) struct NamedObjects {
     text: String,
+    /// The object that has the pattern itself for its name, if there is one.
+    own: PathBuf,
     source: Arc<RemoteSource>,
     /// The folders before the first part with a pattern: they may be partitions.
     folders: Vec<String>,
@@ -37,7 +39,8 @@ impl NamedObjects {
         let base = parts.into_iter().take(fixed).collect::<Vec<_>>().join("/");
         // With a slash at its end the place is as it is written; a part of it must not become a pattern's.
         let root = RemoteUrl::parse(&format!("{}/{base}", url.root))?;
-        Ok(Self { text: text.to_owned(), source: RemoteSource::new(root, client), folders, pattern })
+        let (text, own) = (text.to_owned(), url.shown(url.location.as_ref()));
+        Ok(Self { text, own, source: RemoteSource::new(root, client), folders, pattern })
     }
 
     /// As the statement has it.
@@ -63,10 +66,11 @@ impl NamedObjects {
             Err(Error::Empty { .. }) => return Err(missing()),
             files => files?,
         };
+        let is_named = files.iter().any(|file| file.path == self.own);
         let fits = |file: &FoundFile| {
-            if self.pattern.is_empty() {
+            if self.pattern.is_empty() || is_named {
                 // One file, as for paths: a folder is named by a pattern.
-                return file.path == table.path();
+                return file.path == self.own;
             }
             let name =
                 file.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

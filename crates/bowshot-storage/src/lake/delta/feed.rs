@@ -421,8 +421,7 @@ fn value_of(text: Option<&str>, data_type: &DataType) -> Result<ScalarValue, Str
     if text.is_some() && matches!(plain, DataType::Binary) {
         return Err("bytes are not read there".to_owned());
     }
-    let is_text = *plain == DataType::Utf8;
-    match text.filter(|text| is_text || !text.is_empty()) {
+    match text.filter(|text| !text.is_empty()) {
         None => ScalarValue::try_from(data_type).map_err(failed),
         Some(text) => ScalarValue::try_from_string(text.to_owned(), data_type).map_err(failed),
     }

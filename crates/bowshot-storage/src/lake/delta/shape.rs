@@ -93,6 +93,18 @@ impl Shape {
         Ok(Self { unknown: unknown(features.iter().map(AsRef::as_ref)), ..shape })
     }
 
+    /// The decimal columns that files are grouped by, by their names in the log, and the digits that they have behind the point.
+    pub(crate) fn decimal_partitions(&self) -> HashMap<String, u8> {
+        let columns = self.partitions.iter().filter_map(|name| self.columns.field(name));
+        let decimals = columns.filter_map(|field| match &field.data_type {
+            DeltaType::Primitive(PrimitiveType::Decimal(decimal)) => {
+                Some((in_files(field, self.mapping).to_owned(), decimal.scale()))
+            }
+            _ => None,
+        });
+        decimals.collect()
+    }
+
     pub(super) fn is_numbered(&self) -> bool {
         self.mapping == Mapping::Numbers
     }

@@ -71,10 +71,15 @@ fn values_are_read_as_the_protocol_writes_them() {
     assert_eq!(micros("1970-01-01T00:00:01.5Z", Some("UTC".into())), Some(1_500_000));
     assert_eq!(micros("1970-01-01 00:00:01", None), Some(1_000_000));
     let text = |text: &str, data_type: DataType| value_of(Some(text), &data_type).unwrap();
-    assert_eq!(text("", DataType::Utf8), ScalarValue::Utf8(Some(String::new())));
+    // Of every type, as the protocol has it.
+    assert_eq!(text("", DataType::Utf8), ScalarValue::Utf8(None));
+    let decimal = |number: &str| text(number, DataType::Decimal128(10, 2));
+    assert_eq!(decimal("1.5"), ScalarValue::Decimal128(Some(150), 10, 2));
+    assert_eq!(decimal("-3"), ScalarValue::Decimal128(Some(-300), 10, 2));
+    assert_eq!(decimal("1E+2"), ScalarValue::Decimal128(Some(10_000), 10, 2));
     let words = DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8));
-    for word in ["", "x"] {
-        let of_dictionary = ScalarValue::Utf8(Some(word.to_owned()));
+    for (word, meant) in [("", None), ("x", Some("x".to_owned()))] {
+        let of_dictionary = ScalarValue::Utf8(meant);
         assert_eq!(text(word, words.clone()), of_dictionary.cast_to(&words).unwrap());
     }
     assert!(
