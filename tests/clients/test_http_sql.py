@@ -104,6 +104,15 @@ def test_errors(server):
     assert slow.error() == (504, "timeout")
 
 
+def test_what_curl_sends_is_sql_and_what_a_page_could_send_is_not(server):
+    form = {"content_type": "application/x-www-form-urlencoded"}
+    for headers in ({}, form, {"content_type": ""}):
+        assert ask(server, "POST", "/v1/sql", b"SELECT 1 + 1", **headers).rows() == [[2]]
+        for said in ({"cookie": "a=b"}, {"referer": server.http}, {"sec_fetch_site": "same-site"}):
+            assert ask(server, "POST", "/v1/sql", b"SELECT 1", **headers, **said).error() == (415, "unsupported")
+        assert ask(server, "POST", "/v1/sql", b"SELECT 1", **headers, origin="https://evil.example").status == 403
+
+
 SLOW = "SELECT count(*) FROM lineitem a CROSS JOIN lineitem b WHERE a.l_comment < b.l_comment"
 # Rows come at once and for long, and the last of them fails.
 FAILS = "SELECT 1 / (3000000 - value) AS x FROM generate_series(1, 3000000) AS s(value)"

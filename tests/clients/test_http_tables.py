@@ -133,3 +133,14 @@ def test_an_upload_that_breaks_off_writes_nothing(store, table):
     store.wait_idle(5)
     assert sql(store, f"SELECT count(*) FROM {table}").rows() == [[0]]
     sql(store, f"DROP TABLE {table}")
+
+
+def test_types_that_are_guessed_change_no_value(store, table):
+    rows = "a,b,c\n007,2024-01-01T10:00:00,9007199254740993\n7,2024-01-01T10:00:00+02:00,1.5\n"
+    assert ask(store, "PUT", f"/v1/tables/{table}", rows.encode(), content_type="text/csv").status == 200
+    expected = [["007", "2024-01-01T10:00:00", "9007199254740993"], ["7", "2024-01-01T10:00:00+02:00", "1.5"]]
+    assert sql(store, f"SELECT a, b, c FROM {table} ORDER BY c DESC").rows() == expected
+    late = "a\n" + "1\n" * 600_000 + "007\n"
+    answer = ask(store, "PUT", f"/v1/tables/{table}", late.encode(), content_type="text/csv")
+    assert answer.status == 400 and "row 600001" in answer.json()["error"]["message"]
+    sql(store, f"DROP TABLE {table}")
