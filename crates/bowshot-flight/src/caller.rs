@@ -13,6 +13,12 @@ use std::time::Instant;
 /// Headers that clients of other servers send, and the options that they mean.
 const OPTION_HEADERS: [(&str, &str); 3] =
     [("database", "catalog"), ("catalog", "catalog"), ("schema", "schema")];
+/// What the names of clients have in them that take unsigned numbers for signed ones: the JDBC driver of Arrow, which calls itself
+/// `JDBC Flight SQL Driver`, and those that are made of it.
+const SIGNED_AGENT: &str = "JDBC";
+/// What the names of clients have in them whose connections begin with a question about the server, before any statement: one that
+/// begins with a statement takes the place of a connection that was cut.
+const ASKING_AGENT: &str = "ADBC Flight SQL Driver";
 /// Headers by which a proxy in front of several servers has chosen this one. They choose nothing here; the log has them, so that
 /// an operator can follow a call.
 const ROUTING_HEADERS: [&str; 3] = ["tenant", "pool", "database"];
@@ -35,6 +41,8 @@ pub(crate) struct Caller {
     /// What names the session: the cookie, or in gRPC-Web the header.
     cookie: Option<String>,
     options: Vec<(String, OptionValue)>,
+    /// Whether the client asks about the server before it sends statements.
+    asks_first: bool,
     routing: Option<String>,
     deadline: Option<Instant>,
     messages: MessageSizes,
@@ -67,6 +75,7 @@ impl Caller {
             token: None,
             cookie: headers.get(SESSION_HEADER).map(|name| name.to_str().unwrap_or_default().to_owned()),
             options: options(headers)?,
+            asks_first: agent(headers).is_some_and(|agent| agent.contains(ASKING_AGENT)),
             routing: routing(headers),
             deadline,
             messages,
@@ -120,7 +129,13 @@ impl Caller {
     pub(crate) async fn session(&self) -> Result<Arc<dyn Session>> {
         match &self.cookie {
             Some(value) => self.by_cookie(value),
-            None => self.current_or_new().await,
+            None => {
+                let session = self.current_or_new().await?;
+                if self.asks_first && self.opened.get().is_some() {
+                    self.connection.check_lost(self.who())?;
+                }
+                Ok(session)
+            }
         }
     }
 
@@ -180,9 +195,17 @@ impl Caller {
     }
 }
 
+/// What a client calls itself.
+fn agent(headers: &HeaderMap) -> Option<&str> {
+    headers.get(http::header::USER_AGENT).and_then(|agent| agent.to_str().ok())
+}
+
 /// The session options that the headers ask for. They count for the session that the call opens, if it opens one.
 fn options(headers: &HeaderMap) -> Result<Vec<(String, OptionValue)>> {
     let mut options = Vec::new();
+    if agent(headers).is_some_and(|agent| agent.contains(SIGNED_AGENT)) {
+        options.push(("wide_numbers".to_owned(), OptionValue::Bool(true)));
+    }
     for (name, value) in headers {
         let name = name.as_str();
         let option = match OPTION_HEADERS.iter().find(|(header, _)| *header == name) {
@@ -247,6 +270,15 @@ mod tests {
         let text = |text: &str| OptionValue::String(text.to_owned());
         let expected = [("catalog", "shop"), ("endpoints", "auto"), ("time_zone", "UTC")];
         assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), text(value))));
+        for (agent, signed) in [
+            ("JDBC Flight SQL Driver 18.3.0 grpc-java-netty/1.71.0", true),
+            ("grpc-java-netty/1.71.0", false),
+            ("ADBC Flight SQL Driver v1.8.0 grpc-go/1.73.0", false),
+        ] {
+            headers.insert("user-agent", agent.parse().unwrap());
+            let wide = ("wide_numbers".to_owned(), OptionValue::Bool(true));
+            assert_eq!(options(&headers).unwrap().contains(&wide), signed, "{agent}");
+        }
         headers.insert("schema", http::HeaderValue::from_bytes(b"\xff").unwrap());
         assert_eq!(options(&headers).unwrap_err().kind(), ErrorKind::Invalid);
     }

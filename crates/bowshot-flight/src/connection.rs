@@ -6,6 +6,7 @@
 
 use crate::Profile;
 use crate::auth::lock;
+use crate::lost_sessions::LostSessions;
 use crate::places::Stranger;
 use bowshot_api::{
     ClientCertificate, Credentials, Error, ErrorKind, KnownCallers, OptionValue, Principal, Result, Secret,
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     tokens: Mutex<HashMap<String, Arc<TokenSession>>>,
     /// Sessions that are tied to a live connection; the flag says that a cookie has named them since.
     tied: Mutex<HashMap<SessionId, Arc<AtomicBool>>>,
+    lost: LostSessions,
 }
 
 #[derive(Debug)]
@@ -40,7 +42,13 @@ struct TokenSession {
 
 impl Shared {
     pub(crate) fn new(server: Arc<dyn Server>, profile: Profile) -> Self {
-        Self { server, profile, tokens: Mutex::default(), tied: Mutex::default() }
+        Self {
+            server,
+            profile,
+            tokens: Mutex::default(),
+            tied: Mutex::default(),
+            lost: LostSessions::default(),
+        }
     }
 
     pub(crate) fn server(&self) -> &dyn Server {
@@ -92,6 +100,8 @@ struct Tied {
     principal: Principal,
     id: SessionId,
     named: Arc<AtomicBool>,
+    /// The options that it began with.
+    opened_with: Vec<(String, OptionValue)>,
 }
 
 /// One client connection.
@@ -235,8 +245,20 @@ impl Connection {
             }
             other
         });
-        sessions.push(Tied { principal: without_token(caller.principal), id: session.id(), named });
+        let (principal, opened_with) = (without_token(caller.principal), session.options());
+        sessions.push(Tied { principal, id: session.id(), named, opened_with });
         Ok((session, true))
+    }
+
+    /// Refuses the first statement of a client that has connected again by itself, if that has cost it a session.
+    ///
+    /// # Errors
+    /// `NotFound`, with what to do.
+    pub(crate) fn check_lost(&self, caller: Who<'_>) -> Result<()> {
+        match self.token_session(caller) {
+            Some(_) => Ok(()),
+            None => self.shared.lost.check(&without_token(caller.principal), self.address),
+        }
     }
 
     /// Opens a session and sets its options before anybody else can find it.
@@ -295,6 +317,8 @@ impl Connection {
                 continue;
             }
             if let Ok(session) = self.server().find_session(tied.id, &tied.principal) {
+                let whose = (tied.principal, self.address);
+                self.shared.lost.note(session.as_ref(), &tied.opened_with, whose);
                 session.close().await;
             }
         }

@@ -34,6 +34,7 @@ mod handle;
 mod ingest;
 mod keys;
 mod listen;
+mod lost_sessions;
 mod message_size;
 mod messages;
 mod metadata;
