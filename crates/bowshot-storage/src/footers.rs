@@ -5,6 +5,7 @@
 //! all others, or less than all if its sign is set. A row group whose largest number is 3 may well have rows for `x > 100`,
 //! so such bounds must rule out nothing. Our own files have none.
 
+use crate::{intervals, page_counts};
 use bytes::Bytes;
 use datafusion::common::Result;
 use datafusion::datasource::listing::PartitionedFile;
@@ -38,25 +39,27 @@ pub(crate) fn with_bounds_that_hold(
     })
 }
 
-/// A footer that rules out rows by no bounds but those that hold for all of them, and no nulls that it does not count.
+/// A footer that rules out rows by no bounds but those that hold for all of them, and no nulls that it does not count. Its
+/// intervals are bytes ([`intervals`]).
 ///
 /// # Errors
 /// When the footer's parts do not fit together.
 pub(crate) fn ruling_out_nothing_wrong(
     metadata: Arc<ParquetMetaData>,
 ) -> parquet::errors::Result<Arc<ParquetMetaData>> {
-    let without_floats = &|chunk: &ColumnChunkMetaData, _: usize| match is_float(chunk) && has_bounds(chunk) {
+    let without_floats = &|chunk: &ColumnChunkMetaData, _: usize| match is_float(chunk) && rules_out(chunk) {
         true => Change::WithoutBounds,
         false if lacks_nulls(chunk) => Change::SomeNulls,
         false => Change::None,
     };
-    changed(with_bounds_that_hold(metadata)?, without_floats)
+    intervals::as_bytes(changed(with_bounds_that_hold(metadata)?, without_floats)?)
 }
 
 /// What becomes of the statistics of a column in a row group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     None,
+    /// Bloom filters go too: they are made of bits, and equal floating-point numbers may have others (0.0 and -0.0, all NaN).
     WithoutBounds,
     /// Where they do not say how many nulls there are, there may be some.
     SomeNulls,
@@ -106,6 +109,7 @@ fn chunk_with(chunk: ColumnChunkMetaData, change: Change) -> parquet::errors::Re
         (Change::None, _) => builder,
         (Change::WithoutBounds, statistics) => {
             let builder = builder.set_column_index_offset(None).set_column_index_length(None);
+            let builder = builder.set_bloom_filter_offset(None).set_bloom_filter_length(None);
             match statistics {
                 Some(known) => builder.set_statistics(without_bounds(&known, known.null_count_opt())),
                 None => builder,
@@ -199,6 +203,10 @@ fn has_bounds(chunk: &ColumnChunkMetaData) -> bool {
     chunk.column_index_offset().is_some() || of_group()
 }
 
+fn rules_out(chunk: &ColumnChunkMetaData) -> bool {
+    has_bounds(chunk) || chunk.bloom_filter_offset().is_some()
+}
+
 /// Whether there may be nulls that nobody has counted: `IS NULL` would find none of them.
 fn lacks_nulls(chunk: &ColumnChunkMetaData) -> bool {
     let optional = chunk.column_descr().max_def_level() > 0;
@@ -222,28 +230,53 @@ impl ParquetFileReaderFactory for ReaderFactory {
         footer_bytes: Option<usize>,
         metrics: &ExecutionPlanMetricsSet,
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
-        Ok(Box::new(Reader(self.0.create_reader(partition, file, footer_bytes, metrics)?)))
+        let inner = self.0.create_reader(partition, file, footer_bytes, metrics)?;
+        Ok(Box::new(Reader { inner, footer: None }))
     }
 }
 
-struct Reader(Box<dyn AsyncFileReader + Send>);
+struct Reader {
+    inner: Box<dyn AsyncFileReader + Send>,
+    /// Once it was asked for.
+    footer: Option<Arc<ParquetMetaData>>,
+}
 
 impl AsyncFileReader for Reader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, parquet::errors::Result<Bytes>> {
-        self.0.get_bytes(range)
+        async move {
+            let bytes = self.inner.get_bytes(range.clone()).await?;
+            if let Some(footer) = &self.footer {
+                page_counts::check(footer, &[(range, bytes.clone())])?;
+            }
+            Ok(bytes)
+        }
+        .boxed()
     }
 
     fn get_byte_ranges(
         &mut self,
         ranges: Vec<Range<u64>>,
     ) -> BoxFuture<'_, parquet::errors::Result<Vec<Bytes>>> {
-        self.0.get_byte_ranges(ranges)
+        async move {
+            let read = self.inner.get_byte_ranges(ranges.clone()).await?;
+            if let Some(footer) = &self.footer {
+                let chunks: Vec<(Range<u64>, Bytes)> = ranges.into_iter().zip(read.iter().cloned()).collect();
+                page_counts::check(footer, &chunks)?;
+            }
+            Ok(read)
+        }
+        .boxed()
     }
 
     fn get_metadata<'a>(
         &'a mut self,
         options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, parquet::errors::Result<Arc<ParquetMetaData>>> {
-        async move { ruling_out_nothing_wrong(self.0.get_metadata(options).await?) }.boxed()
+        async move {
+            let footer = ruling_out_nothing_wrong(self.inner.get_metadata(options).await?)?;
+            self.footer = Some(Arc::clone(&footer));
+            Ok(footer)
+        }
+        .boxed()
     }
 }

@@ -6,12 +6,11 @@ use crate::facts::{Detail, FactSources, FileFacts};
 use crate::file::{DataFile, FileReader};
 use crate::footers::{ruling_out_nothing_wrong, with_bounds_that_hold};
 use crate::parquet_columns::{Written, written};
+use crate::parquet_extensions::with_extensions;
+use crate::parquet_statistics::{count_rows, file_statistics};
 use crate::schema;
 use arrow::datatypes::{Schema, TimeUnit};
 use bytes::Bytes;
-use datafusion::common::stats::Precision;
-use datafusion::common::{ColumnStatistics, Statistics};
-use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::parquet::{CachedParquetMetaData, Int96Coercer};
 use datafusion::execution::cache::cache_manager::CachedFileMetadataEntry;
 use parquet::arrow::ARROW_SCHEMA_META_KEY;
@@ -33,15 +32,14 @@ pub(crate) fn facts(file: &Arc<DataFile>, sources: &FactSources) -> Result<FileF
     let Written { schema: written, is_told } = written(&metadata).map_err(|error| explain(file, error))?;
     let columns = schema::plain(&with_wide_times(&metadata, &written));
     let views = is_told || columns.fields() != written.fields();
-    let mut statistics = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &columns)
-        .map_err(|error| Error::corrupt(file.path(), error))?;
-    keep_what_is_proven(&mut statistics, &columns, &metadata);
+    let columns = Arc::new(with_extensions(&columns, metadata.file_metadata().schema_descr().root_schema()));
+    let rows = count_rows(&metadata).map_err(|detail| Error::corrupt(file.path(), detail))?;
+    let statistics = file_statistics(&metadata, &columns, rows);
     let meta = sources.store.add(file);
     let location = meta.location.clone();
     let bounded = ruling_out_nothing_wrong(Arc::clone(&metadata)).map_err(|error| explain(file, error))?;
     let cached = Arc::new(CachedParquetMetaData::new(bounded));
     sources.metadata_cache.put(&location, CachedFileMetadataEntry::new(meta, cached));
-    let rows = metadata.row_groups().iter().map(|group| usize::try_from(group.num_rows()).unwrap_or(0)).sum();
     Ok(FileFacts { columns, rows: Some(rows), detail: Detail::Parquet { statistics, views } })
 }
 
@@ -55,28 +53,6 @@ pub(crate) fn with_wide_times<'a>(metadata: &ParquetMetaData, written: &'a Schem
     }
     let wide = Int96Coercer::new(file.schema_descr(), written, &TimeUnit::Microsecond).coerce();
     wide.map_or(Cow::Borrowed(written), Cow::Owned)
-}
-
-/// DataFusion answers `count(x)`, `min(x)` and `max(x)` from statistics that are called exact, so only those that the
-/// footer states may be: it assumes all nulls where a footer says nothing, and float bounds leave NaN out ([`crate::footers`]).
-fn keep_what_is_proven(statistics: &mut Statistics, columns: &Schema, metadata: &ParquetMetaData) {
-    let leaves = metadata.file_metadata().schema_descr();
-    for (known, field) in statistics.column_statistics.iter_mut().zip(columns.fields()) {
-        let leaf = leaves.columns().iter().position(|leaf| leaf.path().parts() == [field.name().as_str()]);
-        let nulls: Option<u64> = leaf.and_then(|leaf| {
-            let groups = metadata.row_groups().iter();
-            groups.map(|group| group.columns().get(leaf)?.statistics()?.null_count_opt()).sum()
-        });
-        let nulls = nulls.and_then(|nulls| usize::try_from(nulls).ok());
-        known.null_count = nulls.map_or(Precision::Absent, Precision::Exact);
-        if leaf.is_none() {
-            *known = ColumnStatistics { byte_size: known.byte_size, ..ColumnStatistics::new_unknown() };
-        }
-        if field.data_type().is_floating() {
-            known.min_value = known.min_value.clone().to_inexact();
-            known.max_value = known.max_value.clone().to_inexact();
-        }
-    }
 }
 
 pub(crate) fn explain(file: &DataFile, error: ParquetError) -> Error {

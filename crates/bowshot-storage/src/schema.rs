@@ -1,10 +1,14 @@
-//! Schemas of files and of the table that they make: plain types instead of views, columns united by name.
+//! Schemas of files and of the table that they make: plain types instead of views, one type of intervals, columns united by
+//! name.
 
 use crate::Error;
-use crate::facts::FileFacts;
+use crate::facts::{Detail, FileFacts};
+use crate::intervals::INTERVAL;
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit,
 };
+use datafusion::common::ScalarValue;
+use datafusion::common::stats::Precision;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -29,6 +33,8 @@ fn plain_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8View => DataType::Utf8,
         DataType::BinaryView => DataType::Binary,
+        // Of months alone, or of days and milliseconds: not every client reads those.
+        DataType::Interval(_) => INTERVAL,
         DataType::List(item) | DataType::ListView(item) => DataType::List(plain_field(item)),
         DataType::LargeList(item) | DataType::LargeListView(item) => DataType::LargeList(plain_field(item)),
         DataType::FixedSizeList(item, size) => DataType::FixedSizeList(plain_field(item), *size),
@@ -78,14 +84,14 @@ pub(crate) enum Typing {
 /// The columns of a table: those of the first file, then what others add. A column is nullable if a file says so or
 /// lacks it.
 pub(crate) fn unite<'a>(
-    files: impl Iterator<Item = (&'a Path, &'a FileFacts)>,
+    files: impl Iterator<Item = (&'a Path, &'a FileFacts)> + Clone,
     typing: Typing,
 ) -> Result<Schema, Error> {
     let mut columns: Vec<Column<'a>> = Vec::new();
     let mut places: HashMap<&'a str, usize> = HashMap::new();
     let mut count = 0;
     let mut last: Option<&'a SchemaRef> = None;
-    for (path, facts) in files {
+    for (path, facts) in files.clone() {
         // Most tables repeat one schema thousands of times.
         let repeated = last.is_some_and(|last| last.fields() == facts.columns.fields());
         count += 1;
@@ -107,11 +113,17 @@ pub(crate) fn unite<'a>(
                 None => {
                     expect_narrow(field, path)?;
                     places.insert(field.name(), columns.len());
-                    columns.push(Column { field: field.as_ref().clone(), path, seen: 1 });
+                    columns.push(Column { field: field.as_ref().clone(), path, seen: 1, floats: None });
                 }
                 Some(place) => columns[*place].add(field, path, typing)?,
             }
         }
+    }
+    for column in &columns {
+        let Some(floats) = column.floats else { continue };
+        files
+            .clone()
+            .try_for_each(|(path, facts)| expect_small(column.field.name(), (path, facts), floats))?;
     }
     let fields: Vec<Field> = columns
         .into_iter()
@@ -158,12 +170,21 @@ struct Column<'a> {
     /// The file that first had the column.
     path: &'a Path,
     seen: usize,
+    /// A file that has floating-point numbers, where others have whole ones of 64 bits.
+    floats: Option<&'a Path>,
 }
 
-impl Column<'_> {
-    fn add(&mut self, field: &Field, path: &Path, typing: Typing) -> Result<(), Error> {
+impl<'a> Column<'a> {
+    fn add(&mut self, field: &Field, path: &'a Path, typing: Typing) -> Result<(), Error> {
         self.seen += 1;
-        let united = unite_types(self.field.data_type(), field.data_type(), typing);
+        let mixed = typing == Typing::Declared && is_mixed(self.field.data_type(), field.data_type());
+        if mixed && self.floats.is_none() {
+            self.floats = Some(if field.data_type().is_floating() { path } else { self.path });
+        }
+        let united = match mixed {
+            true => Some(DataType::Float64),
+            false => unite_types(self.field.data_type(), field.data_type(), typing),
+        };
         let Some(united) = united else {
             return Err(Error::Types {
                 path: path.to_path_buf(),
@@ -179,6 +200,44 @@ impl Column<'_> {
     }
 }
 
+/// Whether a whole number of 64 bits and a floating-point one meet.
+fn is_mixed(one: &DataType, other: &DataType) -> bool {
+    let is_large = |data_type: &DataType| matches!(data_type, DataType::Int64 | DataType::UInt64);
+    is_large(one) && other.is_floating() || is_large(other) && one.is_floating()
+}
+
+/// Floating-point numbers hold all whole numbers up to this one.
+const LARGEST_WHOLE: u64 = 1 << f64::MANTISSA_DIGITS;
+
+/// A column of floating-point numbers takes whole numbers in where the file's statistics say that none of them is rounded.
+fn expect_small(column: &str, (path, facts): (&Path, &FileFacts), floats: &Path) -> Result<(), Error> {
+    let Some((place, found)) = facts.columns.column_with_name(column) else { return Ok(()) };
+    let is_small = |bound: Option<&ScalarValue>| match bound {
+        Some(ScalarValue::Int64(Some(value))) => value.unsigned_abs() <= LARGEST_WHOLE,
+        Some(ScalarValue::UInt64(Some(value))) => *value <= LARGEST_WHOLE,
+        _ => false,
+    };
+    let known = match &facts.detail {
+        Detail::Parquet { statistics, .. } => statistics.column_statistics.get(place),
+        _ => None,
+    };
+    let is_null = facts.rows.is_some_and(|rows| {
+        rows == 0 || known.is_some_and(|known| known.null_count == Precision::Exact(rows))
+    });
+    let proven = known
+        .is_some_and(|known| is_small(known.min_value.get_value()) && is_small(known.max_value.get_value()));
+    if !matches!(found.data_type(), DataType::Int64 | DataType::UInt64) || is_null || proven {
+        return Ok(());
+    }
+    Err(Error::Types {
+        path: path.to_path_buf(),
+        other: floats.to_path_buf(),
+        column: found.name().clone(),
+        found: format!("{} of numbers that {} may not hold", found.data_type(), DataType::Float64),
+        expected: DataType::Float64.to_string(),
+    })
+}
+
 /// The type that holds all values of two columns, if there is one.
 fn unite_types(one: &DataType, other: &DataType, typing: Typing) -> Option<DataType> {
     use DataType as T;
@@ -190,6 +249,9 @@ fn unite_types(one: &DataType, other: &DataType, typing: Typing) -> Option<DataT
         (T::List(a), T::List(b)) => Some(T::List(unite_fields(a, b, typing)?)),
         (T::LargeList(a), T::LargeList(b)) => Some(T::LargeList(unite_fields(a, b, typing)?)),
         (T::Struct(a), T::Struct(b)) => Some(T::Struct(unite_structs(a, b, typing)?)),
+        (T::Map(a, sorted), T::Map(b, same)) if sorted == same => {
+            Some(T::Map(unite_entries(a, b, typing)?, *sorted))
+        }
         (T::Dictionary(_, a), T::Dictionary(_, b)) => unite_types(a, b, typing),
         (T::Dictionary(_, a), b) | (b, T::Dictionary(_, a)) => unite_types(a, b, typing),
         (T::Utf8, T::LargeUtf8) | (T::LargeUtf8, T::Utf8) => Some(T::LargeUtf8),
@@ -208,6 +270,7 @@ fn unite_types(one: &DataType, other: &DataType, typing: Typing) -> Option<DataT
     }
 }
 
+/// The type of values that were seen as these two: what a reader cannot take in it without loss, it refuses with its line.
 fn unite_guesses(one: &DataType, other: &DataType) -> Option<DataType> {
     use DataType as T;
     Some(match (one, other) {
@@ -248,7 +311,7 @@ fn unite_numbers(one: &DataType, other: &DataType) -> Option<DataType> {
         _ if one.is_floating() && other.is_floating() => {
             Some(if a > b { one.clone() } else { other.clone() })
         }
-        // A 64-bit integer does not survive as a float.
+        // Of 64 bits see [`expect_small`].
         _ if one.is_floating() && other.is_integer() && b <= 32 => Some(T::Float64),
         _ if one.is_integer() && other.is_floating() && a <= 32 => Some(T::Float64),
         _ => None,
@@ -282,6 +345,20 @@ fn unite_fields(one: &FieldRef, other: &FieldRef, typing: Typing) -> Option<Fiel
     let data_type = unite_types(one.data_type(), other.data_type(), typing)?;
     let nullable = one.is_nullable() || other.is_nullable();
     Some(Arc::new(one.as_ref().clone().with_data_type(data_type).with_nullable(nullable)))
+}
+
+/// Keys and values, by their place: writers name them differently. What is inside of records in maps is not taken apart.
+fn unite_entries(one: &FieldRef, other: &FieldRef, typing: Typing) -> Option<FieldRef> {
+    let (DataType::Struct(fields), DataType::Struct(others)) = (one.data_type(), other.data_type()) else {
+        return None;
+    };
+    let unite = |(field, twin): (&FieldRef, &FieldRef)| {
+        let united = unite_fields(field, twin, typing)?;
+        (field.data_type() == twin.data_type() || !united.data_type().is_nested()).then_some(united)
+    };
+    let pairs = fields.iter().zip(others).map(unite);
+    let united = pairs.collect::<Option<Fields>>().filter(|united| united.len() == 2)?;
+    Some(Arc::new(one.as_ref().clone().with_data_type(DataType::Struct(united))))
 }
 
 fn unite_structs(one: &Fields, other: &Fields, typing: Typing) -> Option<Fields> {

@@ -382,7 +382,11 @@ fn as_type(bound: &Precision<ScalarValue>, data_type: &DataType) -> Precision<Sc
             DataType::Dictionary(_, value) => value.as_ref(),
             other => other,
         };
-        if value.data_type() == *plain { Some(value.clone()) } else { value.cast_to(plain).ok() }
+        match value.data_type() {
+            same if same == *plain => Some(value.clone()),
+            other if keeps_order(&other, plain) => value.cast_to(plain).ok(),
+            _ => None,
+        }
     };
     match bound {
         Precision::Exact(value) => {
@@ -393,4 +397,14 @@ fn as_type(bound: &Precision<ScalarValue>, data_type: &DataType) -> Precision<Sc
         }
         Precision::Absent => Precision::Absent,
     }
+}
+
+/// Whether of two values of a type the greater one is not the lesser one in another type: as text, 9 is more than 10.
+fn keeps_order(from: &DataType, to: &DataType) -> bool {
+    let of_both = |is: fn(&DataType) -> bool| is(from) && is(to);
+    of_both(DataType::is_numeric)
+        || of_both(DataType::is_string)
+        || of_both(DataType::is_binary)
+        || of_both(|of| matches!(of, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..)))
+        || of_both(|of| matches!(of, DataType::Time32(_) | DataType::Time64(_)))
 }

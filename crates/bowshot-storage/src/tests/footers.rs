@@ -12,30 +12,40 @@ use std::sync::Arc;
 use tempfile::tempdir;
 
 /// Changes what the footer of a file says of a column in each of its row groups.
-fn with_statistics(path: &Path, column: usize, change: impl Fn(&ColumnChunkMetaData) -> Option<Statistics>) {
+pub(super) fn with_statistics(
+    path: &Path,
+    column: usize,
+    change: impl Fn(&ColumnChunkMetaData) -> Option<Statistics>,
+) {
+    rewrite_footer(path, |metadata| {
+        let mut builder = metadata.clone().into_builder();
+        let groups = builder.take_row_groups().into_iter().map(|group| {
+            let chunks = group.columns().iter().enumerate().map(|(place, chunk)| {
+                let builder = chunk.clone().into_builder();
+                let builder = builder.set_column_index_offset(None).set_column_index_length(None);
+                let builder = match (place == column).then(|| change(chunk)) {
+                    None => builder,
+                    Some(None) => builder.clear_statistics(),
+                    Some(Some(changed)) => builder.set_statistics(changed),
+                };
+                builder.build().unwrap()
+            });
+            let chunks = chunks.collect();
+            group.into_builder().set_column_metadata(chunks).build().unwrap()
+        });
+        let groups = groups.collect();
+        builder.set_row_groups(groups).set_column_index(None).set_offset_index(None).build()
+    });
+}
+
+/// Puts another footer below the rows of a file.
+pub(super) fn rewrite_footer(path: &Path, change: impl FnOnce(&ParquetMetaData) -> ParquetMetaData) {
     let bytes = std::fs::read(path).unwrap();
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes::Bytes::from(bytes.clone())).unwrap();
-    let mut builder = ParquetMetaData::clone(&metadata).into_builder();
-    let groups = builder.take_row_groups().into_iter().map(|group| {
-        let chunks = group.columns().iter().enumerate().map(|(place, chunk)| {
-            let builder = chunk.clone().into_builder();
-            let builder = builder.set_column_index_offset(None).set_column_index_length(None);
-            let builder = match (place == column).then(|| change(chunk)) {
-                None => builder,
-                Some(None) => builder.clear_statistics(),
-                Some(Some(changed)) => builder.set_statistics(changed),
-            };
-            builder.build().unwrap()
-        });
-        let chunks = chunks.collect();
-        group.into_builder().set_column_metadata(chunks).build().unwrap()
-    });
-    let groups = groups.collect();
-    let metadata = builder.set_row_groups(groups).set_column_index(None).set_offset_index(None).build();
     let footer =
         usize::try_from(u32::from_le_bytes(*bytes[..bytes.len() - 4].last_chunk().unwrap())).unwrap();
     let mut written = bytes[..bytes.len() - 8 - footer].to_vec();
-    ParquetMetaDataWriter::new(&mut written, &metadata).finish().unwrap();
+    ParquetMetaDataWriter::new(&mut written, &change(&metadata)).finish().unwrap();
     write(path, written);
 }
 

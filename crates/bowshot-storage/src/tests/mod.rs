@@ -8,6 +8,7 @@ mod folders;
 mod footers;
 mod formats;
 mod json;
+mod statistics;
 mod values;
 
 use crate::{ColumnCache, FileCatalog, SourceSpec, StorageOptions, find_error};
