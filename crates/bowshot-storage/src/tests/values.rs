@@ -8,10 +8,12 @@ use arrow::array::{
 use bowshot_api::ErrorKind;
 use parquet::arrow::ARROW_SCHEMA_META_KEY;
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
+use parquet::basic::{LogicalType, Repetition};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::Type;
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::tempdir;
@@ -278,15 +280,26 @@ fn write_wide(path: &Path) {
     writer.close().unwrap();
 }
 
+/// A file without rows as DuckDB writes one of a number and a VARIANT.
+fn write_variant(path: &Path) {
+    let parts = "message m { required int32 id; required group h { required binary metadata; optional binary value; } }";
+    let parts = parse_message_type(parts).unwrap();
+    let (id, group) = (&parts.get_fields()[0], &parts.get_fields()[1]);
+    let variant = Type::group_type_builder("h")
+        .with_repetition(Repetition::REQUIRED)
+        .with_logical_type(Some(LogicalType::variant(Some(1))))
+        .with_fields(group.get_fields().to_vec());
+    let fields = vec![Arc::clone(id), Arc::new(variant.build().unwrap())];
+    let shape = Arc::new(Type::group_type_builder("m").with_fields(fields).build().unwrap());
+    let file = std::fs::File::create(path).unwrap();
+    SerializedFileWriter::new(file, shape, Arc::default()).unwrap().close().unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn columns_of_types_that_are_not_read_are_refused_alone() {
     let folder = tempdir().unwrap();
     write_wide(&folder.path().join("wide.parquet"));
-    let shredded = "message m { required int32 id; required group h (VARIANT(1)) { required binary metadata; \
-                    optional binary value; optional binary typed_value (STRING); } }";
-    let shape = Arc::new(parse_message_type(shredded).unwrap());
-    let file = std::fs::File::create(folder.path().join("variant.parquet")).unwrap();
-    SerializedFileWriter::new(file, shape, Arc::default()).unwrap().close().unwrap();
+    write_variant(&folder.path().join("variant.parquet"));
     let world = World::open(&[folder.path()]);
     for (table, why, rows) in [("wide", "more than 64 bits", "2"), ("variant", "VARIANT", "0")] {
         assert_eq!(world.value(&format!("select count(id) from {table}")).await, rows);
