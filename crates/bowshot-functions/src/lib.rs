@@ -21,5 +21,6 @@ mod window;
 
 pub use condition::balanced;
 pub use date::{add_in_zone, read_time};
+pub use json::normal_jsonb;
 pub use planner::planners;
 pub use registry::{page, register};

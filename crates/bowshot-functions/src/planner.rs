@@ -3,9 +3,12 @@
 use crate::aggregate::AggregateForms;
 use crate::date::date_part;
 use crate::json::JsonOperators;
-use datafusion::common::Result;
-use datafusion::logical_expr::Expr;
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult};
+use crate::made::text_type;
+use arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, Result};
+use datafusion::functions::unicode;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawFieldAccessExpr};
+use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, cast, lit, when};
 use std::sync::Arc;
 
 /// What must be asked before DataFusion's own planners.
@@ -17,6 +20,26 @@ pub fn planners() -> Vec<Arc<dyn ExprPlanner>> {
 struct OwnFunctions;
 
 impl ExprPlanner for OwnFunctions {
+    /// `'abc'[1]`: a character of a text, from the end if the place is negative.
+    fn plan_field_access(
+        &self,
+        access: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        let RawFieldAccessExpr { field_access: GetFieldAccess::ListIndex { key }, expr } = &access else {
+            return Ok(PlannerResult::Original(access));
+        };
+        if !text_type(&expr.get_type(schema)?) {
+            return Ok(PlannerResult::Original(access));
+        }
+        let key = key.as_ref();
+        let length = cast(unicode::character_length().call(vec![expr.clone()]), DataType::Int64);
+        let from_end = length + key.clone() + lit(1_i64);
+        let place =
+            when(key.clone().lt(lit(0_i64)), from_end).otherwise(cast(key.clone(), DataType::Int64))?;
+        Ok(PlannerResult::Planned(unicode::substr().call(vec![expr.clone(), place, lit(1_i64)])))
+    }
+
     fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
         Ok(PlannerResult::Planned(date_part().call(args)))
     }

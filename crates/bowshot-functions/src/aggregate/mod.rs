@@ -46,7 +46,7 @@ const OTHERS: &[Function] = &[
         "hll",
     ]),
     stock("approx_percentile_cont", "about the value at a fraction of the order")
-        .aliases(&["approx_quantile", "approx_percentile"]),
+        .aliases(&["approx_quantile", "approx_percentile", "percentile_approx"]),
     stock("approx_median", "about the middle value"),
     stock("array_agg", "the values as a list, NULLs too").aliases(&["list", "group_array"]),
     stock("avg", "the average"),

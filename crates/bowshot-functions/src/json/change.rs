@@ -2,7 +2,7 @@
 
 use super::path::{json_path, names};
 use super::reader::{Reader, Step};
-use super::rows::{Rows, at, each_row, gives_json, null, takes_one, takes_texts, takes_two};
+use super::rows::{Rows, at, each_row, gives_json, gives_jsonb, null, takes_one, takes_texts, takes_two};
 use super::value::{Json, place};
 use super::write::write;
 use crate::define::{Function, made};
@@ -27,25 +27,35 @@ pub(crate) const FUNCTIONS: &[Function] = &[
         udf("json_replace", takes_changes, gives_json, |given| by_paths(given, How::Replace))
     }),
     made("jsonb_set", "the document with another one at an array of keys and indexes", || {
-        udf("jsonb_set", takes_set, gives_json, set)
+        udf("jsonb_set", takes_set, gives_jsonb, set)
     }),
     made("json_remove", "the document without what is at the paths", || {
-        udf("json_remove", takes_texts, gives_json, |given| remove(given, json_path_of))
+        udf("json_remove", takes_texts, gives_json, |given| {
+            remove(given, json_path_of, |tree| tree.compact())
+        })
     }),
     made(
         "json_delete_path",
         "the document without what is at an array of keys and indexes; operator `#-`",
-        || udf("json_delete_path", takes_removal, gives_json, |given| remove(given, names_of)),
+        || {
+            udf("json_delete_path", takes_removal, gives_jsonb, |given| {
+                remove(given, names_of, |tree| tree.normal_text())
+            })
+        },
     )
     .aliases(&["jsonb_delete_path"]),
     made(
         "json_delete",
         "the document without a member, or without the element at an index; operator `-`",
-        || udf("json_delete", takes_removal, gives_json, |given| remove(given, key_of)),
+        || {
+            udf("json_delete", takes_removal, gives_jsonb, |given| {
+                remove(given, key_of, |tree| tree.normal_text())
+            })
+        },
     )
     .aliases(&["jsonb_delete"]),
     made("json_concat", "two documents as one; operator `||`", || {
-        udf("json_concat", takes_two, gives_json, concat)
+        udf("json_concat", takes_two, gives_jsonb, concat)
     })
     .aliases(&["jsonb_concat"]),
     made("json_strip_nulls", "the document without the members that are null", || {
@@ -244,12 +254,16 @@ fn set(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         let mut tree = Reader::tree(document)?;
         let make = make.is_none_or(|make| make.is_valid(row) && make.value(row));
         put(&mut tree, &steps, Reader::tree(value)?, if make { How::Set } else { How::Replace });
-        out.append_value(tree.compact());
+        out.append_value(tree.normal_text());
         Ok(())
     })
 }
 
-fn remove(given: &ScalarFunctionArgs, steps_of: StepsOf) -> Result<ColumnarValue> {
+fn remove(
+    given: &ScalarFunctionArgs,
+    steps_of: StepsOf,
+    written: fn(Json<'_>) -> String,
+) -> Result<ColumnarValue> {
     let rows = Rows::new(given)?;
     let documents = rows.text(0)?;
     each_row(rows.count, |row, out| {
@@ -259,7 +273,7 @@ fn remove(given: &ScalarFunctionArgs, steps_of: StepsOf) -> Result<ColumnarValue
             let Some(steps) = steps_of(rows.array(argument)?, row)? else { return null(out) };
             take_out(&mut tree, &steps);
         }
-        out.append_value(tree.compact());
+        out.append_value(written(tree));
         Ok(())
     })
 }
@@ -321,7 +335,7 @@ fn concat(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
                 Json::Array(elements)
             }
         };
-        out.append_value(both.compact());
+        out.append_value(both.normal_text());
         Ok(())
     })
 }

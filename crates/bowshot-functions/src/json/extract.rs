@@ -3,8 +3,8 @@
 use super::path::{follow, follow_names, is_many, json_path, path};
 use super::reader::{Reader, Step};
 use super::rows::{
-    Rows, Way, Ways, at, each_row, gives_json, gives_jsons, gives_text, gives_truth, json_field, list_of,
-    name_list, null, step, takes_step, takes_texts, takes_two,
+    Rows, Way, Ways, at, each_row, gives_json, gives_jsons, gives_part, gives_text, gives_truth, json_field,
+    list_of, name_list, null, step, takes_step, takes_texts, takes_two,
 };
 use super::value::Json;
 use crate::define::{Function, made};
@@ -26,7 +26,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     })
     .aliases(&["json_extract_text", "get_json_object", "get_json_string"]),
     made("json_extract_path", "the part that keys and indexes lead to, one argument for each", || {
-        udf("json_extract_path", takes_texts, gives_json, extract_path)
+        udf("json_extract_path", takes_texts, gives_part, extract_path)
     })
     .aliases(&["jsonb_extract_path"]),
     made("json_extract_path_text", "the same as text", || {
@@ -34,7 +34,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     })
     .aliases(&["jsonb_extract_path_text"]),
     made("json_extract_names", "the part that an array of keys and indexes leads to; operator `#>`", || {
-        udf("json_extract_names", takes_step, gives_json, extract_names)
+        udf("json_extract_names", takes_step, gives_part, extract_names)
     }),
     made("json_extract_names_text", "the same as text; operator `#>>`", || {
         udf("json_extract_names_text", takes_step, gives_text, extract_names_text)
@@ -72,11 +72,11 @@ fn several(given: &ReturnFieldArgs<'_>) -> Result<bool> {
     Ok(list || constant.map(path).transpose()?.is_some_and(|steps| is_many(&steps)))
 }
 
-fn gives_parts(_: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
+fn gives_parts(name: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
     Ok(if several(given)? {
         Field::new("", list_of(json_field().with_name("item")), true)
     } else {
-        json_field()
+        return gives_part(name, given);
     })
 }
 

@@ -1,7 +1,7 @@
 //! Functions that make JSON of other values, and the two that take text for JSON.
 
 use super::reader::Reader;
-use super::rows::{Rows, at, each_row, gives_json, gives_text, null, takes_one};
+use super::rows::{Rows, at, each_row, gives_json, gives_jsonb, gives_text, null, takes_one};
 use super::value::Json;
 use super::write::{key, write};
 use crate::define::{Function, made};
@@ -16,6 +16,9 @@ pub(crate) const FUNCTIONS: &[Function] = &[
         udf("json", takes_one, gives_json, parsed)
     })
     .aliases(&["parse_json"]),
+    made("jsonb", "text as JSONB: each key once, in PostgreSQL's order; an error if it is no JSON", || {
+        udf("jsonb", takes_one, gives_jsonb, normal)
+    }),
     made("to_json", "any value as JSON", || udf("to_json", takes_any, gives_json, to_json)).aliases(&[
         "to_jsonb",
         "row_to_json",
@@ -73,6 +76,24 @@ fn parsed(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         out.append_value(Reader::tree(document)?.compact());
         Ok(())
     })
+}
+
+fn normal(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let rows = Rows::new(given)?;
+    let documents = rows.text(0)?;
+    each_row(rows.count, |row, out| {
+        let Some(document) = at(documents, row) else { return null(out) };
+        out.append_value(normal_jsonb(document)?);
+        Ok(())
+    })
+}
+
+/// A JSON text as JSONB keeps it.
+///
+/// # Errors
+/// When it is no JSON.
+pub fn normal_jsonb(text: &str) -> Result<String> {
+    Ok(Reader::tree(text)?.normal_text())
 }
 
 fn field(given: &ScalarFunctionArgs, argument: usize) -> Result<&Field> {

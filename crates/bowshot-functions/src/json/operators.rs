@@ -3,10 +3,10 @@
 //! JSON is text: between two texts `->`, `->>`, `#>`, `@>`, `?` … have no other meaning. `||` and `-` do, so that they are JSON's
 //! only where one side says that it is JSON.
 
-use super::rows::is_json;
+use super::rows::{is_json, is_jsonb};
 use crate::define::Body;
 use crate::made::text_type;
-use datafusion::common::{DFSchema, Result, not_impl_err};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
@@ -17,19 +17,39 @@ pub(crate) struct JsonOperators;
 
 impl ExprPlanner for JsonOperators {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        if matches!(raw.op, BinaryOperator::Eq | BinaryOperator::NotEq) {
+            return compared(raw, schema);
+        }
         let Some(name) = function_of(&raw, schema)? else { return Ok(PlannerResult::Original(raw)) };
         let (left, right) = match raw.op {
             BinaryOperator::ArrowAt => (raw.right, raw.left),
             _ => (raw.left, raw.right),
         };
-        let Some(function) = super::all().find(|function| function.name == name) else {
-            return not_impl_err!("operator `{}` on JSON", raw.op);
-        };
-        match function.body {
-            Body::Made(make) => Ok(PlannerResult::Planned(make().call(vec![left, right]))),
-            _ => not_impl_err!("operator `{}` on JSON", raw.op),
-        }
+        call(name, vec![left, right]).map(PlannerResult::Planned)
     }
+}
+
+fn call(name: &str, arguments: Vec<Expr>) -> Result<Expr> {
+    match super::all().find(|function| function.name == name).map(|function| function.body) {
+        Some(Body::Made(make)) => Ok(make().call(arguments)),
+        _ => internal_err!("there is no function `{name}`"),
+    }
+}
+
+/// `j = '{"b":1,"a":2}'`: what has no type yet is JSONB beside JSONB, so that its spelling does not count.
+fn compared(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    let RawBinaryExpr { op, left, right } = raw;
+    let (left, right) = match (is_untyped(&left), is_untyped(&right)) {
+        (true, false) if is_jsonb(&right.to_field(schema)?.1) => (call("jsonb", vec![left])?, right),
+        (false, true) if is_jsonb(&left.to_field(schema)?.1) => (left, call("jsonb", vec![right])?),
+        _ => (left, right),
+    };
+    Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
+}
+
+/// Whether it has the type that its place asks for.
+fn is_untyped(side: &Expr) -> bool {
+    matches!(side, Expr::Placeholder(_) | Expr::Literal(ScalarValue::Utf8(Some(_)), _))
 }
 
 /// The function that stands for an operator between these two, if it is one on JSON.
@@ -45,8 +65,10 @@ fn function_of(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<&'static
         BinaryOperator::QuestionPipe => "json_has_any_key",
         BinaryOperator::QuestionAnd => "json_has_all_keys",
         BinaryOperator::AtQuestion => "json_exists",
-        BinaryOperator::StringConcat if marked(&raw.left, schema)? && marked(&raw.right, schema)? => {
-            return Ok(Some("json_concat"));
+        BinaryOperator::StringConcat => {
+            let (left, right) = (marked(&raw.left, schema)?, marked(&raw.right, schema)?);
+            let both = left && (right || is_untyped(&raw.right)) || right && is_untyped(&raw.left);
+            return Ok(both.then_some("json_concat"));
         }
         BinaryOperator::Minus if marked(&raw.left, schema)? => return Ok(Some("json_delete")),
         _ => return Ok(None),

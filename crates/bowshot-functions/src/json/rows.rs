@@ -21,6 +21,32 @@ pub(crate) fn json_field() -> Field {
     Field::new("", DataType::Utf8, true).with_metadata(metadata)
 }
 
+/// The key of a field's metadata that says what a table or a cast declares, and the name of JSON whose spelling is no part of it.
+const DECLARED: &str = "bowshot:type";
+const BINARY: &str = "JSONB";
+
+/// The field of a result that is JSONB.
+pub(crate) fn jsonb_field() -> Field {
+    let mut metadata = json_field().metadata().clone();
+    metadata.insert(DECLARED.to_owned(), BINARY.to_owned());
+    json_field().with_metadata(metadata)
+}
+
+/// Whether the text in a field is JSONB.
+pub(crate) fn is_jsonb(field: &Field) -> bool {
+    field.metadata().get(DECLARED).is_some_and(|name| name == BINARY)
+}
+
+pub(crate) fn gives_jsonb(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
+    Ok(jsonb_field())
+}
+
+/// A part of the first argument, which is JSONB if that is.
+pub(crate) fn gives_part(_: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
+    let whole = given.arg_fields.first();
+    Ok(if whole.is_some_and(|field| is_jsonb(field)) { jsonb_field() } else { json_field() })
+}
+
 /// Whether the text in a field is JSON.
 pub(crate) fn is_json(field: &Field) -> bool {
     field.metadata().get(EXTENSION).is_some_and(|name| name == NAME) && text_type(field.data_type())

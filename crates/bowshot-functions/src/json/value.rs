@@ -59,6 +59,10 @@ impl<'a> Json<'a> {
     }
 
     pub(crate) fn write(&self, out: &mut String) {
+        self.write_with(out, (",", ":"));
+    }
+
+    fn write_with(&self, out: &mut String, (comma, colon): (&str, &str)) {
         match self {
             Json::Null => out.push_str("null"),
             Json::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
@@ -67,26 +71,44 @@ impl<'a> Json<'a> {
             Json::Array(elements) => {
                 out.push('[');
                 for (index, element) in elements.iter().enumerate() {
-                    if index > 0 {
-                        out.push(',');
-                    }
-                    element.write(out);
+                    out.push_str(if index > 0 { comma } else { "" });
+                    element.write_with(out, (comma, colon));
                 }
                 out.push(']');
             }
             Json::Object(members) => {
                 out.push('{');
                 for (index, (key, value)) in members.iter().enumerate() {
-                    if index > 0 {
-                        out.push(',');
-                    }
+                    out.push_str(if index > 0 { comma } else { "" });
                     quote(key, out);
-                    out.push(':');
-                    value.write(out);
+                    out.push_str(colon);
+                    value.write_with(out, (comma, colon));
                 }
                 out.push('}');
             }
         }
+    }
+
+    /// As PostgreSQL keeps JSONB: each key once, with its last value, shorter keys first; numbers without exponents.
+    pub(crate) fn into_normal(self) -> Self {
+        match self {
+            Json::Array(elements) => Json::Array(elements.into_iter().map(Self::into_normal).collect()),
+            Json::Object(mut members) => {
+                members.reverse();
+                members.sort_by(|(one, _), (other, _)| (one.len(), one).cmp(&(other.len(), other)));
+                members.dedup_by(|later, kept| later.0 == kept.0);
+                Json::Object(members.into_iter().map(|(key, value)| (key, value.into_normal())).collect())
+            }
+            Json::Number(digits) => Json::Number(plain_number(digits)),
+            other => other,
+        }
+    }
+
+    /// As PostgreSQL writes JSONB.
+    pub(crate) fn normal_text(self) -> String {
+        let mut out = String::new();
+        self.into_normal().write_with(&mut out, (", ", ": "));
+        out
     }
 
     /// The text with a line for each value, four columns further in for each level.
@@ -203,6 +225,38 @@ impl<'a> Json<'a> {
     }
 }
 
+/// Digits that an exponent may add to a number.
+const MOST_DIGITS: i64 = 1_000;
+
+/// A number without its exponent, and zero without its sign, as PostgreSQL's NUMERIC writes it.
+fn plain_number(digits: Cow<'_, str>) -> Cow<'_, str> {
+    let (sign, rest) = digits.strip_prefix('-').map_or(("", digits.as_ref()), |rest| ("-", rest));
+    let zero =
+        rest.bytes().take_while(|byte| !matches!(byte, b'e' | b'E')).all(|byte| matches!(byte, b'0' | b'.'));
+    let sign = if zero { "" } else { sign };
+    let Some((mantissa, exponent)) = rest.split_once(['e', 'E']) else {
+        return if zero { Cow::Owned(rest.to_owned()) } else { digits };
+    };
+    let Some(exponent) = exponent.parse::<i64>().ok().filter(|exponent| exponent.abs() <= MOST_DIGITS) else {
+        return digits;
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let mut all = format!("{whole}{fraction}");
+    let length = |text: &str| i64::try_from(text.len()).unwrap_or(i64::MAX);
+    // Where the point comes to stand.
+    let point = length(whole).saturating_add(exponent);
+    let missing = usize::try_from(1_i64.saturating_sub(point)).unwrap_or(0);
+    all.insert_str(0, &"0".repeat(missing));
+    let point = usize::try_from(point).unwrap_or(0) + missing;
+    while all.len() < point {
+        all.push('0');
+    }
+    let (whole, fraction) = all.split_at(point);
+    let whole = Some(whole.trim_start_matches('0')).filter(|whole| !whole.is_empty()).unwrap_or("0");
+    let point = if fraction.is_empty() { "" } else { "." };
+    Cow::Owned(format!("{sign}{whole}{point}{fraction}"))
+}
+
 /// Where an index points to in so many elements.
 pub(crate) fn place(index: i64, length: usize) -> Option<usize> {
     let length = i64::try_from(length).ok()?;
@@ -242,5 +296,25 @@ fn same_number(one: &str, two: &str) -> bool {
     match (one.parse::<i128>(), two.parse::<i128>()) {
         (Ok(one), Ok(two)) => one == two,
         _ => one.parse::<f64>().ok() == two.parse::<f64>().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::json::reader::Reader;
+
+    #[test]
+    fn jsonb_is_written_as_by_postgres() {
+        for (text, expected) in [
+            (r#"{"b":1,"a":2,"b":3}"#, r#"{"a": 2, "b": 3}"#),
+            (r#"{"bb":[1,2],"c":{"y":null,"x":"q"}}"#, r#"{"c": {"x": "q", "y": null}, "bb": [1, 2]}"#),
+            ("[1e2, 1.50, -0, 1.5E-3, 12.5e1, -1e-2, 0e5]", "[100, 1.50, 0, 0.0015, 125, -0.01, 0]"),
+            ("[1e400000]", "[1e400000]"),
+            ("{}", "{}"),
+        ] {
+            let normal = Reader::tree(text).unwrap().normal_text();
+            assert_eq!(normal, expected);
+            assert_eq!(Reader::tree(&normal).unwrap().normal_text(), expected);
+        }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     made("generate_series", "the list of numbers, dates or moments from the first to the last", || {
         moments::series(guarded(range::gen_series_udf(), series), true)
     })
-    .aliases(&["list_series"]),
+    .aliases(&["list_series", "sequence"]),
     made("array_repeat", "a list with a value so many times", || {
         guarded(repeat::array_repeat_udf(), counted)
     }),

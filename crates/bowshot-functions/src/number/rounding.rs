@@ -7,7 +7,7 @@ use crate::values::{Arguments, Date, Days, Float, Int, Int64, Real, Text, fill, 
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type};
-use datafusion::common::{Result, ScalarValue, exec_datafusion_err};
+use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err};
 
 /// How many places a constant second argument asks for; none if it is not constant.
 fn places(constants: &[Option<&ScalarValue>]) -> Option<i64> {
@@ -33,6 +33,16 @@ fn truncated_type(given: &[DataType], constants: &[Option<&ScalarValue>]) -> Res
         Some(_) if given.get(1) == Some(&DataType::Utf8) => DataType::Date32,
         _ => DataType::Float64,
     })
+}
+
+fn scale(arguments: &Arguments) -> Result<ArrayRef> {
+    let digits = match arguments.data_type(0)? {
+        DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => i64::from((*scale).max(0)),
+        given if given.is_integer() => 0,
+        other => return exec_err!("`scale` takes a decimal, not {other}"),
+    };
+    let values = arguments.full(0)?;
+    fill::<Int64, Option<i64>>(arguments, |row| values.is_valid(row).then_some(digits))
 }
 
 fn trunc(arguments: &Arguments) -> Result<ArrayRef> {
@@ -133,6 +143,7 @@ fn bround(arguments: &Arguments) -> Result<ArrayRef> {
 const TRUNCATED: &[&[Kind]] = &[&[Number], &[Number, Whole], &[Kind::Date, Kind::Text]];
 
 pub(super) const FUNCTIONS: &[Function] = &[
+    scalar("scale", "how many digits a decimal has behind the point", &[&[Number]], Gives::Int, scale),
     scalar(
         "trunc",
         "without its fraction, or cut to a number of decimal places; of a date, the first day of a unit",

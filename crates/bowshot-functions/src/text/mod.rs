@@ -5,6 +5,7 @@ mod alike;
 mod concat;
 pub(crate) mod encoding;
 mod format;
+mod lengths;
 mod letters;
 mod pad;
 mod paths;
@@ -13,6 +14,7 @@ mod printf;
 mod quote;
 mod regex;
 mod regex_functions;
+mod regex_replace;
 mod stock;
 mod uuids;
 
@@ -30,4 +32,5 @@ pub(crate) const FUNCTIONS: &[&[Function]] = &[
     format::FUNCTIONS,
     encoding::FUNCTIONS,
     regex_functions::FUNCTIONS,
+    regex_replace::FUNCTIONS,
 ];

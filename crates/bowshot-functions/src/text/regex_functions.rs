@@ -1,28 +1,37 @@
-//! Functions with regular expressions that DataFusion lacks.
+//! Functions that search with regular expressions.
 
-use super::regex::{compile, compile_whole, of_glob, of_like, of_similar_to};
+use super::regex::{
+    Pattern, Spans, compile, compile_as_mysql, compile_as_postgres, compile_whole, of_glob, of_like,
+    of_similar_to,
+};
 use crate::define::{Function, Gives, scalar};
 use crate::values::Kind::{self, Int as Whole, Text as Words};
-use crate::values::{Arguments, Flag, Int, Memo, Rows, Str, StrList, Text, fill, map1, map2};
+use crate::values::{Arguments, Flag, Int, Int64, Memo, Rows, Str, StrList, Text, fill, map1, map2};
 use ::regex::Regex;
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, ListBuilder, StringBuilder};
+use arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, exec_err};
+use std::sync::Arc;
+
+/// How an expression and its flags are read.
+pub(super) type Compile = fn(&str, &str) -> Result<Pattern>;
+
+/// How the functions of PostgreSQL and MySQL read them.
+pub(super) fn by_dialect(arguments: &Arguments) -> Compile {
+    if arguments.is_mysql() { compile_as_mysql } else { compile_as_postgres }
+}
 
 /// Texts and the expression of each row, with flags from the argument at `flags`.
-struct Searches<'a> {
+pub(super) struct Searches<'a> {
     texts: Rows<'a, Text>,
     patterns: Rows<'a, Text>,
     flags: Option<Rows<'a, Text>>,
-    compile: fn(&str, &str) -> Result<Regex>,
-    known: Memo<Regex>,
+    compile: Compile,
+    known: Memo<Pattern>,
 }
 
 impl<'a> Searches<'a> {
-    fn open(
-        arguments: &'a Arguments,
-        flags: usize,
-        compile: fn(&str, &str) -> Result<Regex>,
-    ) -> Result<Self> {
+    pub(super) fn open(arguments: &'a Arguments, flags: usize, compile: Compile) -> Result<Self> {
         Ok(Self {
             texts: arguments.read(0)?,
             patterns: arguments.read(1)?,
@@ -32,14 +41,19 @@ impl<'a> Searches<'a> {
         })
     }
 
-    fn get(&mut self, row: usize) -> Result<Option<(&'a str, &Regex)>> {
+    /// The flags of a row.
+    pub(super) fn flags(&self, row: usize) -> Result<&'a str> {
+        match &self.flags {
+            Some(flags) => Ok(flags.get(row)?.unwrap_or_default()),
+            None => Ok(""),
+        }
+    }
+
+    pub(super) fn get(&mut self, row: usize) -> Result<Option<(&'a str, &Pattern)>> {
         let (Some(text), Some(pattern)) = (self.texts.get(row)?, self.patterns.get(row)?) else {
             return Ok(None);
         };
-        let flags = match &self.flags {
-            Some(flags) => flags.get(row)?.unwrap_or_default(),
-            None => "",
-        };
+        let flags = self.flags(row)?;
         let compile = self.compile;
         // Flags and pattern together say which expression it is.
         let key = format!("{flags}/{pattern}");
@@ -47,22 +61,27 @@ impl<'a> Searches<'a> {
     }
 }
 
-fn matches(arguments: &Arguments, compile: fn(&str, &str) -> Result<Regex>) -> Result<ArrayRef> {
+/// The text of a part of a match.
+pub(super) fn part<'t>(text: &'t str, spans: &Spans, group: usize) -> Option<&'t str> {
+    spans.get(group).cloned().flatten().and_then(|span| text.get(span))
+}
+
+fn matches(arguments: &Arguments, compile: Compile) -> Result<ArrayRef> {
     let mut searches = Searches::open(arguments, 2, compile)?;
     fill::<Flag, Result<Option<bool>>>(arguments, |row| {
-        Ok(searches.get(row)?.map(|(text, regex)| regex.is_match(text)))
+        searches.get(row)?.map(|(text, pattern)| pattern.is_match(text)).transpose()
     })
 }
 
-fn group_of(groups: Option<&Rows<'_, Int>>, row: usize, regex: &Regex) -> Result<Option<usize>> {
+fn group_of(groups: Option<&Rows<'_, Int>>, row: usize, pattern: &Pattern) -> Result<Option<usize>> {
     let group = match groups {
         Some(groups) => groups.get(row)?,
         None => Some(0),
     };
     let Some(group) = group else { return Ok(None) };
     match usize::try_from(group) {
-        Ok(group) if group < regex.captures_len() => Ok(Some(group)),
-        _ => exec_err!("the expression has {} groups, there is no group {group}", regex.captures_len() - 1),
+        Ok(group) if group < pattern.groups() => Ok(Some(group)),
+        _ => exec_err!("the expression has {} groups, there is no group {group}", pattern.groups() - 1),
     }
 }
 
@@ -71,10 +90,10 @@ fn extract(arguments: &Arguments) -> Result<ArrayRef> {
     let groups = arguments.read_if_given::<Int>(2)?;
     let mut searches = Searches::open(arguments, 3, compile)?;
     fill::<Str, Result<Option<String>>>(arguments, |row| {
-        let Some((text, regex)) = searches.get(row)? else { return Ok(None) };
-        let Some(group) = group_of(groups.as_ref(), row, regex)? else { return Ok(None) };
-        let found = regex.captures(text).and_then(|captures| captures.get(group));
-        Ok(Some(found.map_or_else(String::new, |found| found.as_str().to_owned())))
+        let Some((text, pattern)) = searches.get(row)? else { return Ok(None) };
+        let Some(group) = group_of(groups.as_ref(), row, pattern)? else { return Ok(None) };
+        let found = pattern.first(text)?;
+        Ok(Some(found.and_then(|spans| part(text, &spans, group)).unwrap_or_default().to_owned()))
     })
 }
 
@@ -82,12 +101,12 @@ fn extract_all(arguments: &Arguments) -> Result<ArrayRef> {
     let groups = arguments.read_if_given::<Int>(2)?;
     let mut searches = Searches::open(arguments, 3, compile)?;
     fill::<StrList, Result<Option<Vec<Option<String>>>>>(arguments, |row| {
-        let Some((text, regex)) = searches.get(row)? else { return Ok(None) };
-        let Some(group) = group_of(groups.as_ref(), row, regex)? else { return Ok(None) };
-        let found = regex.captures_iter(text).map(|captures| {
-            Some(captures.get(group).map_or_else(String::new, |found| found.as_str().to_owned()))
-        });
-        Ok(Some(found.collect()))
+        let Some((text, pattern)) = searches.get(row)? else { return Ok(None) };
+        let Some(group) = group_of(groups.as_ref(), row, pattern)? else { return Ok(None) };
+        let found = pattern
+            .matches(text)
+            .map(|spans| Ok(Some(part(text, &spans?, group).unwrap_or_default().to_owned())));
+        found.collect::<Result<_>>().map(Some)
     })
 }
 
@@ -95,47 +114,147 @@ fn extract_all(arguments: &Arguments) -> Result<ArrayRef> {
 fn substr(arguments: &Arguments) -> Result<ArrayRef> {
     let (starts, counts) = (arguments.read_if_given::<Int>(2)?, arguments.read_if_given::<Int>(3)?);
     let groups = arguments.read_if_given::<Int>(5)?;
-    let mut searches = Searches::open(arguments, 4, compile)?;
+    let mut searches = Searches::open(arguments, 4, by_dialect(arguments))?;
     fill::<Str, Result<Option<String>>>(arguments, |row| {
-        let Some((text, regex)) = searches.get(row)? else { return Ok(None) };
-        let mut numbers = [1_usize, 1];
-        for (number, reader) in numbers.iter_mut().zip([&starts, &counts]) {
-            if let Some(reader) = reader {
-                let Some(given) = reader.get(row)? else { return Ok(None) };
-                match usize::try_from(given) {
-                    Ok(given) if given > 0 => *number = given,
-                    _ => return exec_err!("positions and counts of `regexp_substr` are greater than 0"),
-                }
-            }
-        }
-        let [start, count] = numbers;
-        let Some(group) = group_of(groups.as_ref(), row, regex)? else { return Ok(None) };
-        let begin = text.char_indices().nth(start - 1).map_or(text.len(), |(byte, _)| byte);
-        let rest = text.get(begin..).unwrap_or_default();
-        let found = regex.captures_iter(rest).nth(count - 1).and_then(|captures| captures.get(group));
-        Ok(found.map(|found| found.as_str().to_owned()))
+        let Some((text, pattern)) = searches.get(row)? else { return Ok(None) };
+        let Some(start) = counted(arguments, starts.as_ref(), row)? else { return Ok(None) };
+        let Some(count) = counted(arguments, counts.as_ref(), row)? else { return Ok(None) };
+        let Some(group) = group_of(groups.as_ref(), row, pattern)? else { return Ok(None) };
+        let rest = behind(text, start).1;
+        let found = pattern.matches(rest).nth(count - 1).transpose()?;
+        Ok(found.and_then(|spans| part(rest, &spans, group)).map(str::to_owned))
     })
 }
 
-fn split(arguments: &Arguments) -> Result<ArrayRef> {
-    let mut searches = Searches::open(arguments, 2, compile)?;
+/// A position or a number of a match, the first one where none is given.
+pub(super) fn counted(
+    arguments: &Arguments,
+    reader: Option<&Rows<'_, Int>>,
+    row: usize,
+) -> Result<Option<usize>> {
+    let Some(reader) = reader else { return Ok(Some(1)) };
+    let Some(given) = reader.get(row)? else { return Ok(None) };
+    match usize::try_from(given) {
+        Ok(given) if given > 0 => Ok(Some(given)),
+        _ => exec_err!("positions and counts of `{}` are greater than 0", arguments.function),
+    }
+}
+
+/// The text before a character, counted from one, and the one from there on.
+pub(super) fn behind(text: &str, start: usize) -> (&str, &str) {
+    let begin = text.char_indices().nth(start - 1).map_or(text.len(), |(byte, _)| byte);
+    text.split_at(begin)
+}
+
+/// How often it is found from a position on.
+fn count(arguments: &Arguments) -> Result<ArrayRef> {
+    let starts = arguments.read_if_given::<Int>(2)?;
+    let mut searches = Searches::open(arguments, 3, by_dialect(arguments))?;
+    fill::<Int64, Result<Option<i64>>>(arguments, |row| {
+        let Some((text, pattern)) = searches.get(row)? else { return Ok(None) };
+        let Some(start) = counted(arguments, starts.as_ref(), row)? else { return Ok(None) };
+        let mut found = 0;
+        for spans in pattern.matches(behind(text, start).1) {
+            spans?;
+            found += 1;
+        }
+        Ok(Some(found))
+    })
+}
+
+/// PostgreSQL's `regexp_instr(text, pattern, start, n, end, flags, group)`: where it begins, or what is behind it; 0 if it is not
+/// found.
+fn place(arguments: &Arguments) -> Result<ArrayRef> {
+    let (starts, counts) = (arguments.read_if_given::<Int>(2)?, arguments.read_if_given::<Int>(3)?);
+    let (ends, groups) = (arguments.read_if_given::<Int>(4)?, arguments.read_if_given::<Int>(6)?);
+    let mut searches = Searches::open(arguments, 5, by_dialect(arguments))?;
+    fill::<Int64, Result<Option<i64>>>(arguments, |row| {
+        let Some((text, pattern)) = searches.get(row)? else { return Ok(None) };
+        let Some(start) = counted(arguments, starts.as_ref(), row)? else { return Ok(None) };
+        let Some(count) = counted(arguments, counts.as_ref(), row)? else { return Ok(None) };
+        let Some(group) = group_of(groups.as_ref(), row, pattern)? else { return Ok(None) };
+        let end = match &ends {
+            Some(ends) => match ends.get(row)? {
+                Some(end) => end != 0,
+                None => return Ok(None),
+            },
+            None => false,
+        };
+        let (before, rest) = behind(text, start);
+        let found = pattern.matches(rest).nth(count - 1).transpose()?;
+        let span = found.and_then(|spans| spans.get(group).cloned().flatten());
+        let characters = |text: &str| i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+        Ok(Some(span.map_or(0, |span| {
+            let to = rest.get(..if end { span.end } else { span.start }).unwrap_or_default();
+            characters(before).saturating_add(characters(to)).saturating_add(1)
+        })))
+    })
+}
+
+/// The groups of a match, or all of it where there are none.
+fn groups_of(text: &str, spans: &Spans) -> Vec<Option<String>> {
+    let from = usize::from(spans.len() > 1);
+    (from..spans.len()).map(|group| part(text, spans, group).map(str::to_owned)).collect()
+}
+
+/// The groups of the first match.
+fn first_groups(arguments: &Arguments) -> Result<ArrayRef> {
+    let mut searches = Searches::open(arguments, 2, by_dialect(arguments))?;
     fill::<StrList, Result<Option<Vec<Option<String>>>>>(arguments, |row| {
-        Ok(searches.get(row)?.map(|(text, regex)| parts(text, regex)))
+        let Some((text, pattern)) = searches.get(row)? else { return Ok(None) };
+        Ok(pattern.first(text)?.map(|spans| groups_of(text, &spans)))
+    })
+}
+
+/// The groups of the first match, or with flag `g` of each, as a list of lists: the rows of PostgreSQL's `regexp_matches`.
+fn all_groups(arguments: &Arguments) -> Result<ArrayRef> {
+    let mut searches = Searches::open(arguments, 2, by_dialect(arguments))?;
+    let mut lists = ListBuilder::new(ListBuilder::new(StringBuilder::new()));
+    let mut bytes = 0_usize;
+    for row in 0..arguments.rows {
+        let most = if searches.flags(row)?.contains('g') { usize::MAX } else { 1 };
+        let Some((text, pattern)) = searches.get(row)? else {
+            lists.append_null();
+            continue;
+        };
+        for spans in pattern.matches(text).take(most) {
+            for group in groups_of(text, &spans?) {
+                bytes = bytes.saturating_add(16 + group.as_ref().map_or(0, String::len));
+                arguments.check_size(bytes)?;
+                lists.values().values().append_option(group);
+            }
+            lists.values().append(true);
+        }
+        lists.append(true);
+    }
+    Ok(Arc::new(lists.finish()))
+}
+
+fn list_of_lists(_: &[DataType]) -> Result<DataType> {
+    let list = |of| DataType::List(Arc::new(Field::new_list_field(of, true)));
+    Ok(list(list(DataType::Utf8)))
+}
+
+fn split(arguments: &Arguments) -> Result<ArrayRef> {
+    let mut searches = Searches::open(arguments, 2, by_dialect(arguments))?;
+    fill::<StrList, Result<Option<Vec<Option<String>>>>>(arguments, |row| {
+        searches.get(row)?.map(|(text, pattern)| parts(text, pattern)).transpose()
     })
 }
 
 /// As PostgreSQL splits: matches of nothing at the beginning, the end or behind a match do not count.
-fn parts(text: &str, regex: &Regex) -> Vec<Option<String>> {
+fn parts(text: &str, pattern: &Pattern) -> Result<Vec<Option<String>>> {
     let (mut found, mut begin) = (Vec::new(), 0);
-    for separator in regex.find_iter(text) {
-        if separator.is_empty() && (separator.start() == begin || separator.end() == text.len()) {
+    for spans in pattern.matches(text) {
+        let Some(separator) = spans?.into_iter().next().flatten() else { continue };
+        if separator.is_empty() && (separator.start == begin || separator.end == text.len()) {
             continue;
         }
-        found.push(text.get(begin..separator.start()).map(str::to_owned));
-        begin = separator.end();
+        found.push(text.get(begin..separator.start).map(str::to_owned));
+        begin = separator.end;
     }
     found.push(text.get(begin..).map(str::to_owned));
-    found
+    Ok(found)
 }
 
 fn similar_to(arguments: &Arguments) -> Result<ArrayRef> {
@@ -166,8 +285,39 @@ const FLAGGED: &[&[Kind]] = &[&[Words, Words], &[Words, Words, Words]];
 const GROUPED: &[&[Kind]] = &[&[Words, Words], &[Words, Words, Whole], &[Words, Words, Whole, Words]];
 
 pub(super) const FUNCTIONS: &[Function] = &[
+    scalar("regexp_like", "whether a pattern is found", FLAGGED, Gives::Bool, |a| matches(a, by_dialect(a)))
+        .aliases(&["regexp", "rlike"]),
+    scalar("regexp_match", "the groups of the first match, as a list", FLAGGED, Gives::Texts, first_groups),
+    scalar(
+        "regexp_match_groups",
+        "the groups of the first match, or of each with flag `g`, as a list of lists",
+        FLAGGED,
+        Gives::By(list_of_lists),
+        all_groups,
+    ),
+    scalar(
+        "regexp_count",
+        "how often a pattern is found",
+        &[&[Words, Words], &[Words, Words, Whole], &[Words, Words, Whole, Words]],
+        Gives::Int,
+        count,
+    ),
+    scalar(
+        "regexp_instr",
+        "the position at which a pattern is found",
+        &[
+            &[Words, Words],
+            &[Words, Words, Whole],
+            &[Words, Words, Whole, Whole],
+            &[Words, Words, Whole, Whole, Whole],
+            &[Words, Words, Whole, Whole, Whole, Words],
+            &[Words, Words, Whole, Whole, Whole, Words, Whole],
+        ],
+        Gives::Int,
+        place,
+    ),
     scalar("regexp_matches", "whether a pattern is found", FLAGGED, Gives::Bool, |a| matches(a, compile))
-        .note("as in DuckDB; PostgreSQL's list of groups is `regexp_match`"),
+        .note("as in DuckDB; in dialect `postgres` a row with the groups of each match"),
     scalar("regexp_full_match", "whether the whole text matches a pattern", FLAGGED, Gives::Bool, |a| {
         matches(a, compile_whole)
     }),

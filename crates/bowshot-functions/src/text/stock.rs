@@ -8,6 +8,10 @@ fn crc32() -> Arc<ScalarUDF> {
     datafusion_spark::function::hash::crc32()
 }
 
+fn xxhash64() -> Arc<ScalarUDF> {
+    datafusion_spark::function::hash::xxhash64()
+}
+
 fn sha1() -> Arc<ScalarUDF> {
     datafusion_spark::function::hash::sha1()
 }
@@ -18,7 +22,7 @@ fn parse_url() -> Arc<ScalarUDF> {
 
 pub(super) const FUNCTIONS: &[Function] = &[
     stock("ascii", "the code of the first character"),
-    stock("bit_length", "the length in bits"),
+    made("bit_length", "the length in bits", super::lengths::bit_length),
     stock("btrim", "without these characters at both ends").aliases(&["trim"]),
     stock("character_length", "the length in characters").aliases(&["char_length"]),
     made("concat", "the texts one after the other", super::concat::concat)
@@ -33,7 +37,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     stock("lower", "in small letters").aliases(&["lcase", "casefold"]),
     stock("ltrim", "without these characters at the beginning").aliases(&["trim_start"]),
     stock("md5", "the MD5 hash in hexadecimal digits"),
-    stock("octet_length", "the length in bytes").aliases(&["strlen", "lengthb"]),
+    made("octet_length", "the length in bytes", super::lengths::octet_length).aliases(&["strlen", "lengthb"]),
     stock("overlay", "a part replaced by another text"),
     stock("replace", "all occurrences of a text replaced"),
     stock("reverse", "the characters in reverse"),
@@ -49,12 +53,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     stock("translate", "characters replaced one by one"),
     stock("upper", "in capitals").aliases(&["ucase"]),
     stock("uuid", "a random UUID").aliases(&["gen_random_uuid", "uuidv4"]),
-    stock("regexp_count", "how often a pattern is found"),
-    stock("regexp_instr", "the position at which a pattern is found"),
-    stock("regexp_like", "whether a pattern is found").aliases(&["regexp", "rlike"]),
-    stock("regexp_match", "the groups of the first match, as a list"),
-    stock("regexp_replace", "what a pattern finds replaced, with flag `g` everywhere"),
     made("crc32", "the CRC-32 checksum", crc32),
+    made("xxhash64", "Spark's 64-bit hash of the arguments", xxhash64),
     made("sha1", "the SHA-1 hash in hexadecimal digits", sha1).aliases(&["sha"]),
     made("parse_url", "a part of a URL: `parse_url(url, 'HOST')`", parse_url),
 ];
