@@ -13,6 +13,7 @@ pub(crate) fn precedence(parser: &Parser<'_>, dialect: DialectName) -> Option<Pr
     match &parser.peek_token_ref().token {
         token if is_question(token) => Some(Precedence::PgOther),
         token if division(token, dialect).is_some() => Some(Precedence::MulDivModOp),
+        Token::Word(_) if is_div(parser, dialect) => Some(Precedence::MulDivModOp),
         _ => None,
     }
 }
@@ -28,7 +29,11 @@ pub(crate) fn parse(
         return Some(in_list(parser, left, negated));
     }
     let token = &parser.peek_token_ref().token;
-    let op = if is_question(token) { Some(BinaryOperator::Question) } else { division(token, dialect) }?;
+    let op = match token {
+        token if is_question(token) => BinaryOperator::Question,
+        Token::Word(_) if is_div(parser, dialect) => BinaryOperator::MyIntegerDivide,
+        token => division(token, dialect)?,
+    };
     parser.advance_token();
     let op = if op == BinaryOperator::Question { of_keys(parser) } else { op };
     let right = parser.parse_subexpr(precedence);
@@ -62,6 +67,19 @@ fn division(token: &Token, dialect: DialectName) -> Option<BinaryOperator> {
         "MOD" => Some(BinaryOperator::Modulo),
         _ => None,
     }
+}
+
+/// `a DIV b` in dialect `ansi`, where the word may be a name as well: something that is no keyword has to follow.
+fn is_div(parser: &Parser<'_>, dialect: DialectName) -> bool {
+    let Token::Word(word) = &parser.peek_token_ref().token else { return false };
+    dialect == DialectName::Ansi
+        && word.quote_style.is_none()
+        && word.value.eq_ignore_ascii_case("div")
+        && match &parser.peek_nth_token_ref(1).token {
+            Token::Number(..) | Token::LParen | Token::Placeholder(_) => true,
+            Token::Word(next) => next.keyword == Keyword::NoKeyword,
+            _ => false,
+        }
 }
 
 /// Whether `[NOT] IN ((SELECT …), …)` comes next, and whether with NOT. The parser takes the first element for the whole.

@@ -1,10 +1,11 @@
 //! Text → statements. The text is split into tokens once; a few forms that the parser does not know get tokens that it does;
 //! then it is parsed.
 
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, DialectName};
+use crate::joins::{self, Joins};
 use crate::tokens::{self, is_blank, keyword, word};
 use crate::walk::Tree;
-use crate::{exclusions, numbers};
+use crate::{do_nothing, exclusions, mysql_tokens, numbers, pivot, recursion_clauses};
 use bowshot_api::{Error, ErrorKind, Position, Reason, Result};
 use sqlparser::ast::{Expr, Statement, UnaryOperator, Value, VisitorMut};
 use sqlparser::keywords::Keyword;
@@ -195,33 +196,67 @@ fn nothing() -> Statement {
 
 /// The tokens in forms that the parser knows, and whether they ask for an earlier state of a table.
 ///
-/// `a ASOF [LEFT] JOIN b ON …` comes as `a [GLOBAL] STRAIGHT_JOIN b ON …`, which nobody else writes in these dialects;
-/// `FOR VERSION AS OF` and `FOR TIMESTAMP AS OF` lose their FOR; `WITH x AS MATERIALIZED (…)` loses the hint. Numbers and
-/// EXCLUDE of frames have files of their own.
+/// `FOR VERSION AS OF` and `FOR TIMESTAMP AS OF` lose their FOR; `WITH x AS MATERIALIZED (…)` loses the hint: what would differ
+/// from one time to the next is computed once in any case. Joins, numbers and EXCLUDE of frames have files of their own.
 fn understood(sql: &str, dialect: Dialect) -> Result<(Vec<TokenWithSpan>, bool)> {
     let tokens = Tokenizer::new(&dialect, sql)
         .tokenize_with_location()
         .map_err(|error| syntax(&ParserError::from(error)))?;
     let tokens = numbers::in_digits(tokens::known(tokens), dialect.name())?;
+    let tokens = if dialect.name() == DialectName::MySql { mysql_tokens::known(tokens)? } else { tokens };
     let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     let mut versions = false;
+    let mut joins = Joins::new(dialect.name());
     let mut rest = tokens.into_iter().peekable();
     while let Some(mut token) = rest.next() {
         if keyword(&token.token) == Keyword::OF {
             versions |= drop_for(&mut kept);
-        } else if keyword(&token.token) == Keyword::MATERIALIZED && is_hint(&mut kept, rest.peek()) {
+        } else if keyword(&token.token) == Keyword::MATERIALIZED && is_hint(&mut kept, rest.peek())
+            || joins.take(&mut kept, &mut token)
+        {
             continue;
-        } else if keyword(&token.token) == Keyword::JOIN {
-            as_of_join(&mut kept, &mut token);
+        } else if ends_percentage(&token.token, &rest) && percentage(&mut kept) {
+            continue;
         }
         kept.push(token);
     }
+    joins::in_brackets(&mut kept);
+    do_nothing::put(&mut kept);
+    recursion_clauses::carry(&mut kept);
+    pivot::within(&mut kept, dialect);
     exclusions::mark(&mut kept);
     Ok((kept, versions))
 }
 
+/// The function that stands around the number of `LIMIT 50%`.
+pub(crate) const PERCENT: &str = "__percent";
+
+/// Whether it is `%` or PERCENT, and no operator.
+fn ends_percentage(token: &Token, rest: &(impl Iterator<Item = TokenWithSpan> + Clone)) -> bool {
+    let next = || rest.clone().find(|next| !is_blank(&next.token)).map(|next| next.token);
+    match token {
+        Token::Mod => !matches!(next(), Some(Token::Number(..) | Token::LParen | Token::Placeholder(_))),
+        token => keyword(token) == Keyword::PERCENT,
+    }
+}
+
+/// `LIMIT 50` before it as `LIMIT __percent(50)`; whether that is what stands there.
+fn percentage(kept: &mut Vec<TokenWithSpan>) -> bool {
+    let words: Vec<usize> = last_words(kept).take(2).collect();
+    let [number, limit] = words.as_slice() else { return false };
+    let is_limit = kept.get(*limit).is_some_and(|token| keyword(&token.token) == Keyword::LIMIT);
+    let Some(TokenWithSpan { token: Token::Number(..), span }) = kept.get(*number) else { return false };
+    let span = *span;
+    if is_limit {
+        let begin = [word(PERCENT, Keyword::NoKeyword), Token::LParen];
+        kept.push(TokenWithSpan { token: Token::RParen, span });
+        kept.splice(*number..*number, begin.map(|token| TokenWithSpan { token, span }));
+    }
+    is_limit
+}
+
 /// Places of the last words before the end, the last one first; blanks are left out.
-fn last_words(kept: &[TokenWithSpan]) -> impl Iterator<Item = usize> + '_ {
+pub(crate) fn last_words(kept: &[TokenWithSpan]) -> impl Iterator<Item = usize> + '_ {
     (0..kept.len()).rev().filter(|at| kept.get(*at).is_some_and(|token| !is_blank(&token.token)))
 }
 
@@ -254,25 +289,6 @@ fn is_hint(kept: &mut Vec<TokenWithSpan>, next: Option<&TokenWithSpan>) -> bool 
             true
         }
         _ => false,
-    }
-}
-
-fn as_of_join(kept: &mut [TokenWithSpan], join: &mut TokenWithSpan) {
-    let words: Vec<usize> = last_words(kept).take(2).collect();
-    let is = |at: usize| words.get(at).and_then(|at| kept.get(*at)).map(|token| keyword(&token.token));
-    let left = is(0) == Some(Keyword::LEFT) && is(1) == Some(Keyword::ASOF);
-    if !left && is(0) != Some(Keyword::ASOF) {
-        return;
-    }
-    join.token = word("STRAIGHT_JOIN", Keyword::STRAIGHT_JOIN);
-    for (at, place) in words.into_iter().take(if left { 2 } else { 1 }).enumerate() {
-        if let Some(token) = kept.get_mut(place) {
-            token.token = if left && at == 1 {
-                word("GLOBAL", Keyword::GLOBAL)
-            } else {
-                Token::Whitespace(sqlparser::tokenizer::Whitespace::Space)
-            };
-        }
     }
 }
 

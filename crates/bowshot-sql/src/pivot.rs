@@ -1,12 +1,14 @@
 //! DuckDB's statements `PIVOT t ON c IN (…) USING f(v) GROUP BY g` and `UNPIVOT t ON a, b INTO NAME n VALUE v`, as queries with
 //! the clauses of the same names.
 
+use crate::Dialect;
+use crate::parse::last_words;
 use crate::walk::Tree;
 use sqlparser::ast::{Expr, Statement, Visitor};
 use sqlparser::dialect::GenericDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::ops::ControlFlow;
 
 /// The statement, if it is one of these.
@@ -23,6 +25,54 @@ pub(crate) fn parse(parser: &mut Parser<'_>) -> Option<Result<Statement, ParserE
         }
         _ => None,
     }
+}
+
+/// `FROM (PIVOT t ON …)`: the same in brackets, where a query begins.
+pub(crate) fn within(tokens: &mut Vec<TokenWithSpan>, dialect: Dialect) {
+    let mut at = tokens.len();
+    // From the end, so that the places before stay what they are and inner ones come first.
+    while at > 0 {
+        at -= 1;
+        let begins = tokens.get(at).is_some_and(|token| {
+            matches!(&token.token, Token::Word(word) if word.quote_style.is_none()
+                && ["PIVOT", "UNPIVOT"].iter().any(|name| word.value.eq_ignore_ascii_case(name)))
+        });
+        let bracket = || last_words(tokens.get(..at).unwrap_or_default()).next();
+        let opened = |at: usize| tokens.get(at).is_some_and(|token| token.token == Token::LParen);
+        if begins
+            && bracket().is_some_and(opened)
+            && let Some(end) = closing(tokens, at)
+            && let Some(query) = query_of(tokens.get(at..end).unwrap_or_default(), dialect)
+        {
+            tokens.splice(at..end, query);
+        }
+    }
+}
+
+/// The place of the bracket that closes the one around a place.
+fn closing(tokens: &[TokenWithSpan], from: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for at in from..tokens.len() {
+        match tokens.get(at)?.token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => return Some(at),
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The tokens of the query that such a statement is; `None` for something else.
+fn query_of(tokens: &[TokenWithSpan], dialect: Dialect) -> Option<Vec<TokenWithSpan>> {
+    let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens.to_vec());
+    let query = parse(&mut parser)?.ok()?;
+    parser.expect_token(&Token::EOF).ok()?;
+    let mut query = Tokenizer::new(&GenericDialect {}, &query.to_string()).tokenize_with_location().ok()?;
+    // They stand where the statement stood.
+    let span = tokens.first()?.span;
+    query.iter_mut().for_each(|token| token.span = span);
+    Some(query)
 }
 
 fn pivot(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {

@@ -10,7 +10,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
 /// Functions whose arguments may be lambdas. Elsewhere `a -> b` reads JSON.
-const OVER_LISTS: [&str; 23] = [
+const OVER_LISTS: [&str; 24] = [
     "aggregate",
     "any_match",
     "all_match",
@@ -19,6 +19,7 @@ const OVER_LISTS: [&str; 23] = [
     "array_all_match",
     "array_apply",
     "array_filter",
+    "array_map",
     "array_reduce",
     "array_transform",
     "exists",

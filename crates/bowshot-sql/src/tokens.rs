@@ -44,6 +44,8 @@ struct Level {
     from_first: bool,
     /// Whether FROM has one table up to here.
     one_table: bool,
+    /// Whether it is a list behind IN.
+    listed: bool,
 }
 
 /// What a query stands behind.
@@ -53,11 +55,12 @@ enum Head {
     With,
     Explain,
     Create,
+    Insert,
 }
 
 impl Level {
     fn begun() -> Self {
-        Self { head: Head::Nothing, begins: true, from_first: false, one_table: false }
+        Self { head: Head::Nothing, begins: true, from_first: false, one_table: false, listed: false }
     }
 }
 
@@ -75,8 +78,12 @@ impl Queries {
             Token::LParen => {
                 self.level.begins = false;
                 self.around.push(std::mem::replace(&mut self.level, Level::begun()));
+                self.level.listed = self.last() == Keyword::IN;
             }
             Token::RParen => {
+                if self.level.listed {
+                    self.drop_comma();
+                }
                 if let Some(around) = self.around.pop() {
                     self.level = around;
                 }
@@ -100,6 +107,7 @@ impl Queries {
             Keyword::JOIN => self.level.one_table = false,
             Keyword::WITH if begins => self.level.head = Head::With,
             Keyword::CREATE if begins => self.level.head = Head::Create,
+            Keyword::INSERT if begins => self.level.head = Head::Insert,
             Keyword::EXPLAIN if begins => (self.level.begins, self.level.head) = (true, Head::Explain),
             Keyword::AS => self.level.begins = self.level.head == Head::Create,
             Keyword::ANALYZE | Keyword::VERBOSE => {
@@ -113,7 +121,13 @@ impl Queries {
                 self.level.from_first = false;
                 self.all_columns(token.span);
             }
-            Keyword::TABLE if begins && self.next_is_name() => {
+            // `INSERT INTO TABLE t` names the table.
+            Keyword::TABLE
+                if (begins
+                    || self.level.head == Head::Insert
+                        && !matches!(self.last(), Keyword::INTO | Keyword::OVERWRITE))
+                    && self.next_is_name() =>
+            {
                 self.all_columns(token.span);
                 self.push(word("FROM", Keyword::FROM), token.span);
                 return;
@@ -124,6 +138,25 @@ impl Queries {
             _ => {}
         }
         self.kept.push(token);
+    }
+
+    fn last_place(&self) -> Option<usize> {
+        self.kept.iter().rposition(|token| !is_blank(&token.token))
+    }
+
+    /// The word before.
+    fn last(&self) -> Keyword {
+        let last = self.last_place().and_then(|at| self.kept.get(at));
+        last.map_or(Keyword::NoKeyword, |token| keyword(&token.token))
+    }
+
+    /// `IN ('a', 'b',)`.
+    fn drop_comma(&mut self) {
+        if let Some(at) = self.last_place()
+            && self.kept.get(at).is_some_and(|token| token.token == Token::Comma)
+        {
+            self.kept.remove(at);
+        }
     }
 
     fn push(&mut self, token: Token, span: Span) {

@@ -5,7 +5,9 @@
 use crate::template;
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
-use sqlparser::ast::{Expr, GroupByExpr, Query, Select, Value, Visitor, VisitorMut};
+use sqlparser::ast::{
+    Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, SetOperator, Value, Visitor, VisitorMut,
+};
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
@@ -15,6 +17,9 @@ pub const CAST_TO: &str = "__cast_to";
 pub(super) fn tell_apart(statement: &mut impl Tree) -> Result<()> {
     if !statement.has_expression(|expr| matches!(expr, Expr::Cast { .. })) {
         return Ok(());
+    }
+    if let ControlFlow::Break(error) = statement.walk(&mut InRecursions) {
+        return Err(error);
     }
     match statement.walk(&mut InQueries) {
         ControlFlow::Continue(()) => Ok(()),
@@ -33,6 +38,48 @@ impl VisitorMut for InQueries {
         let alike = found.alike();
         if alike.is_empty() { ControlFlow::Continue(()) } else { query.walk(&mut Telling(&alike)) }
     }
+}
+
+/// Casts of the columns that a recursion gives: the planner casts these by itself, and may not do so silently.
+struct InRecursions;
+
+impl VisitorMut for InRecursions {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        let Some(with) = query.with.as_mut().filter(|with| with.recursive) else {
+            return ControlFlow::Continue(());
+        };
+        for table in &mut with.cte_tables {
+            if let SetExpr::SetOperation { op: SetOperator::Union, right, .. } = table.query.body.as_mut()
+                && let Err(error) = told_of(right)
+            {
+                return ControlFlow::Break(error);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn told_of(term: &mut SetExpr) -> Result<()> {
+    let SetExpr::Select(select) = term else { return Ok(()) };
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+            tell(expr)?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts the function around what is cast.
+fn tell(expr: &mut Expr) -> Result<()> {
+    let Some((inner, to)) = cast(expr) else { return Ok(()) };
+    let to = Expr::value(Value::SingleQuotedString(to));
+    let told = template::expression(&format!("{CAST_TO}(x, t)"), &[("x", inner), ("t", &to)])?;
+    if let Expr::Cast { expr: inner, .. } = expr {
+        **inner = told;
+    }
+    Ok(())
 }
 
 /// What is cast in a query, to which types, and whether some of it is grouped by or an argument of a function.
@@ -103,19 +150,11 @@ impl VisitorMut for Telling<'_> {
     type Break = Error;
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        let Some((inner, to)) = cast(expr) else { return ControlFlow::Continue(()) };
-        if !self.0.contains(&inner.to_string()) {
-            return ControlFlow::Continue(());
-        }
-        let to = Expr::value(Value::SingleQuotedString(to));
-        match template::expression(&format!("{CAST_TO}(x, t)"), &[("x", inner), ("t", &to)]) {
-            Ok(told) => {
-                if let Expr::Cast { expr: inner, .. } = expr {
-                    **inner = told;
-                }
-                ControlFlow::Continue(())
+        match cast(expr) {
+            Some((inner, _)) if self.0.contains(&inner.to_string()) => {
+                tell(expr).map_or_else(ControlFlow::Break, ControlFlow::Continue)
             }
-            Err(error) => ControlFlow::Break(error),
+            _ => ControlFlow::Continue(()),
         }
     }
 }

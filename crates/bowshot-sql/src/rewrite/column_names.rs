@@ -256,8 +256,8 @@ fn figured(expr: &Expr) -> Option<String> {
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figured(inner),
         Expr::CompoundFieldAccess { root, access_chain } => {
             let field = access_chain.iter().rev().find_map(|access| match access {
-                AccessExpr::Dot(Expr::Identifier(name)) => Some(meaning(name)),
-                _ => None,
+                AccessExpr::Dot(field) => figured(field),
+                AccessExpr::Subscript(_) => None,
             });
             field.or_else(|| figured(root))
         }

@@ -1,6 +1,7 @@
 //! Calls that the planner cannot take as they are written: named members of structs, functions that give rows, where a value
 //! would rank, and lambdas that have to hold for all elements.
 
+use super::records;
 use crate::dialect::DialectName;
 use crate::template::{self, meaning};
 use crate::walk::Tree;
@@ -20,7 +21,7 @@ pub(super) fn rewrite(statement: &mut impl Tree, dialect: DialectName) -> Result
 
 /// Functions that give a row for each element of the list that another one gives. The other one has another name, so that
 /// a call which was rewritten is not once more.
-const ROWS: [(&str, &str); 17] = [
+const ROWS: [(&str, &str); 18] = [
     ("explode", ""),
     ("json_array_elements", "json_elements"),
     ("json_array_elements_text", "json_elements_text"),
@@ -36,12 +37,25 @@ const ROWS: [(&str, &str); 17] = [
     ("generate_subscripts", "list_subscripts"),
     ("generate_series", "list_series"),
     ("range", "range"),
+    ("regexp_matches", "regexp_match_groups"),
     ("regexp_split_to_table", "regexp_split_to_array"),
     ("string_to_table", "string_to_array"),
 ];
 
 /// Those whose rows have the columns `key` and `value`.
 const PAIRS: [&str; 4] = ["json_each", "json_each_text", "jsonb_each", "jsonb_each_text"];
+
+/// Functions that give JSONB, which the functions of JSON beside them write otherwise.
+const NORMAL: [&str; 8] = [
+    "jsonb_agg",
+    "jsonb_build_array",
+    "jsonb_build_object",
+    "jsonb_insert",
+    "jsonb_object",
+    "jsonb_object_agg",
+    "jsonb_strip_nulls",
+    "to_jsonb",
+];
 
 /// The function whose list has the rows of that one.
 fn list_of(name: &str) -> Option<&'static str> {
@@ -66,7 +80,7 @@ impl VisitorMut for Functions {
             std::iter::once(&mut table.relation).chain(table.joins.iter_mut().map(|join| &mut join.relation))
         });
         for factor in factors {
-            if let Err(error) = rows_of(factor) {
+            if let Err(error) = records::typed(factor).and_then(|()| rows_of(factor, self.0)) {
                 return ControlFlow::Break(error);
             }
         }
@@ -78,6 +92,7 @@ impl VisitorMut for Functions {
         let Some(name) = name_of(&function.name) else { return ControlFlow::Continue(()) };
         match name.as_str() {
             "struct_pack" | "struct_insert" | "struct_update" => members_by_name(function),
+            "array_map" => lambda_last(function),
             "make_interval" => in_places(function, &INTERVAL_PARTS),
             "rank" | "dense_rank" | "percent_rank" | "cume_dist" if !function.within_group.is_empty() => {
                 function.name = ObjectName::from(vec![Ident::new(format!("hypothetical_{name}"))]);
@@ -87,9 +102,10 @@ impl VisitorMut for Functions {
                     *expr = all;
                 }
             }
-            // A list in DuckDB, rows in PostgreSQL.
-            "generate_series" if self.0 != DialectName::Postgres => {}
+            // Lists and truths in DuckDB, rows in PostgreSQL.
+            "generate_series" | "regexp_matches" if self.0 != DialectName::Postgres => {}
             "range" => {}
+            name if NORMAL.contains(&name) => *expr = records::normal(expr),
             _ => {
                 if let Some(list) = list_of(&name)
                     && function.over.is_none()
@@ -100,6 +116,16 @@ impl VisitorMut for Functions {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// `array_map(x -> x + 1, l)` of Doris and StarRocks is `array_transform(l, x -> x + 1)`.
+fn lambda_last(function: &mut Function) {
+    if let FunctionArguments::List(list) = &mut function.args
+        && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Lambda(_))), _] = list.args.as_slice()
+    {
+        list.args.swap(0, 1);
+    }
+    function.name = ObjectName::from(vec![Ident::new("array_transform")]);
 }
 
 fn name_of(name: &ObjectName) -> Option<String> {
@@ -207,7 +233,7 @@ fn of_any(function: &Function, all: bool) -> Option<Expr> {
 
 /// `FROM t, json_each(t.j)`: a function that gives rows, of columns beside it. One of constants is a table of its own, whose
 /// alias names its column, too.
-fn rows_of(factor: &mut TableFactor) -> Result<()> {
+fn rows_of(factor: &mut TableFactor, dialect: DialectName) -> Result<()> {
     if let Some(unnest) = lateral_unnest(factor) {
         *factor = unnest;
         return Ok(());
@@ -224,6 +250,9 @@ fn rows_of(factor: &mut TableFactor) -> Result<()> {
     let Some((name, list)) = name.and_then(|name| list_of(&name).map(|list| (name, list))) else {
         return Ok(());
     };
+    if name == "regexp_matches" && dialect != DialectName::Postgres {
+        return Ok(());
+    }
     let pairs = PAIRS.contains(&name.as_str());
     let mut values = Vec::with_capacity(arguments.len());
     for argument in arguments {
@@ -232,7 +261,7 @@ fn rows_of(factor: &mut TableFactor) -> Result<()> {
             _ => return Ok(()),
         }
     }
-    let constant = !values.iter().any(super::joins::has_column);
+    let constant = !values.iter().any(|value| super::joins::has_column(value) || has_parameter(value));
     if constant && !counted && list != "explode" && is_table(&name) {
         if !pairs && name != "range" {
             name_column(alias);
@@ -246,6 +275,13 @@ fn rows_of(factor: &mut TableFactor) -> Result<()> {
         of_list(&name, list, &values, alias, counted)?
     };
     Ok(())
+}
+
+/// Whether the value is known only when the statement runs.
+fn has_parameter(value: &Expr) -> bool {
+    value.has_expression(
+        |expr| matches!(expr, Expr::Value(value) if matches!(value.value, Value::Placeholder(_))),
+    )
 }
 
 /// `LATERAL unnest(t.l)`, which the parser takes for a call like any other.
@@ -269,7 +305,10 @@ fn lateral_unnest(factor: &TableFactor) -> Option<TableFactor> {
 
 /// Whether the planner has a table function of that name.
 fn is_table(name: &str) -> bool {
-    !matches!(name, "explode" | "generate_subscripts" | "regexp_split_to_table" | "string_to_table")
+    !matches!(
+        name,
+        "explode" | "generate_subscripts" | "regexp_matches" | "regexp_split_to_table" | "string_to_table"
+    )
 }
 
 fn alias_of(name: &str) -> TableAlias {

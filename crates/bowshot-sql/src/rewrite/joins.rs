@@ -85,15 +85,6 @@ fn of_join(join: &mut Join, left: Option<Ident>) -> Result<()> {
                 JoinOperator::CrossJoin(none())
             }
         }
-        JoinOperator::AsOf { match_condition, constraint } => {
-            let condition = match constraint {
-                JoinConstraint::On(on) => and(on, match_condition),
-                JoinConstraint::None => match_condition,
-                _ => return Err(as_of_form()),
-            };
-            latest(&mut join.relation, JoinConstraint::On(condition))?;
-            JoinOperator::CrossJoin(none())
-        }
         other => other,
     };
     Ok(())
@@ -101,10 +92,6 @@ fn of_join(join: &mut Join, left: Option<Ident>) -> Result<()> {
 
 fn always() -> Expr {
     Expr::value(sqlparser::ast::Value::Boolean(true))
-}
-
-fn and(left: Expr, right: Expr) -> Expr {
-    Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::And, right: Box::new(right) }
 }
 
 /// Lets a query see the tables before it.

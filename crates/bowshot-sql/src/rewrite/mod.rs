@@ -9,6 +9,8 @@ mod column_names;
 mod conditions;
 mod expansion;
 mod files;
+mod foreign_keys;
+mod floats;
 mod frames;
 mod functions;
 mod groups;
@@ -16,13 +18,17 @@ mod having;
 mod intervals;
 mod joins;
 mod likes;
+mod literals;
 mod mysql;
+mod mysql_functions;
 mod operators;
 mod outer_aggregates;
 mod patterns;
 mod placeholders;
 mod places;
 mod queries;
+mod records;
+mod recursion;
 mod repairs;
 mod same_names;
 mod scopes;
@@ -73,6 +79,7 @@ pub fn placeholders(statement: &mut Statement) {
 /// # Errors
 /// As [`statement`].
 pub fn expression(expr: &mut Expr, dialect: DialectName) -> Result<()> {
+    floats::in_casts(expr, dialect);
     catalog::rewrite(expr, dialect)?;
     functions::rewrite(expr, dialect)?;
     conditions::rewrite(expr)?;
@@ -88,7 +95,9 @@ pub fn statement(statement: &mut Statement, source: Source<'_>) -> Result<()> {
     mysql::check(statement, source.dialect)?;
     mysql::assigned_row(statement)?;
     mysql::databases(statement, source.dialect);
+    foreign_keys::as_notes(statement, source.dialect);
     spelled::names(statement, source.dialect);
+    floats::in_columns(statement, source.dialect);
     placeholders::number(statement);
     all(statement, source)
 }
@@ -104,8 +113,14 @@ pub fn query(query: &mut Query, source: Source<'_>) -> Result<()> {
 
 fn all<T: Tree + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
     expansion::check(statement)?;
+    recursion::rewrite(statement)?;
     // Names are what was written, so they come before anything is changed.
     column_names::name(statement, source)?;
+    floats::in_casts(statement, source.dialect);
+    if source.dialect == DialectName::MySql {
+        mysql::assigned_variables(statement)?;
+        mysql::null_order(statement);
+    }
     catalog::rewrite(statement, source.dialect)?;
     versions::mark(statement)?;
     files::mark(statement)?;

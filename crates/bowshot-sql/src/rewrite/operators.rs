@@ -1,6 +1,6 @@
 //! Operators and calls that the planner does not know, or takes for another one.
 
-use super::{intervals, likes, mysql, patterns};
+use super::{intervals, likes, literals, mysql, mysql_functions, patterns};
 use crate::dialect::DialectName;
 use crate::template::{self, meaning};
 use crate::walk::Tree;
@@ -28,6 +28,10 @@ impl VisitorMut for Operators {
         if let Expr::Function(function) = expr {
             call(function);
         }
+        if let Some(call) = of_catalog(expr) {
+            *expr = call;
+            return ControlFlow::Continue(());
+        }
         if let Expr::CompoundFieldAccess { root, access_chain } = expr {
             fields(root, access_chain);
             return ControlFlow::Continue(());
@@ -45,7 +49,16 @@ impl Operators {
     fn operator(&self, expr: &Expr) -> Result<Option<Expr>> {
         match expr {
             Expr::Function(function) if self.0 == DialectName::MySql => mysql::call(function),
+            Expr::Substring { expr, substring_from: Some(from), substring_for, .. }
+                if self.0 == DialectName::MySql =>
+            {
+                mysql_functions::part(expr, from, substring_for.as_deref())
+            }
             Expr::Like { .. } | Expr::ILike { .. } => likes::escaped(expr),
+            Expr::UnaryOp { op: UnaryOperator::Not, expr } => {
+                let Some(truth) = literals::truth(expr)? else { return Ok(None) };
+                Ok(Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(truth) }))
+            }
             // Of an integer of any width.
             Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr } => {
                 let not = template::expression("-1 - x", &[("x", expr)])?;
@@ -77,9 +90,15 @@ impl Operators {
             Expr::UnaryOp { op, expr } => intervals::negative(*op, expr),
             Expr::Cast { kind, expr, data_type, .. } => match bytes(kind, expr, data_type) {
                 Some(bytes) => Ok(Some(bytes)),
-                None => intervals::cast(kind, expr, data_type),
+                None => match intervals::cast(kind, expr, data_type)? {
+                    None if self.0 == DialectName::MySql => mysql_functions::cast(kind, expr, data_type),
+                    interval => Ok(interval),
+                },
             },
             Expr::Value(value) => Ok(self.text(&value.value)),
+            Expr::Identifier(name) if self.0 != DialectName::MySql && name.quote_style.is_none() => {
+                variable(&name.value)
+            }
             _ => Ok(None),
         }
     }
@@ -106,16 +125,40 @@ impl Operators {
         if *op == BinaryOperator::Overlaps {
             return overlaps(left, right);
         }
+        if self.0 != DialectName::MySql
+            && let Some(found) = patterns::regular_expression(left, op, right)?
+        {
+            return Ok(Some(found));
+        }
+        if matches!(op, BinaryOperator::And | BinaryOperator::Or) {
+            let (truth, other) = (literals::truth(left)?, literals::truth(right)?);
+            if truth.is_none() && other.is_none() {
+                return Ok(None);
+            }
+            let [left, right] =
+                [truth.unwrap_or_else(|| left.clone()), other.unwrap_or_else(|| right.clone())];
+            let (left, right) = (Box::new(left), Box::new(right));
+            return Ok(Some(Expr::BinaryOp { left, op: op.clone(), right }));
+        }
         let text = match op {
             // `^` is the exclusive or in MySQL alone.
             BinaryOperator::BitwiseXor if self.0 != DialectName::MySql => "power(l, r)",
             BinaryOperator::PGExp => "power(l, r)",
-            BinaryOperator::DuckIntegerDivide | BinaryOperator::MyIntegerDivide => "div(l, r)",
+            BinaryOperator::DuckIntegerDivide => "divide(l, r)",
+            BinaryOperator::MyIntegerDivide => "div(l, r)",
             BinaryOperator::PGOverlap => "array_has_any(l, r)",
             BinaryOperator::PGStartsWith => "starts_with(l, r)",
             BinaryOperator::Xor => "(l AND NOT r) OR (NOT l AND r)",
-            BinaryOperator::Custom(name) if name == "**" => "power(l, r)",
-            BinaryOperator::Custom(name) if name == "GLOB" => return patterns::glob(left, right).map(Some),
+            BinaryOperator::Custom(name) => match name.as_str() {
+                "**" => "power(l, r)",
+                // Texts are compared by their bytes in any case.
+                "~<~" => "l < r",
+                "~<=~" => "l <= r",
+                "~>~" => "l > r",
+                "~>=~" => "l >= r",
+                "GLOB" => return patterns::glob(left, right).map(Some),
+                _ => return Ok(None),
+            },
             _ => return Ok(None),
         };
         template::expression(text, &[("l", left), ("r", right)])
@@ -169,6 +212,31 @@ fn fields(root: &Expr, access_chain: &mut [AccessExpr]) {
         {
             *field = Expr::value(Value::SingleQuotedString(meaning(name)));
         }
+    }
+}
+
+/// `@@version`, by which many tools ask where they are.
+fn variable(name: &str) -> Result<Option<Expr>> {
+    match name.strip_prefix("@@") {
+        None => Ok(None),
+        Some(name) if name.eq_ignore_ascii_case("version") => {
+            template::expression("version()", &[]).map(Some)
+        }
+        Some(name) => Err(Error::invalid(format!("system variable `{name}` does not exist"))
+            .with_hint("the settings are listed by `SHOW ALL`")),
+    }
+}
+
+/// `pg_catalog.ceil(x)`: what is more than a name or a call to the parser, it takes for a field.
+fn of_catalog(expr: &Expr) -> Option<Expr> {
+    let Expr::CompoundFieldAccess { root, access_chain } = expr else { return None };
+    match (root.as_ref(), access_chain.as_slice()) {
+        (Expr::Identifier(schema), [AccessExpr::Dot(call)])
+            if schema.value.eq_ignore_ascii_case("pg_catalog") && !matches!(call, Expr::Identifier(_)) =>
+        {
+            Some(call.clone())
+        }
+        _ => None,
     }
 }
 
@@ -307,6 +375,7 @@ fn call(function: &mut Function) {
     if WITH_UNIT.contains(&name.as_str()) {
         unit_as_text(list);
     }
+    literals::numbers(&name, list);
     separator(list);
     if matches!(name.as_str(), "listagg" | "string_agg" | "group_concat") && !within.is_empty() {
         list.clauses.push(FunctionArgumentClause::OrderBy(within));

@@ -95,6 +95,7 @@ const AGGREGATES: &[&str] = &[
     "ndv",
     "nth_value",
     "percentile",
+    "percentile_approx",
     "percentile_cont",
     "percentile_disc",
     "product",

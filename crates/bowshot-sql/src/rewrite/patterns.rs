@@ -1,8 +1,8 @@
-//! Comparisons with patterns: SIMILAR TO and GLOB as regular expressions.
+//! Comparisons with patterns: SIMILAR TO and GLOB as regular expressions, and these as PostgreSQL means them.
 
 use crate::template;
 use bowshot_api::{Error, Result};
-use sqlparser::ast::{Expr, Value};
+use sqlparser::ast::{BinaryOperator, Expr, Value};
 
 const BACKSLASH: char = '\\';
 
@@ -25,6 +25,38 @@ pub(super) fn glob(expr: &Expr, pattern: &Expr) -> Result<Expr> {
     };
     let pattern = Expr::value(Value::SingleQuotedString(of_glob(text)));
     Ok(Expr::Nested(Box::new(template::expression("x ~ p", &[("x", expr), ("p", &pattern)])?)))
+}
+
+/// `a ~ 'x.y'`: in PostgreSQL, a point is the end of a line too. What the planner's operator cannot find is left to a function.
+/// `None` for what it finds as it stands.
+pub(super) fn regular_expression(expr: &Expr, op: &BinaryOperator, pattern: &Expr) -> Result<Option<Expr>> {
+    let (flags, negated) = match op {
+        BinaryOperator::PGRegexMatch => ("", false),
+        BinaryOperator::PGRegexIMatch => ("i", false),
+        BinaryOperator::PGRegexNotMatch => ("", true),
+        BinaryOperator::PGRegexNotIMatch => ("i", true),
+        _ => return Ok(None),
+    };
+    let text = match text_of(pattern) {
+        Some(text) if !text.contains('.') && is_plain(text) => return Ok(None),
+        Some(text) if is_plain(text) => {
+            let pattern = Expr::value(Value::SingleQuotedString(format!("(?s){text}")));
+            let (left, right) = (Box::new(expr.clone()), Box::new(pattern));
+            return Ok(Some(Expr::Nested(Box::new(Expr::BinaryOp { left, op: op.clone(), right }))));
+        }
+        _ if negated => format!("NOT regexp_like(x, p, '{flags}')"),
+        _ => format!("regexp_like(x, p, '{flags}')"),
+    };
+    let found = template::expression(&text, &[("x", expr), ("p", pattern)])?;
+    Ok(Some(Expr::Nested(Box::new(found))))
+}
+
+/// Whether an expression has no look-around, no back-references and no escapes that only PostgreSQL has.
+fn is_plain(pattern: &str) -> bool {
+    const OWN: [&str; 7] = ["(?=", "(?!", "(?<", "[[:<:]]", "[[:>:]]", "***", "(?s)"];
+    let mut escaped = pattern.split('\\').skip(1).filter_map(|rest| rest.chars().next());
+    !OWN.iter().any(|own| pattern.contains(own))
+        && !escaped.any(|next| matches!(next, 'm' | 'M' | 'y' | 'Y' | 'Z' | '1'..='9'))
 }
 
 fn of_glob(pattern: &str) -> String {

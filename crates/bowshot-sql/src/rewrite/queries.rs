@@ -6,8 +6,8 @@ use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Expr, GroupByExpr, GroupByWithModifier, LimitClause, OrderByExpr, OrderByKind, Query, Select,
-    SelectFlavor, SelectItem, SetExpr, TableFactor, TableSampleKind, TableSampleUnit, TopQuantity, Value,
-    VisitorMut, WildcardAdditionalOptions,
+    SelectFlavor, SelectItem, SetExpr, SetOperator, TableFactor, TableSampleKind, TableSampleUnit,
+    TopQuantity, Value, VisitorMut, WildcardAdditionalOptions,
 };
 use std::ops::ControlFlow;
 
@@ -47,6 +47,13 @@ fn of_query(query: &mut Query) -> Result<()> {
     if let Some(with) = &mut query.with {
         // Each is computed where the optimiser finds it best, which is all that the word can ask for.
         with.cte_tables.iter_mut().for_each(|table| table.materialized = None);
+        if let Some(change) = with.cte_tables.iter().find(|table| changes_rows(&table.query.body)) {
+            let name = &change.alias.name;
+            return Err(Error::unsupported(format!(
+                "INSERT, UPDATE, DELETE and MERGE are not supported as query {name} of WITH"
+            ))
+            .with_hint("send them one by one in a transaction; RETURNING gives their rows"));
+        }
     }
     table(&mut query.body)?;
     order_by_all(query);
@@ -71,7 +78,11 @@ fn of_query(query: &mut Query) -> Result<()> {
         if top.with_ties { ties::ranked(query, rows)? } else { limit(query, rows)? }
     }
     without_limit(query);
-    Ok(())
+    ties::numbered(query)
+}
+
+fn changes_rows(body: &SetExpr) -> bool {
+    matches!(body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))
 }
 
 /// `LIMIT NULL` is none.
@@ -107,7 +118,10 @@ fn table(body: &mut SetExpr) -> Result<()> {
             *body = *query.body;
             Ok(())
         }
-        SetExpr::SetOperation { left, right, .. } => {
+        SetExpr::SetOperation { left, right, op, .. } => {
+            if *op == SetOperator::Minus {
+                *op = SetOperator::Except;
+            }
             table(left)?;
             table(right)
         }

@@ -1,11 +1,13 @@
-//! `FETCH FIRST n ROWS WITH TIES`: the rows up to that rank, in the order of the query.
+//! `FETCH FIRST n ROWS WITH TIES`: the rows up to that rank, in the order of the query. `LIMIT o.n` of a query beside others: the
+//! rows up to that number.
 
+use crate::parse::PERCENT;
 use crate::template::{self, meaning};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    Expr, Function, LimitClause, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value, VisitorMut,
-    WindowSpec, WindowType,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, LimitClause, OrderByExpr, OrderByKind,
+    Query, SelectItem, SetExpr, Value, VisitorMut, WindowSpec, WindowType,
 };
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -70,6 +72,52 @@ fn meant(key: OrderByExpr, columns: &[SelectItem]) -> Result<OrderByExpr> {
         }
         _ => key,
     })
+}
+
+/// Keeps so many rows as a column of an outer query says, which a limit of the planner does not see.
+pub(super) fn numbered(query: &mut Query) -> Result<()> {
+    let Some(LimitClause::LimitOffset { limit, offset: None, .. }) = &mut query.limit_clause else {
+        return Ok(());
+    };
+    let percent = limit.as_ref().and_then(percentage);
+    if percent.is_none() && !limit.as_ref().is_some_and(super::joins::has_column) {
+        return Ok(());
+    }
+    let Some(rows) = percent.clone().or(limit.take()) else { return Ok(()) };
+    *limit = None;
+    let keys = match query.order_by.as_ref().map(|order| &order.kind) {
+        Some(OrderByKind::Expressions(keys)) => keys.clone(),
+        _ => Vec::new(),
+    };
+    let unclear = || {
+        Error::unsupported("LIMIT with a column or % takes a plain SELECT without DISTINCT and QUALIFY")
+            .with_hint("put the query into FROM: `SELECT * FROM (…) AS q ORDER BY … LIMIT …`")
+    };
+    let SetExpr::Select(select) = query.body.as_mut() else { return Err(unclear()) };
+    if select.distinct.is_some() || select.qualify.is_some() {
+        return Err(unclear());
+    }
+    let keys = keys.into_iter().map(|key| meant(key, &select.projection)).collect::<Result<Vec<_>>>()?;
+    let mut number = template::expression("row_number() OVER (ORDER BY k)", &[])?;
+    let ControlFlow::Continue(()) = number.walk(&mut Order(keys));
+    let text = match percent {
+        Some(_) => "r <= floor(count(*) OVER () * n / 100.0)",
+        None => "n IS NULL OR r <= n",
+    };
+    select.qualify = Some(template::expression(text, &[("r", &number), ("n", &rows)])?);
+    Ok(())
+}
+
+/// The number of `LIMIT 50%`.
+fn percentage(limit: &Expr) -> Option<Expr> {
+    let Expr::Function(function) = limit else { return None };
+    match &function.args {
+        FunctionArguments::List(list) if function.name.to_string() == PERCENT => match list.args.as_slice() {
+            [FunctionArg::Unnamed(FunctionArgExpr::Expr(number))] => Some(number.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Puts the keys into the window.

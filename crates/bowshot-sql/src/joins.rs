@@ -1,0 +1,239 @@
+//! Joins in words that the parser knows.
+//!
+//! `a ASOF [LEFT] JOIN b ON …` comes as `a [GLOBAL] STRAIGHT_JOIN b ON …`, a keyword that no text has here: MySQL's own
+//! `STRAIGHT_JOIN` is an inner join, and elsewhere the word is a name. Joins within joins get brackets.
+
+use crate::DialectName;
+use crate::parse::last_words;
+use crate::tokens::{is_blank, keyword, word};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace};
+
+/// The joins of a text, while its tokens are read.
+pub(crate) struct Joins {
+    dialect: DialectName,
+    /// The place before the last ASOF JOIN, which may have its condition in MATCH_CONDITION.
+    as_of: Option<usize>,
+    /// Brackets that are open within MATCH_CONDITION, and whether it has ended.
+    condition: Condition,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    Absent,
+    Open(usize),
+    Ended,
+}
+
+impl Joins {
+    pub(crate) fn new(dialect: DialectName) -> Self {
+        Self { dialect, as_of: None, condition: Condition::Absent }
+    }
+
+    /// Changes the next token, and those before it; whether it is left out.
+    pub(crate) fn take(&mut self, kept: &mut [TokenWithSpan], token: &mut TokenWithSpan) -> bool {
+        if is_blank(&token.token) {
+            return false;
+        }
+        let ended = self.condition == Condition::Ended;
+        match (&token.token, self.condition) {
+            (Token::LParen, Condition::Open(depth)) => self.condition = Condition::Open(depth + 1),
+            (Token::RParen, Condition::Open(depth)) => {
+                self.condition = if depth > 1 { Condition::Open(depth - 1) } else { Condition::Ended };
+            }
+            (_, Condition::Ended) => self.condition = Condition::Absent,
+            _ => {}
+        }
+        match keyword(&token.token) {
+            Keyword::JOIN => self.join(kept, token),
+            Keyword::STRAIGHT_JOIN => return self.straight_join(kept, token),
+            Keyword::MATCH_CONDITION => self.match_condition(kept, token),
+            // `MATCH_CONDITION (…) ON …`: both hold.
+            Keyword::ON if ended => token.token = word("AND", Keyword::AND),
+            _ => {}
+        }
+        false
+    }
+
+    fn join(&mut self, kept: &mut [TokenWithSpan], join: &mut TokenWithSpan) {
+        let words: Vec<usize> = last_words(kept).take(2).collect();
+        let is = |at: usize| words.get(at).and_then(|at| kept.get(*at)).map(|token| keyword(&token.token));
+        let left = is(0) == Some(Keyword::LEFT) && is(1) == Some(Keyword::ASOF);
+        if !left && is(0) != Some(Keyword::ASOF) {
+            return;
+        }
+        join.token = word("STRAIGHT_JOIN", Keyword::STRAIGHT_JOIN);
+        for (at, place) in words.iter().take(if left { 2 } else { 1 }).enumerate() {
+            if let Some(token) = kept.get_mut(*place) {
+                token.token = if left && at == 1 {
+                    word("GLOBAL", Keyword::GLOBAL)
+                } else {
+                    Token::Whitespace(Whitespace::Space)
+                };
+            }
+        }
+        self.as_of = words.first().copied();
+    }
+
+    /// Whether it is left out.
+    fn straight_join(&self, kept: &[TokenWithSpan], token: &mut TokenWithSpan) -> bool {
+        if self.dialect != DialectName::MySql {
+            if let Token::Word(name) = &mut token.token {
+                name.keyword = Keyword::NoKeyword;
+            }
+            return false;
+        }
+        token.token = word("JOIN", Keyword::JOIN);
+        let before = last_words(kept).next().and_then(|at| kept.get(at));
+        // Behind SELECT it says in which order to join, which the optimiser knows better.
+        before.is_some_and(|before| {
+            matches!(
+                keyword(&before.token),
+                Keyword::SELECT
+                    | Keyword::ALL
+                    | Keyword::DISTINCT
+                    | Keyword::DISTINCTROW
+                    | Keyword::HIGH_PRIORITY
+            )
+        })
+    }
+
+    /// `a ASOF JOIN b MATCH_CONDITION (…)` keeps all rows of `a`, as `ASOF LEFT JOIN … ON` does.
+    fn match_condition(&mut self, kept: &mut [TokenWithSpan], token: &mut TokenWithSpan) {
+        let Some(place) = self.as_of.take() else { return };
+        token.token = word("ON", Keyword::ON);
+        self.condition = Condition::Open(0);
+        if let Some(before) = kept.get_mut(place) {
+            before.token = word("GLOBAL", Keyword::GLOBAL);
+        }
+    }
+}
+
+/// A join whose condition has not come yet.
+struct Open {
+    /// The place of the word JOIN.
+    join: usize,
+    /// Whether another join came before its condition.
+    has_inner: bool,
+}
+
+/// Words between NATURAL and JOIN.
+const SIDES: [Keyword; 5] = [Keyword::INNER, Keyword::LEFT, Keyword::RIGHT, Keyword::FULL, Keyword::OUTER];
+
+/// Words behind the tables of a query.
+const ENDS: [Keyword; 7] = [
+    Keyword::SELECT,
+    Keyword::WHERE,
+    Keyword::GROUP,
+    Keyword::HAVING,
+    Keyword::ORDER,
+    Keyword::UNION,
+    Keyword::SET,
+];
+
+/// `a JOIN b JOIN c ON … ON …` is `a JOIN (b JOIN c ON …) ON …`: a condition belongs to the last join that has none.
+pub(crate) fn in_brackets(tokens: &mut Vec<TokenWithSpan>) {
+    if tokens.iter().filter(|token| joins(&token.token)).count() < 2 {
+        return;
+    }
+    let mut brackets: Vec<(usize, Token)> = Vec::new();
+    let (mut open, mut around): (Vec<Open>, Vec<Vec<Open>>) = (Vec::new(), Vec::new());
+    // Whether the next join takes no condition.
+    let mut natural = false;
+    for (at, token) in tokens.iter().enumerate() {
+        let word = keyword(&token.token);
+        match &token.token {
+            token if is_blank(token) => continue,
+            Token::LParen => around.push(std::mem::take(&mut open)),
+            Token::RParen => open = around.pop().unwrap_or_default(),
+            Token::Comma | Token::SemiColon => open.clear(),
+            token if joins(token) => {
+                if let Some(outer) = open.last_mut() {
+                    outer.has_inner = true;
+                }
+                if !natural {
+                    open.push(Open { join: at, has_inner: false });
+                }
+            }
+            _ if matches!(word, Keyword::ON | Keyword::USING) => {
+                if let Some(Open { join, has_inner: true }) = open.pop() {
+                    brackets.extend([(join + 1, Token::LParen), (at, Token::RParen)]);
+                }
+            }
+            _ if ENDS.contains(&word) => open.clear(),
+            _ => {}
+        }
+        natural = matches!(word, Keyword::NATURAL | Keyword::CROSS) || natural && SIDES.contains(&word);
+    }
+    // From the end, so that the places before stay what they are.
+    brackets.sort_by_key(|(place, _)| std::cmp::Reverse(*place));
+    for (place, bracket) in brackets {
+        let span = tokens.get(place).map_or_else(Span::empty, |token| token.span);
+        tokens.insert(place, TokenWithSpan { token: bracket, span });
+    }
+}
+
+fn joins(token: &Token) -> bool {
+    matches!(keyword(token), Keyword::JOIN | Keyword::STRAIGHT_JOIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::DialectName::{self, Ansi, MySql, Postgres};
+    use crate::{Dialect, Parsed, parse};
+
+    fn read(sql: &str, dialect: DialectName) -> String {
+        match parse(sql, Dialect::new(dialect), 50).map(|mut parsed| parsed.pop()) {
+            Ok(Some(Parsed::Statement(statement))) => statement.to_string(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn straight_join_is_an_inner_join_and_elsewhere_a_name() {
+        for (sql, dialect, expected) in [
+            ("SELECT * FROM a STRAIGHT_JOIN b ON a.k = b.k", MySql, "SELECT * FROM a JOIN b ON a.k = b.k"),
+            ("SELECT STRAIGHT_JOIN k FROM a", MySql, "SELECT k FROM a"),
+            ("SELECT straight_join FROM a", Postgres, "SELECT straight_join FROM a"),
+            (
+                "SELECT * FROM a ASOF LEFT JOIN b ON a.t >= b.t",
+                Ansi,
+                "SELECT * FROM a GLOBAL STRAIGHT_JOIN b ON a.t >= b.t",
+            ),
+            (
+                "SELECT * FROM a ASOF JOIN b x MATCH_CONDITION (a.t >= (x.t)) ON a.k = x.k WHERE a.t > 1",
+                Ansi,
+                "SELECT * FROM a GLOBAL STRAIGHT_JOIN b x ON (a.t >= (x.t)) AND a.k = x.k WHERE a.t > 1",
+            ),
+        ] {
+            assert_eq!(read(sql, dialect), expected);
+        }
+        let join = read("SELECT * FROM a STRAIGHT_JOIN b ON a.k = b.k", Ansi);
+        assert!(join.contains("syntax"), "{join}");
+    }
+
+    #[test]
+    fn joins_within_joins_get_brackets() {
+        for (sql, expected) in [
+            (
+                "SELECT * FROM a LEFT JOIN b JOIN c ON b.x = c.x ON a.x = b.x WHERE a.x = 1",
+                "SELECT * FROM a LEFT JOIN (b JOIN c ON b.x = c.x) ON a.x = b.x WHERE a.x = 1",
+            ),
+            (
+                "SELECT * FROM a JOIN b JOIN c JOIN d USING (k) USING (k) ON a.x = b.x JOIN e ON true",
+                "SELECT * FROM a JOIN (b JOIN (c JOIN d USING(k)) USING(k)) ON a.x = b.x JOIN e ON true",
+            ),
+            (
+                "SELECT * FROM a NATURAL JOIN b JOIN c ON a.x = c.x",
+                "SELECT * FROM a NATURAL JOIN b JOIN c ON a.x = c.x",
+            ),
+            ("SELECT * FROM a JOIN b, c JOIN d ON true", "SELECT * FROM a JOIN b, c JOIN d ON true"),
+            (
+                "SELECT * FROM a JOIN (SELECT * FROM b JOIN c ON b.x = c.x) d ON a.x = d.x",
+                "SELECT * FROM a JOIN (SELECT * FROM b JOIN c ON b.x = c.x) d ON a.x = d.x",
+            ),
+        ] {
+            assert_eq!(read(sql, Postgres), expected);
+        }
+    }
+}

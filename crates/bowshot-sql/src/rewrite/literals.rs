@@ -1,0 +1,63 @@
+//! Texts that are written out where a number or a truth value is meant: `abs('-5')`, `NOT 'true'`. In SQL they have no type before
+//! their place gives them one.
+
+use crate::template;
+use bowshot_api::Result;
+use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList, UnaryOperator, Value};
+
+/// Functions of numbers alone.
+const OF_NUMBERS: [&str; 20] = [
+    "abs", "acos", "asin", "atan", "cbrt", "ceil", "ceiling", "cos", "degrees", "exp", "floor", "ln",
+    "log10", "mod", "pow", "power", "radians", "sign", "sin", "sqrt",
+];
+
+/// Functions of a text and a number.
+const OF_A_LENGTH: [&str; 5] = ["left", "lpad", "repeat", "right", "rpad"];
+
+/// Puts numbers in the place of such texts.
+pub(super) fn numbers(name: &str, list: &mut FunctionArgumentList) {
+    let from = match name {
+        name if OF_NUMBERS.contains(&name) => 0,
+        name if OF_A_LENGTH.contains(&name) => 1,
+        _ => return,
+    };
+    let count = if from == 0 { list.args.len() } else { 1 };
+    for argument in list.args.iter_mut().skip(from).take(count) {
+        if let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = argument
+            && let Some(number) = number(value)
+        {
+            *value = number;
+        }
+    }
+}
+
+fn text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text.trim()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn number(expr: &Expr) -> Option<Expr> {
+    let text = text(expr)?;
+    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    let is_number = digits.bytes().any(|byte| byte.is_ascii_digit())
+        && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        && digits.matches('.').count() <= 1;
+    if !is_number {
+        return None;
+    }
+    let number = Expr::value(Value::Number(digits.to_owned(), false));
+    Some(if negative { Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) } } else { number })
+}
+
+/// `'t' AND …`, `NOT 'true'`: the text as a truth value.
+pub(super) fn truth(expr: &Expr) -> Result<Option<Expr>> {
+    match text(expr) {
+        Some(_) => template::expression("CAST(x AS BOOLEAN)", &[("x", expr)]).map(Some),
+        None => Ok(None),
+    }
+}
