@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import hashlib
 import pathlib
 import tempfile
@@ -75,7 +76,9 @@ def main() -> None:
             "fish": pages.fish(root).encode(),
         }
         release = Release(program, version, moment, args.level, args.out, shared)
-        made = [PARTS[part](release) for part in args.parts.split(",")]
+        # Compressing keeps no lock of the interpreter: two packages at a time.
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            made = list(pool.map(lambda part: PARTS[part](release), args.parts.split(",")))
     sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(made))
     (args.out / "SHA256SUMS").write_text(sums)
     for path in made:

@@ -1,4 +1,4 @@
-//! Every automation of the repository: `cargo xtask check`, `tidy`, `test`, `bench`, `docs`, `console`, `release`. No other build script, Makefile or
+//! Every automation of the repository: `cargo xtask check`, `tidy`, `test`, `bench`, `docs`, `console`, `release`, `findings`. No other build script, Makefile or
 //! shell script decides anything. Builds in seconds, knows no crate of the product, and talks to compilers, Python,
 //! Maven and Go only by starting them.
 
@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod console;
 mod docs;
+mod findings;
 mod machine;
 mod release;
 mod suite;
@@ -50,6 +51,11 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Surprises of other software: tells which of the scripts in `findings/` still show theirs.
+    Findings {
+        /// One of them alone.
+        name: Option<String>,
+    },
     /// Writes the generated reference pages.
     Docs {
         /// Only tells whether they are up to date.
@@ -72,6 +78,9 @@ pub(crate) struct TestArgs {
     /// Record the conformance results and write docs/reference/conformance.md.
     #[arg(long)]
     pub(crate) write_docs: bool,
+    /// Record how long the suites took in tests/seconds.json and CONTRIBUTING.md.
+    #[arg(long)]
+    pub(crate) record_seconds: bool,
     /// Use the binaries of the last release build as they are.
     #[arg(long)]
     pub(crate) no_build: bool,
@@ -94,6 +103,7 @@ fn run(cli: Cli) -> Result<bool> {
         Command::Tidy => tidy::run(),
         Command::Test(args) => suite::run(&args),
         Command::Bench { args } => bench::run(&args),
+        Command::Findings { name } => findings::run(name.as_deref()),
         Command::Docs { check } => docs::run(check),
         Command::Console { check } => console::run(check),
         Command::Release { args } => release::run(&args),

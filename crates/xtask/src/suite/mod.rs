@@ -6,6 +6,7 @@ mod counts;
 mod lanes;
 mod needs;
 mod process;
+pub(crate) mod seconds;
 mod table;
 
 use crate::{TestArgs, docs, machine};
@@ -59,6 +60,9 @@ pub(crate) fn run(args: &TestArgs) -> Result<bool> {
             outcomes.iter().filter_map(|outcome| outcome.recorded.as_ref()),
         )?;
         docs::run(false)?;
+    }
+    if args.record_seconds {
+        seconds::record(&machine::root(), &outcomes)?;
     }
     Ok(summarise(&outcomes))
 }

@@ -14,7 +14,7 @@ const OURS: &[(&str, &[&str])] = &[
     ("bowshot-kernels", &["bowshot-api"]),
     ("bowshot-models", &[]),
     ("bowshot-access", &["bowshot-api"]),
-    ("bowshot-storage", &["bowshot-api", "bowshot-ipc", "bowshot-orc"]),
+    ("bowshot-storage", &["bowshot-api", "bowshot-ipc", "bowshot-kernels", "bowshot-orc"]),
     ("bowshot-cache", &["bowshot-api", "bowshot-ipc"]),
     ("bowshot-sql", &["bowshot-api"]),
     ("bowshot-functions", &[]),
@@ -50,7 +50,7 @@ const OURS: &[(&str, &[&str])] = &[
     ("bowshot-mysql", &["bowshot-api"]),
     ("bowshot-membership", &["bowshot-api"]),
     ("bowshot-cluster", &["bowshot-api", "bowshot-engine", "bowshot-membership", "bowshot-storage"]),
-    ("bowshot-databases", &["bowshot-api", "bowshot-engine", "bowshot-storage"]),
+    ("bowshot-databases", &["bowshot-api", "bowshot-engine", "bowshot-kernels", "bowshot-storage"]),
     (
         "bowshot",
         &[

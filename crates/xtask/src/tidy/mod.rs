@@ -9,6 +9,7 @@ mod rooms;
 mod source;
 
 use crate::machine;
+use crate::suite::seconds;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,6 +58,7 @@ pub(crate) fn run() -> Result<bool> {
     complaints.extend(source::complaints(&tree)?);
     complaints.extend(links::complaints(&tree)?);
     complaints.extend(features::complaints()?);
+    complaints.extend(seconds::complaints(&tree.root)?);
     for complaint in &complaints {
         machine::say(complaint);
     }

@@ -1,0 +1,92 @@
+//! How long each suite takes: measured by `cargo xtask test --record-seconds`, kept in `tests/seconds.json` and shown in `CONTRIBUTING.md`.
+//! `cargo xtask tidy` compares what was measured with each suite's budget, so that no suite fails by the clock.
+
+use super::Outcome;
+use super::table::{self, Suite};
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+const MEASURED: &str = "tests/seconds.json";
+const PAGE: &str = "CONTRIBUTING.md";
+const START: &str = "<!-- suite seconds: made by `cargo xtask test --record-seconds`, do not edit -->\n";
+const END: &str = "<!-- end of suite seconds -->\n";
+
+/// Seconds by the name of the suite.
+type Seconds = BTreeMap<String, u64>;
+
+/// Keeps what the suites that passed have taken, beside what is known of the others.
+pub(super) fn record(root: &Path, outcomes: &[Outcome]) -> Result<()> {
+    let suites = table::load(root)?;
+    let mut seconds = measured(root)?;
+    for outcome in outcomes.iter().filter(|outcome| outcome.failed() == 0) {
+        seconds.insert(outcome.name.clone(), outcome.took.as_secs().max(1));
+    }
+    seconds.retain(|name, _| suites.iter().any(|suite| suite.name == *name));
+    fs::write(root.join(MEASURED), serde_json::to_string_pretty(&seconds)? + "\n")
+        .with_context(|| format!("cannot write `{MEASURED}`"))?;
+    let page = fs::read_to_string(root.join(PAGE)).with_context(|| format!("cannot read `{PAGE}`"))?;
+    fs::write(root.join(PAGE), with_table(&page, &suites, &seconds)?)
+        .with_context(|| format!("cannot write `{PAGE}`"))
+}
+
+/// The suites of continuous integration without a measured time, or with one over their budget.
+pub(crate) fn complaints(root: &Path) -> Result<Vec<String>> {
+    Ok(over_budget(&table::load(root)?, &measured(root)?))
+}
+
+fn over_budget(suites: &[Suite], seconds: &Seconds) -> Vec<String> {
+    let in_ci = suites.iter().filter(|suite| !suite.long);
+    in_ci
+        .filter_map(|suite| match seconds.get(&suite.name) {
+            None => Some(format!(
+                "tests/suites.toml: `{}` has no time in {MEASURED}: run it with `--record-seconds`",
+                suite.name
+            )),
+            Some(&taken) if taken > suite.budget_seconds => Some(format!(
+                "tests/suites.toml: `{}` takes {taken} s of a budget of {}: make it faster, or move a part to a long suite",
+                suite.name, suite.budget_seconds
+            )),
+            Some(_) => None,
+        })
+        .collect()
+}
+
+fn measured(root: &Path) -> Result<Seconds> {
+    let path = root.join(MEASURED);
+    if !path.exists() {
+        return Ok(Seconds::new());
+    }
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read `{MEASURED}`"))?;
+    serde_json::from_str(&text).with_context(|| format!("`{MEASURED}` is not a table of seconds"))
+}
+
+fn with_table(page: &str, suites: &[Suite], seconds: &Seconds) -> Result<String> {
+    let (before, rest) = page.split_once(START).with_context(|| format!("`{PAGE}` has no table of seconds"))?;
+    let (_, behind) = rest.split_once(END).with_context(|| format!("the table of `{PAGE}` has no end"))?;
+    let mut table = "| suite | seconds | budget |\n|---|---|---|\n".to_owned();
+    for suite in suites.iter().filter(|suite| !suite.long) {
+        let taken = seconds.get(&suite.name).map_or_else(String::new, u64::to_string);
+        writeln!(table, "| `{}` | {taken} | {} |", suite.name, suite.budget_seconds)?;
+    }
+    Ok(format!("{before}{START}{table}{END}{behind}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Seconds, over_budget};
+    use crate::machine;
+    use crate::suite::table;
+
+    #[test]
+    fn a_suite_over_its_budget_is_told() {
+        let mut suites = table::load(&machine::root()).unwrap();
+        suites.retain(|suite| suite.name == "rust");
+        assert_eq!(over_budget(&suites, &Seconds::new()).len(), 1);
+        let budget = suites[0].budget_seconds;
+        assert!(over_budget(&suites, &Seconds::from([("rust".to_owned(), budget)])).is_empty());
+        assert_eq!(over_budget(&suites, &Seconds::from([("rust".to_owned(), budget + 1)])).len(), 1);
+    }
+}
