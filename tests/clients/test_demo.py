@@ -39,3 +39,11 @@ def test_the_server_stays_with_code_to_paste(tmp_path):
         with flight.connect(running.ports["flight"].replace("grpc://", "grpc+tcp://")) as client:
             table = client.do_get(flight.Ticket(b"SELECT count(*) AS n FROM lineitem")).read_all()
         assert table.to_pydict() == {"n": [60175]}
+
+
+def test_nodes_are_there_when_it_is_ready(tmp_path):
+    arguments = ["demo", "--scale", "0.01", "--nodes", "3", "--data-dir", tmp_path / "data", *ADDRESSES]
+    with Process(binaries() / "bowshot", arguments) as running:
+        with flight.connect(running.ports["flight"].replace("grpc://", "grpc+tcp://")) as client:
+            sql = b"SELECT count(*) AS n FROM system.nodes WHERE takes_work"
+            assert client.do_get(flight.Ticket(sql)).read_all()["n"].to_pylist() == [3]

@@ -10,7 +10,6 @@ from recorded_mysql import ANSWERS, of_bowshot, statements, verdict
 # Statements that are answered otherwise, by a part of them, and why.
 OTHERWISE = {
     "/*M!100100": "a comment for MariaDB alone: MySQL calls it an empty query, too",
-    "LOCK TABLES": "transactions have snapshot isolation and take no locks",
     "SHOW KEYS": "the last columns are those of MySQL 8",
     "SHOW INDEX": "the last columns are those of MySQL 8",
     "SELECT LOGFILE_GROUP_NAME": "a column that is neither grouped nor aggregated is refused, as by ONLY_FULL_GROUP_BY",

@@ -75,7 +75,8 @@ impl Values<'_> {
         if token.kind == Kind::Variable && token.text.starts_with("@@") {
             return self.variable(bare(token.text)).map(|value| Some((value, 1)));
         }
-        if token.kind == Kind::Variable && !is_host(tokens, at) {
+        // Alone it is the beginning of an operator.
+        if token.kind == Kind::Variable && token.text != "@" && !is_host(tokens, at) {
             return Ok(self.own_variable(token)?.map(|value| (value, 1)));
         }
         Ok(introduced(tokens, at).or_else(|| {
@@ -294,6 +295,7 @@ mod tests {
             ("SELECT (@@identity), @@port", "SELECT (0), 3306 AS `@@port`"),
             ("SELECT '@@x', @y, @X + 1", "SELECT '@@x', NULL AS `@y`, 'it''s' + 1"),
             ("SELECT @a := 1, @a, @`x`", "SELECT @a := 1, @a, 'it''s' AS `@``x```"),
+            ("SELECT j @> '1', @ - 5", "SELECT j @> '1', @ - 5"),
             ("CREATE USER a@localhost, 'b'@`x`", "CREATE USER a@localhost, 'b'@`x`"),
             ("SELECT @@nothing", "unknown system variable 'nothing'"),
         ])

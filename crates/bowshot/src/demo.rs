@@ -11,6 +11,7 @@ mod paste;
 mod tables;
 
 use crate::config::{ClusterSettings, Config, Flags, TlsFiles};
+use crate::ports_file::PortsFile;
 use crate::serve::{self, Running, Signals};
 use crate::usage::Usage;
 use crate::{logging, open_files};
@@ -71,6 +72,8 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     // A certificate in the environment is for servers with a name; the demo connects to itself and shows it without one.
     config.tls = TlsFiles::default();
     config.cluster = if args.nodes > 1 { nodes::first() } else { ClusterSettings::default() };
+    // The file says that all is ready, which is not before the other nodes are.
+    let ports_file = if args.nodes > 1 { config.ports_file.take() } else { None };
     logging::start(&config)?;
     open_files::raise_limit();
     let signals = Signals::listen()?;
@@ -80,19 +83,26 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     say(&format!("serving TPC-H at scale {} from {} on {uri}\n", args.scale, folder.display()))?;
     // Ends behind the first node.
     let _nodes = match running.addresses().cluster_address() {
-        Some(join) => Some(start_nodes(&args, &folder, &join, &config.cluster).await?),
+        Some(join) => Some(start_nodes(&args, &folder, (&join, &uri), &config.cluster).await?),
         None => None,
     };
+    let _ports = ports_file.map(|path| PortsFile::write(&path, running.addresses())).transpose()?;
     show_and_stay(running, signals, &args, &uri).await
 }
 
-/// The other nodes, and where clients reach them.
-async fn start_nodes(args: &DemoArgs, folder: &Path, join: &str, cluster: &ClusterSettings) -> Result<Nodes> {
+/// The other nodes, and where clients reach them. The first one, at `uri`, gives all of them work from then on.
+async fn start_nodes(
+    args: &DemoArgs,
+    folder: &Path,
+    (join, uri): (&str, &str),
+    cluster: &ClusterSettings,
+) -> Result<Nodes> {
     let mut nodes = Nodes::start(usize::from(args.nodes) - 1, folder, join, cluster)?;
     let mut text = String::new();
     for (number, uri) in (2..).zip(nodes.ready().await?) {
         text.push_str(&format!("node {number} of the cluster on {uri}\n"));
     }
+    nodes::wait_for_members(uri, usize::from(args.nodes)).await?;
     say(&text)?;
     Ok(nodes)
 }

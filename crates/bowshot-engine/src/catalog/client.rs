@@ -49,6 +49,9 @@ pub trait Client: Send + Sync + std::fmt::Debug {
 
     /// Rows that the last statement has changed, or −1.
     fn changed_rows(&self) -> i64;
+
+    /// The last number that the server gave to a row of the session's in a column that numbers itself, or 0.
+    fn generated_number(&self) -> i64;
 }
 
 /// The client of a session, once it has told who it is. A session without one has no settings.

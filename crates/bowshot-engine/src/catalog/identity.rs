@@ -4,10 +4,11 @@
 use bowshot_storage::tables::{Identity, Numbering, TableStore};
 use datafusion::arrow::array::{ArrayRef, Int64Array};
 use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -23,6 +24,19 @@ pub(crate) fn call(identity: &Identity, durable: bool) -> String {
 /// Whether an expression gives the next number.
 pub(crate) fn is_call(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(function) if function.func.name() == NAME)
+}
+
+/// Whether a query numbers the rows that it gives.
+pub(crate) fn numbers_rows(plan: &LogicalPlan) -> bool {
+    plan.exists(|node| {
+        let mut found = false;
+        node.apply_expressions(|expr| {
+            found |= expr.exists(|part| Ok(is_call(part)))?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(found)
+    })
+    .unwrap_or(false)
 }
 
 /// How a column of a table is numbered.

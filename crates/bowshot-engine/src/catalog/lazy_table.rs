@@ -2,11 +2,12 @@
 //! over such a table would need its own columns for them, and so on.
 
 use crate::catalog::Visible;
+use crate::catalog::client::Flavour;
 use crate::catalog::listing::About;
 use async_trait::async_trait;
 use datafusion::arrow::array::{
     ArrayRef, BooleanBuilder, Int16Builder, Int32Builder, Int64Builder, ListBuilder, RecordBatch,
-    StringBuilder,
+    StringBuilder, UInt64Builder,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
@@ -28,12 +29,17 @@ pub(crate) enum Kind {
     Texts,
     Shorts,
     Longs,
+    /// A number that is not below zero: in MySQL such columns are `BIGINT UNSIGNED`, and some of its clients take no others.
+    Count,
     /// Small numbers that PostgreSQL's clients read as `1 2`.
     Vector,
+    /// Numbers of things, written in the same way.
+    Oids,
 }
 
-/// Tells the front end of PostgreSQL's protocol of such a column.
+/// Tells the front end of PostgreSQL's protocol of such columns.
 const VECTOR: &str = "bowshot:int2vector";
+const OIDS: &str = "bowshot:oidvector";
 
 /// A table: its name, its columns, and what makes its rows.
 pub(crate) struct Defined {
@@ -46,20 +52,21 @@ pub(crate) struct Defined {
 pub(crate) type Make = for<'a> fn(&'a Visible, &'a About, &'a mut Rows) -> BoxFuture<'a, Result<()>>;
 
 impl Defined {
-    pub(crate) fn schema(&self) -> SchemaRef {
+    fn schema(&self, flavour: Flavour) -> SchemaRef {
         let fields = self.columns.iter().map(|(name, kind)| {
-            let field = Field::new(*name, kind.arrow(), true);
-            if *kind == Kind::Vector {
-                field.with_metadata([(VECTOR.to_owned(), String::new())].into())
-            } else {
-                field
+            let field = Field::new(*name, kind.arrow(flavour), true);
+            match kind {
+                Kind::Vector => field.with_metadata([(VECTOR.to_owned(), String::new())].into()),
+                Kind::Oids => field.with_metadata([(OIDS.to_owned(), String::new())].into()),
+                _ => field,
             }
         });
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 
     pub(crate) fn provider(&'static self, visible: &Arc<Visible>) -> Arc<dyn TableProvider> {
-        Arc::new(LazyTable { defined: self, schema: self.schema(), visible: Arc::clone(visible) })
+        let schema = self.schema(visible.flavour());
+        Arc::new(LazyTable { defined: self, schema, visible: Arc::clone(visible) })
     }
 }
 
@@ -69,8 +76,10 @@ pub(crate) fn nothing<'a>(_: &'a Visible, _: &'a About, _: &'a mut Rows) -> BoxF
 }
 
 impl Kind {
-    fn arrow(self) -> DataType {
+    fn arrow(self, flavour: Flavour) -> DataType {
         match self {
+            Self::Count if flavour == Flavour::MySql => DataType::UInt64,
+            Self::Count => DataType::Int32,
             Self::Text => DataType::Utf8,
             Self::Short => DataType::Int16,
             Self::Int => DataType::Int32,
@@ -79,6 +88,7 @@ impl Kind {
             Self::Texts => DataType::new_list(DataType::Utf8, true),
             Self::Shorts | Self::Vector => DataType::new_list(DataType::Int16, true),
             Self::Longs => DataType::new_list(DataType::Int64, true),
+            Self::Oids => DataType::new_list(DataType::Int32, true),
         }
     }
 }
@@ -145,11 +155,13 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 #[derive(Debug)]
 pub(crate) struct Rows {
     schema: SchemaRef,
-    columns: Vec<Builder>,
+    /// `None` for columns that nobody reads.
+    columns: Vec<Option<Builder>>,
 }
 
 #[derive(Debug)]
 enum Builder {
+    Count(UInt64Builder),
     Text(StringBuilder),
     Short(Int16Builder),
     Int(Int32Builder),
@@ -158,31 +170,48 @@ enum Builder {
     Texts(ListBuilder<StringBuilder>),
     Shorts(ListBuilder<Int16Builder>),
     Longs(ListBuilder<Int64Builder>),
+    Ints(ListBuilder<Int32Builder>),
 }
 
 impl Rows {
-    fn new(defined: &Defined, schema: SchemaRef) -> Self {
-        let columns = defined.columns.iter().map(|(_, kind)| Builder::new(*kind)).collect();
+    fn new(defined: &Defined, schema: SchemaRef, read: &[usize]) -> Self {
+        let columns = defined.columns.iter().zip(schema.fields()).enumerate();
+        let columns = columns.map(|(place, ((_, kind), field))| {
+            read.contains(&place).then(|| Builder::new(*kind, field.data_type()))
+        });
+        let columns = columns.collect();
         Self { schema, columns }
+    }
+
+    /// Whether a column is read: what takes long to find out can be left out of others.
+    pub(crate) fn reads(&self, name: &str) -> bool {
+        self.schema.index_of(name).is_ok_and(|place| self.columns.get(place).is_some_and(Option::is_some))
     }
 
     /// Adds a row; columns that are not given are null.
     pub(crate) fn add(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let mut cells = cells.into_iter();
         for column in &mut self.columns {
-            column.add(cells.next().unwrap_or(Cell::Null));
+            let cell = cells.next().unwrap_or(Cell::Null);
+            if let Some(column) = column {
+                column.add(cell);
+            }
         }
     }
 
-    fn finish(self) -> Result<RecordBatch> {
-        let columns = self.columns.into_iter().map(Builder::finish).collect();
-        Ok(RecordBatch::try_new(self.schema, columns)?)
+    /// The columns that are read, in that order.
+    fn finish(mut self, read: &[usize]) -> Result<RecordBatch> {
+        let schema = Arc::new(self.schema.project(read)?);
+        let columns = read.iter().filter_map(|place| self.columns.get_mut(*place)?.take());
+        Ok(RecordBatch::try_new(schema, columns.map(Builder::finish).collect())?)
     }
 }
 
 impl Builder {
-    fn new(kind: Kind) -> Self {
+    fn new(kind: Kind, data_type: &DataType) -> Self {
         match kind {
+            Kind::Count if *data_type == DataType::UInt64 => Self::Count(UInt64Builder::new()),
+            Kind::Count => Self::Int(Int32Builder::new()),
             Kind::Text => Self::Text(StringBuilder::new()),
             Kind::Short => Self::Short(Int16Builder::new()),
             Kind::Int => Self::Int(Int32Builder::new()),
@@ -191,6 +220,7 @@ impl Builder {
             Kind::Texts => Self::Texts(ListBuilder::new(StringBuilder::new())),
             Kind::Shorts | Kind::Vector => Self::Shorts(ListBuilder::new(Int16Builder::new())),
             Kind::Longs => Self::Longs(ListBuilder::new(Int64Builder::new())),
+            Kind::Oids => Self::Ints(ListBuilder::new(Int32Builder::new())),
         }
     }
 
@@ -198,6 +228,8 @@ impl Builder {
         match (self, cell) {
             (Self::Text(builder), Cell::Text(text)) => builder.append_value(text),
             (Self::Text(builder), _) => builder.append_null(),
+            (Self::Count(builder), Cell::Number(number)) => builder.append_option(u64::try_from(number).ok()),
+            (Self::Count(builder), _) => builder.append_null(),
             (Self::Short(builder), Cell::Number(number)) => builder.append_option(i16::try_from(number).ok()),
             (Self::Short(builder), _) => builder.append_null(),
             (Self::Int(builder), Cell::Number(number)) => builder.append_option(i32::try_from(number).ok()),
@@ -219,12 +251,19 @@ impl Builder {
                 builder.append(true);
             }
             (Self::Longs(builder), _) => builder.append(false),
+            (Self::Ints(builder), Cell::Numbers(numbers)) => {
+                let ints = numbers.iter().map(|number| i32::try_from(*number).ok());
+                ints.for_each(|int| builder.values().append_option(int));
+                builder.append(true);
+            }
+            (Self::Ints(builder), _) => builder.append(false),
         }
     }
 
     fn finish(self) -> ArrayRef {
         match self {
             Self::Text(mut builder) => Arc::new(builder.finish()),
+            Self::Count(mut builder) => Arc::new(builder.finish()),
             Self::Short(mut builder) => Arc::new(builder.finish()),
             Self::Int(mut builder) => Arc::new(builder.finish()),
             Self::Long(mut builder) => Arc::new(builder.finish()),
@@ -232,6 +271,7 @@ impl Builder {
             Self::Texts(mut builder) => Arc::new(builder.finish()),
             Self::Shorts(mut builder) => Arc::new(builder.finish()),
             Self::Longs(mut builder) => Arc::new(builder.finish()),
+            Self::Ints(mut builder) => Arc::new(builder.finish()),
         }
     }
 }
@@ -265,11 +305,18 @@ impl TableProvider for LazyTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let about = About::of(filters);
-        let mut rows = Rows::new(self.defined, Arc::clone(&self.schema));
+        let about = About::of(filters, state);
+        let read = match projection {
+            // Rows that are only counted have a column all the same.
+            Some(read) if read.is_empty() => vec![0],
+            Some(read) => read.clone(),
+            None => (0..self.defined.columns.len()).collect(),
+        };
+        let mut rows = Rows::new(self.defined, Arc::clone(&self.schema), &read);
         (self.defined.rows)(&self.visible, &about, &mut rows).await?;
-        let table = MemTable::try_new(Arc::clone(&self.schema), vec![vec![rows.finish()?]])?;
-        table.scan(state, projection, &[], limit).await
+        let rows = rows.finish(&read)?;
+        let table = MemTable::try_new(rows.schema(), vec![vec![rows]])?;
+        table.scan(state, projection.filter(|read| read.is_empty()), &[], limit).await
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {

@@ -1,53 +1,169 @@
 //! All tables and views that one statement sees, for the tables that list them.
 
 use crate::catalog::client::Flavour;
+use crate::catalog::functions::relations;
+use crate::catalog::pg_catalog::oids;
 use crate::catalog::{Visible, information_schema, pg_catalog};
 use crate::policy::Reading;
 use crate::snapshot::names::{PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_storage::tables::{Definition, Entry, EntryName, External, Table, View};
-use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::catalog::Session;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Column, DFSchema};
 use datafusion::error::DataFusionError;
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::physical_plan::PhysicalExpr;
 use datafusion::scalar::ScalarValue;
 use std::sync::Arc;
 
-/// Which tables are asked about; `None` for all.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Which tables are asked about.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct About {
+    /// The only catalog and schema, if there is one: others are not even looked at.
     catalog: Option<String>,
     schema: Option<String>,
-    table: Option<String>,
+    /// What the names and numbers of tables fulfil.
+    condition: Option<Condition>,
+}
+
+/// A condition on the columns of a listing that are the same in all rows of a table.
+#[derive(Debug, Clone)]
+struct Condition {
+    schema: SchemaRef,
+    holds: Arc<dyn PhysicalExpr>,
+}
+
+/// What such a column has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Catalog,
+    Schema,
+    Name,
+    Oid,
+}
+
+/// The columns that say which table a row is about.
+const KEYS: [(&str, Key); 12] = [
+    ("table_catalog", Key::Catalog),
+    ("table_schema", Key::Schema),
+    ("schemaname", Key::Schema),
+    ("table_name", Key::Name),
+    ("tablename", Key::Name),
+    ("viewname", Key::Name),
+    ("matviewname", Key::Name),
+    ("attrelid", Key::Oid),
+    ("adrelid", Key::Oid),
+    ("conrelid", Key::Oid),
+    ("indrelid", Key::Oid),
+    ("objoid", Key::Oid),
+];
+
+fn key(name: &str) -> Option<Key> {
+    KEYS.iter().find(|(known, _)| *known == name).map(|(_, key)| *key)
 }
 
 impl About {
     /// What the filters say that have to hold together.
-    pub(crate) fn of(filters: &[Expr]) -> Self {
+    pub(crate) fn of(filters: &[Expr], state: &dyn Session) -> Self {
         let mut about = Self::default();
         for (name, value) in filters.iter().filter_map(equality) {
-            match name {
-                "table_catalog" => about.catalog = Some(value),
-                "table_schema" => about.schema = Some(value),
-                "table_name" => about.table = Some(value),
+            match key(name) {
+                Some(Key::Catalog) => about.catalog = Some(value),
+                Some(Key::Schema) => about.schema = Some(value),
                 _ => {}
             }
         }
+        let known: Vec<Expr> = filters.iter().filter(|filter| Self::knows(filter)).cloned().collect();
+        about.condition = conjunction(known).and_then(|filter| condition(filter, state));
         about
     }
 
     /// Whether a filter says which tables.
     pub(crate) fn knows(filter: &Expr) -> bool {
-        equality(filter).is_some_and(|(name, _)| name.starts_with("table_"))
-    }
-
-    fn fits(&self, catalog: &str, schema: &str, table: &str) -> bool {
-        self.fits_schema(catalog, schema) && self.table.as_deref().is_none_or(|wanted| wanted == table)
+        let columns = filter.column_refs();
+        !columns.is_empty()
+            && !filter.is_volatile()
+            && columns.iter().all(|column| key(&column.name).is_some())
     }
 
     fn fits_schema(&self, catalog: &str, schema: &str) -> bool {
         self.catalog.as_deref().is_none_or(|wanted| wanted == catalog)
             && self.schema.as_deref().is_none_or(|wanted| wanted == schema)
     }
+
+    /// Leaves the tables of a schema that may be asked about. What cannot be told stays: the filter looks at the rows once more.
+    /// `indexes` gives the numbers of a table's indexes, which have rows of their own.
+    fn keep(
+        &self,
+        (catalog, schema): (&str, &str),
+        names: &mut Vec<String>,
+        indexes: impl Fn(&EntryName) -> Vec<i64>,
+    ) {
+        let Some(condition) = &self.condition else { return };
+        let by_oid = condition.schema.fields().iter().any(|field| key(field.name()) == Some(Key::Oid));
+        // One row for each table, and one for each of its indexes.
+        let (mut owners, mut numbers) = (Vec::with_capacity(names.len()), Vec::new());
+        for (at, name) in names.iter().enumerate() {
+            owners.push(at);
+            if by_oid {
+                let name = EntryName::new(catalog, schema, name);
+                numbers.push(oids::table(&name));
+                for index in indexes(&name) {
+                    owners.push(at);
+                    numbers.push(index);
+                }
+            }
+        }
+        let columns = condition.schema.fields().iter().map(|field| -> ArrayRef {
+            let same = |text: &str| Arc::new(StringArray::from_iter_values(owners.iter().map(|_| text))) as _;
+            match key(field.name()) {
+                Some(Key::Catalog) => same(catalog),
+                Some(Key::Schema) => same(schema),
+                Some(Key::Oid) => Arc::new(Int64Array::from_iter_values(numbers.iter().copied())),
+                _ => Arc::new(owners.iter().map(|at| names.get(*at)).collect::<StringArray>()),
+            }
+        });
+        let Ok(rows) = RecordBatch::try_new(Arc::clone(&condition.schema), columns.collect()) else { return };
+        let holds = condition.holds.evaluate(&rows).and_then(|holds| holds.into_array(rows.num_rows()));
+        let Ok(holds) = holds else { return };
+        let Some(holds) = holds.as_boolean_opt() else { return };
+        let mut kept = vec![false; names.len()];
+        for (owner, holds) in owners.iter().zip(holds) {
+            if holds == Some(true)
+                && let Some(kept) = kept.get_mut(*owner)
+            {
+                *kept = true;
+            }
+        }
+        let mut kept = kept.into_iter();
+        names.retain(|_| kept.next().unwrap_or(true));
+    }
+}
+
+/// The condition that a filter is; `None` if it cannot be computed of names and numbers.
+fn condition(filter: Expr, state: &dyn Session) -> Option<Condition> {
+    // A column of a table whose name stands in two of the listing's cannot be told apart.
+    let filter = filter.transform(|part| {
+        Ok(match part {
+            Expr::Column(column) => Transformed::yes(Expr::Column(Column::from_name(column.name))),
+            other => Transformed::no(other),
+        })
+    });
+    let filter = filter.data().ok()?;
+    let mut names: Vec<String> = filter.column_refs().into_iter().map(|column| column.name.clone()).collect();
+    names.sort();
+    let fields = names.into_iter().map(|name| {
+        let data_type = if key(&name) == Some(Key::Oid) { DataType::Int64 } else { DataType::Utf8 };
+        Field::new(name, data_type, true)
+    });
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let columns = DFSchema::try_from(Arc::clone(&schema)).ok()?;
+    let holds = state.create_physical_expr(filter, &columns).ok()?;
+    Some(Condition { schema, holds })
 }
 
 /// `column = 'text'`
@@ -184,7 +300,7 @@ impl Visible {
                 continue;
             }
             let mut names = self.names_in(&catalog, &schema);
-            names.retain(|name| about.fits(&catalog, &schema, name));
+            about.keep((&catalog, &schema), &mut names, |name| self.indexes_of(name));
             names.sort();
             listed.extend(names.into_iter().map(|name| {
                 let name = EntryName::new(&catalog, &schema, name);
@@ -200,6 +316,12 @@ impl Visible {
         let mut listed = self.listed(about);
         listed.retain(|listed| !listed.is_internal());
         listed
+    }
+
+    fn indexes_of(&self, name: &EntryName) -> Vec<i64> {
+        let Some(Entry::Table(table)) = self.pinned.entry(name) else { return Vec::new() };
+        let names = relations::named(name, table.definition());
+        names.iter().map(|index| oids::constraint(name, index)).collect()
     }
 
     fn names_in(&self, catalog: &str, schema: &str) -> Vec<String> {

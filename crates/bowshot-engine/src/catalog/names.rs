@@ -1,9 +1,10 @@
 //! From the names in a statement to the things that they mean.
 
+use crate::catalog::public::Schemas;
 use crate::catalog::{CatalogParts, elsewhere};
 use crate::policy::Access;
 use crate::snapshot::Pinned;
-use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
+use crate::snapshot::names::{DEFAULT_SCHEMA, PUBLIC, TEMPORARY_CATALOG};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_sql::Privilege;
 use bowshot_storage::tables::{Entry, EntryName, Storage, Table};
@@ -59,15 +60,27 @@ impl Names {
             [schema, name] if schema == TEMPORARY_CATALOG => {
                 EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, name)
             }
-            [schema, name] => EntryName::new(&self.default_catalog, schema, name),
-            [catalog, schema, name] => EntryName::new(catalog, schema, name),
+            [schema, name] => {
+                EntryName::new(&self.default_catalog, self.schema_meant(&self.default_catalog, schema), name)
+            }
+            [catalog, schema, name] => EntryName::new(catalog, self.schema_meant(catalog, schema), name),
             _ => return Err(Error::invalid(format!("`{name}` has more than three parts"))),
         };
         Ok(full)
     }
 
+    /// The schema that a name means: that of names which do not say theirs for `public`, where nothing else is called so.
+    pub(crate) fn schema_meant<'a>(&self, catalog: &str, schema: &'a str) -> &'a str {
+        if schema == PUBLIC && self.schemas().has_alias(catalog) { DEFAULT_SCHEMA } else { schema }
+    }
+
+    pub(crate) fn schemas(&self) -> Schemas<'_> {
+        let (pinned, databases) = (&self.pinned, &self.parts.databases);
+        Schemas { pinned, databases, default_catalog: &self.default_catalog }
+    }
+
     /// The session's own tables hide those of the default schema.
-    fn unqualified(&self, name: &str) -> EntryName {
+    pub(crate) fn unqualified(&self, name: &str) -> EntryName {
         let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, name);
         if self.pinned.entry(&own).is_some() {
             return own;

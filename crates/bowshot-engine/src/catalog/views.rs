@@ -1,6 +1,7 @@
 //! Views as tables: their queries are planned anew in every statement.
 
 use super::Visible;
+use super::public::{self, Schemas};
 use crate::job::leaving_others;
 use crate::plan;
 use crate::plan::allowed::check_readable;
@@ -45,7 +46,10 @@ impl Visible {
         let state = inner.state();
         let external = |error: ApiError| DataFusionError::External(Box::new(error));
         let dialect = DialectName::parse(&view.dialect).unwrap_or_default();
-        let statement = plan::kept_query(state.config_options(), &view.sql, dialect).map_err(external)?;
+        let mut statement = plan::kept_query(state.config_options(), &view.sql, dialect).map_err(external)?;
+        let (pinned, databases) = (&self.pinned, &self.parts.databases);
+        let schemas = Schemas { pinned, databases, default_catalog: &view.default_catalog };
+        public::resolve(&mut statement, &schemas);
         let plan = Box::pin(plan::logical(&state, statement)).await?;
         check_readable(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;
         if view.columns.is_empty() { Ok(plan) } else { plan::renamed(plan, &view.columns) }

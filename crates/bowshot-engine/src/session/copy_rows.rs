@@ -12,7 +12,7 @@ use crate::write::apply::{self, Place, arranged, by_name};
 use crate::write::copy::{CopyIn, CopyOut, folder};
 use crate::write::fit::Casts;
 use crate::write::rows::{absent_values, checked, stream};
-use bowshot_api::{BatchStream, Error, ErrorKind, Layout, Origin, Result};
+use bowshot_api::{BatchStream, Error, ErrorKind, LastWrite, Layout, Origin, Result};
 use bowshot_storage::exchange::{FileRows, FileWriter};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;
@@ -44,7 +44,7 @@ impl EngineSession {
             Write::CopyOut(copy) => {
                 let query = bound(plan.planned(), parameters)?;
                 let rows = Box::pin(self.copy_out(copy, &query, plan.pinned())).await?;
-                Ok(Some(Written { pinned: plan.pinned().clone(), rows: Some(rows), returned: None }))
+                Ok(Some(Written { pinned: plan.pinned().clone(), rows: Some(rows), returned: None, last: LastWrite::default() }))
             }
             _ => Ok(None),
         }
@@ -103,7 +103,7 @@ impl EngineSession {
         )
         .await?;
         checked(origin.as_ref())?;
-        Ok(Written { pinned: applied.pinned, rows: Some(applied.rows), returned: None })
+        Ok(Written { pinned: applied.pinned, rows: Some(applied.rows), returned: None, last: LastWrite::default() })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::session::EngineSession;
 use crate::session::write::Written;
 use crate::write::Write;
 use crate::write::rows::{checked, stream};
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, LastWrite, Result};
 use bowshot_sql::DatabaseStatement;
 use datafusion::arrow::record_batch::RecordBatch;
 
@@ -37,7 +37,7 @@ impl EngineSession {
         let databases = &self.shared.parts.databases;
         let written = databases.insert(&insert.name, rows, plan.principal()).await?;
         checked(origin.as_ref())?;
-        Ok(Some(Written { pinned: plan.pinned().clone(), rows: Some(written), returned: None }))
+        Ok(Some(Written { pinned: plan.pinned().clone(), rows: Some(written), returned: None, last: LastWrite::default() }))
     }
 
     /// Runs a statement that opens or leaves a database. To be called on the query runtime.

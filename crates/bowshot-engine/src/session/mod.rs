@@ -21,7 +21,7 @@ use crate::catalog::client::ClientSlot;
 use crate::catalog::functions::Facts;
 use crate::catalog::lazy_state::{LazyState, SpareState};
 use crate::catalog::names::Names;
-use crate::catalog::{CatalogParts, Visible, show_create, told_types};
+use crate::catalog::{CatalogParts, Visible, public, show_create, told_types};
 use crate::distribution::Distribution;
 use crate::error::classify;
 use crate::execute::{Execution, Parallelism};
@@ -226,7 +226,7 @@ impl EngineSession {
         let noting = self.shared.decider().map(|_| pinned.noting());
         let pinned = noting.as_ref().unwrap_or(pinned);
         let planned = leaving_others(!text_limits::is_small(sql), self.plan_text(sql, pinned)).await;
-        planned.map_err(|error| secrets::untold(error, sql, &plan::dialect(&self.options())))
+        planned.map_err(|error| secrets::untold(error, sql, plan::dialect(&self.options())))
     }
 
     async fn plan_text(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
@@ -262,7 +262,7 @@ impl EngineSession {
         if let Some(expanded) = self.expanded(sql, pinned)? {
             return Box::pin(self.plan_expanded(expanded, pinned)).await;
         }
-        let spelled = forms::known(sql, &plan::dialect(&options));
+        let spelled = forms::known(sql, &plan::dialect(&options))?;
         let statement = match plan::parse(&options, &spelled)? {
             Parsed::Sql(statement) => show_create::expanded(statement, &names)?,
             Parsed::Copy(copy) => return Box::pin(self.plan_copy(copy, pinned)).await,
@@ -278,12 +278,16 @@ impl EngineSession {
     /// As [`EngineSession::plan`].
     pub(crate) fn plan_statement<'a>(
         &'a self,
-        statement: datafusion::sql::parser::Statement,
+        mut statement: datafusion::sql::parser::Statement,
         pinned: &'a Pinned,
         source: Source<'a>,
     ) -> BoxFuture<'a, Result<AuthorizedPlan>> {
         async move {
+            if let Some(explained) = Box::pin(self.explain_change(&statement, pinned, source)).await? {
+                return Ok(explained);
+            }
             let names = self.names(pinned);
+            public::resolve(&mut statement, &names.schemas());
             let recognised = Box::pin(recognise(&statement, &self.visible(pinned), &names, source)).await?;
             let (planned, action) = match recognised {
                 None => {

@@ -2,6 +2,7 @@
 
 use crate::authorize::{self, Action, AuthorizedPlan};
 use crate::catalog::client::Client;
+use crate::catalog::origins;
 use crate::error::classify;
 use crate::execute;
 use crate::introspect::{Asked, Expanded, begins_here, describe, recognise, summarize};
@@ -10,21 +11,63 @@ use crate::session::EngineSession;
 use crate::snapshot::Pinned;
 use crate::statement::forms;
 use crate::write::recognise::nothing;
-use bowshot_api::{Error, Result};
+use bowshot_api::{ColumnOrigin, Error, Result};
 use bowshot_sql::CacheStatement;
 use bowshot_sql::rewrite::Source;
 use bowshot_storage::tables::EntryName;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{ExplainOption, LogicalPlan, LogicalPlanBuilder};
+use datafusion::sql::parser::{ExplainStatement, Statement as Parsed};
+use datafusion::sql::sqlparser::ast;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::sync::Arc;
 
 impl EngineSession {
+    /// EXPLAIN of a statement that changes rows: the plan of the query that gives them. Who may not run it does not see it either.
+    pub(super) async fn explain_change(
+        &self,
+        statement: &Parsed,
+        pinned: &Pinned,
+        source: Source<'_>,
+    ) -> Result<Option<AuthorizedPlan>> {
+        let Parsed::Explain(ExplainStatement { options, statement }) = statement else { return Ok(None) };
+        let Parsed::Statement(change) = statement.as_ref() else { return Ok(None) };
+        let changes = matches!(
+            change.as_ref(),
+            ast::Statement::Insert(_)
+                | ast::Statement::Update(_)
+                | ast::Statement::Delete(_)
+                | ast::Statement::Merge(_)
+        );
+        if !changes {
+            return Ok(None);
+        }
+        if options.analyze {
+            return Err(Error::unsupported("EXPLAIN ANALYZE of a statement that changes rows is not supported")
+                .with_hint("EXPLAIN shows its plan; EXPLAIN ANALYZE of its query shows where the time goes"));
+        }
+        let change = self.plan_statement(statement.as_ref().clone(), pinned, source).await?;
+        let format = options.format.clone().unwrap_or_else(|| self.options().explain.format.clone());
+        let option = ExplainOption { verbose: options.verbose, format, ..ExplainOption::default() };
+        let rows = LogicalPlanBuilder::from(change.planned().plan().clone());
+        let explained = rows.explain_option_format(option).and_then(LogicalPlanBuilder::build);
+        let planned = plan::planned(explained.map_err(classify)?)?;
+        authorize::enforce(planned, None, self.judged(pinned), self.scratch).await.map(Some)
+    }
+
     /// Tells the session's client, of whose settings and named statements it is asked.
     pub fn attach(&self, client: Arc<dyn Client>) {
         self.client().attach(client);
+    }
+
+    /// For each column of a query the table that it comes from as it is there.
+    pub fn origins(&self, plan: &AuthorizedPlan) -> Vec<Option<ColumnOrigin>> {
+        match plan.action() {
+            Action::Query => origins::origins(plan.planned().plan(), &self.names(plan.pinned())),
+            _ => Vec::new(),
+        }
     }
 
     /// What stands in the place of a statement of this room; `None` for any other.
@@ -80,7 +123,7 @@ impl EngineSession {
                     let summarised = self.plan(&sql, pinned).await?;
                     let schema = self.schema_of(&summarised)?;
                     let options = self.options();
-                    let spelled = forms::known(&sql, &plan::dialect(&options));
+                    let spelled = forms::known(&sql, &plan::dialect(&options))?;
                     let inner = match plan::parse(&options, &spelled)? {
                         plan::Parsed::Sql(inner) => inner,
                         plan::Parsed::Copy(_) => {

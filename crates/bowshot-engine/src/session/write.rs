@@ -1,6 +1,7 @@
 //! The statements that change tables, as a session runs them. Nothing is visible to others before the session commits.
 
 use crate::authorize::{Action, AuthorizedPlan, changes, decision};
+use crate::catalog::identity;
 use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::{Names, check_changeable};
 use crate::error::classify;
@@ -15,7 +16,8 @@ use crate::write::rows::{Rows, absent_values, checked, stream};
 use crate::write::{Write, bound, define, literal};
 use crate::{job, policy};
 use bowshot_api::{
-    BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, PrimaryKey, Reason, Result, TableName,
+    BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, LastWrite, PrimaryKey, Reason, Result,
+    TableName,
 };
 use bowshot_storage::tables::{Entry, EntryName, Table};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -35,6 +37,8 @@ pub struct Written {
     pub rows: Option<u64>,
     /// What the statement returns, if it says so.
     pub returned: Option<Returned>,
+    /// What it did to rows beyond their number.
+    pub last: LastWrite,
 }
 
 impl EngineSession {
@@ -64,7 +68,7 @@ impl EngineSession {
             let applied = self.run(write, all, plan.pinned()).await?;
             return self.written(plan, applied).await;
         }
-        let (mut pinned, mut changed) = (plan.pinned().clone(), 0);
+        let (mut pinned, mut changed, mut last) = (plan.pinned().clone(), 0, LastWrite::default());
         let mut returned =
             plan.returning().map(|returning| Returned::new(returning, &self.state(plan.pinned())));
         for batch in rows {
@@ -77,16 +81,18 @@ impl EngineSession {
                 let planned = plan.planned();
                 let bound = parameters::bind(planned.plan(), planned.parameters(), batch, row)?;
                 let applied = self.run(effect(&plan)?, bound, &pinned).await?;
+                last = together(last, applied.last());
                 (pinned, changed) = (applied.pinned, changed + applied.rows);
                 if let (Some(returned), Some(returning)) = (&mut returned, plan.returning()) {
                     returned.add(returning, applied.touched, &self.state(plan.pinned())).await?;
                 }
             }
         }
-        Ok(Written { pinned, rows: write.counts().then_some(changed), returned })
+        Ok(Written { pinned, rows: write.counts().then_some(changed), returned, last })
     }
 
     async fn written(&self, plan: &AuthorizedPlan, applied: Applied) -> Result<Written> {
+        let last = applied.last();
         let returned = match plan.returning() {
             None => None,
             Some(returning) => {
@@ -97,7 +103,7 @@ impl EngineSession {
             }
         };
         let rows = effect(plan)?.counts().then_some(applied.rows);
-        Ok(Written { pinned: applied.pinned, rows, returned })
+        Ok(Written { pinned: applied.pinned, rows, returned, last })
     }
 
     async fn run(&self, write: &Write, plan: LogicalPlan, pinned: &Pinned) -> Result<Applied> {
@@ -105,8 +111,9 @@ impl EngineSession {
         let (names, stores) = (self.names(pinned), self.stores());
         let place = Place { names: &names, stores: &stores, state: &state };
         let (rows, origin) = rows(self, write, (&state, pinned), &plan).await?;
-        let applied = apply::apply(write, rows, &place).await?;
+        let mut applied = apply::apply(write, rows, &place).await?;
         checked(origin.as_ref())?;
+        applied.generated = applied.numbers.is_some() && identity::numbers_rows(&plan);
         if !matches!(write, Write::Ddl(_) | Write::CreateAs(_)) {
             return Ok(applied);
         }
@@ -134,7 +141,8 @@ impl EngineSession {
         let added = if exclusive { added.taking_over() } else { added };
         let applied = apply::insert(&name, added, Casts::Exact, rows, &place).await?;
         let changed = policy::follow(pinned, applied.pinned, &names.access)?;
-        Ok(Written { pinned: changed, rows: Some(applied.rows), returned: None })
+        let last = LastWrite::default();
+        Ok(Written { pinned: changed, rows: Some(applied.rows), returned: None, last })
     }
 
     /// Whether rows may go into a table: for those who have to wait long for the first of them.
@@ -185,6 +193,15 @@ impl EngineSession {
     }
 }
 
+/// What two executions of one statement did.
+fn together(one: LastWrite, next: LastWrite) -> LastWrite {
+    let changed = match (one.changed, next.changed) {
+        (Some(one), Some(next)) => Some(one + next),
+        (one, next) => one.or(next),
+    };
+    LastWrite { changed, generated: one.generated.or(next.generated), number: next.number.or(one.number) }
+}
+
 fn effect(plan: &AuthorizedPlan) -> Result<&Write> {
     match plan.action() {
         Action::Write(change) => Ok(&change.write),
@@ -221,8 +238,13 @@ async fn rows(
 
 /// Names in an ingest are taken as they are.
 fn target_of(ingest: &Ingest, names: &Names) -> EntryName {
-    if ingest.temporary {
+    let is_temporary = ingest.catalog.is_none() && ingest.schema_name.as_deref() == Some(TEMPORARY_CATALOG);
+    if ingest.temporary || is_temporary {
         return EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &ingest.table);
+    }
+    // Rows are added to the table that INSERT would find; a new one is made in the default schema.
+    if ingest.catalog.is_none() && ingest.schema_name.is_none() && ingest.if_exists == IfExists::Append {
+        return names.unqualified(&ingest.table);
     }
     EntryName {
         catalog: ingest.catalog.clone().unwrap_or_else(|| names.default_catalog.clone()),

@@ -4,6 +4,8 @@
 pub const DEFAULT_CATALOG: &str = "bowshot";
 /// Schema of names that do not say theirs.
 pub const DEFAULT_SCHEMA: &str = "main";
+/// Another name of [`DEFAULT_SCHEMA`], where nothing is called so.
+pub(crate) const PUBLIC: &str = "public";
 /// Schema of the tables about the server itself.
 pub const SYSTEM_SCHEMA: &str = "system";
 /// Schema that exists only while a statement that changes rows is planned; holds [`TARGET`].

@@ -2,6 +2,7 @@
 //! looked at; what is not recognised goes on to the parser as it is, which then says what it did not expect.
 
 use crate::statement::{composed_types, table_hints};
+use bowshot_api::{Error, Result};
 use bowshot_sql::Offsets;
 use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
@@ -17,32 +18,68 @@ pub(crate) const CLAUSES: &str = "__bowshot_clauses";
 /// Bytes at the beginning of a statement in which its form is looked for: values may be many.
 const HEAD: usize = 1 << 10;
 
+/// What begins our own names.
+const RESERVED: &str = "__bowshot_";
+
 /// The text in a form that the parser knows.
-pub(crate) fn known<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Cow<'sql, str> {
+///
+/// # Errors
+/// `Invalid` for a name that only such a form has.
+pub(crate) fn known<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Result<Cow<'sql, str>> {
+    check_names(sql, dialect)?;
     let [first, second] = bowshot_sql::first_words(sql);
-    let edits = match (first.as_str(), second.as_str()) {
-        ("refresh", "materialized") => Text::of(sql, dialect).and_then(|text| refresh(&text)),
-        ("insert", _) if mentions(sql, &["by"]) => Text::of(sql, dialect).and_then(|text| by_name(&text)),
-        ("replace", "into") => Text::of(sql, dialect).and_then(|text| replace(&text)),
-        ("drop", _) if mentions(sql, &["force"]) => Text::of(sql, dialect).and_then(|text| forced(&text)),
-        ("create", _) => Text::of(sql, dialect).map(|text| {
-            let mut edits = table_hints::edits(&text);
-            edits.extend(composed_types::edits(&text, true));
-            edits
-        }),
-        ("alter", _) => Text::of(sql, dialect).map(|text| composed_types::edits(&text, true)),
-        _ if mentions_type(sql) => Text::of(sql, dialect).map(|text| composed_types::edits(&text, false)),
-        _ => None,
-    };
-    let calls = mentions_predict(sql).then(|| Text::of(sql, dialect)).flatten().map(|text| predicted(&text));
-    let edits = match (edits, calls) {
-        (Some(edits), Some(calls)) => Some(edits.into_iter().chain(calls).collect()),
-        (edits, calls) => edits.or(calls),
-    };
-    match edits {
-        Some(edits) if !edits.is_empty() => Cow::Owned(edited(sql, edits)),
-        _ => Cow::Borrowed(sql),
+    let defines = matches!(first.as_str(), "create" | "alter");
+    let own = matches!((first.as_str(), second.as_str()), ("refresh", "materialized") | ("replace", "into"))
+        || first == "drop" && mentions(sql, &["force"]);
+    let (types, named, calls) = (defines || mentions_type(sql), mentions_by_name(sql), mentions_predict(sql));
+    if !(own || types || named || calls) {
+        return Ok(Cow::Borrowed(sql));
     }
+    let Some(text) = Text::of(sql, dialect) else { return Ok(Cow::Borrowed(sql)) };
+    let mut edits = match (first.as_str(), second.as_str()) {
+        ("refresh", _) => refresh(&text),
+        ("replace", _) => replace(&text),
+        ("drop", _) => forced(&text),
+        ("create", _) => Some(table_hints::edits(&text)),
+        ("alter", "view" | "materialized") => renamed_view(&text),
+        _ => None,
+    }
+    .unwrap_or_default();
+    if types {
+        edits.extend(composed_types::edits(&text, defines));
+    }
+    if named {
+        edits.extend(by_name(&text).unwrap_or_default());
+    }
+    if calls {
+        edits.extend(predicted(&text));
+    }
+    Ok(if edits.is_empty() { Cow::Borrowed(sql) } else { Cow::Owned(edited(sql, edits)) })
+}
+
+/// Refuses names that stand for something else in the forms that the parser gets.
+fn check_names(sql: &str, dialect: &dyn Dialect) -> Result<()> {
+    let is_reserved = |part: &[u8]| part.eq_ignore_ascii_case(RESERVED.as_bytes());
+    if !sql.as_bytes().windows(RESERVED.len()).any(is_reserved) {
+        return Ok(());
+    }
+    // What is none for the tokenizer is none for the parser.
+    let tokens = Tokenizer::new(dialect, sql).tokenize().unwrap_or_default();
+    let words = tokens.iter().filter_map(|token| match token {
+        Token::Word(word) => Some(word.value.as_str()),
+        _ => None,
+    });
+    let mut before = "";
+    for word in words {
+        let begins = word.as_bytes().get(..RESERVED.len()).is_some_and(is_reserved);
+        let is_form = [BY_NAME, REFRESH, CLAUSES].iter().any(|form| word.eq_ignore_ascii_case(form));
+        if is_form || begins && before.eq_ignore_ascii_case("constraint") {
+            return Err(Error::invalid(format!("`{word}` is a reserved name"))
+                .with_hint(format!("choose a name that does not begin with `{RESERVED}`")));
+        }
+        before = word;
+    }
+    Ok(())
 }
 
 /// Whether a word may stand at the beginning of the text.
@@ -55,8 +92,28 @@ fn mentions(sql: &str, words: &[&str]) -> bool {
     words.iter().any(|word| head.contains(word))
 }
 
+/// Whether the name of a type of several parts may stand somewhere, with a bracket behind it.
 fn mentions_type(sql: &str) -> bool {
-    mentions(sql, &["struct", "map", "list", "array", "row"]) && sql.len() < 64 * HEAD
+    let bytes = sql.as_bytes();
+    let opens = |at: usize| {
+        let behind = bytes.get(at..).unwrap_or_default().iter().find(|byte| !byte.is_ascii_whitespace());
+        matches!(behind, Some(b'(' | b'<'))
+    };
+    ["struct", "map", "list", "array", "row"].iter().any(|name| {
+        let mut words = bytes.windows(name.len()).enumerate();
+        words.any(|(at, word)| word.eq_ignore_ascii_case(name.as_bytes()) && opens(at + name.len()))
+    })
+}
+
+/// Whether `BY NAME` may stand somewhere.
+fn mentions_by_name(sql: &str) -> bool {
+    let before = |at: usize| sql.get(..at).unwrap_or_default().trim_end();
+    let ends = |text: &str| {
+        let by = text.len().checked_sub(2).and_then(|from| text.get(from..));
+        by.is_some_and(|by| by.eq_ignore_ascii_case("by"))
+    };
+    let mut words = sql.as_bytes().windows(4).enumerate();
+    words.any(|(at, word)| word.eq_ignore_ascii_case(b"name") && ends(before(at)))
 }
 
 fn mentions_predict(sql: &str) -> bool {
@@ -204,9 +261,18 @@ fn refresh(text: &Text<'_>) -> Option<Vec<Edit>> {
         .then(|| vec![(0..text.sql.len(), format!("INSERT OVERWRITE TABLE {named} SELECT {REFRESH}"))])
 }
 
-/// `INSERT INTO t BY NAME …`
+/// `ALTER [MATERIALIZED] VIEW v RENAME TO w`, as of a table.
+fn renamed_view(text: &Text<'_>) -> Option<Vec<Edit>> {
+    let view = (1..3).find(|at| text.word(*at) == "VIEW")?;
+    let name = if text.words(view + 1, &["IF", "EXISTS"]) { view + 3 } else { view + 1 };
+    let is_renamed = text.words(text.behind_name(name), &["RENAME", "TO"]);
+    is_renamed.then(|| vec![(text.start(1)..text.start(view + 1), "TABLE ".to_owned())])
+}
+
+/// `INSERT INTO t BY NAME …`, perhaps behind EXPLAIN or WITH.
 fn by_name(text: &Text<'_>) -> Option<Vec<Edit>> {
-    let into = (1..4).find(|at| text.word(*at) == "INTO")?;
+    let insert = (0..text.len()).find(|at| text.word(*at) == "INSERT")?;
+    let into = (insert + 1..insert + 4).find(|at| text.word(*at) == "INTO")?;
     let by = text.behind_name(into + 1);
     text.words(by, &["BY", "NAME"])
         .then(|| vec![(text.start(by)..text.start(by + 2), format!("({BY_NAME}) "))])
@@ -221,10 +287,18 @@ fn replace(text: &Text<'_>) -> Option<Vec<Edit>> {
 /// `DROP DATABASE d FORCE`: with all that is in it; what is dropped is gone at once in any case.
 fn forced(text: &Text<'_>) -> Option<Vec<Edit>> {
     let last = (0..text.len()).rev().find(|at| !matches!(text.token(*at), Some(Token::SemiColon)))?;
-    if last < 3 || text.word(last) != "FORCE" {
+    let kind = (1..4)
+        .find(|at| matches!(text.word(*at).as_str(), "TABLE" | "VIEW" | "DATABASE" | "SCHEMA" | "CATALOG"))?;
+    // Something may be called so: it is no name behind all of them.
+    let mut behind =
+        text.behind_name(if text.words(kind + 1, &["IF", "EXISTS"]) { kind + 3 } else { kind + 1 });
+    while matches!(text.token(behind), Some(Token::Comma)) {
+        behind = text.behind_name(behind + 1);
+    }
+    if behind != last || text.word(last) != "FORCE" {
         return None;
     }
-    let within = matches!(text.word(1).as_str(), "DATABASE" | "SCHEMA");
+    let within = matches!(text.word(kind).as_str(), "DATABASE" | "SCHEMA");
     let instead = if within { "CASCADE" } else { "" };
     Some(vec![(text.start(last)..text.start(last) + "FORCE".len(), instead.to_owned())])
 }
@@ -240,9 +314,24 @@ mod tests {
             ("SELECT 1", "SELECT 1"),
             ("refresh materialized view s.v;", "INSERT OVERWRITE TABLE s.v SELECT __bowshot_refresh"),
             ("INSERT INTO t BY NAME SELECT 1 AS a", "INSERT INTO t (__bowshot_by_name) SELECT 1 AS a"),
+            (
+                "EXPLAIN INSERT INTO t BY NAME SELECT x::STRUCT(a INT) AS a",
+                "EXPLAIN INSERT INTO t (__bowshot_by_name) SELECT x::STRUCT<a INT> AS a",
+            ),
+            (
+                "WITH s AS (SELECT 1 AS a) INSERT INTO t BY NAME SELECT * FROM s",
+                "WITH s AS (SELECT 1 AS a) INSERT INTO t (__bowshot_by_name) SELECT * FROM s",
+            ),
             ("REPLACE INTO t VALUES ('it''s')", "INSERT OR REPLACE INTO t VALUES ('it''s')"),
             ("DROP DATABASE IF EXISTS x FORCE", "DROP DATABASE IF EXISTS x CASCADE"),
             ("DROP TABLE x FORCE", "DROP TABLE x "),
+            ("DROP TABLE a.x, y FORCE;", "DROP TABLE a.x, y ;"),
+            ("DROP TABLE force", "DROP TABLE force"),
+            ("DROP TABLE IF EXISTS force", "DROP TABLE IF EXISTS force"),
+            ("DROP TABLE a.force, b.force", "DROP TABLE a.force, b.force"),
+            ("DROP TABLE force FORCE", "DROP TABLE force "),
+            ("DROP SCHEMA force", "DROP SCHEMA force"),
+            ("DROP MATERIALIZED VIEW IF EXISTS x FORCE", "DROP MATERIALIZED VIEW IF EXISTS x "),
             (
                 "CREATE TABLE t (a STRUCT(b INT, c LIST(DECIMAL(3, 1))), tags MAP<VARCHAR, ARRAY<INT>>)",
                 "CREATE TABLE t (a STRUCT<b INT, c ARRAY<DECIMAL(3, 1)>>, tags MAP(VARCHAR, ARRAY<INT>))",
@@ -272,7 +361,22 @@ mod tests {
             ("CREATE TABLE t (k INT, )", "CREATE TABLE t (k INT )"),
             ("CREATE TABLE t AS SELECT 1 AS engine", "CREATE TABLE t AS SELECT 1 AS engine"),
         ] {
-            assert_eq!(known(sql, &GenericDialect {}), spelled, "{sql}");
+            assert_eq!(known(sql, &GenericDialect {}).expect(sql), spelled, "{sql}");
         }
+    }
+
+    #[test]
+    fn names_of_our_own_are_refused() {
+        for sql in [
+            "CREATE TABLE t (a INT, CONSTRAINT __bowshot_clauses CHECK (a > 1))",
+            "CREATE TABLE t (a INT, CONSTRAINT \"__Bowshot_Other\" CHECK (a > 1))",
+            "ALTER TABLE t ADD CONSTRAINT __bowshot_clauses CHECK ('x')",
+            "INSERT INTO t (__bowshot_by_name) SELECT 1",
+            "INSERT OVERWRITE TABLE t SELECT __bowshot_refresh",
+        ] {
+            assert!(known(sql, &GenericDialect {}).is_err(), "{sql}");
+        }
+        let text = "SELECT '__bowshot_clauses', __bowshot_x FROM t -- CONSTRAINT __bowshot_y";
+        assert!(known(text, &GenericDialect {}).is_ok());
     }
 }

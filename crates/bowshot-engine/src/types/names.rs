@@ -135,12 +135,20 @@ pub(crate) fn decimal_digits(data_type: &DataType) -> Option<(i32, i32, Option<i
     Some((digits, 10, Some(0)))
 }
 
+/// The same as clients of PostgreSQL know it: a text without a length is one of their type `text`, as their protocol has it too.
+pub(crate) fn standard_of_postgres(field: &Field) -> String {
+    let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let plain = Declared::of(field).is_none() && extension(field).is_none();
+    if is_text && plain { "text".to_owned() } else { standard(field) }
+}
+
 /// The name in `information_schema.columns.data_type` and `format_type`: the standard's, in lower case and without numbers.
 pub(crate) fn standard(field: &Field) -> String {
     match (Declared::of(field), extension(field)) {
         (_, Some(name)) => name.to_owned(),
         (Some(Declared::Char(_)), None) => "character".to_owned(),
         (Some(Declared::Enum(_)), None) => "USER-DEFINED".to_owned(),
+        (Some(Declared::Varchar(_)), None) => "character varying".to_owned(),
         (_, None) => standard_type(field.data_type()),
     }
 }
@@ -255,11 +263,13 @@ pub(crate) const POSTGRES_TYPES: [PostgresType; 39] = [
 
 /// The PostgreSQL type that holds the values of a column, the item's for a list.
 pub(crate) fn postgres(field: &Field) -> PostgresType {
-    let oid = match extension(field) {
-        Some("uuid") => 2950,
-        Some("jsonb") => 3802,
-        Some(_) => 114,
-        None => postgres_oid(field.data_type()),
+    let oid = match (extension(field), Declared::of(field)) {
+        (Some("uuid"), _) => 2950,
+        (Some("jsonb"), _) => 3802,
+        (Some(_), _) => 114,
+        (None, Some(Declared::Varchar(_))) => 1043,
+        (None, Some(Declared::Char(_))) => 1042,
+        (None, _) => postgres_oid(field.data_type()),
     };
     POSTGRES_TYPES.iter().find(|known| known.oid == oid).copied().unwrap_or(known(25, "text", -1, 1009))
 }
@@ -273,7 +283,7 @@ fn postgres_oid(data_type: &DataType) -> i64 {
         DataType::Int32 | DataType::UInt16 => 23,
         DataType::Float16 | DataType::Float32 => 700,
         DataType::Float64 => 701,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => 1043,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => 25,
         DataType::Date32 | DataType::Date64 => 1082,
         DataType::Time32(_) | DataType::Time64(_) => 1083,
         DataType::Timestamp(_, None) => 1114,
@@ -355,7 +365,7 @@ mod tests {
         for (data_type, ours, standards, mysqls, postgress) in [
             (DataType::Int32, "INTEGER", "integer", "int", "int4"),
             (DataType::UInt64, "BIGINT UNSIGNED", "bigint unsigned", "bigint unsigned", "numeric"),
-            (DataType::Utf8, "VARCHAR", "character varying", "varchar", "varchar"),
+            (DataType::Utf8, "VARCHAR", "character varying", "varchar", "text"),
             (DataType::Decimal128(10, 2), "DECIMAL(10,2)", "numeric", "decimal(10,2)", "numeric"),
             (
                 DataType::Timestamp(TimeUnit::Microsecond, None),
@@ -377,7 +387,7 @@ mod tests {
                 "VARCHAR",
                 "character varying",
                 "varchar",
-                "varchar",
+                "text",
             ),
         ] {
             let field = Field::new("a", data_type, true);

@@ -78,12 +78,12 @@ pub(crate) fn alter(
     if if_exists && names.is_nothing(name) {
         return Ok(names.pinned.clone());
     }
-    if let ([Alteration::RenameTable { to }], Some(external @ Entry::External(_))) =
+    if let ([Alteration::RenameTable { to }], Some(entry @ (Entry::External(_) | Entry::View(_)))) =
         (changes, names.entry(name))
     {
         check_free(to, names)?;
         let pinned = names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))?;
-        return put(&pinned, to, external.clone());
+        return put(&pinned, to, entry.clone());
     }
     let mut table = names.table(name)?;
     let mut target = name.clone();

@@ -5,19 +5,23 @@ use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::Names;
 use crate::error::classify;
 use crate::snapshot::Pinned;
+use crate::types::stored;
+use crate::write::change::FORMER;
 use crate::write::ddl::{self, Ddl, Stores};
 use crate::write::fit::{self, Casts, Fit};
-use crate::write::merge::PUT;
+use crate::write::merge::{ACTION, PUT, TAKE, returned_definition};
 use crate::write::{NewTable, Write, key, models};
-use bowshot_api::{BatchStream, Error, Reason, Result};
+use bowshot_api::{BatchStream, Error, LastWrite, Reason, Result};
 use bowshot_storage::tables::{
     Definition, Entry, EntryName, Numbering, Segment, SegmentWriter, Storage, Table, TableStore,
 };
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array,
 };
-use datafusion::arrow::compute::filter_record_batch;
-use datafusion::arrow::datatypes::{Field, Int64Type, Schema, SchemaRef, UInt64Type};
+use datafusion::arrow::buffer::BooleanBuffer;
+use datafusion::arrow::compute::kernels::cmp::distinct;
+use datafusion::arrow::compute::{cast, filter_record_batch, or};
+use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, UInt64Type};
 use datafusion::common::ScalarValue;
 use futures::{Stream, StreamExt};
 use std::collections::{HashMap, HashSet};
@@ -38,11 +42,35 @@ pub(crate) struct Applied {
     pub(crate) rows: u64,
     /// The rows as the statement leaves them; those that it takes out as they were, if they were asked for.
     pub(crate) touched: Vec<Arc<Segment>>,
+    /// Rows that became others, where the query gives what they were.
+    pub(crate) changed: Option<u64>,
+    /// The numbers of the first and the last row that came in, in a column that numbers itself.
+    pub(crate) numbers: Option<(i64, i64)>,
+    /// Whether the server gave these numbers.
+    pub(crate) generated: bool,
 }
 
 impl Applied {
     fn new(pinned: Pinned, rows: u64) -> Self {
-        Self { pinned, rows, touched: Vec::new() }
+        Self { pinned, rows, touched: Vec::new(), changed: None, numbers: None, generated: false }
+    }
+
+    /// What clients are told of the rows beyond how many they are.
+    pub(crate) fn last(&self) -> LastWrite {
+        let (first, number) = self.numbers.unzip();
+        LastWrite { changed: self.changed, generated: first.filter(|_| self.generated), number }
+    }
+}
+
+/// The numbers of rows that came in batches.
+#[derive(Default)]
+struct Numbers(Option<(i64, i64)>);
+
+impl Numbers {
+    fn add(&mut self, fit: &Fit, rows: &RecordBatch) {
+        if let Some((first, last)) = fit.numbers_in(rows) {
+            self.0 = Some((self.0.map_or(first, |(first, _)| first), last));
+        }
     }
 }
 
@@ -107,11 +135,15 @@ pub(crate) async fn insert(
 ) -> Result<Applied> {
     let table = Arc::clone(added.table());
     let fit = Fit::new(name, table.definition(), casts, place.state)?;
+    let mut numbers = Numbers::default();
     while let Some(batch) = rows.next().await {
-        added.write(fit.fit(&batch?)?).await?;
+        let fitted = fit.fit(&batch?)?;
+        numbers.add(&fit, &fitted);
+        added.write(fitted).await?;
     }
     blocking(|| fit.settle(&place.stores.shared))?;
-    finish(name, &table, table.as_ref().clone(), added, place).await
+    let applied = finish(name, &table, table.as_ref().clone(), added, place).await?;
+    Ok(Applied { numbers: numbers.0, ..applied })
 }
 
 async fn finish(
@@ -130,7 +162,7 @@ async fn finish(
     }
     let after = kept.append(segments.clone());
     let pinned = ddl::put(&place.names.pinned, name, Entry::Table(Arc::new(after)))?;
-    Ok(Applied { pinned, rows, touched: segments })
+    Ok(Applied { touched: segments, ..Applied::new(pinned, rows) })
 }
 
 async fn delete(
@@ -153,7 +185,7 @@ async fn delete(
     let touched = gone.finish().await?;
     let (after, rows) = blocking(|| table.delete(place.stores.of(name), &addresses))?;
     let pinned = ddl::put(&place.names.pinned, name, Entry::Table(Arc::new(after)))?;
-    Ok(Applied { pinned, rows, touched })
+    Ok(Applied { touched, ..Applied::new(pinned, rows) })
 }
 
 async fn update(
@@ -164,13 +196,36 @@ async fn update(
     let table = place.names.table(name)?;
     let fit = Fit::new(name, table.definition(), Casts::Assign, place.state)?;
     let mut added = SegmentWriter::new(place.stores.of(name), &table);
-    let mut seen = HashSet::new();
+    let (mut seen, mut changed) = (HashSet::new(), None);
     while let Some(batch) = rows.next().await {
         // A row that meets several rows of FROM is changed once, by the first of them.
         let batch = first_of_each(&batch?, &mut seen)?;
-        added.write(fit.fit(&columns_from(&batch, 1)?)?).await?;
+        let fitted = fit.fit(&columns_from(&batch, 1)?)?;
+        if let Some(count) = count_changed(&batch, &fitted)? {
+            changed = Some(changed.unwrap_or(0) + count);
+        }
+        added.write(fitted).await?;
     }
-    replace(name, &table, seen, added, place).await
+    let applied = replace(name, &table, seen, added, place).await?;
+    Ok(Applied { changed, ..applied })
+}
+
+/// How many rows become others; `None` if the query does not give what they were.
+fn count_changed(rows: &RecordBatch, fitted: &RecordBatch) -> Result<Option<u64>> {
+    let mut changed: Option<BooleanArray> = None;
+    for (field, former) in rows.schema().fields().iter().zip(rows.columns()) {
+        let Some(name) = field.name().strip_prefix(FORMER) else { continue };
+        let Some(now) = fitted.column_by_name(name) else { continue };
+        let former = stored::converted(former, now.data_type()).map_err(|error| classify(error.into()))?;
+        // Lists and structs cannot be compared: they count as others.
+        let differs = distinct(now, &former)
+            .unwrap_or_else(|_| BooleanArray::new(BooleanBuffer::new_set(now.len()), None));
+        changed = Some(match changed {
+            Some(before) => or(&before, &differs).map_err(|error| classify(error.into()))?,
+            None => differs,
+        });
+    }
+    Ok(changed.map(|changed| changed.true_count() as u64))
 }
 
 async fn merge(
@@ -181,9 +236,12 @@ async fn merge(
     let table = place.names.table(name)?;
     let fit = Fit::new(name, table.definition(), Casts::Assign, place.state)?;
     let mut added = SegmentWriter::new(place.stores.of(name), &table);
-    let (mut seen, mut changed) = (HashSet::new(), 0);
+    let (mut seen, mut changed, mut numbers) = (HashSet::new(), 0, Numbers::default());
+    let mut returned = None;
     while let Some(batch) = rows.next().await {
         let batch = batch?;
+        let returns = batch.schema().fields().get(2).is_some_and(|field| field.name() == ACTION);
+        let first = if returns { 3 } else { 2 };
         let (new, met) = fit::split_by_null(&batch)?;
         for address in addresses_of(&met)?.values() {
             if !seen.insert(*address) {
@@ -193,12 +251,42 @@ async fn merge(
             }
         }
         changed += batch.num_rows() as u64;
-        added.write(fit.fit(&columns_from(&new, 2)?)?).await?;
-        added.write(fit.fit(&columns_from(&acting(&met, PUT)?, 2)?)?).await?;
+        let put = acting(&met, PUT)?;
+        let (inserted, updated) =
+            (fit.fit(&columns_from(&new, first)?)?, fit.fit(&columns_from(&put, first)?)?);
+        if returns {
+            let gone = acting(&met, TAKE)?;
+            let was = fit.fit(&columns_from(&gone, first)?)?;
+            let to = returned.get_or_insert_with(|| returned_rows(name, &table, place));
+            for (rows, fitted) in [(&new, &inserted), (&put, &updated), (&gone, &was)] {
+                to.write(with_action(rows, fitted, &to.table().schema())?).await?;
+            }
+        }
+        numbers.add(&fit, &inserted);
+        added.write(inserted).await?;
+        added.write(updated).await?;
     }
     blocking(|| fit.settle(&place.stores.shared))?;
     let applied = replace(name, &table, seen, added, place).await?;
-    Ok(Applied { rows: changed, ..applied })
+    let touched = match returned {
+        Some(returned) => returned.finish().await?,
+        None => applied.touched,
+    };
+    Ok(Applied { rows: changed, numbers: numbers.0, touched, ..applied })
+}
+
+/// What takes the rows that a MERGE returns: in memory, within its limit.
+fn returned_rows(name: &EntryName, table: &Table, place: &Place<'_>) -> SegmentWriter {
+    let table = Table::new(returned_definition(table.definition()));
+    SegmentWriter::new(place.stores.of(name), &Arc::new(table))
+}
+
+/// Rows of a table with the action that each of them met.
+fn with_action(rows: &RecordBatch, fitted: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let actions = rows.columns().get(2).ok_or_else(|| Error::internal("a merge came without its actions"))?;
+    let actions = cast(actions, &DataType::Utf8).map_err(|error| classify(error.into()))?;
+    let columns = std::iter::once(actions).chain(fitted.columns().iter().cloned()).collect();
+    RecordBatch::try_new(SchemaRef::clone(schema), columns).map_err(|error| classify(error.into()))
 }
 
 /// Takes rows out and puts others in; tells how many were put in.

@@ -19,6 +19,9 @@ use std::collections::BTreeSet;
 /// Name of the column with the address of a row.
 pub(crate) const ADDRESS: &str = "__bowshot_address";
 
+/// What the names of columns with the values that rows had before begin with.
+pub(crate) const FORMER: &str = "__bowshot_former_";
+
 /// A statement that changes rows, as a query.
 pub(crate) struct Changed {
     /// The table.
@@ -111,6 +114,16 @@ pub(crate) fn update(
         if of_some { Some(among_first(update, &target, &alias)?) } else { update.selection.clone() };
     select.from = std::iter::once(target).chain(others).collect();
     Ok(Changed { name, alias, query })
+}
+
+/// Lets an UPDATE give what the assigned columns were, too, so that rows which become no others can be told apart.
+pub(crate) fn with_former(query: &mut Query, assigned: &BTreeSet<String>, alias: &Ident) -> Result<()> {
+    let former = assigned.iter().map(|name| SelectItem::ExprWithAlias {
+        expr: column(alias, name),
+        alias: Ident::with_quote('"', format!("{FORMER}{name}")),
+    });
+    select_of(query)?.projection.extend(former);
+    Ok(())
 }
 
 /// Whether a row is one of those that ORDER BY and LIMIT choose. They see what the row was, so they are in a query of their own:

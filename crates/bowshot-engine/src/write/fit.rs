@@ -7,6 +7,8 @@ use crate::types::declared::Declared;
 use crate::types::{self, stored};
 use crate::{plan, policy};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_kernels::nan::with_one_nan;
+use bowshot_sql::{Dialect, DialectName};
 use bowshot_storage::tables::{Check, Definition, EntryName, Generated, Numbering, Table, TableStore};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_null_array};
 use datafusion::arrow::compute::kernels::cmp::eq;
@@ -16,8 +18,8 @@ use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::common::DFSchema;
 use datafusion::execution::SessionState;
 use datafusion::physical_plan::PhysicalExpr;
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, visit_expressions};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -121,11 +123,19 @@ impl Fit {
     ) -> Result<ArrayRef> {
         // First what it means, then as it is kept.
         let meant = self.meant.fields().get(place).unwrap_or(field);
+        let texts = match (declared, column.data_type()) {
+            (Some(Declared::Uuid), DataType::FixedSizeBinary(16)) => {
+                Some(types::uuid_texts(column).map_err(classify)?)
+            }
+            _ => None,
+        };
+        let column = texts.as_ref().unwrap_or(column);
         let fitted = match self.casts {
             Casts::Assign => assign(column, meant),
             Casts::Exact => cast_exactly(column, meant),
         };
         let fitted = fitted.and_then(|fitted| {
+            let fitted = with_one_nan(&fitted).map_err(|error| classify(error.into()))?;
             stored::converted(&fitted, field.data_type()).map_err(|error| classify(error.into()))
         });
         let held = fitted.and_then(|fitted| match declared {
@@ -194,6 +204,15 @@ impl Fit {
             columns.collect::<std::result::Result<Vec<_>, _>>().map_err(|error| classify(error.into()))?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(open, columns, &options).map_err(|error| classify(error.into()))
+    }
+
+    /// The numbers that the first and the last row have in the column that numbers itself, of rows that fit.
+    pub(crate) fn numbers_in(&self, rows: &RecordBatch) -> Option<(i64, i64)> {
+        let (place, ..) = self.numbered.first()?;
+        let numbers = cast_to_numbers(rows.columns().get(*place)?)?;
+        let numbers = numbers.as_primitive::<Int64Type>();
+        let last = numbers.len().checked_sub(1)?;
+        (numbers.null_count() == 0).then(|| (numbers.value(0), numbers.value(last)))
     }
 
     /// Lets the numbers that columns give themselves go on behind those that rows brought. Blocks.
@@ -414,14 +433,19 @@ fn cast_to_numbers(column: &ArrayRef) -> Option<ArrayRef> {
     cast_with_options(column, &DataType::Int64, &CastOptions { safe: true, ..CastOptions::default() }).ok()
 }
 
-/// Whether a check names a column.
+/// Whether a check names a column; functions and types are none. One that cannot be read may name any.
 pub(crate) fn mentions(sql: &str, column: &str) -> bool {
-    let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize().unwrap_or_default();
-    tokens.iter().any(|token| match token {
-        Token::Word(word) if word.quote_style.is_some() => word.value == column,
-        Token::Word(word) => word.value.to_ascii_lowercase() == column,
-        _ => false,
-    })
+    let Ok(expr) = bowshot_sql::parse_expression(sql, Dialect::new(DialectName::Ansi)) else { return true };
+    let is_column = |name: &Ident| match name.quote_style {
+        Some(_) => name.value == column,
+        None => name.value.to_lowercase() == column.to_lowercase(),
+    };
+    let found = visit_expressions(&expr, |expr| match expr {
+        Expr::Identifier(name) if is_column(name) => ControlFlow::Break(()),
+        Expr::CompoundIdentifier(parts) if parts.iter().any(is_column) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
 }
 
 /// Fails if a column that is to have no nulls has some.

@@ -1,6 +1,7 @@
 //! The values of an INSERT, made into what the planner knows: `DEFAULT` is the default of its column, and rows with queries
 //! among their values are queries themselves.
 
+use crate::catalog::client::Flavour;
 use crate::catalog::defaults;
 use crate::catalog::names::{self, ident};
 use crate::types;
@@ -9,11 +10,12 @@ use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::Tree;
 use bowshot_storage::tables::{Column, Definition};
 use datafusion::sql::sqlparser::ast::{
-    AssignmentTarget, Expr, Ident, Insert, ObjectName, SelectItem, SetExpr, SetOperator, SetQuantifier,
-    Values,
+    AssignmentTarget, Expr, Ident, Insert, ObjectName, Query, SelectItem, SetExpr, SetOperator,
+    SetQuantifier, Value, Values, Visitor,
 };
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 
 /// Rows with queries among their values in one statement: each becomes a query.
 const MAX_QUERIES: usize = 100;
@@ -40,11 +42,12 @@ pub(crate) fn assigned(insert: &mut Insert) -> Result<()> {
     Ok(())
 }
 
-/// Rewrites the values of an INSERT into the table.
+/// Rewrites the values of an INSERT into the table. In MySQL's dialect NULL asks for the next number of a column that numbers
+/// itself.
 ///
 /// # Errors
 /// `LimitReached` for too many rows with queries.
-pub(crate) fn written_out(insert: &mut Insert, definition: &Definition) -> Result<()> {
+pub(crate) fn written_out(insert: &mut Insert, definition: &Definition, flavour: Flavour) -> Result<()> {
     if insert.source.is_none() && insert.columns.is_empty() && insert.assignments.is_empty() {
         let defaults = definition.columns.iter().map(|_| "DEFAULT").collect::<Vec<_>>().join(", ");
         insert.source = Some(change::parse(&format!("VALUES ({defaults})"))?);
@@ -56,6 +59,9 @@ pub(crate) fn written_out(insert: &mut Insert, definition: &Definition) -> Resul
         let position = if named.is_empty() { Some(place) } else { named.get(place).copied().flatten() };
         position.and_then(|position| definition.columns.get(position))
     };
+    if flavour == Flavour::MySql && !definition.identities.is_empty() {
+        number_nulls(values, definition, column_of);
+    }
     write_defaults(values, definition, column_of)?;
     if has_query(values) {
         let rows = std::mem::take(&mut values.rows);
@@ -110,6 +116,63 @@ fn write_defaults<'a>(
         }
     }
     Ok(())
+}
+
+/// `INSERT INTO t VALUES (1)` into a table of more columns: the others get their defaults, as in PostgreSQL.
+pub(crate) fn name_first_columns(insert: &mut Insert, definition: &Definition) {
+    let Some(source) = &insert.source else { return };
+    let SetExpr::Values(values) = source.body.as_ref() else { return };
+    let count = values.rows.first().map_or(0, |row| row.content.len());
+    let all_alike = values.rows.iter().all(|row| row.content.len() == count);
+    if insert.columns.is_empty() && all_alike && count > 0 && count < definition.columns.len() {
+        let names = definition.columns.iter().take(count).map(|column| column.field.name());
+        let names = names.map(|name| ObjectName::from(vec![Ident::with_quote('"', name)]));
+        insert.columns = names.collect();
+    }
+}
+
+/// Whether a query has VALUES that are not its rows themselves.
+pub(crate) fn are_within(query: &Query) -> bool {
+    struct FindValues;
+
+    impl Visitor for FindValues {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            if in_body(&query.body) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+
+    fn in_body(body: &SetExpr) -> bool {
+        match body {
+            SetExpr::Values(_) => true,
+            SetExpr::SetOperation { left, right, .. } => in_body(left) || in_body(right),
+            _ => false,
+        }
+    }
+
+    match query.body.as_ref() {
+        SetExpr::Values(values) => values.look(&mut FindValues).is_break(),
+        SetExpr::Query(inner) => are_within(inner),
+        _ => query.look(&mut FindValues).is_break(),
+    }
+}
+
+/// Puts `DEFAULT` in the place of NULL where a column numbers itself.
+fn number_nulls<'a>(
+    values: &mut Values,
+    definition: &Definition,
+    column_of: impl Fn(usize) -> Option<&'a Column>,
+) {
+    let is_null = |value: &Expr| matches!(value, Expr::Value(value) if value.value == Value::Null);
+    for row in &mut values.rows {
+        for (place, value) in row.content.iter_mut().enumerate() {
+            let numbers = |column: &Column| definition.identity(column.field.name()).is_some();
+            if is_null(value) && column_of(place).is_some_and(numbers) {
+                *value = Expr::Identifier(Ident::new("DEFAULT"));
+            }
+        }
+    }
 }
 
 fn has_query(values: &Values) -> bool {

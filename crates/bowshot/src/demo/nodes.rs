@@ -4,7 +4,10 @@
 use super::tables::Table;
 use crate::config::{ClusterSettings, Listen};
 use anyhow::{Context, Result, bail};
+use arrow::array::RecordBatch;
 use bowshot_api::Secret;
+use bowshot_flight::client::{Client, Login, Target};
+use futures::TryStreamExt;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::path::{Path, PathBuf};
@@ -100,6 +103,26 @@ impl Nodes {
             uris.extend(ports.get("flight").and_then(|uri| uri.as_str()).map(str::to_owned));
         }
         Ok(uris)
+    }
+}
+
+/// Waits until the server at an address gives work to so many nodes, itself among them.
+///
+/// # Errors
+/// When it takes too long.
+pub(super) async fn wait_for_members(uri: &str, wanted: usize) -> Result<()> {
+    let client = Client::connect(&Target::new(uri, Login::Anonymous)).await?;
+    let deadline = Instant::now() + START_TIMEOUT;
+    loop {
+        let query = client.execute("SELECT node_id FROM system.nodes WHERE takes_work").await?;
+        let batches: Vec<RecordBatch> = query.batches().try_collect().await?;
+        if batches.iter().map(RecordBatch::num_rows).sum::<usize>() >= wanted {
+            return Ok(client.close().await?);
+        }
+        if Instant::now() > deadline {
+            bail!("the nodes have not found one another after a minute");
+        }
+        sleep(LOOK_INTERVAL).await;
     }
 }
 

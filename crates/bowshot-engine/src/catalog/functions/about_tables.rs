@@ -1,10 +1,11 @@
 //! What PostgreSQL's clients ask about tables by their names or numbers.
 
 use crate::catalog::functions::{BOOL, Call, LONG, TEXT, Told, relations, text};
-use crate::catalog::information_schema::{KeyKind, key_name};
+use crate::catalog::information_schema::{KeyKind, key_name, reference_name};
+use crate::catalog::pg_catalog::constraints::{referred, referred_columns};
 use crate::catalog::pg_catalog::oids;
-use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
-use bowshot_storage::tables::{Definition, Entry, EntryName, Key};
+use crate::snapshot::names::{DEFAULT_SCHEMA, PUBLIC, TEMPORARY_CATALOG};
+use bowshot_storage::tables::{Definition, Entry, EntryName, Key, Reference};
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
@@ -57,6 +58,10 @@ pub(crate) fn written(call: &Call<'_>, name: &str) -> Option<EntryName> {
         2 => EntryName::new(call.catalog(), part(0)?, part(1)?),
         _ => EntryName::new(part(0)?, part(1)?, part(2)?),
     };
+    let pinned = call.facts.gate.pin();
+    if full.schema == PUBLIC && !pinned.has_schema(&full.catalog, PUBLIC) {
+        return Some(EntryName { schema: DEFAULT_SCHEMA.to_owned(), ..full });
+    }
     Some(full)
 }
 
@@ -68,20 +73,9 @@ fn found(call: &Call<'_>) -> Option<(EntryName, Option<Entry>)> {
         let entry = pinned.entry(&name).cloned();
         return Some((name, entry));
     };
-    for side in [pinned.own(), pinned.shared()] {
-        for catalog in side.catalogs() {
-            for schema in side.schemas(&catalog) {
-                for name in side.names(&catalog, &schema) {
-                    let name = EntryName::new(&catalog, &schema, name);
-                    if oids::table(&name) == oid {
-                        let entry = side.entry(&name).cloned();
-                        return Some((name, entry));
-                    }
-                }
-            }
-        }
-    }
-    None
+    let name = call.table(oid)?;
+    let entry = pinned.entry(name).cloned()?;
+    Some((name.clone(), Some(entry)))
 }
 
 fn view_text(call: &Call<'_>) -> Result<ScalarValue> {
@@ -120,9 +114,9 @@ fn column_comment(call: &Call<'_>) -> Result<ScalarValue> {
 
 fn constraint_text(call: &Call<'_>) -> Result<ScalarValue> {
     let Some(oid) = call.number(0) else { return Ok(ScalarValue::Utf8(None)) };
-    let pinned = call.facts.gate.pin();
-    let tables = pinned.own().tables().chain(pinned.shared().tables());
-    let found = tables.into_iter().find_map(|(name, table)| constraint(oid, &name, table.definition()));
+    let found = call.constrained(oid).and_then(|(name, definition)| {
+        constraint(oid, name, &definition).or_else(|| reference(call, oid, name, &definition))
+    });
     Ok(ScalarValue::Utf8(found))
 }
 
@@ -130,18 +124,15 @@ fn constraint_text(call: &Call<'_>) -> Result<ScalarValue> {
 fn index_text(call: &Call<'_>) -> Result<ScalarValue> {
     let Some(oid) = call.number(0) else { return Ok(ScalarValue::Utf8(None)) };
     let place = call.number(1).and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
-    let pinned = call.facts.gate.pin();
-    let tables = pinned.own().tables().chain(pinned.shared().tables());
-    let found = tables.into_iter().find_map(|(name, table)| {
-        let definition = table.definition();
+    let found = call.constrained(oid).and_then(|(name, definition)| {
         let primary = definition.primary_key.iter().map(|key| (key, KeyKind::Primary));
         let mut keys = primary.chain(definition.unique.iter().map(|key| (key, KeyKind::Unique)));
         let (key, kind) =
-            keys.find(|(key, kind)| oids::constraint(&name, &key_name(&name, key, *kind)) == oid)?;
+            keys.find(|(key, kind)| oids::constraint(name, &key_name(name, key, *kind)) == oid)?;
         Some(match place.checked_sub(1) {
             Some(place) => key.columns.get(place).cloned().unwrap_or_default(),
             None => {
-                let (columns, index) = (key.columns.join(", "), key_name(&name, key, kind));
+                let (columns, index) = (key.columns.join(", "), key_name(name, key, kind));
                 let near = name.catalog == call.catalog() && name.schema == call.schema();
                 let table = match call.truth(2) {
                     Some(true) if near => name.name.clone(),
@@ -166,6 +157,26 @@ fn constraint(oid: i64, name: &EntryName, definition: &Definition) -> Option<Str
     Some(format!("CHECK ({})", check.sql))
 }
 
+/// What points to another table, as PostgreSQL writes it.
+fn reference(call: &Call<'_>, oid: i64, name: &EntryName, definition: &Definition) -> Option<String> {
+    let named = |reference: &&Reference| oids::constraint(name, &reference_name(name, reference)) == oid;
+    let reference = definition.references.iter().find(named)?;
+    let other = referred(name, reference)?;
+    let columns = match call.facts.gate.pin().entry(&other) {
+        Some(Entry::Table(table)) => referred_columns(reference, table.definition()),
+        _ => reference.referred.clone(),
+    };
+    let near = other.catalog == name.catalog && other.schema == call.schema();
+    let table = match near {
+        true => relations::quoted(&other.name),
+        false => format!("{}.{}", relations::quoted(&other.schema), relations::quoted(&other.name)),
+    };
+    let list = |columns: &[String]| {
+        columns.iter().map(|column| relations::quoted(column)).collect::<Vec<_>>().join(", ")
+    };
+    Some(format!("FOREIGN KEY ({}) REFERENCES {table}({})", list(&reference.columns), list(&columns)))
+}
+
 /// Whether a name without a schema means it.
 fn is_visible(call: &Call<'_>) -> Result<ScalarValue> {
     let Some(oid) = call.number(0) else { return Ok(ScalarValue::Boolean(None)) };
@@ -183,10 +194,9 @@ fn is_visible(call: &Call<'_>) -> Result<ScalarValue> {
             true
         }
         // Tables of files, and those of the server about itself.
-        None => call.facts.parts.main.table_names().iter().any(|name| {
-            let name = EntryName::new(call.catalog(), call.schema(), name);
-            oids::table(&name) == oid
-        }),
+        None => {
+            call.table(oid).is_some_and(|name| name.catalog == call.catalog() && name.schema == call.schema())
+        }
     };
     Ok(ScalarValue::from(visible))
 }

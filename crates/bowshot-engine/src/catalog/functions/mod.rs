@@ -5,10 +5,11 @@ mod about_tables;
 mod about_types;
 mod administration;
 mod nullary;
+mod numbered;
 mod objects;
 mod privileges;
 mod refused;
-mod relations;
+pub(crate) mod relations;
 mod settings;
 
 use crate::catalog::CatalogParts;
@@ -23,6 +24,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
+use numbered::Numbered;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -40,6 +42,7 @@ pub(crate) struct Call<'a> {
     pub(crate) facts: &'a Facts,
     pub(crate) options: &'a ConfigOptions,
     pub(crate) arguments: &'a [ScalarValue],
+    pub(crate) numbered: &'a Numbered,
 }
 
 /// A function: its name, how many arguments it takes at least and at most, its type, and what gives its value.
@@ -187,13 +190,15 @@ impl ScalarUDFImpl for SessionFunction {
         } else {
             Some(args.number_rows)
         };
+        let numbered = Numbered::default();
         let value = |row: usize| {
             let arguments = args.args.iter().map(|value| match value {
                 ColumnarValue::Scalar(scalar) => Ok(scalar.clone()),
                 ColumnarValue::Array(array) => ScalarValue::try_from_array(array, row),
             });
             let arguments = arguments.collect::<Result<Vec<_>>>()?;
-            let call = Call { facts: &self.facts, options: &args.config_options, arguments: &arguments };
+            let (facts, options) = (self.facts.as_ref(), args.config_options.as_ref());
+            let call = Call { facts, options, arguments: &arguments, numbered: &numbered };
             (self.told.value)(&call)
         };
         match rows {

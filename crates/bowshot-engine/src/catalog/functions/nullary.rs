@@ -74,8 +74,14 @@ pub(crate) static FUNCTIONS: &[Told] = &[
         returns: LONG,
         value: |call| Ok(ScalarValue::Int64(call.facts.client.get().map(|client| client.changed_rows()))),
     },
-    // Numbers are not given to rows by themselves.
-    Told { name: "last_insert_id", arguments: NONE, returns: LONG, value: |_| Ok(ScalarValue::from(0_i64)) },
+    Told {
+        name: "last_insert_id",
+        arguments: NONE,
+        returns: LONG,
+        value: |call| {
+            Ok(ScalarValue::from(call.facts.client.get().map_or(0, |client| client.generated_number())))
+        },
+    },
     Told { name: "inet_client_addr", arguments: NONE, returns: TEXT, value: |_| Ok(ScalarValue::Utf8(None)) },
     Told { name: "inet_client_port", arguments: NONE, returns: INT, value: |_| Ok(ScalarValue::Int32(None)) },
     Told { name: "inet_server_addr", arguments: NONE, returns: TEXT, value: |_| Ok(ScalarValue::Utf8(None)) },

@@ -149,22 +149,23 @@ pub(crate) fn name(call: &Call<'_>, oid: i64) -> Option<String> {
         let name = quoted(name);
         if visible(table) { name } else { format!("{}.{name}", quoted(&table.schema)) }
     };
-    if let Some(found) = tables(call).into_iter().find(|name| oids::table(name) == oid) {
-        return Some(shown(&found, &found.name));
+    if let Some(found) = call.table(oid) {
+        return Some(shown(found, &found.name));
     }
-    let (table, index) =
-        keys(call).into_iter().find(|(table, index)| oids::constraint(table, index) == oid)?;
-    Some(shown(&table, &index))
+    let (table, definition) = call.constrained(oid)?;
+    let index = named(table, &definition).into_iter().find(|index| oids::constraint(table, index) == oid)?;
+    Some(shown(table, &index))
 }
 
 /// The table that an index belongs to.
 pub(crate) fn index(call: &Call<'_>, oid: i64) -> Option<EntryName> {
-    let found = keys(call).into_iter().find(|(table, index)| oids::constraint(table, index) == oid);
-    found.map(|(table, _)| table)
+    let (table, definition) = call.constrained(oid)?;
+    let is_key = named(table, &definition).iter().any(|index| oids::constraint(table, index) == oid);
+    is_key.then(|| table.clone())
 }
 
 /// All tables and views that there are.
-fn tables(call: &Call<'_>) -> Vec<EntryName> {
+pub(crate) fn tables(call: &Call<'_>) -> Vec<EntryName> {
     let pinned = call.facts.gate.pin();
     let mut all = Vec::new();
     for side in [pinned.own(), pinned.shared()] {
@@ -195,7 +196,8 @@ fn keys(call: &Call<'_>) -> Vec<(EntryName, String)> {
     all
 }
 
-fn named(name: &EntryName, definition: &Definition) -> Vec<String> {
+/// What the indexes are called that PostgreSQL would have for the keys of a table.
+pub(crate) fn named(name: &EntryName, definition: &Definition) -> Vec<String> {
     let primary = definition.primary_key.iter().map(|key| key_name(name, key, KeyKind::Primary));
     primary.chain(definition.unique.iter().map(|key| key_name(name, key, KeyKind::Unique))).collect()
 }

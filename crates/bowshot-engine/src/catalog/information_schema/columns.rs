@@ -7,7 +7,7 @@ use crate::catalog::information_schema::tables::{full, yes};
 use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
 use crate::catalog::listing::{About, Listed};
 use crate::types::names;
-use Kind::{Int, Text};
+use Kind::{Count, Int, Text};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::error::Result;
 use futures::future::BoxFuture;
@@ -19,16 +19,16 @@ pub(crate) static COLUMNS: Defined = Defined {
         ("table_schema", Text),
         ("table_name", Text),
         ("column_name", Text),
-        ("ordinal_position", Int),
+        ("ordinal_position", Count),
         ("column_default", Text),
         ("is_nullable", Text),
         ("data_type", Text),
-        ("character_maximum_length", Int),
-        ("character_octet_length", Int),
-        ("numeric_precision", Int),
+        ("character_maximum_length", Count),
+        ("character_octet_length", Count),
+        ("numeric_precision", Count),
         ("numeric_precision_radix", Int),
-        ("numeric_scale", Int),
-        ("datetime_precision", Int),
+        ("numeric_scale", Count),
+        ("datetime_precision", Count),
         ("interval_type", Text),
         ("character_set_name", Text),
         ("collation_name", Text),
@@ -106,7 +106,8 @@ fn type_cells(field: &Field, flavour: Flavour) -> [Cell; 13] {
         if names::is_list(data_type) { format!("_{}", postgres.name) } else { postgres.name.to_owned() };
     let data_type_name = match flavour {
         Flavour::MySql => without_numbers(&names::mysql(field)),
-        Flavour::Bowshot | Flavour::Postgres => names::standard(field),
+        Flavour::Postgres => names::standard_of_postgres(field),
+        Flavour::Bowshot => names::standard(field),
     };
     [
         data_type_name.into(),

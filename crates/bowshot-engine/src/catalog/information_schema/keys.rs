@@ -4,8 +4,9 @@ use crate::catalog::Visible;
 use crate::catalog::information_schema::tables::full;
 use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
 use crate::catalog::listing::{About, Listed};
+use crate::catalog::pg_catalog::constraints::{referred, referred_columns};
 use Kind::{Int, Text};
-use bowshot_storage::tables::{EntryName, Key, Reference};
+use bowshot_storage::tables::{Entry, EntryName, Key, Reference};
 use datafusion::error::Result;
 use futures::future::BoxFuture;
 
@@ -157,12 +158,12 @@ pub(crate) fn keys(listed: &Listed) -> Vec<(String, &Key, KeyKind)> {
 }
 
 /// What a pointer to another table is called.
-fn reference_name(table: &EntryName, reference: &Reference) -> String {
+pub(crate) fn reference_name(table: &EntryName, reference: &Reference) -> String {
     let own = || format!("{}_{}_fkey", table.name, reference.columns.join("_"));
     reference.name.clone().unwrap_or_else(own)
 }
 
-fn references(listed: &Listed) -> &[Reference] {
+pub(crate) fn references(listed: &Listed) -> &[Reference] {
     listed.definition().map(|definition| definition.references.as_slice()).unwrap_or_default()
 }
 
@@ -244,13 +245,35 @@ fn statistics(visible: &Visible, about: &About, rows: &mut Rows) {
     }
 }
 
-fn usage(visible: &Visible, about: &About, rows: &mut Rows) {
-    for listed in visible.listed(about) {
+/// All tables are looked through: what points to one that is asked about belongs to another.
+fn usage(visible: &Visible, _: &About, rows: &mut Rows) {
+    for listed in visible.listed(&About::default()) {
         for (name, key, _) in keys(&listed) {
             for column in &key.columns {
                 rows.add(full(&listed).into_iter().chain([column.into()]).chain(constraint(&listed, &name)));
             }
         }
+        for reference in references(&listed) {
+            let name = reference_name(&listed.name, reference);
+            let Some((other, columns)) = pointed_to(visible, &listed, reference) else { continue };
+            for column in &columns {
+                let table = [(&other.catalog).into(), (&other.schema).into(), (&other.name).into()];
+                let row: [Cell; 3] = table;
+                rows.add(row.into_iter().chain([column.into()]).chain(constraint(&listed, &name)));
+            }
+        }
+    }
+}
+
+/// The table and the columns that a reference points to, as far as the table may be seen.
+fn pointed_to(visible: &Visible, listed: &Listed, reference: &Reference) -> Option<(EntryName, Vec<String>)> {
+    let other = referred(&listed.name, reference)?;
+    match visible.pinned.entry(&other)? {
+        Entry::Table(table) => {
+            let columns = referred_columns(reference, table.definition());
+            Some((other, columns))
+        }
+        _ => None,
     }
 }
 
@@ -258,13 +281,27 @@ fn referential(visible: &Visible, about: &About, rows: &mut Rows) {
     for listed in visible.listed(about) {
         for reference in references(&listed) {
             let name = reference_name(&listed.name, reference);
-            let nothing = std::iter::repeat_n(Cell::Null, 3);
+            let unique = unique_name(visible, &listed, reference);
             let referred = reference.table.rsplit('.').next().unwrap_or_default();
             let tables = [Cell::from(&listed.name.name), referred.trim_matches('"').into()];
             let rest = ["NONE".into(), "NO ACTION".into(), "NO ACTION".into()].into_iter().chain(tables);
-            rows.add(constraint(&listed, &name).into_iter().chain(nothing).chain(rest));
+            rows.add(constraint(&listed, &name).into_iter().chain(unique).chain(rest));
         }
     }
+}
+
+/// Catalog, schema and name of the key that a reference points to.
+fn unique_name(visible: &Visible, listed: &Listed, reference: &Reference) -> [Cell; 3] {
+    let found = pointed_to(visible, listed, reference).and_then(|(other, columns)| {
+        let Some(Entry::Table(table)) = visible.pinned.entry(&other) else { return None };
+        let definition = table.definition();
+        let primary = definition.primary_key.iter().map(|key| (key, KeyKind::Primary));
+        let mut keys = primary.chain(definition.unique.iter().map(|key| (key, KeyKind::Unique)));
+        let (key, kind) = keys.find(|(key, _)| key.columns == columns)?;
+        let name = key_name(&other, key, kind);
+        Some([other.catalog.into(), other.schema.into(), name.into()])
+    });
+    found.unwrap_or_else(|| [Cell::Null, Cell::Null, Cell::Null])
 }
 
 fn checks(visible: &Visible, about: &About, rows: &mut Rows) {

@@ -7,7 +7,7 @@ mod privileges;
 mod tables;
 
 pub(crate) use columns::type_name;
-pub(crate) use keys::{KeyKind, key_name, keys as keys_of};
+pub(crate) use keys::{KeyKind, key_name, keys as keys_of, reference_name, references};
 
 use crate::catalog::Visible;
 use crate::catalog::lazy_table::{Defined, Kind, nothing};
@@ -37,8 +37,18 @@ static DEFINED: &[&Defined] = &[
     &privileges::TABLE_PRIVILEGES,
     &privileges::COLUMN_PRIVILEGES,
     &TRIGGERS,
+    &mysql::COLLATIONS_OF_SETS,
+    &mysql::COLUMN_STATISTICS,
+    &mysql::ENGINES,
+    &mysql::EVENTS,
     &mysql::FILES,
+    &mysql::KEYWORDS,
     &mysql::PARTITIONS,
+    &mysql::PLUGINS,
+    &mysql::PROCESSLIST,
+    &mysql::PROFILING,
+    &mysql::SCHEMA_PRIVILEGES,
+    &mysql::USER_PRIVILEGES,
 ];
 
 /// The tables about functions are DataFusion's.

@@ -1,12 +1,15 @@
-//! What MySQL has beside the standard, for its clients: tables without rows, since there are no tablespaces and no partitions, and the
-//! comments of functions.
+//! What MySQL has beside the standard, for its clients: most of them tables without rows, since there are no tablespaces,
+//! partitions and events, and the comments of functions.
 
-use crate::catalog::lazy_table::{Defined, Kind, nothing};
-use Kind::{Long, Text};
+use crate::catalog::lazy_table::{Cell, Defined, Kind, nothing};
+use Kind::{Int, Long, Text};
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, ident, lit};
+use datafusion::sql::sqlparser::keywords::{
+    ALL_KEYWORDS, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
+};
 use std::sync::Arc;
 
 pub(super) static FILES: Defined = Defined {
@@ -65,6 +68,154 @@ pub(super) static PARTITIONS: Defined = Defined {
         ("tablespace_name", Text),
     ],
     rows: nothing,
+};
+
+/// There are no events, plug-ins and profiles.
+pub(super) static EVENTS: Defined = Defined {
+    name: "events",
+    columns: &[
+        ("event_catalog", Text),
+        ("event_schema", Text),
+        ("event_name", Text),
+        ("definer", Text),
+        ("time_zone", Text),
+        ("event_body", Text),
+        ("event_definition", Text),
+        ("event_type", Text),
+        ("execute_at", Text),
+        ("interval_value", Text),
+        ("interval_field", Text),
+        ("sql_mode", Text),
+        ("starts", Text),
+        ("ends", Text),
+        ("status", Text),
+        ("on_completion", Text),
+        ("created", Text),
+        ("last_altered", Text),
+        ("last_executed", Text),
+        ("event_comment", Text),
+        ("originator", Long),
+        ("character_set_client", Text),
+        ("collation_connection", Text),
+        ("database_collation", Text),
+    ],
+    rows: nothing,
+};
+
+pub(super) static PLUGINS: Defined = Defined {
+    name: "plugins",
+    columns: &[
+        ("plugin_name", Text),
+        ("plugin_version", Text),
+        ("plugin_status", Text),
+        ("plugin_type", Text),
+        ("plugin_type_version", Text),
+        ("plugin_library", Text),
+        ("plugin_description", Text),
+        ("plugin_license", Text),
+        ("load_option", Text),
+    ],
+    rows: nothing,
+};
+
+pub(super) static PROFILING: Defined = Defined {
+    name: "profiling",
+    columns: &[("query_id", Long), ("seq", Long), ("state", Text), ("duration", Text)],
+    rows: nothing,
+};
+
+/// Histograms of columns, which mysqldump asks for.
+pub(super) static COLUMN_STATISTICS: Defined = Defined {
+    name: "column_statistics",
+    columns: &[("schema_name", Text), ("table_name", Text), ("column_name", Text), ("histogram", Text)],
+    rows: nothing,
+};
+
+pub(super) static ENGINES: Defined = Defined {
+    name: "engines",
+    columns: &[
+        ("engine", Text),
+        ("support", Text),
+        ("comment", Text),
+        ("transactions", Text),
+        ("xa", Text),
+        ("savepoints", Text),
+    ],
+    rows: |_, _, rows| {
+        let about = "Arrow in memory and Parquet files";
+        rows.add(["Bowshot", "DEFAULT", about, "YES", "NO", "YES"].map(Cell::from));
+        Box::pin(std::future::ready(Ok(())))
+    },
+};
+
+/// The session that asks; of others `system.sessions` tells.
+pub(super) static PROCESSLIST: Defined = Defined {
+    name: "processlist",
+    columns: &[
+        ("id", Long),
+        ("user", Text),
+        ("host", Text),
+        ("db", Text),
+        ("command", Text),
+        ("time", Long),
+        ("state", Text),
+        ("info", Text),
+    ],
+    rows: |visible, _, rows| {
+        let (id, user) = (Cell::from(visible.number()), Cell::from(&visible.principal.name));
+        let rest = [visible.default_names().1.into(), "Query".into(), 0.into(), "executing".into()];
+        rows.add([id, user, "".into()].into_iter().chain(rest));
+        Box::pin(std::future::ready(Ok(())))
+    },
+};
+
+/// Rights on everything, and on schemas. Those on tables have a table of the standard.
+pub(super) static USER_PRIVILEGES: Defined = Defined {
+    name: "user_privileges",
+    columns: &[("grantee", Text), ("table_catalog", Text), ("privilege_type", Text), ("is_grantable", Text)],
+    rows: |visible, _, rows| {
+        let all = visible.access.is_everything();
+        let right = if all { "ALL PRIVILEGES" } else { "USAGE" };
+        let grantee = format!("'{}'@'%'", visible.principal.name);
+        rows.add([grantee.into(), "def".into(), right.into(), if all { "YES" } else { "NO" }.into()]);
+        Box::pin(std::future::ready(Ok(())))
+    },
+};
+
+pub(super) static SCHEMA_PRIVILEGES: Defined = Defined {
+    name: "schema_privileges",
+    columns: &[
+        ("grantee", Text),
+        ("table_catalog", Text),
+        ("table_schema", Text),
+        ("privilege_type", Text),
+        ("is_grantable", Text),
+    ],
+    rows: nothing,
+};
+
+pub(super) static KEYWORDS: Defined = Defined {
+    name: "keywords",
+    columns: &[("word", Text), ("reserved", Int)],
+    rows: |_, _, rows| {
+        let is_reserved = |word: &str| {
+            let all = RESERVED_FOR_COLUMN_ALIAS.iter().chain(RESERVED_FOR_TABLE_ALIAS);
+            all.into_iter().any(|reserved| format!("{reserved:?}") == word)
+        };
+        for word in ALL_KEYWORDS {
+            rows.add([(*word).into(), i32::from(is_reserved(word)).into()]);
+        }
+        Box::pin(std::future::ready(Ok(())))
+    },
+};
+
+pub(super) static COLLATIONS_OF_SETS: Defined = Defined {
+    name: "collation_character_set_applicability",
+    columns: &[("collation_name", Text), ("character_set_name", Text)],
+    rows: |_, _, rows| {
+        rows.add(["utf8mb4_bin".into(), "utf8mb4".into()]);
+        Box::pin(std::future::ready(Ok(())))
+    },
 };
 
 /// `routines` with `routine_comment`, which is what DataFusion calls a description, and without those that nobody calls by name.

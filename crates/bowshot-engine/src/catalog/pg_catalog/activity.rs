@@ -78,8 +78,8 @@ pub(crate) static USER_TABLES: Defined = Defined {
         ("last_analyze", Text),
         ("last_autoanalyze", Text),
     ],
-    rows: |visible, _, rows| {
-        for listed in here(visible) {
+    rows: |visible, about, rows| {
+        for listed in here(visible, about) {
             let Some(live) = listed.rows() else { continue };
             let name = &listed.name;
             let first = [oids::table(name).into(), (&name.schema).into(), (&name.name).into(), live.into()];

@@ -1,6 +1,7 @@
 //! Columns, their defaults, and what is said about them.
 
 use crate::catalog::Visible;
+use crate::catalog::information_schema::keys_of;
 use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
 use crate::catalog::listing::{About, Listed};
 use crate::catalog::pg_catalog::classes::{here, ready};
@@ -50,8 +51,8 @@ pub(crate) static ATTRIBUTE: Defined = Defined {
 pub(crate) static ATTRDEF: Defined = Defined {
     name: "pg_attrdef",
     columns: &[("oid", Long), ("adrelid", Long), ("adnum", Short), ("adbin", Text)],
-    rows: |visible, _, rows| {
-        for listed in here(visible) {
+    rows: |visible, about, rows| {
+        for listed in here(visible, about) {
             let Some(definition) = listed.definition() else { continue };
             let oid = oids::table(&listed.name);
             for (position, column) in definition.columns.iter().enumerate() {
@@ -67,8 +68,8 @@ pub(crate) static ATTRDEF: Defined = Defined {
 pub(crate) static DESCRIPTION: Defined = Defined {
     name: "pg_description",
     columns: &[("objoid", Long), ("classoid", Long), ("objsubid", Int), ("description", Text)],
-    rows: |visible, _, rows| {
-        for listed in here(visible) {
+    rows: |visible, about, rows| {
+        for listed in here(visible, about) {
             let oid = oids::table(&listed.name);
             if let Some(comment) = listed.comment() {
                 rows.add([oid.into(), PG_CLASS.into(), 0.into(), comment.into()]);
@@ -85,12 +86,19 @@ pub(crate) static DESCRIPTION: Defined = Defined {
     },
 };
 
-fn attributes<'a>(visible: &'a Visible, _: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
+fn attributes<'a>(visible: &'a Visible, about: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
     Box::pin(async move {
-        for listed in here(visible) {
+        for listed in here(visible, about) {
             let Some(schema) = visible.columns_of(&listed).await else { continue };
             for (position, field) in schema.fields().iter().enumerate() {
                 rows.add(attribute(&listed, position, field));
+            }
+            for (index, key, _) in keys_of(&listed) {
+                let oid = oids::constraint(&listed.name, &index);
+                let fields = key.columns.iter().filter_map(|column| schema.column_with_name(column));
+                for (place, (position, field)) in fields.enumerate() {
+                    rows.add(of_index(attribute(&listed, position, field), oid, place));
+                }
             }
         }
         Ok(())
@@ -99,6 +107,8 @@ fn attributes<'a>(visible: &'a Visible, _: &'a About, rows: &'a mut Rows) -> Box
 
 fn attribute(listed: &Listed, position: usize, field: &Field) -> [Cell; 22] {
     let column = listed.definition().and_then(|definition| definition.columns.get(position));
+    let generated =
+        listed.definition().is_some_and(|definition| definition.generated(field.name()).is_some());
     let postgres = names::postgres(field);
     let list = names::is_list(field.data_type());
     let (oid, length) = if list { (postgres.array, -1) } else { (postgres.oid, postgres.length) };
@@ -109,7 +119,7 @@ fn attribute(listed: &Listed, position: usize, field: &Field) -> [Cell; 22] {
         length.into(),
         (position + 1).into(),
         (-1).into(),
-        modifier(field.data_type()).into(),
+        modifier(field).into(),
         i32::from(list).into(),
         (length > 0 && length <= 8).into(),
         "i".into(),
@@ -119,20 +129,50 @@ fn attribute(listed: &Listed, position: usize, field: &Field) -> [Cell; 22] {
         (!field.is_nullable() && !listed.is_view()).into(),
         column.is_some_and(|column| column.default.is_some()).into(),
         false.into(),
-        "".into(),
-        "".into(),
+        identity(listed, field.name()).into(),
+        if generated { "s" } else { "" }.into(),
         false.into(),
         true.into(),
         0.into(),
         // That of the type, so that nobody takes it for one of the column's own.
-        if postgres.oid == 1043 { 100 } else { 0 }.into(),
+        if matches!(postgres.oid, 25 | 1042 | 1043) { 100 } else { 0 }.into(),
         (-1).into(),
     ]
 }
 
-/// Precision and scale as PostgreSQL packs them.
-fn modifier(data_type: &DataType) -> i32 {
+/// The column of an index over that of its table.
+fn of_index(mut cells: [Cell; 22], index: i64, place: usize) -> [Cell; 22] {
+    for (at, cell) in [
+        (0, Cell::from(index)),
+        (4, (place + 1).into()),
+        (12, false.into()),
+        (13, false.into()),
+        (15, "".into()),
+        (16, "".into()),
+    ] {
+        if let Some(there) = cells.get_mut(at) {
+            *there = cell;
+        }
+    }
+    cells
+}
+
+/// PostgreSQL's letter for a column that numbers itself.
+fn identity(listed: &Listed, column: &str) -> &'static str {
+    match listed.definition().and_then(|definition| definition.identity(column)) {
+        Some(identity) if identity.always => "a",
+        Some(_) => "d",
+        None => "",
+    }
+}
+
+/// Length, precision and scale as PostgreSQL packs them.
+fn modifier(field: &Field) -> i32 {
+    let data_type = field.data_type();
     match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            names::declared_length(field).map_or(-1, |length| length.saturating_add(4))
+        }
         DataType::Decimal32(digits, scale)
         | DataType::Decimal64(digits, scale)
         | DataType::Decimal128(digits, scale)

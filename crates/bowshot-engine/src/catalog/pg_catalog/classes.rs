@@ -76,8 +76,8 @@ pub(crate) static TABLES: Defined = Defined {
         ("hastriggers", Bool),
         ("rowsecurity", Bool),
     ],
-    rows: |visible, _, rows| {
-        for listed in here(visible).into_iter().filter(|listed| kind(listed) == "r") {
+    rows: |visible, about, rows| {
+        for listed in here(visible, about).into_iter().filter(|listed| kind(listed) == "r") {
             let key = listed.definition().is_some_and(|definition| definition.primary_key.is_some());
             let (schema, name) = (Cell::from(&listed.name.schema), Cell::from(&listed.name.name));
             let owner = Cell::from(&visible.principal.name);
@@ -90,8 +90,8 @@ pub(crate) static TABLES: Defined = Defined {
 pub(crate) static VIEWS: Defined = Defined {
     name: "pg_views",
     columns: &[("schemaname", Text), ("viewname", Text), ("viewowner", Text), ("definition", Text)],
-    rows: |visible, _, rows| {
-        for listed in here(visible) {
+    rows: |visible, about, rows| {
+        for listed in here(visible, about) {
             let Some(view) = listed.view() else { continue };
             let owner = Cell::from(&visible.principal.name);
             rows.add([(&listed.name.schema).into(), (&listed.name.name).into(), owner, (&view.sql).into()]);
@@ -111,8 +111,8 @@ pub(crate) static MATVIEWS: Defined = Defined {
         ("ispopulated", Bool),
         ("definition", Text),
     ],
-    rows: |visible, _, rows| {
-        for listed in here(visible) {
+    rows: |visible, about, rows| {
+        for listed in here(visible, about) {
             let Some(sql) = listed.materialized() else { continue };
             let (schema, name) = (Cell::from(&listed.name.schema), Cell::from(&listed.name.name));
             let owner = Cell::from(&visible.principal.name);
@@ -127,17 +127,21 @@ pub(crate) fn ready<'a>() -> BoxFuture<'a, Result<()>> {
 }
 
 /// The tables of the catalog in force, and the session's own: a connection of PostgreSQL's knows one database.
-pub(crate) fn here(visible: &Visible) -> Vec<Listed> {
+pub(crate) fn here(visible: &Visible, about: &About) -> Vec<Listed> {
     let (current, _) = visible.default_names();
-    let mut listed = visible.listed(&About::default());
+    let mut listed = visible.listed(about);
     listed.retain(|listed| listed.name.catalog == current || listed.is_temporary());
     listed
 }
 
-fn classes<'a>(visible: &'a Visible, _: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
+fn classes<'a>(visible: &'a Visible, about: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
     Box::pin(async move {
-        for listed in here(visible) {
-            let columns = visible.columns_of(&listed).await.map_or(0, |schema| schema.fields().len());
+        for listed in here(visible, about) {
+            // Those of a view are known when it is planned.
+            let columns = match rows.reads("relnatts") {
+                true => visible.columns_of(&listed).await.map_or(0, |schema| schema.fields().len()),
+                false => 0,
+            };
             rows.add(class(&listed, columns));
             for (name, key, _) in keys_of(&listed) {
                 rows.add(index(&listed, &name, key.columns.len()));
@@ -162,7 +166,8 @@ fn class(listed: &Listed, columns: usize) -> [Cell; 28] {
         if listed.is_view() { 0 } else { 2 }.into(),
         oid.into(),
         0.into(),
-        1.into(),
+        // Tables have no pages: DuckDB would read those that there are by their numbers.
+        0.into(),
         row_count.into(),
         Cell::Null,
         Cell::Null,

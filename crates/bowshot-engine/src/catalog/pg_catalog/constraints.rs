@@ -1,12 +1,14 @@
 //! Keys and conditions, and the indexes that PostgreSQL would have for the keys.
 
-use crate::catalog::information_schema::{KeyKind, keys_of};
+use crate::catalog::Visible;
+use crate::catalog::functions::relations;
+use crate::catalog::information_schema::{KeyKind, keys_of, reference_name, references};
 use crate::catalog::lazy_table::{Cell, Defined, Kind};
 use crate::catalog::listing::Listed;
 use crate::catalog::pg_catalog::classes::{here, ready};
 use crate::catalog::pg_catalog::oids;
-use Kind::{Bool, Long, Longs, Short, Shorts, Text, Vector};
-use bowshot_storage::tables::Key;
+use Kind::{Bool, Long, Longs, Oids, Short, Shorts, Text, Vector};
+use bowshot_storage::tables::{Definition, Entry, EntryName, Key, Reference};
 
 pub(crate) static CONSTRAINT: Defined = Defined {
     name: "pg_constraint",
@@ -40,8 +42,8 @@ pub(crate) static CONSTRAINT: Defined = Defined {
         ("conexclop", Longs),
         ("conbin", Text),
     ],
-    rows: |visible, _, rows| {
-        for listed in here(visible) {
+    rows: |visible, about, rows| {
+        for listed in here(visible, about) {
             let Some(definition) = listed.definition() else { continue };
             for (name, key, kind) in keys_of(&listed) {
                 let index = oids::constraint(&listed.name, &name);
@@ -51,6 +53,9 @@ pub(crate) static CONSTRAINT: Defined = Defined {
             for check in &definition.checks {
                 let text = Cell::from(&check.sql);
                 rows.add(constraint(&listed, (&check.name, "c"), 0, (Cell::Null, text)));
+            }
+            for reference in references(&listed) {
+                rows.add(foreign(visible, &listed, reference));
             }
         }
         ready()
@@ -76,14 +81,14 @@ pub(crate) static INDEX: Defined = Defined {
         ("indislive", Bool),
         ("indisreplident", Bool),
         ("indkey", Vector),
-        ("indcollation", Longs),
-        ("indclass", Longs),
+        ("indcollation", Oids),
+        ("indclass", Oids),
         ("indoption", Vector),
         ("indexprs", Text),
         ("indpred", Text),
     ],
-    rows: |visible, _, rows| {
-        for listed in here(visible) {
+    rows: |visible, about, rows| {
+        for listed in here(visible, about) {
             for (name, key, kind) in keys_of(&listed) {
                 rows.add(index(&listed, &name, key, kind));
             }
@@ -101,8 +106,8 @@ pub(crate) static INDEXES: Defined = Defined {
         ("tablespace", Text),
         ("indexdef", Text),
     ],
-    rows: |visible, _, rows| {
-        for listed in here(visible) {
+    rows: |visible, about, rows| {
+        for listed in here(visible, about) {
             let (schema, table) = (&listed.name.schema, &listed.name.name);
             for (name, key, _) in keys_of(&listed) {
                 let columns = key.columns.join(", ");
@@ -145,9 +150,57 @@ fn index(listed: &Listed, name: &str, key: &Key, kind: KeyKind) -> [Cell; 21] {
 
 /// Places of the columns of a key, from one.
 fn positions(listed: &Listed, key: &Key) -> Cell {
-    let Some(definition) = listed.definition() else { return Cell::Null };
-    let positions = key.columns.iter().filter_map(|column| definition.position(column));
+    places(listed.definition().map(AsRef::as_ref), &key.columns)
+}
+
+fn places(definition: Option<&Definition>, columns: &[String]) -> Cell {
+    let Some(definition) = definition else { return Cell::Null };
+    let positions = columns.iter().filter_map(|column| definition.position(column));
     Cell::Numbers(positions.map(|position| i64::try_from(position + 1).unwrap_or(i64::MAX)).collect())
+}
+
+/// What points to another table, which nobody enforces.
+fn foreign(visible: &Visible, listed: &Listed, reference: &Reference) -> [Cell; 28] {
+    let name = reference_name(&listed.name, reference);
+    let key = places(listed.definition().map(AsRef::as_ref), &reference.columns);
+    let mut cells = constraint(listed, (&name, "f"), 0, (key, Cell::Null));
+    let Some(referred) = referred(&listed.name, reference) else { return cells };
+    let definition = match visible.pinned.entry(&referred) {
+        Some(Entry::Table(table)) => Some(table.definition().as_ref()),
+        _ => None,
+    };
+    let columns = definition.map_or_else(Vec::new, |definition| referred_columns(reference, definition));
+    for (place, cell) in [
+        (6, Cell::from(false)),
+        (12, oids::table(&referred).into()),
+        (13, "a".into()),
+        (14, "a".into()),
+        (15, "s".into()),
+        (21, places(definition, &columns)),
+    ] {
+        if let Some(there) = cells.get_mut(place) {
+            *there = cell;
+        }
+    }
+    cells
+}
+
+/// The table that a reference points to: beside its own where it names no schema.
+pub(crate) fn referred(table: &EntryName, reference: &Reference) -> Option<EntryName> {
+    match relations::parts(&reference.table)?.as_slice() {
+        [name] => Some(EntryName::new(&table.catalog, &table.schema, name)),
+        [schema, name] => Some(EntryName::new(&table.catalog, schema, name)),
+        [catalog, schema, name] => Some(EntryName::new(catalog, schema, name)),
+        _ => None,
+    }
+}
+
+/// The columns that a reference points to: those of the primary key where it names none.
+pub(crate) fn referred_columns(reference: &Reference, definition: &Definition) -> Vec<String> {
+    match (reference.referred.is_empty(), &definition.primary_key) {
+        (true, Some(key)) => key.columns.clone(),
+        _ => reference.referred.clone(),
+    }
 }
 
 fn constraint(

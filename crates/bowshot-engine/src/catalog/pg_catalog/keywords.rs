@@ -2,12 +2,13 @@
 
 use crate::catalog::lazy_table::{Defined, Kind, nothing};
 use crate::catalog::pg_catalog::classes::ready;
+use crate::catalog::pg_catalog::server;
 use Kind::{Bool, Text, Texts};
 use datafusion::sql::sqlparser::keywords::{
     ALL_KEYWORDS, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
 };
 
-pub(crate) static FUNCTIONS: [&Defined; 3] = [&KEYWORDS, &AVAILABLE, &VERSIONS];
+pub(crate) static FUNCTIONS: [&Defined; 4] = [&KEYWORDS, &AVAILABLE, &VERSIONS, &server::ALL_SETTINGS];
 
 static KEYWORDS: Defined = Defined {
     name: "pg_get_keywords",

@@ -5,7 +5,7 @@ mod absent;
 mod activity;
 mod attributes;
 mod classes;
-mod constraints;
+pub(crate) mod constraints;
 mod duckdb;
 mod empty;
 mod keywords;

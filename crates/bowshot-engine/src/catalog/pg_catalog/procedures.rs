@@ -4,7 +4,7 @@ use crate::catalog::Visible;
 use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
 use crate::catalog::listing::About;
 use crate::catalog::pg_catalog::oids;
-use Kind::{Bool, Long, Longs, Short, Text, Texts};
+use Kind::{Bool, Long, Longs, Oids, Short, Text, Texts};
 use datafusion::error::Result;
 use futures::future::BoxFuture;
 
@@ -35,7 +35,7 @@ pub(crate) static PROC: Defined = Defined {
         ("pronargs", Short),
         ("pronargdefaults", Short),
         ("prorettype", Long),
-        ("proargtypes", Longs),
+        ("proargtypes", Oids),
         ("prosupport", Text),
         ("proallargtypes", Longs),
         ("proargmodes", Texts),

@@ -1,6 +1,7 @@
 //! The server, its catalogs, users and settings.
 
-use crate::catalog::lazy_table::{Cell, Defined, Kind};
+use crate::catalog::Visible;
+use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
 use crate::catalog::pg_catalog::classes::ready;
 use crate::catalog::pg_catalog::oids;
 use Kind::{Bool, Int, Long, Text, Texts};
@@ -141,52 +142,68 @@ pub(crate) static USER: Defined = Defined {
 
 pub(crate) static SETTINGS: Defined = Defined {
     name: "pg_settings",
-    columns: &[
-        ("name", Text),
-        ("setting", Text),
-        ("unit", Text),
-        ("category", Text),
-        ("short_desc", Text),
-        ("extra_desc", Text),
-        ("context", Text),
-        ("vartype", Text),
-        ("source", Text),
-        ("min_val", Text),
-        ("max_val", Text),
-        ("enumvals", Texts),
-        ("boot_val", Text),
-        ("reset_val", Text),
-        ("sourcefile", Text),
-        ("sourceline", Int),
-        ("pending_restart", Bool),
-    ],
+    columns: OF_SETTINGS,
     rows: |visible, _, rows| {
-        for setting in visible.settings() {
-            let (name, text) = (Cell::from(setting.name), Cell::from(setting.text));
-            let (unit, category) = (Cell::Null, "Session".into());
-            rows.add([
-                name,
-                setting.value.into(),
-                unit,
-                category,
-                text,
-                Cell::Null,
-                "user".into(),
-                "string".into(),
-                "session".into(),
-                Cell::Null,
-                Cell::Null,
-                Cell::Null,
-                Cell::Null,
-                Cell::Null,
-                Cell::Null,
-                Cell::Null,
-                false.into(),
-            ]);
-        }
+        settings(visible, rows);
         ready()
     },
 };
+
+/// The same as a function, which pgAdmin calls.
+pub(super) static ALL_SETTINGS: Defined = Defined {
+    name: "pg_show_all_settings",
+    columns: OF_SETTINGS,
+    rows: |visible, _, rows| {
+        settings(visible, rows);
+        ready()
+    },
+};
+
+const OF_SETTINGS: &[(&str, Kind)] = &[
+    ("name", Text),
+    ("setting", Text),
+    ("unit", Text),
+    ("category", Text),
+    ("short_desc", Text),
+    ("extra_desc", Text),
+    ("context", Text),
+    ("vartype", Text),
+    ("source", Text),
+    ("min_val", Text),
+    ("max_val", Text),
+    ("enumvals", Texts),
+    ("boot_val", Text),
+    ("reset_val", Text),
+    ("sourcefile", Text),
+    ("sourceline", Int),
+    ("pending_restart", Bool),
+];
+
+fn settings(visible: &Visible, rows: &mut Rows) {
+    for setting in visible.settings() {
+        let (name, text) = (Cell::from(setting.name), Cell::from(setting.text));
+        let (unit, category) = (Cell::Null, "Session".into());
+        rows.add([
+            name,
+            setting.value.into(),
+            unit,
+            category,
+            text,
+            Cell::Null,
+            "user".into(),
+            "string".into(),
+            "session".into(),
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+            false.into(),
+        ]);
+    }
+}
 
 pub(crate) static AM: Defined = Defined {
     name: "pg_am",

@@ -1,0 +1,76 @@
+//! `public`, as tools of PostgreSQL call the schema of names that do not say theirs: where no schema has this name, it is
+//! [`DEFAULT_SCHEMA`]. It is put in its place before anything is looked up, so that rights go by the one name.
+
+use crate::catalog::names::ident;
+use crate::databases::Databases;
+use crate::snapshot::Pinned;
+use crate::snapshot::names::{DEFAULT_SCHEMA, PUBLIC};
+use bowshot_sql::Tree;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, VisitorMut};
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Where a statement looks for schemas.
+pub(crate) struct Schemas<'a> {
+    pub(crate) pinned: &'a Pinned,
+    pub(crate) databases: &'a Arc<dyn Databases>,
+    pub(crate) default_catalog: &'a str,
+}
+
+impl Schemas<'_> {
+    /// Whether `public` is another name in a catalog. Other databases have their own.
+    pub(crate) fn has_alias(&self, catalog: &str) -> bool {
+        !self.databases.has(catalog)
+            && !self.pinned.has_schema(catalog, PUBLIC)
+            && self.pinned.has_schema(catalog, DEFAULT_SCHEMA)
+    }
+}
+
+/// Puts the schema that is meant in the place of `public` in the names of tables and columns.
+pub(crate) fn resolve(statement: &mut Statement, schemas: &Schemas<'_>) {
+    match statement {
+        Statement::Statement(statement) => {
+            let ControlFlow::Continue(()) = statement.walk(&mut Public(schemas));
+        }
+        Statement::Explain(explain) => resolve(&mut explain.statement, schemas),
+        _ => {}
+    }
+}
+
+struct Public<'a>(&'a Schemas<'a>);
+
+impl Public<'_> {
+    fn put(&self, catalog: Option<&Ident>, schema: &mut Ident) {
+        if ident(schema) != PUBLIC {
+            return;
+        }
+        let catalog = catalog.map_or_else(|| self.0.default_catalog.to_owned(), ident);
+        if self.0.has_alias(&catalog) {
+            *schema = Ident { value: DEFAULT_SCHEMA.to_owned(), ..schema.clone() };
+        }
+    }
+}
+
+impl VisitorMut for Public<'_> {
+    type Break = Infallible;
+
+    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<Infallible> {
+        match relation.0.as_mut_slice() {
+            [ObjectNamePart::Identifier(schema), _] => self.put(None, schema),
+            [catalog, ObjectNamePart::Identifier(schema), _] => self.put(catalog.as_ident(), schema),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        if let Expr::CompoundIdentifier(parts) = expr
+            && let [schema, _, _] = parts.as_mut_slice()
+        {
+            self.put(None, schema);
+        }
+        ControlFlow::Continue(())
+    }
+}

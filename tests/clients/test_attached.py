@@ -1,0 +1,58 @@
+"""DuckDB that reads this server as PostgreSQL and as MySQL (ATTACH): its extensions ask the catalogs, then copy rows."""
+
+import pathlib
+
+import duckdb
+import duckdb_extension_mysql_scanner
+import duckdb_extension_postgres_scanner
+import psycopg
+import pytest
+
+from server import Server
+
+EXTENSIONS = ((duckdb_extension_postgres_scanner, "postgres_scanner"), (duckdb_extension_mysql_scanner, "mysql_scanner"))
+
+
+@pytest.fixture(scope="module")
+def served():
+    with Server(arguments=["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0"]) as server:
+        with psycopg.connect(host="127.0.0.1", port=server.pg_port, user="ada", dbname="bowshot", autocommit=True) as connection:
+            connection.execute("CREATE TABLE numbers (id INT PRIMARY KEY, x BIGINT, d DECIMAL(12, 2), t TEXT, day DATE)")
+            connection.execute(
+                "INSERT INTO numbers SELECT n, n::bigint * 1000000000, n / 4.0, 'row ' || n, DATE '2024-01-01' + n::int "
+                "FROM generate_series(1, 100000) AS g(n)"
+            )
+        yield server
+
+
+@pytest.fixture
+def duck():
+    connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+    for package, name in EXTENSIONS:
+        (extension,) = pathlib.Path(package.__file__).parent.rglob(f"{name}.duckdb_extension")
+        connection.execute(f"LOAD '{extension}'")
+    yield connection
+    connection.close()
+
+
+def check(duck, table):
+    sums = f"SELECT count(*), count(DISTINCT id), sum(x)::HUGEINT, sum(d), min(t), max(day)::VARCHAR FROM {table}"
+    [(count, distinct, x, d, least, last)] = duck.execute(sums).fetchall()
+    assert (count, distinct, int(x), float(d), least, last) == (100_000, 100_000, 5_000_050_000 * 10**9, 1_250_012_500.0, "row 1", "2297-10-16")
+    assert duck.execute(f"SELECT t FROM {table} WHERE id BETWEEN 5 AND 7 ORDER BY id").fetchall() == [("row 5",), ("row 6",), ("row 7",)]
+
+
+def test_as_postgres(served, duck):
+    duck.execute(f"ATTACH 'host=127.0.0.1 port={served.pg_port} user=ada dbname=bowshot' AS there (TYPE postgres)")
+    check(duck, "there.main.numbers")
+    described = duck.execute("DESCRIBE there.main.numbers").fetchall()
+    assert [(name, kind) for name, kind, *_ in described] == [
+        ("id", "INTEGER"), ("x", "BIGINT"), ("d", "DECIMAL(12,2)"), ("t", "VARCHAR"), ("day", "DATE")
+    ]
+    duck.execute("CREATE TABLE there.main.copied AS SELECT id, t FROM there.main.numbers WHERE id <= 1000")
+    assert duck.execute("SELECT count(*), max(t) FROM there.main.copied").fetchall() == [(1000, "row 999")]
+
+
+def test_as_mysql(served, duck):
+    duck.execute(f"ATTACH 'host=127.0.0.1 port={served.mysql_port} user=ada database=main' AS there (TYPE mysql)")
+    check(duck, "there.main.numbers")

@@ -1,0 +1,159 @@
+"""What programs of MySQL count on beyond rows: numbers that the server gives, counts of changed rows, variables, what mariadb-dump
+and administration tools ask first. Right values are those of MariaDB 10.11."""
+
+import shutil
+import subprocess
+
+import pymysql
+import pytest
+import sqlalchemy
+from pymysql.constants import CLIENT
+from sqlalchemy import orm
+
+from server import Server
+
+
+@pytest.fixture(scope="module")
+def served():
+    with Server(arguments=["--mysql", "127.0.0.1:0"]) as server:
+        yield server
+
+
+def connect(served, **more):
+    place = {"host": "127.0.0.1", "port": served.mysql_port, "user": "ada", "database": "main", "autocommit": True}
+    return pymysql.connect(**place, **more)
+
+
+@pytest.fixture
+def cursor(served):
+    with connect(served) as connection, connection.cursor() as cursor:
+        yield cursor
+
+
+def rows(cursor, sql, *values):
+    cursor.execute(sql, *values)
+    return list(cursor.fetchall())
+
+
+def test_numbers_that_the_server_gives(cursor):
+    cursor.execute("CREATE TABLE numbered (id INT PRIMARY KEY AUTO_INCREMENT, a INT UNIQUE)")
+    assert (cursor.execute("INSERT INTO numbered (a) VALUES (10), (20)"), cursor.lastrowid) == (2, 1)
+    assert rows(cursor, "SELECT LAST_INSERT_ID(), @@last_insert_id, @@identity") == [(1, 1, 1)]
+    # An explicit number is told, and is none that the server has given.
+    assert (cursor.execute("INSERT INTO numbered VALUES (7, 70)"), cursor.lastrowid) == (1, 7)
+    assert rows(cursor, "SELECT LAST_INSERT_ID()") == [(1,)]
+    assert (cursor.execute("INSERT INTO numbered (a) VALUES (%s)", (80,)), cursor.lastrowid) == (1, 8)
+    assert (cursor.execute("INSERT INTO numbered SET a = 90"), cursor.lastrowid) == (1, 9)
+    assert (cursor.execute("REPLACE INTO numbered (a) VALUES (100)"), cursor.lastrowid) == (1, 10)
+    assert (cursor.execute("UPDATE numbered SET a = 11 WHERE a = 10"), cursor.lastrowid) == (1, 0)
+    cursor.execute("DROP TABLE numbered")
+
+
+def test_objects_get_their_numbers(served):
+    class Base(orm.DeclarativeBase):
+        pass
+
+    class Author(Base):
+        __tablename__ = "author"
+        id = sqlalchemy.Column(sqlalchemy.Integer, primary_key=True)
+        name = sqlalchemy.Column(sqlalchemy.String(20))
+        books = orm.relationship("Book", back_populates="author")
+
+    class Book(Base):
+        __tablename__ = "book"
+        id = sqlalchemy.Column(sqlalchemy.Integer, primary_key=True)
+        title = sqlalchemy.Column(sqlalchemy.String(20))
+        author_id = sqlalchemy.Column(sqlalchemy.ForeignKey("author.id"))
+        author = orm.relationship("Author", back_populates="books")
+
+    engine = sqlalchemy.create_engine(f"mysql+pymysql://ada@127.0.0.1:{served.mysql_port}/main")
+    Base.metadata.create_all(engine)
+    with orm.Session(engine) as session:
+        session.add_all([Author(name="a", books=[Book(title="one"), Book(title="two")]), Author(name="b")])
+        session.commit()
+        assert session.scalars(sqlalchemy.select(Book.author_id)).all() == [1, 1]
+    keys = sqlalchemy.inspect(engine).get_foreign_keys("book")
+    assert [(key["constrained_columns"], key["referred_table"], key["referred_columns"]) for key in keys] == [(["author_id"], "author", ["id"])]
+    Base.metadata.drop_all(engine)
+    engine.dispose()
+
+
+def test_rows_that_become_others_count(served, cursor):
+    cursor.execute("CREATE TABLE counted (id INT, a INT, b VARCHAR(5), c DECIMAL(8, 2))")
+    cursor.execute("INSERT INTO counted VALUES (1, 1, 'x', 1.5), (2, 2, NULL, NULL), (3, 1, 'x', 2)")
+    with connect(served, client_flag=CLIENT.FOUND_ROWS) as other, other.cursor() as found:
+        for sql, changed, matched in [
+            ("UPDATE counted SET a = 1", 1, 3),
+            ("UPDATE counted SET a = 1", 0, 3),
+            ("UPDATE counted SET b = 'x', c = c WHERE id < 3", 1, 2),
+            ("UPDATE counted SET b = NULL WHERE id = 9", 0, 0),
+            ("UPDATE counted SET c = '1.500' WHERE id = 1", 0, 1),
+        ]:
+            assert (cursor.execute(sql), found.execute(sql)) == (changed, matched), sql
+    assert cursor.execute("DELETE FROM counted") == 3
+    cursor.execute("DROP TABLE counted")
+
+
+def test_null_is_less_than_all(cursor):
+    cursor.execute("CREATE TABLE ordered (a INT)")
+    cursor.execute("INSERT INTO ordered VALUE (2), (NULL), (1)")
+    assert rows(cursor, "SELECT a FROM ordered ORDER BY a") == [(None,), (1,), (2,)]
+    assert rows(cursor, "SELECT a FROM ordered ORDER BY a DESC LIMIT 2") == [(2,), (1,)]
+    cursor.execute("DROP TABLE ordered")
+
+
+def test_variables_of_the_client(served, cursor):
+    cursor.execute("SET @x = 5, @Name := 'it''s', @old = @@sql_notes, @nothing = NULL")
+    assert rows(cursor, "SELECT @x + 1, @name, @old, @nothing, @unset") == [(6, "it's", 1, None, None)]
+    assert rows(cursor, "SELECT @y := 3 AS a, @y * 2 AS b") == [(3, 6)]
+    cursor.execute("SET @y = @x")
+    assert rows(cursor, "SELECT @y") == [(5,)]
+    with connect(served) as other, other.cursor() as fresh:
+        assert rows(fresh, "SELECT @x") == [(None,)]
+
+
+def test_changes_of_all_rows_can_be_refused(cursor):
+    cursor.execute("CREATE TABLE safe (a INT PRIMARY KEY, b INT)")
+    cursor.execute("SET SQL_SAFE_UPDATES = 1")
+    for sql in ["UPDATE safe SET b = 1", "DELETE FROM safe"]:
+        with pytest.raises(pymysql.err.Error) as refused:
+            cursor.execute(sql)
+        assert refused.value.args[0] == 1175
+    cursor.execute("DELETE FROM safe WHERE a = 1")
+    cursor.execute("SET SQL_SAFE_UPDATES = 0")
+    cursor.execute("DELETE FROM safe")
+    cursor.execute("DROP TABLE safe")
+
+
+def test_what_tools_ask_first(served, cursor):
+    for name in ["default_tmp_storage_engine", "event_scheduler", "have_ssl", "hostname", "group_concat_max_len", "in_transaction", "sql_log_bin"]:
+        assert len(rows(cursor, f"SELECT @@{name}")) == 1, name
+    assert rows(cursor, "SELECT @@port") == [(served.mysql_port,)]
+    cursor.execute("CREATE TABLE known (a INT PRIMARY KEY, b DECIMAL(9, 2))")
+    cursor.execute("INSERT INTO known VALUES (1, 2)")
+    told = rows(cursor, "SELECT ENGINE, TABLE_ROWS, TABLE_COLLATION FROM information_schema.TABLES WHERE TABLE_NAME = 'known'")
+    assert told == [("Bowshot", 1, "utf8mb4_bin")]
+    cursor.execute("SELECT NUMERIC_PRECISION, CHARACTER_MAXIMUM_LENGTH FROM information_schema.COLUMNS WHERE TABLE_NAME = 'known' ORDER BY ORDINAL_POSITION")
+    assert [(column[1], bool(field.flags & 32)) for column, field in zip(cursor.description, cursor._result.fields)] == [(8, True), (8, True)]
+    assert list(cursor.fetchall()) == [(10, None), (9, None)]
+    for table in ["EVENTS", "ENGINES", "PLUGINS", "PROCESSLIST", "USER_PRIVILEGES", "KEYWORDS", "COLLATION_CHARACTER_SET_APPLICABILITY"]:
+        cursor.execute(f"SELECT * FROM information_schema.{table}")
+    for sql in ["SHOW COUNT(*) WARNINGS", "SHOW MASTER STATUS", "DO 1, 2", "LOCK TABLES known READ, known AS k WRITE", "UNLOCK TABLES", "FLUSH TABLES"]:
+        cursor.execute(sql)
+    cursor.execute("DROP TABLE known")
+
+
+@pytest.mark.skipif(shutil.which("mariadb-dump") is None, reason="mariadb-dump is not installed")
+def test_a_dump_makes_the_same_tables(served, cursor):
+    cursor.execute("CREATE DATABASE dumped")
+    cursor.execute("CREATE TABLE dumped.t (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(20) DEFAULT 'x', b DECIMAL(9, 2))")
+    cursor.execute("INSERT INTO dumped.t (a, b) VALUES ('it''s', 1.5), (NULL, NULL)")
+    place = ["-h", "127.0.0.1", "-P", str(served.mysql_port), "-u", "ada", "--protocol=tcp"]
+    dump = subprocess.run(["mariadb-dump", *place, "dumped"], capture_output=True, text=True, timeout=60)
+    assert dump.returncode == 0, dump.stderr
+    before = rows(cursor, "SELECT * FROM dumped.t ORDER BY id")
+    cursor.execute("DROP TABLE dumped.t")
+    back = subprocess.run(["mariadb", *place, "dumped"], input=dump.stdout, capture_output=True, text=True, timeout=60)
+    assert back.returncode == 0, back.stderr
+    assert rows(cursor, "SELECT * FROM dumped.t ORDER BY id") == before
+    cursor.execute("DROP DATABASE dumped")

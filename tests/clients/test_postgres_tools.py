@@ -1,0 +1,113 @@
+"""What tools of PostgreSQL ask and count on: SQLAlchemy's schemas with foreign keys, pgAdmin's first queries, tables that columns of
+results come from, dbt's renamed views. Right values are those of PostgreSQL 15, unless a comment says otherwise."""
+
+import psycopg
+import pytest
+import sqlalchemy
+from sqlalchemy import orm
+
+from server import Server
+
+
+@pytest.fixture(scope="module")
+def served():
+    with Server(arguments=["--pg", "127.0.0.1:0"]) as server:
+        yield server
+
+
+@pytest.fixture
+def connection(served):
+    with psycopg.connect(host="127.0.0.1", port=served.pg_port, user="ada", dbname="bowshot", autocommit=True) as connection:
+        yield connection
+
+
+def test_a_model_with_foreign_keys(served):
+    class Base(orm.DeclarativeBase):
+        pass
+
+    class Author(Base):
+        __tablename__ = "author"
+        id = sqlalchemy.Column(sqlalchemy.Integer, primary_key=True)
+        name = sqlalchemy.Column(sqlalchemy.String(20), nullable=False)
+        about = sqlalchemy.Column(sqlalchemy.Text)
+        books = orm.relationship("Book", back_populates="author")
+
+    class Book(Base):
+        __tablename__ = "book"
+        id = sqlalchemy.Column(sqlalchemy.Integer, primary_key=True)
+        title = sqlalchemy.Column(sqlalchemy.String(40), unique=True)
+        author_id = sqlalchemy.Column(sqlalchemy.ForeignKey("author.id"), nullable=False)
+        author = orm.relationship("Author", back_populates="books")
+
+    engine = sqlalchemy.create_engine(f"postgresql+psycopg://ada@127.0.0.1:{served.pg_port}/bowshot")
+    Base.metadata.create_all(engine)
+    with orm.Session(engine) as session:
+        session.add_all([Author(name="a", books=[Book(title="one"), Book(title="two")]), Author(name="b")])
+        session.commit()
+        assert session.scalars(sqlalchemy.select(Book.title).join(Author).where(Author.name == "a").order_by(Book.id)).all() == ["one", "two"]
+    seen = sqlalchemy.inspect(engine)
+    [key] = seen.get_foreign_keys("book")
+    assert (key["constrained_columns"], key["referred_table"], key["referred_columns"]) == (["author_id"], "author", ["id"])
+    types = {column["name"]: str(column["type"]) for column in seen.get_columns("author")}
+    assert types == {"id": "INTEGER", "name": "VARCHAR(20)", "about": "TEXT"}
+    reflected = sqlalchemy.MetaData()
+    reflected.reflect(engine)
+    assert {"author", "book"} <= set(reflected.tables)
+    Base.metadata.drop_all(engine)
+    engine.dispose()
+
+
+def test_columns_tell_their_tables(connection):
+    connection.execute("CREATE TABLE told (id INT PRIMARY KEY, a TEXT, b INT)")
+    connection.execute("INSERT INTO told VALUES (1, 'x', 2)")
+    [(oid,)] = connection.execute("SELECT 'told'::regclass::oid").fetchall()
+    for binary in (False, True):
+        result = connection.execute("SELECT b, t.id AS key, a || 'y', a FROM told AS t WHERE id = %s ORDER BY a", (1,), binary=binary).pgresult
+        assert [result.ftable(at) for at in range(4)] == [oid, oid, 0, oid]
+        assert [result.ftablecol(at) for at in range(4)] == [3, 1, 0, 2]
+    result = connection.execute("SELECT count(*), b FROM told GROUP BY b", prepare=False).pgresult
+    assert result.ftable(0) == 0
+    connection.execute("DROP TABLE told")
+
+
+def test_what_pgadmin_asks_first(connection):
+    first = "SELECT set_config('bytea_output','hex',false) FROM pg_show_all_settings() WHERE name = 'bytea_output'"
+    assert connection.execute(first).fetchall() == [("hex",)]
+    role = """SELECT roles.oid as id, roles.rolname as name, roles.rolsuper as is_superuser,
+        CASE WHEN roles.rolsuper THEN true ELSE roles.rolcreaterole END as can_create_role,
+        CASE WHEN roles.rolsuper THEN true ELSE roles.rolcreatedb END as can_create_db,
+        CASE WHEN 'pg_signal_backend'=ANY(ARRAY(WITH RECURSIVE cte AS (
+            SELECT pg_roles.oid,pg_roles.rolname FROM pg_roles WHERE pg_roles.oid = roles.oid
+            UNION ALL SELECT m.roleid, pgr.rolname FROM cte cte_1
+            JOIN pg_auth_members m ON m.member = cte_1.oid JOIN pg_roles pgr ON pgr.oid = m.roleid)
+            SELECT rolname FROM cte)) THEN True ELSE False END as can_signal_backend
+        FROM pg_catalog.pg_roles as roles WHERE rolname = current_user"""
+    [(_, name, _, _, _, signals)] = connection.execute(role).fetchall()
+    assert (name, signals) == ("ada", False)
+
+
+def test_views_get_other_names_as_dbt_gives_them(connection):
+    connection.execute('CREATE VIEW "bowshot"."main"."v__dbt_tmp" AS (SELECT 1 AS a)')
+    connection.execute('ALTER VIEW "bowshot"."main"."v__dbt_tmp" RENAME TO "v"')
+    connection.execute('ALTER TABLE "bowshot"."main"."v" RENAME TO "v__dbt_backup"')
+    assert connection.execute("SELECT a FROM v__dbt_backup").fetchall() == [(1,)]
+    connection.execute("DROP VIEW v__dbt_backup")
+
+
+def test_temporary_views_are_described(connection):
+    # As Ibis asks what a query gives.
+    connection.execute("CREATE TEMPORARY VIEW gives AS SELECT 1 AS a, 'x' AS b")
+    asked = """SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute a JOIN pg_class c ON a.attrelid = c.oid
+        JOIN pg_namespace n ON c.relnamespace = n.oid WHERE a.attnum > 0 AND NOT attisdropped AND c.relname = 'gives' ORDER BY attnum"""
+    assert connection.execute(asked).fetchall() == [("a", "integer"), ("b", "text")]
+    connection.execute("DROP VIEW gives")
+
+
+def test_primary_keys_by_their_places(connection):
+    connection.execute("CREATE TABLE keyed (a INT, b INT, c INT, PRIMARY KEY (c, a))")
+    # As psqlodbc asks for them.
+    asked = """SELECT ta.attname, ia.attnum FROM pg_catalog.pg_attribute ta, pg_catalog.pg_attribute ia, pg_catalog.pg_class c,
+        pg_catalog.pg_index i WHERE c.oid = 'keyed'::regclass AND i.indrelid = c.oid AND i.indisprimary AND ia.attrelid = c.oid
+        AND ia.attnum > 0 AND ia.attnum <= 2 AND ta.attrelid = i.indrelid AND ta.attnum = i.indkey[ia.attnum - 1] ORDER BY ia.attnum"""
+    assert connection.execute(asked).fetchall() == [("c", 1), ("a", 2)]
+    connection.execute("DROP TABLE keyed")
