@@ -1,13 +1,20 @@
 //! What is MySQL's own. Operators mean something else: `7 / 2` is 3.5, what is divided by zero is NULL, and a date stays one when
 //! days are added to it. UPDATE has ORDER BY and LIMIT.
 
+use super::mysql_functions;
 use crate::dialect::DialectName;
 use crate::template;
-use bowshot_api::{Error, Result};
+use crate::walk::Tree;
+use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::{
-    AssignmentTarget, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Interval, ObjectType, SchemaName, SetExpr, Statement, Value,
+    AssignmentTarget, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, Interval, NamedWindowDefinition, NamedWindowExpr, ObjectType, OrderByExpr,
+    OrderByKind, OrderByOptions, Query, SchemaName, Select, SetExpr, Statement, Value, VisitorMut,
+    WindowType,
 };
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 
 /// Units that leave a date a date, without the S of many.
 const WHOLE_DAYS: [&str; 6] = ["DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "YEAR_MONTH"];
@@ -49,6 +56,128 @@ pub(super) fn assigned_row(statement: &mut Statement) -> Result<()> {
     Ok(())
 }
 
+/// NULL is less than all values: it comes first, and last where the order is descending.
+pub(super) fn null_order(statement: &mut impl Tree) {
+    let ControlFlow::Continue(()) = statement.walk(&mut NullOrder);
+}
+
+struct NullOrder;
+
+impl NullOrder {
+    fn list(order: &mut [OrderByExpr]) {
+        order.iter_mut().for_each(|by| Self::one(&mut by.options));
+    }
+
+    fn one(options: &mut OrderByOptions) {
+        if options.nulls_first.is_none() {
+            options.nulls_first = Some(options.asc != Some(false));
+        }
+    }
+}
+
+impl VisitorMut for NullOrder {
+    type Break = Infallible;
+
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<Infallible> {
+        match statement {
+            Statement::Update(update) => Self::list(&mut update.order_by),
+            Statement::Delete(delete) => Self::list(&mut delete.order_by),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+        match query.order_by.as_mut().map(|order| &mut order.kind) {
+            Some(OrderByKind::Expressions(order)) => Self::list(order),
+            Some(OrderByKind::All(options)) => Self::one(options),
+            None => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        for NamedWindowDefinition(_, window) in &mut select.named_window {
+            if let NamedWindowExpr::WindowSpec(window) = window {
+                Self::list(&mut window.order_by);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+        Self::list(&mut function.within_group);
+        if let Some(WindowType::WindowSpec(window)) = &mut function.over {
+            Self::list(&mut window.order_by);
+        }
+        if let FunctionArguments::List(list) = &mut function.args {
+            for clause in &mut list.clauses {
+                if let FunctionArgumentClause::OrderBy(order) = clause {
+                    Self::list(order);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// `SELECT @x := a + 1, @x * 2`: a variable that a list gives a value is that value in what follows it. What the session keeps
+/// under its name does not change.
+pub(super) fn assigned_variables(statement: &mut impl Tree) -> Result<()> {
+    let mut assigning = Assigned { values: HashMap::new(), copied: 0 };
+    match statement.walk(&mut assigning) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+/// Bytes of text that the values of one statement's variables may have in all of their places.
+const MAX_ASSIGNED_BYTES: usize = 1_000_000;
+
+struct Assigned {
+    values: HashMap<String, (Expr, usize)>,
+    copied: usize,
+}
+
+impl VisitorMut for Assigned {
+    type Break = Error;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        match expr {
+            Expr::BinaryOp { left, op: BinaryOperator::Assignment, right } => {
+                let Some(name) = variable(left) else { return ControlFlow::Continue(()) };
+                let value = Expr::Nested(right.clone());
+                self.values.insert(name, (value.clone(), value.to_string().len()));
+                *expr = value;
+            }
+            Expr::Identifier(_) => {
+                let Some((value, bytes)) = variable(expr).and_then(|name| self.values.get(&name)) else {
+                    return ControlFlow::Continue(());
+                };
+                self.copied += bytes;
+                if self.copied > MAX_ASSIGNED_BYTES {
+                    let message = "the values of variables would make the statement too long";
+                    return ControlFlow::Break(
+                        Error::new(ErrorKind::LimitReached, message)
+                            .with_hint("compute them in an inner query"),
+                    );
+                }
+                *expr = value.clone();
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The name of a variable of the client's own.
+fn variable(expr: &Expr) -> Option<String> {
+    let Expr::Identifier(name) = expr else { return None };
+    let is_own = name.quote_style.is_none() && name.value.starts_with('@') && !name.value.starts_with("@@");
+    is_own.then(|| name.value.to_lowercase())
+}
+
 /// What MySQL calls a database is a schema, and is dropped with all that is in it.
 pub(super) fn databases(statement: &mut Statement, dialect: DialectName) {
     if dialect != DialectName::MySql {
@@ -80,7 +209,21 @@ pub(super) fn databases(statement: &mut Statement, dialect: DialectName) {
 
 /// `None` for operators that mean the same everywhere.
 pub(super) fn binary(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Option<Expr>> {
+    if let Some((left, right)) = as_numbers(left, op, right)? {
+        let expr = Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) };
+        return match &expr {
+            Expr::BinaryOp { left, op, right } => Ok(binary(left, op, right)?.or(Some(expr))),
+            _ => Ok(None),
+        };
+    }
     let text = match op {
+        BinaryOperator::Plus | BinaryOperator::Minus if is_of_days(right) && is_day(left) => {
+            if *op == BinaryOperator::Plus {
+                "date_plus(CAST(l AS DATE), r)"
+            } else {
+                "date_plus(CAST(l AS DATE), -r)"
+            }
+        }
         BinaryOperator::Divide => "CAST(l AS DOUBLE) / nullif(CAST(r AS DOUBLE), 0)",
         BinaryOperator::Modulo => "l % nullif(r, 0)",
         BinaryOperator::MyIntegerDivide => "div(l, nullif(r, 0))",
@@ -99,6 +242,42 @@ pub(super) fn binary(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<O
     template::expression(text, &[("l", left), ("r", right)]).map(|expr| Some(Expr::Nested(Box::new(expr))))
 }
 
+/// Texts that are written out and dates beside numbers, as the numbers that MySQL computes with; `None` where there are none.
+fn as_numbers(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Option<(Expr, Expr)>> {
+    let computes = matches!(
+        op,
+        BinaryOperator::Plus | BinaryOperator::Minus | BinaryOperator::Multiply | BinaryOperator::Modulo
+    );
+    if !computes || has_interval(left) || has_interval(right) {
+        return Ok(None);
+    }
+    let beside = |one: &Expr, other: &Expr| -> Result<Option<Expr>> {
+        match mysql_functions::number_of_text(one) {
+            Some(number) => Ok(Some(number)),
+            None if is_whole(other) => mysql_functions::as_number(one),
+            None => Ok(None),
+        }
+    };
+    let (one, other) = (beside(left, right)?, beside(right, left)?);
+    if one.is_none() && other.is_none() {
+        return Ok(None);
+    }
+    Ok(Some((one.unwrap_or_else(|| left.clone()), other.unwrap_or_else(|| right.clone()))))
+}
+
+fn has_interval(expr: &Expr) -> bool {
+    expr.has_expression(|part| matches!(part, Expr::Interval(_)))
+}
+
+/// Whether it is a text with a date and no time.
+fn is_day(expr: &Expr) -> bool {
+    let Expr::Value(value) = expr else { return false };
+    let (Value::SingleQuotedString(text) | Value::DoubleQuotedString(text)) = &value.value else {
+        return false;
+    };
+    text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+}
+
 /// `DATE_ADD(d, INTERVAL 1 DAY)` and its like, `LEAST(a, b)`, `UPPER(a)`; `None` for other calls.
 pub(super) fn call(function: &Function) -> Result<Option<Expr>> {
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
@@ -114,6 +293,9 @@ pub(super) fn call(function: &Function) -> Result<Option<Expr>> {
         // Numbers are texts where those are asked for.
         return template::expression(&format!("{name}(CAST(x AS VARCHAR))"), &[("x", value)]).map(Some);
     }
+    if let Some(expr) = mysql_functions::call(&name, function)? {
+        return Ok(Some(expr));
+    }
     let [
         FunctionArg::Unnamed(FunctionArgExpr::Expr(from)),
         FunctionArg::Unnamed(FunctionArgExpr::Expr(span)),
@@ -122,6 +304,8 @@ pub(super) fn call(function: &Function) -> Result<Option<Expr>> {
         return Ok(None);
     };
     let text = match name.as_str() {
+        "date_add" | "adddate" if is_of_days(span) && is_day(from) => "date_plus(CAST(l AS DATE), r)",
+        "date_sub" | "subdate" if is_of_days(span) && is_day(from) => "date_plus(CAST(l AS DATE), -r)",
         "date_add" | "adddate" if is_of_days(span) => "date_plus(l, r)",
         "date_sub" | "subdate" if is_of_days(span) => "date_plus(l, -r)",
         _ => return Ok(None),

@@ -128,17 +128,17 @@ mod tests {
             ("SELECT ID, t.S, b FROM t", "SELECT ID AS \"ID\", t.S AS \"S\", b FROM t"),
             (
                 "SELECT TABLE_CAT FROM t ORDER BY TABLE_CAT, Table_Cat + 1",
-                "SELECT TABLE_CAT AS \"TABLE_CAT\" FROM t ORDER BY \"TABLE_CAT\", Table_Cat + CAST((1) AS BIGINT)",
+                "SELECT TABLE_CAT AS \"TABLE_CAT\" FROM t ORDER BY \"TABLE_CAT\" NULLS FIRST, Table_Cat + CAST((1) AS BIGINT) NULLS FIRST",
             ),
             (
                 "SELECT lower(b) AS Low FROM t GROUP BY low HAVING LOW > (SELECT low FROM u) ORDER BY upper(Low)",
                 "SELECT lower(CAST((b) AS VARCHAR)) AS \"Low\" FROM t GROUP BY \"Low\" HAVING \"Low\" > (SELECT low FROM u) \
-                 ORDER BY upper(CAST((\"Low\") AS VARCHAR))",
+                 ORDER BY upper(CAST((\"Low\") AS VARCHAR)) NULLS FIRST",
             ),
             ("SELECT a AS A FROM t GROUP BY A", "SELECT a AS \"A\" FROM t GROUP BY A"),
             (
                 "SELECT 'x' T UNION SELECT 'y' U ORDER BY t",
-                "SELECT 'x' AS \"T\" UNION SELECT 'y' AS U ORDER BY \"T\"",
+                "SELECT 'x' AS \"T\" UNION SELECT 'y' AS U ORDER BY \"T\" NULLS FIRST",
             ),
             ("SELECT x FROM (SELECT 1 AS X) AS s", "SELECT x FROM (SELECT 1 AS X) AS s"),
         ] {

@@ -2,18 +2,20 @@
 //! arrays as texts. All of it comes before the other changes, which know plain names alone.
 
 mod arrays;
+mod members;
 mod objects;
 mod operators;
 mod tableoid;
 mod tables;
 mod types;
+mod vectors;
 
 use crate::dialect::DialectName;
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, Select, SelectItem, SetExpr, TableFactor,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor,
     Value, VisitorMut,
 };
 use std::ops::ControlFlow;
@@ -33,12 +35,18 @@ struct Catalog(DialectName);
 impl VisitorMut for Catalog {
     type Break = Error;
 
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        members::first_term(query);
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         tableoid::rewrite(select);
         ControlFlow::Continue(())
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        vectors::places_in_from(factor);
         match tables::rewrite(factor, self.0) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
@@ -61,6 +69,9 @@ impl Catalog {
             Expr::Function(function) => {
                 unqualified(&mut function.name);
                 let rows = tables::in_a_list(function);
+                if let Some(places) = vectors::places(function) {
+                    return Ok(Some(places));
+                }
                 if rows.is_some() { Ok(rows) } else { arrays::of_query(function) }
             }
             Expr::Cast { data_type, .. } => {
@@ -90,6 +101,7 @@ impl Catalog {
                 Ok(None)
             }
             Expr::CompoundFieldAccess { root, access_chain } => {
+                vectors::subscript(root, access_chain);
                 Ok(tables::field(root, access_chain).or_else(|| tables::letter(root, access_chain)))
             }
             _ => Ok(None),
