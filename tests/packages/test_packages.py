@@ -72,6 +72,19 @@ def test_tarball(packages, place):
     assert (root / "share/zsh/site-functions/_bowshot").read_text().startswith("#compdef bowshot")
 
 
+def test_installed_by_the_script(packages, place):
+    prefix = place / "prefix"
+    subprocess.run(["sh", ROOT / "packaging/install.sh", packages, "--prefix", prefix], check=True)
+    told = subprocess.run([prefix / "bin/bowshot", "--version"], capture_output=True, text=True, check=True, env={})
+    assert told.stdout == f"bowshot {VERSION}\n" and (prefix / "share/man/man1/bowshot.1").exists()
+    python = place / "python"
+    subprocess.run([sys.executable, "-m", "venv", python], check=True)
+    environment = {"PATH": f"{python}/bin:/usr/bin:/bin", "HOME": str(place)}
+    subprocess.run(["sh", ROOT / "packaging/install.sh", packages, "wheel"], check=True, env=environment)
+    told = subprocess.run([python / "bin/bowshot", "--version"], capture_output=True, text=True, check=True, env={})
+    assert told.stdout == f"bowshot {VERSION}\n"
+
+
 def _complete(root, *words):
     script = (
         f"source {root}/share/bash-completion/completions/bowshot; COMP_WORDS=({' '.join(words)}); "
