@@ -40,7 +40,7 @@ pub(super) struct Suite {
     pub(super) limit_minutes: u64,
     /// What the suite may take on two processors; compared with what was measured, never with the clock.
     #[serde(default)]
-    pub(super) budget_seconds: u64,
+    pub(super) budget_seconds: Option<u64>,
 }
 
 impl Suite {
