@@ -14,17 +14,29 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Barrier {
     input: Arc<dyn ExecutionPlan>,
-    /// What it says to be the number of rows, instead of what its input says.
-    rows: Option<usize>,
+    says: Says,
+}
+
+/// The statistics that a barrier gives.
+#[derive(Debug, Clone, Copy)]
+enum Says {
+    WhatInputSays,
+    /// This number of rows, instead of that of its input.
+    Rows(usize),
+    Nothing,
 }
 
 impl Barrier {
     pub(super) fn before(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        Arc::new(Self { input, rows: None })
+        Arc::new(Self { input, says: Says::WhatInputSays })
+    }
+
+    pub(super) fn without_statistics(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self { input, says: Says::Nothing })
     }
 
     pub(super) fn with_rows(input: Arc<dyn ExecutionPlan>, rows: usize) -> Arc<dyn ExecutionPlan> {
-        Arc::new(Self { input, rows: Some(rows) })
+        Arc::new(Self { input, says: Says::Rows(rows) })
     }
 
     /// The plan without barriers.
@@ -63,7 +75,7 @@ impl ExecutionPlan for Barrier {
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
-            (Some(input), true) => Ok(Arc::new(Self { input, rows: self.rows })),
+            (Some(input), true) => Ok(Arc::new(Self { input, says: self.says })),
             _ => internal_err!("a barrier stands before one operator"),
         }
     }
@@ -85,7 +97,11 @@ impl ExecutionPlan for Barrier {
         _args: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
         let [input] = inputs else { return internal_err!("a barrier stands before one operator") };
-        let Some(rows) = self.rows else { return Ok(Arc::clone(input)) };
+        let rows = match self.says {
+            Says::WhatInputSays => return Ok(Arc::clone(input)),
+            Says::Nothing => return Ok(Arc::new(Statistics::new_unknown(&self.schema()))),
+            Says::Rows(rows) => rows,
+        };
         let mut statistics = Statistics::clone(input);
         let bytes = statistics.total_byte_size.get_value().zip(statistics.num_rows.get_value());
         statistics.total_byte_size = match bytes {

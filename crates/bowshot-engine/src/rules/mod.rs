@@ -1,6 +1,8 @@
 //! DataFusion's optimiser rules, less those that give wrong answers where they do, and with those that it lacks.
 
+mod aggregate_answers;
 mod analysis;
+mod anti_joins;
 mod barrier;
 mod below_nulls;
 mod constant_conditions;
@@ -18,6 +20,7 @@ mod integers;
 mod join_order;
 mod limits;
 mod multisets;
+mod nan_of_aggregates;
 mod offsets;
 mod operators;
 mod running_extremes;
@@ -34,6 +37,7 @@ pub(crate) use floats::{extreme, extreme_of};
 pub(crate) use forgetful::{Forgetful, Forgotten};
 pub(crate) use guards::{guard, guarded_operator};
 pub use join_order::{SESSION_JOIN_ORDER, SessionJoinOrder};
+pub(crate) use operators::ParameterOperands;
 pub(crate) use subqueries::{OuterTypes, Unnest, one_row_function};
 
 /// The rules of the physical optimiser, in their order. Scratch sessions, which are compared with DataFusion, keep its view of what
@@ -41,7 +45,7 @@ pub(crate) use subqueries::{OuterTypes, Unnest, one_row_function};
 pub(crate) fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
         vec![Arc::new(grouping_sets::NothingKnownOfSets), Arc::new(running_extremes::NoOrderByExtremes)];
-    let mut stock = same_names::physical();
+    let mut stock = aggregate_answers::beyond_doubt(same_names::physical());
     if !scratch {
         rules.push(Arc::new(below_nulls::FieldsInFiles));
         rules.push(Arc::new(constants::NothingConstantOfParts));
@@ -52,6 +56,7 @@ pub(crate) fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Sen
     // Behind all that look into expressions.
     rules.push(Arc::new(decimals::NarrowDecimals));
     rules.push(Arc::new(floats::FloatsInOrder));
+    rules.push(Arc::new(nan_of_aggregates::NanOfAggregates));
     rules.push(Arc::new(guards::GuardedConditions));
     rules
 }

@@ -1,0 +1,100 @@
+//! Aggregates without groups that DataFusion answers by statistics alone. Two kinds see none while that rule runs.
+//!
+//! How many different values a column has is a guess: writers of files estimate it, and of a column that a condition holds to
+//! one value it is 1, whether there are rows or not (`count(DISTINCT a), count(DISTINCT b) … WHERE a = 1 AND b = 2`). And the
+//! bounds of what a cast makes are not the bounds, cast, where it changes the order: as texts, 9 is more than 10.
+
+use super::barrier::Barrier;
+use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::config::ConfigOptions;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::CastExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
+use std::fmt;
+use std::sync::Arc;
+
+/// The rule that answers aggregates by statistics.
+const ANSWERS: &str = "aggregate_statistics";
+
+/// The rules, that one kept from aggregates whose statistics are doubtful.
+pub(super) fn beyond_doubt(
+    rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
+) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let rules = rules.into_iter();
+    rules
+        .map(|rule| if rule.name() == ANSWERS { Arc::new(BeyondDoubt(rule)) as Arc<_> } else { rule })
+        .collect()
+}
+
+struct BeyondDoubt(Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+
+impl fmt::Debug for BeyondDoubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BeyondDoubt").field(&self.0.name()).finish()
+    }
+}
+
+impl PhysicalOptimizerRule for BeyondDoubt {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let closed = plan.transform_up(|node| {
+            let input = match node.downcast_ref::<AggregateExec>() {
+                Some(aggregate) if is_doubtful(aggregate)? => Arc::clone(aggregate.input()),
+                _ => return Ok(Transformed::no(node)),
+            };
+            let input = Barrier::without_statistics(input);
+            replace_children_if_necessary(node, vec![input]).map(Transformed::yes)
+        })?;
+        let answered = self.0.optimize(closed.data, config)?;
+        if closed.transformed { Barrier::lifted(answered) } else { Ok(answered) }
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+fn is_doubtful(aggregate: &AggregateExec) -> Result<bool> {
+    let mut functions = aggregate.aggr_expr().iter();
+    if !aggregate.group_expr().is_empty() {
+        return Ok(false);
+    }
+    Ok(functions.any(|function| function.is_distinct()) || aggregate.input().exists(changes_order)?)
+}
+
+fn changes_order(node: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let Some(projection) = node.downcast_ref::<ProjectionExec>() else { return Ok(false) };
+    let schema = projection.input().schema();
+    for projected in projection.expr() {
+        if projected.expr.exists(|expr| Ok(is_reordering_cast(expr, &schema)))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn is_reordering_cast(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let Some(cast) = expr.downcast_ref::<CastExpr>() else { return false };
+    cast.expr().data_type(schema).map_or(true, |from| !keeps_order(&from, cast.cast_type()))
+}
+
+/// Whether of two values of a type the greater one is not the lesser one in another type.
+fn keeps_order(from: &DataType, to: &DataType) -> bool {
+    let of_both = |is: fn(&DataType) -> bool| is(from) && is(to);
+    from == to
+        || of_both(DataType::is_numeric)
+        || of_both(DataType::is_string)
+        || of_both(|of| matches!(of, DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, None)))
+}
