@@ -2,7 +2,8 @@
 //! prepared statements and the encoder all use; [`Layout::apply`] makes a batch fit it.
 //!
 //! The default layout holds plain types only, because released JDBC drivers and JavaScript clients cannot read views,
-//! dictionaries, run-end encoding or compressed bodies.
+//! dictionaries, run-end encoding or compressed bodies. The JDBC drivers also take the bits of an unsigned number for a signed
+//! one: they get wider numbers ([`Layout::wide_numbers`]).
 
 use crate::{Error, Result};
 use arrow::array::{Array, ArrayRef, RecordBatchOptions};
@@ -39,6 +40,8 @@ pub struct Layout {
     pub views: bool,
     /// Keep dictionary and run-end encoded columns.
     pub dictionaries: bool,
+    /// Send numbers that not every client reads in wider signed types: unsigned ones, `Float16`, decimals of 32 and 64 bits.
+    pub wide_numbers: bool,
     /// Compress bodies.
     pub compression: Compression,
 }
@@ -96,8 +99,23 @@ impl Layout {
                 let fields: UnionFields = fields.iter().map(|(id, f)| (id, self.field(f))).collect();
                 DataType::Union(fields, *mode)
             }
+            other if self.wide_numbers => wide(other),
             other => other.clone(),
         }
+    }
+}
+
+fn wide(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::UInt8 => DataType::Int16,
+        DataType::UInt16 => DataType::Int32,
+        DataType::UInt32 => DataType::Int64,
+        DataType::UInt64 => DataType::Decimal128(20, 0),
+        DataType::Float16 => DataType::Float32,
+        DataType::Decimal32(digits, scale) | DataType::Decimal64(digits, scale) => {
+            DataType::Decimal128(*digits, *scale)
+        }
+        other => other.clone(),
     }
 }
 

@@ -47,6 +47,12 @@ pub const SESSION_OPTIONS: &[SessionOption] = &[
     option("endpoints", "string", "1", "endpoints of one result: a number, or auto"),
     option("views", "bool", "false", "send string and binary views as they are"),
     option("dictionaries", "bool", "false", "send dictionary-encoded columns as they are"),
+    option(
+        "wide_numbers",
+        "bool",
+        "false",
+        "send unsigned numbers, 16-bit floats and decimals below 128 bits in wider signed types; JDBC drivers of Flight SQL begin with true",
+    ),
     option("compression", "string", "none", "compression of record batch bodies: none, lz4 or zstd"),
     option(
         "retryable_results",

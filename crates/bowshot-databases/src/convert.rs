@@ -3,6 +3,7 @@
 
 use crate::columns::{Column, Given};
 use crate::fault::Fault;
+use bowshot_kernels::nan::with_one_nan;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryBuilder, BooleanArray, RecordBatch, RecordBatchOptions, make_array,
 };
@@ -28,7 +29,10 @@ pub(crate) fn converted(
         return Err(Fault::Unexpected("it has fewer columns than were asked for".to_owned()));
     }
     let arrays = given.columns().iter().skip(first).zip(columns);
-    let arrays = arrays.map(|(array, column)| one(array, column)).collect::<Result<Vec<_>, _>>()?;
+    let arrays = arrays.map(|(array, column)| {
+        with_one_nan(&one(array, column)?).map_err(|error| Fault::Unexpected(error.to_string()))
+    });
+    let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(given.num_rows()));
     RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
         .map_err(|error| Fault::Unexpected(error.to_string()))

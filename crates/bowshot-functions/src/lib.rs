@@ -19,6 +19,7 @@ mod text;
 mod values;
 mod window;
 
+pub use aggregate::scaled_interval;
 pub use condition::balanced;
 pub use date::{add_in_zone, read_time};
 pub use json::normal_jsonb;

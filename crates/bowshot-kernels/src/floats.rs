@@ -1,12 +1,11 @@
-//! Floating-point numbers: quotients, roundings, the one NaN, and the greatest and least of each group.
+//! Floating-point numbers: quotients, roundings, and the greatest and least of each group.
 
-use arrow::array::{ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, Float64Array, PrimitiveArray};
+use arrow::array::{ArrowNativeTypeOp, ArrowPrimitiveType, Float64Array};
 use arrow::compute::binary;
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use arrow::error::ArrowError;
 use datafusion::logical_expr::GroupsAccumulator;
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;
-use std::sync::Arc;
 
 /// `left / right` of each row. `None` where one of them is not finite, as by a divisor of zero.
 ///
@@ -24,28 +23,6 @@ pub fn finite_quotients(
 /// The nearest whole numbers, half to even.
 pub fn rounded(numbers: &Float64Array) -> Float64Array {
     numbers.unary::<_, Float64Type>(f64::round_ties_even)
-}
-
-/// The array with one NaN for all that it has. Most arrays have none, and stay as they are; other types do, too.
-pub fn with_one_nan(array: &ArrayRef) -> ArrayRef {
-    match array.data_type() {
-        DataType::Float32 => one_nan::<Float32Type>(array, f32::is_nan, f32::NAN),
-        DataType::Float64 => one_nan::<Float64Type>(array, f64::is_nan, f64::NAN),
-        _ => Arc::clone(array),
-    }
-}
-
-fn one_nan<T: ArrowPrimitiveType>(
-    array: &ArrayRef,
-    is_nan: impl Fn(T::Native) -> bool,
-    nan: T::Native,
-) -> ArrayRef {
-    let numbers = array.as_primitive::<T>();
-    if !numbers.values().iter().any(|number| is_nan(*number)) {
-        return Arc::clone(array);
-    }
-    let one: PrimitiveArray<T> = numbers.unary(|number| if is_nan(number) { nan } else { number });
-    Arc::new(one)
 }
 
 /// The greatest or the least number of each group, by IEEE 754's total order; `None` for types that are no floating-point
@@ -84,6 +61,8 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow::array::{ArrayRef, AsArray};
+    use std::sync::Arc;
 
     #[test]
     fn a_divisor_of_zero_gives_no_quotients() {
@@ -91,17 +70,6 @@ mod tests {
         let quotients = finite_quotients(&of(vec![Some(1.0), None]), &of(vec![Some(4.0), Some(0.0)]));
         assert_eq!(quotients.unwrap(), Some(of(vec![Some(0.25), None])));
         assert_eq!(finite_quotients(&of(vec![Some(1.0)]), &of(vec![Some(0.0)])).unwrap(), None);
-    }
-
-    #[test]
-    fn every_nan_becomes_the_one() {
-        let negative = f64::NAN.copysign(-1.0);
-        let array: ArrayRef = Arc::new(Float64Array::from(vec![Some(negative), None, Some(1.5)]));
-        let one = with_one_nan(&array);
-        assert_eq!(one.as_primitive::<Float64Type>().value(0).to_bits(), f64::NAN.to_bits());
-        assert!(one.is_null(1));
-        let without: ArrayRef = Arc::new(Float64Array::from(vec![1.0, f64::INFINITY]));
-        assert!(Arc::ptr_eq(&with_one_nan(&without), &without), "it is not copied");
     }
 
     #[test]

@@ -87,6 +87,7 @@ impl Options {
             "endpoints" => self.endpoints = endpoints(&text, limits).ok_or_else(wrong)?,
             "views" => self.layout.views = boolean(&text).ok_or_else(wrong)?,
             "dictionaries" => self.layout.dictionaries = boolean(&text).ok_or_else(wrong)?,
+            "wide_numbers" => self.layout.wide_numbers = boolean(&text).ok_or_else(wrong)?,
             "compression" => self.layout.compression = compression(&text).ok_or_else(wrong)?,
             "retryable_results" => self.retryable_results = boolean(&text).ok_or_else(wrong)?,
             "statement_timeout_ms" => {
@@ -166,6 +167,7 @@ impl Options {
             "endpoints" => self.endpoints = fresh.endpoints,
             "views" => self.layout.views = false,
             "dictionaries" => self.layout.dictionaries = false,
+            "wide_numbers" => self.layout.wide_numbers = false,
             "compression" => self.layout.compression = Compression::None,
             "retryable_results" => self.retryable_results = false,
             "join_cache" => {
@@ -206,6 +208,7 @@ impl Options {
             ("endpoints", OptionValue::String(endpoints)),
             ("views", OptionValue::Bool(self.layout.views)),
             ("dictionaries", OptionValue::Bool(self.layout.dictionaries)),
+            ("wide_numbers", OptionValue::Bool(self.layout.wide_numbers)),
             ("compression", text(compression)),
             ("retryable_results", OptionValue::Bool(self.retryable_results)),
             ("statement_timeout_ms", OptionValue::Int64(timeout)),
@@ -317,6 +320,7 @@ mod tests {
             ("endpoints", "4"),
             ("views", "true"),
             ("dictionaries", "on"),
+            ("wide_numbers", "on"),
             ("compression", "zstd"),
             ("retryable_results", "1"),
             ("statement_timeout_ms", "1500"),

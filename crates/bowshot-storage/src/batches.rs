@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::format::Compression;
+use crate::intervals::{are_bytes_of, from_bytes};
 use crate::schema::Places;
 use crate::shared::SharedFiles;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
@@ -54,6 +55,9 @@ impl Request {
             match places.find(field.name(), place).map(|found| batch.column(found)) {
                 None => Ok(new_null_array(field.data_type(), batch.num_rows())),
                 Some(column) if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
+                Some(column) if are_bytes_of(column.data_type(), field.data_type()) => {
+                    from_bytes(column, field.data_type())
+                }
                 Some(column) => cast_with_options(column, field.data_type(), &strict),
             }
         });

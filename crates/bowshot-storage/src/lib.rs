@@ -93,7 +93,7 @@ mod orc;
 mod page_counts;
 mod parquet;
 mod parquet_columns;
-mod parquet_extensions;
+mod extension_types;
 mod parquet_statistics;
 mod partition;
 pub mod portable;

@@ -1,14 +1,17 @@
 //! Parquet's source with errors that name the file: DataFusion's own reader says what is wrong with a page, not where.
-//! Everything but the errors is passed through, and nothing that was made of shared pages (`DataFile::resident`) before
-//! these are known to be unchanged.
+//! Everything but the errors and the NaN of a sign ([`bowshot_kernels::nan`]) is passed through, and nothing that was made of
+//! shared pages (`DataFile::resident`) before these are known to be unchanged.
 
 use crate::columns::{ColumnPlanner, ColumnScan, Scan};
 use crate::error::find_error;
 use crate::file::Lease;
+use crate::intervals::{IntervalAdapters, has_intervals};
 use crate::source::PlannedFile;
 use crate::{Error, encrypted};
 use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
+use bowshot_kernels::nan::{has_floats, rows_with_one_nan};
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -16,8 +19,10 @@ use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::DataFusionError;
+use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::filter_pushdown::FilterPushdownPropagation;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, SortOrderPushdownResult};
@@ -50,6 +55,18 @@ impl NamedSource {
         self.inner.as_ref()
     }
 
+    fn morselizer(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Box<dyn Morselizer>> {
+        let inner = self.inner.create_morselizer(store, config, partition)?;
+        let scan = Scan::prepare(&self.columns, self.inner.as_ref(), config, partition, self.batch_rows);
+        let lease = Arc::clone(&self.lease);
+        Ok(Box::new(NamedMorselizer { inner: inner.into(), scan: scan.map(Arc::new), lease }))
+    }
+
     fn wrap(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
         self.wrap_for(inner, self.batch_rows)
     }
@@ -76,10 +93,13 @@ impl FileSource for NamedSource {
         config: &FileScanConfig,
         partition: usize,
     ) -> Result<Box<dyn Morselizer>> {
-        let inner = self.inner.create_morselizer(store, config, partition)?;
-        let scan = Scan::prepare(&self.columns, self.inner.as_ref(), config, partition, self.batch_rows);
-        let lease = Arc::clone(&self.lease);
-        Ok(Box::new(NamedMorselizer { inner: inner.into(), scan: scan.map(Arc::new), lease }))
+        let fields = self.inner.table_schema().file_schema().fields();
+        if fields.iter().any(|field| has_intervals(field.data_type())) {
+            let mut config = config.clone();
+            config.expr_adapter_factory = Some(Arc::new(IntervalAdapters));
+            return self.morselizer(store, &config, partition);
+        }
+        self.morselizer(store, config, partition)
     }
 
     fn table_schema(&self) -> &TableSchema {
@@ -157,7 +177,14 @@ impl FileSource for NamedSource {
         self.inner.reorder_files(files)
     }
 
+    /// What is computed of floating-point numbers stays above the scan: within it they do not have the one NaN yet.
     fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
+        if let Some(inner) = self.inner.projection() {
+            let columns = inner.project_schema(self.inner.table_schema().table_schema())?;
+            if !projection.expr_iter().all(|expr| passes_floats_on(expr.as_ref(), &columns)) {
+                return Ok(None);
+            }
+        }
         Ok(self.inner.try_pushdown_projection(projection)?.map(|inner| self.wrap(inner)))
     }
 
@@ -249,12 +276,27 @@ impl Morsel for Named<Box<dyn Morsel>> {
             .map(move |batch| {
                 let undecodable =
                     |_| Err(Error::corrupt(planned.data.path(), "its pages cannot be decoded").into());
-                name_errors(batch.unwrap_or_else(undecodable), &planned)
+                let batch = name_errors(batch.unwrap_or_else(undecodable), &planned)?;
+                Ok(rows_with_one_nan(batch)?)
             })
             // Rows that a filter within the reader took away were made of the pages too.
             .chain(stream::iter(at_end).filter_map(|file| ready(check_pages(&file).err().map(Err))))
             .boxed()
     }
+}
+
+/// Whether an expression has nothing to do with the values of floating-point numbers: they are not among its columns, or are
+/// given as they are, perhaps out of a structure.
+fn passes_floats_on(expr: &dyn PhysicalExpr, columns: &Schema) -> bool {
+    if expr.downcast_ref::<Column>().is_some() || expr.downcast_ref::<Literal>().is_some() {
+        return true;
+    }
+    let is_field = |call: &ScalarFunctionExpr| call.fun().name() == "get_field";
+    if expr.downcast_ref::<ScalarFunctionExpr>().is_some_and(is_field) {
+        return expr.children().iter().all(|child| passes_floats_on(child.as_ref(), columns));
+    }
+    let mut used = expr.children().into_iter().flat_map(collect_columns);
+    !used.any(|column| columns.fields().get(column.index()).is_none_or(|field| has_floats(field.data_type())))
 }
 
 /// Brings out errors that name a file, and leaves errors of expressions and limits alone; the rest comes from decoding

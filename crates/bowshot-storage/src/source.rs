@@ -9,6 +9,7 @@ use crate::format::{Compression, Format};
 use crate::shared::SharedFiles;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use bowshot_kernels::nan::rows_with_one_nan;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
 use datafusion::datasource::listing::PartitionedFile;
@@ -166,7 +167,10 @@ fn rows(planned: PlannedFile, request: Request) -> Result<impl Iterator<Item = R
     Ok(std::iter::from_fn(move || {
         let path = planned.data.path();
         let batch = batches.next_of(path)?;
-        let fit = |batch| request.fit(&batch).map_err(|error| Error::corrupt(path, error));
+        let fit = |batch| {
+            let fit = request.fit(&batch).and_then(rows_with_one_nan);
+            fit.map_err(|error| Error::corrupt(path, error))
+        };
         Some(batch.and_then(fit).map_err(DataFusionError::from))
     }))
 }

@@ -1,5 +1,6 @@
 //! Answers the catalog questions of front ends from the catalogs of a session.
 
+use crate::catalog::told_types::table_schema;
 use crate::error::classify;
 use crate::snapshot::names::SYSTEM_SCHEMA;
 use bowshot_api::{Layout, Result, TableEntry, TableFilter, TableKind, like};
@@ -102,7 +103,10 @@ async fn entry(
     } else {
         match schema.table(table).await {
             Ok(Some(provider)) => {
-                let arrow = wanted.filter.include_schema.then(|| wanted.layout.schema(&provider.schema()));
+                let arrow = wanted
+                    .filter
+                    .include_schema
+                    .then(|| wanted.layout.schema(&table_schema(provider.as_ref())));
                 (kind_of(provider.table_type(), wanted.system), arrow, None)
             }
             Ok(None) => return None,

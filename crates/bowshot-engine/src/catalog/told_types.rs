@@ -1,14 +1,16 @@
-//! What the columns of a result are beyond their Arrow types, for clients that have types of their own for it: JSON and UUIDs are texts here, and a table says in its definition which is which.
+//! What the columns of a result are beyond their Arrow types, for clients that have types of their own for it: JSON and UUIDs are
+//! texts here, and a table says in its definition which is which; bytes may be UUIDs or geometries by the extension types of Arrow,
+//! and fields may have keys of their own.
 //!
 //! It is followed through the plan from the tables up, as the statement was written, so that it is the same before and after
-//! parameters are bound: a column that is passed on stays what it is, and what is computed of it is text. Only the schema that
+//! parameters are bound: a column that is passed on stays what it is, and what is computed of it is its Arrow type. Only the schema that
 //! clients are told has it. Tables, operators and batches within a plan do not, and run as they would without it. Who sees a
 //! column through a mask is told a text.
 
 use crate::catalog::defaults::without_defaults;
 use crate::execute;
 use crate::policy::behind_guard;
-use crate::types::declared::{DECLARED, Declared};
+use crate::types::declared::{DECLARED, Declared, is_kept};
 use bowshot_api::Layout;
 use bowshot_storage::tables::{Definition, Table};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
@@ -16,7 +18,9 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::{Column, DFSchema, JoinType};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan, TableScan};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Plans that are deeper are not looked through.
@@ -26,6 +30,8 @@ const OF_VIEW: usize = 20;
 /// Functions of rows that give one of the values that they are given.
 const PASSING: [&str; 8] =
     ["min", "max", "any_value", "first_value", "last_value", "nth_value", "lag", "lead"];
+/// Functions that give one of their arguments.
+const CHOOSING: [&str; 5] = ["coalesce", "greatest", "ifnull", "least", "nvl"];
 /// Functions that make UUIDs.
 const MAKING_UUIDS: [&str; 2] = ["uuid", "uuidv7"];
 
@@ -36,10 +42,104 @@ pub(crate) enum Kind {
     Uuid,
 }
 
+/// What a column is beyond its type: the metadata that its field has, and the fields within it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    data_type: DataType,
+    metadata: HashMap<String, String>,
+}
+
 /// One for each column of a plan.
-type Kinds = Vec<Option<Kind>>;
+type Kinds = Vec<Option<Arc<Told>>>;
+
+impl Told {
+    /// What a field says, of a column of this type.
+    fn of(field: &Field, data_type: &DataType) -> Option<Arc<Self>> {
+        let kind = Kind::of(field);
+        let metadata = field.metadata().iter().filter(|(key, _)| match key.as_str() {
+            DECLARED => kind.is_some(),
+            key => is_kept(key),
+        });
+        let metadata: HashMap<_, _> = metadata.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let told = Self { data_type: data_type.clone(), metadata };
+        (!told.metadata.is_empty() || has_metadata(data_type)).then(|| Arc::new(told))
+    }
+
+    fn of_kind(kind: Kind) -> Arc<Self> {
+        let metadata = HashMap::from([(DECLARED.to_owned(), kind.declared().to_string())]);
+        Arc::new(Self { data_type: DataType::Utf8, metadata })
+    }
+
+    /// Whether it is a text of a type of its own.
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        Kind::of(&self.field(""))
+    }
+
+    fn field(&self, name: &str) -> Field {
+        Field::new(name, self.data_type.clone(), true).with_metadata(self.metadata.clone())
+    }
+
+    /// A list of such values.
+    fn list(&self) -> Arc<Self> {
+        let item = Arc::new(self.field(Field::LIST_FIELD_DEFAULT_NAME));
+        Arc::new(Self { data_type: DataType::List(item), metadata: HashMap::new() })
+    }
+
+    /// The field with what is told of its values.
+    fn mark(&self, field: &FieldRef) -> FieldRef {
+        let field = Kind::mark(self.kind(), field);
+        let mut metadata = field.metadata().clone();
+        if is_same(&self.data_type, field.data_type()) {
+            for (key, value) in self.metadata.iter().filter(|(key, _)| *key != DECLARED) {
+                metadata.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        let data_type = marked_within(field.data_type(), &self.data_type);
+        Arc::new(field.as_ref().clone().with_data_type(data_type).with_metadata(metadata))
+    }
+}
+
+fn has_metadata(data_type: &DataType) -> bool {
+    let within = |field: &FieldRef| !field.metadata().is_empty() || has_metadata(field.data_type());
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => within(item),
+        DataType::Struct(fields) => fields.iter().any(within),
+        _ => false,
+    }
+}
+
+/// Whether values of both types are the same: texts and bytes come in several forms.
+fn is_same(one: &DataType, other: &DataType) -> bool {
+    let is_bytes =
+        |of: &DataType| matches!(of, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
+    one.equals_datatype(other) || (is_text(one) && is_text(other)) || (is_bytes(one) && is_bytes(other))
+}
+
+/// The type with what is told of its fields.
+fn marked_within(data_type: &DataType, told: &DataType) -> DataType {
+    let field = |field: &FieldRef, told: &FieldRef| match Told::of(told, told.data_type()) {
+        Some(told) => told.mark(field),
+        None => Arc::clone(field),
+    };
+    match (data_type, told) {
+        (DataType::List(item), DataType::List(told)) => DataType::List(field(item, told)),
+        (DataType::LargeList(item), DataType::LargeList(told)) => DataType::LargeList(field(item, told)),
+        (DataType::Struct(fields), DataType::Struct(told)) if fields.len() == told.len() => {
+            DataType::Struct(fields.iter().zip(told).map(|(one, told)| field(one, told)).collect())
+        }
+        _ => data_type.clone(),
+    }
+}
 
 impl Kind {
+    fn declared(self) -> Declared {
+        match self {
+            Self::Json => Declared::Json,
+            Self::Jsonb => Declared::Jsonb,
+            Self::Uuid => Declared::Uuid,
+        }
+    }
+
     pub(crate) fn of(field: &Field) -> Option<Self> {
         match Declared::of(field)? {
             Declared::Json => Some(Self::Json),
@@ -55,14 +155,9 @@ impl Kind {
             let marked = DataType::List(Self::mark(kind, item));
             return Arc::new(field.as_ref().clone().with_data_type(marked));
         }
-        let declared = match kind.filter(|_| is_text(field.data_type())) {
-            Some(Self::Json) => Declared::Json,
-            Some(Self::Jsonb) => Declared::Jsonb,
-            Some(Self::Uuid) => Declared::Uuid,
-            None => return Arc::clone(field),
-        };
+        let Some(kind) = kind.filter(|_| is_text(field.data_type())) else { return Arc::clone(field) };
         let mut metadata = field.metadata().clone();
-        metadata.insert(DECLARED.to_owned(), declared.to_string());
+        metadata.insert(DECLARED.to_owned(), kind.declared().to_string());
         Arc::new(field.as_ref().clone().with_metadata(metadata))
     }
 }
@@ -86,12 +181,29 @@ pub(crate) fn result_schema(state: &SessionState, plan: &LogicalPlan, layout: La
 
 /// The same before it is laid out.
 pub(crate) fn analysed_schema(state: &SessionState, plan: &LogicalPlan) -> SchemaRef {
-    marked(&execute::analysed_schema(state, plan), &of_plan(plan, 0))
+    told(&execute::analysed_schema(state, plan), &of_plan(plan, 0))
 }
 
 /// The same for a plan whose parameters have no values yet.
 pub(crate) fn unbound_schema(plan: &LogicalPlan, layout: Layout) -> SchemaRef {
-    layout.schema(&marked(plan.schema().inner(), &of_plan(plan, 0)))
+    layout.schema(&told(plan.schema().inner(), &of_plan(plan, 0)))
+}
+
+/// The columns of a table, as a query that gives them all has them.
+pub(crate) fn table_schema(table: &dyn TableProvider) -> SchemaRef {
+    let schema = table.schema();
+    told(&schema, &of_table(table, schema.fields(), 0))
+}
+
+fn told(schema: &SchemaRef, kinds: &[Option<Arc<Told>>]) -> SchemaRef {
+    if kinds.len() != schema.fields().len() || kinds.iter().all(Option::is_none) {
+        return Arc::clone(schema);
+    }
+    let marked = kinds.iter().zip(schema.fields()).map(|(told, field)| match told {
+        Some(told) => told.mark(field),
+        None => Arc::clone(field),
+    });
+    Arc::new(Schema::new_with_metadata(marked.collect::<Fields>(), schema.metadata().clone()))
 }
 
 /// A schema whose columns say what they are.
@@ -123,7 +235,7 @@ fn of_plan(plan: &LogicalPlan, depth: usize) -> Kinds {
         LogicalPlan::Window(window) => {
             let seen = Seen::by(&window.input, depth);
             let more: Kinds = seen.all(&window.window_expr).collect();
-            seen.kinds.iter().copied().chain(more).collect()
+            seen.kinds.iter().cloned().chain(more).collect()
         }
         LogicalPlan::SubqueryAlias(alias) => below(&alias.input),
         LogicalPlan::Filter(filter) => below(&filter.input),
@@ -135,7 +247,7 @@ fn of_plan(plan: &LogicalPlan, depth: usize) -> Kinds {
         LogicalPlan::Join(join) => of_join(join, depth),
         LogicalPlan::Union(union) => {
             let inputs: Vec<Kinds> = union.inputs.iter().map(|input| below(input)).collect();
-            (0..count).map(|at| agreed(inputs.iter().map(|kinds| kinds.get(at).copied().flatten()))).collect()
+            (0..count).map(|at| agreed(inputs.iter().map(|kinds| kinds.get(at).cloned().flatten()))).collect()
         }
         _ => Kinds::new(),
     };
@@ -156,22 +268,24 @@ fn of_join(join: &Join, depth: usize) -> Kinds {
 
 fn of_scan(scan: &TableScan, depth: usize) -> Kinds {
     let Ok(provider) = source_as_provider(&scan.source) else { return Kinds::new() };
-    let provider: &dyn TableProvider = provider.as_ref();
-    let fields = scan.projected_schema.fields();
-    // Texts that are shown as they are. Behind a guard there is one table for all of them.
-    let behind = |field: &FieldRef| {
-        if is_text(field.data_type()) { behind_guard(provider, field.name()) } else { None }
-    };
+    of_table(provider.as_ref(), scan.projected_schema.fields(), depth)
+}
+
+fn of_table(provider: &dyn TableProvider, fields: &Fields, depth: usize) -> Kinds {
+    // Columns that are shown as they are. Behind a guard there is one table for all of them.
+    let behind = |field: &FieldRef| behind_guard(provider, field.name());
     let Some(table) = fields.iter().find_map(behind) else { return Kinds::new() };
     let known = Columns::of(without_defaults(table), depth);
-    fields.iter().map(|field| behind(field).and_then(|_| known.kind(field.name()))).collect()
+    fields.iter().map(|field| behind(field).and_then(|_| known.told(field))).collect()
 }
 
 /// What the columns of a table are known by.
 enum Columns {
     Defined(Arc<Definition>),
     /// Those of a view, as its query gives them.
-    Planned(Vec<(String, Option<Kind>)>),
+    Planned(HashMap<String, Option<Arc<Told>>>),
+    /// Those of files and of others' tables, by their own fields.
+    Given(SchemaRef),
 }
 
 impl Columns {
@@ -179,27 +293,31 @@ impl Columns {
         if let Some(table) = Table::read_by(table) {
             return Self::Defined(Arc::clone(table.definition()));
         }
-        let Some(plan) = table.get_logical_plan() else { return Self::Planned(Vec::new()) };
+        let Some(plan) = table.get_logical_plan() else { return Self::Given(table.schema()) };
         let names = plan.schema().fields().iter().map(|field| field.name().clone());
         Self::Planned(names.zip(of_plan(&plan, depth + OF_VIEW)).collect())
     }
 
-    fn kind(&self, name: &str) -> Option<Kind> {
+    fn told(&self, field: &Field) -> Option<Arc<Told>> {
         match self {
-            Self::Defined(definition) => of_definition(definition, name),
-            Self::Planned(all) => all.iter().find(|(column, _)| column == name).and_then(|(_, kind)| *kind),
+            Self::Defined(definition) => {
+                let column = definition.columns.get(definition.position(field.name())?)?;
+                Told::of(&column.field, field.data_type())
+            }
+            Self::Planned(all) => all.get(field.name()).cloned().flatten(),
+            Self::Given(schema) => {
+                // Files have JSON by the extension alone.
+                let given = schema.column_with_name(field.name()).map(|(_, given)| given)?;
+                Told::of(given, field.data_type())
+            }
         }
     }
 }
 
-fn of_definition(definition: &Definition, name: &str) -> Option<Kind> {
-    definition.columns.get(definition.position(name)?).and_then(|column| Kind::of(&column.field))
-}
-
 /// What all are, if they are the same.
-fn agreed(mut kinds: impl Iterator<Item = Option<Kind>>) -> Option<Kind> {
+fn agreed(mut kinds: impl Iterator<Item = Option<Arc<Told>>>) -> Option<Arc<Told>> {
     let first = kinds.next()??;
-    kinds.all(|kind| kind == Some(first)).then_some(first)
+    kinds.all(|kind| kind.as_ref() == Some(&first)).then_some(first)
 }
 
 /// The columns that the expressions of a node see.
@@ -218,42 +336,77 @@ impl<'a> Seen<'a> {
     fn all<'s>(
         &'s self,
         exprs: impl IntoIterator<Item = &'s Expr> + 's,
-    ) -> impl Iterator<Item = Option<Kind>> + 's {
+    ) -> impl Iterator<Item = Option<Arc<Told>>> + 's {
         exprs.into_iter().map(|expr| self.of(expr))
     }
 
+    /// What all of these are that are not NULL.
+    fn agreed<'s>(&'s self, exprs: impl IntoIterator<Item = &'s Expr> + 's) -> Option<Arc<Told>> {
+        let is_null = |expr: &&Expr| matches!(expr, Expr::Literal(value, _) if value.is_null());
+        agreed(self.all(exprs.into_iter().filter(move |expr| !is_null(expr))))
+    }
+
     /// What the value of an expression is.
-    pub(crate) fn of(&self, expr: &Expr) -> Option<Kind> {
+    pub(crate) fn of(&self, expr: &Expr) -> Option<Arc<Told>> {
         match expr {
             Expr::Column(column) => self.column(column),
             Expr::Alias(alias) => self.of(&alias.expr),
-            Expr::Cast(cast) => Kind::of(&cast.field),
-            Expr::ScalarFunction(call) if MAKING_UUIDS.contains(&call.name()) => Some(Kind::Uuid),
-            Expr::ScalarFunction(call) if call.name() == "coalesce" => agreed(self.all(&call.args)),
+            Expr::Cast(cast) => Told::of(&cast.field, cast.field.data_type()),
+            Expr::ScalarFunction(call) => self.of_call(call),
             Expr::Case(case) => {
                 let results = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
-                agreed(self.all(results.chain(case.else_expr.as_deref())))
+                self.agreed(results.chain(case.else_expr.as_deref()))
             }
             Expr::AggregateFunction(call) if PASSING.contains(&call.func.name()) => {
                 call.params.args.first().and_then(|value| self.of(value))
+            }
+            Expr::AggregateFunction(call) if call.func.name() == "array_agg" => {
+                call.params.args.first().and_then(|value| self.of(value)).map(|told| told.list())
             }
             // `lag` and `lead` may have a value for where there is no row.
             Expr::WindowFunction(call) if PASSING.contains(&call.fun.name()) => match call.params.args.get(2)
             {
                 None => call.params.args.first().and_then(|value| self.of(value)),
-                Some(other) => agreed(self.all(call.params.args.first().into_iter().chain([other]))),
+                Some(other) => self.agreed(call.params.args.first().into_iter().chain([other])),
             },
             Expr::ScalarSubquery(query) => {
-                of_plan(&query.subquery, self.depth + 1).first().copied().flatten()
+                of_plan(&query.subquery, self.depth + 1).first().cloned().flatten()
             }
             _ => None,
         }
     }
 
-    fn column(&self, column: &Column) -> Option<Kind> {
+    fn of_call(&self, call: &ScalarFunction) -> Option<Arc<Told>> {
+        match call.name() {
+            name if MAKING_UUIDS.contains(&name) => Some(Told::of_kind(Kind::Uuid)),
+            "nullif" => call.args.first().and_then(|value| self.of(value)),
+            name if CHOOSING.contains(&name) => self.agreed(&call.args),
+            "make_array" => self.agreed(&call.args).map(|told| told.list()),
+            "named_struct" => self.of_struct(call.args.chunks(2).filter_map(|pair| pair.get(1))),
+            "struct" => self.of_struct(call.args.iter()),
+            "array_element" => match &self.of(call.args.first()?)?.data_type {
+                DataType::List(item) | DataType::LargeList(item) => Told::of(item, item.data_type()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A structure of these values, whose names are of no account.
+    fn of_struct<'s>(&'s self, values: impl Iterator<Item = &'s Expr>) -> Option<Arc<Told>> {
+        let field = |value: &Expr| match self.of(value) {
+            Some(told) => told.field(""),
+            None => Field::new("", DataType::Null, true),
+        };
+        let fields: Fields = values.map(field).collect();
+        let data_type = DataType::Struct(fields);
+        has_metadata(&data_type).then(|| Arc::new(Told { data_type, metadata: HashMap::new() }))
+    }
+
+    fn column(&self, column: &Column) -> Option<Arc<Told>> {
         if self.kinds.iter().all(Option::is_none) {
             return None;
         }
-        self.schema.maybe_index_of_column(column).and_then(|at| self.kinds.get(at).copied().flatten())
+        self.schema.maybe_index_of_column(column).and_then(|at| self.kinds.get(at).cloned().flatten())
     }
 }

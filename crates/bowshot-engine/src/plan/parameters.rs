@@ -1,19 +1,24 @@
 //! Parameters of a statement: which there are, of which types, and how bound rows become values in the plan.
 
 use crate::error::classify;
+use crate::plan::parameter_types;
+use crate::types::stored;
 use bowshot_api::{Error, Reason, Result};
+use bowshot_kernels::nan::with_one_nan;
 use datafusion::arrow::array::{ArrayRef, AsArray};
 use datafusion::arrow::compute::{CastOptions, cast as arrow_cast, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef, Float64Type, Schema,
+    SchemaRef, TimeUnit,
+};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::ParamValues;
 use datafusion::common::ScalarValue;
 use datafusion::common::metadata::ScalarAndMetadata;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::logical_expr::expr::Placeholder;
-use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Statement};
-use std::collections::HashMap;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Statement};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// More parameters than this in one statement are a mistake or an attack: `$4000000000` must not make a vector.
@@ -22,14 +27,9 @@ const MAX_PARAMETERS: usize = 10_000;
 /// A plan whose parameters have the types that the statement gives them, and those parameters.
 ///
 /// # Errors
-/// `Invalid` for a number beyond the limit, or types that contradict one another.
+/// `Invalid` for a number beyond the limit.
 pub(crate) fn declared(plan: LogicalPlan) -> Result<(LogicalPlan, SchemaRef)> {
-    let wanted = plan.get_parameter_fields().map_err(classify)?;
-    if wanted.values().all(Option::is_some) {
-        let parameters = schema(&plan, &wanted)?;
-        return Ok((plan, parameters));
-    }
-    let plan = typed(plan, &wanted)?;
+    let plan = parameter_types::inferred(plan)?;
     let parameters = schema(&plan, &plan.get_parameter_fields().map_err(classify)?)?;
     Ok((plan, parameters))
 }
@@ -70,76 +70,6 @@ fn schema(plan: &LogicalPlan, wanted: &HashMap<String, Option<FieldRef>>) -> Res
         }
     }
     Ok(Arc::new(Schema::new(fields)))
-}
-
-/// `CAST($1 AS BIGINT)` and `LIMIT $1` want a whole number: a driver that is told "text" refuses to bind anything else.
-fn typed(plan: LogicalPlan, wanted: &HashMap<String, Option<FieldRef>>) -> Result<LogicalPlan> {
-    let given = types_in(&plan, wanted).map_err(classify)?;
-    if given.is_empty() {
-        return Ok(plan);
-    }
-    let typed = plan.transform_up_with_subqueries(|node| {
-        let typed = node.map_expressions(|expr| {
-            expr.transform_up(|expr| match expr {
-                Expr::Placeholder(Placeholder { id, field: None }) => {
-                    let field = given.get(&id).cloned().flatten();
-                    Ok(Transformed::yes(Expr::Placeholder(Placeholder { id, field })))
-                }
-                other => Ok(Transformed::no(other)),
-            })
-        })?;
-        typed.data.recompute_schema().map(Transformed::yes)
-    });
-    typed.data().map_err(classify)
-}
-
-/// What `value op ANY (list)` and `ALL` are planned as.
-pub(crate) const QUANTIFIED: [&str; 2] = ["quantified_any", "quantified_all"];
-
-/// The types that casts, limits and quantifiers give to the parameters that have none; `None` for one that is given several.
-fn types_in(
-    plan: &LogicalPlan,
-    wanted: &HashMap<String, Option<FieldRef>>,
-) -> datafusion::common::Result<HashMap<String, Option<FieldRef>>> {
-    let mut given: HashMap<String, Option<FieldRef>> = HashMap::new();
-    let mut note = |expr: &Expr, data_type: &DataType| {
-        let Expr::Placeholder(Placeholder { id, field: None }) = expr else { return };
-        if wanted.get(id).is_some_and(Option::is_some) {
-            return;
-        }
-        let field = Arc::new(Field::new(id, data_type.clone(), true));
-        let there = given.entry(id.clone()).or_insert_with(|| Some(Arc::clone(&field)));
-        if there.as_ref().is_some_and(|there| there.data_type() != data_type) {
-            *there = None;
-        }
-    };
-    plan.apply_with_subqueries(|node| {
-        let inputs = merge_schema(&node.inputs());
-        if let LogicalPlan::Limit(limit) = node {
-            let counts = [&limit.skip, &limit.fetch].into_iter().flatten();
-            counts.for_each(|count| note(count, &DataType::Int64));
-        }
-        node.apply_expressions(|expr| {
-            expr.apply(|expr| {
-                match expr {
-                    Expr::Cast(cast) => note(&cast.expr, cast.field.data_type()),
-                    Expr::TryCast(cast) => note(&cast.expr, cast.field.data_type()),
-                    // `a = ANY ($1)` wants a list of what `a` is.
-                    Expr::ScalarFunction(call) if QUANTIFIED.contains(&call.name()) => {
-                        if let [_, value, list] = call.args.as_slice()
-                            && let Ok(data_type) = value.get_type(&inputs)
-                            && data_type != DataType::Null
-                        {
-                            note(list, &DataType::new_list(data_type, true));
-                        }
-                    }
-                    _ => {}
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    })?;
-    Ok(given)
 }
 
 fn number(name: &str) -> Option<usize> {
@@ -199,7 +129,8 @@ pub(crate) fn columns(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch)
         (Vec::with_capacity(rows.num_columns()), Vec::with_capacity(rows.num_columns()));
     for (field, column) in expected.fields().iter().zip(rows.columns()) {
         let target = wanted.get(field.name()).and_then(Option::as_ref).map(|field| field.data_type());
-        let column = cast(field.name(), column, target, is_query(plan))?;
+        let column = cast(field.name(), column, target, Place::Assigned)?;
+        let column = with_one_nan(&column).map_err(|error| classify(error.into()))?;
         fields.push(Field::new(field.name(), column.data_type().clone(), true));
         columns.push(column);
     }
@@ -219,19 +150,28 @@ pub(crate) fn bind(
     let values = values(plan, expected, rows, row)?;
     let bound = plan.clone().with_param_values(values).map_err(classify)?;
     // Nodes keep the schema that they had with untyped parameters unless it is computed again.
-    bound
-        .transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))
-        .data()
-        .map_err(classify)
+    let typed = bound.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Values(values)
+            if values.schema.fields().iter().any(|field| field.data_type() == &DataType::Null) =>
+        {
+            LogicalPlanBuilder::values(values.values)?.build().map(Transformed::yes)
+        }
+        node => node.recompute_schema().map(Transformed::yes),
+    });
+    typed.data().map_err(classify)
 }
 
 fn values(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch, row: usize) -> Result<ParamValues> {
     let wanted = plan.get_parameter_fields().map_err(classify)?;
+    let assigned = assigned(plan);
     let mut values = HashMap::with_capacity(wanted.len());
     let mut list = Vec::with_capacity(wanted.len());
     for (field, column) in expected.fields().iter().zip(rows.columns()) {
         let target = wanted.get(field.name()).and_then(Option::as_ref).map(|field| field.data_type());
-        let column = cast(field.name(), &column.slice(row, 1), target, is_query(plan))?;
+        let is_assigned = assigned.contains(field.name().as_str());
+        let place = if is_assigned { Place::Assigned } else { Place::Computed };
+        let column = cast(field.name(), &column.slice(row, 1), target, place)?;
+        let column = with_one_nan(&column).map_err(|error| classify(error.into()))?;
         let value = ScalarValue::try_from_array(column.as_ref(), 0).map_err(classify)?;
         list.push(ScalarAndMetadata::from(value.clone()));
         values.insert(field.name().trim_start_matches('$').to_owned(), ScalarAndMetadata::from(value));
@@ -256,31 +196,66 @@ fn rounded(column: &ArrayRef) -> Option<ArrayRef> {
     Some(Arc::new(floats.unary::<_, Float64Type>(f64::round)))
 }
 
-/// Whether all that a plan does is to compute rows, so that the types of its parameters are guesses from what stands beside them.
-fn is_query(plan: &LogicalPlan) -> bool {
-    let mut stores = false;
-    let walked = plan.apply_with_subqueries(|node| {
-        stores |= matches!(node, LogicalPlan::Values(_) | LogicalPlan::Dml(_) | LogicalPlan::Ddl(_));
-        Ok(if stores { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    });
-    walked.is_ok() && !stores
+/// The parameters that are values of an INSERT as they stand, so that they become what their column is.
+fn assigned(plan: &LogicalPlan) -> HashSet<&str> {
+    let mut source = plan;
+    let values = loop {
+        source = match source {
+            LogicalPlan::Values(values) => break values,
+            LogicalPlan::Projection(node) => &node.input,
+            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::Dml(node) => &node.input,
+            _ => return HashSet::new(),
+        };
+    };
+    fn parameter(value: &Expr) -> Option<&str> {
+        match value {
+            Expr::Placeholder(Placeholder { id, .. }) => Some(id),
+            Expr::Alias(alias) => parameter(&alias.expr),
+            Expr::Cast(cast) => parameter(&cast.expr),
+            _ => None,
+        }
+    }
+    values.values.iter().flatten().filter_map(parameter).collect()
 }
 
-/// A column of parameters in the type that the plan expects. Of a number that is not whole, where a whole one is expected, a
-/// query takes the value as it is, as in `$1 + 1` and `i < $1`; what is stored is rounded, as every assignment rounds.
-fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>, in_query: bool) -> Result<ArrayRef> {
+/// What becomes of the value of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// It goes into a column, and is rounded as every assignment rounds.
+    Assigned,
+    /// Something is computed of it, as of a value of its own type.
+    Computed,
+}
+
+/// A column of parameters in the type that the plan expects. What stands beside a parameter only tells the type of one that has
+/// none: a value with a type of its own keeps that, unless it is the same value in the other one.
+fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>, place: Place) -> Result<ArrayRef> {
     let Some(target) = target.filter(|target| *target != &DataType::Null && *target != column.data_type())
     else {
         return Ok(Arc::clone(column));
     };
     let strict = CastOptions { safe: false, ..CastOptions::default() };
-    let rounded = target.is_integer().then(|| rounded(column)).flatten();
-    let column = match &rounded {
-        Some(_) if in_query => return Ok(Arc::clone(column)),
-        Some(rounded) => rounded,
-        None => column,
+    let mut target = target.clone();
+    let mut column = Arc::clone(column);
+    match (place, Kind::of(column.data_type()), Kind::of(&target)) {
+        (Place::Assigned, ..) => {
+            column = target.is_integer().then(|| rounded(&column)).flatten().unwrap_or(column);
+        }
+        (Place::Computed, Some(given), Some(wanted)) if given != wanted || given == Kind::Decimal => {
+            return Ok(column);
+        }
+        (Place::Computed, Some(_), Some(_)) => return Ok(without_loss(&column, &target).unwrap_or(column)),
+        (Place::Computed, None, Some(Kind::Decimal)) => {
+            target = written_decimal(&column).unwrap_or(target);
+        }
+        (Place::Computed, ..) => {}
+    }
+    let cast = match &target {
+        DataType::FixedSizeBinary(16) => stored::converted(&column, &target),
+        _ => cast_with_options(&column, &target, &strict),
     };
-    cast_with_options(column, target, &strict).map_err(|error| {
+    cast.map_err(|error| {
         Error::invalid(format!(
             "parameter `{name}` of type {} cannot be used as {target}",
             column.data_type()
@@ -289,4 +264,59 @@ fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>, in_query: bool
         .with_hint("bind a value of that type, or cast the parameter in the statement")
         .with_source(error)
     })
+}
+
+/// Types whose values mean the same in one another, as far as they have room for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Truth,
+    Whole,
+    Decimal,
+    Float,
+    Date,
+    Time,
+    Moment,
+    Instant,
+    Interval,
+}
+
+impl Kind {
+    fn of(data_type: &DataType) -> Option<Self> {
+        Some(match data_type {
+            DataType::Boolean => Self::Truth,
+            DataType::Date32 | DataType::Date64 => Self::Date,
+            DataType::Time32(_) | DataType::Time64(_) => Self::Time,
+            DataType::Timestamp(_, None) => Self::Moment,
+            DataType::Timestamp(_, Some(_)) => Self::Instant,
+            DataType::Interval(_) | DataType::Duration(_) => Self::Interval,
+            number if number.is_integer() => Self::Whole,
+            number if number.is_decimal() => Self::Decimal,
+            number if number.is_floating() => Self::Float,
+            _ => return None,
+        })
+    }
+}
+
+/// The values in another type of their kind, if they are the same values there.
+fn without_loss(column: &ArrayRef, target: &DataType) -> Option<ArrayRef> {
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let cast = cast_with_options(column, target, &strict).ok()?;
+    let back = cast_with_options(&cast, column.data_type(), &strict).ok()?;
+    (back.as_ref() == column.as_ref()).then_some(cast)
+}
+
+/// The type that has room for the digits of a number that comes as text.
+fn written_decimal(column: &ArrayRef) -> Option<DataType> {
+    let text = arrow_cast(column, &DataType::Utf8).ok()?;
+    let text = text.as_string_opt::<i32>()?.iter().next()??.trim();
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.len());
+    let fraction = digits(fraction)?;
+    let precision = digits(whole.trim_start_matches(['+', '-']))?.max(1) + fraction;
+    let (precision, scale) = (u8::try_from(precision).ok()?, i8::try_from(fraction).ok()?);
+    match precision {
+        ..=DECIMAL128_MAX_PRECISION => Some(DataType::Decimal128(precision, scale)),
+        ..=DECIMAL256_MAX_PRECISION => Some(DataType::Decimal256(precision, scale)),
+        _ => None,
+    }
 }

@@ -14,8 +14,11 @@ pub(crate) fn with_our_meaning(mut state: SessionStateBuilder) -> SessionStateBu
     state.scalar_functions().get_or_insert_default().extend(below_nulls::functions());
     let planners = state.expr_planners().get_or_insert_default();
     planners.insert(0, Arc::new(operators::IntervalPlanner));
+    planners.insert(0, Arc::new(operators::UuidPlanner));
+    planners.insert(0, Arc::new(operators::UntypedTexts));
     planners.insert(0, Arc::new(integers::IntegerLiterals));
     planners.insert(0, Arc::new(operators::BooleanLiterals));
+    planners.insert(0, Arc::new(operators::ParameterOperands::AS_POSTGRES));
     state.with_analyzer_rules(rules())
 }
 

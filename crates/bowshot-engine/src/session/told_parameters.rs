@@ -3,7 +3,7 @@
 
 use crate::authorize::{Action, AuthorizedPlan};
 use crate::catalog::told_types::{Kind, Seen, is_text, marked};
-use crate::plan::parameters::QUANTIFIED;
+use crate::plan::parameter_types::QUANTIFIED;
 use crate::write::{Affected, Write};
 use bowshot_storage::tables::Entry;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -73,7 +73,8 @@ fn of_node(node: &LogicalPlan, wanted: &mut Wanted) {
     let only = if let [only] = inputs.as_slice() { Some(*only) } else { None };
     let mut compared = |value: &Expr, with: &Expr, wanted: &mut Wanted| {
         if let (Expr::Placeholder(_), Some(input)) = (with, only) {
-            note(with, seen.get_or_insert_with(|| Seen::by(input, 0)).of(value), wanted);
+            let told = seen.get_or_insert_with(|| Seen::by(input, 0)).of(value);
+            note(with, told.and_then(|told| told.kind()), wanted);
         }
     };
     // No expression fails.

@@ -45,8 +45,10 @@ impl EngineSession {
             return Ok(None);
         }
         if options.analyze {
-            return Err(Error::unsupported("EXPLAIN ANALYZE of a statement that changes rows is not supported")
-                .with_hint("EXPLAIN shows its plan; EXPLAIN ANALYZE of its query shows where the time goes"));
+            return Err(Error::unsupported(
+                "EXPLAIN ANALYZE of a statement that changes rows is not supported",
+            )
+            .with_hint("EXPLAIN shows its plan; EXPLAIN ANALYZE of its query shows where the time goes"));
         }
         let change = self.plan_statement(statement.as_ref().clone(), pinned, source).await?;
         let format = options.format.clone().unwrap_or_else(|| self.options().explain.format.clone());

@@ -5,6 +5,7 @@
 //! never asked for before a scan wants them, so that a client that sends faster waits.
 
 use bowshot_api::{BatchStream, Error, ErrorKind, Input, Result};
+use bowshot_kernels::nan::rows_with_one_nan;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions};
@@ -176,6 +177,7 @@ impl State {
     }
 
     fn takes(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
+        let batch = rows_with_one_nan(batch).map_err(|error| crate::error::classify(error.into()))?;
         if let Some(kept) = &mut self.kept {
             kept.memory.try_grow(batch.get_array_memory_size()).map_err(crate::error::classify)?;
             kept.batches.push(batch.clone());

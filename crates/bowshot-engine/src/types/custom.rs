@@ -5,7 +5,7 @@ use super::planner::{DIGITS_OF_128_BITS, Types, decimal, map, plain, refused, ti
 use bowshot_api::Error;
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion::error::Result;
-use datafusion::sql::sqlparser::ast::{ExactNumberInfo, ObjectName};
+use datafusion::sql::sqlparser::ast::{DataType as SqlType, ExactNumberInfo, ObjectName};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use std::sync::Arc;
@@ -42,8 +42,16 @@ pub(super) fn field(types: &Types, name: &ObjectName, modifiers: &[String], dept
             }
             _ => return Err(refused(Error::invalid("MAP takes the types of its keys and values"))),
         },
-        _ => return Err(unknown(&last, &upper)),
+        _ => match parsed(&spelled(&last, modifiers)) {
+            // A name in quotes.
+            Ok(known) if !matches!(known, SqlType::Custom(..)) => types.field(&known, depth + 1)?,
+            _ => return Err(unknown(&last, &upper)),
+        },
     })
+}
+
+fn spelled(name: &str, modifiers: &[String]) -> String {
+    if modifiers.is_empty() { name.to_owned() } else { format!("{name}({})", modifiers.join(", ")) }
 }
 
 fn without_parts(name: &str) -> Option<DataType> {
@@ -77,7 +85,7 @@ fn exact(modifiers: &[String]) -> ExactNumberInfo {
     }
 }
 
-fn parsed(text: &str) -> Result<datafusion::sql::sqlparser::ast::DataType> {
+fn parsed(text: &str) -> Result<SqlType> {
     let parsed =
         Parser::new(&GenericDialect {}).try_with_sql(text).and_then(|mut parser| parser.parse_data_type());
     parsed.map_err(|_| refused(Error::invalid(format!("`{text}` is no type"))))

@@ -13,19 +13,24 @@ use std::sync::Arc;
 /// Key of the metadata.
 pub(crate) use bowshot_storage::tables::DECLARED;
 
+/// Whether a key of the metadata of a field belongs to its values: others say how a file or a server keeps them.
+pub(crate) fn is_kept(key: &str) -> bool {
+    !(key.starts_with("bowshot:") || key.starts_with("PARQUET:"))
+}
+
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Declared {
     /// Text of so many characters at most.
     Varchar(u64),
-    /// The same; it is not filled up with spaces.
+    /// The same, without the blanks at its end, which count for nothing; it is not filled up with them.
     Char(u64),
     /// Bytes, so many at most.
     Varbinary(u64),
     /// One of these texts.
     Enum(Vec<String>),
     Json,
-    /// JSON as well, by the name that clients of PostgreSQL know another type by.
+    /// JSON in its normal form: each key once and in order, so that equal values are equal texts.
     Jsonb,
     /// In its canonical text form.
     Uuid,
@@ -84,9 +89,13 @@ impl Declared {
 
     fn fitted(&self, values: &ArrayRef, cut: bool) -> Result<ArrayRef> {
         match self {
-            Self::Varchar(length) | Self::Char(length) => {
-                texts_of(values, |text| self.shortened(text, *length, cut))
-            }
+            Self::Varchar(length) => texts_of(values, |text| self.shortened(text, *length, cut)),
+            Self::Char(length) => texts_of(values, |text| {
+                let trimmed = text.trim_end_matches(' ');
+                let shortened = self.shortened(trimmed, *length, cut)?;
+                let kept = shortened.as_deref().unwrap_or(trimmed).trim_end_matches(' ');
+                Ok((kept.len() < text.len()).then(|| kept.to_owned()))
+            }),
             Self::Varbinary(length) => self.bytes(values, *length, cut),
             Self::Enum(members) => texts_of(values, |text| {
                 if members.iter().any(|member| member == text) {
@@ -95,10 +104,12 @@ impl Declared {
                 Err(Error::invalid(format!("invalid input value for enum: \"{text}\""))
                     .with_hint(format!("it takes {}", members.join(", "))))
             }),
-            Self::Json | Self::Jsonb => texts_of(values, |text| {
-                serde_json::from_str::<serde_json::Value>(text)
-                    .map(|_| None)
-                    .map_err(|error| Error::invalid(format!("invalid input syntax for type json: {error}")))
+            Self::Json => texts_of(values, |text| json(text).map(|()| None)),
+            Self::Jsonb => texts_of(values, |text| {
+                json(text)?;
+                let normal = bowshot_functions::normal_jsonb(text)
+                    .map_err(|error| Error::invalid(error.strip_backtrace()).with_source(error))?;
+                Ok((normal != text).then_some(normal))
             }),
             Self::Uuid => texts_of(values, |text| {
                 let uuid = uuid::Uuid::try_parse(text.trim())
@@ -162,6 +173,12 @@ impl fmt::Display for Declared {
             }
         }
     }
+}
+
+fn json(text: &str) -> Result<()> {
+    serde_json::from_str::<serde_json::Value>(text)
+        .map(|_| ())
+        .map_err(|error| Error::invalid(format!("invalid input syntax for type json: {error}")))
 }
 
 /// The texts of `'a', 'it''s'`.

@@ -26,6 +26,7 @@ mod texts;
 pub(crate) mod zone;
 
 pub(crate) use planner::Types;
+pub(crate) use texts::uuid_texts;
 
 use datafusion::optimizer::AnalyzerRule;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 use std::sync::Arc;
 
 /// Digits and scale of a number that says neither: unbounded in PostgreSQL, which Arrow has no place for.
-const PLAIN_DECIMAL: (u8, i8) = (38, 10);
+pub(super) const PLAIN_DECIMAL: (u8, i8) = (38, 10);
 /// Digits of a whole number of 128 bits.
 pub(super) const DIGITS_OF_128_BITS: u8 = 39;
 /// Digits of a second that a time has.
@@ -134,7 +134,7 @@ fn lower_case(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_ascii_lowercase() }
 }
 
-/// Bits of the mantissa decide; FLOAT alone is the small one, as in DuckDB and MySQL.
+/// Bits of the mantissa decide; FLOAT alone is the small one, as in DuckDB and MySQL. PostgreSQL's is another type by now.
 fn float(info: &ExactNumberInfo) -> DataType {
     match info {
         ExactNumberInfo::Precision(bits) if *bits > 24 => DataType::Float64,

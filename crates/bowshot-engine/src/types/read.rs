@@ -1,14 +1,15 @@
-//! Dates, timestamps and intervals from text. What Arrow reads is read by it; the rest of what PostgreSQL knows here:
+//! Dates, timestamps, intervals and UUIDs that are bytes from text. What Arrow reads is read by it; the rest of what PostgreSQL knows here:
 //! `2024-01-01 12:00`, clocks that are set in that hour, a zone that a timestamp without one passes over, every form of an
 //! interval.
 
 use super::functions::on_array;
 use super::zone;
-use bowshot_api::Error;
+use bowshot_api::{Error, Reason};
 use bowshot_functions::read_time;
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Date32Array, IntervalMonthDayNanoArray, StringArray, TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, Date32Array, FixedSizeBinaryBuilder, IntervalMonthDayNanoArray, StringArray,
+    TimestampMicrosecondArray,
 };
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options, interleave};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalMonthDayNano, IntervalUnit, TimeUnit};
@@ -18,18 +19,23 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::sync::Arc;
+use uuid::Uuid;
 
 const MICROS_OF_DAY: i64 = 86_400_000_000;
 
 /// Whether such values are ours to read.
 pub(super) fn is_ours(to: &DataType) -> bool {
-    matches!(to, DataType::Timestamp(..) | DataType::Date32 | DataType::Interval(_))
+    matches!(
+        to,
+        DataType::Timestamp(..) | DataType::Date32 | DataType::Interval(_) | DataType::FixedSizeBinary(16)
+    )
 }
 
 /// Texts in a type; where it is tried, what is none is NULL.
 pub(super) fn values(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<ArrayRef> {
     match to {
         DataType::Interval(_) => intervals(texts, to, tries),
+        DataType::FixedSizeBinary(_) => uuids(texts, tries),
         _ => times(texts, to, tries),
     }
 }
@@ -50,6 +56,23 @@ fn intervals(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<ArrayRef> {
     });
     let read: ArrayRef = Arc::new(read.collect::<Result<IntervalMonthDayNanoArray>>()?);
     if *to == DataType::Interval(IntervalUnit::MonthDayNano) { Ok(read) } else { Ok(cast(&read, to)?) }
+}
+
+fn uuids(texts: &ArrayRef, tries: bool) -> Result<ArrayRef> {
+    let texts = cast(texts, &DataType::Utf8)?;
+    let texts = texts.as_string::<i32>();
+    let mut uuids = FixedSizeBinaryBuilder::with_capacity(texts.len(), 16);
+    for text in texts {
+        match text.map(|text| (text, Uuid::try_parse(text.trim()))) {
+            Some((_, Ok(uuid))) => uuids.append_value(uuid.as_bytes())?,
+            Some((text, Err(_))) if !tries => {
+                let what = format!("invalid input syntax for type uuid: \"{text}\"");
+                return Err(refused(Error::invalid(what).with_reason(Reason::InvalidText)));
+            }
+            _ => uuids.append_null(),
+        }
+    }
+    Ok(Arc::new(uuids.finish()))
 }
 
 fn times(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<ArrayRef> {

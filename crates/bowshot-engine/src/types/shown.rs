@@ -7,14 +7,16 @@ use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Field, FieldRef, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
-    TimeUnit,
+    DataType, Field, FieldRef, Float32Type, Float64Type, Int64Type, IntervalMonthDayNano,
+    IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
 use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use std::fmt;
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// Whether the text of such values is ours to write.
 pub(super) fn is_ours(of: &DataType) -> bool {
@@ -44,13 +46,15 @@ pub(super) fn texts(values: &ArrayRef) -> Result<ArrayRef> {
             let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
             Ok(Arc::new(intervals.iter().map(|value| value.map(interval)).collect::<StringArray>()))
         }
+        DataType::FixedSizeBinary(16) => uuids(values),
+        DataType::Float64 => {
+            let numbers = values.as_primitive::<Float64Type>().iter();
+            Ok(Arc::new(numbers.map(|number| Some(float(number?, 15))).collect::<StringArray>()))
+        }
         _ => {
-            let texts = cast(values, &DataType::Utf8)?;
-            let plain = texts.as_string::<i32>();
-            if !plain.values().contains(&b'e') {
-                return Ok(texts);
-            }
-            Ok(Arc::new(plain.iter().map(|text| text.map(exponent)).collect::<StringArray>()))
+            let numbers = cast(values, &DataType::Float32)?;
+            let numbers = numbers.as_primitive::<Float32Type>().iter();
+            Ok(Arc::new(numbers.map(|number| Some(float(number?, 6))).collect::<StringArray>()))
         }
     }
 }
@@ -128,11 +132,31 @@ fn interval(value: IntervalMonthDayNano) -> String {
     parts.join(" ")
 }
 
-/// `1e20` as `1e+20`, `1e-7` as `1e-07`.
-fn exponent(text: &str) -> String {
-    let Some((digits, power)) = text.split_once('e') else { return text.to_owned() };
-    let (sign, power) = power.strip_prefix('-').map_or(('+', power), |power| ('-', power));
-    format!("{digits}e{sign}{power:0>2}")
+/// The fewest digits that are read as the same number: `5`, `0.1`, `1e+20`, `1e-07`, `Infinity`, `NaN`. Powers of ten from `large`
+/// up have an exponent, and those below -4.
+fn float(number: impl fmt::Display + fmt::LowerExp, large: i32) -> String {
+    let text = format!("{number:e}");
+    match (text.split_once('e'), text.as_str()) {
+        (Some((digits, power)), _) => match power.parse::<i32>() {
+            Ok(power) if (-4..large).contains(&power) => number.to_string(),
+            _ => {
+                let (sign, power) = power.strip_prefix('-').map_or(('+', power), |power| ('-', power));
+                format!("{digits}e{sign}{power:0>2}")
+            }
+        },
+        (None, "inf") => "Infinity".to_owned(),
+        (None, "-inf") => "-Infinity".to_owned(),
+        (None, other) => other.to_owned(),
+    }
+}
+
+/// UUIDs that are bytes.
+fn uuids(values: &ArrayRef) -> Result<ArrayRef> {
+    let texts = values.as_fixed_size_binary().iter().map(|bytes| {
+        let uuid = Uuid::from_slice(bytes?).ok()?;
+        Some(uuid.hyphenated().to_string())
+    });
+    Ok(Arc::new(texts.collect::<StringArray>()))
 }
 
 /// The function that such casts become.
@@ -209,9 +233,25 @@ mod tests {
 
     #[test]
     fn exponents_have_a_sign_and_two_digits() {
-        assert_eq!(exponent("1e20"), "1e+20");
-        assert_eq!(exponent("1.5e-7"), "1.5e-07");
-        assert_eq!(exponent("1e300"), "1e+300");
-        assert_eq!(exponent("0.5"), "0.5");
+        // As PostgreSQL 15 has them.
+        for (number, expected) in [
+            (5.0, "5"),
+            (0.5, "0.5"),
+            (-0.0, "-0"),
+            (1e20, "1e+20"),
+            (1.5e-7, "1.5e-07"),
+            (1e300, "1e+300"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (1e14, "100000000000000"),
+            (1e15, "1e+15"),
+            (123_456_789_012_345_680.0, "1.2345678901234568e+17"),
+            (f64::INFINITY, "Infinity"),
+            (f64::NEG_INFINITY, "-Infinity"),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(float(number, 15), expected);
+        }
+        assert_eq!([float(1e5_f32, 6), float(1e6_f32, 6), float(0.1_f32, 6)], ["100000", "1e+06", "0.1"]);
     }
 }

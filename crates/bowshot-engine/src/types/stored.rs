@@ -7,9 +7,10 @@
 //! | TIME | BIGINT, microseconds since midnight |
 //! | TINYINT, SMALLINT, INTEGER, BIGINT UNSIGNED | SMALLINT, INTEGER, BIGINT, DECIMAL(20, 0) |
 //! | DECIMAL(p, -s) | DECIMAL(p + s, 0) |
+//! | bytes of one length, as UUIDs of Arrow have them | BYTEA |
 //! | HUGEINT, which is DECIMAL(39, 0) | DECIMAL(38, 0), in which its longest values have no place |
 
-use super::declared::DECLARED;
+use super::declared::{DECLARED, is_kept};
 use super::planner::DIGITS_OF_128_BITS;
 use super::{names, texts};
 use bowshot_storage::tables::{Definition, Storage, durable_type};
@@ -22,7 +23,9 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::catalog::TableProvider;
 use datafusion::common::{Result, TableReference};
 use datafusion::datasource::{ViewTable, provider_as_source};
+use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast, ident};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The field of a column as a table keeps it; `None` where a durable table has no place for the type.
@@ -52,6 +55,7 @@ pub(crate) fn kept(storage: Storage, field: &Field) -> Option<Field> {
 fn physical(logical: &DataType) -> Option<DataType> {
     match logical {
         DataType::Time64(_) => Some(DataType::Int64),
+        DataType::FixedSizeBinary(_) => Some(DataType::Binary),
         DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => durable_type(logical),
         DataType::Decimal128(precision, scale) if *scale < 0 => {
             let digits = precision.checked_add(scale.unsigned_abs())?;
@@ -78,6 +82,10 @@ fn meant(text: &str, kept: &DataType) -> Option<DataType> {
         "BIGINT UNSIGNED" => DataType::UInt64,
         time if time.starts_with("TIME") && !time.starts_with("TIMESTAMP") => {
             DataType::Time64(TimeUnit::Microsecond)
+        }
+        binary if binary.starts_with("BINARY(") => {
+            let length = binary.strip_prefix("BINARY(")?.strip_suffix(')')?.parse().ok()?;
+            DataType::FixedSizeBinary(length)
         }
         decimal => {
             let parts = decimal.strip_prefix("DECIMAL(")?.strip_suffix(')')?;
@@ -149,8 +157,10 @@ pub(crate) fn as_declared(
     let columns = columns.fields().iter().map(|field| {
         let column = definition.position(field.name()).and_then(|position| definition.columns.get(position));
         let kept = ident(field.name());
-        match column.map(|column| logical(&column.field)) {
-            Some(logical) if logical != *field.data_type() => cast(kept, logical).alias(field.name()),
+        match column.map(|column| (logical(&column.field), column)) {
+            Some((logical, column)) if logical != *field.data_type() => {
+                cast_to(kept, logical, &column.field).alias(field.name())
+            }
             _ => kept,
         }
     });
@@ -158,6 +168,17 @@ pub(crate) fn as_declared(
     let plan =
         LogicalPlanBuilder::scan(name, provider_as_source(provider), None)?.project(columns)?.build()?;
     Ok(Arc::new(ViewTable::new(plan, None)))
+}
+
+/// A cast to the type of a column, with what its metadata say of the values.
+fn cast_to(kept: Expr, logical: DataType, column: &Field) -> Expr {
+    let told = column.metadata().iter().filter(|(key, _)| is_kept(key));
+    let metadata: HashMap<_, _> = told.map(|(key, value)| (key.clone(), value.clone())).collect();
+    if metadata.is_empty() {
+        return cast(kept, logical);
+    }
+    let field = Field::new(column.name(), logical, column.is_nullable()).with_metadata(metadata);
+    Expr::Cast(Cast::new_from_field(Box::new(kept), Arc::new(field)))
 }
 
 #[cfg(test)]
@@ -174,6 +195,7 @@ mod tests {
             DataType::UInt64,
             DataType::Decimal128(5, -2),
             DataType::Decimal256(39, 0),
+            DataType::FixedSizeBinary(16),
             DataType::Int32,
             DataType::Decimal128(5, 2),
         ] {

@@ -3,6 +3,7 @@
 
 use super::casts::{Columns, rewritten};
 use super::{read, shown, zone};
+use bowshot_storage::tables::{EXTENSION, UUID};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
@@ -43,7 +44,9 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
         return Ok(Transformed::no(expr));
     }
     let made = match inner.get_type(columns.all()) {
-        Ok(from) if is_text(to) && shown::is_ours(&from) => Some(as_text(inner, &from, (to, zone))),
+        Ok(from) if is_text(to) && (shown::is_ours(&from) || is_uuid(inner, columns)) => {
+            Some(as_text(inner, &from, (to, zone)))
+        }
         Ok(from) if is_text(&from) && read::is_ours(to) => Some(read::call(inner.clone(), to, tries)?),
         _ => None,
     };
@@ -51,6 +54,20 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
         Some(made) => Transformed::yes(made),
         None => Transformed::no(expr),
     })
+}
+
+/// Whether values are UUIDs by the extension type of Arrow.
+fn is_uuid(expr: &Expr, columns: &Columns) -> bool {
+    let field = expr.to_field(columns.all()).map(|(_, field)| field);
+    field.is_ok_and(|field| {
+        *field.data_type() == DataType::FixedSizeBinary(16)
+            && field.metadata().get(EXTENSION).is_some_and(|name| name == UUID)
+    })
+}
+
+/// UUIDs that are bytes as texts.
+pub(crate) fn uuid_texts(values: &ArrayRef) -> Result<ArrayRef> {
+    shown::texts(values)
 }
 
 /// A time as text, an instant as the clock of the session's zone shows it.

@@ -1,9 +1,8 @@
 //! What `CREATE TABLE` and `CREATE VIEW` define.
 
 use crate::catalog::names::{Names, ident};
-use crate::catalog::{Visible, defaults};
+use crate::catalog::{Visible, defaults, told_types};
 use crate::error::classify;
-use crate::execute;
 use crate::types::{names, stored};
 use crate::write::ddl::Ddl;
 use crate::write::parts::{self, Parts};
@@ -65,7 +64,7 @@ pub(crate) fn table<'a>(
 
 /// The columns of a query with what is declared for them, in the types in which its rows come.
 fn made_schema(rows: &LogicalPlan, state: &SessionState) -> Schema {
-    let made = execute::analysed_schema(state, rows);
+    let made = told_types::analysed_schema(state, rows);
     let fields = rows.schema().fields().iter().zip(made.fields());
     let fields = fields.map(|(field, made)| parts::declared(field, made.as_ref().clone()));
     Schema::new(fields.collect::<Fields>())

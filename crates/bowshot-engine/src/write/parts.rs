@@ -2,7 +2,7 @@
 
 use crate::catalog::names::{Names, ident};
 use crate::statement::forms::CLAUSES;
-use crate::types::declared::DECLARED;
+use crate::types::declared::{DECLARED, is_kept};
 use crate::write::change;
 use crate::write::columns::{self, Own};
 use crate::write::define::{check_column_name, free_name, kept_field};
@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 /// Columns of a table, as the storage has it: here they are refused before anything is made of them.
 const MAX_COLUMNS: usize = 10_000;
+/// Bytes of the metadata of a column: coordinate systems have several thousand.
+const MAX_METADATA: usize = 64 << 10;
 /// CHECKs of a table, and columns that are computed: each is planned, also by every statement that adds rows.
 pub(crate) const MAX_CHECKS: usize = 1_000;
 /// UNIQUE keys of a table: rows that are added are looked for by each of them.
@@ -227,6 +229,17 @@ impl Parts {
     fn column(&self, field: &Field, nullable: bool, storage: Storage) -> Result<Column> {
         check_column_name(field.name())?;
         let of = |texts: &HashMap<String, String>| texts.get(field.name()).cloned();
+        let bytes: usize = field.metadata().iter().map(|(key, value)| key.len() + value.len()).sum();
+        if bytes > MAX_METADATA {
+            return Err(Error::new(
+                ErrorKind::LimitReached,
+                format!(
+                    "the metadata of column `{}` have {bytes} bytes, more than {MAX_METADATA}",
+                    field.name()
+                ),
+            )
+            .with_hint("send the column without them"));
+        }
         let plain = Field::new(field.name(), field.data_type().clone(), nullable);
         Ok(Column {
             field: Arc::new(kept_field(storage, &declared(field, plain))?),
@@ -236,12 +249,12 @@ impl Parts {
     }
 }
 
-/// A field with what is declared for another one.
+/// A field with what is declared for another one, and with what its metadata say of its values.
 pub(crate) fn declared(from: &Field, field: Field) -> Field {
-    match from.metadata().get(DECLARED) {
-        Some(text) => field.with_metadata(HashMap::from([(DECLARED.to_owned(), text.clone())])),
-        None => field,
-    }
+    let mut metadata = field.metadata().clone();
+    let told = from.metadata().iter().filter(|(key, _)| *key == DECLARED || is_kept(key));
+    metadata.extend(told.map(|(key, value)| (key.clone(), value.clone())));
+    field.with_metadata(metadata)
 }
 
 /// Keys name columns that are there.

@@ -1,8 +1,9 @@
 //! Aggregates that DataFusion lacks, or whose results differ from PostgreSQL's and DuckDB's.
 //!
-//! `sum` is its own for overflow; `moments` have a state of a few numbers; `filtered` take a condition; the others look at the
+//! `sum` is its own for overflow, `avg` for intervals; `moments` have a state of a few numbers; `filtered` take a condition; the others look at the
 //! list of a group's values (`collected`). `forms` tells apart what has one name.
 
+mod average;
 mod collected;
 mod counted;
 mod extremes;
@@ -16,6 +17,7 @@ mod sum;
 
 use crate::define::{Body, Function, stock};
 
+pub use average::scaled_interval;
 pub(crate) use counted::counted;
 pub(crate) use forms::AggregateForms;
 
@@ -49,7 +51,13 @@ const OTHERS: &[Function] = &[
         .aliases(&["approx_quantile", "approx_percentile", "percentile_approx"]),
     stock("approx_median", "about the middle value"),
     stock("array_agg", "the values as a list, NULLs too").aliases(&["list", "group_array"]),
-    stock("avg", "the average"),
+    Function {
+        name: "avg",
+        aliases: &[],
+        about: "the average",
+        note: "",
+        body: Body::Aggregate(average::avg),
+    },
     stock("bit_and", "the bits that all values have"),
     stock("bit_or", "the bits that one of the values has"),
     stock("bit_xor", "the bits that an odd number of values have"),

@@ -102,7 +102,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
         }
         map2::<Float, Float, Real, _>(a, |one: f64, other: f64| one * other)
     }),
-    scalar("div", "the quotient without its fraction", EITHER, Gives::Like(0), div).aliases(&["divide"]),
+    scalar("div", "the quotient without its fraction", EITHER, Gives::Like(0), div),
+    scalar(
+        "divide",
+        "what `//` gives: the quotient, of whole numbers without its fraction, of others a DOUBLE",
+        EITHER,
+        Gives::Like(0),
+        |a| {
+            if is_whole(a)? {
+                return div(a);
+            }
+            map2::<Float, Float, Real, Result<f64>>(a, |one, other| match other {
+                0.0 => Err(by_zero()),
+                _ => Ok(one / other),
+            })
+        },
+    ),
     scalar("fdiv", "the quotient rounded down", TWO, Gives::Float, |a| {
         map2::<Float, Float, Real, _>(a, floored)
     }),

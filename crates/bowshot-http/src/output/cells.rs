@@ -1,7 +1,7 @@
-//! Values as JSON, as Arrow's JSON writer has them, but for floating-point numbers that JSON does not know: these are texts, so
-//! that they are not lost.
+//! Values as JSON, as Arrow's JSON writer has them, but for floating-point numbers that JSON does not know, which are texts, so
+//! that they are not lost, and for UUIDs that are bytes, which have their hyphens.
 
-use arrow::array::{Array, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::array::{Array, ArrowPrimitiveType, AsArray, FixedSizeBinaryArray, PrimitiveArray};
 use arrow::datatypes::{DataType, FieldRef, Float16Type, Float32Type, Float64Type, Schema};
 use arrow::error::ArrowError;
 use arrow::json::writer::{NullableEncoder, make_encoder};
@@ -11,9 +11,13 @@ use half::f16;
 use std::io::Write as _;
 use std::sync::Arc;
 
+/// Key of the metadata of a field, and the extension type of UUIDs.
+const EXTENSION: &str = "ARROW:extension:name";
+const UUID: &str = "arrow.uuid";
+
 /// How values become JSON.
 pub(super) fn options() -> EncoderOptions {
-    EncoderOptions::default().with_explicit_nulls(true).with_encoder_factory(Arc::new(Floats))
+    EncoderOptions::default().with_explicit_nulls(true).with_encoder_factory(Arc::new(OwnForms))
 }
 
 /// Writers of the columns of a batch.
@@ -44,12 +48,12 @@ pub(super) fn check(schema: &Schema) -> Result<(), ArrowError> {
 }
 
 #[derive(Debug)]
-struct Floats;
+struct OwnForms;
 
-impl EncoderFactory for Floats {
+impl EncoderFactory for OwnForms {
     fn make_default_encoder<'a>(
         &self,
-        _: &'a FieldRef,
+        field: &'a FieldRef,
         array: &'a dyn Array,
         _: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
@@ -57,9 +61,30 @@ impl EncoderFactory for Floats {
             DataType::Float16 => Box::new(Float(array.as_primitive::<Float16Type>().clone())),
             DataType::Float32 => Box::new(Float(array.as_primitive::<Float32Type>().clone())),
             DataType::Float64 => Box::new(Float(array.as_primitive::<Float64Type>().clone())),
+            DataType::FixedSizeBinary(16)
+                if field.metadata().get(EXTENSION).is_some_and(|name| name == UUID) =>
+            {
+                Box::new(Uuids(array.as_fixed_size_binary().clone()))
+            }
             _ => return Ok(None),
         };
         Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))
+    }
+}
+
+struct Uuids(FixedSizeBinaryArray);
+
+impl Encoder for Uuids {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        out.push(b'"');
+        for (place, byte) in self.0.value(row).iter().enumerate() {
+            if matches!(place, 4 | 6 | 8 | 10) {
+                out.push(b'-');
+            }
+            // Writing to a vector cannot fail.
+            _ = write!(out, "{byte:02x}");
+        }
+        out.push(b'"');
     }
 }
 

@@ -55,7 +55,7 @@ impl Operators {
                 mysql_functions::part(expr, from, substring_for.as_deref())
             }
             Expr::Like { .. } | Expr::ILike { .. } => likes::escaped(expr),
-            Expr::UnaryOp { op: UnaryOperator::Not, expr } => {
+            Expr::UnaryOp { op: UnaryOperator::Not, expr } if self.0 != DialectName::MySql => {
                 let Some(truth) = literals::truth(expr)? else { return Ok(None) };
                 Ok(Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(truth) }))
             }
@@ -130,7 +130,7 @@ impl Operators {
         {
             return Ok(Some(found));
         }
-        if matches!(op, BinaryOperator::And | BinaryOperator::Or) {
+        if self.0 != DialectName::MySql && matches!(op, BinaryOperator::And | BinaryOperator::Or) {
             let (truth, other) = (literals::truth(left)?, literals::truth(right)?);
             if truth.is_none() && other.is_none() {
                 return Ok(None);

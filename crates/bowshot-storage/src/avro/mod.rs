@@ -11,6 +11,7 @@ use self::block::Codec;
 use self::weight::Weight;
 use crate::Error;
 use crate::batches::{Batches, Request};
+use crate::extension_types::with_logical_types;
 use crate::facts::{Detail, FileFacts};
 use crate::file::{DataFile, FileReader};
 use arrow::array::RecordBatch;
@@ -47,7 +48,8 @@ pub(crate) fn facts(file: &Arc<DataFile>) -> Result<FileFacts, Error> {
     let blocks = Blocks::open(file, None)?;
     let header = Cursor::new(blocks.header.start.as_slice());
     let reader = ReaderBuilder::new().build(header).map_err(|error| Error::corrupt(file.path(), error))?;
-    Ok(FileFacts { columns: reader.schema(), rows: None, detail: Detail::Avro })
+    let columns = Arc::new(with_logical_types(&reader.schema()));
+    Ok(FileFacts { columns, rows: None, detail: Detail::Avro })
 }
 
 /// All rows of a file that is to have at most so many.

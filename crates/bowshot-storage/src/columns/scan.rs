@@ -7,6 +7,7 @@ use crate::source::PlannedFile;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, SchemaRef};
+use bowshot_kernels::nan::rows_with_one_nan;
 use datafusion::common::Result;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -162,8 +163,9 @@ impl Scan {
     /// pass, and which DataFusion's source would not have read: expressions may be moved below a filter.
     fn project_passing(&self, all: &RecordBatch, error: DataFusionError) -> Result<RecordBatch> {
         let passing = self.own.as_ref().and_then(|own| {
-            let mask = own.evaluate(all).ok()?.into_array(all.num_rows()).ok()?;
-            filter_record_batch(all, as_boolean_array(&mask).ok()?).ok()
+            let all = rows_with_one_nan(all.clone()).ok()?;
+            let mask = own.evaluate(&all).ok()?.into_array(all.num_rows()).ok()?;
+            filter_record_batch(&all, as_boolean_array(&mask).ok()?).ok()
         });
         let Some(passing) = passing else { return Err(error) };
         self.projector.project_batch(&passing)

@@ -12,7 +12,7 @@ use crate::format::Kind;
 use crate::json::{Sampling, Strange};
 use crate::parquet::Chunks;
 use crate::parquet_columns::{self, Written};
-use crate::parquet_extensions::with_extensions;
+use crate::extension_types::with_extensions;
 use crate::read_options::{ReadOptions, Said, Types};
 use crate::shared::SharedFiles;
 use crate::version::FileIdentity;

@@ -1,12 +1,15 @@
 //! What a table is, apart from its rows.
 
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
-use std::collections::HashMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
 /// Key of a field's metadata under which stands what SQL declares of the column beyond its Arrow type.
 pub const DECLARED: &str = "bowshot:type";
+/// Key of a field's metadata under which stands the extension type of Arrow.
+pub const EXTENSION: &str = "ARROW:extension:name";
+/// The extension type of UUIDs, which are 16 bytes.
+pub const UUID: &str = "arrow.uuid";
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -129,10 +132,12 @@ impl Definition {
     pub fn schema(&self) -> SchemaRef {
         let plain = |column: &Column| {
             if column.field.metadata().is_empty() {
-                Arc::clone(&column.field)
-            } else {
-                Arc::new(column.field.as_ref().clone().with_metadata(HashMap::new()))
+                return Arc::clone(&column.field);
             }
+            // Bytes that are UUIDs become other texts than bytes do.
+            let extension = column.field.metadata().get(EXTENSION).filter(|name| *name == UUID);
+            let kept = extension.map(|name| (EXTENSION.to_owned(), name.clone()));
+            Arc::new(column.field.as_ref().clone().with_metadata(kept.into_iter().collect()))
         };
         Arc::new(Schema::new(self.columns.iter().map(plain).collect::<Vec<_>>()))
     }

@@ -1,6 +1,7 @@
 //! The functions that operators on intervals become.
 
 use bowshot_api::Error;
+use bowshot_functions::scaled_interval;
 use datafusion::arrow::array::{ArrayRef, AsArray, Decimal128Array, IntervalMonthDayNanoArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
@@ -183,49 +184,6 @@ fn scaled(intervals: &ArrayRef, numbers: &ArrayRef, factor: fn(f64) -> Result<f6
     Ok(Arc::new(products.collect::<Result<IntervalMonthDayNanoArray>>()?))
 }
 
-/// As PostgreSQL has it: parts of months become days, those of days become time.
 fn product(interval: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDayNano> {
-    let months = f64::from(interval.months) * factor;
-    let days = f64::from(interval.days) * factor;
-    let rest_of_months = rounded((months - months.trunc()) * f64::from(DAYS_OF_MONTH));
-    let mut seconds = rounded((days - days.trunc() + rest_of_months - rest_of_months.trunc()) * 86_400.0);
-    let mut whole_days = days.trunc() + rest_of_months.trunc();
-    if seconds.abs() >= 86_400.0 {
-        whole_days += (seconds / 86_400.0).trunc();
-        seconds %= 86_400.0;
-    }
-    let microseconds = (interval.nanoseconds as f64 / 1000.0 * factor + seconds * 1e6).round();
-    let fits = |value: f64, most: f64| value.is_finite() && value.abs() <= most;
-    let most_days = f64::from(i32::MAX);
-    if !(fits(months, most_days) && fits(whole_days, most_days) && fits(microseconds, 9.2e15)) {
-        return Err(invalid("interval out of range"));
-    }
-    Ok(IntervalMonthDayNano::new(months.trunc() as i32, whole_days as i32, microseconds as i64 * 1000))
-}
-
-/// To microseconds, if it is a number of seconds.
-fn rounded(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_of_months_become_days_and_parts_of_days_become_time() {
-        // Values from PostgreSQL 15.
-        for ((months, days, seconds), factor, (to_months, to_days, to_seconds)) in [
-            ((0, 1, 0), 2.0, (0, 2, 0)),
-            ((0, 1, 0), 0.5, (0, 0, 43_200)),
-            ((1, 0, 0), 0.5, (0, 15, 0)),
-            ((1, 1, 0), 1.5, (1, 16, 43_200)),
-            ((0, 0, 3600), -1.0, (0, 0, -3600)),
-        ] {
-            let interval = IntervalMonthDayNano::new(months, days, seconds * 1_000_000_000);
-            let expected = IntervalMonthDayNano::new(to_months, to_days, to_seconds * 1_000_000_000);
-            assert_eq!(product(interval, factor).expect("in range"), expected);
-        }
-        assert!(product(IntervalMonthDayNano::new(1 << 30, 0, 0), 4.0).is_err());
-    }
+    scaled_interval(interval, factor).ok_or_else(|| invalid("interval out of range"))
 }

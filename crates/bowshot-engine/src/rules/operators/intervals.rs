@@ -5,9 +5,11 @@ use super::functions;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
+use std::sync::Arc;
 
 /// Comparisons of two intervals.
 pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
@@ -20,7 +22,32 @@ pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), binary.op, Box::new(right))))
 }
 
-fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {
+/// Lists of intervals.
+pub(super) fn in_list(mut list: InList, schema: &DFSchema) -> Transformed<InList> {
+    if !is_interval(&list.expr, schema) || !list.list.iter().all(|expr| is_interval(expr, schema)) {
+        return Transformed::no(list);
+    }
+    for expr in std::iter::once(list.expr.as_mut()).chain(&mut list.list) {
+        *expr = functions::length_of(std::mem::take(expr));
+    }
+    Transformed::yes(list)
+}
+
+/// Keys that a join has by their names (`USING`, INTERSECT); says whether there are any.
+pub(super) fn keys(join: &mut Join) -> bool {
+    let (left, right) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
+    let mut changed = false;
+    for (one, other) in &mut join.on {
+        if is_interval(one, &left) && is_interval(other, &right) {
+            *one = functions::length_of(std::mem::take(one));
+            *other = functions::length_of(std::mem::take(other));
+            changed = true;
+        }
+    }
+    changed
+}
+
+pub(super) fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|of| matches!(of, DataType::Interval(_)))
 }
 

@@ -5,14 +5,19 @@
 mod accuracy;
 mod apart;
 mod booleans;
+mod chars;
 mod dates;
 mod floats;
 mod functions;
+mod interval_groups;
 mod intervals;
 mod lists;
 mod nan;
 mod numbers;
 mod order;
+mod parameters;
+mod untyped;
+mod uuids;
 
 use super::expressions::{in_node, type_of};
 use apart::Place;
@@ -31,6 +36,9 @@ pub(super) use intervals::IntervalPlanner;
 pub(super) use lists::BothZeros;
 pub(super) use nan::OnlyOneNan;
 pub(super) use numbers::is_division;
+pub(crate) use parameters::ParameterOperands;
+pub(super) use untyped::UntypedTexts;
+pub(super) use uuids::UuidPlanner;
 
 /// The functions that operators become, for those that look them up by name.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
@@ -38,7 +46,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         .iter()
         .map(Arc::clone)
         .chain(numbers::functions())
-        .chain([apart::function(), nan::function()])
+        .chain([apart::function(), bowshot_kernels::nan::function()])
         .collect()
 }
 
@@ -56,13 +64,24 @@ impl AnalyzerRule for OperatorsOfSql {
                 Ok(union)
             }
             node => {
+                let Transformed { data: node, transformed, .. } = interval_groups::by_length(node)?;
+                if transformed {
+                    changed = true;
+                    // The groups are rewritten below what gives them their names.
+                    let rewritten = node.map_children(|below| in_node(below, in_expression, &mut changed))?;
+                    return rewritten.data.recompute_schema().map(Transformed::yes);
+                }
                 let takes_rows =
                     matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Join(_) | LogicalPlan::TableScan(_));
                 let mut rewritten =
                     in_node(node, if takes_rows { in_condition } else { in_expression }, &mut changed)?;
-                if let LogicalPlan::Sort(sort) = &mut rewritten.data {
-                    order::by(sort);
-                    rewritten.transformed = true;
+                match &mut rewritten.data {
+                    LogicalPlan::Sort(sort) => {
+                        order::by(sort);
+                        rewritten.transformed = true;
+                    }
+                    LogicalPlan::Join(join) => rewritten.transformed |= intervals::keys(join),
+                    _ => {}
                 }
                 Ok(rewritten)
             }
@@ -88,13 +107,20 @@ fn in_condition(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 
 fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match node {
-        Expr::BinaryExpr(binary) => in_binary(binary, schema),
+        Expr::BinaryExpr(binary) => {
+            chars::compared(binary, schema).transform_data(|binary| in_binary(binary, schema))
+        }
         Expr::Between(between) => {
-            let between = floats::between(between, schema);
+            let between = chars::between(between, schema);
+            let between = between.transform_data(|between| Ok(uuids::between(between, schema)))?;
+            let between = between.transform_data(|between| Ok(floats::between(between, schema)))?;
             between.transform_data(|between| Ok(dates::between(between, schema)))
         }
         Expr::InList(list) => {
-            let list = floats::in_list(list, schema);
+            let list = chars::in_list(list, schema);
+            let list = list.transform_data(|list| Ok(uuids::in_list(list, schema)))?;
+            let list = list.transform_data(|list| Ok(floats::in_list(list, schema)))?;
+            let list = list.transform_data(|list| Ok(intervals::in_list(list, schema)))?;
             list.transform_data(|list| Ok(lists::columns_apart(list)))
         }
         Expr::Case(case) => Ok(floats::case(case, schema).update_data(Expr::Case)),
@@ -114,7 +140,8 @@ fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::Cast(cast) => Ok(numbers::cast(cast, schema)),
         Expr::AggregateFunction(function) => {
             accuracy::check(function.func.name(), &function.params.args)?;
-            Ok(of_durations(function))
+            let function = interval_groups::function(function, schema);
+            function.transform_data(|function| Ok(of_durations(function)))
         }
         node => Ok(Transformed::no(node)),
     }

@@ -9,6 +9,7 @@ use arrow::array::{ArrayRef, BinaryBuilder, BooleanArray, FixedSizeBinaryBuilder
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, SchemaRef};
 use bowshot_api::ErrorKind;
+use bowshot_kernels::nan::with_one_nan;
 use rusqlite::Row;
 use rusqlite::types::{Value, ValueRef};
 use sha2::{Digest, Sha256};
@@ -305,7 +306,8 @@ fn array(values: &[&Value], data_type: &DataType) -> Result<ArrayRef, String> {
         T::Utf8 => Ok(Arc::new(texts(values)?)),
         _ => {
             let options = CastOptions { safe: false, ..CastOptions::default() };
-            cast_with_options(&texts(values)?, data_type, &options).map_err(|error| error.to_string())
+            let written = cast_with_options(&texts(values)?, data_type, &options);
+            written.and_then(|values| with_one_nan(&values)).map_err(|error| error.to_string())
         }
     }
 }

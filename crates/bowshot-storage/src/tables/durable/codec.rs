@@ -24,12 +24,14 @@ pub(super) fn definition_to_text(definition: &Definition) -> Result<String, Erro
             let (name, data_type) = (column.field.name(), column.field.data_type());
             Error::Invalid(format!("column `{name}` of type {data_type} cannot be kept in a durable table"))
         })?;
-        let declared = column.field.metadata().get(DECLARED);
+        let mut metadata = column.field.metadata().clone();
+        let declared = metadata.remove(DECLARED);
         Ok(json!({
             "field": field,
             "default": column.default,
             "comment": column.comment,
             "declared": declared,
+            "metadata": metadata,
         }))
     };
     let columns = definition.columns.iter().map(column).collect::<Result<Vec<_>, Error>>()?;
@@ -75,10 +77,11 @@ pub(in crate::tables) fn survives(definition: &Definition) -> bool {
 fn parse_definition(value: &Value) -> Option<Definition> {
     let column = |column: &Value| {
         let field = field_from_json(&column["field"])?;
-        let field = Arc::new(match optional(&column["declared"]) {
-            Some(declared) => field.with_metadata(HashMap::from([(DECLARED.to_owned(), declared)])),
-            None => field,
-        });
+        let others = column["metadata"].as_object().into_iter().flatten();
+        let mut metadata: HashMap<String, String> =
+            others.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
+        metadata.extend(optional(&column["declared"]).map(|declared| (DECLARED.to_owned(), declared)));
+        let field = Arc::new(field.with_metadata(metadata));
         Some(Column { field, default: optional(&column["default"]), comment: optional(&column["comment"]) })
     };
     let check =

@@ -1,0 +1,95 @@
+//! Groups of intervals: those that are equal, as a month and 30 days, are one group, and show one of their members. The greatest and
+//! the least are told by length, too.
+
+use super::functions::length_of;
+use super::intervals::is_interval;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, DFSchema, Result};
+use datafusion::functions_aggregate::first_last::first_value_udaf;
+use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment, Sort};
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, Projection};
+use std::sync::Arc;
+
+/// The node with its groups by length.
+pub(super) fn by_length(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    match node {
+        LogicalPlan::Aggregate(aggregate) => aggregated(aggregate),
+        LogicalPlan::Distinct(Distinct::All(input)) if has_interval(input.schema()) => {
+            let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
+            aggregated(Aggregate::try_new(input, columns, Vec::new())?)
+        }
+        node => Ok(Transformed::no(node)),
+    }
+}
+
+fn has_interval(schema: &DFSchema) -> bool {
+    schema.fields().iter().any(|field| matches!(field.data_type(), DataType::Interval(_)))
+}
+
+fn aggregated(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
+    let in_sets = aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_)));
+    if in_sets || !has_interval(&aggregate.schema) {
+        return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+    }
+    let schema = Arc::clone(aggregate.input.schema());
+    let (mut groups, mut functions) = (Vec::new(), aggregate.aggr_expr.clone());
+    let mut members: Vec<Option<usize>> = Vec::new();
+    for expr in &aggregate.group_expr {
+        if !is_interval(expr, &schema) {
+            groups.push(expr.clone());
+            members.push(None);
+            continue;
+        }
+        let value = expr.clone().unalias();
+        groups.push(length_of(value.clone()).alias(format!("__bowshot_length_{}", members.len())));
+        let member = Expr::AggregateFunction(first(value, Vec::new()))
+            .alias(format!("__bowshot_member_{}", members.len()));
+        members.push(Some(functions.len()));
+        functions.push(member);
+    }
+    if members.iter().all(Option::is_none) {
+        return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+    }
+    let (all, count) = (aggregate.aggr_expr.len(), groups.len());
+    let grouped = Aggregate::try_new(Arc::clone(&aggregate.input), groups, functions)?;
+    let places = members.iter().enumerate().map(|(place, member)| member.map_or(place, |at| count + at));
+    let places: Vec<usize> = places.chain((0..all).map(|at| count + at)).collect();
+    let columns = places.into_iter().zip(aggregate.schema.iter());
+    let columns = columns.map(|(place, (qualifier, field))| {
+        let column = Expr::Column(Column::from(grouped.schema.qualified_field(place)));
+        let is_same = grouped.schema.qualified_field(place).1.name() == field.name();
+        if is_same { column } else { column.alias_qualified(qualifier.cloned(), field.name()) }
+    });
+    let columns: Vec<Expr> = columns.collect();
+    let grouped = Arc::new(LogicalPlan::Aggregate(grouped));
+    Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(columns, grouped)?)))
+}
+
+/// Aggregates of an interval that look at how long it is.
+pub(super) fn function(mut function: AggregateFunction, schema: &DFSchema) -> Transformed<AggregateFunction> {
+    let [value] = function.params.args.as_slice() else { return Transformed::no(function) };
+    if !is_interval(value, schema) {
+        return Transformed::no(function);
+    }
+    let value = value.clone();
+    match function.func.name() {
+        "count" if function.params.distinct => {
+            function.params.args = vec![length_of(value)];
+            Transformed::yes(function)
+        }
+        name @ ("min" | "max") => {
+            let by_length = Sort::new(length_of(value.clone()), name == "min", false);
+            let mut extreme = first(value, vec![by_length]);
+            extreme.params.filter = function.params.filter;
+            Transformed::yes(extreme)
+        }
+        _ => Transformed::no(function),
+    }
+}
+
+/// The first of the values that are there.
+fn first(value: Expr, order_by: Vec<Sort>) -> AggregateFunction {
+    let treatment = Some(NullTreatment::IgnoreNulls);
+    AggregateFunction::new_udf(first_value_udaf(), vec![value], false, None, order_by, treatment)
+}

@@ -1,0 +1,150 @@
+"""What a field says of its values beyond their type (extension types of Arrow, coordinate systems, keys of its own) stays with them
+wherever a query passes them on; UUIDs that are bytes meet UUIDs that are texts; intervals of Parquet have months."""
+
+import datetime
+import urllib.request
+import uuid
+
+import duckdb
+import pyarrow as pa
+import pyarrow.flight as flight
+import pyarrow.parquet as pq
+import pytest
+
+from durable import Database
+from server import Server
+
+IDS = [uuid.UUID(int=n << 64 | 7) for n in (3, 1, 2)]
+NAME, PARAMETERS = b"ARROW:extension:name", b"ARROW:extension:metadata"
+CRS = b'{"crs": {"id": {"authority": "EPSG", "code": 4326}}}'
+
+
+def table():
+    fields = [
+        pa.field("k", pa.int32()),
+        pa.field("u", pa.binary(16), metadata={NAME: b"arrow.uuid", PARAMETERS: b""}),
+        pa.field("g", pa.binary(), metadata={NAME: b"geoarrow.wkb", PARAMETERS: CRS}),
+        pa.field("j", pa.string(), metadata={NAME: b"arrow.json", PARAMETERS: b""}),
+        pa.field("m", pa.int64(), metadata={b"unit": b"kg"}),
+    ]
+    columns = [
+        pa.array([1, 2, 3], pa.int32()),
+        pa.array([one.bytes for one in IDS], pa.binary(16)),
+        pa.array([b"\x01", b"\x02", None]),
+        pa.array(['{"a": 1}', None, "[]"]),
+        pa.array([5, 6, None]),
+    ]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def told(kind):
+    """Names of extension types, as pyarrow has them, and other metadata."""
+    if isinstance(kind.type, pa.BaseExtensionType):
+        return kind.type.extension_name
+    metadata = kind.metadata or {}
+    return metadata.get(NAME, metadata.get(b"unit", b"")).decode()
+
+
+def schema_of(server, sql):
+    with flight.connect(server.grpc_tcp) as client:
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(sql.encode()))
+        got = client.do_get(info.endpoints[0].ticket).read_all()
+        assert got.schema.equals(info.schema, check_metadata=True)
+        return got.schema
+
+
+PASSING = [
+    "SELECT u, g, j, m FROM {t}",
+    "SELECT CASE WHEN k > 1 THEN u ELSE u END, CASE WHEN k > 1 THEN g END, coalesce(j, j), coalesce(m, NULL) FROM {t}",
+    "SELECT min(u), max(g), min(j), max(m) FROM {t}",
+    "SELECT u, g, j, m FROM {t} UNION ALL SELECT u, g, j, m FROM {t}",
+    "SELECT a.u, b.g, a.j, b.m FROM {t} AS a JOIN {t} AS b ON a.u = b.u",
+    "SELECT first_value(u) OVER (ORDER BY k), lag(g) OVER (ORDER BY k), j, (SELECT max(m) FROM {t}) FROM {t}",
+    "WITH q AS (SELECT DISTINCT u, g, j, m FROM {t} ORDER BY m LIMIT 2) SELECT * FROM q",
+]
+
+
+@pytest.mark.parametrize("storage", ["memory", "durable", "file"])
+def test_metadata_stay_with_the_values(tmp_path, storage):
+    place = str(tmp_path / "data") if storage == "durable" else "memory"
+    sources = []
+    if storage == "file":
+        pq.write_table(table(), tmp_path / "t.parquet")
+        sources = [tmp_path / "t.parquet"]
+    with Server(*sources, data=place) as server, Database(server) as db:
+        if storage != "file":
+            db.ingest("t", table())
+        db.run("CREATE VIEW v AS SELECT k, u, g, j, m FROM t", "CREATE TABLE c AS SELECT * FROM t")
+        for name in ("t", "v", "c"):
+            for sql in PASSING:
+                schema = schema_of(server, sql.format(t=name))
+                assert [told(field) for field in schema] == ["arrow.uuid", "geoarrow.wkb", "arrow.json", "kg"], sql
+            schema = schema_of(server, f"SELECT g FROM {name}")
+            assert schema.field(0).metadata[PARAMETERS] == CRS
+            schema = schema_of(server, f"SELECT array_agg(g), make_array(m, m), named_struct('x', g) FROM {name} GROUP BY g, m")
+            lists = [told(schema.field(0).type.value_field), told(schema.field(1).type.value_field), told(schema.field(2).type.field(0))]
+            assert lists == ["geoarrow.wkb", "kg", "geoarrow.wkb"]
+            # What is computed is not the column.
+            assert told(schema_of(server, f"SELECT m + 1 FROM {name}").field(0)) == ""
+        for name in ("t", "v", "c"):
+            schema = db.connection.adbc_get_table_schema(name)
+            assert [told(field) for field in schema] == ["", "arrow.uuid", "geoarrow.wkb", "arrow.json", "kg"]
+        rows = db.rows("SELECT k FROM c ORDER BY u")
+        assert [row[0] for row in rows] == [2, 3, 1]
+
+
+def test_metadata_survive_a_restart(tmp_path):
+    place = str(tmp_path / "data")
+    with Server(data=place) as server, Database(server) as db:
+        db.ingest("t", table())
+    with Server(data=place) as server, Database(server) as db:
+        schema = schema_of(server, "SELECT u, g, j, m FROM t")
+        assert [told(field) for field in schema] == ["arrow.uuid", "geoarrow.wkb", "arrow.json", "kg"]
+        assert db.one("SELECT count(*) FROM t WHERE u = '00000000-0000-0003-0000-000000000007'") == 1
+
+
+@pytest.mark.parametrize("storage", ["memory", "durable", "file"])
+def test_uuids_of_bytes_meet_texts(tmp_path, storage):
+    place = str(tmp_path / "data") if storage == "durable" else "memory"
+    sources = []
+    if storage == "file":
+        pq.write_table(table(), tmp_path / "t.parquet")
+        sources = [tmp_path / "t.parquet"]
+    with Server(*sources, data=place) as server, Database(server) as db:
+        if storage != "file":
+            db.ingest("t", table())
+        db.run("CREATE TABLE d (u UUID, n INT)", "INSERT INTO d SELECT u, k FROM t")
+        texts = [str(one) for one in IDS]
+        assert [row[0] for row in db.rows("SELECT u FROM d ORDER BY n")] == texts
+        assert [row[0] for row in db.rows("SELECT CAST(u AS VARCHAR) FROM t ORDER BY k")] == texts
+        assert db.rows("SELECT t.k, d.n FROM t JOIN d ON t.u = d.u ORDER BY t.k") == [(1, 1), (2, 2), (3, 3)]
+        assert db.rows(f"SELECT k FROM t WHERE u = '{texts[1].upper()}'") == [(2,)]
+        assert db.rows(f"SELECT k FROM t WHERE u IN ('{texts[1]}', '{texts[2]}') ORDER BY k") == [(2,), (3,)]
+        assert db.rows(f"SELECT k FROM t WHERE u < CAST('{texts[2]}' AS UUID)") == [(2,)]
+        with pytest.raises(Exception, match="invalid input syntax for type uuid"):
+            db.rows("SELECT k FROM t WHERE u = 'nonsense'")
+        request = urllib.request.Request(
+            server.http + "/v1/sql", b"SELECT u FROM t WHERE k = 1", {"content-type": "text/plain", "accept": "text/csv"}
+        )
+        with urllib.request.urlopen(request) as answer:
+            assert answer.read().decode().split() == ["u", texts[0]]
+
+
+def test_types_of_files_of_duckdb(tmp_path):
+    duckdb.connect().execute(
+        "COPY (SELECT range AS k, INTERVAL '1 month 2 days 3 seconds' * (range + 1)::INT AS i, [i] AS l, {'i': i} AS s, "
+        f"'{IDS[0]}'::UUID AS u, '{{\"a\": 1}}'::JSON AS j FROM range(3)) TO '{tmp_path / 't.parquet'}' (FORMAT parquet)"
+    )
+    with Server(tmp_path) as server, Database(server) as db:
+        schema = schema_of(server, "SELECT i, u, j, l, s FROM t")
+        assert schema.field(0).type == pa.month_day_nano_interval()
+        assert [told(schema.field(1)), told(schema.field(2))] == ["arrow.uuid", "arrow.json"]
+        first = pa.MonthDayNano([1, 2, 3_000_000_000])
+        got = db.arrow("SELECT i, l, s FROM t WHERE k = 0")
+        assert got["i"].to_pylist() == [first]
+        assert got["l"].to_pylist() == [[first]]
+        assert got["s"].to_pylist() == [{"i": first}]
+        day = "CAST(DATE '2024-01-31' + i AS DATE)"
+        assert db.rows(f"SELECT {day} FROM t WHERE k = 1") == [(datetime.date(2024, 4, 4),)]
+        assert db.one("SELECT count(*) FROM t WHERE i >= INTERVAL '60 days'") == 2
+        assert db.one("SELECT CAST(u AS VARCHAR) FROM t LIMIT 1") == str(IDS[0])
