@@ -61,6 +61,32 @@ def test_who_did_what(tmp_path):
         assert found.returncode == 1 and "line" in found.stderr, found
 
 
+def test_only_secrets_are_hidden(tmp_path):
+    """A secret is found by its place: neither a comment nor the name of a column hides what a statement does."""
+    whole = [
+        "DELETE FROM pay WHERE id = 1 /* user set password */",
+        "DELETE FROM pay WHERE note = 'create user x identified by' -- attach ://",
+        "SELECT note AS password, 'x' AS secret, note AS \"user\" FROM pay WHERE note = 'create_user'",
+        "INSERT INTO pay (id, note) VALUES (2, 'alter user password')",
+    ]
+    changed = {
+        "CREATE USER eve PASSWORD 'hunter2' SET region = 'EU'": "CREATE USER eve PASSWORD '…' SET region = 'EU'",
+        "ALTER USER eve /* password 'x' */ PASSWORD 'hunter2'": "ALTER USER eve /* password 'x' */ PASSWORD '…'",
+        "CREATE SECRET lake (TYPE s3, SCOPE 's3://b', KEY_ID 'hunter2', SECRET 'hunter2')":
+            "CREATE SECRET lake (TYPE s3, SCOPE 's3://b', KEY_ID '…', SECRET '…')",
+    }
+    with serving(tmp_path) as server, with_token(server, "root") as root:
+        root.execute("CREATE TABLE pay (id INTEGER, note VARCHAR)")
+        for sql in [*whole, *changed]:
+            root.execute(sql)
+        expected = {*whole, *changed.values()}
+        wait_until(lambda: expected <= {line["statement"] for line in lines(tmp_path)}, "all are told")
+        for table in ("queries", "access_log"):
+            root.execute(f"SELECT statement FROM system.{table}")
+            assert expected <= {text for (text,) in root.fetchall()}, table
+    assert "hunter2" not in (tmp_path / "audit.jsonl").read_text()
+
+
 def test_files_are_set_aside(tmp_path):
     with serving(tmp_path, BOWSHOT_AUDIT_MAX_BYTES="2KiB") as server, with_token(server, "root") as root:
         for _ in range(20):

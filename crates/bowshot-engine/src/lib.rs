@@ -60,7 +60,7 @@ mod types;
 mod write;
 
 pub use authorize::{Action, AuthorizedPlan, Change};
-pub use bowshot_sql::without_passwords;
+pub use bowshot_sql::{Dialect, DialectName, redact_secrets};
 pub use catalog::client::{Client, NamedStatement, Setting};
 pub use catalog::system::SystemTables;
 pub use datafusion::execution::runtime_env::RuntimeEnv;

@@ -4,7 +4,7 @@
 use crate::admission::{Slot, Who};
 use crate::result::QueryResult;
 use bowshot_api::{Error, Principal, QueryId, SessionId, shows_statements, statement_span};
-use bowshot_engine::{Job, Pinned, Stop, StreamedTable, without_passwords};
+use bowshot_engine::{Job, Pinned, Stop, StreamedTable};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -73,7 +73,7 @@ pub(crate) struct Statement {
     pub(crate) job: Arc<Job>,
     state: AtomicU8,
     logged: AtomicBool,
-    touched: OnceLock<Vec<(String, bool)>>,
+    touched: Mutex<Vec<(String, bool)>>,
     result: Mutex<Weak<QueryResult>>,
     slot: Mutex<Weak<Slot>>,
     input: OnceLock<Arc<StreamedTable>>,
@@ -116,12 +116,18 @@ impl Statement {
 
     /// Notes what it reads and changes.
     pub(crate) fn touches(&self, tables: Vec<(String, bool)>) {
-        let _ = self.touched.set(tables);
+        *lock(&self.touched) = tables;
     }
 
     /// The tables that it reads and changes, once that is known.
     pub(crate) fn tables(&self) -> Vec<(String, bool)> {
-        self.touched.get().cloned().unwrap_or_default()
+        lock(&self.touched).clone()
+    }
+
+    /// The next statement of a script begins: it has a line of its own in the log.
+    pub(crate) fn begins_again(&self) {
+        self.logged.store(false, Ordering::Release);
+        lock(&self.touched).clear();
     }
 
     /// It has a result, which has the numbers.
@@ -206,14 +212,13 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Somebody has sent a statement. It is there until the last one drops it who works on it.
+    /// Somebody has sent a statement, whose text is told without its secrets. It is there until the last one drops it who works on it.
     pub(crate) fn begin(
         self: &Arc<Self>,
         (session, principal): (SessionId, &Principal),
         sql: &str,
         (arrived, job): (Instant, Arc<Job>),
     ) -> Arc<Statement> {
-        let sql = without_passwords(sql);
         let end = (0..=SQL_BYTES.min(sql.len())).rev().find(|end| sql.is_char_boundary(*end)).unwrap_or(0);
         let id = QueryId::random();
         job.is_for(id);
@@ -232,7 +237,7 @@ impl Live {
             job,
             state: AtomicU8::new(State::Running as u8),
             logged: AtomicBool::new(false),
-            touched: OnceLock::new(),
+            touched: Mutex::default(),
             result: Mutex::default(),
             slot: Mutex::default(),
             input: OnceLock::new(),

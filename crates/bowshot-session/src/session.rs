@@ -10,17 +10,20 @@ use crate::query::{self, Expected};
 use crate::task;
 use crate::transactions::Transactions;
 use crate::{exchange, expanded, live, rooms, sent_file, shown, work, write};
-use arrow::array::AsArray;
-use arrow::datatypes::{Int64Type, Schema, UInt64Type};
+use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
-    Answer, BatchStream, Description, Error, ErrorKind, Ingest, Input, Layout, OptionValue, Pieces, Prepared,
-    PrimaryKey, Principal, Request, Result, Room, SavepointId, Session, SessionId, Statement, StatementId,
-    TRACES, TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
+    Answer, BatchStream, ColumnOrigin, Description, Error, ErrorKind, Ingest, Input, LastWrite, Layout,
+    OptionValue, Pieces, Prepared, PrimaryKey, Principal, Request, Result, Room, SavepointId, Session,
+    SessionId, Statement, StatementId, TRACES, TableEntry, TableFilter, TableName, TransactionEnd,
+    TransactionId,
 };
-use bowshot_engine::{Assignment, AuthorizedPlan, EngineSession, Pinned, apart, without_passwords};
+use bowshot_engine::{
+    Assignment, AuthorizedPlan, Dialect, DialectName, EngineSession, Pinned, apart, redact_secrets,
+};
 use futures::StreamExt;
+use std::borrow::Cow;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -45,6 +48,10 @@ pub(crate) struct ClientSession {
     named: NamedStatements,
     /// Rows that the last statement has changed; −1 if it was none that changes rows.
     changed_rows: AtomicI64,
+    /// What the last statement that changed rows did to them.
+    last_write: Mutex<LastWrite>,
+    /// The last number that the server gave to a row of the session's; 0 if it gave none.
+    generated: AtomicI64,
     transactions: Transactions,
     used: Mutex<Instant>,
     closed: AtomicBool,
@@ -69,6 +76,8 @@ impl ClientSession {
                 prepared: PreparedStatements::default(),
                 named: NamedStatements::default(),
                 changed_rows: AtomicI64::new(-1),
+                last_write: Mutex::default(),
+                generated: AtomicI64::new(0),
                 transactions: Transactions::default(),
                 used: Mutex::new(Instant::now()),
                 closed: AtomicBool::new(false),
@@ -93,12 +102,18 @@ impl ClientSession {
     /// The text of a statement, for people.
     fn text(&self, statement: &Statement) -> Arc<str> {
         match statement {
-            Statement::Sql(sql) => Arc::from(without_passwords(sql)),
+            Statement::Sql(sql) => Arc::from(sql.as_str()),
             Statement::Prepared(id) => {
                 self.prepared.get(*id).map_or_else(|_| Arc::from(""), |found| found.sql)
             }
             Statement::Substrait(_) => Arc::from("a Substrait plan"),
         }
+    }
+
+    /// A text as logs and others may have it.
+    pub(crate) fn without_secrets<'a>(&self, sql: &'a str) -> Cow<'a, str> {
+        let name = DialectName::parse(&self.lock_options().dialect).unwrap_or(DialectName::Ansi);
+        redact_secrets(sql, Dialect::new(name))
     }
 
     pub(crate) fn key(&self) -> SessionId {
@@ -113,7 +128,7 @@ impl ClientSession {
         &self.engine
     }
 
-    pub(crate) fn server(&self) -> &Shared {
+    pub(crate) fn server(&self) -> &Arc<Shared> {
         &self.server
     }
 
@@ -208,6 +223,18 @@ impl ClientSession {
         self.changed_rows.store(rows, Ordering::Relaxed);
     }
 
+    /// Remembers what a statement did to rows, and the numbers that it gave them.
+    pub(crate) fn note_write(&self, last: LastWrite) {
+        if let Some(number) = last.generated {
+            self.generated.store(number, Ordering::Relaxed);
+        }
+        *self.last_write.lock().unwrap_or_else(PoisonError::into_inner) = last;
+    }
+
+    pub(crate) fn last_generated(&self) -> i64 {
+        self.generated.load(Ordering::Relaxed)
+    }
+
     /// To be called on the query runtime: the types of a plan with values in place of its parameters are inferred anew.
     fn description(&self, plan: &AuthorizedPlan, bound: Option<&RecordBatch>) -> Result<Description> {
         let layout = self.layout();
@@ -246,12 +273,13 @@ impl ClientSession {
     }
 
     async fn updated(&self, request: &Request, live: &Arc<live::Statement>) -> Result<Option<u64>> {
+        self.note_write(LastWrite::default());
         let query = query::start(self, request, (Expected::Effect, live)).await?;
         let mut rows = self.server.read(&query, 0)?;
         let nothing = query.answer().rows.filter(|rows| *rows == 0);
         let mut affected = None;
         while let Some(batch) = rows.next().await {
-            affected = Some(affected.unwrap_or(0) + count(&batch?));
+            affected = Some(affected.unwrap_or(0) + write::affected_rows(&batch?));
         }
         Ok(affected.or(nothing))
     }
@@ -326,6 +354,15 @@ impl Session for ClientSession {
         work::run(&self.me()?, &text, |me, live| async move { me.updated(&request, &live).await }).await
     }
 
+    fn origins(&self, id: StatementId) -> Vec<Option<ColumnOrigin>> {
+        let plan = self.prepared.get(id).ok().and_then(|prepared| prepared.fresh_plan().cloned());
+        plan.map(|plan| self.engine.origins(&plan)).unwrap_or_default()
+    }
+
+    fn last_write(&self) -> LastWrite {
+        *self.last_write.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn ingest(&self, ingest: &Ingest, rows: BatchStream) -> Result<u64> {
         let (wanted, text) = (ingest.clone(), write::described(ingest));
         work::run(
@@ -367,6 +404,20 @@ impl Session for ClientSession {
     async fn begin(&self) -> Result<TransactionId> {
         query::accept(self)?;
         self.transactions.begin(false)
+    }
+
+    async fn begin_implicit(&self) -> Result<()> {
+        query::accept(self)?;
+        self.transactions.begin_implicit()
+    }
+
+    async fn end_implicit(&self, end: TransactionEnd) -> Result<()> {
+        self.run(move |me| async move {
+            let ended = me.transactions.end_implicit(end, &me.engine).await;
+            me.end_locals();
+            ended
+        })
+        .await
     }
 
     async fn end(&self, transaction: TransactionId, end: TransactionEnd) -> Result<()> {
@@ -450,14 +501,6 @@ impl Session for ClientSession {
             self.server.sessions.remove(self.id);
         }
     }
-}
-
-/// Affected rows that a statement with an effect reports: one column, `count`. DataFusion's own is unsigned.
-fn count(batch: &RecordBatch) -> u64 {
-    let Some(column) = batch.columns().first() else { return 0 };
-    let ours = column.as_primitive_opt::<Int64Type>().and_then(arrow::compute::sum);
-    let engines = column.as_primitive_opt::<UInt64Type>().and_then(arrow::compute::sum);
-    ours.and_then(|count| u64::try_from(count).ok()).or(engines).unwrap_or(0)
 }
 
 /// A span of traces.

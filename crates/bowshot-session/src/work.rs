@@ -29,7 +29,8 @@ where
     let arrived = Instant::now();
     let deadline = if timeout.is_zero() { None } else { arrived.checked_add(timeout) };
     let job = server.engine.job(&session.owner().name, deadline);
-    let statement = server.live.begin((session.key(), session.owner()), sql, (arrived, Arc::clone(&job)));
+    let sql = session.without_secrets(sql);
+    let statement = server.live.begin((session.key(), session.owner()), &sql, (arrived, Arc::clone(&job)));
     let mut leaving = Leaving { session, statement: Some(Arc::clone(&statement)) };
     let work = job.inside(work(Arc::clone(session), Arc::clone(&statement)));
     let running = server.engine.runtime().spawn(work.instrument(statement.span.clone()));

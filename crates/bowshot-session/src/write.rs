@@ -8,10 +8,11 @@ use crate::result::out_of_time;
 use crate::session::ClientSession;
 use crate::task;
 use crate::transactions::Scope;
-use arrow::array::{ArrayRef, Int64Array};
+use arrow::array::{ArrayRef, AsArray, Int64Array};
+use arrow::datatypes::{Int64Type, UInt64Type};
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{BatchStream, Error, ErrorKind, Ingest, Layout, QueryId, Reason, Result};
-use bowshot_engine::{Action, Execution, Job, ProgressMeter, Returned, Written, without_passwords};
+use bowshot_api::{BatchStream, Error, ErrorKind, Ingest, LastWrite, Layout, QueryId, Reason, Result};
+use bowshot_engine::{Action, Execution, Job, ProgressMeter, Returned, Written};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -53,6 +54,7 @@ pub(crate) async fn write(
     let result = match attempts(session, authorised.clone(), &mut scope, &deadline).await {
         Ok(done) => {
             session.note_changed(done.rows.map_or(0, |rows| i64::try_from(rows).unwrap_or(i64::MAX)));
+            session.note_write(done.last);
             done.result(layout)
         }
         Err(error) => Err(error),
@@ -70,6 +72,7 @@ pub(crate) async fn write(
 struct Done {
     rows: Option<u64>,
     returned: Option<Returned>,
+    last: LastWrite,
 }
 
 impl Done {
@@ -93,13 +96,13 @@ async fn attempts(
         let this = authorised.clone();
         let work = async move { engine.write(&this.sql, &this.plan, &this.parameters).await };
         let written = deadline.hold(Box::pin(as_part(session, work))).await?;
-        let Written { pinned: changed, rows, returned } = written;
+        let Written { pinned: changed, rows, returned, last } = written;
         if matches!(authorised.plan.action(), Action::Write(change) if !change.is_of_tables()) {
-            return Ok(Done { rows, returned });
+            return Ok(Done { rows, returned, last });
         }
         // Not under the deadline: a commit that has begun may take effect.
         match scope.keep(session.engine(), authorised.plan.pinned(), changed).await {
-            Ok(()) => return Ok(Done { rows, returned }),
+            Ok(()) => return Ok(Done { rows, returned, last }),
             // Rows of the client do not come again.
             Err(error)
                 if error.kind() == ErrorKind::Conflict
@@ -219,6 +222,14 @@ fn counted(rows: Option<u64>) -> Result<Execution> {
     })
 }
 
+/// Affected rows that a statement with an effect reports: one column, `count`. DataFusion's own is unsigned.
+pub(crate) fn affected_rows(batch: &RecordBatch) -> u64 {
+    let Some(column) = batch.columns().first() else { return 0 };
+    let ours = column.as_primitive_opt::<Int64Type>().and_then(arrow::compute::sum);
+    let engines = column.as_primitive_opt::<UInt64Type>().and_then(arrow::compute::sum);
+    ours.and_then(|count| u64::try_from(count).ok()).or(engines).unwrap_or(0)
+}
+
 /// A task of the same job, which ends when it is dropped.
 async fn as_part<T: Send + 'static>(
     session: &ClientSession,
@@ -308,7 +319,7 @@ impl<'a> Logged<'a> {
             id: self.begun.id,
             session: self.session.key(),
             user: self.session.owner().name.clone(),
-            sql: without_passwords(&self.sql).to_owned(),
+            sql: self.session.without_secrets(&self.sql).into_owned(),
             outcome,
             started: self.started_at,
             duration: self.begun.started.elapsed(),

@@ -1,4 +1,4 @@
-//! Statements about credentials of sources, and what logs may have of their texts:
+//! Statements about credentials of sources:
 //!
 //! ```text
 //! CREATE [OR REPLACE] [PERSISTENT] SECRET [IF NOT EXISTS] name (TYPE s3, SCOPE 's3://bucket/prefix', KEY_ID '…', SECRET '…')
@@ -7,7 +7,7 @@
 //!
 //! Which keys there are is not decided here.
 
-use crate::words::{first_word, first_words};
+use crate::words::first_words;
 use bowshot_api::{Error, ErrorKind, Result, Secret};
 use sqlparser::ast::Ident;
 use sqlparser::dialect::Dialect;
@@ -17,22 +17,6 @@ use sqlparser::tokenizer::Token;
 
 /// Keys of one statement.
 const MAX_KEYS: usize = 64;
-/// Words behind which a value stands that no log has.
-const VALUES: [&str; 10] = [
-    "secret",
-    "key_id",
-    "access_key_id",
-    "secret_access_key",
-    "session_token",
-    "account_key",
-    "sas_token",
-    "bearer_token",
-    "service_account",
-    "connection_string",
-];
-/// What logs have in the place of a text that cannot be told apart.
-pub(crate) const HIDDEN: &str = "CREATE SECRET …";
-
 /// See the module. Names are as written where they are quoted, else in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretStatement {
@@ -181,112 +165,9 @@ fn unexpected() -> ParserError {
     ParserError::ParserError("not expected".to_owned())
 }
 
-/// What logs may have of a text that makes a secret; `None` for all others. A statement that is well formed keeps its words up to the
-/// name.
-pub(crate) fn creation(sql: &str) -> Option<&str> {
-    if !may_make_secret(sql) {
-        return None;
-    }
-    let [first, _] = first_words(sql);
-    let begins = creations(sql).next().filter(|_| first == "create");
-    Some(begins.and_then(makes_secret).unwrap_or(HIDDEN))
-}
-
-/// Whether a text has values of a secret in it, or may have some.
-pub fn holds_values(sql: &str) -> bool {
-    creation(sql).is_some() || has_value(sql)
-}
-
-/// What follows each CREATE of a text, with that word.
-fn creations(sql: &str) -> impl Iterator<Item = &str> {
-    const WORD: &[u8] = b"create";
-    let found = sql.as_bytes().windows(WORD.len()).enumerate();
-    let found = found.filter(|(_, part)| part.eq_ignore_ascii_case(WORD));
-    found.filter_map(move |(at, _)| sql.get(at..))
-}
-
-/// Whether a CREATE of the text makes a secret. What is read behind one may hold others, behind which the same is read again: a text
-/// whose bytes are looked at many times is no statement of anyone, and is not told either.
-fn may_make_secret(sql: &str) -> bool {
-    const MOST_LOOKS: usize = 16;
-    let most = sql.len().saturating_mul(MOST_LOOKS);
-    let mut looked = 0_usize;
-    creations(sql).any(|rest| match up_to_secret(rest) {
-        Ok(()) => true,
-        Err(after) => {
-            looked = looked.saturating_add(rest.len().saturating_sub(after.len()));
-            looked > most
-        }
-    })
-}
-
-/// The words up to the name where they make a secret, or what stands for them where anything else is among them.
-fn makes_secret(rest: &str) -> Option<&str> {
-    up_to_secret(rest).is_ok().then(|| told(rest).unwrap_or(HIDDEN))
-}
-
-/// Whether the words make a secret; if not, what follows those that were read.
-fn up_to_secret(rest: &str) -> Result<(), &str> {
-    const BEFORE: [&str; 6] = ["create", "or", "replace", "persistent", "temporary", "temp"];
-    let mut after = rest;
-    loop {
-        let (word, next) = first_word(after);
-        if word.eq_ignore_ascii_case("secret") {
-            return Ok(());
-        }
-        if !BEFORE.iter().any(|before| word.eq_ignore_ascii_case(before)) {
-            return Err(next);
-        }
-        after = next;
-    }
-}
-
-/// `CREATE SECRET name`, if nothing but words and space stands before the parenthesis.
-fn told(rest: &str) -> Option<&str> {
-    const MOST_BYTES: usize = 256;
-    let (told, _) = rest.split_once('(')?;
-    let plain =
-        told.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte.is_ascii_whitespace());
-    let told = told.trim_end();
-    let words: Vec<String> = told.split_ascii_whitespace().map(str::to_ascii_lowercase).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let named = match words.as_slice() {
-        ["create", rest @ ..] => rest,
-        _ => return None,
-    };
-    let named = named.strip_prefix(&["or", "replace"]).unwrap_or(named);
-    let named = named.strip_prefix(&["persistent"]).unwrap_or(named).strip_prefix(&["secret"])?;
-    let named = named.strip_prefix(&["if", "not", "exists"]).unwrap_or(named);
-    (plain && told.len() <= MOST_BYTES && named.len() == 1).then_some(told)
-}
-
-/// Whether a text stands right behind one of the words for values, however the rest of it is spelled.
-pub(crate) fn has_value(sql: &str) -> bool {
-    let is_quote = |byte: &u8| matches!(byte, b'\'' | b'"' | b'$');
-    sql.bytes().enumerate().filter(|(_, byte)| is_quote(byte)).any(|(at, _)| {
-        let before = sql.get(..at).unwrap_or_default();
-        // `E'…'` and `N'…'`
-        let spaced = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric());
-        [before, spaced].into_iter().any(|before| {
-            // Without space between, it is the quote at the end of a text.
-            let word = before.trim_end();
-            word.len() < before.len() && VALUES.iter().any(|value| ends_with_word(word, value))
-        })
-    })
-}
-
-fn ends_with_word(text: &str, word: &str) -> bool {
-    let Some(start) = text.len().checked_sub(word.len()) else { return false };
-    let bytes = text.as_bytes();
-    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    bytes.get(start..).is_some_and(|end| end.eq_ignore_ascii_case(word.as_bytes()))
-        && !start.checked_sub(1).and_then(|at| bytes.get(at)).is_some_and(is_word)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::without_passwords;
     use sqlparser::dialect::{GenericDialect, MySqlDialect};
 
     fn read(sql: &str) -> Result<Option<SecretStatement>, ErrorKind> {
@@ -346,63 +227,5 @@ mod tests {
             assert_eq!(read(wrong), Err(ErrorKind::Syntax), "{wrong}");
         }
         assert_eq!(read("CREATE TEMPORARY SECRET x (SECRET 'hush')"), Err(ErrorKind::Unsupported));
-    }
-
-    #[test]
-    fn logs_have_no_value() {
-        for sql in [
-            "CREATE SECRET x (TYPE s3, KEY_ID 'hush', SECRET 'hush')",
-            "create or replace persistent secret if not exists x (type s3, key_id hush)",
-            "CREATE /* c */ SECRET x (TYPE s3, KEY_ID hush)",
-            "CREATE -- c\nSECRET x (KEY_ID hush)",
-            "CREATE SECRET x hush (TYPE s3)",
-            "CREATE SECRET hush",
-            "CREATE SECRET 'hush' (",
-            "SELECT 1; CREATE SECRET x (KEY_ID hush)",
-            "EXPLAIN CREATE SECRET x (SECRET hush)",
-            "PREPARE p AS CREATE SECRET x (SECRET hush)",
-            "CRATE SECRT x (TYPE s3, SECRET 'hush')",
-            "CRATE SECRT x (TYPE s3, SECRET E'hush')",
-            "CRATE SECRT x (TYPE azure, account_key\n\"hush\")",
-            "CRATE SECRT x (TYPE gcs, SERVICE_ACCOUNT $$hush$$)",
-        ] {
-            assert!(!without_passwords(sql).contains("hush"), "{sql}");
-        }
-        let told = [
-            ("CREATE SECRET lake (TYPE s3, SECRET 'x')", "CREATE SECRET lake"),
-            ("CREATE OR REPLACE SECRET lake(SECRET 'x')", "CREATE OR REPLACE SECRET lake"),
-            ("CREATE SECRET \"Lake\" (SECRET 'x')", HIDDEN),
-            ("CREATE SECRET pg (TYPE postgres, USER 'u', PASSWORD 'x')", "CREATE SECRET pg"),
-        ];
-        for (sql, expected) in told {
-            assert_eq!(without_passwords(sql), expected);
-        }
-        for sql in [
-            "SELECT * FROM system.secrets",
-            "CREATE TABLE secret (a INT)",
-            "SELECT a AS secret FROM t",
-            "DROP SECRET lake",
-            "SELECT 'secret' AS a, 'my secret', 'x'",
-            "SELECT a FROM t WHERE secret = 'x' AND key_id = $1",
-        ] {
-            assert_eq!(without_passwords(sql), sql);
-        }
-    }
-
-    #[test]
-    fn long_texts_are_read_a_few_times() {
-        for part in ["create ", "create/*", "create/**/", "create--", "create"] {
-            assert_eq!(without_passwords(&part.repeat(100_000)), HIDDEN, "{part}");
-            assert_eq!(
-                without_passwords(&format!("{} secret x (KEY_ID hush)", part.repeat(100_000))),
-                HIDDEN
-            );
-        }
-        for part in
-            ["CREATE TABLE t (a INT);", "-- create\nCREATE OR REPLACE /* create one */ TABLE secret (a INT);"]
-        {
-            let script = part.repeat(20_000);
-            assert!(without_passwords(&script) == script, "{part}");
-        }
     }
 }

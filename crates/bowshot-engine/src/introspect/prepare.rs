@@ -8,7 +8,7 @@ use crate::plan;
 use crate::statement::forms;
 use crate::statement::session::{Discarded, SessionStatement};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
-use bowshot_sql::Tree;
+use bowshot_sql::{Dialect, DialectName, Tree};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{DataType, Expr, SelectItem, SetExpr, Statement, Value, VisitorMut};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
@@ -79,7 +79,7 @@ fn prepare(mut words: Words<'_>) -> Result<Expanded> {
     {
         return Err(Error::unsupported("only a query or a change of rows can be prepared"));
     }
-    if first == "create" && bowshot_sql::holds_values(&sql) {
+    if first == "create" && bowshot_sql::holds_secrets(&sql, Dialect::new(DialectName::Ansi)) {
         return Err(Error::unsupported("a statement about secrets is not prepared by name")
             .with_hint("send `CREATE SECRET name (…)` by itself"));
     }
@@ -112,7 +112,7 @@ fn execute(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Expanded> {
     })?;
     let values = typed(values, &statement.types)?;
     let options = asked.visible.options();
-    let spelled = forms::known(&statement.sql, &plan::dialect(&options));
+    let spelled = forms::known(&statement.sql, &plan::dialect(&options))?;
     let mut inner = match plan::parse(&options, &spelled)? {
         plan::Parsed::Sql(Parsed::Statement(inner)) => inner,
         plan::Parsed::Sql(_) | plan::Parsed::Copy(_) => {

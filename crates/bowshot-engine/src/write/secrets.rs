@@ -101,9 +101,9 @@ pub(crate) fn recognise(sql: &str, dialect: &dyn Dialect, names: &Names) -> Resu
 
 /// The error without words of a statement that has values of a secret and is none of these: the parser knows a form of its own, and
 /// quotes what it does not understand.
-pub(crate) fn untold(error: Error, sql: &str, dialect: &dyn Dialect) -> Error {
-    let is_other = || matches!(bowshot_sql::secret_statement(sql, dialect), Ok(None));
-    if !bowshot_sql::holds_values(sql) || !is_other() {
+pub(crate) fn untold(error: Error, sql: &str, dialect: bowshot_sql::Dialect) -> Error {
+    let is_other = || matches!(bowshot_sql::secret_statement(sql, &dialect), Ok(None));
+    if !bowshot_sql::holds_secrets(sql, dialect) || !is_other() {
         return error;
     }
     let message =

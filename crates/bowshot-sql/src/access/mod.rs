@@ -218,22 +218,3 @@ pub enum Object {
     /// A model. What may be read of a table, may be asked of it.
     Model(ObjectName),
 }
-
-/// The text as logs may have it: without passwords, and without the values of secrets.
-pub fn without_passwords(sql: &str) -> &str {
-    if let Some(words) = crate::secret::creation(sql) {
-        return words;
-    }
-    // Asked of every statement, so without a copy of it.
-    let has = |word: &str| {
-        sql.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
-    };
-    if (has("password") || has("identified")) && has("user") && (has("create") || has("alter") || has("set"))
-    {
-        return "CREATE or ALTER USER … PASSWORD …";
-    }
-    if has("attach") && (has("password") || has("://")) {
-        return "ATTACH …";
-    }
-    if crate::secret::has_value(sql) { crate::secret::HIDDEN } else { sql }
-}

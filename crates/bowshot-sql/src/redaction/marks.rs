@@ -1,0 +1,186 @@
+//! Which texts may have secrets in them, and which statements have places for them.
+
+use super::{Located, is_word, is_word_at};
+use crate::first_words;
+
+/// Words behind which a secret stands, by themselves or at the end of a longer one.
+const SECRET_WORDS: [&str; 24] = [
+    "password",
+    "passwd",
+    "pwd",
+    "passphrase",
+    "secret",
+    "key_id",
+    "access_key_id",
+    "secret_access_key",
+    "secret_key",
+    "session_token",
+    "account_key",
+    "sas_token",
+    "bearer_token",
+    "access_token",
+    "auth_token",
+    "refresh_token",
+    "token",
+    "service_account",
+    "connection_string",
+    "private_key",
+    "api_key",
+    "apikey",
+    "client_secret",
+    "credentials",
+];
+/// Keys of secrets and databases whose values anybody may read; all others are hidden.
+const SHOWN_KEYS: [&str; 16] = [
+    "type",
+    "scope",
+    "provider",
+    "region",
+    "endpoint",
+    "url_style",
+    "virtual_hosted",
+    "anonymous",
+    "account",
+    "account_name",
+    "user",
+    "username",
+    "read_only",
+    "schema",
+    "data_path",
+    "warehouse",
+];
+/// What statements begin with.
+const VERBS: [&str; 62] = [
+    "",
+    "abort",
+    "alter",
+    "analyse",
+    "analyze",
+    "attach",
+    "begin",
+    "cache",
+    "call",
+    "checkpoint",
+    "close",
+    "comment",
+    "commit",
+    "copy",
+    "create",
+    "deallocate",
+    "declare",
+    "delete",
+    "desc",
+    "describe",
+    "detach",
+    "discard",
+    "do",
+    "drop",
+    "end",
+    "execute",
+    "explain",
+    "export",
+    "fetch",
+    "from",
+    "grant",
+    "import",
+    "insert",
+    "install",
+    "kill",
+    "listen",
+    "load",
+    "lock",
+    "merge",
+    "move",
+    "notify",
+    "optimize",
+    "pivot",
+    "pragma",
+    "prepare",
+    "refresh",
+    "release",
+    "replace",
+    "reset",
+    "revoke",
+    "rollback",
+    "savepoint",
+    "select",
+    "set",
+    "show",
+    "start",
+    "summarize",
+    "table",
+    "truncate",
+    "uncache",
+    "unlock",
+    "unlisten",
+];
+const MORE_VERBS: [&str; 9] =
+    ["unpivot", "update", "upsert", "use", "vacuum", "values", "with", "rename", "handler"];
+
+/// Which places a statement has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// `CREATE … SECRET`, and where that word is.
+    Secret(usize),
+    /// What has a password of a user.
+    User,
+    Attach,
+    Set,
+    Other,
+}
+
+impl Mark {
+    pub(super) fn find(statement: &[Located<'_>]) -> Self {
+        let is = |at: usize, words: &[&str]| words.iter().any(|word| is_word_at(statement, at, word));
+        let grants_by_password =
+            || is(0, &["grant"]) && statement.iter().any(|token| is_word(token.token, "identified"));
+        if is(0, &["create"]) {
+            const BETWEEN: [&str; 5] = ["or", "replace", "persistent", "temporary", "temp"];
+            let kind = (1..statement.len()).find(|at| !is(*at, &BETWEEN)).unwrap_or(0);
+            if is(kind, &["secret"]) {
+                return Self::Secret(kind);
+            }
+        }
+        if is(0, &["create", "alter"]) && is(1, &["user", "role", "group"])
+            || is(0, &["create"]) && is(1, &["or"]) && is(3, &["user", "role"])
+            || is(0, &["set"]) && is(1, &["password"])
+            || grants_by_password()
+        {
+            return Self::User;
+        }
+        match () {
+            () if is(0, &["attach"]) => Self::Attach,
+            () if is(0, &["set"]) => Self::Set,
+            () => Self::Other,
+        }
+    }
+}
+
+/// Whether there is anything to look for: asked of every statement, so without a copy of it.
+pub(super) fn may_hold_secrets(sql: &str) -> bool {
+    let [first, _] = first_words(sql);
+    let is_verb = VERBS.contains(&first.as_str()) || MORE_VERBS.contains(&first.as_str());
+    let is_one = |word: &str, of: [&str; 2]| of.iter().any(|mark| word.eq_ignore_ascii_case(mark));
+    let (mut makes, mut user) = (false, false);
+    !is_verb
+        || sql.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| {
+            // A misspelled word for the password of a user is none of the others.
+            makes |= is_one(word, ["create", "alter"]);
+            user |= is_one(word, ["user", "role"]);
+            makes && user || is_one(word, ["identified", "attach"]) || is_secret_word(word)
+        })
+}
+
+pub(super) fn is_secret_word(word: &str) -> bool {
+    SECRET_WORDS.iter().any(|secret| {
+        word.len().checked_sub(secret.len()).is_some_and(|at| {
+            let (before, end) = word.as_bytes().split_at(at);
+            end.eq_ignore_ascii_case(secret.as_bytes())
+                && before.last().is_none_or(|byte| matches!(byte, b'_' | b'@'))
+        })
+    })
+}
+
+pub(super) fn is_shown_key(key: &str) -> bool {
+    SHOWN_KEYS.iter().any(|shown| key.eq_ignore_ascii_case(shown))
+}
