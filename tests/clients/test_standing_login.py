@@ -1,11 +1,17 @@
 """Before anybody has logged in: guessing keeps nobody else out, and who says nothing takes nothing away."""
 
+import base64
 import socket
+import struct
 import subprocess
 import threading
 import time
+import urllib.request
 
+import psycopg
+import pyarrow as pa
 import pyarrow.flight as flight
+import pymysql
 import pytest
 
 from server import Server, binaries, wait_until
@@ -15,15 +21,34 @@ pytestmark = pytest.mark.alone
 PASSWORD = "right enough"
 
 
-@pytest.fixture(scope="module")
-def users(tmp_path_factory):
+def hashed():
     run = subprocess.run(
         [str(binaries() / "bowshot"), "hash-password"], input=PASSWORD.encode(), capture_output=True, timeout=60
     )
     assert run.returncode == 0, run.stderr
-    file = tmp_path_factory.mktemp("users") / "users.toml"
-    entries = [f'[[users]]\nname = "{name}"\npassword_hash = "{run.stdout.decode().strip()}"\n' for name in ("ada", "ben")]
+    return run.stdout.decode().strip()
+
+
+def users_file(folder, password_hash, names=("ada", "ben")):
+    file = folder / "users.toml"
+    entries = [f'[[users]]\nname = "{name}"\npassword_hash = "{password_hash}"\n' for name in names]
     file.write_text("".join(entries))
+    return file
+
+
+@pytest.fixture
+def users_by_password(tmp_path):
+    """Their passwords can only be checked by the slow hash, and none has been yet."""
+    file = users_file(tmp_path, hashed().split(" ")[0], ("ada", *COMES_IN))
+    arguments = ["--users-file", str(file), "--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0"]
+    with Server(arguments=arguments) as server:
+        yield server
+        server.wait_idle(5)
+
+
+@pytest.fixture(scope="module")
+def users(tmp_path_factory):
+    file = users_file(tmp_path_factory.mktemp("users"), hashed())
     with Server(arguments=["--users-file", str(file)], environment={"BOWSHOT_LIMITS_MAX_CONNECTIONS": "64"}) as server:
         yield server
         server.wait_idle(5)
@@ -66,6 +91,81 @@ def test_guessing_keeps_nobody_else_out(users):
         for thread in threads:
             thread.join()
     assert refused
+
+
+def leaves_flight(server):
+    with flight.connect(server.grpc_tcp) as client:
+        client.authenticate_basic_token("ada", "wrong", flight.FlightCallOptions(timeout=0.01))
+
+
+def leaves_http(server):
+    host, port = server.http.removeprefix("http://").rsplit(":", 1)
+    login = base64.b64encode(b"ada:wrong").decode()
+    head = f"POST /v1/sql HTTP/1.1\r\nHost: x\r\nAuthorization: Basic {login}\r\nContent-Type: text/plain\r\nContent-Length: 8\r\n\r\n"
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(head.encode() + b"SELECT 1")
+        time.sleep(0.01)
+
+
+def leaves_postgres(server):
+    with socket.create_connection(("127.0.0.1", server.pg_port)) as connection:
+        begin = struct.pack("!i", 196608) + b"user\0ada\0database\0bowshot\0\0"
+        connection.sendall(struct.pack("!i", len(begin) + 4) + begin)
+        # The password itself is asked for: the users have no other hash.
+        assert connection.recv(9) == b"R" + struct.pack("!ii", 8, 3)
+        connection.sendall(b"p" + struct.pack("!i", 10) + b"wrong\0")
+        time.sleep(0.01)
+
+
+def leaves_mysql(server):
+    pymysql.connect(host="127.0.0.1", port=server.mysql_port, user="ada", password="wrong", read_timeout=0.01).close()
+
+
+def in_by_flight(server, user):
+    log_in(server, user, PASSWORD)
+
+
+def in_by_http(server, user):
+    login = base64.b64encode(f"{user}:{PASSWORD}".encode()).decode()
+    headers = {"authorization": f"Basic {login}", "content-type": "text/plain"}
+    urllib.request.urlopen(urllib.request.Request(server.http + "/v1/sql", b"SELECT 1", headers), timeout=30).read()
+
+
+def in_by_postgres(server, user):
+    psycopg.connect(
+        host="127.0.0.1", port=server.pg_port, user=user, password=PASSWORD, dbname="bowshot", sslmode="disable", connect_timeout=30
+    ).close()
+
+
+def in_by_mysql(server, user):
+    pymysql.connect(host="127.0.0.1", port=server.mysql_port, user=user, password=PASSWORD, read_timeout=30).close()
+
+
+COMES_IN = {"flight": in_by_flight, "http": in_by_http, "postgres": in_by_postgres, "mysql": in_by_mysql}
+
+
+@pytest.mark.parametrize("leaves", [leaves_flight, leaves_http, leaves_postgres, leaves_mysql])
+def test_callers_who_disconnect_keep_nobody_out(users_by_password, leaves):
+    """Each leaves while its password is checked, or waits for that; its permit must go on to the next one."""
+
+    def leave():
+        try:
+            leaves(users_by_password)
+        except (OSError, pa.ArrowException, pymysql.Error):
+            pass
+
+    threads = [threading.Thread(target=leave) for _ in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for user, comes_in in COMES_IN.items():
+        began = time.monotonic()
+        comes_in(users_by_password, user)
+        assert time.monotonic() - began < 8, user
+    began = time.monotonic()
+    in_by_flight(users_by_password, "ada")
+    assert time.monotonic() - began < 8, "who was wrong before"
 
 
 def test_connections_that_say_nothing_give_way(users):

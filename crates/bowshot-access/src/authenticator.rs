@@ -81,7 +81,7 @@ impl Authenticator {
         Ok(Self {
             directory_checks: directories.places().max(DIRECTORY_CHECKS),
             known: Some(Known {
-                passwords: Passwords::new(config.users, options.max_password_checks)?,
+                passwords: Passwords::new(config.users)?,
                 fixed: RwLock::new(FixedTokens::new(config.tokens)?),
                 issued: Mutex::new(IssuedTokens::new(options.token_timeout, options.max_tokens_per_user)),
                 personal: RwLock::default(),
@@ -197,16 +197,15 @@ impl Authenticator {
         Err(refused())
     }
 
-    /// Turns credentials into a principal. A password costs tens of milliseconds of a core, and may wait for other
-    /// checks: call it from a blocking thread. Tokens of ours and anonymous callers cost microseconds; those of identity
+    /// Turns credentials into a principal. A password costs tens of milliseconds of a core and 19 MiB: call it from a
+    /// blocking thread, and [`Authenticator::password_checks`] times at once at most. Tokens of ours and anonymous callers cost microseconds; those of identity
     /// providers only [`Authenticator::verify_token`] knows.
     ///
     /// A server without users takes any credentials and calls the caller anonymous, because clients exist that always
     /// send some.
     ///
     /// # Errors
-    /// `Unauthenticated` for whatever is wrong with the credentials, in the same words and the same time; `LimitReached`
-    /// when too many password checks wait already.
+    /// `Unauthenticated` for whatever is wrong with the credentials, in the same words and the same time.
     pub fn verify(&self, credentials: &Credentials) -> bowshot_api::Result<Principal> {
         let Some(known) = &self.known else {
             return Ok(Principal::anonymous());

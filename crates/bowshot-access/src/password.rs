@@ -1,4 +1,4 @@
-//! Passwords: hashing, checking, and the gate that keeps a flood of wrong guesses from taking all cores and memory.
+//! Passwords: hashing and checking. How many are checked at once, callers see to: each check takes a core and 19 MiB.
 
 use crate::right::Right;
 use crate::scram::Verifier;
@@ -6,18 +6,16 @@ use crate::stored::{MAX_PASSWORD_BYTES, Stored};
 use crate::{Error, UserConfig};
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use argon2::{Algorithm, Argon2, Params};
-use bowshot_api::{ErrorKind, Scramble, Secret};
+use bowshot_api::{Scramble, Secret};
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Instant;
 
 /// Most memory that one check may take, in KiB: a mistyped cost must not take the machine down at the first login.
 const MAX_MEMORY_KIB: u32 = 1 << 20;
 /// Most passes that one check may make.
 const MAX_PASSES: u32 = 64;
-/// Checks that may wait for a free place, as a multiple of the places.
-const WAITING_PER_PLACE: usize = 64;
 
 /// The Argon2id hash of a password, with a random salt, in PHC form.
 pub(crate) fn hash_argon2(password: &Secret) -> Result<String, Error> {
@@ -30,14 +28,13 @@ pub(crate) fn hash_argon2(password: &Secret) -> Result<String, Error> {
         .map_err(|_| Error::BadPassword("the password cannot be hashed"))
 }
 
-/// The passwords of all users, checked behind the gate.
+/// The passwords of all users.
 #[derive(Debug)]
 pub(crate) struct Passwords {
     configured: RwLock<Users>,
     /// Users that were made by SQL.
     added: RwLock<Users>,
     right: Right,
-    gate: Gate,
 }
 
 #[derive(Debug, Default)]
@@ -109,19 +106,18 @@ pub(crate) enum Own {
 }
 
 impl Passwords {
-    pub(crate) fn new(users: Vec<UserConfig>, places: usize) -> Result<Self, Error> {
+    pub(crate) fn new(users: Vec<UserConfig>) -> Result<Self, Error> {
         Ok(Self {
             configured: RwLock::new(Users::configured(users)?),
             added: RwLock::default(),
             right: Right::new()?,
-            gate: Gate::new(places.max(1)),
         })
     }
 
     /// Whether `password` is that of `user`.
     ///
     /// # Errors
-    /// `LimitReached` when too many checks are waiting already.
+    /// When a hash that was checked at start-up cannot be read.
     pub(crate) fn matches(&self, user: &str, password: &Secret) -> bowshot_api::Result<bool> {
         let known = self.stored(user);
         let is_known = known.is_some();
@@ -132,7 +128,6 @@ impl Passwords {
         if is_known && self.right.was(user, &stored, password) {
             return Ok(true);
         }
-        let _place = self.gate.enter()?;
         let parsed = PasswordHash::new(&stored.argon2).map_err(|_| {
             bowshot_api::Error::internal("a password hash that was checked at start-up cannot be read")
         })?;
@@ -234,60 +229,10 @@ pub(crate) fn check_argon2(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Lets a bounded number in; a bounded number waits; the rest is refused at once.
-#[derive(Debug)]
-struct Gate {
-    places: usize,
-    state: Mutex<Crowd>,
-    freed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Crowd {
-    inside: usize,
-    waiting: usize,
-}
-
-struct Place<'a>(&'a Gate);
-
-impl Gate {
-    fn new(places: usize) -> Self {
-        Self { places, state: Mutex::default(), freed: Condvar::new() }
-    }
-
-    fn enter(&self) -> bowshot_api::Result<Place<'_>> {
-        let mut crowd = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if crowd.inside >= self.places {
-            if crowd.waiting >= self.places * WAITING_PER_PLACE {
-                return Err(bowshot_api::Error::new(
-                    ErrorKind::LimitReached,
-                    "too many logins with a password at once",
-                )
-                .with_hint("log in once and use the bearer token that the server returns"));
-            }
-            crowd.waiting += 1;
-            while crowd.inside >= self.places {
-                crowd = self.freed.wait(crowd).unwrap_or_else(PoisonError::into_inner);
-            }
-            crowd.waiting -= 1;
-        }
-        crowd.inside += 1;
-        Ok(Place(self))
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner).inside -= 1;
-        self.0.freed.notify_one();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::hash_password;
-    use std::sync::mpsc::channel;
 
     #[test]
     fn a_hash_fits_its_password_and_no_other() {
@@ -296,10 +241,11 @@ mod tests {
         assert!(!hash.contains("horse"));
         let again = hash_password(&Secret::new("correct horse")).expect("hash");
         assert_ne!(hash, again, "the salt is random");
-        let passwords = Passwords::new(
-            vec![UserConfig { name: "ada".into(), password_hash: Some(hash), ..UserConfig::default() }],
-            1,
-        )
+        let passwords = Passwords::new(vec![UserConfig {
+            name: "ada".into(),
+            password_hash: Some(hash),
+            ..UserConfig::default()
+        }])
         .expect("config");
         for (user, password, expected) in [
             ("ada", "correct horse", true),
@@ -324,16 +270,16 @@ mod tests {
             ..UserConfig::default()
         };
         let both = hash_password(&Secret::new("pw")).expect("hash");
-        let passwords = Passwords::new(vec![user("ada", both.clone())], 1).expect("config");
+        let passwords = Passwords::new(vec![user("ada", both.clone())]).expect("config");
         assert!(passwords.verifier("ada").is_some_and(|(_, own)| own));
         let (eve, own) = passwords.verifier("eve").expect("as for a user");
         assert!(!own && Some((eve, false)) == passwords.verifier("eve"));
         let older = both.split(' ').next().expect("the hash").to_owned();
-        let passwords = Passwords::new(vec![user("ada", older)], 1).expect("config");
+        let passwords = Passwords::new(vec![user("ada", older)]).expect("config");
         assert!(passwords.verifier("ada").is_none() && passwords.verifier("eve").is_none());
         passwords.renew(vec![("bob".to_owned(), Some(both))]);
         assert!(passwords.verifier("bob").is_some_and(|(_, own)| own));
-        assert!(Passwords::new(Vec::new(), 1).expect("nobody").verifier("eve").is_none());
+        assert!(Passwords::new(Vec::new()).expect("nobody").verifier("eve").is_none());
     }
 
     #[test]
@@ -350,36 +296,9 @@ mod tests {
                 password_hash: Some(hash.into()),
                 ..UserConfig::default()
             }];
-            let error = Passwords::new(users, 1).expect_err(hash).to_string();
+            let error = Passwords::new(users).expect_err(hash).to_string();
             assert!(error.contains(reason), "{hash}: {error}");
             assert!(!error.contains(hash), "the message repeats the hash: {error}");
         }
-    }
-
-    #[test]
-    fn the_gate_bounds_who_is_inside_and_who_waits() {
-        let gate = Gate::new(1);
-        let place = gate.enter().expect("free");
-        std::thread::scope(|scope| {
-            let (entered, inside) = channel();
-            for _ in 0..WAITING_PER_PLACE {
-                let entered = entered.clone();
-                let gate = &gate;
-                scope.spawn(move || {
-                    let _place = gate.enter().expect("waits for a place");
-                    entered.send(gate.state.lock().expect("lock").inside).expect("send");
-                });
-            }
-            while gate.state.lock().expect("lock").waiting < WAITING_PER_PLACE {
-                std::thread::yield_now();
-            }
-            let refused = gate.enter().err().expect("nobody more may wait");
-            assert_eq!(refused.kind(), ErrorKind::LimitReached);
-            assert!(inside.try_recv().is_err(), "one got in while the place was taken");
-            drop(place);
-            let seen: Vec<usize> = inside.iter().take(WAITING_PER_PLACE).collect();
-            assert!(seen.iter().all(|count| *count == 1), "{seen:?}");
-        });
-        assert_eq!(gate.state.lock().expect("lock").inside, 0);
     }
 }

@@ -339,6 +339,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn whoever_leaves_gives_the_slot_back() {
+        let gate = admission();
+        let eve = who("eve", SessionId::random());
+        for _ in 0..16 {
+            let held: Vec<Slot> = (0..2).map(|_| now(&gate, &eve).unwrap().unwrap()).collect();
+            let (mut told, mut next) = (Box::pin(gate.enter(&eve)), Box::pin(gate.enter(&eve)));
+            assert!((&mut told).now_or_never().is_none() && (&mut next).now_or_never().is_none());
+            // Between its turn and the next poll.
+            drop(held);
+            drop(told);
+            drop((&mut next).now_or_never().unwrap().unwrap());
+            assert_eq!((gate.running(), gate.waiting()), (0, 0));
+        }
+    }
+
+    #[tokio::test]
     async fn who_waits_for_a_client_leaves_the_place_to_others() {
         let gate = admission();
         let eve = who("eve", SessionId::random());

@@ -4,7 +4,7 @@ use crate::access_metrics;
 use crate::admission::Admission;
 use crate::endpoints::Endpoints;
 use crate::live::Live;
-use crate::logins::{self, Logins};
+use crate::logins::{Logins, Source};
 use crate::options::Defaults;
 use crate::query_log::QueryLog;
 use crate::result::{House, QueryResult};
@@ -209,22 +209,25 @@ impl Shared {
             return self.by_directory(shown, from).await;
         }
         let user = match credentials {
-            Credentials::Password { user, .. } if authenticator.is_costly(credentials) => user.clone(),
+            Credentials::Password { user, .. } if authenticator.is_costly(credentials) => user,
             // A look, and no more.
             Credentials::Certificate { .. } => {
                 return self.certified(authenticator.verify(credentials)?);
             }
             _ => return authenticator.verify(credentials),
         };
-        let (logins, from) = (&self.logins, (from, user));
-        let check = logins.enter(&from).await?;
+        let source = Source::new(from, user);
+        let permit = self.logins.enter(&source).await?;
         let (authenticator, credentials) = (Arc::clone(authenticator), credentials.clone());
-        // Password hashes are slow on purpose: not on the socket runtime.
+        // Password hashes are slow on purpose: not on the socket runtime. One that has begun goes on when its caller leaves,
+        // and keeps the permit.
         let handle = self.engine.runtime().handle();
-        let verified = handle.spawn_blocking(move || authenticator.verify(&credentials)).await;
-        drop(check);
-        let verified = verified.unwrap_or_else(|error| Err(task::broken(error)));
-        logins.answer(&from, verified).await
+        let check = handle.spawn_blocking(move || {
+            let _permit = permit;
+            authenticator.verify(&credentials)
+        });
+        let verified = check.await.unwrap_or_else(|error| Err(task::broken(error)));
+        self.logins.answer(&source, verified).await
     }
 
     /// Who has this name and password, as a directory says.
@@ -240,11 +243,11 @@ impl Shared {
         if let Some(principal) = self.authenticator.remembers(user, password) {
             return nobody_else(principal);
         }
-        let from = (from, user.to_owned());
-        let check = self.directory_logins.enter(&from).await?;
+        let source = Source::new(from, user);
+        let permit = self.directory_logins.enter(&source).await?;
         let asked = self.authenticator.ask_directories(user, password).await;
-        drop(check);
-        self.directory_logins.answer(&from, asked.and_then(nobody_else)).await
+        drop(permit);
+        self.directory_logins.answer(&source, asked.and_then(nobody_else)).await
     }
 
     /// Whom a certificate names, if there is such a user: an authority makes none.
@@ -311,7 +314,8 @@ fn of_a_local_user(name: &str) -> Error {
 #[derive(Debug)]
 struct Exchange {
     proof: PasswordProof,
-    from: logins::From,
+    source: Source,
+    from: Option<IpAddr>,
     shared: Arc<Shared>,
 }
 
@@ -322,7 +326,7 @@ impl PasswordExchange for Exchange {
     }
 
     async fn finish(&mut self, last: &[u8]) -> Result<(Principal, String)> {
-        let mut finished = self.proof.finish(last).map(|(who, proof)| (who.at(self.from.0), proof));
+        let mut finished = self.proof.finish(last).map(|(who, proof)| (who.at(self.from), proof));
         // The user may have gone while the client thought about its answer.
         self.shared.renew_users();
         if finished.is_ok() && !self.shared.authenticator.still_holds(&self.proof) {
@@ -330,7 +334,8 @@ impl PasswordExchange for Exchange {
         }
         let found = finished.as_ref().map(|(principal, _)| principal);
         access_metrics::login("scram", found);
-        self.shared.logins.answer(&self.from, finished).await
+        self.shared.logins.count(&self.source);
+        self.shared.logins.answer(&self.source, finished).await
     }
 }
 
@@ -390,7 +395,8 @@ impl Server for Bowshot {
     fn prove_password(&self, user: &str, from: Option<IpAddr>) -> Option<Box<dyn PasswordExchange>> {
         self.shared.renew_users();
         let proof = self.shared.authenticator.proof(user)?;
-        Some(Box::new(Exchange { proof, from: (from, user.to_owned()), shared: Arc::clone(&self.shared) }))
+        let source = Source::new(from, user);
+        Some(Box::new(Exchange { proof, source, from, shared: Arc::clone(&self.shared) }))
     }
 
     fn expect_scrambles(&self, user: &str, password: &Secret) {
@@ -400,7 +406,7 @@ impl Server for Bowshot {
     fn recognise(&self, user: &str, scramble: &Scramble, from: Option<IpAddr>) -> Option<Principal> {
         self.shared.renew_users();
         let is_right = self.shared.authenticator.made(user, scramble)?;
-        let taken = self.shared.logins.take_at_once(&(from, user.to_owned()), is_right);
+        let taken = self.shared.logins.take_at_once(&Source::new(from, user), is_right);
         let principal = taken.then(|| Principal::user(user).at(from))?;
         // Others are asked for the password, which counts then.
         access_metrics::login("scramble", Ok(&principal));

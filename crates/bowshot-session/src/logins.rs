@@ -1,52 +1,72 @@
-//! Logins wait for their password checks in an order in which guessing does not pay: whoever has been wrong least often from
-//! an address, and then for a user, comes first. Nobody is locked out, and a wrong answer comes the later the more of them
-//! there were.
+//! Logins wait for their password checks in queues in which guessing does not pay: a network has few permits, and whoever was
+//! wrong from it lately has one of them. Nobody is locked out, and a wrong answer comes the later the more of them there were.
+//! An attempt counts as wrong until it is known to be right, so that one whose caller disconnects counts too.
 
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Network, Result};
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// Logins that may wait.
+/// Logins that may wait: all together, and of one network.
 const MAX_WAITING: usize = 4_096;
-/// Pairs of address and user of which is known how often they were wrong.
+const MAX_WAITING_OF_NETWORK: usize = 1_024;
+/// How long one waits.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// Networks, and their users, of which is known how often they were wrong.
 const MAX_KNOWN: usize = 10_000;
 /// After this time without another one, wrong attempts are forgotten.
 const MEMORY: Duration = Duration::from_secs(60);
 /// Wrong attempts that cost nothing: people mistype.
 const FREE_ATTEMPTS: u32 = 3;
+/// The same for all users of a network together: of one that tries many names, or many passwords of many users.
+const FREE_ATTEMPTS_OF_NETWORK: u32 = 32;
 /// The first delay, which doubles up to the longest.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(3);
 
 /// Where a login comes from, and whose it says to be.
-pub(crate) type From = (Option<IpAddr>, String);
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Source {
+    network: Option<Network>,
+    user: String,
+}
+
+impl Source {
+    pub(crate) fn new(address: Option<IpAddr>, user: &str) -> Self {
+        Self { network: address.map(Network::from), user: user.to_owned() }
+    }
+}
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Logins {
+    checks: Arc<Semaphore>,
+    waiting: Semaphore,
     places: usize,
-    state: Mutex<State>,
+    patience: Duration,
+    queues: Mutex<HashMap<Option<Network>, Weak<Queue>>>,
+    attempts: Mutex<Attempts>,
+}
+
+/// The logins of one network.
+#[derive(Debug)]
+struct Queue {
+    waiting: Semaphore,
+    checks: Arc<Semaphore>,
+    /// Of those who were wrong too often, one is checked at a time.
+    doubtful: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    inside: usize,
-    waiting: Vec<Waiter>,
-    wrong: HashMap<From, Wrong>,
+struct Attempts {
+    wrong: HashMap<Source, Wrong>,
+    networks: HashMap<Network, Wrong>,
     /// Wrong attempts without the password itself. They are apart, since they are known only of users who have logged in lately: that
     /// nobody may learn from how late an answer is.
-    scrambles: HashMap<From, Wrong>,
-    next: u64,
-}
-
-#[derive(Debug)]
-struct Waiter {
-    number: u64,
-    from: From,
-    tell: oneshot::Sender<()>,
+    scrambles: HashMap<Source, Wrong>,
 }
 
 #[derive(Debug)]
@@ -55,67 +75,106 @@ struct Wrong {
     last: Instant,
 }
 
-/// The right to check a password.
+/// The right to check a password, held until the check ends, whoever still waits for it.
 #[derive(Debug)]
-pub(crate) struct Check<'a>(&'a Logins);
+#[must_use]
+pub(crate) struct Permit {
+    _permits: Vec<OwnedSemaphorePermit>,
+    _queue: Arc<Queue>,
+}
 
 impl Logins {
     pub(crate) fn new(places: usize) -> Self {
-        Self { places, state: Mutex::default() }
+        let places = places.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            checks: Arc::new(Semaphore::new(places)),
+            waiting: Semaphore::new(MAX_WAITING),
+            places,
+            patience: LONGEST_WAIT,
+            queues: Mutex::default(),
+            attempts: Mutex::default(),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until it is this one's turn.
+    /// Counts an attempt, and waits until it may be checked. What the check says goes to [`Logins::answer`].
     ///
     /// # Errors
-    /// `LimitReached` when too many wait, of which this one has been wrong most often.
-    pub(crate) async fn enter(&self, from: &From) -> Result<Check<'_>> {
-        let wait = {
-            let mut state = self.lock();
-            if state.inside < self.places && state.waiting.is_empty() {
-                state.inside += 1;
-                return Ok(Check(self));
+    /// `LimitReached` when too many wait, or for too long.
+    pub(crate) async fn enter(&self, source: &Source) -> Result<Permit> {
+        let is_doubtful = self.count(source);
+        let queue = self.queue(source.network);
+        let entered = match (queue.waiting.try_acquire(), self.waiting.try_acquire()) {
+            (Ok(_of_network), Ok(_of_all)) => {
+                tokio::time::timeout(self.patience, self.wait(&queue, is_doubtful)).await
             }
-            if state.waiting.len() >= MAX_WAITING {
-                state.send_worst_away(from)?;
+            _ => {
+                self.uncount(source);
+                return Err(crowded());
             }
-            let (tell, wait) = oneshot::channel();
-            let number = state.next;
-            state.next += 1;
-            state.waiting.push(Waiter { number, from: from.clone(), tell });
-            wait
         };
-        // Who leaves meanwhile is passed over when the turn comes.
-        wait.await.map_err(|_| crowded())?;
-        Ok(Check(self))
-    }
-
-    /// Notes a wrong attempt; tells how long the answer is to wait.
-    fn was_wrong(&self, from: &From) -> Duration {
-        let (mut state, now) = (self.lock(), Instant::now());
-        if state.wrong.len() >= MAX_KNOWN {
-            state.wrong.retain(|_, wrong| now.duration_since(wrong.last) < MEMORY);
-        }
-        if state.wrong.len() >= MAX_KNOWN && !state.wrong.contains_key(from) {
-            return LONGEST_DELAY;
-        }
-        match count(&mut state.wrong, from, now).checked_sub(FREE_ATTEMPTS + 1) {
-            None => Duration::ZERO,
-            Some(more) => FIRST_DELAY.saturating_mul(1_u32 << more.min(10)).min(LONGEST_DELAY),
-        }
-    }
-
-    /// The outcome of a check, which comes the later the more often it was wrong.
-    pub(crate) async fn answer<T>(&self, from: &From, outcome: Result<T>) -> Result<T> {
-        match &outcome {
-            Ok(_) => self.was_right(from),
-            Err(error) if error.kind() == ErrorKind::Unauthenticated => {
-                tokio::time::sleep(self.was_wrong(from)).await;
+        match entered {
+            Ok(Ok(permits)) => Ok(Permit { _permits: permits, _queue: queue }),
+            Ok(Err(_closed)) => Err(Error::new(ErrorKind::Unavailable, "the server is stopping")),
+            Err(_elapsed) => {
+                self.uncount(source);
+                Err(crowded())
             }
-            Err(_) => {}
+        }
+    }
+
+    /// In this order: who waits within the network keeps nobody of another one waiting.
+    async fn wait(
+        &self,
+        queue: &Queue,
+        is_doubtful: bool,
+    ) -> std::result::Result<Vec<OwnedSemaphorePermit>, AcquireError> {
+        let mut permits = Vec::with_capacity(3);
+        if is_doubtful {
+            permits.push(Arc::clone(&queue.doubtful).acquire_owned().await?);
+        }
+        permits.push(Arc::clone(&queue.checks).acquire_owned().await?);
+        permits.push(Arc::clone(&self.checks).acquire_owned().await?);
+        Ok(permits)
+    }
+
+    fn queue(&self, network: Option<Network>) -> Arc<Queue> {
+        let mut queues = lock(&self.queues);
+        if let Some(queue) = queues.get(&network).and_then(Weak::upgrade) {
+            return queue;
+        }
+        queues.retain(|_, queue| queue.strong_count() > 0);
+        let queue = Arc::new(Queue {
+            waiting: Semaphore::new(MAX_WAITING_OF_NETWORK),
+            checks: Arc::new(Semaphore::new(self.places)),
+            doubtful: Arc::new(Semaphore::new(1)),
+        });
+        queues.insert(network, Arc::downgrade(&queue));
+        queue
+    }
+
+    /// Counts an attempt as a wrong one; whether there were too many before.
+    pub(crate) fn count(&self, source: &Source) -> bool {
+        let (mut attempts, now) = (lock(&self.attempts), Instant::now());
+        let before = count(&mut attempts.wrong, source, now);
+        let of_network = source.network.map(|network| count(&mut attempts.networks, &network, now));
+        before.is_none_or(|before| before >= FREE_ATTEMPTS)
+            || of_network.is_some_and(|before| before.is_none_or(|before| before >= FREE_ATTEMPTS_OF_NETWORK))
+    }
+
+    /// Takes an attempt back of which nobody can say whether it was wrong.
+    fn uncount(&self, source: &Source) {
+        lock(&self.attempts).subtract(source, 1);
+    }
+
+    /// The outcome of an attempt that was counted, which comes the later the more often it was wrong.
+    pub(crate) async fn answer<T>(&self, source: &Source, outcome: Result<T>) -> Result<T> {
+        match &outcome {
+            Ok(_) => lock(&self.attempts).forget(source),
+            Err(error) if error.kind() == ErrorKind::Unauthenticated => {
+                let delay = lock(&self.attempts).delay(source);
+                tokio::time::sleep(delay).await;
+            }
+            Err(_) => self.uncount(source),
         }
         outcome
     }
@@ -123,157 +182,81 @@ impl Logins {
     /// Whether one who has tried without the password itself, and with this outcome, is taken at its word. After a few wrong
     /// attempts nobody is, right or not, so that there is no guessing beside the checks that wait; the answer is never late,
     /// so that it tells nothing but that.
-    pub(crate) fn take_at_once(&self, from: &From, is_right: bool) -> bool {
-        let (mut state, now) = (self.lock(), Instant::now());
-        if state.scrambles.len() >= MAX_KNOWN {
-            state.scrambles.retain(|_, wrong| now.duration_since(wrong.last) < MEMORY);
-        }
-        let is_crowded = |known: &HashMap<From, Wrong>| known.len() >= MAX_KNOWN && !known.contains_key(from);
-        if is_crowded(&state.wrong) || is_crowded(&state.scrambles) {
+    pub(crate) fn take_at_once(&self, source: &Source, is_right: bool) -> bool {
+        let mut attempts = lock(&self.attempts);
+        let wrong = attempts.wrong.get(source);
+        let is_full = attempts.wrong.len() >= MAX_KNOWN && wrong.is_none();
+        if is_full || wrong.is_some_and(|wrong| wrong.lately() >= FREE_ATTEMPTS) {
             return false;
         }
-        if state.times(from).max(times(&state.scrambles, from)) >= FREE_ATTEMPTS {
-            return false;
+        let before = count(&mut attempts.scrambles, source, Instant::now());
+        let is_taken = is_right && before.is_some_and(|before| before < FREE_ATTEMPTS);
+        if is_taken {
+            attempts.forget(source);
         }
-        if is_right {
-            state.forget(from);
-        } else {
-            count(&mut state.scrambles, from, now);
-        }
-        is_right
+        is_taken
     }
+}
 
+impl Wrong {
+    fn lately(&self) -> u32 {
+        if self.last.elapsed() < MEMORY { self.times } else { 0 }
+    }
+}
+
+impl Attempts {
     /// Forgets the wrong attempts of one who was right.
-    fn was_right(&self, from: &From) {
-        self.lock().forget(from);
-    }
-}
-
-impl State {
-    fn forget(&mut self, from: &From) {
-        self.wrong.remove(from);
-        self.scrambles.remove(from);
+    fn forget(&mut self, source: &Source) {
+        self.subtract(source, u32::MAX);
+        self.scrambles.remove(source);
     }
 
-    fn times(&self, from: &From) -> u32 {
-        times(&self.wrong, from)
-    }
-
-    fn send_worst_away(&mut self, from: &From) -> Result<()> {
-        let waiting = self.waiting.iter().enumerate();
-        let worst = waiting.max_by_key(|(_, waiter)| (self.times(&waiter.from), waiter.number));
-        match worst.map(|(at, waiter)| (at, self.times(&waiter.from))) {
-            Some((at, times)) if times > self.times(from) => {
-                self.waiting.remove(at);
-                Ok(())
-            }
-            _ => Err(crowded()),
+    fn subtract(&mut self, source: &Source, most: u32) {
+        let Some(wrong) = self.wrong.get_mut(source) else { return };
+        let less = wrong.times.min(most);
+        wrong.times -= less;
+        if wrong.times == 0 {
+            self.wrong.remove(source);
+        }
+        if let Some(wrong) = source.network.and_then(|network| self.networks.get_mut(&network)) {
+            wrong.times = wrong.times.saturating_sub(less);
         }
     }
 
-    fn next_in_line(&mut self) -> Option<Waiter> {
-        let waiting = self.waiting.iter().enumerate();
-        let best = waiting.min_by_key(|(_, waiter)| (self.times(&waiter.from), waiter.number));
-        let at = best.map(|(at, _)| at)?;
-        Some(self.waiting.remove(at))
-    }
-}
-
-impl Drop for Check<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        while let Some(next) = state.next_in_line() {
-            // The place goes on to the first who is still there.
-            if next.tell.send(()).is_ok() {
-                return;
-            }
+    fn delay(&self, source: &Source) -> Duration {
+        let Some(wrong) = self.wrong.get(source) else { return LONGEST_DELAY };
+        match wrong.times.checked_sub(FREE_ATTEMPTS + 1) {
+            None => Duration::ZERO,
+            Some(more) => FIRST_DELAY.saturating_mul(1_u32 << more.min(10)).min(LONGEST_DELAY),
         }
-        state.inside = state.inside.saturating_sub(1);
     }
 }
 
-/// Counts a wrong attempt; how many there were lately.
-fn count(known: &mut HashMap<From, Wrong>, from: &From, now: Instant) -> u32 {
-    let wrong = known.entry(from.clone()).or_insert(Wrong { times: 0, last: now });
+/// Counts a wrong attempt; how many there were lately before it. `None` where too many are known to count another one.
+fn count<K: Clone + Eq + Hash>(known: &mut HashMap<K, Wrong>, key: &K, now: Instant) -> Option<u32> {
+    if known.len() >= MAX_KNOWN && !known.contains_key(key) {
+        known.retain(|_, wrong| now.duration_since(wrong.last) < MEMORY);
+        if known.len() >= MAX_KNOWN {
+            return None;
+        }
+    }
+    let wrong = known.entry(key.clone()).or_insert(Wrong { times: 0, last: now });
     if now.duration_since(wrong.last) >= MEMORY {
         wrong.times = 0;
     }
-    wrong.times = wrong.times.saturating_add(1);
-    wrong.last = now;
-    wrong.times
-}
-
-/// How many wrong attempts there were lately.
-fn times(known: &HashMap<From, Wrong>, from: &From) -> u32 {
-    known.get(from).filter(|wrong| wrong.last.elapsed() < MEMORY).map_or(0, |wrong| wrong.times)
+    let before = wrong.times;
+    (wrong.times, wrong.last) = (before.saturating_add(1), now);
+    Some(before)
 }
 
 fn crowded() -> Error {
     Error::new(ErrorKind::LimitReached, "too many logins with a password at once")
-        .with_hint("log in once and use the bearer token that the server returns")
+        .with_hint("try again later; log in once and use the bearer token that the server returns")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use futures::FutureExt;
-
-    fn from(address: [u8; 4], user: &str) -> From {
-        (Some(IpAddr::from(address)), user.to_owned())
-    }
-
-    #[tokio::test]
-    async fn who_guesses_comes_last_and_late() {
-        let logins = Logins::new(1);
-        let (eve, ann) = (from([10, 0, 0, 1], "ann"), from([10, 0, 0, 2], "ann"));
-        let delays: Vec<Duration> = (0..8).map(|_| logins.was_wrong(&eve)).collect();
-        assert_eq!(delays[2], Duration::ZERO);
-        assert!(delays[3] > Duration::ZERO && delays[4] == delays[3] * 2 && delays[7] <= LONGEST_DELAY);
-        let held = logins.enter(&ann).await.unwrap();
-        let mut guesses = Box::pin(logins.enter(&eve));
-        assert!((&mut guesses).now_or_never().is_none());
-        let mut right = Box::pin(logins.enter(&ann));
-        assert!((&mut right).now_or_never().is_none());
-        drop(held);
-        let held = (&mut right).now_or_never().unwrap().unwrap();
-        assert!((&mut guesses).now_or_never().is_none());
-        drop(held);
-        assert!((&mut guesses).now_or_never().unwrap().is_ok());
-        logins.was_right(&eve);
-        assert_eq!(logins.was_wrong(&eve), Duration::ZERO);
-    }
-
-    #[test]
-    fn guesses_without_the_password_are_few() {
-        let logins = Logins::new(1);
-        let (eve, ann) = (from([10, 0, 0, 1], "ann"), from([10, 0, 0, 2], "ann"));
-        assert!(logins.take_at_once(&ann, true) && !logins.take_at_once(&eve, false));
-        assert!(logins.take_at_once(&eve, true), "one that was wrong costs nothing");
-        for _ in 0..FREE_ATTEMPTS {
-            assert!(!logins.take_at_once(&eve, false));
-        }
-        assert!(!logins.take_at_once(&eve, true), "too many were wrong");
-        assert!(logins.take_at_once(&ann, true), "another address");
-        for _ in 0..FREE_ATTEMPTS {
-            assert_eq!(logins.was_wrong(&eve), Duration::ZERO, "they tell nobody who is known here");
-        }
-        assert!(logins.was_wrong(&eve) > Duration::ZERO);
-        logins.was_right(&eve);
-        assert!(logins.take_at_once(&eve, true));
-    }
-
-    #[tokio::test]
-    async fn who_has_left_is_passed_over() {
-        let logins = Logins::new(1);
-        let ann = from([10, 0, 0, 2], "ann");
-        let held = logins.enter(&ann).await.unwrap();
-        let mut left = Box::pin(logins.enter(&ann));
-        assert!((&mut left).now_or_never().is_none());
-        drop(left);
-        let mut next = Box::pin(logins.enter(&ann));
-        assert!((&mut next).now_or_never().is_none());
-        drop(held);
-        drop((&mut next).now_or_never().unwrap().unwrap());
-        assert!(logins.enter(&ann).now_or_never().is_some());
-    }
-}
+mod tests;
