@@ -282,7 +282,7 @@ impl Access {
     }
 
     /// Whether the user may know that a schema is there, though there may be nothing in it.
-    fn sees_schema(&self, catalog: &str, schema: &str) -> bool {
+    pub(crate) fn sees_schema(&self, catalog: &str, schema: &str) -> bool {
         let place = [catalog.to_owned(), schema.to_owned()];
         if (catalog, schema) == (DEFAULT_CATALOG, DEFAULT_SCHEMA) || self.owns(&place) {
             return true;

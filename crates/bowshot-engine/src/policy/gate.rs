@@ -131,7 +131,15 @@ pub(crate) struct Basis {
 #[derive(Debug, Default)]
 struct Known {
     access: Option<Judged>,
-    seen: Option<(Arc<Snapshot>, Arc<Notes>, Arc<Snapshot>)>,
+    seen: Option<Seen>,
+}
+
+/// The tables that are left, and what they came of.
+#[derive(Debug)]
+struct Seen {
+    tables: Arc<Snapshot>,
+    access: Access,
+    left: Arc<Snapshot>,
 }
 
 impl Gate {
@@ -222,6 +230,21 @@ impl Gate {
         self.access(&self.tables.pin())
     }
 
+    /// The same of somebody else, by what this server knows; `None` for nobody.
+    pub(crate) fn newest_of(&self, user: &str) -> Option<Access> {
+        let (settings, store) = (self.settings.now(), &self.tables.shared);
+        let principal = match user == PUBLIC {
+            true => Principal::anonymous(),
+            false if has_user(&settings, store, user) => Principal::user(user),
+            false => return None,
+        };
+        let notes = Arc::clone(store.snapshot().notes());
+        if !notes.read(Rules::of).any && !settings.enforced {
+            return Some(Access::everything(&settings, &principal));
+        }
+        Some(Access::of(&settings, &principal, notes.read(Rules::of), BTreeSet::new()))
+    }
+
     /// The newest tables as far as the session may see them.
     pub(crate) fn pin(&self) -> Pinned {
         let pinned = self.tables.pin();
@@ -233,17 +256,16 @@ impl Gate {
         if access.is_everything() {
             return pinned.clone();
         }
-        let notes = self.notes(pinned).unwrap_or_default();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, by, seen)) = &known.seen
-            && Arc::ptr_eq(of, pinned.shared())
-            && Arc::ptr_eq(by, &notes)
+        if let Some(seen) = &known.seen
+            && Arc::ptr_eq(&seen.tables, pinned.shared())
+            && seen.access.is_same(access)
         {
-            return Pinned::new(Arc::clone(seen), Arc::clone(pinned.own()));
+            return Pinned::new(Arc::clone(&seen.left), Arc::clone(pinned.own()));
         }
-        let seen = Arc::new(access.seen(pinned.shared()));
-        known.seen = Some((Arc::clone(pinned.shared()), notes, Arc::clone(&seen)));
-        Pinned::new(seen, Arc::clone(pinned.own()))
+        let (tables, left) = (Arc::clone(pinned.shared()), Arc::new(access.seen(pinned.shared())));
+        known.seen = Some(Seen { tables, access: access.clone(), left: Arc::clone(&left) });
+        Pinned::new(left, Arc::clone(pinned.own()))
     }
 
     fn notes(&self, pinned: &Pinned) -> Option<Arc<Notes>> {

@@ -2,6 +2,7 @@
 //! gives none a value needs the right on any column. A right on the table is one on all columns.
 
 use super::{Access, Reading, denied, verb};
+use crate::policy::grants;
 use crate::policy::rules::{Policy, place_of};
 use bowshot_api::{Error, Result};
 use bowshot_sql::Privilege;
@@ -75,6 +76,21 @@ impl Access {
     /// As [`Self::check`].
     pub(crate) fn check_any_column(&self, privilege: Privilege, name: &EntryName) -> Result<()> {
         self.check_columns(privilege, name, &BTreeSet::new())
+    }
+
+    /// Whether the right may be handed on, on all of a table or on these columns.
+    pub(crate) fn may_hand_on(
+        &self,
+        privilege: Privilege,
+        name: &EntryName,
+        columns: Option<&BTreeSet<String>>,
+    ) -> bool {
+        let (place, rules) = (place_of(name), self.rules());
+        let held = rules.options.get(&place).into_iter().flatten();
+        self.owns(&place)
+            || held
+                .filter(|(of, _)| self.has_role(of))
+                .any(|(_, given)| grants::has(given, privilege, columns))
     }
 
     /// The columns that the rights to a table name, whatever they are for; `None` where one is on the table.

@@ -170,6 +170,13 @@ pub(crate) fn resolve<'a>(
                 let new = NewPolicy { name, column, roles, using: *using };
                 Box::pin(policy(new, &table, (visible, &rules))).await?
             }
+            AccessStatement::Rights {
+                give: true, ref privileges, object: Object::Table(ref table), ..
+            } if privileges.iter().any(|(_, columns)| !columns.is_empty()) => {
+                let table = target(table, (access, names))?;
+                Box::pin(rights::check_columns(privileges, &table, visible)).await?;
+                changes(statement, &rules, (access, names))?
+            }
             other => changes(other, &rules, (access, names))?,
         };
         Ok(AccessChange { notes, needs, told })

@@ -2,11 +2,14 @@
 //! What the owner or an admin takes away is gone, whoever gave it; others take back what they gave themselves.
 
 use super::{Known, Notes};
-use crate::policy::access::Access;
+use crate::catalog::Visible;
+use crate::error::classify;
+use crate::policy::access::{Access, unseen};
 use crate::policy::grants::{self, Grants};
 use crate::policy::rules::{Key, PUBLIC, Place, Rules};
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_sql::Privilege;
+use bowshot_storage::tables::EntryName;
 use std::collections::BTreeSet;
 
 /// What a statement gives or takes.
@@ -30,6 +33,30 @@ pub(super) fn may_say(rights: &Rights, place: &Place, access: &Access) -> bool {
         holder(access, place, (*privilege, columns.as_ref())).is_some()
     };
     !rights.privileges.is_empty() && rights.privileges.iter().all(holds)
+}
+
+/// Whether the columns that are named are there: a right on one that comes later would be a surprise.
+///
+/// # Errors
+/// `NotFound`, which names no other columns to who does not see all of them.
+pub(super) async fn check_columns(
+    privileges: &[(Privilege, Vec<String>)],
+    table: &EntryName,
+    visible: &Visible,
+) -> Result<()> {
+    let provider = visible.schema_provider(&table.catalog, &table.schema).ok_or_else(|| unseen(table))?;
+    let found = provider.table(&table.name).await.map_err(classify)?.ok_or_else(|| unseen(table))?;
+    let schema = found.schema();
+    let mut named = privileges.iter().flat_map(|(_, columns)| columns);
+    match named.find(|column| schema.column_with_name(column).is_none()) {
+        None => Ok(()),
+        Some(column) => {
+            let error = Error::not_found(format!("column `{column}` of `{table}` does not exist"));
+            Err(error
+                .with_reason(Reason::UndefinedColumn)
+                .with_hint("`information_schema.columns` lists those that you may read"))
+        }
+    }
 }
 
 /// The role by virtue of which somebody may hand a right on.
