@@ -22,7 +22,7 @@ pub fn begins_with(sql: &str, word: &str, dialect: &dyn ParserDialect) -> bool {
 }
 
 /// The first word of a text, behind space and comments, and what follows it.
-pub(crate) fn first_word(sql: &str) -> (&str, &str) {
+fn first_word(sql: &str) -> (&str, &str) {
     let start = without_comments(sql);
     start.split_at(start.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(start.len()))
 }
@@ -31,6 +31,7 @@ fn without_comments(sql: &str) -> &str {
     let mut rest = sql.trim_start();
     loop {
         let after = match rest.get(..2) {
+            _ if rest.starts_with('#') => rest.split_once('\n').map(|(_, after)| after),
             Some("--") => rest.split_once('\n').map(|(_, after)| after),
             Some("/*") => after_comment(rest),
             _ => return rest,
@@ -76,6 +77,9 @@ mod tests {
             ("-- why\n/* and */ Optimize -- this\n\"T\"", ["optimize", ""]),
             ("OPTIMIZE", ["optimize", ""]),
             ("-- nothing", ["", ""]),
+            // Only MySQL has such comments, and no other statement begins so.
+            ("# why\n# more\nSHOW # this\nTABLES", ["show", "tables"]),
+            ("#", ["", ""]),
             ("/* open", ["", ""]),
             ("/* /* */ vacuum */ SELECT t", ["select", "t"]),
             ("/* /**/ /***/ */ VACUUM /*/ t */ t", ["vacuum", "t"]),

@@ -94,15 +94,18 @@ fn mentions(sql: &str, words: &[&str]) -> bool {
 
 /// Whether the name of a type of several parts may stand somewhere, with a bracket behind it.
 fn mentions_type(sql: &str) -> bool {
+    const NAMES: [&[u8]; 5] = [b"struct", b"map", b"list", b"array", b"row"];
     let bytes = sql.as_bytes();
-    let opens = |at: usize| {
-        let behind = bytes.get(at..).unwrap_or_default().iter().find(|byte| !byte.is_ascii_whitespace());
-        matches!(behind, Some(b'(' | b'<'))
+    let named = |at: usize| {
+        let before = bytes.get(..at).unwrap_or_default().trim_ascii_end();
+        let ends = |name: &[u8]| {
+            let from = before.len().checked_sub(name.len());
+            from.and_then(|from| before.get(from..)).is_some_and(|end| end.eq_ignore_ascii_case(name))
+        };
+        before.last().is_some_and(u8::is_ascii_alphabetic) && NAMES.into_iter().any(ends)
     };
-    ["struct", "map", "list", "array", "row"].iter().any(|name| {
-        let mut words = bytes.windows(name.len()).enumerate();
-        words.any(|(at, word)| word.eq_ignore_ascii_case(name.as_bytes()) && opens(at + name.len()))
-    })
+    let mut brackets = bytes.iter().enumerate().filter(|(_, byte)| matches!(byte, b'(' | b'<'));
+    brackets.any(|(at, _)| named(at))
 }
 
 /// Whether `BY NAME` may stand somewhere.
