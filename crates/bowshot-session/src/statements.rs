@@ -14,7 +14,7 @@ pub(crate) async fn run(session: &ClientSession, statement: &SessionStatement) -
         SessionStatement::Nothing => Ok(()),
         SessionStatement::Set(assignments) => set(session, assignments),
         SessionStatement::SetLocal(assignments) => {
-            if session.transactions().is_begun() {
+            if session.transactions().current().is_some() {
                 session.set_local(assignments)
             } else {
                 // PostgreSQL's: nothing happens outside of a transaction.
@@ -99,12 +99,20 @@ fn stop(session: &ClientSession, other: &ClientSession) {
 }
 
 /// A session of the same user, by its id or its number.
+///
+/// # Errors
+/// `Invalid` for what is no id, `NotFound`.
 fn find(session: &ClientSession, id: &str) -> Result<std::sync::Arc<ClientSession>> {
     let sessions = &session.server().sessions;
     let found = match (SessionId::parse(id), id.parse::<i32>()) {
         (Some(id), _) => sessions.find(id, session.owner()).ok(),
         (None, Ok(number)) => sessions.of_number(number, session.owner()),
-        (None, Err(_)) => None,
+        // A longer number is that of no session.
+        (None, Err(_)) if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()) => None,
+        (None, Err(_)) => {
+            return Err(Error::invalid(format!("invalid id: expected that of a query or session, got `{id}`"))
+                .with_hint("`system.queries` lists your queries with their ids and sessions"));
+        }
     };
     found.ok_or_else(|| {
         Error::not_found(format!("session `{id}` not found"))

@@ -7,7 +7,8 @@
 //!
 //! A member who comes after a round was completed without it gets that round's result, and goes on with the next one; what it
 //! has sent does not count. One that sends what is no contribution loses its place, and the others wait for somebody else, or until
-//! the time for the round is over. A room is gone with its last member, or when a round fails.
+//! the time for the round is over. Who leaves behind its contribution and comes back takes the same place: each place counts once in
+//! a round. A room is gone with its last member, or when a round fails.
 
 mod sums;
 
@@ -17,7 +18,7 @@ use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Error, ErrorKind, Result, Room};
 use bowshot_engine::EngineSession;
 use futures::StreamExt;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
@@ -51,8 +52,10 @@ struct Open {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Who is in it.
-    present: usize,
+    /// The places that are taken.
+    present: BTreeSet<usize>,
+    /// Those whose contribution is among the sums, also where its member has left since.
+    counted: BTreeSet<usize>,
     /// The number of the round that contributions count for.
     round: u64,
     sums: Sums,
@@ -70,6 +73,7 @@ struct Member {
     engine: EngineSession,
     /// Who sees the room.
     circle: String,
+    place: usize,
     /// The round that its next contribution is for.
     round: u64,
 }
@@ -90,14 +94,14 @@ pub(crate) fn join(session: &ClientSession, room: Room, rows: BatchStream) -> Re
     let rounds =
         futures::stream::try_unfold((member, rows, runtime), |(mut member, mut rows, runtime)| async move {
             let Some(batch) = rows.next().await.transpose()? else { return Ok(None) };
-            let (open, round) = (Arc::clone(&member.open), member.round);
+            let (open, from) = (Arc::clone(&member.open), (member.place, member.round));
             if member.engine.circle(member.open.room.role.as_deref())? != member.circle {
                 return Err(Error::new(
                     ErrorKind::Denied,
                     "rights have changed: the room is not seen any more",
                 ));
             }
-            let added = runtime.spawn_blocking(move || open.add(round, &batch)).await;
+            let added = runtime.spawn_blocking(move || open.add(from, &batch)).await;
             added.map_err(|error| Error::internal("a contribution broke down").with_source(error))??;
             let result = member.result().await?;
             Ok(Some((result, (member, rows, runtime))))
@@ -137,16 +141,8 @@ impl Rooms {
                 open
             }
         };
-        let mut state = open.lock();
-        if state.present >= open.room.members.get() {
-            let message = format!("room `{}` has all its {} members", open.room.name, open.room.members);
-            return Err(Error::new(ErrorKind::LimitReached, message)
-                .with_hint("one who is lost leaves when its connection ends"));
-        }
-        state.present += 1;
-        let round = state.round;
-        drop(state);
-        Ok(Member { open, engine, circle, round })
+        let (place, round) = open.take_place()?;
+        Ok(Member { open, engine, circle, place, round })
     }
 }
 
@@ -170,11 +166,29 @@ impl Open {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds what a member has sent, if its round is not over.
-    fn add(&self, round: u64, batch: &RecordBatch) -> Result<()> {
+    /// A place, and the round that is open: that of one who has left behind its contribution first, who may be back.
+    fn take_place(&self) -> Result<(usize, u64)> {
+        let mut state = self.lock();
+        let left = state.counted.difference(&state.present).next().copied();
+        let free = (0..self.room.members.get()).find(|place| !state.present.contains(place));
+        let Some(place) = left.or(free) else {
+            let message = format!("room `{}` has all its {} members", self.room.name, self.room.members);
+            return Err(Error::new(ErrorKind::LimitReached, message)
+                .with_hint("one who is lost leaves when its connection ends"));
+        };
+        state.present.insert(place);
+        Ok((place, state.round))
+    }
+
+    /// Adds what a member has sent, if its round is not over and its place has not counted in it.
+    fn add(&self, (place, round): (usize, u64), batch: &RecordBatch) -> Result<()> {
         let given = Contribution::of(batch, &self.shape)?;
         let mut state = self.lock();
-        if state.failed || state.round != round {
+        // Who has left meanwhile may be back in another place.
+        if state.failed || state.round != round || !state.present.contains(&place) {
+            return Ok(());
+        }
+        if !state.counted.insert(place) {
             return Ok(());
         }
         state.sums.add(&given);
@@ -184,6 +198,7 @@ impl Open {
 
     fn complete(&self, state: &mut State) -> Result<()> {
         let sums = mem::take(&mut state.sums);
+        state.counted.clear();
         state.newest = Some(sums.combined(&self.shape, self.room.combination)?);
         state.began = None;
         state.round += 1;
@@ -239,6 +254,73 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.open.lock().present -= 1;
+        self.open.lock().present.remove(&self.place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::Float64Array;
+    use arrow::datatypes::{DataType, Field, Float64Type, Schema};
+    use bowshot_api::Combination;
+    use std::num::NonZeroUsize;
+    use std::time::Duration;
+
+    fn open(members: usize) -> Open {
+        let members = NonZeroUsize::new(members).expect("some");
+        let sent = Arc::new(Schema::new(vec![Field::new("x", DataType::Float64, false)]));
+        let shape = Shape::of(&sent, Combination::Mean).expect("a shape");
+        let room = Room {
+            name: "r".to_owned(),
+            members,
+            minimum: members,
+            patience: Duration::from_secs(1),
+            combination: Combination::Mean,
+            role: None,
+        };
+        Open { room, shape, state: Mutex::default(), over: watch::Sender::new(0) }
+    }
+
+    fn send(open: &Open, from: (usize, u64), value: f64) {
+        let column = Arc::new(Float64Array::from(vec![value]));
+        let batch = RecordBatch::try_new(Arc::clone(&open.shape.sent), vec![column]).expect("a row");
+        open.add(from, &batch).expect("a contribution");
+    }
+
+    fn newest(open: &Open) -> Option<f64> {
+        use arrow::array::AsArray;
+        let state = open.lock();
+        state.newest.as_ref().map(|row| row.column(0).as_primitive::<Float64Type>().value(0))
+    }
+
+    #[test]
+    fn who_comes_back_counts_once() {
+        let open = open(3);
+        let [one, two] = [(); 2].map(|()| open.take_place().expect("free"));
+        send(&open, one, 3.0);
+        send(&open, two, 6.0);
+        open.lock().present.remove(&one.0);
+        let back = open.take_place().expect("its place");
+        assert_eq!(back, one);
+        send(&open, back, 3.0);
+        assert_eq!(newest(&open), None, "one is missing");
+        let three = open.take_place().expect("the last one");
+        assert!(open.take_place().is_err(), "there are three");
+        send(&open, three, 9.0);
+        assert_eq!(newest(&open), Some(6.0));
+        for (place, _) in [one, two, three] {
+            send(&open, (place, 1), 1.0);
+        }
+        assert_eq!(newest(&open), Some(1.0), "the next round is a new one");
+    }
+
+    #[test]
+    fn what_comes_behind_its_member_does_not_count() {
+        let open = open(2);
+        let one = open.take_place().expect("free");
+        open.lock().present.remove(&one.0);
+        send(&open, one, 1.0);
+        assert_eq!(open.lock().sums.count, 0);
     }
 }
