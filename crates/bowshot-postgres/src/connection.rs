@@ -11,7 +11,7 @@ use crate::reported::Reported;
 use crate::statement::Sort;
 use crate::status::{Failure, Result, Trouble};
 use crate::wire::Wire;
-use bowshot_api::{Server, Session, TransactionId, call_span, commented_parent};
+use bowshot_api::{Server, Session, TransactionEnd, call_span, commented_parent};
 use futures::FutureExt;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -31,8 +31,8 @@ pub(crate) struct Connection {
     pub(crate) cancel: CancellationToken,
     /// Whether a statement has failed in the transaction that is open.
     pub(crate) failed: bool,
-    /// The transaction around the statements of one text, which no client knows of.
-    pub(crate) around: Option<TransactionId>,
+    /// Whether a transaction has begun around the statements of one text, or between two Syncs, which no client knows of.
+    pub(crate) has_implicit: bool,
     pub(crate) statements: HashMap<String, Arc<Prepared>>,
     pub(crate) portals: HashMap<String, Portal>,
     pub(crate) reported: Reported,
@@ -59,7 +59,7 @@ impl Connection {
             key,
             cancel: CancellationToken::new(),
             failed: false,
-            around: None,
+            has_implicit: false,
             statements: HashMap::new(),
             portals: HashMap::new(),
             is_new: false,
@@ -124,6 +124,9 @@ impl Connection {
         if message == Message::Sync {
             self.skipping = false;
             self.copy_failed = false;
+            if let Err(trouble) = self.end_implicit(TransactionEnd::Commit).await {
+                self.fail(trouble).await?;
+            }
             return self.ready().await;
         }
         if self.skipping {
@@ -163,7 +166,7 @@ impl Connection {
             }
         };
         if let Err(trouble) = answered {
-            self.fail(trouble)?;
+            self.fail(trouble).await?;
             self.skipping = is_extended;
         }
         if is_simple {
@@ -173,8 +176,9 @@ impl Connection {
     }
 
     /// Tells the client of an error; a transaction has failed with it.
-    fn fail(&mut self, trouble: Trouble) -> Result<()> {
+    async fn fail(&mut self, trouble: Trouble) -> Result<()> {
         let Trouble::Failed(failure) = trouble else { return Err(trouble) };
+        self.end_implicit(TransactionEnd::Rollback).await?;
         self.failed = self.session.in_transaction();
         backend::report(self.wire.out(), Severity::Error, &failure);
         Ok(())
@@ -188,6 +192,29 @@ impl Connection {
         self.reported.tell_changes(self.session.as_ref(), self.wire.out());
         backend::ready(self.wire.out(), state);
         self.wire.flush().await
+    }
+
+    /// Begins a transaction around the statements that come together, unless one is open.
+    pub(crate) async fn begin_implicit(&mut self) -> Result<()> {
+        if !self.is_in_block() {
+            let session = Arc::clone(&self.session);
+            self.attend(session.begin_implicit()).await?;
+            self.has_implicit = true;
+        }
+        Ok(())
+    }
+
+    /// Whether statements run in a transaction, of their client or around those that come together.
+    pub(crate) fn is_in_block(&self) -> bool {
+        self.has_implicit || self.session.in_transaction()
+    }
+
+    /// Ends the transaction around the statements that came together, unless a BEGIN among them has taken it over.
+    pub(crate) async fn end_implicit(&mut self, end: TransactionEnd) -> Result<()> {
+        if std::mem::take(&mut self.has_implicit) {
+            self.session.end_implicit(end).await?;
+        }
+        Ok(())
     }
 
     pub(crate) fn state(&mut self) -> TransactionState {

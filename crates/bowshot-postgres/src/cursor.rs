@@ -181,7 +181,7 @@ impl Connection {
     }
 
     fn check_cursor(&self, declared: &Declared) -> Result<()> {
-        if !declared.hold && !self.session.in_transaction() {
+        if !declared.hold && !self.is_in_block() {
             let message = "DECLARE CURSOR can only be used in transaction blocks";
             return Err(Failure::new("25P01", message)
                 .with_hint("begin one, or declare it WITH HOLD")

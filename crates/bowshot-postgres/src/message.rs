@@ -69,6 +69,9 @@ pub(crate) fn format_of(formats: &[Format], index: usize, count: usize) -> Optio
 
 type Parsed<T> = Result<T, Failure>;
 
+/// The tag of [`Message::Sync`].
+pub(crate) const SYNC: u8 = b'S';
+
 impl Message {
     /// Reads a message.
     ///
@@ -87,7 +90,7 @@ impl Message {
                 // Zero and, as in PostgreSQL, negative numbers mean all rows.
                 Self::Execute { portal, rows: usize::try_from(body.i32()?).unwrap_or(0) }
             }
-            b'S' => Self::Sync,
+            SYNC => Self::Sync,
             b'H' => Self::Flush,
             b'X' => Self::Terminate,
             b'p' => Self::Password(body.rest()),

@@ -76,6 +76,11 @@ impl Sort {
         })
     }
 
+    /// Whether it is part of the implicit transaction of its text, or of the statements up to the next Sync.
+    pub(crate) fn joins_transaction(&self) -> bool {
+        matches!(self, Self::Plain | Self::Copy(_) | Self::Declare(_) | Self::Fetch(_))
+    }
+
     /// Whether it may run in a transaction that has failed.
     pub(crate) fn ends_failure(&self) -> bool {
         matches!(self, Self::Commit | Self::Rollback | Self::RollbackTo)

@@ -117,6 +117,16 @@ impl Wire {
         self.inbound.first().copied()
     }
 
+    /// Waits until the next message begins, and tells which; `None` when the client has ended.
+    pub(crate) async fn upcoming_tag(&mut self) -> Result<Option<u8>> {
+        while self.inbound.is_empty() {
+            if !self.read().await? {
+                return Ok(None);
+            }
+        }
+        Ok(self.next_tag())
+    }
+
     /// Waits until the client has gone. What it sends meanwhile is kept, up to a limit beyond which nobody looks.
     pub(crate) async fn gone(&mut self) {
         loop {

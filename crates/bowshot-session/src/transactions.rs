@@ -3,7 +3,7 @@
 
 use bowshot_api::{Error, ErrorKind, Reason, Result, SavepointId, TransactionEnd, TransactionId};
 use bowshot_engine::{EngineSession, Pinned, Transaction, TransactionStatement};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,14 +18,31 @@ pub(crate) struct Transactions {
     open: Mutex<HashMap<TransactionId, Open>>,
     /// Those that were rolled back for being idle, and that their owners do not know of yet.
     timed_out: Mutex<VecDeque<TransactionId>>,
-    /// The one that the session has begun with SQL.
-    current: Mutex<Option<TransactionId>>,
+    /// The one that statements without a transaction of their own belong to.
+    current: Mutex<Option<Current>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Current {
+    id: TransactionId,
+    block: Block,
+}
+
+/// Who began the current transaction (PostgreSQL manual, "Multiple Statements in a Simple Query").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Block {
+    /// A statement, `BEGIN`.
+    Explicit,
+    /// The front end, around statements that come together.
+    Implicit,
 }
 
 #[derive(Debug, Clone)]
 struct Open {
     state: Arc<tokio::sync::Mutex<Transaction>>,
     used: Arc<LastUse>,
+    /// Savepoints that are named by their id: whoever ends one waits for no other transaction.
+    savepoints: Arc<Mutex<HashSet<SavepointId>>>,
 }
 
 /// When something was used last.
@@ -142,8 +159,31 @@ impl Transactions {
         }
         let id = TransactionId::random();
         let state = Arc::new(tokio::sync::Mutex::new(Transaction::new(read_only)));
-        open.insert(id, Open { state, used: Arc::new(LastUse::now()) });
+        open.insert(id, Open { state, used: Arc::new(LastUse::now()), savepoints: Arc::default() });
         Ok(id)
+    }
+
+    /// Begins a transaction around the statements that follow, unless one is open.
+    pub(crate) fn begin_implicit(&self) -> Result<()> {
+        if self.current().is_none() {
+            let id = self.begin(false)?;
+            self.set_current(Current { id, block: Block::Implicit });
+        }
+        Ok(())
+    }
+
+    /// Ends the transaction that [`Transactions::begin_implicit`] began, if it is open and no `BEGIN` has taken it over.
+    pub(crate) async fn end_implicit(&self, end: TransactionEnd, engine: &EngineSession) -> Result<()> {
+        let Some(Current { id, block: Block::Implicit }) = self.current_block() else { return Ok(()) };
+        match end {
+            TransactionEnd::Commit => self.end(id, end, engine).await,
+            // What still runs in it changes nothing that anybody will see: its client need not wait for that.
+            TransactionEnd::Rollback => {
+                self.lock().remove(&id);
+                self.forget_current(id);
+                Ok(())
+            }
+        }
     }
 
     /// Ends a transaction, whether or not its changes can be kept.
@@ -170,22 +210,31 @@ impl Transactions {
     }
 
     pub(crate) async fn savepoint(&self, id: TransactionId, name: &str) -> Result<SavepointId> {
+        let savepoints = self.find(id)?.savepoints;
         match self.scope(Some(id)).await? {
-            Scope::Within(mut transaction) => transaction.savepoint(name),
+            Scope::Within(mut transaction) => {
+                let savepoint = transaction.savepoint(name)?;
+                savepoints.lock().unwrap_or_else(PoisonError::into_inner).insert(savepoint);
+                Ok(savepoint)
+            }
             Scope::Alone => Err(unknown(id)),
         }
     }
 
     pub(crate) async fn end_savepoint(&self, savepoint: SavepointId, end: TransactionEnd) -> Result<()> {
-        let ids: Vec<TransactionId> = self.lock().keys().copied().collect();
-        for id in ids {
-            let Ok(Scope::Within(mut transaction)) = self.scope(Some(id)).await else { continue };
-            if transaction.has_savepoint(savepoint) {
-                return match end {
-                    TransactionEnd::Commit => transaction.release(savepoint),
-                    TransactionEnd::Rollback => transaction.roll_back_to(savepoint),
-                };
-            }
+        let holds =
+            |open: &Open| open.savepoints.lock().unwrap_or_else(PoisonError::into_inner).contains(&savepoint);
+        let owner = self.lock().iter().find(|(_, open)| holds(open)).map(|(id, open)| (*id, open.clone()));
+        if let Some((id, open)) = owner
+            && let Ok(Scope::Within(mut transaction)) = self.scope(Some(id)).await
+        {
+            let ended = match end {
+                TransactionEnd::Commit => transaction.release(savepoint),
+                TransactionEnd::Rollback => transaction.roll_back_to(savepoint),
+            };
+            let mut savepoints = open.savepoints.lock().unwrap_or_else(PoisonError::into_inner);
+            savepoints.retain(|savepoint| transaction.has_savepoint(*savepoint));
+            return ended;
         }
         Err(Error::not_found(format!("savepoint `{savepoint}` not found"))
             .with_reason(Reason::UndefinedSavepoint)
@@ -205,12 +254,19 @@ impl Transactions {
             (TransactionStatement::Begin { .. }, Some(_), _) => {
                 Err(open_already("commit it or roll it back as it was begun"))
             }
-            (TransactionStatement::Begin { .. }, None, Some(_)) => {
+            (TransactionStatement::Begin { .. }, None, Some(_)) if self.is_begun() => {
                 Err(open_already("end it with COMMIT or ROLLBACK"))
             }
-            (TransactionStatement::Begin { read_only }, None, None) => {
-                let id = self.begin(*read_only)?;
-                *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
+            (TransactionStatement::Begin { read_only }, None, current) => {
+                let id = match current {
+                    // What stands before BEGIN in a script belongs to it, as in PostgreSQL.
+                    Some(id) => {
+                        self.hold(id).await?.set_read_only(*read_only);
+                        id
+                    }
+                    None => self.begin(*read_only)?,
+                };
+                self.set_current(Current { id, block: Block::Explicit });
                 Ok(())
             }
             (TransactionStatement::Commit | TransactionStatement::Rollback, Some(id), _) => {
@@ -225,14 +281,14 @@ impl Transactions {
             (TransactionStatement::Rollback, None, Some(id)) => {
                 self.end(id, TransactionEnd::Rollback, engine).await
             }
-            (TransactionStatement::Savepoint(name), named, current) => {
-                self.savepoint(one_of(named, current)?, name).await.map(drop)
+            (TransactionStatement::Savepoint(name), named, _) => {
+                self.savepoint(self.block_of(named)?, name).await.map(drop)
             }
-            (TransactionStatement::Release(name), named, current) => {
-                self.named(one_of(named, current)?, name, Transaction::release).await
+            (TransactionStatement::Release(name), named, _) => {
+                self.named(self.block_of(named)?, name, Transaction::release).await
             }
-            (TransactionStatement::RollbackTo(name), named, current) => {
-                self.named(one_of(named, current)?, name, Transaction::roll_back_to).await
+            (TransactionStatement::RollbackTo(name), named, _) => {
+                self.named(self.block_of(named)?, name, Transaction::roll_back_to).await
             }
         }
     }
@@ -295,16 +351,35 @@ impl Transactions {
 
     /// Whether the session has begun one with SQL.
     pub(crate) fn is_begun(&self) -> bool {
-        self.current().is_some()
+        self.current_block().is_some_and(|current| current.block == Block::Explicit)
     }
 
-    fn current(&self) -> Option<TransactionId> {
+    /// The transaction that the next statement belongs to, if it names none.
+    pub(crate) fn current(&self) -> Option<TransactionId> {
+        self.current_block().map(|current| current.id)
+    }
+
+    fn current_block(&self) -> Option<Current> {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_current(&self, current: Current) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(current);
+    }
+
+    /// The transaction that a statement on savepoints names, else the one that was begun with SQL.
+    fn block_of(&self, named: Option<TransactionId>) -> Result<TransactionId> {
+        let begun = self.current().filter(|_| self.is_begun());
+        named.or(begun).ok_or_else(|| {
+            Error::invalid("no transaction is open")
+                .with_reason(Reason::NoTransaction)
+                .with_hint("begin one with BEGIN")
+        })
     }
 
     /// Waits for the statement that runs in the transaction.
     async fn hold(&self, id: TransactionId) -> Result<Held> {
-        let Open { state, used } = self.find(id)?;
+        let Open { state, used, .. } = self.find(id)?;
         Ok(Held { transaction: state.lock_owned().await, used })
     }
 
@@ -322,7 +397,7 @@ impl Transactions {
 
     fn forget_current(&self, id: TransactionId) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if *current == Some(id) {
+        if current.is_some_and(|current| current.id == id) {
             *current = None;
         }
     }
@@ -330,15 +405,6 @@ impl Transactions {
     fn lock(&self) -> MutexGuard<'_, HashMap<TransactionId, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The transaction that a statement names, else the one of the session.
-fn one_of(named: Option<TransactionId>, current: Option<TransactionId>) -> Result<TransactionId> {
-    named.or(current).ok_or_else(|| {
-        Error::invalid("no transaction is open")
-            .with_reason(Reason::NoTransaction)
-            .with_hint("begin one with BEGIN")
-    })
 }
 
 fn open_already(hint: &'static str) -> Error {

@@ -38,6 +38,11 @@ impl Transaction {
         Self { states: None, read_only, savepoints: Vec::new() }
     }
 
+    /// Says whether the statements from now on only read.
+    pub fn set_read_only(&mut self, read_only: bool) {
+        self.read_only = read_only;
+    }
+
     /// What its next statement sees. The first one decides: drivers begin a transaction long before they use it, right
     /// after the one before.
     pub fn current(&mut self, now: impl FnOnce() -> Pinned) -> &Pinned {

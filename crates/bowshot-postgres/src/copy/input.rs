@@ -15,7 +15,7 @@ use crate::wire::Wire;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, Statement, TransactionId};
+use bowshot_api::{BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, Statement};
 use futures::{SinkExt, channel::mpsc};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -43,7 +43,7 @@ impl Connection {
         let longest = self.server.limits().max_message_bytes;
         let rows = BatchStream::new(Arc::clone(&schema), Box::pin(arriving)).exclusive();
         let mut intake = Intake::new(schema, options.clone(), longest);
-        let ingest = ingest(table, self.around);
+        let ingest = ingest(table);
         let cancel = self.cancel.clone();
         let mut taken = pin!(session.ingest(&ingest, rows));
         let mut early = None;
@@ -78,7 +78,7 @@ impl Connection {
     }
 }
 
-fn ingest(table: &Table, transaction: Option<TransactionId>) -> Ingest {
+fn ingest(table: &Table) -> Ingest {
     let mut path = table.path.iter().rev().cloned();
     Ingest {
         table: path.next().unwrap_or_default(),
@@ -87,7 +87,7 @@ fn ingest(table: &Table, transaction: Option<TransactionId>) -> Ingest {
         temporary: false,
         if_missing: IfMissing::Fail,
         if_exists: IfExists::Append,
-        transaction,
+        transaction: None,
         options: BTreeMap::new(),
     }
 }

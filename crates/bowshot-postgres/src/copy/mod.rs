@@ -50,8 +50,7 @@ impl Connection {
         self.is_new = false;
         match &copy.direction {
             Direction::Out(query) => {
-                let request = Request::sql(query.clone()).within(self.around);
-                let running = self.start(&request).await?;
+                let running = self.start(&Request::sql(query.clone())).await?;
                 self.copy_out(running, &copy.options).await
             }
             Direction::In(table) => self.copy_in(table, &copy.options).await,

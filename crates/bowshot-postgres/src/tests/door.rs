@@ -366,12 +366,22 @@ impl Session for Room {
     }
 
     async fn begin(&self) -> Result<TransactionId> {
-        self.note("(begin)");
         Ok(TransactionId::random())
     }
 
-    async fn end(&self, _: TransactionId, end: TransactionEnd) -> Result<()> {
-        self.note(format!("({end:?})"));
+    async fn end(&self, _: TransactionId, _: TransactionEnd) -> Result<()> {
+        Ok(())
+    }
+
+    async fn begin_implicit(&self) -> Result<()> {
+        self.note("(begin)");
+        Ok(())
+    }
+
+    async fn end_implicit(&self, end: TransactionEnd) -> Result<()> {
+        if !self.in_transaction() {
+            self.note(format!("({end:?})"));
+        }
         Ok(())
     }
 

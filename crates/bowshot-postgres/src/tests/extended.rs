@@ -54,6 +54,31 @@ async fn after_an_error_everything_waits_for_sync() {
 }
 
 #[tokio::test]
+async fn statements_between_two_syncs_are_one_transaction() {
+    let port = Port::new().await;
+    let mut client = port.connect().await;
+    port.door.effects();
+    for (texts, effects) in [
+        (&["insert a"][..], &["insert a"][..]),
+        (&["insert a", "insert b"], &["(begin)", "insert a", "insert b", "(Commit)"]),
+        (&["insert a", "fail", "insert b"], &["(begin)", "insert a", "(Rollback)"]),
+        (
+            &["insert a", "begin", "insert b", "commit"],
+            &["(begin)", "insert a", "begin", "insert b", "commit"],
+        ),
+    ] {
+        for sql in texts {
+            client.parse("", sql, &[]).await;
+            client.bind("", "", (0, 0), &[]).await;
+            client.execute("", 0).await;
+        }
+        let answer = client.sync().await;
+        assert!(answer.ends_with("ZI"), "{texts:?}: {answer}");
+        assert_eq!(port.door.effects(), effects, "{texts:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_does_not_fit_is_refused() {
     let port = Port::new().await;
     let mut client = port.connect().await;

@@ -48,16 +48,34 @@ async fn transactions_fail_until_they_end() {
 }
 
 #[tokio::test]
-async fn changes_of_one_text_are_one_transaction() {
+async fn statements_of_one_text_are_one_transaction() {
     let port = Port::new().await;
     let mut client = port.connect().await;
     port.door.effects();
-    client.query("insert; insert").await;
-    assert_eq!(port.door.effects(), ["(begin)", "insert", "insert", "(Commit)"]);
-    client.query("insert a; insert b; wrong").await;
-    assert_eq!(port.door.effects(), ["insert a", "insert b"], "an unknown verb");
-    client.query("insert").await;
-    assert_eq!(port.door.effects(), ["insert"]);
+    for (sql, effects) in [
+        ("insert", &["insert"][..]),
+        ("insert; insert", &["(begin)", "insert", "insert", "(Commit)"]),
+        ("insert a; wrong", &["(begin)", "insert a", "(Rollback)"]),
+        ("rows 1; fail", &["(begin)", "(Rollback)"]),
+        // What stands before BEGIN belongs to it; behind COMMIT another transaction begins.
+        (
+            "insert a; begin; insert b; commit; insert c; insert d",
+            &[
+                "(begin)", "insert a", "begin", "insert b", "commit", "(begin)", "insert c", "insert d",
+                "(Commit)",
+            ],
+        ),
+        ("insert a; commit; insert b", &["(begin)", "insert a", "(Commit)", "insert b"]),
+        (
+            "insert a; rollback; insert b; fail",
+            &["(begin)", "insert a", "(Rollback)", "(begin)", "insert b", "(Rollback)"],
+        ),
+        ("begin; insert", &["begin", "insert"]),
+        ("commit; insert", &["commit", "insert"]),
+    ] {
+        client.query(sql).await;
+        assert_eq!(port.door.effects(), effects, "{sql}");
+    }
 }
 
 #[tokio::test]

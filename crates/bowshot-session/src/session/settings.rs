@@ -67,7 +67,7 @@ impl ClientSession {
 
     /// Sets back what `SET LOCAL` has set, once no transaction is open any more.
     pub(crate) fn end_locals(&self) {
-        if self.transactions.is_begun() {
+        if self.transactions.current().is_some() {
             return;
         }
         let locals = std::mem::take(&mut *self.lock_locals());
@@ -159,7 +159,7 @@ impl Client for Me {
 
     fn set(&self, assignment: &Assignment, local: bool) -> Result<()> {
         let Some(me) = self.0.upgrade() else { return Ok(()) };
-        if local && me.transactions.is_begun() {
+        if local && me.transactions.current().is_some() {
             return me.set_local(std::slice::from_ref(assignment));
         }
         if local {
@@ -179,5 +179,9 @@ impl Client for Me {
 
     fn changed_rows(&self) -> i64 {
         self.0.upgrade().map_or(-1, |me| me.changed_rows.load(Ordering::Relaxed))
+    }
+
+    fn generated_number(&self) -> i64 {
+        self.0.upgrade().map_or(0, |me| me.last_generated())
     }
 }
