@@ -62,13 +62,27 @@ fn column(field: &FieldRef, value: Value) -> Result<ArrayRef> {
         return Ok(new_null_array(wanted, 1));
     }
     let shown = field.name().clone();
+    let text = |text: &str| -> ArrayRef { Arc::new(StringArray::from(vec![text])) };
     let made = match (natural(&value), wanted) {
         // The plan does not tell, or wants a text: then the value's own type says more.
         (Some(natural), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => read(&natural, &value),
+        // Whether it fits depends on what is done with it: a whole number beyond 32 bits can be compared with one of them.
+        (Some(natural), wanted) if natural.is_integer() && (wanted.is_integer() || wanted.is_decimal()) => {
+            read(&natural, &value)
+        }
+        // The type that is told has the digits of what stands beside the parameter, not those of its value.
+        (Some(_), wanted) if wanted.is_decimal() => match value.to_string() {
+            number if number.contains(['e', 'E']) => read(&DataType::Float64, &value),
+            number => Ok(text(&number)),
+        },
         (None, wanted) => match &value {
-            Value::String(text) if !is_binary(wanted) => {
-                let text: ArrayRef = Arc::new(StringArray::from(vec![text.as_str()]));
-                cast_with_options(&text, wanted, &CastOptions { safe: false, ..CastOptions::default() })
+            Value::String(number) if wanted.is_decimal() => {
+                let strict = CastOptions { safe: false, ..CastOptions::default() };
+                cast_with_options(&text(number), &DataType::Float64, &strict).map(|_| text(number))
+            }
+            Value::String(shown) if !is_binary(wanted) => {
+                let strict = CastOptions { safe: false, ..CastOptions::default() };
+                cast_with_options(&text(shown), wanted, &strict)
             }
             _ => read(wanted, &value),
         },
@@ -135,15 +149,18 @@ mod tests {
         let list = DataType::new_list(DataType::Int64, true);
         for (data_type, value, expected) in [
             (DataType::Int64, json!(1), "Int64 1"),
-            (DataType::Int32, json!(7), "Int32 7"),
+            (DataType::Int32, json!(7), "Int64 7"),
+            (DataType::Int32, json!(1_099_511_627_776_i64), "Int64 1099511627776"),
             (DataType::Int64, json!("12"), "Int64 12"),
             (DataType::Utf8, json!("a"), "Utf8 a"),
             (DataType::Utf8, json!(1), "Int64 1"),
             (DataType::Utf8, json!(1.5), "Float64 1.5"),
             (DataType::Utf8, json!(true), "Boolean true"),
             (DataType::Date32, json!("2024-02-29"), "Date32 2024-02-29"),
-            (DataType::Decimal128(10, 2), json!("1.10"), "Decimal128(10, 2) 1.10"),
-            (DataType::Decimal128(10, 2), json!(1.1), "Decimal128(10, 2) 1.10"),
+            (DataType::Decimal128(10, 2), json!("1.10"), "Utf8 1.10"),
+            (DataType::Decimal128(10, 2), json!(0.001), "Utf8 0.001"),
+            (DataType::Decimal128(10, 2), json!(1e-9), "Float64 1e-9"),
+            (DataType::Decimal128(10, 2), json!(3), "Int64 3"),
             (DataType::Binary, json!("00ff"), "Binary 00ff"),
             (list, json!([1, null]), "List(Int64) [1, ]"),
             (DataType::Int64, Value::Null, "Int64 "),

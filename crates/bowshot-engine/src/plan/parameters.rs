@@ -310,13 +310,15 @@ fn written_decimal(column: &ArrayRef) -> Option<DataType> {
     let text = arrow_cast(column, &DataType::Utf8).ok()?;
     let text = text.as_string_opt::<i32>()?.iter().next()??.trim();
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.len());
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()).then_some(part.len());
     let fraction = digits(fraction)?;
     let precision = digits(whole.trim_start_matches(['+', '-']))?.max(1) + fraction;
     let (precision, scale) = (u8::try_from(precision).ok()?, i8::try_from(fraction).ok()?);
-    match precision {
-        ..=DECIMAL128_MAX_PRECISION => Some(DataType::Decimal128(precision, scale)),
-        ..=DECIMAL256_MAX_PRECISION => Some(DataType::Decimal256(precision, scale)),
-        _ => None,
+    if precision <= DECIMAL128_MAX_PRECISION {
+        Some(DataType::Decimal128(precision, scale))
+    } else if precision <= DECIMAL256_MAX_PRECISION {
+        Some(DataType::Decimal256(precision, scale))
+    } else {
+        None
     }
 }
