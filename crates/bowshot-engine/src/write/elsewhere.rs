@@ -104,6 +104,7 @@ fn wanted(insert: &ast::Insert, all: &SchemaRef, name: &EntryName) -> Result<Sch
 async fn planned(mut insert: ast::Insert, columns: SchemaRef, visible: &Visible) -> Result<LogicalPlan> {
     insert.table = ast::TableObject::TableName(change::target_name());
     insert.table_alias = None;
+    let visible = own::planned_apart(&mut insert, visible).await?;
     let statement = Parsed::Statement(Box::new(Statement::Insert(insert)));
     let state = visible.with_target(Arc::new(EmptyTable::new(columns))).state();
     let plan = plan::logical(&state, statement).await.map_err(classify)?;

@@ -5,17 +5,20 @@ use crate::catalog::defaults::WithDefaults;
 use crate::catalog::names::{self, Names, ident};
 use crate::error::classify;
 use crate::policy::Touched;
+use crate::snapshot::names::{CHANGE_SCHEMA, SOURCE};
 use crate::statement::forms;
 use crate::write::conflict::Conflict;
 use crate::write::recognise::{Leading, Recognised, changing, with_returning};
 use crate::write::{Affected, Write, change, elsewhere, values};
 use crate::{plan, types};
 use bowshot_api::{Error, Reason, Result};
-use bowshot_sql::Privilege;
+use bowshot_sql::{DialectName, Privilege};
 use bowshot_storage::tables::{Definition, EntryName, Table, View};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
 use datafusion::datasource::ViewTable;
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
+use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, WriteOp};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName, Statement};
 use futures::FutureExt;
@@ -61,6 +64,9 @@ pub(super) fn insert<'a>(
             leading.before(rows, name)?;
         }
         named_by_rows(&mut insert, visible).await?;
+        if plan::dialect(&visible.options()).name() == DialectName::Postgres {
+            values::name_first_columns(&mut insert, definition);
+        }
         let columns = given_values(&insert, definition)?;
         let touched = match &conflict {
             None => Touched::inserting(columns),
@@ -70,7 +76,7 @@ pub(super) fn insert<'a>(
         if conflict.is_some() {
             names.access.check_merged(&target)?;
         }
-        values::written_out(&mut insert, definition)?;
+        values::written_out(&mut insert, definition, visible.flavour())?;
         let rows = new_rows(insert, &table, visible).await;
         let rows = rows.map_err(|error| names.access.told_of_columns(&target, error))?;
         let returning = (items.as_deref(), &alias);
@@ -113,6 +119,7 @@ fn new_rows<'a>(
 ) -> BoxFuture<'a, Result<LogicalPlan>> {
     async move {
         insert.table = ast::TableObject::TableName(change::target_name());
+        let visible = planned_apart(&mut insert, visible).await?;
         let provider = WithDefaults::to_insert(table.provider(), table.definition(), &visible.context)
             .map_err(classify)?;
         let statement = Parsed::Statement(Box::new(Statement::Insert(insert)));
@@ -120,12 +127,53 @@ fn new_rows<'a>(
         let plan = plan::logical(&state, statement).await.map_err(classify)?;
         match plan {
             LogicalPlan::Dml(DmlStatement { op: WriteOp::Insert(InsertOp::Append), input, .. }) => {
-                types::casts::settled(Arc::unwrap_or_clone(input), state.config_options()).map_err(classify)
+                let rows = with_bytes(Arc::unwrap_or_clone(input)).map_err(classify)?;
+                types::casts::settled(rows, state.config_options()).map_err(classify)
             }
             _ => Err(Error::internal("INSERT was planned as something else")),
         }
     }
     .boxed()
+}
+
+/// The planner gives every VALUES below an INSERT the types of the table's columns, which only the rows themselves have: a query
+/// with VALUES of its own is planned by itself.
+pub(super) fn planned_apart<'a>(
+    insert: &'a mut ast::Insert,
+    visible: &'a Visible,
+) -> BoxFuture<'a, Result<Visible>> {
+    async move {
+        let source = insert.source.as_mut().filter(|source| values::are_within(source));
+        let Some(source) = source else { return Ok(visible.clone()) };
+        let stand_in = change::parse(&format!("SELECT * FROM \"{CHANGE_SCHEMA}\".\"{SOURCE}\""))?;
+        let query = Statement::Query(std::mem::replace(source, stand_in));
+        let query = Parsed::Statement(Box::new(query));
+        let rows = plan::logical(&visible.state(), query).await.map_err(classify)?;
+        let names: Vec<String> = (0..rows.schema().fields().len()).map(|at| format!("column_{at}")).collect();
+        let rows = plan::renamed(rows, &names).map_err(classify)?;
+        Ok(visible.with_source(Arc::new(ViewTable::new(rows, None))))
+    }
+    .boxed()
+}
+
+/// `INSERT INTO t SELECT '\xbeef'`: a text that stands in the place of a column of bytes is written as bytes are.
+fn with_bytes(rows: LogicalPlan) -> datafusion::error::Result<LogicalPlan> {
+    let LogicalPlan::Projection(mut top) = rows else { return Ok(rows) };
+    let LogicalPlan::Projection(source) = top.input.as_ref() else { return Ok(LogicalPlan::Projection(top)) };
+    for expr in &mut top.expr {
+        let Expr::Alias(alias) = expr else { continue };
+        let Expr::Cast(cast) = alias.expr.as_mut() else { continue };
+        let (Expr::Column(column), DataType::Binary) = (cast.expr.as_ref(), cast.field.data_type()) else {
+            continue;
+        };
+        let written = source.schema.maybe_index_of_column(column).and_then(|at| source.expr.get(at));
+        let written = written
+            .map(|written| if let Expr::Alias(alias) = written { alias.expr.as_ref() } else { written });
+        if let Some(text @ Expr::Literal(ScalarValue::Utf8(Some(_)), _)) = written {
+            *cast.expr = text.clone();
+        }
+    }
+    Ok(LogicalPlan::Projection(top))
 }
 
 /// `INSERT … BY NAME`: the columns are those of the query.

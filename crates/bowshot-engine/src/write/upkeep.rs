@@ -1,5 +1,5 @@
-//! `OPTIMIZE [TABLE] t` and `VACUUM [TABLE] t [RETAIN n HOURS|DAYS]`, which the parser does not know in this form, and the
-//! statements about models and secrets, which it does not know at all.
+//! `OPTIMIZE [TABLE] t` and `VACUUM [TABLE] t [RETAIN n HOURS|DAYS]`, which the parser does not know in this form, with the
+//! options of PostgreSQL's VACUUM, and the statements about models and secrets, which it does not know at all.
 
 use crate::catalog::names::Names;
 use crate::write::ddl::Ddl;
@@ -32,6 +32,8 @@ pub(crate) fn recognise(sql: &str, dialect: &dyn Dialect, names: &Names) -> Resu
         let form = if optimize { "OPTIMIZE table" } else { "VACUUM table [RETAIN n HOURS]" };
         Error::new(ErrorKind::Syntax, format!("syntax error: {error}")).with_hint(format!("write `{form}`"))
     })?;
+    // Without a table it is all of them, whose old versions go by themselves.
+    let Some(name) = name else { return Ok(None) };
     let (name, _) = names.writable(&name)?;
     Ok(Some(match (optimize, retain) {
         (true, None) => Ddl::Optimize { name },
@@ -42,17 +44,34 @@ pub(crate) fn recognise(sql: &str, dialect: &dyn Dialect, names: &Names) -> Resu
     }))
 }
 
-fn parse(sql: &str, dialect: &dyn Dialect) -> Result<(ObjectName, Option<Duration>), ParserError> {
+fn parse(sql: &str, dialect: &dyn Dialect) -> Result<(Option<ObjectName>, Option<Duration>), ParserError> {
     let mut parser = Parser::new(dialect).try_with_sql(sql)?;
-    parser.next_token();
+    if is_word(&mut parser, "vacuum") {
+        options(&mut parser);
+        let _ = parser.consume_token(&Token::SemiColon);
+        if parser.peek_token_ref().token == Token::EOF {
+            return Ok((None, None));
+        }
+    } else {
+        parser.next_token();
+    }
     let _ = parser.parse_keyword(Keyword::TABLE);
     let name = parser.parse_object_name(false)?;
     let retain = if is_word(&mut parser, "retain") { Some(retention(&mut parser)?) } else { None };
     let _ = parser.consume_token(&Token::SemiColon);
     match parser.next_token().token {
-        Token::EOF => Ok((name, retain)),
+        Token::EOF => Ok((Some(name), retain)),
         other => Err(ParserError::ParserError(format!("`{other}` was not expected"))),
     }
+}
+
+/// `FULL FREEZE VERBOSE ANALYZE`, or a list of them: statistics are kept with the rows, and the rest is how PostgreSQL stores them.
+fn options(parser: &mut Parser<'_>) {
+    if parser.consume_token(&Token::LParen) {
+        while !matches!(parser.next_token().token, Token::RParen | Token::EOF) {}
+        return;
+    }
+    while ["full", "freeze", "verbose", "analyze", "analyse"].iter().any(|word| is_word(parser, word)) {}
 }
 
 fn retention(parser: &mut Parser<'_>) -> Result<Duration, ParserError> {

@@ -8,6 +8,7 @@ use crate::define::{Function, made};
 use crate::made::{misfit, udf};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, UInt64Array};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
+use datafusion::arrow::compute::kernels::length::length as byte_length;
 use datafusion::arrow::compute::{SortOptions, sort_to_indices, take};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::common::{Result, ScalarValue, exec_err, internal_datafusion_err};
@@ -16,7 +17,7 @@ use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArg
 use std::sync::Arc;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
-    made("length", "how many elements a list has, or characters a text", || {
+    made("length", "how many elements a list has, characters a text, or bytes a binary value", || {
         udf("length", takes_length, gives_length, any_length)
     })
     .aliases(&["len"]),
@@ -74,6 +75,9 @@ fn takes_length(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     if let Some(list) = element(one).and_then(|_| plain(one)) {
         return Ok(vec![list]);
     }
+    if one.is_binary() {
+        return Ok(vec![DataType::Binary]);
+    }
     let field = Arc::new(Field::new("", one.clone(), true));
     match fields_with_udf(&[field], text_length().as_ref()) {
         Ok(fields) => Ok(fields.iter().map(|field| field.data_type().clone()).collect()),
@@ -85,11 +89,15 @@ fn gives_length(name: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
     let types: Vec<DataType> = given.arg_fields.iter().map(|field| field.data_type().clone()).collect();
     match types.as_slice() {
         [DataType::List(_)] => Ok(Field::new(name, DataType::Int64, true)),
+        [DataType::Binary] => Ok(Field::new(name, DataType::Int32, true)),
         _ => Ok(Field::new(name, text_length().return_type(&types)?, true)),
     }
 }
 
 fn any_length(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    if let Some(bytes) = given.args.first().filter(|value| value.data_type() == DataType::Binary) {
+        return Ok(ColumnarValue::Array(byte_length(&bytes.to_array(given.number_rows)?)?));
+    }
     if *given.return_field.data_type() != DataType::Int64 {
         return text_length().invoke_with_args(given.clone());
     }
