@@ -2,6 +2,7 @@
 //! work. Which plan runs for a statement, the session says (`session/query.rs`).
 
 pub(crate) mod checked_scan;
+pub(crate) mod computed_once;
 pub(crate) mod file_views;
 pub(crate) mod input_scan;
 pub(crate) mod progress;

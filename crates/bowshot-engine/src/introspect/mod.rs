@@ -86,11 +86,14 @@ pub(crate) fn recognise(sql: &str, asked: &Asked<'_>) -> Result<Option<Expanded>
         "prepare" | "execute" | "deallocate" | "discard" => prepare::recognise(words, &first, asked),
         "kill" => kill::recognise(words).map(Some),
         "analyze" | "analyse" | "checkpoint" => refuse::harmless(words, asked).map(Some),
+        // Without a table: old versions go by themselves, in the background.
+        "vacuum" => Ok(Some(Expanded::Act(SessionStatement::Nothing))),
         "unlisten" if asked.flavour() == Flavour::Postgres => {
             // Nobody listens. Pools of connections say it when one is given back.
             Ok(Some(Expanded::Act(SessionStatement::Nothing)))
         }
         "drop" if second == "prepare" => prepare::recognise(words, "deallocate", asked),
+        "create" | "drop" if second == "index" => refuse::index(words, &first, asked).map(Some),
         _ => refuse::refused(words, &first).map_or(Ok(None), Err),
     }
 }
@@ -142,4 +145,5 @@ const FIRST_WORDS: &[&str] = &[
     "unlisten",
     "unlock",
     "use",
+    "vacuum",
 ];

@@ -19,6 +19,30 @@ pub(super) fn harmless(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Expand
     Ok(Expanded::Act(SessionStatement::Nothing))
 }
 
+/// `CREATE INDEX [CONCURRENTLY] [IF NOT EXISTS] [i] ON t …` and `DROP INDEX i`: migrations send them. There are no indexes, since
+/// scans skip what the statistics rule out. One that is UNIQUE is a promise, and does not come here.
+pub(super) fn index(mut words: Words<'_>, first: &str, asked: &Asked<'_>) -> Result<Expanded> {
+    let _ = words.take("index");
+    let _ = words.take("concurrently");
+    if first == "create" {
+        let _ = words.take_all(&["if", "not", "exists"]);
+        if words.peek().as_deref() != Some("on") {
+            words.name()?;
+        }
+        if !words.take("on") {
+            return Err(words.unexpected());
+        }
+        let _ = words.take("only");
+        let name = words.name()?;
+        // The columns and the kind of the index say nothing here.
+        asked.table(&name)?;
+    } else {
+        let _ = words.take_all(&["if", "exists"]);
+        words.name()?;
+    }
+    Ok(Expanded::Act(SessionStatement::Nothing))
+}
+
 /// The reason why a statement is refused, with its first word taken; `None` for one that is not of this list.
 pub(super) fn refused(mut words: Words<'_>, first: &str) -> Option<Error> {
     if matches!(first, "create" | "drop" | "alter") {
@@ -148,13 +172,14 @@ const THINGS: &[(&str, &str, &str)] = &[
     (
         "index",
         "there are no indexes",
-        "scans skip what the statistics of files and groups of rows rule out; `PRIMARY KEY` keeps rows unique",
+        "declare it with the table, which keeps rows unique: `CREATE TABLE t (…, UNIQUE (a))`",
     ),
     (
         "function",
         "functions cannot be created",
         "write the expression into a view: `CREATE VIEW v AS SELECT …`",
     ),
+    ("type", "types cannot be created", "write it where the column is: `CREATE TABLE t (c ENUM('a', 'b'))`"),
     ("procedure", "procedures cannot be created", "send the statements one by one"),
     ("macro", "macros cannot be created", "write the expression into a view: `CREATE VIEW v AS SELECT …`"),
     ("aggregate", "aggregates cannot be created", "the functions that there are: `SHOW FUNCTIONS`"),

@@ -1,24 +1,29 @@
 //! Text → logical plan. One statement at a time; `bowshot-sql` reads it and puts it into forms that the planner knows.
 
 pub(crate) mod allowed;
+pub(crate) mod computed_once;
+mod order_names;
+pub(crate) mod parameter_types;
 pub(crate) mod parameters;
 pub(crate) mod plan_limits;
+mod recursion;
 pub(crate) mod semantics;
 pub(crate) mod struct_fields;
 pub(crate) mod text_limits;
 
 use crate::error::classify;
 use crate::models;
+use crate::rules::ParameterOperands;
 use crate::statement::copy::{self, CopyStatement, Direction};
 use bowshot_api::{Error, ErrorKind, Position, Result};
 use bowshot_sql::rewrite::{self, Defaults, Source, Wanted};
-use bowshot_sql::{Dialect, DialectName, Explain};
+use bowshot_sql::{Dialect, DialectName, Explain, Tree};
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::common::format::{ExplainFormat, ExplainStatementOptions};
 use datafusion::common::{DFSchema, SchemaError, TableReference};
 use datafusion::config::{self, ConfigOptions};
 use datafusion::error::DataFusionError;
-use datafusion::execution::SessionState;
+use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::parser::{DFParserBuilder, ExplainStatement, Statement};
 use datafusion::sql::sqlparser::ast::{self, ExprWithAlias};
@@ -117,9 +122,23 @@ pub(crate) fn logical<'a>(
         if let Statement::Statement(statement) = &mut statement {
             models::by_columns(state, statement).await?;
         }
-        models::bind(by_names(state, statement).await?, state)
+        let again = has_parameters(&statement).then(|| statement.clone());
+        let plan = match (by_names(state, statement).await, again) {
+            (Err(error), Some(statement)) => {
+                let mut state = state.clone();
+                state.register_expr_planner(Arc::new(ParameterOperands::INTERVALS))?;
+                by_names(&state, statement).await.map_err(|_| error)?
+            }
+            (planned, _) => planned?,
+        };
+        models::bind(plan, state)
     }
     .boxed()
+}
+
+fn has_parameters(statement: &Statement) -> bool {
+    let is_parameter = |expr: &ast::Expr| matches!(expr, ast::Expr::Value(value) if matches!(value.value, ast::Value::Placeholder(_)));
+    matches!(statement, Statement::Statement(statement) if statement.has_expression(is_parameter))
 }
 
 fn by_names<'a>(
@@ -149,14 +168,25 @@ fn by_names<'a>(
                         Some(error) if !struct_fields::fields_are_there(&plan) => {
                             Err(placed(&statement, error))
                         }
-                        _ => Ok(plan),
+                        _ => settled(plan, state),
                     };
                 }
             }
         }
-        Box::pin(state.statement_to_plan(statement)).await
+        settled(Box::pin(state.statement_to_plan(statement)).await?, state)
     }
     .boxed()
+}
+
+/// A plan as the planner made it, with what SQL means where that is another plan.
+fn settled(plan: LogicalPlan, state: &SessionState) -> datafusion::error::Result<LogicalPlan> {
+    recursion::check(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;
+    let plan = computed_once::share(plan)?;
+    match dialect(state.config_options()).name() {
+        // There, a name is that of a column of the result first.
+        DialectName::MySql => Ok(plan),
+        _ => order_names::of_columns(plan),
+    }
 }
 
 /// The error with the place in the text that it is about, if that is known.

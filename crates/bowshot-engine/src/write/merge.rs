@@ -2,7 +2,7 @@
 //!
 //! The query gives the address of the met row or null, the number of the clause that acts, and the columns that the row
 //! becomes. Which clause acts is decided row by row, the first one that fits, as the standard says; rows for which none
-//! fits are left out.
+//! fits, or one that does nothing, are left out.
 
 use crate::catalog::names::{self, ident};
 use crate::catalog::{defaults, identity};
@@ -11,13 +11,18 @@ use crate::policy::Touched;
 use crate::types;
 use crate::write::change::{self, ADDRESS, assigned, column, no_column, value_or_default};
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_storage::tables::Definition;
+use bowshot_sql::{DO_NOTHING, Tree};
+use bowshot_storage::tables::{Column, Definition, Storage};
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind,
-    ObjectName, Query,
+    AssignmentTarget, Expr, Ident, Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr,
+    MergeInsertKind, ObjectName, OutputClause, Query, SelectItem, SelectItemQualifiedWildcardKind,
+    VisitorMut,
 };
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Name of the column that says what happens to a row: [`PUT`] or [`TAKE`].
@@ -26,6 +31,12 @@ pub(crate) const ACT: &str = "__bowshot_act";
 pub(crate) const PUT: i64 = 1;
 /// The row goes.
 pub(crate) const TAKE: i64 = 2;
+
+/// Name of the column with the word for what happens to a row, which only RETURNING reads.
+pub(crate) const ACTION: &str = "__bowshot_action";
+
+/// The table beside the source whose column is null where the source has no row, and that column.
+const MET: (&str, &str) = ("__bowshot_source", "__bowshot_met");
 
 /// WHEN clauses of one MERGE.
 const MAX_CLAUSES: usize = 100;
@@ -39,9 +50,7 @@ pub(crate) fn merge(
     merge: &Merge,
     definition: impl FnOnce(&ObjectName) -> Result<Arc<Definition>>,
 ) -> Result<(ObjectName, Box<Query>)> {
-    if merge.output.is_some() {
-        return Err(Error::unsupported("OUTPUT is not supported"));
-    }
+    let returns = returned(merge)?.is_some();
     let (name, target, alias) = change::retarget_factor(&merge.table)?;
     let definition = definition(&name)?;
     let address = column(&alias, ADDRESS);
@@ -49,7 +58,9 @@ pub(crate) fn merge(
     for clause in &merge.clauses {
         clauses.push(Clause::read(clause, &alias, &definition)?);
     }
-    let conditions: Vec<String> = clauses.iter().map(|clause| clause.condition(&address)).collect();
+    let by_source = clauses.iter().any(|clause| clause.met == Met::Target);
+    let conditions: Vec<String> =
+        clauses.iter().map(|clause| clause.condition(&address, by_source)).collect();
     check_conditions(&conditions, definition.columns.len())?;
     let case = |value: &dyn Fn(&Clause) -> String| {
         let arms = conditions.iter().zip(&clauses);
@@ -57,7 +68,10 @@ pub(crate) fn merge(
             arms.map(|(when, clause)| format!(" WHEN {when} THEN {}", value(clause))).collect();
         format!("CASE{arms} END")
     };
-    let act = case(&|clause| clause.act().to_string());
+    let act = case(&|clause| clause.effect.act().map_or_else(|| "NULL".to_owned(), |act| act.to_string()));
+    let act = format!("CAST({act} AS BIGINT)");
+    let action = case(&|clause| format!("'{}'", clause.effect.word()));
+    let action = if returns { format!(", {action} AS \"{ACTION}\"") } else { String::new() };
     let columns = definition.columns.iter().enumerate().map(|(index, field)| {
         // Each arm by itself: a common type of all of them could change values on their way.
         let data_type = types::names::sql_type(&types::stored::logical(&field.field));
@@ -68,11 +82,91 @@ pub(crate) fn merge(
         format!(", {value} AS {}", Ident::with_quote('"', field.field.name()))
     });
     let columns: String = columns.collect();
+    let (table, met) = MET;
+    let joined = if by_source {
+        format!("({} CROSS JOIN (SELECT true AS \"{met}\") AS \"{table}\") FULL JOIN", merge.source)
+    } else {
+        format!("{} LEFT JOIN", merge.source)
+    };
     let query = change::parse(&format!(
-        "SELECT {address}, {act} AS \"{ACT}\"{columns} FROM {} LEFT JOIN {target} ON {} WHERE {act} IS NOT NULL",
-        merge.source, merge.on
+        "SELECT {address}, {act} AS \"{ACT}\"{action}{columns} FROM {joined} {target} ON {} WHERE {act} IS NOT NULL",
+        merge.on
     ))?;
     Ok((name, query))
+}
+
+/// What a MERGE returns.
+///
+/// # Errors
+/// `Unsupported` for what it cannot return.
+pub(crate) fn returned(merge: &Merge) -> Result<Option<&[SelectItem]>> {
+    match &merge.output {
+        None => Ok(None),
+        Some(OutputClause::Returning { select_items, .. }) => Ok(Some(select_items)),
+        Some(OutputClause::Output { .. }) => Err(change::no_output()),
+    }
+}
+
+/// The columns that RETURNING reads: the action of a row, and those of the table.
+pub(crate) fn returned_definition(definition: &Definition) -> Definition {
+    let field = Arc::new(Field::new(ACTION, DataType::Utf8, true));
+    let action = Column { field, default: None, comment: None };
+    let table = definition.columns.iter().cloned();
+    Definition {
+        storage: Storage::Memory,
+        columns: std::iter::once(action).chain(table).collect(),
+        ..Definition::default()
+    }
+}
+
+/// What is returned, with the column in the place of `merge_action()` and the columns of the table in that of `t.*`.
+///
+/// # Errors
+/// `Unsupported` for `*`, which would have the columns of the source as well.
+pub(crate) fn returned_items(
+    items: &[SelectItem],
+    alias: &Ident,
+    definition: &Definition,
+) -> Result<Vec<SelectItem>> {
+    let mut all = Vec::with_capacity(items.len());
+    for item in items {
+        match item {
+            SelectItem::Wildcard(_) => {
+                return Err(Error::unsupported("RETURNING * of a MERGE is not supported")
+                    .with_hint(format!("name the columns of the changed table: `RETURNING {alias}.*`")));
+            }
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _)
+                if ident(&names::last(name)?) == ident(alias) =>
+            {
+                let columns = definition.columns.iter().map(|there| column(alias, there.field.name()));
+                all.extend(columns.map(SelectItem::UnnamedExpr));
+            }
+            SelectItem::UnnamedExpr(expr) if is_action(expr) => {
+                let alias = Ident::new("merge_action");
+                all.push(SelectItem::ExprWithAlias { expr: expr.clone(), alias });
+            }
+            other => all.push(other.clone()),
+        }
+    }
+    let ControlFlow::Continue(()) = all.walk(&mut Actions(alias));
+    Ok(all)
+}
+
+fn is_action(expr: &Expr) -> bool {
+    matches!(expr, Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("merge_action"))
+}
+
+struct Actions<'a>(&'a Ident);
+
+impl VisitorMut for Actions<'_> {
+    type Break = Infallible;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        if is_action(expr) {
+            *expr = column(self.0, ACTION);
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// Fails if the conditions, which each column of the query repeats, become too long a text.
@@ -106,6 +200,7 @@ pub(crate) fn touched(merge: &Merge, definition: &Definition) -> Result<Touched>
     let mut touched = Touched::default();
     for clause in &merge.clauses {
         match &clause.action {
+            action if does_nothing(action) => {}
             MergeAction::Delete { .. } => touched.deletes = true,
             MergeAction::Update(update) => {
                 let columns = change::assigned_names(&update.assignments)?;
@@ -146,58 +241,117 @@ pub(crate) fn check_stable(plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
+/// Which side has a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Met {
+    Both,
+    Source,
+    Target,
+}
+
+/// What a clause does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Insert,
+    Update,
+    Delete,
+    Nothing,
+}
+
+impl Effect {
+    fn act(self) -> Option<i64> {
+        match self {
+            Self::Insert | Self::Update => Some(PUT),
+            Self::Delete => Some(TAKE),
+            Self::Nothing => None,
+        }
+    }
+
+    /// PostgreSQL's `merge_action()`.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Insert => "INSERT",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Nothing => "",
+        }
+    }
+}
+
+/// Whether an action is what `DO NOTHING` is read as.
+fn does_nothing(action: &MergeAction) -> bool {
+    let is_nothing = |name: &ObjectName| {
+        name.0.last().and_then(|part| part.as_ident()).is_some_and(|name| name.value == DO_NOTHING)
+    };
+    match action {
+        MergeAction::Insert(insert) => insert.columns.first().is_some_and(is_nothing),
+        MergeAction::Update(update) => match update.assignments.first().map(|first| &first.target) {
+            Some(AssignmentTarget::ColumnName(name)) => is_nothing(name),
+            _ => false,
+        },
+        MergeAction::Delete { .. } => false,
+    }
+}
+
 /// One `WHEN … THEN …`.
 struct Clause {
-    matched: bool,
+    met: Met,
     predicate: Option<Expr>,
-    takes: bool,
-    /// What each column of the table becomes; none for a row that goes.
+    effect: Effect,
+    /// What each column of the table becomes; what it was for a row that goes.
     values: Vec<Expr>,
 }
 
 impl Clause {
     fn read(clause: &MergeClause, alias: &Ident, definition: &Definition) -> Result<Self> {
-        let matched = match clause.clause_kind {
-            MergeClauseKind::Matched => true,
-            MergeClauseKind::NotMatched | MergeClauseKind::NotMatchedByTarget => false,
-            MergeClauseKind::NotMatchedBySource => {
-                return Err(Error::unsupported("WHEN NOT MATCHED BY SOURCE is not supported").with_hint(
-                    "take those rows out with DELETE … WHERE NOT EXISTS in the same transaction",
-                ));
-            }
+        let met = match clause.clause_kind {
+            MergeClauseKind::Matched => Met::Both,
+            MergeClauseKind::NotMatched | MergeClauseKind::NotMatchedByTarget => Met::Source,
+            MergeClauseKind::NotMatchedBySource => Met::Target,
         };
-        let (takes, values) = match (&clause.action, matched) {
-            (MergeAction::Delete { .. }, true) => (true, Vec::new()),
-            (MergeAction::Update(update), true) => {
+        let kept = || definition.columns.iter().map(|field| column(alias, field.field.name()));
+        let (effect, values) = match (&clause.action, met) {
+            (action, _) if does_nothing(action) => (Effect::Nothing, Vec::new()),
+            (MergeAction::Delete { .. }, Met::Both | Met::Target) => (Effect::Delete, kept().collect()),
+            (MergeAction::Update(update), Met::Both | Met::Target) => {
                 if update.update_predicate.is_some() || update.delete_predicate.is_some() {
                     return Err(Error::unsupported("WHERE in a clause of MERGE is not supported")
                         .with_hint("put the condition after WHEN MATCHED AND"));
                 }
                 let assigned = assigned(&update.assignments, alias, definition)?;
-                let columns = definition.columns.iter().zip(assigned);
-                let kept = |name: &str| column(alias, name);
-                (
-                    false,
-                    columns.map(|(field, value)| value.unwrap_or_else(|| kept(field.field.name()))).collect(),
-                )
+                let values = kept().zip(assigned).map(|(kept, value)| value.unwrap_or(kept));
+                (Effect::Update, values.collect())
             }
-            (MergeAction::Insert(insert), false) => (false, inserted(insert, definition)?),
-            (action, true) => return Err(misplaced(&action.to_string(), "MATCHED", "UPDATE or DELETE")),
-            (action, false) => return Err(misplaced(&action.to_string(), "NOT MATCHED", "INSERT")),
+            (MergeAction::Insert(insert), Met::Source) => (Effect::Insert, inserted(insert, definition)?),
+            (action, Met::Source) => {
+                return Err(misplaced(&action.to_string(), "NOT MATCHED", "INSERT or DO NOTHING"));
+            }
+            (action, Met::Both) => {
+                return Err(misplaced(&action.to_string(), "MATCHED", "UPDATE, DELETE or DO NOTHING"));
+            }
+            (action, Met::Target) => {
+                let when = "NOT MATCHED BY SOURCE";
+                return Err(misplaced(&action.to_string(), when, "UPDATE, DELETE or DO NOTHING"));
+            }
         };
-        Ok(Self { matched, predicate: clause.predicate.clone(), takes, values })
+        Ok(Self { met, predicate: clause.predicate.clone(), effect, values })
     }
 
-    fn condition(&self, address: &Expr) -> String {
-        let met = if self.matched { "IS NOT NULL" } else { "IS NULL" };
+    /// `by_source` says whether the query knows where the source has no row.
+    fn condition(&self, address: &Expr, by_source: bool) -> String {
+        let (table, column) = MET;
+        let met = match self.met {
+            Met::Source => format!("{address} IS NULL"),
+            Met::Target => format!("\"{table}\".\"{column}\" IS NULL"),
+            Met::Both if by_source => {
+                format!("{address} IS NOT NULL AND \"{table}\".\"{column}\" IS NOT NULL")
+            }
+            Met::Both => format!("{address} IS NOT NULL"),
+        };
         match &self.predicate {
-            Some(predicate) => format!("{address} {met} AND ({predicate})"),
-            None => format!("{address} {met}"),
+            Some(predicate) => format!("{met} AND ({predicate})"),
+            None => met,
         }
-    }
-
-    fn act(&self) -> i64 {
-        if self.takes { TAKE } else { PUT }
     }
 }
 

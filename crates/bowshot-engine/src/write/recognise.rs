@@ -14,13 +14,14 @@ use crate::write::ddl::Ddl;
 use crate::write::returning::{self, Returning};
 use crate::write::{Affected, Write, altering, define, external, insert, kept, merge, nulls};
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_sql::Privilege;
 use bowshot_sql::rewrite::Source;
+use bowshot_sql::{DialectName, Privilege};
 use bowshot_storage::tables::{EntryName, Table};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
-use datafusion::common::{DFSchema, TableReference};
-use datafusion::logical_expr::expr::Placeholder;
+use datafusion::common::{DFSchema, ScalarValue, TableReference};
+use datafusion::logical_expr::expr::{Cast, Placeholder};
 use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
@@ -90,7 +91,9 @@ pub(crate) fn recognise<'a>(
                 let returning = (delete.returning.as_deref(), &alias);
                 with_returning(Write::Delete(target), rows, returning, &table, visible).await?
             }
-            Statement::Update(update) => Box::pin(updated(update, leading, visible, names)).await?,
+            Statement::Update(update) => {
+                Box::pin(updated(update, leading, source.dialect, (visible, names))).await?
+            }
             Statement::Merge(merge) => Box::pin(merged(merge, leading, visible, names)).await?,
             _ => return Ok(None),
         };
@@ -103,10 +106,11 @@ pub(crate) fn recognise<'a>(
 async fn updated(
     update: &ast::Update,
     leading: Leading,
-    visible: &Visible,
-    names: &Names,
+    dialect: DialectName,
+    (visible, names): (&Visible, &Names),
 ) -> Result<Recognised> {
-    let touched = Touched::updating(change::assigned_names(&update.assignments)?);
+    let assigned = change::assigned_names(&update.assignments)?;
+    let touched = Touched::updating(assigned.clone());
     let (target, table) = names.writable(&change::target(&update.table)?)?;
     names.access.check_touched(&target, &touched)?;
     names.access.check_rows(&target, &[])?;
@@ -114,6 +118,10 @@ async fn updated(
     let changed = change::update(update, |_| Ok((Arc::clone(table.definition()), seen.clone())));
     let Changed { name, alias, mut query } =
         changed.map_err(|error| names.access.told_of_columns(&target, error))?;
+    // Who sees a part of the columns counts the rows that are found.
+    if dialect == DialectName::MySql && seen.is_none() {
+        change::with_former(&mut query, &assigned, &alias)?;
+    }
     leading.before(&mut query, &name)?;
     let rows = changing(query, (&target, &table), visible).await?;
     let rows = if seen.is_some() { kept::beside(rows, &table)? } else { rows };
@@ -140,7 +148,14 @@ async fn merged(
     leading.before(&mut query, &name)?;
     let plan = changing(query, (&target, &table), visible).await?;
     merge::check_stable(&plan)?;
-    Ok(Recognised::Write(Box::new(Write::Merge(Affected { name: target, touched })), plan))
+    let write = Write::Merge(Affected { name: target, touched });
+    let Some(items) = merge::returned(merge)? else {
+        return Ok(Recognised::Write(Box::new(write), plan));
+    };
+    let (.., alias) = change::retarget_factor(&merge.table)?;
+    let items = merge::returned_items(items, &alias, table.definition())?;
+    let table = Arc::new(Table::new(merge::returned_definition(table.definition())));
+    with_returning(write, plan, (Some(items.as_slice()), &alias), &table, visible).await
 }
 
 fn defined(ddl: Ddl) -> Recognised {
@@ -251,19 +266,27 @@ pub(super) fn changing<'a>(
     .boxed()
 }
 
-/// `SET a = $1`: a parameter that is assigned as it is has the type of its column.
+/// `SET a = $1`: a parameter that is assigned as it is has the type of its column, and so has a text of bytes.
 fn typed(plan: LogicalPlan, table: &Table) -> Result<LogicalPlan> {
     let LogicalPlan::Projection(mut top) = plan else { return Ok(plan) };
     for expr in &mut top.expr {
         let Expr::Alias(alias) = expr else { continue };
-        let Expr::Placeholder(Placeholder { field: place @ None, .. }) = alias.expr.as_mut() else {
-            continue;
-        };
         let position = table.definition().position(&alias.name);
         let column = position.and_then(|position| table.definition().columns.get(position));
-        *place = column.map(|column| {
-            Arc::new(column.field.as_ref().clone().with_data_type(stored::logical(&column.field)))
-        });
+        let Some(column) = column else { continue };
+        match alias.expr.as_mut() {
+            Expr::Placeholder(Placeholder { field: place @ None, .. }) => {
+                let field = column.field.as_ref().clone().with_data_type(stored::logical(&column.field));
+                *place = Some(Arc::new(field));
+            }
+            // What is written as a text is bytes there.
+            text @ Expr::Literal(ScalarValue::Utf8(Some(_)), _)
+                if stored::logical(&column.field) == DataType::Binary =>
+            {
+                *text = Expr::Cast(Cast::new(Box::new(std::mem::take(text)), DataType::Binary));
+            }
+            _ => {}
+        }
     }
     let plan = LogicalPlan::Projection(top);
     plan.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))

@@ -53,8 +53,8 @@ impl Dependent<'_> {
             LogicalPlan::Union(node) => self.union(node),
             LogicalPlan::Join(node) => joins::dependent(self, node),
             other => not_impl_err!(
-                "a subquery that refers to columns outside from within `{}` is not supported",
-                other.display()
+                "a subquery that refers to columns outside from within {} is not supported",
+                in_words(&other)
             ),
         }
     }
@@ -264,5 +264,15 @@ fn within(expr: Expr, columns: &[Expr]) -> Result<Expr> {
             Ok(Expr::WindowFunction(function))
         }
         _ => not_impl_err!("the window expression `{expr}` in a correlated subquery is not supported"),
+    }
+}
+
+/// What a node is in SQL.
+fn in_words(node: &LogicalPlan) -> &'static str {
+    match node {
+        LogicalPlan::RecursiveQuery(_) => "a recursive query",
+        LogicalPlan::Extension(_) => "a query of WITH with random values",
+        LogicalPlan::Repartition(_) => "a repartition",
+        _ => "such a query",
     }
 }

@@ -3,6 +3,7 @@
 use super::EngineConfig;
 use crate::catalog::identity;
 use crate::error::classify;
+use crate::execute::computed_once::Planner;
 use crate::reuse::SessionCache;
 use crate::rules::{self, SessionJoinOrder};
 use crate::scheduling::functions;
@@ -38,7 +39,9 @@ pub(super) fn template(
         .with_physical_optimizer_rules(rules::physical(config.scratch));
     // Scratch sessions have DataFusion's own types and answers.
     if !config.scratch {
-        template = rules::with_our_meaning(template).with_type_planner(Arc::new(types::Types));
+        template = rules::with_our_meaning(template)
+            .with_type_planner(Arc::new(types::Types))
+            .with_query_planner(Arc::new(Planner));
     }
     let mut template = with_functions(template.build(), config)?;
     if !config.scratch {
