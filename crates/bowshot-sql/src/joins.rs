@@ -72,7 +72,7 @@ impl Joins {
                 };
             }
         }
-        self.as_of = words.first().copied();
+        self.as_of = words.get(usize::from(left)).copied();
     }
 
     /// Whether it is left out.

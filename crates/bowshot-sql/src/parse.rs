@@ -213,9 +213,8 @@ fn understood(sql: &str, dialect: Dialect) -> Result<(Vec<TokenWithSpan>, bool)>
             versions |= drop_for(&mut kept);
         } else if keyword(&token.token) == Keyword::MATERIALIZED && is_hint(&mut kept, rest.peek())
             || joins.take(&mut kept, &mut token)
+            || ends_percentage(&token.token, &rest) && percentage(&mut kept)
         {
-            continue;
-        } else if ends_percentage(&token.token, &rest) && percentage(&mut kept) {
             continue;
         }
         kept.push(token);

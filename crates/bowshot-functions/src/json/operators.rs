@@ -3,13 +3,15 @@
 //! JSON is text: between two texts `->`, `->>`, `#>`, `@>`, `?` … have no other meaning. `||` and `-` do, so that they are JSON's
 //! only where one side says that it is JSON.
 
-use super::rows::{is_json, is_jsonb};
+use super::rows::{is_json, is_jsonb, jsonb_field};
 use crate::define::Body;
 use crate::made::text_type;
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
+use std::sync::Arc;
 
 /// See the module.
 #[derive(Debug)]
@@ -23,6 +25,7 @@ impl ExprPlanner for JsonOperators {
         let Some(name) = function_of(&raw, schema)? else { return Ok(PlannerResult::Original(raw)) };
         let (left, right) = match raw.op {
             BinaryOperator::ArrowAt => (raw.right, raw.left),
+            BinaryOperator::StringConcat => (typed(raw.left), typed(raw.right)),
             _ => (raw.left, raw.right),
         };
         call(name, vec![left, right]).map(PlannerResult::Planned)
@@ -40,11 +43,21 @@ fn call(name: &str, arguments: Vec<Expr>) -> Result<Expr> {
 fn compared(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
     let RawBinaryExpr { op, left, right } = raw;
     let (left, right) = match (is_untyped(&left), is_untyped(&right)) {
-        (true, false) if is_jsonb(&right.to_field(schema)?.1) => (call("jsonb", vec![left])?, right),
-        (false, true) if is_jsonb(&left.to_field(schema)?.1) => (left, call("jsonb", vec![right])?),
+        (true, false) if is_jsonb(&right.to_field(schema)?.1) => (call("jsonb", vec![typed(left)])?, right),
+        (false, true) if is_jsonb(&left.to_field(schema)?.1) => (left, call("jsonb", vec![typed(right)])?),
         _ => (left, right),
     };
     Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
+}
+
+/// A parameter without a type is JSONB.
+fn typed(side: Expr) -> Expr {
+    match side {
+        Expr::Placeholder(Placeholder { id, field: None }) => {
+            Expr::Placeholder(Placeholder { id, field: Some(Arc::new(jsonb_field())) })
+        }
+        other => other,
+    }
 }
 
 /// Whether it has the type that its place asks for.
