@@ -249,6 +249,9 @@ impl Look {
             }
         }
         match self.shape {
+            Shape::Nothing if self.by_line => {
+                Err(Stopped::Within(Trouble::Syntax("no line is an object"), self.window.lines))
+            }
             // A list that is never closed is not one without rows.
             Shape::Nothing if self.layout.array && !self.layout.begun => {
                 Err(Stopped::Within(Trouble::End, self.window.lines))
