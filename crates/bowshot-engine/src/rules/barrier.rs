@@ -20,7 +20,7 @@ pub(super) struct Barrier {
 /// The statistics that a barrier gives.
 #[derive(Debug, Clone, Copy)]
 enum Says {
-    WhatInputSays,
+    OfInput,
     /// This number of rows, instead of that of its input.
     Rows(usize),
     Nothing,
@@ -28,7 +28,7 @@ enum Says {
 
 impl Barrier {
     pub(super) fn before(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        Arc::new(Self { input, says: Says::WhatInputSays })
+        Arc::new(Self { input, says: Says::OfInput })
     }
 
     pub(super) fn without_statistics(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
@@ -98,7 +98,7 @@ impl ExecutionPlan for Barrier {
     ) -> Result<Arc<Statistics>> {
         let [input] = inputs else { return internal_err!("a barrier stands before one operator") };
         let rows = match self.says {
-            Says::WhatInputSays => return Ok(Arc::clone(input)),
+            Says::OfInput => return Ok(Arc::clone(input)),
             Says::Nothing => return Ok(Arc::new(Statistics::new_unknown(&self.schema()))),
             Says::Rows(rows) => rows,
         };
