@@ -427,6 +427,33 @@ fn operators_of_mysql_have_its_meaning() {
             "SELECT LEAST(a, c) AS b FROM t",
             "SELECT CASE WHEN (a) IS NULL OR (c) IS NULL THEN NULL ELSE least((a), (c)) END AS b FROM t",
         ),
+        ("SELECT LENGTH(a) AS b FROM t", "SELECT octet_length((a)) AS b FROM t"),
+        (
+            "SELECT LEFT(a, -1) AS b FROM t",
+            "SELECT left((a), CASE WHEN (-1) < 0 THEN 0 ELSE (-1) END) AS b FROM t",
+        ),
+        ("SELECT LEFT(a, 2) AS b FROM t", "SELECT LEFT(a, 2) AS b FROM t"),
+        ("SELECT 1 + '1x' AS b", "SELECT CAST((1) AS BIGINT) + CAST((1) AS BIGINT) AS b"),
+        (
+            "SELECT '2024-01-31' + INTERVAL 1 DAY AS b",
+            "SELECT (date_plus(CAST(('2024-01-31') AS DATE), (INTERVAL '1 days'))) AS b",
+        ),
+        (
+            "SELECT a + INTERVAL '1:30' MINUTE_SECOND AS b FROM t",
+            "SELECT a + INTERVAL '90000000000 nanoseconds' AS b FROM t",
+        ),
+        ("SELECT @x := a AS b, @x + 1 AS c FROM t", "SELECT (a) AS b, (a) + CAST((1) AS BIGINT) AS c FROM t"),
+        (
+            "SELECT a FROM t ORDER BY a, b DESC, c NULLS LAST",
+            "SELECT a FROM t ORDER BY a NULLS FIRST, b DESC NULLS LAST, c NULLS LAST",
+        ),
+        (
+            "SELECT sum(a) OVER (PARTITION BY b ORDER BY c) AS b FROM t",
+            "SELECT sum(a) OVER (PARTITION BY b ORDER BY c NULLS FIRST) AS b FROM t",
+        ),
+        ("INSERT INTO t VALUE (1)", "INSERT INTO t VALUES (1)"),
+        ("SELECT a FROM t LOCK IN SHARE MODE", "SELECT a FROM t FOR SHARE"),
+        ("SELECT a FROM t USE INDEX (k)", "SELECT a FROM t USE INDEX (k)"),
     ] {
         assert_eq!(rewritten_in(sql, DialectName::MySql), expected, "{sql}");
     }
@@ -435,7 +462,8 @@ fn operators_of_mysql_have_its_meaning() {
 #[test]
 fn some_rows_are_updated_in_mysql_alone() {
     let sql = "UPDATE t SET a = 1 ORDER BY b LIMIT 2";
-    assert_eq!(rewritten_in(sql, DialectName::MySql), sql);
+    let expected = "UPDATE t SET a = 1 ORDER BY b NULLS FIRST LIMIT 2";
+    assert_eq!(rewritten_in(sql, DialectName::MySql), expected);
     assert!(rewritten(sql).starts_with("UPDATE has ORDER BY and LIMIT in dialect `mysql` alone"));
 }
 

@@ -301,7 +301,7 @@ fn unique_name(visible: &Visible, listed: &Listed, reference: &Reference) -> [Ce
         let name = key_name(&other, key, kind);
         Some([other.catalog.into(), other.schema.into(), name.into()])
     });
-    found.unwrap_or_else(|| [Cell::Null, Cell::Null, Cell::Null])
+    found.unwrap_or([Cell::Null, Cell::Null, Cell::Null])
 }
 
 fn checks(visible: &Visible, about: &About, rows: &mut Rows) {
