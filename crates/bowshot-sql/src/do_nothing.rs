@@ -8,6 +8,9 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 /// The name of the column.
 pub const DO_NOTHING: &str = "\u{3}nothing";
 
+/// Of one text: each is put in its place by itself, and a MERGE has fewer clauses.
+const MOST: usize = 1_000;
+
 /// Puts such words in the place of all these of a text.
 pub(crate) fn put(tokens: &mut Vec<TokenWithSpan>) {
     if !tokens.iter().any(|token| keyword(&token.token) == Keyword::MERGE) {
@@ -34,6 +37,9 @@ pub(crate) fn put(tokens: &mut Vec<TokenWithSpan>) {
             _ => {}
         }
         before = [before[1], before[2], this];
+    }
+    if found.len() > MOST {
+        return;
     }
     for (from, to, new) in found.into_iter().rev() {
         let Some(span) = tokens.get(from).map(|token| token.span) else { continue };

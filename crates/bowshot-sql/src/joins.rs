@@ -7,7 +7,7 @@ use crate::DialectName;
 use crate::parse::last_words;
 use crate::tokens::{is_blank, keyword, word};
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 /// The joins of a text, while its tokens are read.
 pub(crate) struct Joins {
@@ -155,6 +155,8 @@ pub(crate) fn in_brackets(tokens: &mut Vec<TokenWithSpan>) {
                     open.push(Open { join: at, has_inner: false });
                 }
             }
+            // `ON CONFLICT`, `ON DUPLICATE KEY`: behind the query of an INSERT.
+            _ if word == Keyword::ON && is_before_conflict(tokens, at) => open.clear(),
             _ if matches!(word, Keyword::ON | Keyword::USING) => {
                 if let Some(Open { join, has_inner: true }) = open.pop() {
                     brackets.extend([(join + 1, Token::LParen), (at, Token::RParen)]);
@@ -165,12 +167,24 @@ pub(crate) fn in_brackets(tokens: &mut Vec<TokenWithSpan>) {
         }
         natural = matches!(word, Keyword::NATURAL | Keyword::CROSS) || natural && SIDES.contains(&word);
     }
-    // From the end, so that the places before stay what they are.
-    brackets.sort_by_key(|(place, _)| std::cmp::Reverse(*place));
-    for (place, bracket) in brackets {
-        let span = tokens.get(place).map_or_else(Span::empty, |token| token.span);
-        tokens.insert(place, TokenWithSpan { token: bracket, span });
+    if brackets.is_empty() {
+        return;
     }
+    brackets.sort_by_key(|(place, _)| *place);
+    let mut all = Vec::with_capacity(tokens.len() + brackets.len());
+    let mut brackets = brackets.into_iter().peekable();
+    for (at, token) in std::mem::take(tokens).into_iter().enumerate() {
+        while let Some((_, bracket)) = brackets.next_if(|(place, _)| *place == at) {
+            all.push(TokenWithSpan { token: bracket, span: token.span });
+        }
+        all.push(token);
+    }
+    *tokens = all;
+}
+
+fn is_before_conflict(tokens: &[TokenWithSpan], on: usize) -> bool {
+    let mut behind = tokens.iter().skip(on + 1).filter(|token| !is_blank(&token.token));
+    behind.next().is_some_and(|next| matches!(keyword(&next.token), Keyword::CONFLICT | Keyword::DUPLICATE))
 }
 
 fn joins(token: &Token) -> bool {

@@ -11,7 +11,9 @@ use sqlparser::ast::{Expr, Statement, UnaryOperator, Value, VisitorMut};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use std::iter::Peekable;
 use std::ops::ControlFlow;
+use std::vec::IntoIter;
 
 /// A statement as it was written, but for [`crate::rewrite`].
 #[derive(Debug, Clone)]
@@ -213,7 +215,7 @@ fn understood(sql: &str, dialect: Dialect) -> Result<(Vec<TokenWithSpan>, bool)>
             versions |= drop_for(&mut kept);
         } else if keyword(&token.token) == Keyword::MATERIALIZED && is_hint(&mut kept, rest.peek())
             || joins.take(&mut kept, &mut token)
-            || ends_percentage(&token.token, &rest) && percentage(&mut kept)
+            || ends_percentage(&token.token, &mut rest) && percentage(&mut kept)
         {
             continue;
         }
@@ -231,12 +233,13 @@ fn understood(sql: &str, dialect: Dialect) -> Result<(Vec<TokenWithSpan>, bool)>
 pub(crate) const PERCENT: &str = "__percent";
 
 /// Whether it is `%` or PERCENT, and no operator.
-fn ends_percentage(token: &Token, rest: &(impl Iterator<Item = TokenWithSpan> + Clone)) -> bool {
-    let next = || rest.clone().find(|next| !is_blank(&next.token)).map(|next| next.token);
-    match token {
-        Token::Mod => !matches!(next(), Some(Token::Number(..) | Token::LParen | Token::Placeholder(_))),
-        token => keyword(token) == Keyword::PERCENT,
+fn ends_percentage(token: &Token, rest: &mut Peekable<IntoIter<TokenWithSpan>>) -> bool {
+    if *token != Token::Mod {
+        return keyword(token) == Keyword::PERCENT;
     }
+    while rest.next_if(|next| is_blank(&next.token)).is_some() {}
+    let next = rest.peek().map(|next| &next.token);
+    !matches!(next, Some(Token::Number(..) | Token::LParen | Token::Placeholder(_)))
 }
 
 /// `LIMIT 50` before it as `LIMIT __percent(50)`; whether that is what stands there.

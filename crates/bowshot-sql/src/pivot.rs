@@ -27,11 +27,14 @@ pub(crate) fn parse(parser: &mut Parser<'_>) -> Option<Result<Statement, ParserE
     }
 }
 
+/// Such statements in brackets of one text: each is read by itself.
+const MOST: usize = 100;
+
 /// `FROM (PIVOT t ON …)`: the same in brackets, where a query begins.
 pub(crate) fn within(tokens: &mut Vec<TokenWithSpan>, dialect: Dialect) {
-    let mut at = tokens.len();
+    let (mut at, mut tried) = (tokens.len(), 0);
     // From the end, so that the places before stay what they are and inner ones come first.
-    while at > 0 {
+    while at > 0 && tried < MOST {
         at -= 1;
         let begins = tokens.get(at).is_some_and(|token| {
             matches!(&token.token, Token::Word(word) if word.quote_style.is_none()
@@ -39,9 +42,11 @@ pub(crate) fn within(tokens: &mut Vec<TokenWithSpan>, dialect: Dialect) {
         });
         let bracket = || last_words(tokens.get(..at).unwrap_or_default()).next();
         let opened = |at: usize| tokens.get(at).is_some_and(|token| token.token == Token::LParen);
-        if begins
-            && bracket().is_some_and(opened)
-            && let Some(end) = closing(tokens, at)
+        if !begins || !bracket().is_some_and(opened) {
+            continue;
+        }
+        tried += 1;
+        if let Some(end) = closing(tokens, at)
             && let Some(query) = query_of(tokens.get(at..end).unwrap_or_default(), dialect)
         {
             tokens.splice(at..end, query);

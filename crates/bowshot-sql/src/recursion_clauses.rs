@@ -10,6 +10,9 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 pub(crate) const CARRIED: char = '\u{4}';
 pub(crate) const APART: char = '\u{1f}';
 
+/// Clauses of one text: each is moved by itself.
+const MOST: usize = 100;
+
 /// Words of one clause.
 const MOST_WORDS: usize = 500;
 
@@ -18,9 +21,10 @@ pub(crate) fn carry(tokens: &mut Vec<TokenWithSpan>) {
     if !tokens.iter().any(|token| keyword(&token.token) == Keyword::RECURSIVE) {
         return;
     }
-    let mut at = 0;
-    while at < tokens.len() {
+    let (mut at, mut carried) = (0, 0);
+    while at < tokens.len() && carried < MOST {
         if let Some((bracket, clause, end)) = behind_bracket(tokens, at) {
+            carried += 1;
             let span = tokens.get(at).map_or_else(sqlparser::tokenizer::Span::empty, |token| token.span);
             tokens.drain(at..end);
             let name = Word { value: clause, quote_style: Some('"'), keyword: Keyword::NoKeyword };
