@@ -92,7 +92,20 @@ fn holds(wide: &DataType, narrow: &DataType) -> bool {
         (DataType::Timestamp(..), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) => true,
         (DataType::Dictionary(_, wide), narrow) => holds(wide, narrow),
         (wide, DataType::Dictionary(_, narrow)) => holds(wide, narrow),
-        (wide, narrow) => wide.equals_datatype(narrow),
+        (wide, narrow) => match (element(wide), element(narrow)) {
+            (Some(wide), Some(narrow)) => holds(wide, narrow),
+            _ => wide.equals_datatype(narrow),
+        },
+    }
+}
+
+/// The type of the elements of a list.
+fn element(list: &DataType) -> Option<&DataType> {
+    match list {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            Some(item.data_type())
+        }
+        _ => None,
     }
 }
 
