@@ -1,5 +1,6 @@
 //! The rules that make joins of `FROM a, b WHERE …`, and keys of conditions, take all keys for of one kind.
 
+use super::anti_joins::AntiJoins;
 use super::constant_conditions::{DecidedAbove, FILTERS};
 use super::constant_sides::ConstantsOnTheRight;
 use super::dependencies::{AllKeys, DISTINCT, JOINS, LEAVES_OUT, NothingFollows};
@@ -18,7 +19,7 @@ const CROSS_JOINS: &str = "eliminate_cross_join";
 /// what it does.
 pub(crate) fn logical(scratch: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
-    rules
+    let mut rules: Vec<_> = rules
         .map(|rule| match rule.name() {
             CROSS_JOINS => Arc::new(OnlyPlainEqualities(rule)) as Arc<dyn OptimizerRule + Send + Sync>,
             KEYS => Arc::new(OnlyOneKind(rule)) as Arc<_>,
@@ -27,7 +28,11 @@ pub(crate) fn logical(scratch: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>
             JOINS | DISTINCT if !scratch => Arc::new(NothingFollows(rule)) as Arc<_>,
             _ => rule,
         })
-        .collect()
+        .collect();
+    if let Some(pushed) = rules.iter().position(|rule| rule.name() == FILTERS) {
+        rules.insert(pushed + 1, Arc::new(AntiJoins));
+    }
+    rules
 }
 
 /// The rule that makes keys of a join's conditions. It adds `a.j = b.j` to keys that are joined by `IS NOT DISTINCT FROM`,
