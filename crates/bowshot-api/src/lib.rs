@@ -57,8 +57,8 @@ pub use rooms::{Combination, Room};
 pub use seal::{Seal, Sealed};
 pub use server::{About, CancelOutcome, Languages, Lifecycle, Progress, Server, ServerStatus};
 pub use session::{
-    Answer, Delivery, Description, Endpoints, LastWrite, Location, Prepared, Request, STATUS_RESULT, Session, Statement,
-    SubstraitPlan,
+    Answer, ColumnOrigin, Delivery, Description, Endpoints, LastWrite, Location, Prepared, Request,
+    STATUS_RESULT, Session, Statement, SubstraitPlan,
 };
 pub use settings::{OptionValue, SESSION_OPTIONS, SessionOption};
 pub use stream::{BatchStream, Origin, Pieces, batch_bytes};
