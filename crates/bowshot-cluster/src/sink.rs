@@ -64,6 +64,7 @@ impl EndpointSink {
             "principal": described(principal),
             "views": layout.views,
             "dictionaries": layout.dictionaries,
+            "wide_numbers": layout.wide_numbers,
         });
         let described = serde_json::to_vec(&described).map_err(malformed)?;
         let length = u32::try_from(described.len()).map_err(malformed)?;
@@ -84,6 +85,7 @@ impl EndpointSink {
         let layout = Layout {
             views: truth(&described, "views")?,
             dictionaries: truth(&described, "dictionaries")?,
+            wide_numbers: truth(&described, "wide_numbers")?,
             compression: Compression::None,
         };
         let schema: SchemaRef = StreamReader::try_new(schema, None)?.schema();
@@ -255,7 +257,7 @@ mod tests {
             Principal::user("ann"),
             Principal::claimed("bob", claims, SystemTime::now()),
         ] {
-            let layout = Layout { views: true, dictionaries: false, compression: Compression::None };
+            let layout = Layout { views: true, wide_numbers: true, ..Layout::default() };
             let query = QueryId::random();
             let handout =
                 Handout { query, principal: principal.clone(), layout, schema: Arc::clone(&schema) };
