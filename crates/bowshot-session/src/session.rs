@@ -1,5 +1,6 @@
 //! One client's session: options, prepared statements, its view of the engine. Implements the session of the door.
 
+mod last_write;
 mod settings;
 
 use crate::bowshot::Shared;
@@ -221,18 +222,6 @@ impl ClientSession {
     /// Remembers how many rows a statement has changed.
     pub(crate) fn note_changed(&self, rows: i64) {
         self.changed_rows.store(rows, Ordering::Relaxed);
-    }
-
-    /// Remembers what a statement did to rows, and the numbers that it gave them.
-    pub(crate) fn note_write(&self, last: LastWrite) {
-        if let Some(number) = last.generated {
-            self.generated.store(number, Ordering::Relaxed);
-        }
-        *self.last_write.lock().unwrap_or_else(PoisonError::into_inner) = last;
-    }
-
-    pub(crate) fn last_generated(&self) -> i64 {
-        self.generated.load(Ordering::Relaxed)
     }
 
     /// To be called on the query runtime: the types of a plan with values in place of its parameters are inferred anew.

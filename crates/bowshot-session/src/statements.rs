@@ -110,8 +110,10 @@ fn find(session: &ClientSession, id: &str) -> Result<std::sync::Arc<ClientSessio
         // A longer number is that of no session.
         (None, Err(_)) if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()) => None,
         (None, Err(_)) => {
-            return Err(Error::invalid(format!("invalid id: expected that of a query or session, got `{id}`"))
-                .with_hint("`system.queries` lists your queries with their ids and sessions"));
+            return Err(Error::invalid(format!(
+                "invalid id: expected that of a query or session, got `{id}`"
+            ))
+            .with_hint("`system.queries` lists your queries with their ids and sessions"));
         }
     };
     found.ok_or_else(|| {

@@ -260,8 +260,8 @@ impl Base for Dialect {
 
     fn is_table_alias(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
         // Where the base has hints, they begin with these words.
-        let hints = self.supports_table_hints()
-            && matches!(keyword, Keyword::USE | Keyword::IGNORE | Keyword::FORCE);
+        let hints =
+            self.supports_table_hints() && matches!(keyword, Keyword::USE | Keyword::IGNORE | Keyword::FORCE);
         *keyword != Keyword::STRAIGHT_JOIN
             && !hints
             && self.base().is_table_alias(keyword, parser)

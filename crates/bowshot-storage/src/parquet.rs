@@ -2,11 +2,11 @@
 //! pruning, dynamic filters), see [`crate::scan`].
 
 use crate::Error;
+use crate::extension_types::with_extensions;
 use crate::facts::{Detail, FactSources, FileFacts};
 use crate::file::{DataFile, FileReader};
 use crate::footers::{ruling_out_nothing_wrong, with_bounds_that_hold};
 use crate::parquet_columns::{Written, written};
-use crate::extension_types::with_extensions;
 use crate::parquet_statistics::{count_rows, file_statistics};
 use crate::schema;
 use arrow::datatypes::{Schema, TimeUnit};

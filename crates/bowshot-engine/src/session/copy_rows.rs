@@ -44,7 +44,12 @@ impl EngineSession {
             Write::CopyOut(copy) => {
                 let query = bound(plan.planned(), parameters)?;
                 let rows = Box::pin(self.copy_out(copy, &query, plan.pinned())).await?;
-                Ok(Some(Written { pinned: plan.pinned().clone(), rows: Some(rows), returned: None, last: LastWrite::default() }))
+                Ok(Some(Written {
+                    pinned: plan.pinned().clone(),
+                    rows: Some(rows),
+                    returned: None,
+                    last: LastWrite::default(),
+                }))
             }
             _ => Ok(None),
         }
@@ -103,7 +108,12 @@ impl EngineSession {
         )
         .await?;
         checked(origin.as_ref())?;
-        Ok(Written { pinned: applied.pinned, rows: Some(applied.rows), returned: None, last: LastWrite::default() })
+        Ok(Written {
+            pinned: applied.pinned,
+            rows: Some(applied.rows),
+            returned: None,
+            last: LastWrite::default(),
+        })
     }
 }
 

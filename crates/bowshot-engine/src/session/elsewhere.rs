@@ -37,7 +37,12 @@ impl EngineSession {
         let databases = &self.shared.parts.databases;
         let written = databases.insert(&insert.name, rows, plan.principal()).await?;
         checked(origin.as_ref())?;
-        Ok(Some(Written { pinned: plan.pinned().clone(), rows: Some(written), returned: None, last: LastWrite::default() }))
+        Ok(Some(Written {
+            pinned: plan.pinned().clone(),
+            rows: Some(written),
+            returned: None,
+            last: LastWrite::default(),
+        }))
     }
 
     /// Runs a statement that opens or leaves a database. To be called on the query runtime.

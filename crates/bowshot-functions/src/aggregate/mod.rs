@@ -47,8 +47,11 @@ const OTHERS: &[Function] = &[
         "uniq",
         "hll",
     ]),
-    stock("approx_percentile_cont", "about the value at a fraction of the order")
-        .aliases(&["approx_quantile", "approx_percentile", "percentile_approx"]),
+    stock("approx_percentile_cont", "about the value at a fraction of the order").aliases(&[
+        "approx_quantile",
+        "approx_percentile",
+        "percentile_approx",
+    ]),
     stock("approx_median", "about the middle value"),
     stock("array_agg", "the values as a list, NULLs too").aliases(&["list", "group_array"]),
     Function {

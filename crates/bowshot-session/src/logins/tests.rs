@@ -1,3 +1,5 @@
+//! Logins that wait, are dropped, or fail: every permit comes back.
+
 use super::*;
 use futures::FutureExt;
 use std::future::Future;

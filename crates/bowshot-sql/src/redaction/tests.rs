@@ -1,3 +1,5 @@
+//! Secrets are redacted by their place in the statement, and nothing else is.
+
 use super::*;
 use crate::DialectName;
 

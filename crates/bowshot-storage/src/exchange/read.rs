@@ -6,13 +6,13 @@
 use super::Shape;
 use crate::Format;
 use crate::batches::{Batches, Request};
+use crate::extension_types::with_extensions;
 use crate::facts::FileFacts;
 use crate::file::{DataFile, HandlePool};
 use crate::format::Kind;
 use crate::json::{Sampling, Strange};
 use crate::parquet::Chunks;
 use crate::parquet_columns::{self, Written};
-use crate::extension_types::with_extensions;
 use crate::read_options::{ReadOptions, Said, Types};
 use crate::shared::SharedFiles;
 use crate::version::FileIdentity;

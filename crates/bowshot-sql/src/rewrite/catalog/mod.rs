@@ -15,8 +15,8 @@ use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor,
-    Value, VisitorMut,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
+    TableFactor, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
