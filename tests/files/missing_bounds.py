@@ -23,7 +23,7 @@ from bounds_cases import FORMATS, LONG, rows  # noqa: E402
 from server import computing  # noqa: E402
 
 # Checks of one table, and tables of one server.
-CHECKS, TABLES = 10, 50
+CHECKS, TABLES = 15, 50
 
 
 def literal(kind, value):
