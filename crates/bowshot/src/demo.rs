@@ -86,7 +86,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
         Some(join) => Some(start_nodes(&args, &folder, (&join, &uri), &config.cluster).await?),
         None => None,
     };
-    let _ports = ports_file.map(|path| PortsFile::write(&path, &&running.addresses())).transpose()?;
+    let _ports = ports_file.map(|path| PortsFile::write(&path, &running.addresses())).transpose()?;
     show_and_stay(running, signals, &args, &uri).await
 }
 
