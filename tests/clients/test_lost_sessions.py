@@ -28,7 +28,11 @@ class Proxy:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(("127.0.0.1", self.port))
+            try:
+                server = socket.create_connection(("127.0.0.1", self.port))
+            except OSError:
+                client.close()
+                continue
             self.sockets += [client, server]
             for source, target in [(client, server), (server, client)]:
                 threading.Thread(target=self.pump, args=(source, target), daemon=True).start()

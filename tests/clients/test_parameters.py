@@ -5,6 +5,8 @@ import datetime
 import decimal
 
 import adbc_driver_flightsql.dbapi as flightsql
+import pyarrow as pa
+import pyarrow.flight as flight
 import pytest
 
 import http_sql
@@ -30,7 +32,7 @@ def server():
         ("SELECT count(*) FROM held WHERE i IN ($1)", [7.4], 0),
         ("SELECT i / $1 FROM held", [2.0], 3.5),
         ("SELECT count(*) FROM held WHERE d >= $1", [datetime.datetime(2024, 1, 1, 6)], 0),
-        ("SELECT d + $1 FROM held", [datetime.timedelta(hours=1)], datetime.datetime(2024, 1, 1, 1)),
+        ("SELECT ts + $1 FROM held", [datetime.timedelta(hours=1)], datetime.datetime(2024, 1, 1, 13)),
         ("SELECT ts - $1 FROM held", [datetime.timedelta(minutes=5)], datetime.datetime(2024, 1, 1, 11, 55)),
         ("SELECT count(*) FROM held WHERE ts < now() - $1", [datetime.timedelta(days=1)], 1),
         ("SELECT $1 || $2", ["a", "b"], "ab"),
@@ -67,10 +69,14 @@ def test_http(server, sql, values, expected):
 
 def test_every_statement_of_a_script_runs(server):
     """Queries before the last one too: they may call functions that change something."""
-    script = "SELECT set_config('application_name', 'of a script', false); SELECT current_setting('application_name')"
-    with flightsql.connect(server.grpc_tcp, autocommit=True) as connection, connection.cursor() as cursor:
-        cursor.execute(script)
-        assert cursor.fetchone() == ("of a script",)
-    assert http_sql.sql(server, script).rows() == [["of a script"]]
-    failed = http_sql.sql(server, "SELECT 1 / (SELECT 0); SELECT 2")
-    assert failed.status == 400 and b"division by zero" in failed.body
+    client = flight.connect(server.grpc_tcp)
+
+    def rows(script):
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(script.encode()))
+        return client.do_get(info.endpoints[0].ticket).read_all().to_pylist()
+
+    script = "SELECT set_config('application_name', 'of a script', false); SELECT current_setting('application_name') AS name"
+    assert rows(script) == [{"name": "of a script"}]
+    with pytest.raises(pa.ArrowInvalid, match="division by zero"):
+        rows("SELECT 1 / n FROM (VALUES (0)) v(n); SELECT 2")
+    client.close()

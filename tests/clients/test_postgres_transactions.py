@@ -71,10 +71,10 @@ def test_every_statement_of_a_script_runs(connection):
 
 
 def test_what_is_set_locally_ends_with_its_script(connection):
-    connection.execute("SET statement_timeout = '50s'")
-    sql = "SET LOCAL statement_timeout = '40s'; SELECT current_setting('statement_timeout')"
+    connection.execute("SET application_name = 'before'")
+    sql = "SET LOCAL application_name = 'within'; SELECT 1/(current_setting('application_name') = 'within')::int"
     assert script(connection, sql) == ["SET", "SELECT 1"]
-    assert connection.execute("SHOW statement_timeout").fetchone() == ("50s",)
+    assert connection.execute("SHOW application_name").fetchone() == ("before",)
 
 
 def test_many_rows_at_once_are_one_transaction(connection):
