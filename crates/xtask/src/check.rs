@@ -5,10 +5,13 @@ use crate::{docs, machine, tidy};
 use anyhow::Result;
 
 /// Crates that link the query engine: their tests run in `cargo xtask test`, on the release build.
-const HEAVY: [&str; 7] = [
+const HEAVY: [&str; 10] = [
     "bowshot",
+    "bowshot-cluster",
+    "bowshot-databases",
     "bowshot-engine",
     "bowshot-functions",
+    "bowshot-kernels",
     "bowshot-reuse",
     "bowshot-session",
     "bowshot-storage",
