@@ -24,9 +24,6 @@ class Line:
     ceilings: tuple
     raw: dict
 
-    def numeric_axes(self) -> dict:
-        return {name: value for name, value in self.axes.items() if isinstance(value, int | float)}
-
     def group(self) -> str:
         """What lines have in common that differ in numbers alone, in words."""
         return ", ".join(str(value) for value in self.axes.values() if isinstance(value, str))

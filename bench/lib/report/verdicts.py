@@ -45,10 +45,6 @@ class Summary:
     def most(self) -> float:
         return max(verdict.ratio for verdict in self.verdicts)
 
-    @property
-    def always_faster(self) -> bool:
-        return outcome(self.least) == "faster"
-
 
 def outcome(ratio: float) -> str:
     if abs(ratio - 1) <= LEVEL:
