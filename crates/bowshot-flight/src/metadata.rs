@@ -61,6 +61,3 @@ pub(crate) fn batch(schema: SchemaRef, columns: Vec<ArrayRef>) -> Result<RecordB
     RecordBatch::try_new(schema, columns)
         .map_err(|error| Error::internal("a metadata answer does not fit its schema").with_source(error))
 }
-
-#[cfg(test)]
-mod tests;

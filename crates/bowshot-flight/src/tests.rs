@@ -1,7 +1,6 @@
 //! The front end over real sockets, in front of a small server in memory.
 
 mod actions;
-mod client;
 mod door;
 mod life;
 #[cfg(target_os = "linux")]
@@ -9,7 +8,6 @@ mod same_host;
 mod statements;
 mod tls;
 mod transactions;
-mod web;
 mod writing;
 
 use crate::Choices;

@@ -52,11 +52,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the server says that the query was cancelled.
-    pub fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Server(status) if status.code() == tonic::Code::Cancelled)
-    }
-
     /// Whether the server does not know what the request names.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Server(status) if status.code() == tonic::Code::NotFound)

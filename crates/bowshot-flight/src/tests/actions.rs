@@ -1,59 +1,12 @@
 //! Actions and polling.
 
 use super::*;
-use crate::proto::session_option_value::OptionValue as Wire;
-use crate::proto::{
-    CloseSessionResult, GetSessionOptionsResult, SessionOptionValue, SetSessionOptionsRequest,
-    SetSessionOptionsResult,
-};
+use crate::proto::CloseSessionResult;
 use arrow_flight::sql::{
     ActionCancelQueryRequest, ActionCancelQueryResult, ActionCreatePreparedSubstraitPlanRequest, Any,
     SubstraitPlan,
 };
-use arrow_flight::{
-    CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, Empty, FlightEndpoint,
-    RenewFlightEndpointRequest,
-};
-
-async fn set(client: &mut Client, options: &[(&str, Option<Wire>)]) -> Vec<(String, i32)> {
-    let session_options = options
-        .iter()
-        .map(|(name, value)| (name.to_string(), SessionOptionValue { option_value: value.clone() }))
-        .collect();
-    let request = SetSessionOptionsRequest { session_options };
-    let body = client.action("SetSessionOptions", request.encode_to_vec()).await.unwrap().unwrap();
-    let result = SetSessionOptionsResult::decode(body).unwrap();
-    result.errors.into_iter().map(|(name, error)| (name, error.value)).collect()
-}
-
-async fn options(client: &mut Client) -> GetSessionOptionsResult {
-    let body = client.action("GetSessionOptions", vec![]).await.unwrap().unwrap();
-    GetSessionOptionsResult::decode(body).unwrap()
-}
-
-#[tokio::test]
-async fn session_options_tell_what_failed() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    client.headers = vec![("database", "shop".to_owned())];
-    let text = |text: &str| Some(Wire::StringValue(text.to_owned()));
-    let none: Vec<(String, i32)> = vec![];
-    assert_eq!(
-        set(&mut client, &[("schema", text("s")), ("number", Some(Wire::Int64Value(-7)))]).await,
-        none
-    );
-    assert_eq!(set(&mut client, &[("lol_invalid", text("x"))]).await, [("lol_invalid".to_owned(), 1)]);
-    assert_eq!(
-        set(&mut client, &[("schema", Some(Wire::BoolValue(true)))]).await,
-        [("schema".to_owned(), 2)]
-    );
-    let mut found = options(&mut client).await.session_options;
-    assert_eq!(found.remove("catalog").unwrap().option_value, text("shop"));
-    assert_eq!(found.remove("schema").unwrap().option_value, text("s"));
-    assert_eq!(found.remove("number").unwrap().option_value, Some(Wire::Int64Value(-7)));
-    assert_eq!(set(&mut client, &[("number", None)]).await, none);
-    assert!(!options(&mut client).await.session_options.contains_key("number"));
-}
+use arrow_flight::{CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, Empty};
 
 #[tokio::test]
 async fn a_query_is_cancelled_in_both_forms() {
@@ -82,18 +35,6 @@ async fn a_query_is_cancelled_in_both_forms() {
     });
     let request = CancelFlightInfoRequest { info: Some(foreign) }.encode_to_vec();
     assert_eq!(code_of(client.action("CancelFlightInfo", request).await), Code::NotFound);
-}
-
-#[tokio::test]
-async fn an_endpoint_is_renewed() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    let info = client.info("rows 1").await.unwrap().into_inner();
-    let request = RenewFlightEndpointRequest { endpoint: info.endpoint.first().cloned() }.encode_to_vec();
-    let body = client.action("RenewFlightEndpoint", request).await.unwrap().unwrap();
-    let renewed = FlightEndpoint::decode(body).unwrap();
-    assert_eq!(renewed.ticket, info.endpoint[0].ticket);
-    assert_eq!(renewed.expiration_time.unwrap().seconds, 7);
 }
 
 #[tokio::test]

@@ -1,15 +1,13 @@
-//! Clients on this machine: what they are told, rows in memory and through the socket, and what hostile ones cannot break.
+//! Clients on this machine: what they are told, and how calls, connections and the socket end. Rows in memory, limits and
+//! hostile clients are tested by the package for Python.
 
 use super::*;
 use crate::same_host::frames::{self, Frame, Frames, Wire};
 use crate::same_host::{SameHost, SharedLimits};
-use arrow_flight::sql::{CommandStatementIngest, TableDefinitionOptions};
-use bowshot_ipc::shared::{Encapsulated, SharedMemory};
+use bowshot_ipc::shared::Encapsulated;
 use std::fs::File;
-use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 const LIMITS: SharedLimits =
@@ -138,32 +136,6 @@ async fn clients_on_this_machine_are_told() {
 }
 
 #[tokio::test]
-async fn rows_come_in_memory_where_they_are_many() {
-    let (port, path) = open(LIMITS, false).await;
-    let (mut local, _) = Local::connect(&path).await;
-    let few = local.get(&[], "rows 3").await;
-    assert_eq!((few.code, few.rows, few.memories.len()), (0, 3, 0), "{few:?}");
-    let many = local.get(&[], "rows 5000000").await;
-    assert_eq!((many.code, many.rows, many.memories.len()), (0, 5_000_000, 2), "{many:?}");
-    port.until(|counts| counts.streams == 0).await;
-}
-
-#[tokio::test]
-async fn beyond_the_limit_rows_come_through_the_socket() {
-    let limits = SharedLimits { connection_bytes: 20 << 20, ..LIMITS };
-    let (_port, path) = open(limits, false).await;
-    let (mut local, _) = Local::connect(&path).await;
-    let first = local.get(&[], "rows 5000000").await;
-    assert_eq!((first.code, first.rows, first.memories.len()), (0, 5_000_000, 1), "{first:?}");
-    let next = local.get(&[], "rows 1000000").await;
-    assert_eq!((next.rows, next.memories.len()), (1_000_000, 0), "nothing was given back: {next:?}");
-    let numbers: Vec<u8> = first.memories.iter().flat_map(|number| number.to_le_bytes()).collect();
-    local.wire.send(frames::RELEASE, &[numbers.into()], None).await.unwrap();
-    let next = local.get(&[], "rows 1000000").await;
-    assert_eq!((next.rows, next.memories.len()), (1_000_000, 1), "{next:?}");
-}
-
-#[tokio::test]
 async fn each_call_shows_its_credentials() {
     let (_port, path) = open(LIMITS, true).await;
     let (mut local, _) = Local::connect(&path).await;
@@ -207,82 +179,6 @@ async fn a_client_that_goes_stops_its_rows() {
     port.until(|counts| counts.streams == 1).await;
     drop(local);
     port.until(|counts| *counts == Counts::default()).await;
-}
-
-#[tokio::test]
-async fn hostile_bytes_do_no_harm() {
-    let (_port, path) = open(LIMITS, false).await;
-    let mut held = Vec::new();
-    for seed in 0_u8..60 {
-        let mut stream = UnixStream::connect(&path).await.unwrap();
-        let bytes: Vec<u8> = (0..200_u32).map(|at| (at * 31 + u32::from(seed) * 17) as u8 ^ seed).collect();
-        let cut = 1 + usize::from(seed) * 3;
-        // Some are cut off before they are read.
-        let _ = stream.write_all(&bytes[..cut.min(bytes.len())]).await;
-        if seed % 3 == 0 {
-            held.push(stream);
-        }
-    }
-    for bytes in [&[frames::DONE, 0, 0, 0, 0][..], &[frames::MEMORY, 0, 0, 0, 0], &[1, 255, 255, 255, 255]] {
-        let mut stream = UnixStream::connect(&path).await.unwrap();
-        stream.write_all(bytes).await.unwrap();
-        let mut rest = Vec::new();
-        // The greeting, and the end, by force or not.
-        let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
-        assert!(ended.is_ok(), "{bytes:?}");
-    }
-    let (mut local, _) = Local::connect(&path).await;
-    local.wire.send(frames::RELEASE, &[Bytes::from_static(b"\x01\0\0\0\x02")], None).await.unwrap();
-    assert_eq!(local.get(&[], "rows 1").await.rows, 1);
-    assert_eq!(local.get(&[("a b", "c")], "rows 1").await.code, Code::InvalidArgument as i32);
-    assert_eq!(local.get(&[], "rows 1").await.rows, 1);
-}
-
-fn into(table: &str) -> Bytes {
-    let options = TableDefinitionOptions { if_not_exist: 1, if_exists: 2 };
-    let ingest = CommandStatementIngest {
-        table_definition_options: Some(options),
-        table: table.to_owned(),
-        ..CommandStatementIngest::default()
-    };
-    command(any(&ingest)).encode_to_vec().into()
-}
-
-#[tokio::test]
-async fn memory_that_could_change_is_not_taken() {
-    let (port, path) = open(LIMITS, false).await;
-    let stream = bowshot_ipc::shared::whole_stream(&numbers(vec![1]).schema(), &[numbers(vec![1])]).unwrap();
-    // Its maker can still write to it.
-    let writable = SharedMemory::new(&stream).unwrap();
-    let file = File::open("/proc/self/exe").unwrap();
-    for descriptor in [writable.as_fd(), file.as_fd()] {
-        let (mut local, _) = Local::connect(&path).await;
-        local.call(frames::PUT, &[], into("t")).await;
-        local.wire.send(frames::MEMORY, &[], Some(descriptor)).await.unwrap();
-        let given = local.given().await;
-        assert_eq!(given.code, Code::InvalidArgument as i32, "{given:?}");
-        assert!(given.message.contains("shared memory is refused"), "{given:?}");
-        assert!(matches!(local.frames.next().await, Ok(None) | Err(_)), "what comes behind is not read");
-    }
-    assert_eq!(port.door.effects(), []);
-    port.until(|counts| counts.streams == 0).await;
-}
-
-#[tokio::test]
-async fn an_upload_that_is_broken_off_writes_nothing() {
-    let (port, path) = open(LIMITS, false).await;
-    let (mut local, _) = Local::connect(&path).await;
-    local.call(frames::PUT, &[], into("t")).await;
-    drop(local);
-    let (mut local, _) = Local::connect(&path).await;
-    local.call(frames::PUT, &[], into("t")).await;
-    local.wire.send(frames::DONE, &[], None).await.unwrap();
-    let given = local.given().await;
-    assert_eq!(given.code, Code::InvalidArgument as i32, "{given:?}");
-    let (mut local, _) = Local::connect(&path).await;
-    local.call(frames::PUT, &[], Bytes::from_static(b"SELECT 1")).await;
-    assert_eq!(local.given().await.code, Code::InvalidArgument as i32);
-    assert_eq!(port.door.effects(), []);
 }
 
 #[tokio::test]

@@ -5,77 +5,10 @@ use arrow::array::{Array, ArrayRef, Float64Array, Int64Array, StringArray, Union
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{DataType, Field, UnionFields};
 use arrow_flight::sql::{
-    ActionClosePreparedStatementRequest, CommandGetCatalogs, CommandGetSqlInfo,
-    CommandPreparedStatementQuery, CommandPreparedStatementUpdate, CommandStatementIngest,
-    CommandStatementQuery, CommandStatementUpdate, DoPutPreparedStatementResult, DoPutUpdateResult,
+    ActionClosePreparedStatementRequest, CommandGetCatalogs, CommandPreparedStatementQuery,
+    CommandPreparedStatementUpdate, CommandStatementIngest, CommandStatementUpdate,
+    DoPutPreparedStatementResult, DoPutUpdateResult,
 };
-use arrow_flight::{Criteria, SchemaResult};
-
-#[tokio::test]
-async fn text_as_a_ticket_takes_one_trip() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    assert_eq!(rows(&client.get("rows 3").await.unwrap()), 3);
-    let empty = client.get("rows 0").await.unwrap();
-    assert_eq!(rows(&empty), 0);
-    let command = CommandStatementQuery { query: "rows 2".to_owned(), transaction_id: None };
-    assert_eq!(rows(&client.get(any(&command)).await.unwrap()), 2);
-    port.until(|counts| counts.streams == 0).await;
-}
-
-#[tokio::test]
-async fn a_ticket_is_good_once_and_on_every_connection() {
-    let port = Port::open().await;
-    let info = port.client().await.info("rows 4").await.unwrap().into_inner();
-    assert!(info.ordered && info.endpoint[0].location.is_empty());
-    assert_eq!((info.total_records, info.total_bytes), (-1, -1));
-    let schema = bowshot_ipc::read_schema_bytes(&info.schema).unwrap();
-    assert_eq!(schema.field(0).name(), "n");
-    let mut other = port.client().await;
-    assert_eq!(rows(&other.get(ticket_of(&info)).await.unwrap()), 4);
-    let again = other.get(ticket_of(&info)).await.unwrap_err();
-    assert_eq!(again.code(), Code::NotFound);
-    assert!(again.message().contains("not found"), "{}", again.message());
-}
-
-#[tokio::test]
-async fn metadata_travels_with_the_command_as_ticket() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    let command = any(&CommandGetCatalogs {});
-    let info = client.info(command.clone()).await.unwrap().into_inner();
-    assert_eq!(ticket_of(&info), Bytes::from(command.clone()));
-    let batches = client.get(ticket_of(&info)).await.unwrap();
-    let schema = bowshot_ipc::read_schema_bytes(&info.schema).unwrap();
-    assert_eq!(batches[0].schema().as_ref(), &schema);
-    let request = client.request(FlightDescriptor::new_cmd(command));
-    let SchemaResult { schema: again } = client.rpc.get_schema(request).await.unwrap().into_inner();
-    assert_eq!(again, info.schema);
-    let all = client.get(any(&CommandGetSqlInfo { info: vec![] })).await.unwrap();
-    assert!(rows(&all) > 60);
-}
-
-#[tokio::test]
-async fn tables_are_listed_and_found_by_path() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    let request = client.request(Criteria { expression: "%2".into() });
-    let mut flights = client.rpc.list_flights(request).await.unwrap().into_inner();
-    let flight = flights.message().await.unwrap().unwrap();
-    assert_eq!(flight.flight_descriptor.clone().unwrap().path, ["c", "s", "t2"]);
-    assert_eq!(ticket_of(&flight), Bytes::from(r#"SELECT * FROM "c"."s"."t2""#));
-    assert!(flights.message().await.unwrap().is_none());
-    let path =
-        |names: &[&str]| FlightDescriptor::new_path(names.iter().map(|name| name.to_string()).collect());
-    assert!(client.rpc.get_flight_info(path(&["t1"])).await.is_ok());
-    for names in [&[][..], &["a", "b", "c", "d"], &["a", ""]] {
-        assert_eq!(
-            code_of(client.rpc.get_flight_info(path(names)).await),
-            Code::InvalidArgument,
-            "{names:?}"
-        );
-    }
-}
 
 #[tokio::test]
 async fn prepared_statements_keep_their_handle() {

@@ -4,8 +4,8 @@ use super::door::Effect;
 use super::life::{bare_call, framed};
 use super::transactions::{begin, id_of};
 use super::*;
-use arrow::array::{AsArray, DictionaryArray};
-use arrow::datatypes::{Int32Type, Int64Type, Schema};
+use arrow::array::DictionaryArray;
+use arrow::datatypes::{Int32Type, Schema};
 use arrow_flight::sql::{CommandStatementIngest, DoPutUpdateResult, TableDefinitionOptions};
 use futures::StreamExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,10 +21,6 @@ fn ingest(table: &str) -> CommandStatementIngest {
 
 fn into(table: &str) -> FlightDescriptor {
     command(any(&ingest(table)))
-}
-
-fn path(names: &[&str]) -> FlightDescriptor {
-    FlightDescriptor::new_path(names.iter().map(|name| (*name).to_owned()).collect())
 }
 
 fn written(answer: Bytes) -> i64 {
@@ -61,26 +57,6 @@ async fn rows_arrive_as_they_were_sent() {
     client.put(upload(command(any(&temporary)), &batches)).await.unwrap();
     assert_eq!(port.door.effects(), [wrote("temporary t Create Append", batches)]);
     port.until(|counts| counts.streams == 0).await;
-}
-
-#[tokio::test]
-async fn paths_are_tables_that_are_replaced() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    let batches = vec![numbers(vec![1, 2])];
-    for (names, expected) in [
-        (&["t"][..], "t Create Replace"),
-        (&["s", "t"], "s.t Create Replace"),
-        (&["c", "s", "t"], "c.s.t Create Replace"),
-    ] {
-        assert_eq!(written(client.put(upload(path(names), &batches)).await.unwrap()), 2);
-        assert_eq!(port.door.effects(), [wrote(expected, batches.clone())]);
-    }
-    for names in [&[][..], &["a", "b", "c", "d"], &["a", ""]] {
-        let status = client.put(upload(path(names), &batches)).await.unwrap_err();
-        assert_eq!(status.code(), Code::InvalidArgument, "{names:?}");
-    }
-    assert_eq!(port.door.effects(), []);
 }
 
 #[tokio::test]
@@ -149,42 +125,6 @@ async fn streams_that_are_refused_write_nothing() {
 }
 
 #[tokio::test]
-async fn messages_over_the_limit_say_so() {
-    let limits = Limits { max_message_bytes: 10_000, ..Limits::default() };
-    let port = Port::open_with(limits, false).await;
-    let mut client = port.client().await;
-    let batches = [numbers(vec![1]), numbers((0..5_000).collect())];
-    let status = client.put(upload(into("t"), &batches)).await.unwrap_err();
-    assert_eq!(status.code(), Code::ResourceExhausted);
-    assert!(status.message().contains("limits.max_message_bytes"), "{}", status.message());
-    assert_eq!(port.door.effects(), []);
-}
-
-#[tokio::test]
-async fn a_client_that_goes_in_the_middle_writes_nothing() {
-    let port = Port::open().await;
-    for whole_connection in [false, true] {
-        let client = port.client().await;
-        let before = port.door.counts.borrow().arrived;
-        let mut messages = upload(into("t"), &[numbers(vec![1]), numbers(vec![2]), numbers(vec![3])]);
-        messages.truncate(3);
-        let messages = futures::stream::iter(messages).chain(futures::stream::pending());
-        let request = client.request(messages);
-        let mut rpc = client.rpc.clone();
-        let call = tokio::spawn(async move { rpc.do_put(request).await.map(|_| ()) });
-        port.until(|counts| counts.arrived == before + 2).await;
-        if whole_connection {
-            drop(client);
-        }
-        call.abort();
-        assert!(call.await.unwrap_err().is_cancelled());
-        port.until(|counts| counts.streams == 0).await;
-        assert_eq!(port.door.effects(), []);
-    }
-    port.until(|counts| counts.sessions == 0).await;
-}
-
-#[tokio::test]
 async fn a_message_that_ends_early_writes_nothing() {
     let port = Port::open().await;
     let messages = upload(into("t"), &[numbers(vec![1]), numbers(vec![2])]);
@@ -242,18 +182,6 @@ async fn a_slow_table_slows_its_client() {
     assert!(taken.load(Ordering::Relaxed) < 32, "{taken:?}");
     port.until(|counts| counts.streams == 0).await;
     assert_eq!(port.door.effects(), []);
-}
-
-#[tokio::test]
-async fn many_batches_keep_their_order() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    let batches: Vec<RecordBatch> = (0..200).map(|number| numbers(vec![number; 1_000])).collect();
-    assert_eq!(written(client.put(upload(into("t"), &batches)).await.unwrap()), 200_000);
-    let effects = port.door.effects();
-    let [Effect::Wrote(_, None, written)] = effects.as_slice() else { panic!("{effects:?}") };
-    let firsts = written.iter().map(|batch| batch.column(0).as_primitive::<Int64Type>().value(0));
-    assert!(firsts.eq(0..200));
 }
 
 #[tokio::test]
