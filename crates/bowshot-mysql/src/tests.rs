@@ -1,5 +1,6 @@
 //! The protocol as a client sees it, byte for byte, over sockets, with a small server behind the door.
 
+#[path = "../../bowshot-postgres/src/tests/door.rs"]
 pub(crate) mod door;
 mod hostile;
 mod life;
@@ -10,47 +11,16 @@ mod tls;
 use crate::capability::{
     CONNECT_WITH_DB, DEPRECATE_EOF, MULTI_STATEMENTS, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41,
 };
-use crate::{Choices, serve};
-use bowshot_api::Limits;
 use bytes::{BufMut, BytesMut};
-use door::Door;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use door::{PATIENCE, Port};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long anything may take that should happen at once.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// What most clients can.
 const CLIENT: u32 = PROTOCOL_41 | PLUGIN_AUTH | PLUGIN_AUTH_LENENC | DEPRECATE_EOF;
 
-/// A listener with a door behind it.
-struct Port {
-    address: SocketAddr,
-    door: Arc<Door>,
-    stop: Option<oneshot::Sender<()>>,
-    served: JoinHandle<Result<(), crate::Error>>,
-}
-
 impl Port {
-    async fn open(limits: Limits, users_only: bool, choices: Choices) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let door = Door::open(limits, users_only);
-        let (stop, stopped) = oneshot::channel::<()>();
-        let until = async move { drop(stopped.await) };
-        let served = tokio::spawn(serve(listener, Arc::clone(&door) as _, choices, until));
-        Self { address, door, stop: Some(stop), served }
-    }
-
-    async fn new() -> Self {
-        Self::open(Limits::default(), false, Choices::default()).await
-    }
-
     async fn raw(&self) -> Client<TcpStream> {
         Client { stream: TcpStream::connect(self.address).await.unwrap(), number: 0, has_eof: false, id: 0 }
     }

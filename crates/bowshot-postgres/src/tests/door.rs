@@ -1,51 +1,61 @@
-//! A small server behind the door, in memory. Its language:
+//! A small server in memory behind the front ends of PostgreSQL and MySQL, whose tests have it in common. Its language:
 //!
 //! ```text
 //! rows N      N rows of one column `n`        insert      changes three rows
 //! wait        one row, then nothing ever      hang        never starts
 //! bad         an internal error               wrong       a syntax error at column 4
 //! fail        divides by zero                 panic       panics when it starts
+//! missing     no such table                   double      a key twice
+//! slow        takes too long                  large N     one row of N bytes
 //! echo N      its N parameters as one row     begin …     transactions
 //! set A B     a setting                       instant     one instant, 2024-07-01 12:00 UTC
+//! create …    changes a table                 USE …       of `main` only
 //! ```
 //!
 //! Every table has the columns `a` (Int64) and `b` (Utf8).
 
-use arrow::array::{Int64Array, TimestampMicrosecondArray};
+use crate::{Choices, serve};
+use arrow::array::{ArrayRef, Int64Array, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
-    About, Answer, BatchStream, CancelOutcome, Credentials, Description, Error, ErrorKind, Ingest, Languages,
-    Layout, Lifecycle, Limits, OptionValue, PasswordExchange, Position, Prepared, PrimaryKey, Principal,
-    Progress, QueryId, Reason, Request, Result, SavepointId, Secret, Server, ServerStatus, Session,
-    SessionId, Statement, StatementId, TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
+    About, Answer, BatchStream, COMPATIBILITY_PARAMETERS, CancelOutcome, Credentials, Description, Error,
+    ErrorKind, Ingest, Languages, Layout, Lifecycle, Limits, OptionValue, PasswordExchange, Position,
+    Prepared, PrimaryKey, Principal, Progress, QueryId, Reason, Request, Result, SESSION_OPTIONS,
+    SavepointId, Scramble, Secret, Server, ServerStatus, Session, SessionId, Statement, StatementId,
+    TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
 };
 use futures::StreamExt;
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime};
-use tokio::sync::watch;
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+
+/// How long anything may take that should happen at once.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) sessions: usize,
-    pub(super) streams: usize,
+pub(crate) struct Counts {
+    pub(crate) sessions: usize,
+    pub(crate) streams: usize,
     /// Statements that hang.
-    pub(super) hanging: usize,
+    pub(crate) hanging: usize,
 }
 
 #[derive(Debug)]
-pub(super) struct Door {
+pub(crate) struct Door {
     me: Weak<Door>,
     about: About,
     limits: Limits,
     users_only: bool,
-    pub(super) counts: watch::Sender<Counts>,
+    pub(crate) counts: watch::Sender<Counts>,
     /// What has had an effect.
-    pub(super) effects: Mutex<Vec<String>>,
-    pub(super) written: Mutex<Vec<RecordBatch>>,
+    pub(crate) effects: Mutex<Vec<String>>,
+    pub(crate) written: Mutex<Vec<RecordBatch>>,
     queries: Mutex<HashMap<QueryId, (String, Vec<RecordBatch>)>>,
 }
 
@@ -58,6 +68,18 @@ struct Room {
     open: Mutex<bool>,
     settings: Mutex<HashMap<String, String>>,
 }
+
+/// What clients of PostgreSQL set; it is told as it was said.
+const OF_POSTGRES: [&str; 8] = [
+    "dialect",
+    "catalog",
+    "application_name",
+    "client_encoding",
+    "DateStyle",
+    "TimeZone",
+    "extra_float_digits",
+    "search_path",
+];
 
 fn numbers() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]))
@@ -76,11 +98,11 @@ fn table() -> SchemaRef {
 }
 
 fn number(sql: &str) -> i64 {
-    sql.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or(1)
+    sql.trim_end_matches(')').split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or(1)
 }
 
 impl Door {
-    pub(super) fn open(limits: Limits, users_only: bool) -> Arc<Self> {
+    pub(crate) fn open(limits: Limits, users_only: bool) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             about: About {
@@ -99,13 +121,37 @@ impl Door {
     }
 
     /// Waits for a state.
-    pub(super) async fn until(&self, check: impl FnMut(&Counts) -> bool) {
+    pub(crate) async fn until(&self, check: impl FnMut(&Counts) -> bool) {
         let mut counts = self.counts.subscribe();
-        tokio::time::timeout(super::PATIENCE, counts.wait_for(check)).await.expect("in time").unwrap();
+        tokio::time::timeout(PATIENCE, counts.wait_for(check)).await.expect("in time").unwrap();
     }
 
-    pub(super) fn effects(&self) -> Vec<String> {
+    pub(crate) fn effects(&self) -> Vec<String> {
         std::mem::take(&mut self.effects.lock().unwrap())
+    }
+}
+
+/// A listener with a door behind it.
+pub(crate) struct Port {
+    pub(crate) address: SocketAddr,
+    pub(crate) door: Arc<Door>,
+    pub(crate) stop: Option<oneshot::Sender<()>>,
+    pub(crate) served: JoinHandle<std::result::Result<(), crate::Error>>,
+}
+
+impl Port {
+    pub(crate) async fn open(limits: Limits, users_only: bool, choices: Choices) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let door = Door::open(limits, users_only);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let until = async move { drop(stopped.await) };
+        let served = tokio::spawn(serve(listener, Arc::clone(&door) as _, choices, until));
+        Self { address, door, stop: Some(stop), served }
+    }
+
+    pub(crate) async fn new() -> Self {
+        Self::open(Limits::default(), false, Choices::default()).await
     }
 }
 
@@ -171,6 +217,12 @@ impl Server for Door {
         }
     }
 
+    /// Of `bob` alone the password is known.
+    fn recognise(&self, user: &str, scramble: &Scramble, _: Option<IpAddr>) -> Option<Principal> {
+        assert_eq!(scramble.challenge.len(), 20);
+        (user == "bob" && scramble.shown == b"x").then(|| Principal::user(user))
+    }
+
     fn prove_password(&self, user: &str, _: Option<IpAddr>) -> Option<Box<dyn PasswordExchange>> {
         (user == "prover").then(|| Box::new(Exchange) as Box<dyn PasswordExchange>)
     }
@@ -205,6 +257,14 @@ impl Server for Door {
         }
         if sql.starts_with("echo") {
             return Ok(BatchStream::from_batches(bound[0].schema(), bound));
+        }
+        if sql.starts_with("large") {
+            let text = StringArray::from(vec!["x".repeat(usize::try_from(number(&sql)).unwrap())]);
+            let batch = RecordBatch::try_from_iter([("t", Arc::new(text) as ArrayRef)]).unwrap();
+            return Ok(BatchStream::from_batches(batch.schema(), vec![batch]));
+        }
+        if sql.starts_with("SELECT") {
+            return Ok(BatchStream::from_batches(table(), Vec::new()));
         }
         let counted = Counted::new(self.me.upgrade().unwrap(), |counts| &mut counts.streams);
         let size = number(&sql);
@@ -250,7 +310,7 @@ impl Room {
     }
 
     fn description(sql: &str, bound: &[RecordBatch]) -> Result<Description> {
-        let verb = sql.split(' ').next().unwrap_or_default();
+        let verb = sql.trim_start_matches('(').split(' ').next().unwrap_or_default();
         let parameters = if verb == "echo" { number(sql) } else { 0 };
         let parameters = (1..=parameters).map(|index| Field::new(format!("${index}"), DataType::Utf8, true));
         let parameters: SchemaRef = Arc::new(Schema::new(parameters.collect::<Vec<_>>()));
@@ -259,14 +319,16 @@ impl Room {
                 let error = Error::new(ErrorKind::Syntax, "syntax error: unexpected `x`");
                 return Err(error.with_position(Position { line: 1, column: 4 }));
             }
-            ("insert" | "set" | "RESET", _) => Arc::new(Schema::empty()),
+            ("insert" | "create" | "set" | "RESET", _) => Arc::new(Schema::empty()),
+            ("large", _) => Arc::new(Schema::new(vec![Field::new("t", DataType::Utf8, false)])),
             ("echo", [rows, ..]) => rows.schema(),
             ("echo", []) => Arc::clone(&parameters),
             ("SELECT", _) => table(),
             ("instant", _) => instants(),
             _ => numbers(),
         };
-        Ok(Description { schema, parameters, is_update: matches!(verb, "insert" | "set" | "RESET") })
+        let is_update = matches!(verb, "insert" | "create" | "set" | "RESET");
+        Ok(Description { schema, parameters, is_update })
     }
 
     fn note(&self, effect: impl Into<String>) {
@@ -318,6 +380,13 @@ impl Session for Room {
             }
             "bad" => return Err(Error::internal("the secret inside")),
             "fail" => return Err(Error::invalid("divide by zero").with_reason(Reason::DivisionByZero)),
+            "missing" => {
+                return Err(Error::not_found("table `t` not found").with_reason(Reason::UndefinedTable));
+            }
+            "double" => {
+                return Err(Error::invalid("duplicate key").with_reason(Reason::UniqueViolation));
+            }
+            "slow" => return Err(Error::new(ErrorKind::Timeout, "too slow")),
             _ => {}
         }
         let answer = Answer {
@@ -340,6 +409,7 @@ impl Session for Room {
         match words.first().map(|first| first.to_lowercase()).as_deref() {
             Some("begin") => *self.open.lock().unwrap() = true,
             Some("commit" | "rollback") if !sql.contains("to") => *self.open.lock().unwrap() = false,
+            Some("use") if sql != "USE `main`" => return Err(Error::not_found("schema not found")),
             Some("set") if words.len() == 3 => {
                 self.settings.lock().unwrap().insert(words[1].to_owned(), words[2].to_owned());
             }
@@ -410,17 +480,22 @@ impl Session for Room {
     }
 
     async fn set_option(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
-        match name {
-            "dialect" | "catalog" | "application_name" | "client_encoding" | "DateStyle" | "TimeZone"
-            | "extra_float_digits" | "search_path" => {
-                if let Some(OptionValue::String(text)) = &value {
-                    self.settings.lock().unwrap().insert(name.to_owned(), text.clone());
-                }
-                self.note(format!("{name} = {value:?}"));
-                Ok(())
-            }
-            _ => Err(Error::not_found("no such option")),
+        let of_postgres = OF_POSTGRES.contains(&name);
+        let known = COMPATIBILITY_PARAMETERS.iter().find(|known| known.name == name && !of_postgres);
+        let is_option = of_postgres || SESSION_OPTIONS.iter().any(|known| known.name == name);
+        if known.is_none() && !is_option {
+            return Err(Error::not_found("no such option"));
         }
+        if let Some(OptionValue::String(text)) = &value {
+            if known.is_some_and(|known| known.accept(text).is_none()) {
+                return Err(Error::invalid("no value for the option"));
+            }
+            if of_postgres {
+                self.settings.lock().unwrap().insert(name.to_owned(), text.clone());
+            }
+        }
+        self.note(format!("{name} = {value:?}"));
+        Ok(())
     }
 
     async fn catalogs(&self) -> Result<Vec<String>> {
