@@ -38,11 +38,6 @@ impl<K: Eq + Hash + Clone> Flights<K> {
         Some(Flight { running: Arc::clone(&self.running), key: Some(key.clone()), _ends: ends })
     }
 
-    /// Whether somebody computes `key`.
-    pub fn is_running(&self, key: &K) -> bool {
-        lock(&self.running).contains_key(key)
-    }
-
     /// Waits until nobody computes `key`, but not longer than `timeout`. Tells whether there was something to wait for
     /// and it came to its end.
     pub async fn wait(&self, key: &K, timeout: Duration) -> bool {

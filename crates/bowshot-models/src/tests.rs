@@ -1,8 +1,8 @@
 //! Small models that can be followed by hand. Those of the libraries themselves are in `tests/models`.
 
-use crate::{Classes, Model, Task};
+use crate::Model;
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, StringArray};
-use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type};
+use arrow::datatypes::{DataType, Float32Type};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -74,34 +74,6 @@ fn more_rows_than_a_block_keep_their_order() {
     let expected: Vec<f32> = rows.iter().map(|x| if *x == Some(0.0) { -1.0 } else { 2.0 }).collect();
     assert_eq!(answer.as_primitive::<Float32Type>().values(), &expected[..]);
     assert_eq!(model.predict(&columns(Vec::new())).expect("predicts").len(), 0);
-}
-
-#[test]
-fn a_classifier_has_classes_and_probabilities() {
-    let model = read(&stump("binary:logistic", "5E-1")).expect("reads");
-    assert_eq!(model.task(), &Task::Classification(Classes::Integers(vec![0, 1])));
-    let rows = columns(vec![Some(0.0), Some(1.0)]);
-    assert_eq!(model.predict(&rows).expect("predicts").as_primitive::<Int64Type>().values(), &[0, 1]);
-    let probabilities = model.predict_proba(&rows).expect("predicts");
-    assert_eq!(probabilities.data_type(), &model.probability_type().expect("a classifier"));
-    let second = probabilities.as_list::<i32>().value(1);
-    let second = second.as_primitive::<Float32Type>().values();
-    assert!(
-        (second[1] - 1.0 / (1.0 + (-2.0_f32).exp())).abs() < 1e-6
-            && (second[0] + second[1] - 1.0).abs() < 1e-6
-    );
-}
-
-#[test]
-fn categories_are_bits_and_lightgbm_is_at_most() {
-    let model = Model::read(LIGHTGBM.as_bytes()).expect("reads");
-    assert_eq!(model.feature_names().len(), 0);
-    let rows: Vec<ArrayRef> = vec![
-        Arc::new(Float64Array::from(vec![Some(0.25), Some(0.25), Some(0.26), None, Some(0.0), Some(0.0)])),
-        Arc::new(Float64Array::from(vec![Some(7.9), Some(8.0), Some(7.0), Some(7.0), None, Some(-1.0)])),
-    ];
-    let answer = model.predict(&rows).expect("predicts");
-    assert_eq!(answer.as_primitive::<Float64Type>().values(), &[1.0, 100.0, 10.0, 1.0, 100.0, 100.0]);
 }
 
 #[test]

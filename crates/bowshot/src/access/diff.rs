@@ -333,68 +333,6 @@ mod tests {
         }
     }
 
-    const ALL: &str = r#"
-roles = ["r", "q"]
-users = [{ name = "a'\"b", attributes = { "x" = "it's" } }, { name = "boss", admin = true }]
-memberships = [{ role = "r", members = ["q", "boss"] }]
-grants = [
-  { table = "t", rights = ["SELECT"], columns = ["a", "b"], to = ["r"] },
-  { schema = "s", rights = ["select", "insert"], to = ["q"] },
-]
-policies = [{ name = "p", table = "t", for = ["r"], using = "region='EU'" }]
-masks = [{ name = "m", table = "t", column = "b", using = "partial(0, 4)" }]
-"#;
-
-    #[test]
-    fn from_nothing_to_all_and_no_further() {
-        let statements = diff(&wanted(ALL), &State::default());
-        assert_eq!(
-            statements,
-            [
-                "CREATE ROLE \"q\"",
-                "CREATE ROLE \"r\"",
-                "CREATE USER \"a'\"\"b\" SET \"x\" = 'it''s'",
-                "CREATE USER \"boss\" ADMIN",
-                "GRANT ROLE \"r\" TO \"boss\"",
-                "GRANT ROLE \"r\" TO \"q\"",
-                "GRANT INSERT, SELECT ON SCHEMA \"c\".\"s\" TO \"q\"",
-                "GRANT SELECT (\"a\", \"b\") ON TABLE \"c\".\"s\".\"t\" TO \"r\"",
-                "CREATE ROW POLICY \"p\" ON \"c\".\"s\".\"t\" FOR \"r\" USING (region='EU')",
-                "CREATE MASK \"m\" ON \"c\".\"s\".\"t\" (\"b\") USING (partial(0, 4))",
-            ]
-        );
-        let mut there = state(ALL);
-        for policy in there.policies.values_mut() {
-            policy.using = "region = 'EU'".to_owned();
-        }
-        assert_eq!(diff(&wanted(ALL), &there), Vec::<String>::new());
-        for sql in statements {
-            assert!(access(&sql, Dialect::new(DialectName::Ansi)).is_ok_and(|read| read.is_some()), "{sql}");
-        }
-    }
-
-    #[test]
-    fn sections_that_are_left_out_stay() {
-        assert_eq!(diff(&Wanted::default(), &state(ALL)), Vec::<String>::new());
-        assert_eq!(diff(&wanted("masks = []"), &state(ALL)), ["DROP MASK \"m\" ON \"c\".\"s\".\"t\""]);
-    }
-
-    #[test]
-    fn who_goes_takes_along_what_it_has() {
-        let none = "roles = []\nusers = []\nmemberships = []\ngrants = []\npolicies = []\nmasks = []";
-        assert_eq!(
-            diff(&wanted(none), &state(ALL)),
-            [
-                "DROP ROW POLICY \"p\" ON \"c\".\"s\".\"t\"",
-                "DROP MASK \"m\" ON \"c\".\"s\".\"t\"",
-                "DROP USER \"a'\"\"b\"",
-                "DROP USER \"boss\"",
-                "DROP ROLE \"q\"",
-                "DROP ROLE \"r\"",
-            ]
-        );
-    }
-
     #[test]
     fn rights_change_by_what_is_different() {
         let of = |rights: &str| format!("[[grants]]\ntable = 't'\nto = ['r']\n{rights}");

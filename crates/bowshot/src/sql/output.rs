@@ -288,7 +288,6 @@ mod tests {
     use super::*;
     use arrow::array::{Int32Array, ListArray};
     use arrow::datatypes::Int32Type;
-    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     fn batch() -> RecordBatch {
         let list = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1), None]), None]);
@@ -298,42 +297,6 @@ mod tests {
             ("list", Arc::new(list)),
         ])
         .unwrap()
-    }
-
-    fn written(format: Format, batches: &[RecordBatch]) -> Vec<u8> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("result");
-        let destination = Destination::new(Some(format), Some(&path)).unwrap();
-        let layout = Layout { max_rows: 0, expanded: false };
-        let mut sink = destination.open(&batch().schema(), layout).unwrap();
-        for batch in batches {
-            sink.write(batch).unwrap();
-        }
-        assert!(!path.exists(), "the file appears at the end");
-        sink.finish().unwrap();
-        std::fs::read(path).unwrap()
-    }
-
-    #[test]
-    fn text_forms() {
-        let csv = String::from_utf8(written(Format::Csv, &[batch()])).unwrap();
-        assert_eq!(csv, "n,text,list\n1,\"a,b\",\"[1, ]\"\n,\"ü\"\"x\"\"\",\n");
-        let json = String::from_utf8(written(Format::Json, &[batch()])).unwrap();
-        assert_eq!(
-            json,
-            "{\"n\":1,\"text\":\"a,b\",\"list\":[1,null]}\n{\"n\":null,\"text\":\"ü\\\"x\\\"\",\"list\":null}\n"
-        );
-        assert_eq!(written(Format::Csv, &[]), b"n,text,list\n");
-    }
-
-    #[test]
-    fn binary_forms_read_back() {
-        let bytes = bytes::Bytes::from(written(Format::Parquet, &[batch()]));
-        let read = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap().build().unwrap();
-        assert_eq!(read.collect::<Result<Vec<_>, _>>().unwrap(), [batch()]);
-        let bytes = io::Cursor::new(written(Format::Arrow, &[batch()]));
-        let read = arrow::ipc::reader::FileReader::try_new(bytes, None).unwrap();
-        assert_eq!(read.collect::<Result<Vec<_>, _>>().unwrap(), [batch()]);
     }
 
     #[test]

@@ -2,16 +2,6 @@
 
 use crate::program::TestServer;
 
-#[test]
-fn health_readiness_and_unknown_paths() {
-    let server = TestServer::start(&[]);
-    assert_eq!(server.get("/health").0, 200);
-    assert_eq!(server.get("/ready"), (200, "{\"status\":\"ready\"}\n".to_owned()));
-    let (status, body) = server.get("/tables");
-    assert_eq!(status, 404);
-    assert!(body.starts_with("{\"error\":{"), "{body}");
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_follow_what_happens() {
     let server = TestServer::start(&[]);

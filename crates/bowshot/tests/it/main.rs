@@ -16,4 +16,3 @@ mod files;
 mod http;
 mod ports_file;
 mod program;
-mod queries;
