@@ -7,7 +7,6 @@ import http.client
 import io
 import json
 import ssl
-import subprocess
 import threading
 import urllib.parse
 
@@ -18,7 +17,7 @@ import pytest
 
 import data
 from http_sql import FILE, PARQUET, STREAM, Answer, ask, connection, order, sql
-from server import ROOT, Server, binaries, wait_until
+from server import ROOT, Server, hash_password, wait_until
 
 PASSWORD = "pässword: with colon"
 TOKEN = "a fixed token of a service"
@@ -199,14 +198,10 @@ def test_listed_pages_may(data_folder):
 
 @pytest.fixture(scope="module")
 def users(tmp_path_factory, data_folder):
-    run = subprocess.run(
-        [str(binaries() / "bowshot"), "hash-password"], input=PASSWORD.encode(), capture_output=True, timeout=60
-    )
-    assert run.returncode == 0, run.stderr
     folder = tmp_path_factory.mktemp("users") / "users.toml"
     token = hashlib.sha256(TOKEN.encode()).hexdigest()
     folder.write_text(
-        f'[[users]]\nname = "ada"\npassword_hash = "{run.stdout.decode().strip()}"\n'
+        f'[[users]]\nname = "ada"\npassword_hash = "{hash_password(PASSWORD)}"\n'
         f'[[tokens]]\nuser = "service"\nsha256 = "{token}"\n'
     )
     certificate = ["--tls-certificate", str(TLS / "first.pem"), "--tls-key", str(TLS / "first.key")]

@@ -2,7 +2,7 @@
 //! statements that nobody will run again. Destructors cannot wait, so one task of the front end does it.
 
 use crate::grpc_web::GrpcWebConnection;
-use bowshot_api::{Session, StatementId};
+use bowshot_api::{Session, StatementId, TransactionEnd};
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -11,6 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 enum Chore {
     Close(Arc<dyn Session>),
     Forget(Arc<dyn Session>, StatementId),
+    Undo(Arc<dyn Session>),
     End(Arc<dyn GrpcWebConnection>),
 }
 
@@ -40,6 +41,11 @@ impl Chores {
         self.leave(Chore::Forget(Arc::clone(session), statement));
     }
 
+    /// Rolls back the transaction around statements whose client is gone.
+    pub(crate) fn undo(&self, session: &Arc<dyn Session>) {
+        self.leave(Chore::Undo(Arc::clone(session)));
+    }
+
     /// Ends what a connection had with another front end.
     pub(crate) fn end(&self, connection: Arc<dyn GrpcWebConnection>) {
         self.leave(Chore::End(connection));
@@ -60,6 +66,11 @@ impl Waiting {
             match chore {
                 Chore::Close(session) => session.close().await,
                 Chore::End(connection) => connection.end().await,
+                Chore::Undo(session) => {
+                    if let Err(error) = session.end_implicit(TransactionEnd::Rollback).await {
+                        tracing::debug!(%error, "a transaction was not rolled back");
+                    }
+                }
                 Chore::Forget(session, statement) => {
                     if let Err(error) = session.close_prepared(statement).await {
                         tracing::debug!(%error, "a prepared statement was not closed");

@@ -57,7 +57,6 @@ mod tests;
 pub use connection::serve;
 pub use error::Error;
 pub use grpc_web::{GrpcWeb, GrpcWebConnection};
-pub use status::status;
 
 use bowshot_api::Server;
 use chores::Chores;

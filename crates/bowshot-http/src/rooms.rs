@@ -11,11 +11,13 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bowshot_api::{
     BatchStream, Error, ErrorKind, Principal, QueryId, Server, Session, SessionId, StatementId,
+    TransactionEnd,
 };
 use serde_json::json;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -32,6 +34,8 @@ pub(crate) struct Room {
     pub(crate) session: Arc<dyn Session>,
     /// Whether the session ends with the request.
     pub(crate) is_own: bool,
+    /// Whether a transaction around the statements of a text may be open.
+    has_implicit: AtomicBool,
     chores: Chores,
     _place: Busy,
 }
@@ -66,7 +70,8 @@ impl Room {
             None => (server.open_session(&caller.principal).await?, true),
         };
         // From here on, what was opened is closed.
-        let room = Self { server, session, is_own, chores, _place: caller.into_place() };
+        let has_implicit = AtomicBool::new(false);
+        let room = Self { server, session, is_own, has_implicit, chores, _place: caller.into_place() };
         room.set(options).await?;
         Ok(room)
     }
@@ -87,6 +92,21 @@ impl Room {
         let prepared = self.while_used(self.session.prepare(sql, None)).await?;
         let (session, chores) = (Arc::clone(&self.session), self.chores.clone());
         Ok((Kept { id: prepared.id, session, chores }, prepared.description))
+    }
+
+    /// Begins a transaction around the statements that follow, unless one is open.
+    pub(crate) async fn begin_implicit(&self) -> bowshot_api::Result<()> {
+        self.has_implicit.store(true, Ordering::Relaxed);
+        self.session.begin_implicit().await
+    }
+
+    /// Ends that transaction, if it is open and no BEGIN has taken it over.
+    pub(crate) async fn end_implicit(&self, end: TransactionEnd) -> bowshot_api::Result<()> {
+        if self.has_implicit.load(Ordering::Relaxed) {
+            self.while_used(self.session.end_implicit(end)).await?;
+            self.has_implicit.store(false, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Begins to read a partition of a query.
@@ -115,6 +135,8 @@ impl Drop for Room {
     fn drop(&mut self) {
         if self.is_own {
             self.chores.close(&self.session);
+        } else if self.has_implicit.load(Ordering::Relaxed) {
+            self.chores.undo(&self.session);
         }
     }
 }
@@ -143,6 +165,7 @@ pub(crate) async fn open(
         server: Arc::clone(&context.server),
         session,
         is_own: true,
+        has_implicit: AtomicBool::new(false),
         chores: context.chores,
         _place: caller.into_place(),
     };

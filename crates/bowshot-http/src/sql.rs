@@ -1,4 +1,4 @@
-//! `POST /v1/sql`: one or several statements in, the result of the last one out.
+//! `POST /v1/sql`: one or several statements in, the result of the last one out. Several are one transaction.
 //!
 //! Each statement is planned once, and what its plan tells decides how it is answered: with rows, or with how many rows it has
 //! changed.
@@ -15,7 +15,7 @@ use arrow::datatypes::{Int64Type, UInt64Type};
 use arrow::record_batch::RecordBatch;
 use axum::extract::{Query, Request, State};
 use axum::response::Response;
-use bowshot_api::{Answer, Delivery, Description, Endpoints, Error, Request as Running};
+use bowshot_api::{Answer, Delivery, Description, Endpoints, Error, Request as Running, TransactionEnd};
 use futures::StreamExt;
 use serde::Deserialize;
 
@@ -47,7 +47,8 @@ pub(crate) fn unread(error: &axum::extract::rejection::QueryRejection) -> Failur
     Error::invalid(format!("the query of the URL cannot be read: {}", error.body_text())).into()
 }
 
-/// Runs the statements of a text as far as the first rows of the last one. The first error ends it.
+/// Runs the statements of a text as far as the first rows of the last one. The first error ends it, and undoes those before it as
+/// far as none of them begins or ends a transaction (PostgreSQL manual, "Multiple Statements in a Simple Query").
 pub(crate) async fn text(
     room: &Room,
     sql: &str,
@@ -63,21 +64,43 @@ pub(crate) async fn text(
             .with_hint("send the statements one by one, in a session if need be")
             .into());
     }
-    let mut place = Place { sql, end: 0 };
-    for statement in earlier {
-        let before = place.of(statement);
-        act(room, statement).await.map_err(|failure| failure.placed(statement, before))?;
+    let answered = match Box::pin(each(room, sql, (earlier, last), (parameters, delivery))).await {
+        Ok(answered) => answered,
+        Err(failure) => {
+            room.end_implicit(TransactionEnd::Rollback).await?;
+            return Err(failure);
+        }
+    };
+    if let Err(error) = room.end_implicit(TransactionEnd::Commit).await {
+        if let Answered::Rows(answer) = answered {
+            // Its rows are of changes that were not kept.
+            _ = room.server.cancel(room.session.principal(), answer.query).await;
+        }
+        return Err(error.into());
     }
-    let before = place.of(last);
-    let answered = Box::pin(start(room, last, parameters, delivery))
-        .await
-        .map_err(|failure| failure.placed(last, before))?;
     if room.is_own && room.session.in_transaction() {
         return Err(Error::invalid("the transaction would end with the request, and its changes with it")
             .with_hint("commit it in the same request, or make a session with `POST /v1/sessions`")
             .into());
     }
     Ok(answered)
+}
+
+async fn each(
+    room: &Room,
+    sql: &str,
+    (earlier, last): (&[String], &str),
+    (parameters, delivery): (Parameters, Delivery),
+) -> Result<Answered> {
+    let mut place = Place { sql, end: 0 };
+    for statement in earlier {
+        let before = place.of(statement);
+        room.begin_implicit().await?;
+        act(room, statement).await.map_err(|failure| failure.placed(statement, before))?;
+    }
+    let before = place.of(last);
+    let started = Box::pin(start(room, last, parameters, delivery)).await;
+    started.map_err(|failure| failure.placed(last, before))
 }
 
 /// Where statements stand in their text.
@@ -96,14 +119,17 @@ impl Place<'_> {
     }
 }
 
-/// Runs a statement that is not the last one. Queries are planned, so that their mistakes are told, and not run.
+/// Runs a statement that is not the last one. Rows are read and left out: a query may fail, or call a function that acts.
 async fn act(room: &Room, sql: &str) -> Result<()> {
     let (kept, Description { is_update, .. }) = room.prepare(sql).await?;
     if is_update {
         let request = Running::prepared(kept.id);
         room.while_used(room.session.update(&request)).await?;
+        return Ok(());
     }
-    Ok(())
+    let answer = begin(room, &kept, Delivery::Stream).await?;
+    let read = read(room, &answer, |_| ()).await;
+    read.map_err(|error| Failure::from(error).of_query(answer.query))
 }
 
 /// Runs a statement as far as its first rows, or, where they are kept, as far as its start.
@@ -134,13 +160,18 @@ async fn begin(room: &Room, kept: &Kept, delivery: Delivery) -> Result<Answer> {
 /// How many rows a statement has changed, if it tells: its result is one column with that number.
 async fn count(room: &Room, answer: &Answer) -> bowshot_api::Result<Option<u64>> {
     let mut affected: Option<u64> = None;
+    read(room, answer, |batch| affected = affected.unwrap_or(0).checked_add(counted(batch))).await?;
+    Ok(affected.or(answer.rows.filter(|rows| *rows == 0)))
+}
+
+async fn read(room: &Room, answer: &Answer, mut each: impl FnMut(&RecordBatch)) -> bowshot_api::Result<()> {
     for partition in 0..answer.partitions {
         let mut rows = room.attach(answer.query, partition).await?;
         while let Some(batch) = room.while_used(rows.next()).await {
-            affected = affected.unwrap_or(0).checked_add(counted(&batch?));
+            each(&batch?);
         }
     }
-    Ok(affected.or(answer.rows.filter(|rows| *rows == 0)))
+    Ok(())
 }
 
 fn counted(batch: &RecordBatch) -> u64 {

@@ -14,7 +14,7 @@ const CHALLENGE: HeaderValue =
     HeaderValue::from_static("Basic realm=\"bowshot\", charset=\"UTF-8\", Bearer realm=\"bowshot\"");
 
 /// The status that answers an error of this kind. What the caller has to change never has a status from 500 on.
-pub fn status(kind: ErrorKind) -> StatusCode {
+fn status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::Syntax | ErrorKind::Invalid | ErrorKind::Unsupported => StatusCode::BAD_REQUEST,
         ErrorKind::NotFound => StatusCode::NOT_FOUND,

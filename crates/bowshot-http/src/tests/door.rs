@@ -453,6 +453,15 @@ impl Session for Room {
         Ok(())
     }
 
+    async fn begin_implicit(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn end_implicit(&self, end: TransactionEnd) -> Result<()> {
+        self.door.note(format!("({end:?})"));
+        Ok(())
+    }
+
     fn in_transaction(&self) -> bool {
         *self.open.lock().unwrap()
     }

@@ -1,7 +1,7 @@
 //! Health, readiness, metrics, and what a wrong request gets.
 
 use super::Running;
-use bowshot_api::{ErrorKind, Lifecycle};
+use bowshot_api::Lifecycle;
 use expect_test::{Expect, expect};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -29,22 +29,6 @@ impl Running {
 fn check(answer: &str, expected: Expect) {
     let lines: Vec<&str> = answer.lines().filter(|line| !line.starts_with("date:")).collect();
     expected.assert_eq(&lines.join("\n"));
-}
-
-#[tokio::test]
-async fn health_says_that_the_process_lives() {
-    let running = start().await;
-    check(
-        &running.get("/health").await,
-        expect![[r#"
-        HTTP/1.1 200 OK
-        content-type: application/json
-        content-length: 54
-        connection: close
-
-        {"name":"Bowshot","status":"alive","version":"1.2.3"}"#]],
-    );
-    running.stop().await;
 }
 
 #[tokio::test]
@@ -221,26 +205,4 @@ async fn shutdown_ends_idle_and_half_open_connections() {
     idle.read_to_end(&mut rest).await.expect("closed in order");
     // A reset is as good as an orderly end here: what counts is that nobody holds the connection.
     _ = half.read_to_end(&mut rest).await;
-}
-
-#[test]
-fn every_kind_has_its_status() {
-    let lines: Vec<String> =
-        ErrorKind::ALL.iter().map(|kind| format!("{kind:?} {}", crate::status(*kind).as_u16())).collect();
-    expect![[r#"
-        Syntax 400
-        Invalid 400
-        NotFound 404
-        AlreadyExists 409
-        Unauthenticated 401
-        Denied 403
-        Unsupported 400
-        Conflict 409
-        LimitReached 429
-        Timeout 504
-        Cancelled 499
-        Unavailable 503
-        Corrupt 500
-        Internal 500"#]]
-    .assert_eq(&lines.join("\n"));
 }

@@ -84,11 +84,14 @@ async fn several_statements_run_in_their_order() {
     let running = Running::start().await;
     let reply = running.sql("insert; rows 5; insert; rows 1", "*/*").await;
     assert_eq!(reply.json()["rows"], json!([[0]]));
-    assert_eq!(running.server.effects(), ["insert", "insert"]);
+    assert_eq!(running.server.effects(), ["insert", "insert", "(Commit)"]);
     let reply = running.sql("insert; wrong; insert", "*/*").await;
     assert_eq!(reply.status, 400);
     assert_eq!(reply.json()["error"]["position"], json!(12));
-    assert_eq!(running.server.effects(), ["insert"]);
+    assert_eq!(running.server.effects(), ["insert", "(Rollback)"]);
+    // Queries before the last one run too.
+    assert!(running.sql("insert; break 1; insert", "*/*").await.error().contains("divide by zero"));
+    assert_eq!(running.server.effects(), ["insert", "(Rollback)"]);
     running.stop().await;
 }
 
@@ -96,7 +99,7 @@ async fn several_statements_run_in_their_order() {
 async fn transactions_do_not_end_unseen() {
     let running = Running::start().await;
     let reply = running.sql("begin; insert; commit", "*/*").await;
-    assert_eq!((reply.status, running.server.effects().len()), (200, 3));
+    assert_eq!((reply.status, running.server.effects().len()), (200, 4));
     for sql in ["begin", "begin; insert", "begin; rows 1"] {
         let expected = "400 invalid: the transaction would end with the request, and its changes with it";
         assert_eq!(running.sql(sql, "*/*").await.error(), expected);
