@@ -11,7 +11,7 @@ use crate::reply::{self, Column};
 use crate::rewrite::rewritten;
 use crate::rows::{ColumnType, Format};
 use crate::running::{Running, columns};
-use crate::statement::{Effect, Sort, check_condition, is_select};
+use crate::statement::{Effect, Sort, is_select};
 use crate::status::{Failure, Result};
 use arrow::datatypes::SchemaRef;
 use bowshot_api::{Request, StatementId, commented_parent};
@@ -86,11 +86,15 @@ impl Connection {
         let sort = Sort::of(sql)?;
         let mut told = (Vec::new(), 0);
         let planned = match &sort {
-            Sort::Plain(_) | Sort::ShowCreate(_) => {
+            Sort::Plain(_) | Sort::ShowCreate(_) | Sort::Do { .. } => {
                 let (planned, described) = match &sort {
                     Sort::ShowCreate(parts) => {
                         let sql = self.show_create(parts).await?;
                         self.plan(&sql).await?
+                    }
+                    Sort::Do { from } => {
+                        let sql = format!("SELECT {}", sql.get(*from..).unwrap_or_default());
+                        (self.plan(&sql).await?.0, Vec::new())
                     }
                     _ => self.plan(sql).await?,
                 };
@@ -100,7 +104,7 @@ impl Connection {
             Sort::Bounded { .. } => {
                 return Err(Failure::new(1295, "HY000", "SET STATEMENT cannot be prepared").into());
             }
-            Sort::Load(_) | Sort::Do { .. } => {
+            Sort::Load(_) => {
                 return Err(Failure::new(1295, "HY000", "the statement cannot be prepared").into());
             }
             _ => None,
@@ -143,9 +147,7 @@ impl Connection {
     }
 
     async fn plan(&mut self, sql: &str) -> Result<(Planned, Vec<Column>)> {
-        if self.is_safe() {
-            check_condition(sql)?;
-        }
+        self.check_safe(sql)?;
         let sql = rewritten(sql, self.session.as_ref(), (self.own, None))?;
         let session = Arc::clone(&self.session);
         let prepared = self.attend(session.prepare(&sql, None)).await?;
@@ -181,6 +183,7 @@ impl Connection {
             return Ok(());
         };
         let is_select = statement.is_select;
+        let is_do = matches!(statement.sort, Sort::Do { .. });
         let effect = match statement.sort {
             Sort::Plain(effect) => effect,
             _ => Effect::None,
@@ -197,6 +200,11 @@ impl Connection {
             return self.update(&request).await;
         }
         let mut running = self.start(&request, is_select).await?;
+        if is_do {
+            running.drain(&mut self.wire, &self.cancel).await?;
+            self.ok(0);
+            return Ok(());
+        }
         let described = columns(running.schema())?;
         if cursor & READ_ONLY_CURSOR != 0 {
             self.tell(&described, Some(CURSOR_EXISTS));

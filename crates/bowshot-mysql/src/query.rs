@@ -44,9 +44,7 @@ impl Connection {
         match Sort::of(sql)? {
             Sort::Plain(effect) => {
                 self.before(effect).await?;
-                if effect == Effect::Writes && self.is_safe() {
-                    check_condition(sql)?;
-                }
+                self.check_safe(sql)?;
                 let sql = rewritten(sql, self.session.as_ref(), (self.own, Some(&self.users)))?;
                 self.plain(&sql).await
             }
@@ -81,10 +79,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether changes of all rows of a table are refused.
-    pub(crate) fn is_safe(&self) -> bool {
-        let kept = value("sql_safe_updates", self.session.as_ref(), self.own);
-        kept.is_ok_and(|kept| kept.as_deref().and_then(truth) == Some(true))
+    /// Refuses a change of all rows of a table where the client wants that.
+    pub(crate) fn check_safe(&self, sql: &str) -> Result<(), Failure> {
+        let refused = check_condition(sql);
+        let is_on = || {
+            let kept = value("sql_safe_updates", self.session.as_ref(), self.own);
+            kept.is_ok_and(|kept| kept.as_deref().and_then(truth) == Some(true))
+        };
+        if refused.is_err() && is_on() { refused } else { Ok(()) }
     }
 
     /// Planned once: what the plan tells decides how it runs.

@@ -53,16 +53,26 @@ impl Connection {
             quoted_text(&schema),
             quoted_text(&table.name)
         );
-        let columns =
-            "SELECT column_name, column_type, column_default, column_comment FROM information_schema.columns";
+        let columns = "SELECT column_name, column_type, column_default, extra, column_comment \
+                       FROM information_schema.columns";
         let mut about = About::default();
-        for row in self.texts(format!("{columns} WHERE {found}"), 4).await? {
-            let [name, kind, default, comment] = <[Option<String>; 4]>::try_from(row).unwrap_or_default();
-            about.columns.insert(name.unwrap_or_default(), AboutColumn { kind, default, comment });
+        for row in self.texts(format!("{columns} WHERE {found}"), 5).await? {
+            let [name, kind, default, extra, comment] =
+                <[Option<String>; 5]>::try_from(row).unwrap_or_default();
+            let is_counter = extra.as_deref() == Some("auto_increment");
+            about
+                .columns
+                .insert(name.unwrap_or_default(), AboutColumn { kind, default, is_counter, comment });
         }
         let tables = "SELECT table_comment, create_options FROM information_schema.tables";
         for row in self.texts(format!("{tables} WHERE {found}"), 2).await? {
             [about.comment, about.clauses] = <[Option<String>; 2]>::try_from(row).unwrap_or_default();
+        }
+        let keys = "SELECT constraint_name, column_name, referenced_table_schema, referenced_table_name, \
+                    referenced_column_name FROM information_schema.key_column_usage";
+        let order = "referenced_table_name IS NOT NULL ORDER BY constraint_name, ordinal_position";
+        for row in self.texts(format!("{keys} WHERE {found} AND {order}"), 5).await? {
+            about.refer(<[Option<String>; 5]>::try_from(row).unwrap_or_default(), &schema);
         }
         Ok(about)
     }
@@ -94,13 +104,41 @@ struct About {
     columns: HashMap<String, AboutColumn>,
     comment: Option<String>,
     clauses: Option<String>,
+    references: Vec<ForeignKey>,
 }
 
 #[derive(Debug, Default)]
 struct AboutColumn {
     kind: Option<String>,
     default: Option<String>,
+    is_counter: bool,
     comment: Option<String>,
+}
+
+/// A key of another table, which is not enforced. All names are quoted.
+#[derive(Debug)]
+struct ForeignKey {
+    name: String,
+    columns: Vec<String>,
+    table: String,
+    referred: Vec<String>,
+}
+
+impl About {
+    /// Adds a column of a foreign key, whose columns follow one another.
+    fn refer(&mut self, row: [Option<String>; 5], own_schema: &str) {
+        let own_schema = quoted_name(own_schema);
+        let [name, column, schema, table, referred] =
+            row.map(|text| quoted_name(text.as_deref().unwrap_or_default()));
+        if self.references.last().is_none_or(|last| last.name != name) {
+            let table = if schema == own_schema { table } else { format!("{schema}.{table}") };
+            self.references.push(ForeignKey { name, columns: Vec::new(), table, referred: Vec::new() });
+        }
+        if let Some(last) = self.references.last_mut() {
+            last.columns.push(column);
+            last.referred.push(referred);
+        }
+    }
 }
 
 fn option(session: &dyn Session, name: &str) -> String {
@@ -130,6 +168,9 @@ fn text(name: &str, schema: &Schema, key: Option<&PrimaryKey>, about: &About) ->
         if !field.is_nullable() {
             line.push_str(" NOT NULL");
         }
+        if about.is_counter {
+            line.push_str(" AUTO_INCREMENT");
+        }
         if let Some(default) = &about.default {
             _ = write!(line, " DEFAULT {default}");
         }
@@ -141,6 +182,13 @@ fn text(name: &str, schema: &Schema, key: Option<&PrimaryKey>, about: &About) ->
     if let Some(key) = key {
         let columns: Vec<String> = key.columns.iter().map(|column| quoted_name(column)).collect();
         lines.push(format!("  PRIMARY KEY ({})", columns.join(",")));
+    }
+    for ForeignKey { name, columns, table, referred } in &about.references {
+        lines.push(format!(
+            "  CONSTRAINT {name} FOREIGN KEY ({}) REFERENCES {table} ({})",
+            columns.join(","),
+            referred.join(",")
+        ));
     }
     let mut text = format!("CREATE TABLE {} (\n", quoted_name(name));
     let clauses = about.clauses.as_deref().unwrap_or("ENGINE=Bowshot DEFAULT CHARSET=utf8mb4");
@@ -173,17 +221,30 @@ mod tests {
              `f` tinyint(1),\n  PRIMARY KEY (`a`)\n) ENGINE=Bowshot DEFAULT CHARSET=utf8mb4"
         );
         let some = |text: &str| Some(text.to_owned());
-        let column = AboutColumn { kind: some("varchar(9)"), default: some("'x'"), comment: some("it's") };
-        let about = About {
-            columns: HashMap::from([("s".to_owned(), column)]),
+        let column = AboutColumn {
+            kind: some("varchar(9)"),
+            default: some("'x'"),
+            comment: some("it's"),
+            ..AboutColumn::default()
+        };
+        let counter = AboutColumn { is_counter: true, ..AboutColumn::default() };
+        let mut about = About {
+            columns: HashMap::from([("s".to_owned(), column), ("n".to_owned(), counter)]),
             comment: some("c"),
             clauses: some("ENGINE=OLAP DISTRIBUTED BY HASH(s) BUCKETS 3"),
+            ..About::default()
         };
-        let schema = Schema::new(vec![Field::new("s", DataType::Utf8, true)]);
+        about.refer(["k", "s", "main", "u", "a"].map(some), "main");
+        about.refer(["k", "n", "main", "u", "b"].map(some), "main");
+        about.refer(["l", "n", "other", "v", "a"].map(some), "main");
+        let schema =
+            Schema::new(vec![Field::new("s", DataType::Utf8, true), Field::new("n", DataType::Int32, false)]);
         assert_eq!(
             text("t", &schema, None, &about),
-            "CREATE TABLE `t` (\n  `s` varchar(9) DEFAULT 'x' COMMENT 'it''s'\n) ENGINE=OLAP DISTRIBUTED BY HASH(s) BUCKETS 3 \
-             COMMENT='c'"
+            "CREATE TABLE `t` (\n  `s` varchar(9) DEFAULT 'x' COMMENT 'it''s',\n  `n` int NOT NULL AUTO_INCREMENT,\n  \
+             CONSTRAINT `k` FOREIGN KEY (`s`,`n`) REFERENCES `u` (`a`,`b`),\n  \
+             CONSTRAINT `l` FOREIGN KEY (`n`) REFERENCES `other`.`v` (`a`)\n\
+             ) ENGINE=OLAP DISTRIBUTED BY HASH(s) BUCKETS 3 COMMENT='c'"
         );
     }
 }

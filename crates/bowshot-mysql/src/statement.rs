@@ -34,7 +34,8 @@ pub(crate) enum Sort {
     },
     /// `LOCK TABLES`, which commits: transactions have snapshots, and tables need no locks.
     LockTables,
-    /// `UNLOCK TABLES` and `FLUSH`: there is nothing to unlock, and what is committed is written.
+    /// `UNLOCK TABLES`, `FLUSH` and `ALTER TABLE t DISABLE KEYS`: there is nothing to unlock, what is committed is written, and
+    /// there are no indexes.
     Nothing,
     Plain(Effect),
 }
@@ -91,6 +92,7 @@ impl Sort {
             "LOCK" if is(1, "TABLES") || is(1, "TABLE") => Self::LockTables,
             "UNLOCK" if is(1, "TABLES") || is(1, "TABLE") => Self::Nothing,
             "FLUSH" => Self::Nothing,
+            "ALTER" if is(1, "TABLE") && switches_keys(sql) => Self::Nothing,
             "LOAD" if is(1, "DATA") => Self::Load(Box::new(Load::of(sql)?)),
             "LOAD" if is(1, "XML") => {
                 return Err(Failure::unsupported("LOAD XML is not supported")
@@ -112,6 +114,12 @@ fn table_name(sql: &str) -> Option<Vec<String>> {
         parts.push(words.next()?.name()?);
     }
     Some(parts)
+}
+
+/// Whether a statement ends in `DISABLE KEYS` or `ENABLE KEYS`, between which dumps have their rows.
+fn switches_keys(sql: &str) -> bool {
+    let words: Vec<Token<'_>> = tokens(sql).collect();
+    matches!(words.as_slice(), [.., what, keys] if keys.is("keys") && (what.is("disable") || what.is("enable")))
 }
 
 fn reads_only(sql: &str) -> bool {
@@ -172,8 +180,16 @@ pub(crate) fn is_select(sql: &str) -> bool {
 
 /// Refuses an UPDATE or DELETE of all rows, as `sql_safe_updates` asks for (MySQL manual, "Using Safe-Updates Mode").
 pub(crate) fn check_condition(sql: &str) -> Result<(), Failure> {
-    let is_change = matches!(verb(sql).as_str(), "UPDATE" | "DELETE");
-    if !is_change || tokens(sql).any(|token| token.is("where") || token.is("limit")) {
+    if !matches!(verb(sql).as_str(), "UPDATE" | "DELETE") {
+        return Ok(());
+    }
+    let mut depth = 0_i64;
+    let is_limited = tokens(sql).any(|token| {
+        depth += i64::from(token.is_symbol('(')) - i64::from(token.is_symbol(')'));
+        // The WHERE of a subquery is not that of the statement.
+        depth == 0 && (token.is("where") || token.is("limit"))
+    });
+    if is_limited {
         return Ok(());
     }
     let message = "safe updates are on, and the statement has neither WHERE nor LIMIT";
@@ -239,6 +255,8 @@ mod tests {
             ("LOCK TABLES `t` READ /*!32311 LOCAL */", Sort::LockTables),
             ("unlock tables", Sort::Nothing),
             ("FLUSH TABLES WITH READ LOCK", Sort::Nothing),
+            ("ALTER TABLE `a`.`b` DISABLE KEYS", Sort::Nothing),
+            ("alter table t add keys int", Sort::Plain(Effect::Defines)),
             (
                 "SET STATEMENT max_statement_time=0.5 FOR select 1",
                 Sort::Bounded { milliseconds: 500, from: 41 },
@@ -254,6 +272,9 @@ mod tests {
             ("update t set a = 1", true),
             ("delete from t", true),
             ("update t set a = 1 where b = 2", false),
+            ("update t set a = (select b from u where c limit 1)", true),
+            ("with u as (select 1 where true) delete from t", true),
+            ("delete from t where a in (1, 2)", false),
             ("delete from t limit 3", false),
             ("insert into t values (1)", false),
         ] {

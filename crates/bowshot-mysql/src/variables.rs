@@ -287,11 +287,11 @@ fn of_session(name: &str, session: &dyn Session) -> String {
     let options = session.options();
     match options.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
         Some((_, value)) => shown(value),
-        None => COMPATIBILITY_PARAMETERS
-            .iter()
-            .find(|known| known.name.eq_ignore_ascii_case(name))
-            .map(|known| known.default.to_owned())
-            .unwrap_or_default(),
+        // A parameter that changes nothing in the engine.
+        None => session.setting(name).unwrap_or_else(|| {
+            let known = COMPATIBILITY_PARAMETERS.iter().find(|known| known.name.eq_ignore_ascii_case(name));
+            known.map(|known| known.default.to_owned()).unwrap_or_default()
+        }),
     }
 }
 

@@ -205,16 +205,18 @@ fn key_columns(visible: &Visible, about: &About, rows: &mut Rows) {
         }
         for reference in references(&listed) {
             let name = reference_name(&listed.name, reference);
+            let other = referred(&listed.name, reference);
+            let columns = pointed_to(visible, &listed, reference).map(|(_, columns)| columns);
+            let columns = columns.as_ref().unwrap_or(&reference.referred);
             for (position, column) in reference.columns.iter().enumerate() {
                 let place = Cell::from(position + 1);
-                let referred = reference.referred.get(position);
                 let rest = [
                     column.into(),
                     place.clone(),
                     place,
-                    Cell::Null,
-                    (&reference.table).into(),
-                    referred.into(),
+                    other.as_ref().map(|other| &other.schema).into(),
+                    other.as_ref().map(|other| &other.name).into(),
+                    columns.get(position).into(),
                 ];
                 rows.add(constraint(&listed, &name).into_iter().chain(full(&listed)).chain(rest));
             }
@@ -282,8 +284,8 @@ fn referential(visible: &Visible, about: &About, rows: &mut Rows) {
         for reference in references(&listed) {
             let name = reference_name(&listed.name, reference);
             let unique = unique_name(visible, &listed, reference);
-            let referred = reference.table.rsplit('.').next().unwrap_or_default();
-            let tables = [Cell::from(&listed.name.name), referred.trim_matches('"').into()];
+            let other = referred(&listed.name, reference).map(|other| other.name);
+            let tables = [Cell::from(&listed.name.name), other.into()];
             let rest = ["NONE".into(), "NO ACTION".into(), "NO ACTION".into()].into_iter().chain(tables);
             rows.add(constraint(&listed, &name).into_iter().chain(unique).chain(rest));
         }
