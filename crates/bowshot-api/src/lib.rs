@@ -36,6 +36,7 @@ mod server;
 mod session;
 mod settings;
 mod stream;
+mod time_limits;
 mod traces;
 mod write;
 
@@ -62,6 +63,7 @@ pub use session::{
 };
 pub use settings::{OptionValue, SESSION_OPTIONS, SessionOption};
 pub use stream::{BatchStream, Origin, Pieces, batch_bytes};
+pub use time_limits::unsupported_time;
 pub use traces::{
     TRACEPARENT, TRACES, TraceChoices, call_span, commented_parent, set_trace_choices, shows_statements,
     statement_span,

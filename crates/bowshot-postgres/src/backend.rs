@@ -20,6 +20,7 @@ pub(crate) enum Severity {
     Fatal,
     Error,
     Warning,
+    Notice,
 }
 
 impl Severity {
@@ -28,6 +29,7 @@ impl Severity {
             Self::Fatal => "FATAL",
             Self::Error => "ERROR",
             Self::Warning => "WARNING",
+            Self::Notice => "NOTICE",
         }
     }
 }
@@ -129,7 +131,7 @@ pub(crate) fn complete(out: &mut BytesMut, tag: &str) {
 
 /// ErrorResponse or NoticeResponse ("Error and Notice Message Fields").
 pub(crate) fn report(out: &mut BytesMut, severity: Severity, failure: &Failure) {
-    let tag = if severity == Severity::Warning { b'N' } else { b'E' };
+    let tag = if matches!(severity, Severity::Warning | Severity::Notice) { b'N' } else { b'E' };
     message(out, tag, |out| {
         let mut field = |name: u8, text: &str| {
             out.put_u8(name);

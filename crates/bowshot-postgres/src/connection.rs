@@ -10,6 +10,7 @@ use crate::portal::{Life, Portal};
 use crate::reported::Reported;
 use crate::statement::Sort;
 use crate::status::{Failure, Result, Trouble};
+use crate::tag::tag;
 use crate::wire::Wire;
 use bowshot_api::{Server, Session, TransactionEnd, call_span, commented_parent};
 use futures::FutureExt;
@@ -237,6 +238,22 @@ impl Connection {
 
     pub(crate) fn warn(&mut self, code: &'static str, message: &str) {
         backend::report(self.wire.out(), Severity::Warning, &Failure::new(code, message));
+    }
+
+    /// Completes a statement without rows, and says so where it had no effect.
+    pub(crate) fn complete_update(&mut self, sql: &str, rows: Option<u64>) {
+        let tag = tag(sql, rows);
+        if tag == "CREATE INDEX" && self.takes_notices() {
+            let notice = Failure::new("00000", "the index has no effect: there are no indexes")
+                .with_hint("scans skip what the statistics of a table rule out");
+            backend::report(self.wire.out(), Severity::Notice, &notice);
+        }
+        backend::complete(self.wire.out(), &tag);
+    }
+
+    fn takes_notices(&self) -> bool {
+        let least = self.session.setting("client_min_messages");
+        !matches!(least.as_deref(), Some("warning" | "error" | "fatal" | "panic"))
     }
 
     /// Waits for the server, for as long as the client is there and nobody cancels.

@@ -371,7 +371,7 @@ impl Connection {
                 let session = Arc::clone(&self.session);
                 let rows = self.attend(session.update(&request)).await?;
                 self.begin_again(&statement.sql).await?;
-                backend::complete(self.wire.out(), &tag(&statement.sql, rows));
+                self.complete_update(&statement.sql, rows);
                 return Ok(());
             }
             let mut running = self.start(&request).await?;

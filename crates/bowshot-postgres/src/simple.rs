@@ -72,7 +72,7 @@ impl Connection {
         if is_update {
             let rows = self.attend(session.update(request)).await?;
             self.begin_again(sql).await?;
-            backend::complete(self.wire.out(), &tag(sql, rows));
+            self.complete_update(sql, rows);
             return Ok(());
         }
         let mut running = self.start(request).await?;

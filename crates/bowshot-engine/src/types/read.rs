@@ -1,10 +1,10 @@
-//! Dates, timestamps, intervals and UUIDs that are bytes from text. What Arrow reads is read by it; the rest of what PostgreSQL knows here:
-//! `2024-01-01 12:00`, clocks that are set in that hour, a zone that a timestamp without one passes over, every form of an
-//! interval.
+//! Dates, timestamps, intervals, decimals and UUIDs that are bytes from text. What Arrow reads is read by it; the rest of what
+//! PostgreSQL knows here: `2024-01-01 12:00`, clocks that are set in that hour, a zone that a timestamp without one passes over,
+//! every form of an interval.
 
 use super::functions::on_array;
-use super::zone;
-use bowshot_api::{Error, Reason};
+use super::{numerics, zone};
+use bowshot_api::{Error, Reason, unsupported_time};
 use bowshot_functions::read_time;
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{
@@ -28,7 +28,12 @@ pub(super) fn is_ours(to: &DataType) -> bool {
     matches!(
         to,
         DataType::Timestamp(..) | DataType::Date32 | DataType::Interval(_) | DataType::FixedSizeBinary(16)
-    )
+    ) || to.is_decimal()
+}
+
+/// Whether a cast of one to the other is ours.
+pub(super) fn reads(from: &DataType, to: &DataType) -> bool {
+    from.is_string() && is_ours(to) || numerics::may_lose_all(from, to)
 }
 
 /// Texts in a type; where it is tried, what is none is NULL.
@@ -36,6 +41,7 @@ pub(super) fn values(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<Arr
     match to {
         DataType::Interval(_) => intervals(texts, to, tries),
         DataType::FixedSizeBinary(_) => uuids(texts, tries),
+        to if to.is_decimal() => numerics::values(texts, to, tries),
         _ => times(texts, to, tries),
     }
 }
@@ -148,8 +154,10 @@ fn no_time(text: &str, to: &DataType) -> Error {
         DataType::Timestamp(_, Some(_)) => "timestamp with time zone",
         _ => "timestamp",
     };
-    Error::invalid(format!("invalid input syntax for type {name}: \"{text}\""))
-        .with_hint("write it as in '2024-01-31' or '2024-01-31 01:02:03'")
+    unsupported_time(name, text).unwrap_or_else(|| {
+        Error::invalid(format!("invalid input syntax for type {name}: \"{text}\""))
+            .with_hint("write it as in '2024-01-31' or '2024-01-31 01:02:03'")
+    })
 }
 
 /// A function of a text, of a NULL whose type is that of the result, and of the name of that type: nobody calls it by name.
@@ -174,6 +182,11 @@ pub(super) fn call(text: Expr, to: &DataType, tries: bool) -> Result<Expr> {
     let nothing = Expr::Literal(ScalarValue::try_from(to)?, None);
     let named = Expr::Literal(ScalarValue::from(to.to_string()), None);
     Ok(if tries { trying } else { strict }.call(vec![text, nothing, named]))
+}
+
+/// Whether it is the function for which a text that is no such value is an error.
+pub(crate) fn reads_strictly(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<Read>().is_some_and(|read| !read.tries)
 }
 
 impl ScalarUDFImpl for Read {
@@ -237,6 +250,12 @@ mod tests {
         for text in ["nonsense", "2024-02-30", "2024-01-01 25:00:00", ""] {
             let error = read(text, &wall).unwrap_err().to_string();
             assert!(error.contains("invalid input syntax for type timestamp"), "{error}");
+        }
+        for text in ["infinity", "-Infinity", "0044-03-15 BC", "0044-03-15 12:00:00 bc"] {
+            for to in [&wall, &utc, &DataType::Date32] {
+                let error = read(text, to).unwrap_err().to_string();
+                assert!(error.contains("cannot be kept"), "{error}");
+            }
         }
     }
 }

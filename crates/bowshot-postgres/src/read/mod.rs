@@ -19,7 +19,8 @@ use arrow::datatypes::{Field, Schema};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use std::sync::Arc;
 
-/// The first and the last day that Bowshot has, in days since 1970-01-01; what Arrow has no infinity for becomes these.
+/// The first and the last day that Bowshot has, in days since 1970-01-01. In binary, asyncpg writes `date.max` and `date.min` as
+/// the infinities, so that these are them.
 const FIRST_DAY: i32 = -719_162;
 const LAST_DAY: i32 = 2_932_896;
 /// The first and the last microsecond of these days.

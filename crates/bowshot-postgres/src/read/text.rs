@@ -1,7 +1,7 @@
 //! Values in text.
 
 use super::column::{Values, canonical};
-use super::{FIRST_DAY, FIRST_MICRO, LAST_DAY, LAST_MICRO, array, interval, invalid};
+use super::{array, interval, invalid};
 use crate::message::Format;
 use crate::status::Failure;
 use arrow::array::timezone::Tz;
@@ -28,8 +28,7 @@ pub(super) fn push(values: &mut Values, text: &str) -> Result<(), Failure> {
         Values::Text(builder) | Values::Json(builder) | Values::Jsonb(builder) => builder.append_value(text),
         Values::Bytea(builder) => builder.append_value(bytes(text).ok_or_else(|| invalid("bytea", text))?),
         Values::Date(builder) => {
-            let day = infinite(bare, FIRST_DAY, LAST_DAY).or_else(|| day(bare));
-            builder.append_value(day.ok_or_else(|| date_failure("date", text))?);
+            builder.append_value(day(bare).ok_or_else(|| date_failure("date", text))?);
         }
         Values::Time(builder) => {
             builder
@@ -52,17 +51,11 @@ pub(super) fn push(values: &mut Values, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The ends of the range, if the text says `infinity` or `-infinity`.
-fn infinite<T>(text: &str, first: T, last: T) -> Option<T> {
-    match text {
-        _ if text.eq_ignore_ascii_case("infinity") => Some(last),
-        _ if text.eq_ignore_ascii_case("-infinity") => Some(first),
-        _ => None,
-    }
-}
-
 fn date_failure(kind: &str, text: &str) -> Failure {
-    Failure { code: "22007", ..invalid(kind, text) }
+    match bowshot_api::unsupported_time(kind, text) {
+        Some(error) => error.into(),
+        None => Failure { code: "22007", ..invalid(kind, text) },
+    }
 }
 
 fn array_failure(text: &str) -> Failure {
@@ -104,9 +97,6 @@ fn day(text: &str) -> Option<i32> {
 
 /// Microseconds since 1970-01-01 in UTC; a time zone in the text counts.
 fn timestamp(text: &str, kind: &str) -> Result<i64, Failure> {
-    if let Some(end) = infinite(text, FIRST_MICRO, LAST_MICRO) {
-        return Ok(end);
-    }
     let utc: Tz = "UTC".parse().map_err(|_| Failure::new("XX000", "UTC is not known"))?;
     let found = string_to_datetime(&utc, text).map_err(|_| date_failure(kind, text))?;
     Ok(found.timestamp_micros())
