@@ -10,13 +10,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// Logins that may wait: all together, and of one network.
+/// Logins that may wait: all together, those among them who were wrong too often, and of one network.
 const MAX_WAITING: usize = 4_096;
+const MAX_WAITING_DOUBTFUL: usize = MAX_WAITING / 2;
 const MAX_WAITING_OF_NETWORK: usize = 1_024;
 /// How long one waits.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// Networks, and their users, of which is known how often they were wrong.
 const MAX_KNOWN: usize = 10_000;
+/// Characters of a name that are told apart: whoever is not logged in says how long it is, and it is kept.
+const MAX_NAME: usize = 128;
 /// After this time without another one, wrong attempts are forgotten.
 const MEMORY: Duration = Duration::from_secs(60);
 /// Wrong attempts that cost nothing: people mistype.
@@ -36,7 +39,7 @@ pub(crate) struct Source {
 
 impl Source {
     pub(crate) fn new(address: Option<IpAddr>, user: &str) -> Self {
-        Self { network: address.map(Network::from), user: user.to_owned() }
+        Self { network: address.map(Network::from), user: user.chars().take(MAX_NAME).collect() }
     }
 }
 
@@ -45,6 +48,8 @@ impl Source {
 pub(crate) struct Logins {
     checks: Arc<Semaphore>,
     waiting: Semaphore,
+    /// Those among the waiting who were wrong too often. The other places are for those who were not.
+    doubtful: Semaphore,
     places: usize,
     patience: Duration,
     queues: Mutex<HashMap<Option<Network>, Weak<Queue>>>,
@@ -89,6 +94,7 @@ impl Logins {
         Self {
             checks: Arc::new(Semaphore::new(places)),
             waiting: Semaphore::new(MAX_WAITING),
+            doubtful: Semaphore::new(MAX_WAITING_DOUBTFUL),
             places,
             patience: LONGEST_WAIT,
             queues: Mutex::default(),
@@ -103,8 +109,9 @@ impl Logins {
     pub(crate) async fn enter(&self, source: &Source) -> Result<Permit> {
         let is_doubtful = self.count(source);
         let queue = self.queue(source.network);
-        let entered = match (queue.waiting.try_acquire(), self.waiting.try_acquire()) {
-            (Ok(_of_network), Ok(_of_all)) => {
+        let doubtful = is_doubtful.then(|| self.doubtful.try_acquire()).transpose();
+        let entered = match (queue.waiting.try_acquire(), self.waiting.try_acquire(), doubtful) {
+            (Ok(_of_network), Ok(_of_all), Ok(_of_doubtful)) => {
                 tokio::time::timeout(self.patience, self.wait(&queue, is_doubtful)).await
             }
             _ => {

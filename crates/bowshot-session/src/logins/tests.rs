@@ -22,8 +22,8 @@ fn waits<'a>(logins: &'a Logins, source: &'a Source) -> Entering<'a> {
     entering
 }
 
-fn now<'a>(mut entering: impl Future<Output = Result<Permit>> + Unpin + 'a) -> Permit {
-    (&mut entering).now_or_never().expect("its turn").expect("a permit")
+fn now(entering: impl Future<Output = Result<Permit>>) -> Permit {
+    entering.now_or_never().expect("its turn").expect("a permit")
 }
 
 /// What is free: checks, and places of those who wait.
@@ -137,6 +137,31 @@ async fn queues_are_bounded() {
     drop(waits(&logins, &bob));
     drop((held, waiting));
     drop(now(Box::pin(logins.enter(&bob))));
+}
+
+#[tokio::test]
+async fn who_guesses_leaves_places_to_others() {
+    let logins = Logins::new(1);
+    let held = logins.enter(&source([10, 0, 1, 1], "bob")).await.expect("free");
+    let guesses: Vec<Source> = (0..4).map(|number| source([10, 0, 0, number], "ann")).collect();
+    let mut waiting: Vec<Entering<'_>> = Vec::new();
+    for eve in &guesses {
+        for _ in 0..FREE_ATTEMPTS {
+            logins.count(eve);
+        }
+        for _ in 0..MAX_WAITING_OF_NETWORK {
+            let mut entering: Entering<'_> = Box::pin(logins.enter(eve));
+            if (&mut entering).now_or_never().is_none() {
+                waiting.push(entering);
+            }
+        }
+    }
+    assert_eq!(waiting.len(), MAX_WAITING_DOUBTFUL);
+    drop(waits(&logins, &source([10, 0, 1, 2], "ann")));
+    drop((held, waiting));
+    assert_eq!(free(&logins), (1, MAX_WAITING));
+    let (name, other) = ("x".repeat(MAX_NAME), "x".repeat(1 << 20));
+    assert_eq!(source([10, 0, 0, 1], &name), source([10, 0, 0, 1], &other));
 }
 
 #[tokio::test]
