@@ -72,6 +72,9 @@ def test_only_secrets_are_hidden(tmp_path):
     changed = {
         "CREATE USER eve PASSWORD 'hunter2' SET region = 'EU'": "CREATE USER eve PASSWORD '…' SET region = 'EU'",
         "ALTER USER eve /* password 'x' */ PASSWORD 'hunter2'": "ALTER USER eve /* password 'x' */ PASSWORD '…'",
+        # A word in the place of the text, as a name in quotes too.
+        "ALTER USER eve PASSWORD hunter2": "ALTER USER eve PASSWORD '…'",
+        'ALTER USER eve IDENTIFIED BY "hunter2"': "ALTER USER eve IDENTIFIED BY '…'",
         "CREATE SECRET lake (TYPE s3, SCOPE 's3://b', KEY_ID 'hunter2', SECRET 'hunter2')":
             "CREATE SECRET lake (TYPE s3, SCOPE 's3://b', KEY_ID '…', SECRET '…')",
     }

@@ -191,12 +191,16 @@ SESSION = {
     "close_prepared": "says nothing of tables",
     "start": "test_round.py",
     "update": "CommandStatementUpdate",
+    "origins": "test_entry_points.py: test_columns_are_of_tables_that_are_seen",
+    "last_write": "says nothing of tables",
     "ingest": "CommandStatementIngest",
     "ingest_parquet": "test_entry_points.py: test_parquet_for_tables_of_others",
     "begin": "test_rules.py: transactions",
     "exchange": "test_exchange",
     "join": "test_models.py: rooms",
     "end": "test_rules.py: transactions",
+    "begin_implicit": "test_entry_points.py: test_a_script_is_one_transaction",
+    "end_implicit": "test_entry_points.py: test_a_script_is_one_transaction",
     "in_transaction": "says nothing of tables",
     "savepoint": "says nothing of tables",
     "end_savepoint": "says nothing of tables",
@@ -259,6 +263,25 @@ def test_flight(shared, name, user):
 @pytest.mark.parametrize("path", sorted(HTTP))
 def test_http(shared, path):
     HTTP[path](shared)
+
+
+def test_columns_are_of_tables_that_are_seen(shared):
+    """What PostgreSQL's protocol says of columns: the number of their table, as who asks may look it up."""
+    ada = shared.at("ada", "postgres")
+    seen = {0, *(int(number) for (number,) in ada.rows("SELECT oid FROM pg_catalog.pg_class WHERE relname IN ('people', 'desk')"))}
+    assert len(seen) == 3
+    with ada.connection.cursor() as cursor:
+        for sql in ("SELECT * FROM desk", "SELECT * FROM people", "SELECT * FROM v_people", "SELECT d.id, p.ssn FROM desk d JOIN people p ON p.id = d.id"):
+            cursor.execute(sql)
+            assert {cursor.pgresult.ftable(number) for number in range(cursor.pgresult.nfields)} <= seen, sql
+
+
+def test_a_script_is_one_transaction(shared):
+    ada, root = shared.at("ada", "postgres_simple"), shared.at("root")
+    for last in ("INSERT INTO secrets VALUES (2, 'x')", "INSERT INTO desk VALUES (81, 'US', 'x')"):
+        with pytest.raises(Refused):
+            ada.rows(f"INSERT INTO desk VALUES (80, 'EU', 'x'); {last}")
+        assert root.rows("SELECT count(*) FROM desk WHERE id IN (80, 81)") == [("0",)]
 
 
 def exchanged(calls, sql):

@@ -7,7 +7,7 @@ import pytest
 
 from server import wait_until
 from test_rules import refused
-from world import DOORS, PASSWORDS, hashed, users_file, world
+from world import DOORS, PASSWORDS, hash_password, users_file, world
 
 numbers = itertools.count()
 LISTS = ("SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'", "SELECT relname FROM pg_catalog.pg_class")
@@ -43,7 +43,7 @@ def test_an_open_session_lists_what_its_roles_give_now(made, door):
 
 
 def test_roles_of_the_file_of_users_count_in_open_sessions(tmp_path):
-    ada_hash = hashed(PASSWORDS["ada"])
+    ada_hash = hash_password(PASSWORDS["ada"])
 
     def users(roles):
         return f'[[users]]\nname = "ada"\npassword_hash = "{ada_hash}"\nroles = [{roles}]\n'

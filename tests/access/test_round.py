@@ -200,6 +200,8 @@ REFUSED = [
     ("INSERT INTO desk VALUES (2, 'EU', 'taken')", "twice"),
     ("INSERT INTO v_people VALUES ('x', 'y', 'EU')", ""),
     ("EXPLAIN DELETE FROM secrets", ""),
+    ("EXPLAIN ANALYZE DELETE FROM secrets", ""),
+    ("EXPLAIN ANALYZE CREATE TABLE hidden.mine AS SELECT 1 AS a", ""),
     ("EXPLAIN INSERT INTO secrets VALUES (1, 'x')", ""),
     ("SHOW COLUMNS FROM secrets", NOT_THERE),
     ("SHOW INDEX FROM secrets", NOT_THERE),

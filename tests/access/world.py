@@ -5,7 +5,6 @@ import base64
 import contextlib
 import json
 import pathlib
-import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -18,7 +17,7 @@ import pymysql
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
-from server import Server, binaries  # noqa: E402
+from server import Server, hash_password  # noqa: E402
 
 PASSWORDS = {"root": "the root of it", "ada": "ada's own", "bob": "bob's own", "carl": "carl's own"}
 DOORS = ("flight", "postgres", "postgres_simple", "mysql", "http")
@@ -168,17 +167,9 @@ OPEN = {
 }
 
 
-def hashed(password):
-    run = subprocess.run(
-        [str(binaries() / "bowshot"), "hash-password"], input=password.encode(), capture_output=True, timeout=120
-    )
-    assert run.returncode == 0, run.stderr
-    return run.stdout.decode().strip()
-
-
 def users_file(folder, more=""):
     file = folder / "users.toml"
-    file.write_text(f'[[users]]\nname = "root"\npassword_hash = "{hashed(PASSWORDS["root"])}"\nadmin = true\n{more}')
+    file.write_text(f'[[users]]\nname = "root"\npassword_hash = "{hash_password(PASSWORDS["root"])}"\nadmin = true\n{more}')
     return file
 
 

@@ -38,7 +38,7 @@ pub use do_nothing::DO_NOTHING;
 pub use intervals::{Interval, read_interval};
 pub use offsets::{Offsets, split, stands_at, view_query};
 pub use parse::{Explain, Parsed, parse, parse_expression};
-pub use redaction::{holds_secrets, redact_secrets};
+pub use redaction::{holds_secrets, redact_secrets, repeats_secrets};
 pub use secret::{SecretStatement, secret_statement};
 pub use walk::Tree;
 pub use words::{begins_with, first_words};

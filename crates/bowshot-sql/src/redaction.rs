@@ -1,113 +1,130 @@
 //! What logs, the audit trail, traces and tables of statements have of a text: all of it but its secrets, which are found by
-//! their place in a statement. Of a statement that nobody understands all texts in quotes are left out, never the statement.
+//! their place in a statement. Of a statement of no known form all texts in quotes are left out, never the statement.
+//!
+//! Asked of every statement on the threads of connections, so nothing here may take more than time with the length of a text: an
+//! expression is never parsed.
 
 mod marks;
+mod text;
 
-use self::marks::{Mark, is_secret_word, is_shown_key, may_hold_secrets};
-use crate::offsets::Offsets;
-use crate::{Dialect, access, cache_statement, database_statement, parse, secret_statement};
+use self::marks::{Mark, is_known, is_secret_word, is_shown_key, is_verb, may_hold_secrets};
+use self::text::{Located, Text};
+use crate::{Dialect, access, database_statement, secret_statement};
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, Tokenizer};
+use sqlparser::tokenizer::Token;
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// What stands in the place of a text in quotes, and of other parts.
 const TEXT: &str = "'…'";
 const PART: &str = "…";
-/// Longest text that is looked at; what follows is left out if there may be a secret in it.
-const MAX_BYTES: usize = 2 << 20;
-/// Levels of a statement that is looked at: one that nests deeper is not understood.
-const MAX_LEVELS: usize = 64;
 
 /// The text without its secrets.
 pub fn redact_secrets(sql: &str, dialect: Dialect) -> Cow<'_, str> {
-    let found = Redaction::new(sql, dialect);
-    if found.hidden.is_empty() { Cow::Borrowed(sql) } else { Cow::Owned(found.shown()) }
+    redacted(sql, dialect, Scripts::Read)
 }
 
 /// Whether a secret is in its place in a text.
 pub fn holds_secrets(sql: &str, dialect: Dialect) -> bool {
-    Redaction::new(sql, dialect).has_secret
+    may_hold_secrets(sql) && {
+        let text = Text::read(sql, dialect);
+        Redaction::new(&text, dialect, Scripts::Read).hidden.iter().any(|hidden| hidden.is_secret)
+    }
 }
 
-/// A token that is not blank, and its bytes.
-struct Located<'a> {
-    token: &'a Token,
-    start: usize,
-    end: usize,
+/// Whether a message has a word of a secret that is in its place in a statement, however it is written there.
+pub fn repeats_secrets(message: &str, sql: &str, dialect: Dialect) -> bool {
+    if !may_hold_secrets(sql) {
+        return false;
+    }
+    let text = Text::read(sql, dialect);
+    let found = Redaction::new(&text, dialect, Scripts::Read);
+    let told: HashSet<String> = words(message).collect();
+    let is_told = |part: &str| words(part).any(|word| told.contains(&word));
+    let mut secrets = found.hidden.iter().filter(|hidden| hidden.is_secret).peekable();
+    let mut parts = secrets.clone().map(|hidden| text.sql.get(hidden.start..hidden.end).unwrap_or_default());
+    parts.any(|part| message.contains(part) || is_told(part))
+        // Without their escapes. Both are in the order of the text.
+        || text.located().any(|token| {
+            while secrets.next_if(|hidden| hidden.end <= token.start).is_some() {}
+            let is_secret = secrets.peek().is_some_and(|hidden| hidden.start <= token.start);
+            is_secret && is_told(&token.token.to_string())
+        })
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
+}
+
+fn redacted(sql: &str, dialect: Dialect, scripts: Scripts) -> Cow<'_, str> {
+    if !may_hold_secrets(sql) {
+        return Cow::Borrowed(sql);
+    }
+    let text = Text::read(sql, dialect);
+    let found = Redaction::new(&text, dialect, scripts);
+    if found.hidden.is_empty() { Cow::Borrowed(sql) } else { Cow::Owned(found.shown()) }
+}
+
+/// Whether texts that are statements themselves are looked into. Within one of them they are not, but hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scripts {
+    Read,
+    Hidden,
+}
+
+/// How a statement, or a list in it, is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As SQL: a word for secrets may be the name of a column.
+    Known,
+    /// As names with values.
+    Unknown,
 }
 
 struct Hidden {
     start: usize,
     end: usize,
-    shown: &'static str,
+    shown: Cow<'static, str>,
+    is_secret: bool,
 }
 
 struct Redaction<'a> {
     sql: &'a str,
     dialect: Dialect,
+    scripts: Scripts,
     hidden: Vec<Hidden>,
-    has_secret: bool,
 }
 
 impl<'a> Redaction<'a> {
-    fn new(sql: &'a str, dialect: Dialect) -> Self {
-        let mut found = Self { sql, dialect, hidden: Vec::new(), has_secret: false };
-        if may_hold_secrets(sql) {
-            found.look();
+    fn new(text: &'a Text<'_>, dialect: Dialect, scripts: Scripts) -> Self {
+        let mut found = Self { sql: &text.sql, dialect, scripts, hidden: Vec::new() };
+        let located: Vec<Located<'_>> = text.located().collect();
+        for statement in located.split(|token| *token.token == Token::SemiColon) {
+            found.statement(statement);
+        }
+        // A quote or comment without an end, or too long a text.
+        if let Some(from) = text.unread {
+            found.hide(from, found.sql.len(), PART);
         }
         found
     }
 
-    fn look(&mut self) {
-        let end = (0..=MAX_BYTES.min(self.sql.len())).rev().find(|end| self.sql.is_char_boundary(*end));
-        let text = self.sql.get(..end.unwrap_or(0)).unwrap_or_default();
-        let mut tokens = Vec::new();
-        let read = Tokenizer::new(&self.dialect, text).tokenize_with_location_into_buf(&mut tokens);
-        let (mut offsets, mut located, mut read_to) = (Offsets::new(text), Vec::new(), 0);
-        for token in &tokens {
-            let (start, end) = (offsets.of(token.span.start), offsets.of(token.span.end));
-            let (Some(start), Some(end)) = (start, end) else { return self.hide_all() };
-            read_to = end;
-            if !matches!(token.token, Token::Whitespace(_)) {
-                located.push(Located { token: &token.token, start, end });
-            }
-        }
-        for statement in located.split(|token| *token.token == Token::SemiColon) {
-            self.statement(statement);
-        }
-        // A quote or comment without an end, or too long a text.
-        if read.is_err() || text.len() < self.sql.len() {
-            self.hide(read_to, self.sql.len(), PART);
-        }
-        // In such comments the tokenizer tells other places.
-        if !self.hidden.is_empty() && self.sql.contains("/*!") {
-            self.hide_all();
-        }
-    }
-
     fn hide(&mut self, start: usize, end: usize, shown: &'static str) {
-        self.hidden.push(Hidden { start, end, shown });
+        self.hidden.push(Hidden { start, end, shown: Cow::Borrowed(shown), is_secret: false });
     }
 
-    fn hide_all(&mut self) {
-        self.hidden.clear();
-        self.hide(0, self.sql.len(), PART);
+    fn hide_secret(&mut self, start: usize, end: usize, shown: &'static str) {
+        self.hidden.push(Hidden { start, end, shown: Cow::Borrowed(shown), is_secret: true });
     }
 
-    fn hide_token(&mut self, token: &Located<'_>) {
-        self.hide(token.start, token.end, TEXT);
-    }
-
-    fn hide_secret(&mut self, token: &Located<'_>) {
-        self.has_secret = true;
-        self.hide_token(token);
+    fn hide_value(&mut self, token: &Located<'_>) {
+        self.hide_secret(token.start, token.end, TEXT);
     }
 
     /// Hides what follows a token of a statement.
     fn hide_behind(&mut self, statement: &[Located<'_>], at: usize) {
         if let (Some(next), Some(last)) = (statement.get(at + 1), statement.last()) {
-            self.has_secret = true;
-            self.hide(next.start, last.end, PART);
+            self.hide_secret(next.start, last.end, PART);
         }
     }
 
@@ -123,39 +140,25 @@ impl<'a> Redaction<'a> {
             Mark::User => self.user(statement, text),
             Mark::Attach => match database_statement(text, &self.dialect) {
                 Ok(Some(_)) => self.attach(statement),
-                _ => self.unknown(statement),
+                _ => self.places(statement, Form::Unknown),
             },
             Mark::Set => self.setting(statement),
-            Mark::Other if !self.has_candidates(statement) => {}
-            // COPY is read elsewhere; its options are where secrets could be.
-            Mark::Other if is_word_at(statement, 0, "copy") || self.is_understood(text) => {
-                self.places(statement, false);
-            }
-            Mark::Other => self.unknown(statement),
+            Mark::Other if is_known(statement) => self.places(statement, Form::Known),
+            Mark::Other => self.places(statement, Form::Unknown),
         }
-    }
-
-    /// Whether there is anything to hide if nobody understands it.
-    fn has_candidates(&self, statement: &[Located<'_>]) -> bool {
-        let mut tokens = statement.iter().enumerate();
-        tokens.any(|(at, token)| is_text(token.token) || is_secret_place(statement, at, true, self.sql))
-    }
-
-    fn is_understood(&self, text: &str) -> bool {
-        parse(text, self.dialect, MAX_LEVELS).is_ok()
-            || matches!(access(text, self.dialect), Ok(Some(_)))
-            || matches!(cache_statement(text, &self.dialect), Ok(Some(_)))
     }
 
     /// `CREATE USER` and its like.
     fn user(&mut self, statement: &[Located<'_>], text: &str) {
         if matches!(access(text, self.dialect), Ok(Some(_))) {
-            for (before, token) in statement.iter().zip(statement.iter().skip(1)) {
-                if is_text(token.token) && ["password", "by"].iter().any(|word| is_word(before.token, word)) {
-                    self.hide_secret(token);
+            for (at, token) in statement.iter().enumerate() {
+                let is_secret = end_of_secret(statement, at, self.sql, Form::Unknown).is_some();
+                // A word is a text to the reader, too.
+                if is_secret && is_value(token.token) {
+                    self.hide_value(token);
                 }
             }
-            return self.places(statement, true);
+            return;
         }
         let words = statement.iter().enumerate().skip(1);
         // The name of the user may be such a word too.
@@ -165,7 +168,7 @@ impl<'a> Redaction<'a> {
         });
         match mark {
             Some((at, _)) => self.hide_behind(statement, at),
-            None => self.unknown(statement),
+            None => self.places(statement, Form::Unknown),
         }
     }
 
@@ -173,10 +176,10 @@ impl<'a> Redaction<'a> {
         const OF_CREDENTIALS: [char; 4] = ['@', '?', '=', ';'];
         let open = statement.iter().position(|token| *token.token == Token::LParen);
         let open = open.unwrap_or(statement.len());
-        for token in statement.iter().take(open).filter(|token| is_text(token.token)) {
+        for token in statement.iter().take(open).filter(|token| is_quoted(token.token)) {
             let text = self.sql.get(token.start..token.end).unwrap_or_default();
             if text.contains(OF_CREDENTIALS) {
-                self.hide_secret(token);
+                self.hide_value(token);
             }
         }
         self.options(statement, open.saturating_sub(1));
@@ -195,45 +198,72 @@ impl<'a> Redaction<'a> {
                 // The name of a secret is none.
                 (Token::Word(_), Some(key)) if is_attach && key.eq_ignore_ascii_case("secret") => {}
                 (_, Some(key)) if is_shown_key(key) => {}
-                _ => self.hide_secret(token),
+                _ => self.hide_value(token),
             }
         }
     }
 
-    /// Texts that stand where a secret does: behind a word for one, or as the argument or option of that name.
-    fn places(&mut self, statement: &[Located<'_>], are_options: bool) {
-        let mut lists: Vec<bool> = Vec::new();
+    /// Texts that stand where a secret does: behind a word for one, or in the argument or option of that name. Of a statement of
+    /// unknown form all texts, and all values of such names.
+    fn places(&mut self, statement: &[Located<'_>], form: Form) {
+        let mut lists: Vec<Form> = Vec::new();
+        let mut end = 0;
         for (at, token) in statement.iter().enumerate() {
-            match token.token {
-                Token::LParen => lists.push(begins_options(statement, at)),
-                Token::RParen => drop(lists.pop()),
-                text if is_text(text) => {
-                    let in_list = are_options || lists.last() == Some(&true);
-                    if is_secret_place(statement, at, in_list, self.sql) {
-                        self.hide_secret(token);
-                    }
-                }
-                _ => {}
+            let within = if form == Form::Unknown { form } else { lists.last().copied().unwrap_or(form) };
+            if at >= end {
+                end = end_of_secret(statement, at, self.sql, within).unwrap_or(end);
             }
+            let is_secret = |token| is_quoted(token) || within == Form::Unknown && is_value(token);
+            match token.token {
+                Token::LParen => lists.push(form_within(statement, at)),
+                Token::RParen => drop(lists.pop()),
+                value if at < end && is_secret(value) => self.hide_value(token),
+                text if !is_text(text) => {}
+                _ if form == Form::Unknown => self.hide(token.start, token.end, TEXT),
+                _ if is_script(statement, at) => self.script(token),
+                _ => self.address(token),
+            }
+        }
+    }
+
+    /// A statement in the text of another one.
+    fn script(&mut self, token: &Located<'_>) {
+        let sql = match token.token {
+            Token::SingleQuotedString(sql)
+            | Token::DoubleQuotedString(sql)
+            | Token::EscapedStringLiteral(sql) => Some(sql),
+            Token::DollarQuotedString(quoted) => Some(&quoted.value),
+            _ => None,
+        };
+        let Some(sql) = sql.filter(|_| self.scripts == Scripts::Read) else { return self.hide_value(token) };
+        if let Cow::Owned(shown) = redacted(sql, self.dialect, Scripts::Hidden) {
+            let shown = Cow::Owned(format!("'{}'", shown.replace('\'', "''")));
+            self.hidden.push(Hidden { start: token.start, end: token.end, shown, is_secret: true });
+        }
+    }
+
+    /// `user:password` of an address.
+    fn address(&mut self, token: &Located<'_>) {
+        let text = self.sql.get(token.start..token.end).unwrap_or_default();
+        let Some(begin) = text.find("://").map(|at| at + 3) else { return };
+        let rest = text.get(begin..).unwrap_or_default();
+        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        if let Some((who, _)) = host.rsplit_once('@').filter(|(who, _)| who.contains(':')) {
+            let start = token.start + begin;
+            self.hide_secret(start, start + who.len(), PART);
         }
     }
 
     /// What a setting for a secret becomes.
     fn setting(&mut self, statement: &[Located<'_>]) {
+        let mut end = 0;
         for (at, token) in statement.iter().enumerate() {
-            if is_secret_place(statement, at, true, self.sql) {
-                self.hide_secret(token);
-            }
-        }
-    }
-
-    /// All texts, and what stands behind words for secrets.
-    fn unknown(&mut self, statement: &[Located<'_>]) {
-        for (at, token) in statement.iter().enumerate() {
-            if is_secret_place(statement, at, true, self.sql) {
-                self.hide_secret(token);
-            } else if is_text(token.token) {
-                self.hide_token(token);
+            if at >= end
+                && let Some(behind) = end_of_secret(statement, at, self.sql, Form::Unknown)
+            {
+                end = behind;
+                let last = end.checked_sub(1).and_then(|last| statement.get(last));
+                self.hide_secret(token.start, last.map_or(token.end, |last| last.end.max(token.end)), TEXT);
             }
         }
     }
@@ -244,7 +274,7 @@ impl<'a> Redaction<'a> {
         for hidden in &self.hidden {
             if hidden.start >= from {
                 shown.push_str(self.sql.get(from..hidden.start).unwrap_or_default());
-                shown.push_str(hidden.shown);
+                shown.push_str(&hidden.shown);
             }
             from = from.max(hidden.end);
         }
@@ -253,56 +283,95 @@ impl<'a> Redaction<'a> {
     }
 }
 
-/// Whether a value behind a word for secrets stands there: `SECRET 'x'`, `secret => 'x'`, and where options are, `secret = 'x'`.
-fn is_secret_place(statement: &[Located<'_>], at: usize, is_option: bool, sql: &str) -> bool {
+/// The token behind the value of a secret that begins here: behind `SECRET`, `IDENTIFIED BY`, `secret =>`, `set_config('secret',` and,
+/// where options may be, behind `secret =` and `'secret'`.
+fn end_of_secret(statement: &[Located<'_>], at: usize, sql: &str, form: Form) -> Option<usize> {
     let before = |n: usize| at.checked_sub(n).and_then(|at| statement.get(at));
-    let names_secret = |token: Option<&Located<'_>>| {
-        token.is_some_and(|token| match word(token.token) {
-            Some(word) => is_secret_word(word),
-            // 'fs.s3a.secret.key' = 'x'
-            None if is_text(token.token) => {
-                let name = sql.get(token.start..token.end).unwrap_or_default();
-                name.split(|c: char| !c.is_alphanumeric() && c != '_').any(is_secret_word)
-            }
-            None => false,
-        })
-    };
-    let is_value = statement.get(at).is_some_and(|token| match token.token {
-        Token::Word(word) => word.quote_style.is_some() || word.keyword == Keyword::NoKeyword,
-        Token::Number(..) => true,
-        text => is_text(text),
-    });
-    let is_word_before = before(1).is_some_and(|token| word(token.token).is_some());
-    is_value
-        && match before(1).map(|token| token.token) {
-            Some(Token::RArrow | Token::Assignment) => names_secret(before(2)),
-            Some(Token::Eq) => is_option && names_secret(before(2)),
-            Some(to) if is_word(to, "to") && is_option => names_secret(before(2)),
-            _ => is_word_before && names_secret(before(1)),
+    let names_secret = |token: &Located<'_>| match word(token.token) {
+        Some(word) => is_secret_word(word),
+        // 'fs.s3a.secret.key' = 'x'
+        None if is_text(token.token) => {
+            let name = sql.get(token.start..token.end).unwrap_or_default();
+            name.split(|c: char| !c.is_alphanumeric() && c != '_').any(is_secret_word)
         }
+        None => false,
+    };
+    let (is_option, here, name) = (form == Form::Unknown, statement.get(at)?, before(1)?);
+    let is_given = match name.token {
+        Token::RArrow | Token::Assignment => true,
+        Token::Comma => before(4).is_some_and(|token| is_word(token.token, "set_config")),
+        Token::Eq => is_option,
+        to => is_option && is_word(to, "to"),
+    };
+    if is_given {
+        return before(2).is_some_and(names_secret).then(|| end_of_value(statement, at));
+    }
+    let is_identified = is_word(name.token, "by") && is_behind(statement, at - 1, "identified");
+    let is_value =
+        if is_option { is_value(here.token) } else { is_text(here.token) && word(name.token).is_some() };
+    let mut behind = statement.iter().skip(at + 1);
+    (is_value && (is_identified || names_secret(name))).then(|| {
+        // A text may go on in the next one.
+        at + 1 + behind.position(|token| !is_text(token.token)).unwrap_or(statement.len() - at - 1)
+    })
 }
 
-/// Whether options or arguments by name stand in this parenthesis, not an expression.
-fn begins_options(statement: &[Located<'_>], at: usize) -> bool {
+/// The token behind a value that begins here, which may be an expression.
+fn end_of_value(statement: &[Located<'_>], at: usize) -> usize {
+    const CLAUSES: [&str; 5] = ["from", "where", "as", "and", "or"];
+    let mut level = 0_usize;
+    for (at, token) in statement.iter().enumerate().skip(at) {
+        match token.token {
+            Token::LParen => level += 1,
+            Token::RParen if level == 0 => return at,
+            Token::RParen => level -= 1,
+            Token::Comma if level == 0 => return at,
+            token if level == 0 && CLAUSES.iter().any(|clause| is_word(token, clause)) => return at,
+            _ => {}
+        }
+    }
+    statement.len()
+}
+
+/// Whether a text may be a statement: `PREPARE p FROM '…'`, `EXECUTE IMMEDIATE '…'`, `CALL join_cache_warm('…')`.
+fn is_script(statement: &[Located<'_>], at: usize) -> bool {
+    is_word_at(statement, 0, "prepare") && is_behind(statement, at, "from")
+        || is_behind(statement, at, "immediate")
+        || is_word_at(statement, 0, "call")
+}
+
+/// How what stands in this parenthesis is read: as options or arguments by name, which are of no form of their own, or as an
+/// expression.
+fn form_within(statement: &[Located<'_>], at: usize) -> Form {
     const WORDS: [&str; 5] = ["options", "with", "properties", "tblproperties", "parameters"];
-    let Some(before) = at.checked_sub(1).and_then(|at| statement.get(at)) else { return false };
-    match word(before.token) {
+    let Some(before) = at.checked_sub(1).and_then(|at| statement.get(at)) else { return Form::Known };
+    let is_options = match word(before.token) {
         Some(word) => {
             let word = word.to_ascii_lowercase();
             WORDS.contains(&word.as_str()) || word.starts_with("read_") || word.ends_with("_scan")
         }
         None => is_text(before.token) && is_word_at(statement, 0, "copy"),
-    }
+    };
+    if is_options { Form::Unknown } else { Form::Known }
 }
 
 /// The statement behind `EXPLAIN …` and `PREPARE name AS`.
 fn behind_prefix<'s, 'a>(statement: &'s [Located<'a>]) -> &'s [Located<'a>] {
-    let is_begin = |token: &Located<'_>| {
-        ["create", "alter", "attach", "grant"].iter().any(|word| is_word(token.token, word))
+    let begin = if is_word_at(statement, 0, "explain") {
+        let is_begin = |token: &Located<'_>| match token.token {
+            Token::Word(word) => {
+                let word = word.value.to_ascii_lowercase();
+                is_verb(&word) && !["analyze", "analyse"].contains(&word.as_str())
+            }
+            _ => false,
+        };
+        statement.iter().skip(1).position(is_begin).map_or(1, |at| at + 1)
+    } else if is_word_at(statement, 0, "prepare") {
+        statement.iter().position(|token| is_word(token.token, "as")).map_or(0, |at| at + 1)
+    } else {
+        0
     };
-    let is_prefix = is_word_at(statement, 0, "explain") || is_word_at(statement, 0, "prepare");
-    let begin = is_prefix.then(|| statement.iter().position(is_begin)).flatten();
-    statement.get(begin.unwrap_or(0)..).unwrap_or_default()
+    statement.get(begin..).unwrap_or_default()
 }
 
 fn word(token: &Token) -> Option<&str> {
@@ -317,8 +386,26 @@ fn is_word(token: &Token, wanted: &str) -> bool {
     matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
 }
 
+fn is_behind(statement: &[Located<'_>], at: usize, wanted: &str) -> bool {
+    at.checked_sub(1).is_some_and(|before| is_word_at(statement, before, wanted))
+}
+
 fn is_word_at(statement: &[Located<'_>], at: usize, wanted: &str) -> bool {
     statement.get(at).is_some_and(|token| is_word(token.token, wanted))
+}
+
+/// Whether it can be a value by itself: a text, a number, or a word that is none of SQL.
+fn is_value(token: &Token) -> bool {
+    match token {
+        Token::Word(word) => word.quote_style.is_some() || word.keyword == Keyword::NoKeyword,
+        Token::Number(..) => true,
+        text => is_text(text),
+    }
+}
+
+/// Whether it is in quotes: what one dialect takes for a text is a name in another one.
+fn is_quoted(token: &Token) -> bool {
+    is_text(token) || matches!(token, Token::Word(word) if word.quote_style.is_some())
 }
 
 fn is_text(token: &Token) -> bool {

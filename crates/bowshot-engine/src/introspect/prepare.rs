@@ -79,7 +79,9 @@ fn prepare(mut words: Words<'_>) -> Result<Expanded> {
     {
         return Err(Error::unsupported("only a query or a change of rows can be prepared"));
     }
-    if first == "create" && bowshot_sql::holds_secrets(&sql, Dialect::new(DialectName::Ansi)) {
+    if ["create", "alter", "attach", "grant", "set"].contains(&first.as_str())
+        && bowshot_sql::holds_secrets(&sql, Dialect::new(DialectName::Ansi))
+    {
         return Err(Error::unsupported("a statement about secrets is not prepared by name")
             .with_hint("send `CREATE SECRET name (…)` by itself"));
     }

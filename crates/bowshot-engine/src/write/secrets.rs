@@ -99,11 +99,15 @@ pub(crate) fn recognise(sql: &str, dialect: &dyn Dialect, names: &Names) -> Resu
     })))
 }
 
-/// The error without words of a statement that has values of a secret and is none of these: the parser knows a form of its own, and
-/// quotes what it does not understand.
+/// The error, or one without words of the statement where it repeats a secret: the parser and the planner quote what they do not
+/// understand. Statements that are read here are none of theirs, and what is said of them has no value in it.
 pub(crate) fn untold(error: Error, sql: &str, dialect: bowshot_sql::Dialect) -> Error {
-    let is_other = || matches!(bowshot_sql::secret_statement(sql, &dialect), Ok(None));
-    if !bowshot_sql::holds_secrets(sql, dialect) || !is_other() {
+    let is_read_here = || {
+        !matches!(bowshot_sql::secret_statement(sql, &dialect), Ok(None))
+            || !matches!(bowshot_sql::database_statement(sql, &dialect), Ok(None))
+            || matches!(bowshot_sql::access(sql, dialect), Ok(Some(_)))
+    };
+    if !bowshot_sql::repeats_secrets(&error.chain(), sql, dialect) || is_read_here() {
         return error;
     }
     let message =

@@ -1,7 +1,8 @@
 //! Which texts may have secrets in them, and which statements have places for them.
 
-use super::{Located, is_word, is_word_at};
+use super::{Located, is_word, is_word_at, word};
 use crate::first_words;
+use sqlparser::tokenizer::Token;
 
 /// Words behind which a secret stands, by themselves or at the end of a longer one.
 const SECRET_WORDS: [&str; 24] = [
@@ -117,6 +118,26 @@ const VERBS: [&str; 62] = [
 const MORE_VERBS: [&str; 9] =
     ["unpivot", "update", "upsert", "use", "vacuum", "values", "with", "rename", "handler"];
 
+/// What statements make and alter.
+const KINDS: [&str; 19] = [
+    "catalog", "column", "database", "default", "domain", "function", "index", "macro", "mask", "model",
+    "policy", "row", "schema", "sequence", "table", "token", "trigger", "type", "view",
+];
+/// What may stand before that.
+const BEFORE_KIND: [&str; 11] = [
+    "external",
+    "global",
+    "local",
+    "materialized",
+    "or",
+    "recursive",
+    "replace",
+    "temp",
+    "temporary",
+    "unique",
+    "unlogged",
+];
+
 /// Which places a statement has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
@@ -159,16 +180,33 @@ impl Mark {
 /// Whether there is anything to look for: asked of every statement, so without a copy of it.
 pub(super) fn may_hold_secrets(sql: &str) -> bool {
     let [first, _] = first_words(sql);
-    let is_verb = VERBS.contains(&first.as_str()) || MORE_VERBS.contains(&first.as_str());
     let is_one = |word: &str, of: [&str; 2]| of.iter().any(|mark| word.eq_ignore_ascii_case(mark));
     let (mut makes, mut user) = (false, false);
-    !is_verb
+    !is_verb(&first)
+        || sql.contains("://") && sql.contains('@')
         || sql.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| {
             // A misspelled word for the password of a user is none of the others.
             makes |= is_one(word, ["create", "alter"]);
             user |= is_one(word, ["user", "role"]);
             makes && user || is_one(word, ["identified", "attach"]) || is_secret_word(word)
         })
+}
+
+/// Whether a statement begins with words that begin one.
+pub(super) fn is_known(statement: &[Located<'_>]) -> bool {
+    let first = statement.first().map(|token| token.token);
+    let Some(Token::Word(first)) = first else { return first == Some(&Token::LParen) };
+    if ["create", "alter"].iter().all(|verb| !first.value.eq_ignore_ascii_case(verb)) {
+        return is_verb(&first.value.to_ascii_lowercase());
+    }
+    let words = statement.iter().skip(1).map_while(|token| word(token.token)).map(str::to_ascii_lowercase);
+    let mut kind = words.skip_while(|word| BEFORE_KIND.contains(&word.as_str()));
+    kind.next().is_some_and(|kind| KINDS.contains(&kind.as_str()))
+}
+
+/// Whether statements begin with this word, which is in lower case; before a parenthesis there is none.
+pub(super) fn is_verb(word: &str) -> bool {
+    VERBS.contains(&word) || MORE_VERBS.contains(&word)
 }
 
 pub(super) fn is_secret_word(word: &str) -> bool {

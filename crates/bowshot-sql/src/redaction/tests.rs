@@ -1,5 +1,6 @@
 //! Secrets are redacted by their place in the statement, and nothing else is.
 
+use super::text::MAX_BYTES;
 use super::*;
 use crate::DialectName;
 
@@ -18,6 +19,8 @@ fn secrets_are_hidden_in_their_places_and_the_rest_stays() {
         ("/* x */ ALTER USER u WITH PASSWORD 'hush' -- y", "/* x */ ALTER USER u WITH PASSWORD '…' -- y"),
         ("CREATE USER IF NOT EXISTS u IDENTIFIED BY 'hush'", "CREATE USER IF NOT EXISTS u IDENTIFIED BY '…'"),
         ("ALTER USER password PASSWORD 'it''s hush'", "ALTER USER password PASSWORD '…'"),
+        ("CREATE USER u PASSWORD hush ADMIN", "CREATE USER u PASSWORD '…' ADMIN"),
+        ("CREATE USER u IDENTIFIED BY \"hush\"", "CREATE USER u IDENTIFIED BY '…'"),
         ("CREATE USER u PASSWORD 'hush' SET team = 'blue'", "CREATE USER u PASSWORD '…' SET team = 'blue'"),
         (
             "SELECT 'ä\n'; CREATE USER u PASSWORD 'hush'; SELECT 'b'",
@@ -39,9 +42,12 @@ fn secrets_are_hidden_in_their_places_and_the_rest_stays() {
             "ATTACH 'postgres://h/db' AS pg (TYPE postgres, USER 'u', PASSWORD '…')",
         ),
         ("ATTACH 'postgres://u:hush@h/db' AS pg", "ATTACH '…' AS pg"),
+        ("ATTACH \"postgres://u:hush@h/db\" AS pg", "ATTACH '…' AS pg"),
         ("ATTACH 'mysql://h/db' AS m (SECRET shop)", "ATTACH 'mysql://h/db' AS m (SECRET shop)"),
         ("SET s3_secret_access_key = 'hush'", "SET s3_secret_access_key = '…'"),
         ("SET SESSION a.auth_token TO hush", "SET SESSION a.auth_token TO '…'"),
+        ("SET a.auth_token = concat('hush', ('hush')), b = 'x'", "SET a.auth_token = '…', b = 'x'"),
+        ("SELECT set_config('a.auth_token', 'hush', false)", "SELECT set_config('a.auth_token', '…', false)"),
         ("SET search_path = 'secret'", "SET search_path = 'secret'"),
         ("CREATE OR REPLACE USER u PASSWORD 'hush'", "CREATE OR REPLACE USER u PASSWORD …"),
         (
@@ -51,6 +57,19 @@ fn secrets_are_hidden_in_their_places_and_the_rest_stays() {
         (
             "SELECT * FROM read_csv('s3://b/f', key_id => 'hush', sas_token := 'hush', password = 'hush')",
             "SELECT * FROM read_csv('s3://b/f', key_id => '…', sas_token := '…', password = '…')",
+        ),
+        (
+            "SELECT f(secret => ('hush' || upper('hush')), a => 'x') FROM t WHERE (b = 'y')",
+            "SELECT f(secret => ('…' || upper('…')), a => 'x') FROM t WHERE (b = 'y')",
+        ),
+        (
+            "CREATE EXTERNAL TABLE t STORED AS csv LOCATION 's3://b' OPTIONS ('a.secret_key' 'hush', 'b' 'x')",
+            "CREATE EXTERNAL TABLE t STORED AS csv LOCATION 's3://b' OPTIONS ('a.secret_key' '…', 'b' 'x')",
+        ),
+        ("SELECT * FROM read_csv('https://u:hush@h/f')", "SELECT * FROM read_csv('https://…@h/f')"),
+        (
+            "PREPARE p FROM 'ALTER USER u PASSWORD ''hush'' ADMIN'",
+            "PREPARE p FROM 'ALTER USER u PASSWORD ''…'' ADMIN'",
         ),
     ] {
         assert_eq!(shown(sql), expected, "{sql}");
@@ -65,6 +84,12 @@ fn statements_without_secrets_stay_whole() {
         "DELETE FROM pay /* user set password */",
         "DELETE FROM pay WHERE note = 'create user x password' -- identified by",
         "DELETE FROM pay WHERE a = 'attach ://'",
+        "DELETE FROM pay WHERE password = = 'x'",
+        "DELETE FROM pay USING token t WHERE note = 'abfss://a@b/c'",
+        "UPDATE secret s SET name = 'x' WHERE id = (SELECT password pw FROM t LIMIT 1)",
+        "EXPLAIN ANALYZE DELETE FROM pay WHERE grant = 'x' OR identified = 'password'",
+        "PREPARE p FROM 'DELETE FROM pay -- user password'",
+        "CALL join_cache_warm('SELECT password FROM users WHERE name = ''x''')",
         "SELECT password, secret, user FROM create_log WHERE secret = 'x' AND key_id = $1",
         "SELECT password FROM t WHERE token IN ('a', 'b') OR f(password = 'x')",
         "UPDATE users SET password = 'x', created = 'y' WHERE user = 'z'",
@@ -104,7 +129,7 @@ fn of_what_nobody_understands_the_texts_are_hidden() {
         ("SET PASSWORD FOR u = 'hush'", "SET PASSWORD …"),
         ("GRANT ALL ON *.* TO u IDENTIFIED BY 'hush'", "GRANT ALL ON *.* TO u IDENTIFIED …"),
         ("ATTACH 'x' AS y (PASSWORD 'hush' 'hush')", "ATTACH '…' AS y (PASSWORD '…' '…')"),
-        ("DELETE FROM pay WHERE password = = 'hush'", "DELETE FROM pay WHERE password = = '…'"),
+        ("CREATE SERVER s OPTIONS (user 'hush', pwd hush)", "CREATE SERVER s OPTIONS (user '…', pwd '…')"),
         ("DELETE FROM pay WHERE password = 'hush", "DELETE FROM pay WHERE password = …"),
     ] {
         assert_eq!(shown(sql), expected, "{sql}");
@@ -122,9 +147,27 @@ fn dialects_have_texts_of_their_own() {
         ("CREATE USER u IDENTIFIED BY \"hush\"", "CREATE USER u IDENTIFIED BY '…'"),
         ("# c\nALTER USER u IDENTIFIED BY 'it\\'s hush'", "# c\nALTER USER u IDENTIFIED BY '…'"),
         ("DELETE FROM pay # user set password 'x'", "DELETE FROM pay # user set password 'x'"),
-        ("CREATE /*! USER u IDENTIFIED BY 'hush' */", "…"),
+        ("CREATE /*! USER u IDENTIFIED BY 'hush' */", "CREATE  USER u IDENTIFIED BY '…' "),
+        (
+            "DELETE FROM pay WHERE f(secret => 'hush') /*! OR a */ = 'x'",
+            "DELETE FROM pay WHERE f(secret => '…')  OR a  = 'x'",
+        ),
     ] {
         assert_eq!(shown(sql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn messages_repeat_secrets_or_not() {
+    for (message, sql, expected) in [
+        ("`ada` may not make users", "CREATE USER eve PASSWORD 'x' ADMIN", false),
+        ("user `eve` already exists", "CREATE USER eve PASSWORD 'x'", false),
+        ("expected: end of statement, found: hush", "CRATE SECRET x (KEY_ID Hush)", true),
+        ("found: 'it''s hush' at line 1", "CREATE USER u PASSWORD E'it\\'s hu\\x73h' 1", true),
+        ("found: '!!'", "COPY t TO 'f' (PASSWORD '!!')", true),
+        ("column `hush` does not exist", "SELECT hush FROM t WHERE password = 'hush'", false),
+    ] {
+        assert_eq!(repeats_secrets(message, sql, ansi()), expected, "{sql}");
     }
 }
 
@@ -133,7 +176,7 @@ fn long_texts_are_read_once() {
     let part = "-- create\nCREATE OR REPLACE /* create one */ TABLE secret (a INT);";
     let script = part.repeat(20_000);
     assert!(shown(&script) == script);
-    for part in ["create ", "create/*", "create/**/", "("] {
+    for part in ["create ", "create/*", "create/**/", "(", "CAST((SELECT ", "EXECUTE IMMEDIATE $a$"] {
         let long = format!("{} secret x (KEY_ID 'hush')", part.repeat(100_000));
         assert!(!shown(&long).contains("'hush'"), "{part}");
     }
