@@ -13,6 +13,12 @@ import pyarrow.orc
 import pyarrow.parquet as parquet
 
 
+# Folders whose names mean something in addresses, in patterns, or to a store.
+ODD_FOLDERS = ["a b", "50%", "%41", "x#y", "p+q", "größe", "[1]", "what?", "whats", "a&b"]
+# Values of a key by the names of folders, and as they are meant.
+ODD_KEYS = {"a b": "a b", "50%": "50%", "a%20c": "a c", "x#y": "x#y", "p+q": "p+q", "ä=1": "ä=1"}
+
+
 def orders(count, seed):
     pick = random.Random(seed)
     day = datetime.date(2024, 1, 1)
@@ -49,6 +55,14 @@ def write(folder):
     odd.mkdir()
     for name in ("a+b.csv", "c d.csv", "e=f%20g.csv", "ümlaut.csv"):
         (odd / name).write_text(f"name,n\n{name},1\n")
+    for number, name in enumerate(ODD_FOLDERS):
+        below = folder / "odd folders" / name
+        below.mkdir(parents=True)
+        (below / "t.csv").write_text(f"name,n\n{name},{number}\n")
+    for value in ODD_KEYS:
+        below = folder / "odd keys" / f"k={value}"
+        below.mkdir(parents=True)
+        (below / "t.csv").write_text("n\n1\n")
     (folder / "_SUCCESS").write_text("")
     (folder / "notes.txt").write_text("no table")
     return folder
@@ -64,6 +78,8 @@ TABLES = {
     "columns": ["id", "customer", "weight", "day", "note", "open"],
     "events": ["id", "customer", "price", "day", "year"],
     "odd_names": ["name", "n"],
+    "odd_folders": ["name", "n"],
+    "odd_keys": ["n", "k"],
 }
 
 
@@ -71,7 +87,7 @@ def statements(count, seed):
     """Statements that have one answer, whatever order rows come in."""
     pick = random.Random(seed)
     for _ in range(count):
-        table = pick.choice([name for name in TABLES if name != "odd_names"])
+        table = pick.choice([name for name in TABLES if not name.startswith("odd")])
         columns = TABLES[table]
         chosen = sorted(pick.sample(columns, pick.randrange(1, len(columns) + 1)))
         low = pick.randrange(2_500)

@@ -4,48 +4,27 @@ import http.client
 import socket
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from web import Handler, Web
 
 
-class Proxy(ThreadingHTTPServer):
+class Proxy(Web):
     """`fault(handler, status, headers, body)` gives what is answered: a status, headers and body, or None to hang up. What
     `refuses(handler)` is true for never gets to the store, and is answered with 500."""
 
-    daemon_threads = True
-
     def __init__(self, upstream_port):
-        super().__init__(("127.0.0.1", 0), Forward)
+        super().__init__(Forward)
         self.upstream_port = upstream_port
         self.fault = None
         self.refuses = lambda _handler: False
         self.requests = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    @property
-    def endpoint(self):
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
     def gets(self):
         """Reads of objects so far."""
         return sum(1 for method, path in self.requests if method == "GET" and "list-type" not in path)
 
-    def handle_error(self, *_):
-        """Clients hang up when they have waited long enough."""
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.shutdown()
-        self.server_close()
-
-
-class Forward(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
+class Forward(Handler):
     def forward(self):
         self.server.requests.append((self.command, self.path))
         length = int(self.headers.get("Content-Length") or 0)

@@ -12,18 +12,17 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pyarrow.fs
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
 from server import wait_until  # noqa: E402
+from web import Handler, Web  # noqa: E402
 
 # Words that must never be seen again.
 KEY, SECRET = "BOWSHOTTESTKEY", "kept-s3cret-of-the-tests"
@@ -220,19 +219,12 @@ class Azurite:
         self.close()
 
 
-class Google(ThreadingHTTPServer):
+class Google(Web):
     """As much of Google's XML API as reading takes: GET with ranges and conditions, HEAD, and lists of 100 at a time."""
 
-    daemon_threads = True
-
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), Answers)
+        super().__init__(Answers)
         self.objects = {}
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    @property
-    def endpoint(self):
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
     def environment(self):
         return {"GOOGLE_BASE_URL": self.endpoint, "GOOGLE_SKIP_SIGNATURE": "true"}
@@ -245,20 +237,8 @@ class Google(ThreadingHTTPServer):
             if path.is_file():
                 self.write(f"{into}/{path.relative_to(folder).as_posix()}", path.read_bytes())
 
-    def __enter__(self):
-        return self
 
-    def __exit__(self, *_):
-        self.shutdown()
-        self.server_close()
-
-
-class Answers(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
+class Answers(Handler):
     def answer(self, status, body=b"", **headers):
         self.send_response(status)
         for name, value in headers.items():
@@ -297,6 +277,11 @@ class Answers(BaseHTTPRequestHandler):
         prefix = query.get("prefix", "")
         names = sorted(path.removeprefix(bucket + "/") for path in self.server.objects if path.startswith(bucket + "/"))
         names = [name for name in names if name.startswith(prefix) and name > query.get("continuation-token", "")]
+        folders = ""
+        if "delimiter" in query:
+            below = sorted({name[:name.index("/", len(prefix)) + 1] for name in names if "/" in name[len(prefix):]})
+            folders = "".join(f"<CommonPrefixes><Prefix>{folder}</Prefix></CommonPrefixes>" for folder in below)
+            names = [name for name in names if "/" not in name[len(prefix):]]
         shown, rest = names[:100], names[100:]
         items = ""
         for name in shown:
@@ -306,7 +291,7 @@ class Answers(BaseHTTPRequestHandler):
                       f"<ETag>{tag.replace(chr(34), '&quot;')}</ETag><Size>{len(content)}</Size></Contents>")
         more = f"<NextContinuationToken>{shown[-1]}</NextContinuationToken>" if rest else ""
         body = (f"<?xml version='1.0'?><ListBucketResult><IsTruncated>{str(bool(rest)).lower()}</IsTruncated>"
-                f"{more}{items}</ListBucketResult>")
+                f"{more}{items}{folders}</ListBucketResult>")
         return self.answer(200, body.encode(), Content_Type="application/xml")
 
 

@@ -1,13 +1,12 @@
 """Tables of other databases: rights, secrets, ATTACH and DETACH."""
 
-import subprocess
 
 import adbc_driver_flightsql.dbapi as dbapi
 import pytest
 
 from databases import PASSWORD, Reader, Source, driver
 from durable import Database
-from server import binaries
+from server import hash_password
 
 
 USERS = """
@@ -50,7 +49,7 @@ def test_credentials_are_never_shown(folder, postgres):
 @pytest.fixture(scope="module")
 def guarded(folder, postgres, sources):
     """A server with users, over a database, with a place that may be attached."""
-    hashed = subprocess.run([binaries() / "bowshot", "hash-password"], input="the root of it", capture_output=True, text=True, check=True).stdout.strip()
+    hashed = hash_password("the root of it")
     postgres.run("DROP TABLE IF EXISTS people", "CREATE TABLE people (id int, region text, ssn text, code text)",
                  "DROP TABLE IF EXISTS staff", "CREATE TABLE staff (id int, region text, ssn text)", "INSERT INTO staff VALUES (1, 'EU', '111')",
                  "INSERT INTO people VALUES (1, 'EU', '111', '1'), (2, 'US', '222', 'boom'), (3, 'EU', '333', '3')")

@@ -1,12 +1,10 @@
 """Credentials that an administrator gives in SQL: whom they let in, until when, and that nobody ever sees them."""
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
 import pytest
 
 from durable import Database
 from secrets_world import ADMIN, OTHER, WRONG, Guarded, program, refuses_to_start, secret, values
+from web import Handler, Web
 
 SERVED = "s3://lake/data/orders.parquet"
 OPENED = ("object_store.read=s3://lake/data", "object_store.exchange=s3://lake/exchange", "object_store.refresh=200ms",
@@ -235,28 +233,18 @@ def test_without_a_folder_it_ends_with_the_server(s3):
         server.refused(SERVED_ROWS)
 
 
-class Web(ThreadingHTTPServer):
+class TokenFiles(Web):
     """Files for who shows the token, and what each request has shown."""
 
-    daemon_threads = True
     TOKEN = "b3arer-of-the-tests"
 
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), Files)
+        super().__init__(Files)
         self.shown = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
 
-class Files(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Files(Handler):
     CONTENT = b"a,b\n1,2\n3,4\n"
-
-    def log_message(self, *_):
-        pass
 
     def do_HEAD(self):
         self.do_GET()
@@ -264,7 +252,7 @@ class Files(BaseHTTPRequestHandler):
     def do_GET(self):
         token = self.headers.get("Authorization")
         self.server.shown.append((self.path, token))
-        allowed = token == f"Bearer {Web.TOKEN}" or self.path.startswith("/open")
+        allowed = token == f"Bearer {TokenFiles.TOKEN}" or self.path.startswith("/open")
         content, span = self.CONTENT if allowed else b"", self.headers.get("Range")
         self.send_response((206 if span else 200) if allowed else 401)
         if allowed and span:
@@ -280,13 +268,13 @@ class Files(BaseHTTPRequestHandler):
 
 
 def test_a_web_server_gets_its_token_and_no_other_does(tmp_path):
-    web = Web()
-    with Guarded(data=tmp_path / "data", settings=(f"object_store.read={web.url}", "object_store.max_retries=0"), words=(Web.TOKEN,)) as server:
-        closed, opened = (f"SELECT sum(a) FROM read_csv('{web.url}/{name}.csv')" for name in ("closed/x", "open"))
+    web = TokenFiles()
+    with Guarded(data=tmp_path / "data", settings=(f"object_store.read={web.endpoint}", "object_store.max_retries=0"), words=(TokenFiles.TOKEN,)) as server:
+        closed, opened = (f"SELECT sum(a) FROM read_csv('{web.endpoint}/{name}.csv')" for name in ("closed/x", "open"))
         assert "401" in server.refused(closed)
-        assert "SCOPE" in server.refused(f"CREATE SECRET web (TYPE http, BEARER_TOKEN '{Web.TOKEN}')")
-        assert "not encrypted" in server.refused(f"CREATE SECRET web (TYPE http, SCOPE 'http://example.org', BEARER_TOKEN '{Web.TOKEN}')")
-        server.run(f"CREATE SECRET web (TYPE http, SCOPE '{web.url}/closed', BEARER_TOKEN '{Web.TOKEN}')")
+        assert "SCOPE" in server.refused(f"CREATE SECRET web (TYPE http, BEARER_TOKEN '{TokenFiles.TOKEN}')")
+        assert "not encrypted" in server.refused(f"CREATE SECRET web (TYPE http, SCOPE 'http://example.org', BEARER_TOKEN '{TokenFiles.TOKEN}')")
+        server.run(f"CREATE SECRET web (TYPE http, SCOPE '{web.endpoint}/closed', BEARER_TOKEN '{TokenFiles.TOKEN}')")
         assert server.rows(closed) == server.rows(opened) == [(4,)]
         assert {token for path, token in web.shown if path.startswith("/open")} == {None}
     web.shutdown()

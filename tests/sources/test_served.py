@@ -33,7 +33,10 @@ def test_the_same_tables_are_found(remote, local):
 
 def test_answers_are_those_of_local_files(remote, local, request):
     compared(remote, local, files.statements(request.config.getoption("--cases"), 7))
-    assert sorted(remote.rows("SELECT name, n FROM odd_names")) == sorted(local.rows("SELECT name, n FROM odd_names"))
+    for names in ("SELECT name, n FROM odd_names", "SELECT name, n FROM odd_folders", "SELECT k, n FROM odd_keys"):
+        assert sorted(remote.rows(names)) == sorted(local.rows(names))
+    assert sorted(remote.rows("SELECT name FROM odd_folders")) == sorted((name,) for name in files.ODD_FOLDERS)
+    assert sorted(remote.rows("SELECT k FROM odd_keys")) == sorted((value,) for value in files.ODD_KEYS.values())
 
 
 def test_partitions_are_pruned_and_nothing_is_read_twice(remote):
@@ -261,6 +264,25 @@ def test_google(lake, local):
         with Remote("gs://lake/data", environment=store.environment()) as server:
             assert server.rows("SELECT count(*), sum(n) FROM many") == [(150, 11175)]
             compared(server, local, files.statements(40, 5))
+
+
+def test_a_name_that_cannot_be_asked_for_is_the_problem_of_its_table():
+    with stores.Google() as store:
+        for name in ("good/t.csv", "part/k=1/t.csv", "part/k=2//t.csv", "bad//t.csv"):
+            store.write(f"lake/data/{name}", b"n\n1\n")
+        with Remote("gs://lake/data", "other=gs://lake/data/good", environment=store.environment()) as server:
+            assert server.rows("SELECT n FROM good") == server.rows("SELECT n FROM other") == [(1,)]
+            for table in ("part", "bad"):
+                assert "empty part" in server.refused(f"SELECT * FROM {table}")
+
+
+def test_the_first_part_of_a_data_set_names_no_table(s3):
+    s3.write("lake/begun/part-0001.csv", b"n\n1\n")
+    with Remote("s3://lake/begun", environment=s3.environment(), settings=QUICK) as server:
+        assert tables(server) == {"begun"}
+        s3.write("lake/begun/part-0002.csv", b"n\n2\n")
+        eventually(server, "SELECT sum(n) FROM begun", 3)
+        assert tables(server) == {"begun"}
 
 
 def test_files_of_web_servers(lake, local):

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+import lake as files
 import proxy as faults
 from conftest import Remote
 from server import wait_until
@@ -27,6 +28,11 @@ def test_files_are_read_by_address(remote):
     assert rows("SELECT count(*) FROM read_json('s3://lake/data/objects.jsonl')") == [(2_000,)]
     both = "read_parquet(['s3://lake/data/events/year=2023/*.parquet', 's3://lake/data/events/year=2024/*.parquet'])"
     assert rows(f"SELECT count(*), count(DISTINCT year) FROM {both}") == [(6_000, 2)]
+    # What has a pattern for its name is meant by it, and nothing else.
+    for name in files.ODD_FOLDERS:
+        assert rows(f"SELECT name FROM 's3://lake/data/odd folders/{name}/t.csv'") == [(name,)]
+    assert sorted(rows("SELECT name FROM 's3://lake/data/odd folders/wha[t]?/t.csv'")) == [("what?",), ("whats",)]
+    assert rows("SELECT count(*) FROM 's3://lake/data/odd folders/*/t.csv'") == [(len(files.ODD_FOLDERS),)]
 
 
 def test_external_tables_lie_in_stores(s3, tmp_path):

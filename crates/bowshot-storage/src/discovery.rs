@@ -146,12 +146,7 @@ fn is_one_table(path: &Path) -> bool {
         return false;
     }
     let kinds: Vec<_> = entries.iter().filter_map(|entry| format::kind_of(entry)).collect();
-    let Some(first) = kinds.first() else {
-        return false;
-    };
-    let shape = name::shape(&first.stem);
-    kinds.len() > 1
-        && kinds.iter().all(|kind| kind.format == first.format && name::shape(&kind.stem) == shape)
+    name::are_parts(&kinds)
 }
 
 /// Whether an entry of a folder of tables is one.

@@ -1,5 +1,10 @@
 //! Table names from file names. A name made here works without quotes, because SQL folds unquoted names to lower case.
 
+use crate::format::{Format, Kind};
+
+/// Words in the names that writers give to the parts of a data set, codecs among them.
+const OF_PARTS: [&str; 8] = ["part", "data", "chunk", "shard", "c", "gz", "snappy", "zstd"];
+
 /// `Orders 2024.csv` has the stem `Orders 2024` and becomes `orders_2024`.
 pub(crate) fn table_name(stem: &str) -> String {
     let mut name: String = stem
@@ -13,11 +18,27 @@ pub(crate) fn table_name(stem: &str) -> String {
     name
 }
 
+/// Whether files are the parts of one data set: of one format, with names that differ in numbers and identifiers only. One
+/// file alone is a part if its name says nothing else, so that the table keeps its name when the next part comes.
+pub(crate) fn are_parts(files: &[Kind]) -> bool {
+    let Some((first, rest)) = files.split_first() else { return false };
+    let one = shape(&first.stem);
+    if rest.is_empty() {
+        // The sheets of a workbook are tables of their own.
+        if first.format == Format::Excel {
+            return false;
+        }
+        let mut words = one.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        return one.contains('#') && words.all(|word| OF_PARTS.contains(&word.to_lowercase().as_str()));
+    }
+    rest.iter().all(|kind| kind.format == first.format && shape(&kind.stem) == one)
+}
+
 /// A name with its digits and identifiers blanked: two parts of one data set have the same shape.
 ///
 /// Hexadecimal runs of at least eight characters count as identifiers, so `part-0001-9f3c…-c000` and
 /// `part-0002-77ab…-c000` are alike.
-pub(crate) fn shape(stem: &str) -> String {
+fn shape(stem: &str) -> String {
     let chars: Vec<char> = stem.chars().collect();
     let mut shape = String::with_capacity(stem.len());
     let mut at = 0;
@@ -42,7 +63,9 @@ pub(crate) fn shape(stem: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{shape, table_name};
+    use super::{are_parts, shape, table_name};
+    use crate::format::kind_of;
+    use std::path::Path;
 
     #[test]
     fn names_work_without_quotes() {
@@ -80,6 +103,22 @@ mod tests {
                 shape(one),
                 shape(other)
             );
+        }
+    }
+
+    #[test]
+    fn one_file_alone_is_a_part_by_its_name() {
+        for (name, is_part) in [
+            ("part-0001.parquet", true),
+            ("part-00000-8b5e1c1a-6f0e-4b3e-9a51-0c9d3b2a7e11-c000.snappy.parquet", true),
+            ("data_0.parquet", true),
+            ("2024-01-31.csv.gz", true),
+            ("orders.csv", false),
+            ("orders_2024.csv", false),
+            ("data.csv", false),
+            ("2024.xlsx", false),
+        ] {
+            assert_eq!(are_parts(&[kind_of(Path::new(name)).unwrap()]), is_part, "{name}");
         }
     }
 }

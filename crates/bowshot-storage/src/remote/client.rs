@@ -8,7 +8,7 @@ use super::ways::{Way, Ways};
 use bytes::Bytes;
 use futures::TryStreamExt;
 use object_store::path::Path as Location;
-use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore};
+use object_store::{GetOptions, GetRange, ListResult, ObjectMeta, ObjectStore};
 use std::fmt;
 use std::future::Future;
 use std::ops::Range;
@@ -184,6 +184,52 @@ impl Client {
                 }
             }
             Ok(found)
+        };
+        self.counted(listing).await
+    }
+
+    /// The same without what is in folders that have a name directly in them which the library cannot say, and those folders: one
+    /// such name would end the listing of all others.
+    pub(super) async fn list_apart(
+        &self,
+        prefix: &Location,
+        limit: usize,
+    ) -> Result<(Vec<ObjectMeta>, Vec<String>), Fault> {
+        match self.list(prefix, limit).await {
+            Err(Fault::OddName) => {}
+            listed => return Ok((listed?, Vec::new())),
+        }
+        let by_folders = async {
+            let (mut found, mut odd, mut open) = (Vec::new(), Vec::new(), vec![prefix.clone()]);
+            while let Some(folder) = open.pop().filter(|_| found.len() <= limit) {
+                let level = match self.level(&folder).await {
+                    Err(Fault::OddName) => {
+                        odd.push(folder.as_ref().to_owned());
+                        continue;
+                    }
+                    level => level?,
+                };
+                found.extend(level.objects);
+                for below in level.common_prefixes {
+                    match self.list(&below, limit).await {
+                        Err(Fault::OddName) => open.push(below),
+                        objects => found.extend(objects?),
+                    }
+                }
+            }
+            Ok::<_, Fault>((found, odd))
+        };
+        let time = self.shared.timeout;
+        tokio::time::timeout(time, by_folders).await.unwrap_or(Err(Fault::Late(time)))
+    }
+
+    /// What is directly in a folder.
+    async fn level(&self, folder: &Location) -> Result<ListResult, Fault> {
+        let listing = async {
+            let way = self.way(folder)?;
+            let folder = Some(folder).filter(|folder| !folder.as_ref().is_empty());
+            let level = way.stores.patient.list_with_delimiter(folder).await;
+            level.map_err(|error| way.fault(&error))
         };
         self.counted(listing).await
     }

@@ -20,6 +20,8 @@ pub(crate) fn definitions(source: &Arc<RemoteSource>, spec: &SourceSpec) -> Vec<
     };
     match source.known() {
         (Some(listing), _) if listing.is_file || is_one_table(&listing, &base(source)) => vec![whole()],
+        // Nothing is known of what is in it.
+        (Some(listing), _) if listing.is_odd(&base(source)) => vec![whole()],
         (Some(listing), _) => tables_of(source, &listing, spec),
         (None, fault) => {
             let fault = fault.unwrap_or(Fault::Unlisted);
@@ -72,10 +74,7 @@ fn is_one_table(listing: &Listing, folder: &str) -> bool {
         return false;
     }
     let kinds: Vec<_> = files.iter().filter_map(|(name, _)| format::kind_of(Path::new(name))).collect();
-    let Some(first) = kinds.first() else { return false };
-    let shape = name::shape(&first.stem);
-    kinds.len() > 1
-        && kinds.iter().all(|kind| kind.format == first.format && name::shape(&kind.stem) == shape)
+    name::are_parts(&kinds)
 }
 
 fn definition(name: String, table: RemoteTable, spec: &SourceSpec) -> Definition {

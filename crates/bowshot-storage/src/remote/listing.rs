@@ -14,6 +14,8 @@ pub(crate) struct Listing {
     objects: Vec<ObjectMeta>,
     /// Whether the source is the one object, and no folder.
     pub(super) is_file: bool,
+    /// Folders with a name directly in them that cannot be asked for, and of which nothing is known for that reason.
+    odd: Vec<String>,
 }
 
 /// What one folder holds.
@@ -24,15 +26,25 @@ pub(super) struct Level<'a> {
 }
 
 impl Listing {
-    /// Of all objects below `base`.
-    pub(super) fn of_folder(mut objects: Vec<ObjectMeta>, base: &str) -> Self {
-        objects.retain(|object| below(object, base).is_some_and(|name| !name.is_empty()));
+    /// Of all objects below `base`, but for those in `odd` folders.
+    pub(super) fn of_folder(mut objects: Vec<ObjectMeta>, odd: Vec<String>, base: &str) -> Self {
+        objects.retain(|object| below(object.location.as_ref(), base).is_some_and(|name| !name.is_empty()));
         objects.sort_by(|one, other| one.location.as_ref().cmp(other.location.as_ref()));
-        Self { objects, is_file: false }
+        Self { objects, is_file: false, odd }
     }
 
     pub(super) fn of_file(object: ObjectMeta) -> Self {
-        Self { objects: vec![object], is_file: true }
+        Self { objects: vec![object], is_file: true, odd: Vec::new() }
+    }
+
+    /// Whether a folder has such a name directly in it.
+    pub(super) fn is_odd(&self, folder: &str) -> bool {
+        self.odd.iter().any(|odd| odd == folder)
+    }
+
+    /// Whether objects of a folder, or of one below it, have names that cannot be asked for.
+    pub(super) fn has_odd_names(&self, folder: &str) -> bool {
+        self.odd.iter().any(|odd| below(odd, folder).is_some())
     }
 
     /// The objects of a folder and all below it, with their names from there.
@@ -43,7 +55,7 @@ impl Listing {
         let rest = self.objects.get(first..).unwrap_or_default().iter();
         // Names that go on otherwise (`a-b` between `a` and `a/b`) stand between.
         rest.take_while(move |object| object.location.as_ref().starts_with(&prefix))
-            .filter_map(move |object| Some((below(object, &folder)?, object)))
+            .filter_map(move |object| Some((below(object.location.as_ref(), &folder)?, object)))
             .filter(|(name, _)| !name.is_empty())
     }
 
@@ -63,6 +75,8 @@ impl Listing {
                 _ => {}
             }
         }
+        let odd = self.odd.iter().filter_map(|odd| below(odd, folder)?.split('/').next());
+        level.folders.extend(odd.filter(|name| !name.is_empty() && !is_ignored(name)));
         level
     }
 
@@ -79,16 +93,16 @@ impl Listing {
         self.below(&metadata).any(|(name, _)| is_iceberg_metadata(name)).then_some(ICEBERG)
     }
 
-    /// Whether a folder holds any data file.
+    /// Whether a folder holds any data file, or may hold some that nothing is known of.
     pub(super) fn holds_data(&self, folder: &str) -> bool {
-        self.below(folder)
-            .any(|(name, _)| !name.split('/').any(is_ignored) && format::kind_of(Path::new(name)).is_some())
+        let is_data =
+            |name: &str| !name.split('/').any(is_ignored) && format::kind_of(Path::new(name)).is_some();
+        self.has_odd_names(folder) || self.below(folder).any(|(name, _)| is_data(name))
     }
 }
 
-/// The name of an object from a folder on.
-fn below<'a>(object: &'a ObjectMeta, folder: &str) -> Option<&'a str> {
-    let name = object.location.as_ref();
+/// The name of an object, or of a folder, from a folder on.
+fn below<'a>(name: &'a str, folder: &str) -> Option<&'a str> {
     if folder.is_empty() {
         return Some(name);
     }
@@ -132,7 +146,7 @@ mod tests {
             e_tag: None,
             version: None,
         };
-        Listing::of_folder(names.iter().map(object).collect(), "data")
+        Listing::of_folder(names.iter().map(object).collect(), vec!["data/odd/deep".to_owned()], "data")
     }
 
     #[test]
@@ -149,7 +163,9 @@ mod tests {
         let level = listing.level("data");
         let files: Vec<&str> = level.files.iter().map(|(name, _)| *name).collect();
         assert_eq!(files, ["a-b.csv", "b.csv"]);
-        assert_eq!(level.folders.into_iter().collect::<Vec<_>>(), ["a"]);
+        assert_eq!(level.folders.into_iter().collect::<Vec<_>>(), ["a", "odd"]);
+        assert!(listing.holds_data("data/odd") && listing.has_odd_names("data/odd/deep"));
+        assert!(listing.has_odd_names("data") && !listing.has_odd_names("data/a"));
         let below: Vec<&str> = listing.below("data/a").map(|(name, _)| name).collect();
         assert_eq!(below, ["x.csv", "y/z.csv"]);
         assert!(listing.holds_data("data/a") && !listing.holds_data("data/c"));

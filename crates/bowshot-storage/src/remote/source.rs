@@ -208,18 +208,18 @@ impl RemoteSource {
                 Err(fault) => return Err(fault),
             }
         }
-        let objects = self.client.list(location, MAX_OBJECTS).await?;
+        let (objects, odd) = self.client.list_apart(location, MAX_OBJECTS).await?;
         if objects.len() > MAX_OBJECTS {
             return Err(Fault::Strange("it has more than 500000 objects below this address"));
         }
-        if objects.is_empty() && !looks_like_file && !name.is_empty() {
+        if objects.is_empty() && odd.is_empty() && !looks_like_file && !name.is_empty() {
             return match self.client.head(location).await {
                 Ok(object) => Ok(Listing::of_file(object)),
                 Err(Fault::Missing) => Ok(Listing::default()),
                 Err(fault) => Err(fault),
             };
         }
-        Ok(Listing::of_folder(objects, name))
+        Ok(Listing::of_folder(objects, odd, name))
     }
 
     /// The one object that the address names, if it is there. Blocks.
@@ -266,6 +266,9 @@ impl RemoteTable {
             let unknown = || Error::UnknownFormat { path: path.clone() };
             let kind = options.kind(Path::new(&self.location)).ok_or_else(unknown)?;
             return Ok(vec![self.source.found(object, Vec::new(), kind)]);
+        }
+        if listing.has_odd_names(&self.location) {
+            return Err(Fault::OddName.at(&path));
         }
         let mut found = Vec::new();
         if let Some(kind) = listing.foreign_table(&self.location) {
