@@ -3,6 +3,7 @@
 use crate::catalog::client::Flavour;
 use crate::catalog::functions::relations;
 use crate::catalog::pg_catalog::oids;
+use crate::catalog::told_types::table_schema;
 use crate::catalog::{Visible, information_schema, pg_catalog};
 use crate::policy::Reading;
 use crate::snapshot::names::{PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
@@ -357,7 +358,7 @@ impl Visible {
         }
         let provider = self.schema_provider(&listed.name.catalog, &listed.name.schema)?;
         match provider.table(&listed.name.name).await {
-            Ok(found) => found.map(|table| table.schema()),
+            Ok(found) => found.map(|table| table_schema(table.as_ref())),
             Err(error) => {
                 tracing::debug!(table = %listed.name, %error, "the columns of a table are not known");
                 None

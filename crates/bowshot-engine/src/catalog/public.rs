@@ -1,10 +1,11 @@
 //! `public`, as tools of PostgreSQL call the schema of names that do not say theirs: where no schema has this name, it is
-//! [`DEFAULT_SCHEMA`]. It is put in its place before anything is looked up, so that rights go by the one name.
+//! [`DEFAULT_SCHEMA`]. It is put in its place before anything is looked up, so that rights go by the one name. So is the schema of
+//! the session's own tables for `pg_temp`.
 
 use crate::catalog::names::ident;
 use crate::databases::Databases;
 use crate::snapshot::Pinned;
-use crate::snapshot::names::{DEFAULT_SCHEMA, PUBLIC};
+use crate::snapshot::names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
 use bowshot_sql::Tree;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, VisitorMut};
@@ -57,6 +58,12 @@ impl VisitorMut for Public<'_> {
     type Break = Infallible;
 
     fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<Infallible> {
+        if let [schema, _] = relation.0.as_slice()
+            && schema.as_ident().is_some_and(|schema| ident(schema) == PG_TEMP)
+        {
+            let place = [TEMPORARY_CATALOG, DEFAULT_SCHEMA].map(Ident::new);
+            drop(relation.0.splice(..1, place.map(ObjectNamePart::Identifier)));
+        }
         match relation.0.as_mut_slice() {
             [ObjectNamePart::Identifier(schema), _] => self.put(None, schema),
             [catalog, ObjectNamePart::Identifier(schema), _] => self.put(catalog.as_ident(), schema),

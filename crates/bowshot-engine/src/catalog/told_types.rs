@@ -4,15 +4,15 @@
 //!
 //! It is followed through the plan from the tables up, as the statement was written, so that it is the same before and after
 //! parameters are bound: a column that is passed on stays what it is, and what is computed of it is its Arrow type. Only the schema that
-//! clients are told has it. Tables, operators and batches within a plan do not, and run as they would without it. Who sees a
-//! column through a mask is told a text.
+//! clients are told has all of it; operators ask the fields of a plan for JSONB and CHAR(n). Who sees a column through a mask is
+//! told a text.
 
 use crate::catalog::defaults::without_defaults;
 use crate::execute;
 use crate::policy::behind_guard;
 use crate::types::declared::{DECLARED, Declared, is_kept};
 use bowshot_api::Layout;
-use bowshot_storage::tables::{Definition, Table};
+use bowshot_storage::tables::{EXTENSION, PADDED, Table};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::common::{Column, DFSchema, JoinType};
@@ -196,14 +196,29 @@ pub(crate) fn table_schema(table: &dyn TableProvider) -> SchemaRef {
 }
 
 fn told(schema: &SchemaRef, kinds: &[Option<Arc<Told>>]) -> SchemaRef {
-    if kinds.len() != schema.fields().len() || kinds.iter().all(Option::is_none) {
-        return Arc::clone(schema);
-    }
-    let marked = kinds.iter().zip(schema.fields()).map(|(told, field)| match told {
-        Some(told) => told.mark(field),
-        None => Arc::clone(field),
+    let kinds: &[Option<Arc<Told>>] = if kinds.len() == schema.fields().len() { kinds } else { &[] };
+    let fields = schema.fields().iter().enumerate().map(|(at, field)| {
+        let field = without_marks(field);
+        match kinds.get(at).and_then(Option::as_ref) {
+            Some(told) => told.mark(&field),
+            None => field,
+        }
     });
-    Arc::new(Schema::new_with_metadata(marked.collect::<Fields>(), schema.metadata().clone()))
+    Arc::new(Schema::new_with_metadata(fields.collect::<Fields>(), schema.metadata().clone()))
+}
+
+/// A field without what only operators ask for. What a cast makes of JSONB has no extension type any more, and is none.
+pub(crate) fn without_marks(field: &FieldRef) -> FieldRef {
+    let is_text = !field.metadata().contains_key(EXTENSION) && Kind::of(field) == Some(Kind::Jsonb);
+    if !is_text && !field.metadata().contains_key(PADDED) {
+        return Arc::clone(field);
+    }
+    let mut metadata = field.metadata().clone();
+    metadata.remove(PADDED);
+    if is_text {
+        metadata.remove(DECLARED);
+    }
+    Arc::new(field.as_ref().clone().with_metadata(metadata))
 }
 
 /// A schema whose columns say what they are.
@@ -281,35 +296,33 @@ fn of_table(provider: &dyn TableProvider, fields: &Fields, depth: usize) -> Kind
 
 /// What the columns of a table are known by.
 enum Columns {
-    Defined(Arc<Definition>),
+    /// Fields that may be more than their types say. A search for each column in turn would take too long in wide tables.
+    Given(HashMap<String, FieldRef>),
     /// Those of a view, as its query gives them.
     Planned(HashMap<String, Option<Arc<Told>>>),
-    /// Those of files and of others' tables, by their own fields.
-    Given(SchemaRef),
 }
 
 impl Columns {
     fn of(table: &dyn TableProvider, depth: usize) -> Self {
         if let Some(table) = Table::read_by(table) {
-            return Self::Defined(Arc::clone(table.definition()));
+            return Self::given(table.definition().columns.iter().map(|column| &column.field));
         }
-        let Some(plan) = table.get_logical_plan() else { return Self::Given(table.schema()) };
+        // Files have JSON by the extension alone.
+        let Some(plan) = table.get_logical_plan() else { return Self::given(table.schema().fields().iter()) };
         let names = plan.schema().fields().iter().map(|field| field.name().clone());
         Self::Planned(names.zip(of_plan(&plan, depth + OF_VIEW)).collect())
     }
 
+    fn given<'f>(fields: impl Iterator<Item = &'f FieldRef>) -> Self {
+        let says_more = |field: &&FieldRef| !field.metadata().is_empty() || field.data_type().is_nested();
+        let named = fields.filter(says_more).map(|field| (field.name().clone(), Arc::clone(field)));
+        Self::Given(named.collect())
+    }
+
     fn told(&self, field: &Field) -> Option<Arc<Told>> {
         match self {
-            Self::Defined(definition) => {
-                let column = definition.columns.get(definition.position(field.name())?)?;
-                Told::of(&column.field, field.data_type())
-            }
+            Self::Given(fields) => Told::of(fields.get(field.name())?, field.data_type()),
             Self::Planned(all) => all.get(field.name()).cloned().flatten(),
-            Self::Given(schema) => {
-                // Files have JSON by the extension alone.
-                let given = schema.column_with_name(field.name()).map(|(_, given)| given)?;
-                Told::of(given, field.data_type())
-            }
         }
     }
 }
@@ -324,13 +337,15 @@ fn agreed(mut kinds: impl Iterator<Item = Option<Arc<Told>>>) -> Option<Arc<Told
 pub(crate) struct Seen<'a> {
     schema: &'a DFSchema,
     kinds: Kinds,
+    knows_any: bool,
     depth: usize,
 }
 
 impl<'a> Seen<'a> {
     /// Those of the one input of a node, which is so deep in its plan.
     pub(crate) fn by(input: &'a LogicalPlan, depth: usize) -> Self {
-        Self { schema: input.schema(), kinds: of_plan(input, depth + 1), depth: depth + 1 }
+        let kinds = of_plan(input, depth + 1);
+        Self { schema: input.schema(), knows_any: kinds.iter().any(Option::is_some), kinds, depth: depth + 1 }
     }
 
     fn all<'s>(
@@ -404,7 +419,7 @@ impl<'a> Seen<'a> {
     }
 
     fn column(&self, column: &Column) -> Option<Arc<Told>> {
-        if self.kinds.iter().all(Option::is_none) {
+        if !self.knows_any {
             return None;
         }
         self.schema.maybe_index_of_column(column).and_then(|at| self.kinds.get(at).cloned().flatten())

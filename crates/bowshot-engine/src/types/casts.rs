@@ -3,14 +3,11 @@
 
 use super::declared::{DECLARED, Declared};
 use super::functions::{self, Held, Rounded};
-use super::planner::PLAIN_DECIMAL;
 use super::{moved, zone};
-use bowshot_api::{Error, Reason};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, DFSchemaRef, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
-use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ScalarUDF};
@@ -102,9 +99,6 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
         _ => return Ok(Transformed::no(expr)),
     };
     let Ok(source) = inner.get_type(columns.all()) else { return Ok(Transformed::no(expr)) };
-    if matches!(expr, Expr::Cast(_)) {
-        check_kept(inner, field.data_type())?;
-    }
     let declared = Declared::of(field);
     let prepared = prepared(inner, &source, field.data_type(), zone);
     if prepared.is_none() && !field.metadata().contains_key(DECLARED) {
@@ -122,6 +116,10 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
         other => other,
     };
     Ok(Transformed::yes(match held {
+        // Operators ask for JSONB.
+        Some(Declared::Jsonb) => {
+            ScalarUDF::new_from_impl(Held::new(Declared::Jsonb, field)).call(vec![value])
+        }
         Some(declared) => ScalarUDF::new_from_impl(Held::new(declared, &undeclared(field))).call(vec![value]),
         None => value,
     }))
@@ -201,37 +199,6 @@ fn prepared(inner: &Expr, source: &DataType, target: &DataType, zone: &Arc<str>)
     }
 }
 
-/// Refuses a number, written out, of which a NUMERIC without a scale keeps no digit: PostgreSQL's keeps them all.
-fn check_kept(inner: &Expr, target: &DataType) -> Result<()> {
-    let written = match inner {
-        Expr::Negative(positive) => positive.as_ref(),
-        other => other,
-    };
-    let Expr::Literal(value, _) = written else { return Ok(()) };
-    let DataType::Decimal128(precision, scale) = target else { return Ok(()) };
-    if (*precision, *scale) != PLAIN_DECIMAL
-        || !matches!(value.cast_to(target), Ok(ScalarValue::Decimal128(Some(0), ..)))
-    {
-        return Ok(());
-    }
-    let text = match value {
-        ScalarValue::Utf8(Some(text))
-        | ScalarValue::LargeUtf8(Some(text))
-        | ScalarValue::Utf8View(Some(text)) => text.clone(),
-        other => other.to_string(),
-    };
-    let digits = text.split(['e', 'E']).next().unwrap_or_default();
-    if !digits.bytes().any(|digit| matches!(digit, b'1'..=b'9')) {
-        return Ok(());
-    }
-    let error = Error::invalid(format!(
-        "`{text}` is too small for NUMERIC, which keeps {scale} digits behind the point"
-    ))
-    .with_reason(Reason::OutOfRange)
-    .with_hint("write NUMERIC(precision, scale) with as many digits as are needed, or DOUBLE");
-    Err(DataFusionError::External(Box::new(error)))
-}
-
 fn lit_text(text: &str) -> Expr {
     Expr::Literal(ScalarValue::Utf8(Some(text.to_owned())), None)
 }
@@ -269,7 +236,7 @@ pub(crate) fn whole_decimal(source: &DataType) -> Option<DataType> {
 }
 
 /// `'\x4142'` and `'\x41b'` as bytes: all digits is PostgreSQL's form, others escape one byte each.
-fn escaped_bytes(inner: &Expr) -> Option<Expr> {
+pub(crate) fn escaped_bytes(inner: &Expr) -> Option<Expr> {
     let Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) = inner else { return None };
     if !text.contains('\\') {
         return None;

@@ -17,6 +17,7 @@ pub(crate) mod functions;
 mod moved;
 pub(crate) mod names;
 mod now;
+mod numerics;
 mod planner;
 mod read;
 mod shown;
@@ -26,6 +27,7 @@ mod texts;
 pub(crate) mod zone;
 
 pub(crate) use planner::Types;
+pub(crate) use read::reads_strictly;
 pub(crate) use texts::uuid_texts;
 
 use datafusion::optimizer::AnalyzerRule;

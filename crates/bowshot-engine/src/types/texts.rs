@@ -47,7 +47,7 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
         Ok(from) if is_text(to) && (shown::is_ours(&from) || is_uuid(inner, columns)) => {
             Some(as_text(inner, &from, (to, zone)))
         }
-        Ok(from) if is_text(&from) && read::is_ours(to) => Some(read::call(inner.clone(), to, tries)?),
+        Ok(from) if read::reads(&from, to) => Some(read::call(inner.clone(), to, tries)?),
         _ => None,
     };
     Ok(match made {
@@ -89,5 +89,5 @@ pub(super) fn converted(values: &ArrayRef, to: &DataType) -> Option<Result<Array
     if *to == DataType::Utf8 && shown::is_ours(from) {
         return Some(shown::texts(values));
     }
-    (is_text(from) && read::is_ours(to)).then(|| read::values(values, to, false))
+    read::reads(from, to).then(|| read::values(values, to, false))
 }

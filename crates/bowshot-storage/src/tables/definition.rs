@@ -6,6 +6,8 @@ use uuid::Uuid;
 
 /// Key of a field's metadata under which stands what SQL declares of the column beyond its Arrow type.
 pub const DECLARED: &str = "bowshot:type";
+/// Key of the metadata that a column has in queries whose texts are compared without the blanks at their end: CHAR(n).
+pub const PADDED: &str = "bowshot:padded";
 /// Key of a field's metadata under which stands the extension type of Arrow.
 pub const EXTENSION: &str = "ARROW:extension:name";
 /// The extension type of UUIDs, which are 16 bytes.
@@ -140,6 +142,23 @@ impl Definition {
             Arc::new(column.field.as_ref().clone().with_metadata(kept.into_iter().collect()))
         };
         Arc::new(Schema::new(self.columns.iter().map(plain).collect::<Vec<_>>()))
+    }
+
+    /// The columns of `plain`, which are these, with what operators ask for: JSONB has no spelling, and CHAR(n) is padded.
+    pub(super) fn for_operators(&self, plain: &SchemaRef) -> SchemaRef {
+        let marked = |column: &Column| match column.field.metadata().get(DECLARED)?.as_str() {
+            "JSONB" => Some(column.field.metadata().clone()),
+            declared if declared.starts_with("CHAR(") => Some([(PADDED.to_owned(), String::new())].into()),
+            _ => None,
+        };
+        if self.columns.iter().all(|column| marked(column).is_none()) {
+            return Arc::clone(plain);
+        }
+        let fields = plain.fields().iter().zip(&self.columns).map(|(field, column)| match marked(column) {
+            Some(metadata) => Arc::new(field.as_ref().clone().with_metadata(metadata)),
+            None => Arc::clone(field),
+        });
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 
     /// The primary key and all others.

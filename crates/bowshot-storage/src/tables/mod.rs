@@ -56,8 +56,8 @@ mod writer;
 
 pub use broken::{Broken, examine, notes_in};
 pub use definition::{
-    Check, Column, DECLARED, Definition, EXTENSION, Generated, Identity, Key, Materialized, Reference,
-    Storage, UUID,
+    Check, Column, DECLARED, Definition, EXTENSION, Generated, Identity, Key, Materialized, PADDED,
+    Reference, Storage, UUID,
 };
 pub use durable::{Opening, TablesPlace, durable_type};
 pub use error::{Error, What};

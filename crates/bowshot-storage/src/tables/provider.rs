@@ -25,12 +25,13 @@ pub(super) struct TableRows {
 
 impl TableRows {
     pub(super) fn new(table: Arc<Table>) -> Self {
-        Self { schema: table.schema(), table }
+        Self { schema: table.definition().for_operators(&table.schema()), table }
     }
 
     pub(super) fn addressed(table: Arc<Table>, column: &str) -> Self {
         let address = Arc::new(Field::new(column, DataType::UInt64, false));
-        let fields: Vec<_> = table.schema().fields().iter().cloned().chain([address]).collect();
+        let schema = table.definition().for_operators(&table.schema());
+        let fields: Vec<_> = schema.fields().iter().cloned().chain([address]).collect();
         Self { schema: Arc::new(Schema::new(fields)), table }
     }
 

@@ -5,6 +5,7 @@ use crate::catalog::information_schema::keys_of;
 use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
 use crate::catalog::listing::{About, Listed};
 use crate::catalog::pg_catalog::oids;
+use crate::snapshot::names::{PG_TEMP, TEMPORARY_CATALOG};
 use Kind::{Bool, Int, Long, Short, Text, Texts};
 use datafusion::error::Result;
 use futures::future::BoxFuture;
@@ -15,8 +16,12 @@ pub(crate) static NAMESPACE: Defined = Defined {
     rows: |visible, _, rows| {
         let current = visible.default_names().0;
         for (catalog, schema) in visible.all_schemas() {
+            let oid = Cell::from(oids::schema(&catalog, &schema));
             if catalog == current {
-                rows.add([oids::schema(&catalog, &schema).into(), schema.into(), oids::OWNER.into()]);
+                rows.add([oid, schema.into(), oids::OWNER.into()]);
+            } else if catalog == TEMPORARY_CATALOG {
+                // Under the name that finds its tables: PostgreSQL has a number behind it.
+                rows.add([oid, PG_TEMP.into(), oids::OWNER.into()]);
             }
         }
         ready()

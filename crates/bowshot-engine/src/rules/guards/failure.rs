@@ -1,6 +1,7 @@
 //! Whether an expression may give an error instead of a value.
 
 use crate::rules::{integers, operators};
+use crate::types::reads_strictly;
 use arrow::datatypes::{DataType, Schema};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::Operator;
@@ -23,7 +24,10 @@ fn fails(node: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
         return cast.expr().data_type(schema).map_or(true, |from| may_not_fit(&from, cast.cast_type()));
     }
     if let Some(function) = node.downcast_ref::<ScalarFunctionExpr>() {
-        return integers::is_arithmetic(function.fun()) || operators::is_division(function.fun());
+        let function = function.fun();
+        return integers::is_arithmetic(function)
+            || operators::is_division(function)
+            || reads_strictly(function);
     }
     node.downcast_ref::<NegativeExpr>().is_some()
 }

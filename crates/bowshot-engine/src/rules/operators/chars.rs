@@ -1,62 +1,91 @@
-//! CHAR(n) has no blanks at its end, which count for nothing when it is compared (SQL standard, PAD SPACE): a text that is written
-//! beside one is compared without its own.
+//! Texts that are written beside a column of a type in which several spellings are one value, and get the one that is kept: CHAR(n)
+//! has no blanks at its end, which count for nothing when it is compared (SQL standard, PAD SPACE), and JSONB has its keys in order.
 
 use crate::types::declared::Declared;
+use bowshot_functions::normal_jsonb;
+use bowshot_storage::tables::{EXTENSION, PADDED};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, ExprSchema, ScalarValue};
+use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, InList};
-use datafusion::logical_expr::{BinaryExpr, Expr};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+
+/// Types with one spelling for each value.
+#[derive(Clone, Copy)]
+enum Spelling {
+    Char,
+    Jsonb,
+}
 
 /// Comparisons by an operator.
-pub(super) fn compared(mut binary: BinaryExpr, schema: &DFSchema) -> Transformed<BinaryExpr> {
-    if !binary.op.supports_propagation() {
-        return Transformed::no(binary);
+pub(super) fn compared(mut binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<BinaryExpr>> {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    if !matches!(binary.op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom) {
+        return Ok(Transformed::no(binary));
     }
-    let changed = is_char(&binary.left, schema) && trim(&mut binary.right)
-        || is_char(&binary.right, schema) && trim(&mut binary.left);
-    if changed { Transformed::yes(binary) } else { Transformed::no(binary) }
+    let changed = match (spelling(&binary.left, schema), spelling(&binary.right, schema)) {
+        (Some(of), _) => of.write(&mut binary.right)?,
+        (None, Some(of)) => of.write(&mut binary.left)?,
+        (None, None) => false,
+    };
+    Ok(if changed { Transformed::yes(binary) } else { Transformed::no(binary) })
 }
 
 /// `c IN ('a  ')`
-pub(super) fn in_list(mut list: InList, schema: &DFSchema) -> Transformed<InList> {
+pub(super) fn in_list(mut list: InList, schema: &DFSchema) -> Result<Transformed<InList>> {
     let mut changed = false;
-    if is_char(&list.expr, schema) {
-        list.list.iter_mut().for_each(|value| changed |= trim(value));
+    if let Some(of) = spelling(&list.expr, schema) {
+        for value in &mut list.list {
+            changed |= of.write(value)?;
+        }
     }
-    if changed { Transformed::yes(list) } else { Transformed::no(list) }
+    Ok(if changed { Transformed::yes(list) } else { Transformed::no(list) })
 }
 
 /// `c BETWEEN 'a  ' AND 'b'`
-pub(super) fn between(mut between: Between, schema: &DFSchema) -> Transformed<Between> {
-    let changed = is_char(&between.expr, schema) && (trim(&mut between.low) | trim(&mut between.high));
-    if changed { Transformed::yes(between) } else { Transformed::no(between) }
+pub(super) fn between(mut between: Between, schema: &DFSchema) -> Result<Transformed<Between>> {
+    let changed = match spelling(&between.expr, schema) {
+        Some(of) => of.write(&mut between.low)? | of.write(&mut between.high)?,
+        None => false,
+    };
+    Ok(if changed { Transformed::yes(between) } else { Transformed::no(between) })
 }
 
-fn is_char(expr: &Expr, schema: &DFSchema) -> bool {
+fn spelling(expr: &Expr, schema: &DFSchema) -> Option<Spelling> {
     match expr {
-        Expr::Column(column) => schema
-            .field_from_column(column)
-            .is_ok_and(|field| matches!(Declared::of(field), Some(Declared::Char(_)))),
+        Expr::Column(column) => {
+            let field = schema.field_from_column(column).ok()?;
+            match Declared::of(field) {
+                Some(Declared::Char(_)) => Some(Spelling::Char),
+                Some(Declared::Jsonb) if field.metadata().contains_key(EXTENSION) => Some(Spelling::Jsonb),
+                _ => field.metadata().contains_key(PADDED).then_some(Spelling::Char),
+            }
+        }
         // What a cast to it has become.
-        Expr::ScalarFunction(call) => call.name().starts_with("cast_as_char("),
-        Expr::Alias(alias) => is_char(&alias.expr, schema),
-        _ => false,
+        Expr::ScalarFunction(call) if call.name().starts_with("cast_as_char(") => Some(Spelling::Char),
+        Expr::ScalarFunction(call) if call.name() == "cast_as_jsonb" => Some(Spelling::Jsonb),
+        Expr::Alias(alias) => spelling(&alias.expr, schema),
+        _ => None,
     }
 }
 
-/// Takes the blanks off the end of a literal.
-fn trim(expr: &mut Expr) -> bool {
-    let Expr::Literal(
-        ScalarValue::Utf8(Some(text))
-        | ScalarValue::LargeUtf8(Some(text))
-        | ScalarValue::Utf8View(Some(text)),
-        _,
-    ) = expr
-    else {
-        return false;
-    };
-    let length = text.trim_end_matches(' ').len();
-    let changed = length < text.len();
-    text.truncate(length);
-    changed
+impl Spelling {
+    /// Writes a literal so; says whether it was another text.
+    fn write(self, expr: &mut Expr) -> Result<bool> {
+        let Expr::Literal(
+            ScalarValue::Utf8(Some(text))
+            | ScalarValue::LargeUtf8(Some(text))
+            | ScalarValue::Utf8View(Some(text)),
+            _,
+        ) = expr
+        else {
+            return Ok(false);
+        };
+        let kept = match self {
+            Self::Char => text.trim_end_matches(' ').to_owned(),
+            Self::Jsonb => normal_jsonb(text)?,
+        };
+        let changed = kept != *text;
+        *text = kept;
+        Ok(changed)
+    }
 }

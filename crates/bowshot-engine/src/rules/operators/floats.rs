@@ -1,7 +1,8 @@
 //! Decimals beside floating-point numbers become such numbers, as in PostgreSQL and DuckDB. DataFusion makes decimals with 15
 //! digits behind the point of both, which most floating-point numbers do not fit, and NaN is none.
 
-use datafusion::arrow::datatypes::DataType;
+use super::uuids;
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, InList};
@@ -82,30 +83,42 @@ pub(super) fn union(union: Union) -> Result<Transformed<LogicalPlan>> {
     Ok(if changed { Transformed::yes(plan) } else { Transformed::no(plan) })
 }
 
-/// Plans whose columns are put together, with floating-point numbers where some have those and others decimals; `None` where
-/// they are all right.
+/// Plans whose columns are put together, with floating-point numbers where some have those and others decimals, and with texts
+/// where some have those and others UUIDs that are bytes; `None` where they are all right.
 pub(in crate::rules) fn of_one_kind(plans: Vec<Arc<LogicalPlan>>) -> Result<Option<Vec<Arc<LogicalPlan>>>> {
     let columns = plans.first().map_or(0, |plan| plan.schema().fields().len());
-    let has = |place: usize, is: fn(&DataType) -> bool| {
-        plans.iter().filter_map(|plan| plan.schema().fields().get(place)).any(|field| is(field.data_type()))
+    let has = |place: usize, is: fn(&Field) -> bool| {
+        plans.iter().filter_map(|plan| plan.schema().fields().get(place)).any(|field| is(field))
     };
-    let mixed: Vec<bool> = (0..columns)
-        .map(|place| has(place, DataType::is_floating) && has(place, DataType::is_decimal))
-        .collect();
-    if !mixed.contains(&true) {
+    let wanted = (0..columns).map(|place| {
+        if has(place, |field| field.data_type().is_floating()) && has(place, is_decimal) {
+            Some(DataType::Float64)
+        } else {
+            let has_both =
+                has(place, uuids::is_bytes_of_uuid) && has(place, |field| field.data_type().is_string());
+            has_both.then_some(DataType::Utf8)
+        }
+    });
+    let wanted: Vec<Option<DataType>> = wanted.collect();
+    if wanted.iter().all(Option::is_none) {
         return Ok(None);
     }
-    plans.into_iter().map(|plan| with_floats(plan, &mixed).map(Arc::new)).collect::<Result<_>>().map(Some)
+    plans.into_iter().map(|plan| with_types(plan, &wanted).map(Arc::new)).collect::<Result<_>>().map(Some)
 }
 
-fn with_floats(input: Arc<LogicalPlan>, mixed: &[bool]) -> Result<LogicalPlan> {
-    let columns = input.schema().iter().zip(mixed).map(|((relation, field), mixed)| {
+fn is_decimal(field: &Field) -> bool {
+    field.data_type().is_decimal()
+}
+
+fn with_types(input: Arc<LogicalPlan>, wanted: &[Option<DataType>]) -> Result<LogicalPlan> {
+    let columns = input.schema().iter().zip(wanted).map(|((relation, field), wanted)| {
         let column = Expr::Column(Column::new(relation.cloned(), field.name()));
-        if *mixed && field.data_type().is_decimal() {
-            let float = Expr::Cast(Cast::new(Box::new(column), DataType::Float64));
-            float.alias_qualified(relation.cloned(), field.name())
-        } else {
-            column
+        match wanted {
+            Some(to) if is_decimal(field) || uuids::is_bytes_of_uuid(field) => {
+                let cast = Expr::Cast(Cast::new(Box::new(column), to.clone()));
+                cast.alias_qualified(relation.cloned(), field.name())
+            }
+            _ => column,
         }
     });
     let columns = columns.collect();

@@ -165,11 +165,14 @@ fn of_duration(duration: &ArrayRef) -> Result<ArrayRef> {
 
 fn length(intervals: &ArrayRef) -> Result<ArrayRef> {
     let intervals = cast(intervals, &INTERVAL)?;
-    let lengths: Decimal128Array = intervals.as_primitive::<IntervalMonthDayNanoType>().unary(|interval| {
-        let days = i128::from(interval.months) * i128::from(DAYS_OF_MONTH) + i128::from(interval.days);
-        days * i128::from(NANOSECONDS_OF_DAY) + i128::from(interval.nanoseconds)
-    });
+    let lengths: Decimal128Array = intervals.as_primitive::<IntervalMonthDayNanoType>().unary(nanoseconds);
     Ok(Arc::new(lengths.with_data_type(LENGTH)))
+}
+
+/// The length of an interval.
+pub(super) fn nanoseconds(interval: IntervalMonthDayNano) -> i128 {
+    let days = i128::from(interval.months) * i128::from(DAYS_OF_MONTH) + i128::from(interval.days);
+    days * i128::from(NANOSECONDS_OF_DAY) + i128::from(interval.nanoseconds)
 }
 
 /// The intervals, each a number of times, which is computed from a column.

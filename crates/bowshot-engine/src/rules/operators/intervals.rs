@@ -7,7 +7,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Projection, Subquery};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
 
@@ -31,6 +31,21 @@ pub(super) fn in_list(mut list: InList, schema: &DFSchema) -> Transformed<InList
         *expr = functions::length_of(std::mem::take(expr));
     }
     Transformed::yes(list)
+}
+
+/// A value that is compared with those of a subquery; says whether they are intervals.
+pub(super) fn beside_subquery(expr: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> Result<bool> {
+    let plan = &subquery.subquery;
+    let columns = plan.schema().columns();
+    let [column] = columns.as_slice() else { return Ok(false) };
+    let value = Expr::Column(column.clone());
+    if !(is_interval(expr, schema) && is_interval(&value, plan.schema())) {
+        return Ok(false);
+    }
+    *expr = functions::length_of(std::mem::take(expr));
+    let lengths = Projection::try_new(vec![functions::length_of(value)], Arc::clone(plan))?;
+    *subquery = subquery.with_plan(Arc::new(LogicalPlan::Projection(lengths)));
+    Ok(true)
 }
 
 /// Keys that a join has by their names (`USING`, INTERSECT); says whether there are any.

@@ -1,14 +1,16 @@
 //! Lists of floating-point numbers. One of more than a few numbers is looked up by their bits, which tell two zeros apart.
 
+use super::order::zero_of;
 use crate::rules::expressions::in_plan;
 use bowshot_functions::balanced;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, lit};
-use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 
 /// Adds the other zero to lists of floating-point numbers with one. Types must have been settled before.
 #[derive(Debug)]
@@ -18,8 +20,38 @@ impl AnalyzerRule for BothZeros {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         in_plan(plan, |expr, schema| {
             expr.transform_up(|node| match node {
-                Expr::InList(list) => Ok(with_both_zeros(list, schema)),
+                Expr::InList(list) => {
+                    let of = list.expr.get_type(schema).ok();
+                    Ok(with_both_zeros(list, of))
+                }
                 node => Ok(Transformed::no(node)),
+            })
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        "both_zeros"
+    }
+}
+
+/// The optimiser makes lists of `a = 0 OR a IN (1, 2)`.
+impl OptimizerRule for BothZeros {
+    fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        plan.transform_up_with_subqueries(|node| {
+            let names = NamePreserver::new(&node);
+            node.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let rewritten = expr.transform_up(|part| match part {
+                    Expr::InList(list) => {
+                        let of = list.list.iter().find_map(|value| match value {
+                            Expr::Literal(value, _) => Some(value.data_type()),
+                            _ => None,
+                        });
+                        Ok(with_both_zeros(list, of))
+                    }
+                    part => Ok(Transformed::no(part)),
+                })?;
+                Ok(rewritten.update_data(|expr| name.restore(expr)))
             })
         })
     }
@@ -56,13 +88,11 @@ fn is_constant(expr: &Expr) -> bool {
         && !expr.contains_scalar_subquery()
 }
 
-fn with_both_zeros(mut list: InList, schema: &DFSchema) -> Transformed<Expr> {
-    let zeros = match list.expr.get_type(schema) {
-        Ok(DataType::Float64) => [0.0, -0.0].map(|zero| ScalarValue::Float64(Some(zero))),
-        Ok(DataType::Float32) => [0.0, -0.0].map(|zero| ScalarValue::Float32(Some(zero))),
-        _ => return Transformed::no(Expr::InList(list)),
-    };
-    let written = zeros.clone().map(|zero| Expr::Literal(zero, None));
+fn with_both_zeros(mut list: InList, of: Option<DataType>) -> Transformed<Expr> {
+    let zero = of.and_then(|data_type| zero_of(&data_type));
+    let zeros = zero.and_then(|zero| Some([zero.arithmetic_negate().ok()?, zero]));
+    let Some(zeros) = zeros else { return Transformed::no(Expr::InList(list)) };
+    let written = zeros.map(|zero| Expr::Literal(zero, None));
     // The analysis runs on what was analysed before, too.
     if !list.list.iter().any(is_zero) || written.iter().all(|zero| list.list.contains(zero)) {
         return Transformed::no(Expr::InList(list));
@@ -74,9 +104,10 @@ fn with_both_zeros(mut list: InList, schema: &DFSchema) -> Transformed<Expr> {
 fn is_zero(expr: &Expr) -> bool {
     match expr {
         Expr::Cast(Cast { expr, .. }) => is_zero(expr),
-        Expr::Literal(ScalarValue::Float64(Some(value)), _) => *value == 0.0,
-        Expr::Literal(ScalarValue::Float32(Some(value)), _) => *value == 0.0,
-        Expr::Literal(value, _) => ScalarValue::new_zero(&value.data_type()).is_ok_and(|zero| zero == *value),
+        Expr::Literal(value, _) => ScalarValue::new_zero(&value.data_type()).is_ok_and(|zero| {
+            let is_negative_zero = || value.arithmetic_negate().is_ok_and(|negated| negated == zero);
+            zero == *value || (value.data_type().is_floating() && is_negative_zero())
+        }),
         _ => false,
     }
 }

@@ -10,6 +10,7 @@ mod dates;
 mod floats;
 mod functions;
 mod interval_groups;
+mod interval_windows;
 mod intervals;
 mod lists;
 mod nan;
@@ -36,7 +37,7 @@ pub(super) use intervals::IntervalPlanner;
 pub(super) use lists::BothZeros;
 pub(super) use nan::OnlyOneNan;
 pub(super) use numbers::is_division;
-pub(crate) use parameters::ParameterOperands;
+pub(crate) use parameters::{ParameterOperands, is_glued};
 pub(super) use untyped::UntypedTexts;
 pub(super) use uuids::UuidPlanner;
 
@@ -80,7 +81,10 @@ impl AnalyzerRule for OperatorsOfSql {
                         order::by(sort);
                         rewritten.transformed = true;
                     }
-                    LogicalPlan::Join(join) => rewritten.transformed |= intervals::keys(join),
+                    LogicalPlan::Join(join) => {
+                        rewritten.transformed |= intervals::keys(join) | uuids::keys(join);
+                    }
+                    LogicalPlan::Aggregate(aggregate) => rewritten.transformed |= order::distinct(aggregate),
                     _ => {}
                 }
                 Ok(rewritten)
@@ -108,20 +112,30 @@ fn in_condition(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match node {
         Expr::BinaryExpr(binary) => {
-            chars::compared(binary, schema).transform_data(|binary| in_binary(binary, schema))
+            chars::compared(binary, schema)?.transform_data(|binary| in_binary(binary, schema))
         }
         Expr::Between(between) => {
-            let between = chars::between(between, schema);
+            let between = chars::between(between, schema)?;
             let between = between.transform_data(|between| Ok(uuids::between(between, schema)))?;
             let between = between.transform_data(|between| Ok(floats::between(between, schema)))?;
             between.transform_data(|between| Ok(dates::between(between, schema)))
         }
         Expr::InList(list) => {
-            let list = chars::in_list(list, schema);
+            let list = chars::in_list(list, schema)?;
             let list = list.transform_data(|list| Ok(uuids::in_list(list, schema)))?;
             let list = list.transform_data(|list| Ok(floats::in_list(list, schema)))?;
             let list = list.transform_data(|list| Ok(intervals::in_list(list, schema)))?;
             list.transform_data(|list| Ok(lists::columns_apart(list)))
+        }
+        Expr::InSubquery(mut inside) => {
+            let changed = intervals::beside_subquery(&mut inside.expr, &mut inside.subquery, schema)?;
+            let inside = Expr::InSubquery(inside);
+            Ok(if changed { Transformed::yes(inside) } else { Transformed::no(inside) })
+        }
+        Expr::SetComparison(mut set) => {
+            let changed = intervals::beside_subquery(&mut set.expr, &mut set.subquery, schema)?;
+            let set = Expr::SetComparison(set);
+            Ok(if changed { Transformed::yes(set) } else { Transformed::no(set) })
         }
         Expr::Case(case) => Ok(floats::case(case, schema).update_data(Expr::Case)),
         Expr::ScalarFunction(mut call) => {
@@ -133,6 +147,7 @@ fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             accuracy::check(call.fun.name(), &call.params.args)?;
             let changed = floats::arguments(&mut call.params.args, schema);
             let changed = order::of_window(&mut call.params, schema) || changed;
+            let changed = interval_windows::by_length(&mut call, schema) || changed;
             let call = Expr::WindowFunction(call);
             Ok(if changed { Transformed::yes(call) } else { Transformed::no(call) })
         }

@@ -4,8 +4,9 @@
 use super::functions;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::logical_expr::expr::WindowFunctionParams;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, Sort};
+use datafusion::logical_expr::expr::{AggregateFunction, WindowFunctionParams};
+use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, ExprSchemable, Operator, Sort};
+use std::sync::Arc;
 
 /// Keys of `ORDER BY`.
 pub(super) fn by(sort: &mut Sort) {
@@ -35,17 +36,46 @@ pub(super) fn of_window(params: &mut WindowFunctionParams, schema: &DFSchema) ->
     changed
 }
 
+/// Values of several `count(DISTINCT x)`, which are told apart by their bits. Those of one alone become groups.
+pub(super) fn distinct(aggregate: &mut Aggregate) -> bool {
+    let is_distinct = |expr: &&Expr| {
+        let function = if let Expr::Alias(alias) = *expr { alias.expr.as_ref() } else { *expr };
+        matches!(function, Expr::AggregateFunction(call) if call.params.distinct)
+    };
+    if aggregate.aggr_expr.iter().filter(is_distinct).count() < 2 {
+        return false;
+    }
+    let schema = Arc::clone(aggregate.input.schema());
+    let mut changed = false;
+    for expr in &mut aggregate.aggr_expr {
+        let name = expr.schema_name().to_string();
+        let mut function = expr.clone().unalias();
+        let Expr::AggregateFunction(AggregateFunction { params, .. }) = &mut function else { continue };
+        if !params.distinct || !params.order_by.is_empty() {
+            continue;
+        }
+        let mut differs = false;
+        for argument in &mut params.args {
+            if let Some(new) = with_one_zero(argument, &schema) {
+                *argument = new;
+                differs = true;
+            }
+        }
+        if differs {
+            *expr = function.alias(name);
+            changed = true;
+        }
+    }
+    changed
+}
+
 fn by_length(key: &Expr, schema: &DFSchema) -> Option<Expr> {
     matches!(key.get_type(schema), Ok(DataType::Interval(_))).then(|| functions::length_of(key.clone()))
 }
 
 fn with_one_zero(key: &Expr, schema: &DFSchema) -> Option<Expr> {
     // The sum of both zeros is the positive one.
-    let zero = match key.get_type(schema) {
-        Ok(DataType::Float64) => ScalarValue::Float64(Some(0.0)),
-        Ok(DataType::Float32) => ScalarValue::Float32(Some(0.0)),
-        _ => return None,
-    };
+    let zero = zero_of(&key.get_type(schema).ok()?)?;
     if is_with_one_zero(key) {
         return None;
     }
@@ -55,8 +85,11 @@ fn with_one_zero(key: &Expr, schema: &DFSchema) -> Option<Expr> {
 
 fn is_with_one_zero(key: &Expr) -> bool {
     let Expr::BinaryExpr(BinaryExpr { op: Operator::Plus, right, .. }) = key else { return false };
-    matches!(
-        right.as_ref(),
-        Expr::Literal(ScalarValue::Float64(Some(0.0)) | ScalarValue::Float32(Some(0.0)), _)
-    )
+    let Expr::Literal(value, _) = right.as_ref() else { return false };
+    zero_of(&value.data_type()).is_some_and(|zero| zero == *value)
+}
+
+/// The positive zero of a type of floating-point numbers.
+pub(super) fn zero_of(data_type: &DataType) -> Option<ScalarValue> {
+    data_type.is_floating().then(|| ScalarValue::new_zero(data_type).ok()).flatten()
 }

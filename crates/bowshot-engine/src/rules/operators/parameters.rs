@@ -33,7 +33,7 @@ impl ParameterOperands {
     /// The type of a parameter on one side of an operator.
     fn wanted(&self, op: &BinaryOperator, other: &DataType, is_right: bool) -> Option<DataType> {
         match op {
-            BinaryOperator::StringConcat if *other == DataType::Null => Some(DataType::Utf8),
+            BinaryOperator::StringConcat if is_glued(other) => Some(DataType::Utf8),
             BinaryOperator::Plus if other.is_temporal() && !is_interval(other) => {
                 let date = matches!(other, DataType::Date32 | DataType::Date64);
                 let days = [DataType::Int32, DataType::Int64];
@@ -69,6 +69,11 @@ impl ExprPlanner for ParameterOperands {
         }
         Ok(PlannerResult::Original(expr))
     }
+}
+
+/// Whether `||` takes it for a text: what is no list and no bytes.
+pub(crate) fn is_glued(of: &DataType) -> bool {
+    *of == DataType::Null || of.is_numeric() || of.is_temporal() || *of == DataType::Boolean
 }
 
 fn is_interval(data_type: &DataType) -> bool {
