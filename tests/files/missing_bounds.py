@@ -93,10 +93,6 @@ class Statements:
                         "ts": datetime.datetime(2024, 1, 1), "f64": 1.0, "f32": 1.0}.get(kind, 1)  # fmt: skip
         return value
 
-    def member(self, kind):
-        """A value of a list or of a join's other side. Not 0.0: that those tell it from -0.0 is no matter of statistics."""
-        return literal(kind, self.known(kind) or 1 if kind in ("f64", "f32") else self.known(kind))
-
     def condition(self, depth=0):
         draw = self.rng.random()
         if depth < 2 and draw < 0.25:
@@ -109,9 +105,9 @@ class Statements:
         if form == 0:
             return f"{kind} IS {self.rng.choice(['NULL', 'NOT NULL'])}"
         if form == 1:
-            return f"{kind} IN ({', '.join(self.member(kind) for _ in range(self.rng.randint(1, 4)))})"
+            return f"{kind} IN ({', '.join(literal(kind, self.known(kind)) for _ in range(self.rng.randint(1, 4)))})"
         if form == 2:
-            return f"{kind} NOT IN ({self.member(kind)}, {self.member(kind)})"
+            return f"{kind} NOT IN ({one}, {literal(kind, self.known(kind))})"
         if form == 3:
             return f"{kind} BETWEEN {one} AND {literal(kind, self.known(kind))}"
         if form == 4:
@@ -127,7 +123,7 @@ class Statements:
     def statement(self):
         kind, other = self.rng.choice(self.kinds), self.rng.choice(self.kinds)
         form = self.rng.randrange(9)
-        values = ", ".join(f"({self.member(kind)})" for _ in range(self.rng.randint(1, 3)))
+        values = ", ".join(f"({literal(kind, self.known(kind))})" for _ in range(self.rng.randint(1, 3)))
         if form == 0:
             extremes = "".join(f", min({name}), max({name})" for name in (kind, other) if name not in ("flag", "bytes"))
             return f"SELECT count(*), count({kind}), count({other}){extremes} FROM {{t}}{self.where(0.4)}"

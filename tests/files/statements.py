@@ -37,6 +37,10 @@ def prepare(folder: pathlib.Path):
         other.sql(f"COPY (SELECT 1 AS id, 'x'::VARIANT AS v) TO '{folder / 'variant.parquet'}'")
     sheets = {"First": [["a"], [1], [2]], "Second": [["b", "c"], [3, "x"], [4, "y"]]}
     (folder / "book.xlsx").write_bytes(workbook(sheets))
+    # A title above texts could be a row as well; above other values, or an empty row, it is none.
+    friends = [["name", "city"], ["Ann", "NY"], ["Bob", "LA"]]
+    (folder / "titled.xlsx").write_bytes(workbook({"Friends": [["Friends"], *friends]}))
+    (folder / "titles.xlsx").write_bytes(workbook({"Apart": [["Friends"], [], *friends], "Typed": [["Ages"], ["name", "age"], ["Ann", 7]]}))
     (folder / "app.log").write_text('first, "line\n\nthird\ta=1\n')
     (folder / "wide.csv").write_text(",".join(f"c{n}" for n in range(3000)) + "\n" + ",".join("1" * 3000) + "\n")
     widest = [",".join(f"c{n}" for n in range(200_000)), *[",".join(map(str, range(200_000)))] * 2]
@@ -89,7 +93,7 @@ ANSWERS = [
         ("amount", "BIGINT", "YES", None, None, None), ("note", "VARCHAR", "YES", None, None, None),
         ("year", "BIGINT", "YES", None, None, None)]),
     ("SELECT count(*) FROM read_csv('bad.csv', ignore_errors = true, types = {'b': 'INT'})", [(2,)]),
-    ("SELECT line, column_name, value FROM system.rejects", [(3, "b", "x")]),
+    ("SELECT line, column_name, value FROM system.rejects ORDER BY line", [(3, "b", "x"), (20_482, "b", "1")]),
     ("SELECT read_as LIKE '%delim=,%' FROM system.files WHERE table_name = 'bad'", [(True,)]),
     ("CREATE TABLE made AS SELECT * FROM 'sales/**/*.csv'", None),
     ("SELECT count(*), sum(amount) FROM made", [(4, 4049)]),
@@ -121,6 +125,10 @@ ANSWERS = [
     ("SELECT sum(deep[1]['a']) > 0, count(word) FROM orc_runs_plain", [(True, 6_666)]),
     ("SELECT sum(b), max(c) FROM read_xlsx('book.xlsx', sheet = 'second')", [(7, "y")]),
     ("SELECT read_as LIKE 'sheet=First of First, Second%' FROM system.files WHERE table_name = 'book_first'", [(True,)]),
+    ("SELECT max(name) FROM read_xlsx('titled.xlsx', skip = 1)", [("Bob",)]),
+    ("SELECT count(*) FROM read_xlsx('titled.xlsx', header = false)", [(4,)]),
+    ("SELECT count(*), max(city) FROM titles_apart", [(2, "NY")]),
+    ("SELECT max(age) FROM titles_typed", [(7,)]),
     ("SELECT line FROM read_lines('app.log')", [('first, "line',), ("",), ("third\ta=1",)]),
     ("SELECT * FROM read_csv('raw.txt', auto_detect = false) ORDER BY 1", [("1;x",), ("2;y",)]),
     # External tables.
@@ -194,7 +202,8 @@ REFUSED = [
     ("SELECT * FROM read_csv('bad.csv', types = {'b': 'INT'})", "line 3"),
     *[(f"SELECT * FROM late_{name}", "line 20482") for name in LATE],
     ("SELECT a FROM late_padded", "`007` in column `a` is no value of type Int64"),
-    ("SELECT * FROM names", "line 1: 1 values above a table of 3 columns"),
+    ("SELECT * FROM names", "line 1: one value above a table of 3 columns"),
+    ("SELECT * FROM read_xlsx('titled.xlsx')", "line 1: one value above a table of 2 columns"),
     ("SELECT * FROM variant", "VARIANT"),
     ("SELECT count(v) FROM 'variant.parquet'", "column `v`"),
     ("SELECT * FROM read_csv()", "takes a path"),

@@ -235,53 +235,6 @@ mod tests {
         bytes
     }
 
-    fn encoded(bytes: &[u8]) -> String {
-        let mut text = Vec::new();
-        for group in bytes.chunks(4) {
-            let mut four = [0; 4];
-            four[..group.len()].copy_from_slice(group);
-            let mut number = u32::from_be_bytes(four);
-            let mut digits = [0; 5];
-            for digit in digits.iter_mut().rev() {
-                *digit = z85::ALPHABET[(number % 85) as usize];
-                number /= 85;
-            }
-            text.extend(digits);
-        }
-        String::from_utf8(text).unwrap()
-    }
-
-    fn in_log(text: String, rows: u64) -> Vector {
-        Vector { place: Place::Log(text), rows }
-    }
-
-    #[test]
-    fn a_vector_in_the_log_deletes_rows_that_are_there() {
-        let folder = FolderView::Local(PathBuf::from("/data/t"));
-        let tell =
-            |vectors: &[Vector]| check(vectors, &folder).map(|_| ()).map_err(|error| error.to_string());
-        assert_eq!(tell(&[in_log(encoded(&vector(0, 9)), 10)]), Ok(()));
-        for (key, value, says) in
-            [(0, 10, "row 10 "), (0, 1 << 31, "row 2147483648 "), (1 << 30, 5, "row 46116")]
-        {
-            let error = tell(&[in_log(encoded(&vector(key, value)), 10)]).unwrap_err();
-            assert!(error.contains(says), "{error}");
-        }
-        // A log can lie about the rows, but not without end.
-        for vectors in [vec![(1 << 30, 5)], vec![(0, 1 << 29), (0, 1 << 29)]] {
-            let vectors: Vec<Vector> = vectors
-                .into_iter()
-                .map(|(key, value)| in_log(encoded(&vector(key, value)), u64::MAX))
-                .collect();
-            assert!(tell(&vectors).unwrap_err().contains("compact"));
-        }
-        let whole = encoded(&vector(0, 9));
-        for end in 0..whole.len() - 5 {
-            assert!(tell(&[in_log(whole[..end].to_owned(), 10)]).is_err(), "{end}");
-        }
-        assert!(tell(&[in_log("\u{e4}\"~".to_owned(), 10)]).is_err());
-    }
-
     #[test]
     fn a_vector_in_a_file_is_that_of_its_checksum() {
         let place = tempfile::tempdir().unwrap();

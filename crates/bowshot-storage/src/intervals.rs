@@ -1,6 +1,7 @@
 //! Intervals of Parquet files: months, days and milliseconds, 32 bits of each. The library reads the months or the rest, and has no
 //! way to what Arrow has for all of it. So a footer says that they are 12 bytes, and the bytes become intervals here.
 
+use crate::schema::Places;
 use arrow::array::{Array, ArrayData, ArrayRef, AsArray, IntervalMonthDayNanoArray, make_array};
 use arrow::datatypes::{DataType, FieldRef, Fields, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -163,18 +164,27 @@ pub(crate) struct IntervalAdapters;
 
 impl PhysicalExprAdapterFactory for IntervalAdapters {
     fn create(&self, logical: SchemaRef, physical: SchemaRef) -> Result<Arc<dyn PhysicalExprAdapter>> {
-        let same = |field: &FieldRef| {
-            let there = physical.field_with_name(field.name()).ok();
-            match there.filter(|there| are_bytes_of(there.data_type(), field.data_type())) {
-                Some(there) => Arc::new(field.as_ref().clone().with_data_type(there.data_type().clone())),
-                None => Arc::clone(field),
-            }
-        };
-        let fields: Vec<FieldRef> = logical.fields().iter().map(same).collect();
+        let fields = fields_of_file(&logical, &physical);
+        if fields.iter().zip(logical.fields()).all(|(one, other)| Arc::ptr_eq(one, other)) {
+            return DefaultPhysicalExprAdapterFactory.create(logical, physical);
+        }
         let bytes = Arc::new(Schema::new_with_metadata(fields, logical.metadata().clone()));
         let stock = DefaultPhysicalExprAdapterFactory.create(bytes, Arc::clone(&physical))?;
         Ok(Arc::new(IntervalAdapter { stock, logical, physical }))
     }
+}
+
+/// The fields of a table, with bytes where a file has bytes for their intervals.
+fn fields_of_file(table: &Schema, file: &Schema) -> Vec<FieldRef> {
+    let places = Places::of(file);
+    let of_file = |(place, field): (usize, &FieldRef)| {
+        let there = places.find(field.name(), place).map(|place| file.field(place));
+        match there.filter(|there| are_bytes_of(there.data_type(), field.data_type())) {
+            Some(there) => Arc::new(field.as_ref().clone().with_data_type(there.data_type().clone())),
+            None => Arc::clone(field),
+        }
+    };
+    table.fields().iter().enumerate().map(of_file).collect()
 }
 
 /// Whether values of `there` are those of `wanted` but for intervals that are bytes.

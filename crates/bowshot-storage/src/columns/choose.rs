@@ -3,6 +3,7 @@
 use super::PIECE_ROWS;
 use super::file::{ChunkId, FileColumns};
 use super::scan::Scan;
+use crate::schema::Places;
 use crate::source::PlannedFile;
 use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType, Field};
 use datafusion::common::{Result, ScalarValue};
@@ -90,11 +91,12 @@ fn will_learn(scan: &Scan) -> bool {
 /// Where the file has the columns that are read; `None` unless it has all, in the types of the table.
 fn places(scan: &Scan, planned: &PlannedFile) -> Option<Vec<usize>> {
     let there = &planned.facts.columns;
-    let place = |field: &Arc<Field>| {
-        let (place, found) = there.column_with_name(field.name())?;
-        (found.data_type() == field.data_type()).then_some(place)
+    let places = Places::of(there);
+    let place = |(expected, field): (usize, &Arc<Field>)| {
+        let place = places.find(field.name(), expected)?;
+        (there.field(place).data_type() == field.data_type()).then_some(place)
     };
-    scan.read_schema.fields().iter().map(place).collect()
+    scan.read_schema.fields().iter().enumerate().map(place).collect()
 }
 
 /// What the query's conditions say about statistics of the file; joins may have added theirs by now. Conditions that say

@@ -114,31 +114,3 @@ impl<R: Read> Read for Transcoded<R> {
         Ok(count)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::{Transcoded, detect};
-    use encoding_rs::{UTF_16BE, UTF_16LE, WINDOWS_1252};
-    use std::io::Read;
-
-    #[test]
-    fn characters_are_told_by_the_first_bytes() {
-        assert_eq!(detect(b"a,b\n", true), (None, 0));
-        assert_eq!(detect(b"\xef\xbb\xbfa", true), (None, 3));
-        assert_eq!(detect(b"\xff\xfea\0", true), (Some(UTF_16LE), 0));
-        assert_eq!(detect(b"\0a\0,\0b\0\n", true), (Some(UTF_16BE), 0));
-        assert_eq!(detect(b"caf\xe9,1\n", true), (Some(WINDOWS_1252), 0));
-        assert_eq!(detect("café".as_bytes().get(..4).unwrap(), false), (None, 0));
-    }
-
-    #[test]
-    fn texts_become_utf_8() {
-        let wide: Vec<u8> = "\u{feff}größe,€\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let mut text = String::new();
-        Transcoded::new(wide.as_slice(), UTF_16LE).read_to_string(&mut text).unwrap();
-        assert_eq!(text, "größe,€\n");
-        text.clear();
-        Transcoded::new(b"caf\xe9 \x80".as_slice(), WINDOWS_1252).read_to_string(&mut text).unwrap();
-        assert_eq!(text, "café €");
-    }
-}

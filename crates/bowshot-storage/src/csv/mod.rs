@@ -211,10 +211,11 @@ pub(crate) fn open(file: &Arc<DataFile>, facts: &Arc<CsvFacts>, request: &Reques
 
 fn title_or_row(file: &DataFile, doubtful: Doubtful) -> Error {
     let Doubtful { line, values, columns } = doubtful;
+    let values = if values == 1 { "one value".to_owned() } else { format!("{values} values") };
     Error::Record {
         path: file.path().to_path_buf(),
         line,
-        detail: format!("{values} values above a table of {columns} columns: a title, or a row"),
+        detail: format!("{values} above a table of {columns} columns: a title, or a row"),
         hint: "set `skip` to the number of lines above the header, or `header=false` if there is none",
     }
 }

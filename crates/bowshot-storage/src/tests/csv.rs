@@ -17,63 +17,6 @@ pub(super) fn with_options(path: &Path, options: &str) -> World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dialects_are_found_out() {
-    let folder = tempdir().unwrap();
-    for (name, text, types, count) in [
-        ("title", "Report of May\n\nid,price\n1,2.5\n2,3.5\n", "id Int64, price Float64", "2"),
-        ("comments", "# made by us\n# today\nid;price\n1;2,5\n2;3\n", "id Int64, price Float64", "2"),
-        ("hash_header", "#id\tname\n1\ta\n2\tb\n", "#id Int64, name Utf8", "2"),
-        (
-            "headless",
-            "1,a,2024-01-01\n2,b,2024-01-02\n",
-            "column_1 Int64, column_2 Utf8, column_3 Date32",
-            "2",
-        ),
-        ("years", "country,2019,2020\nAT,1,2\nDE,3,4\n", "country Utf8, 2019 Int64, 2020 Int64", "2"),
-        ("rownames", "a,b\n\"1\",5,6\n\"2\",7,8\n", "column_1 Int64, a Int64, b Int64", "2"),
-        ("trailing", "a,b,\n1,2,\n3,4,\n", "a Int64, b Int64", "2"),
-        ("single_quotes", "a,b\n'x, y',1\n'z',2\n", "a Utf8, b Int64", "2"),
-        ("backslash", "a,b\n\"x \\\"y\\\", z\",1\n\"w\",2\n", "a Utf8, b Int64", "2"),
-        ("literal_quotes", "id\ttext\n1\t\"5 inch\n2\tok\n3\t6\" pipe\n", "id Int64, text Utf8", "3"),
-        ("spaces", "a, b\n\"x, y\", \"1, 2\"\n\"z\", \"w\"\n", "a Utf8, b Utf8", "2"),
-        ("old_mac", "a,b\r1,2\r3,4\r", "a Int64, b Int64", "2"),
-        ("sentences", "text\nHello, world\nno commas\nand, here, two\n", "text Utf8", "3"),
-        ("short", "a,b,c\n1,2,3\n4\n5,6\n", "a Int64, b Int64, c Int64", "3"),
-        ("one_column", "a\n1\n\n3\n\n", "a Int64", "3"),
-        ("zips", "zip,n\n01234,1\n56789,2\n", "zip Utf8, n Int64", "2"),
-        ("nulls", "a,b\n1,NA\nNULL,2.5\n", "a Int64, b Float64", "2"),
-        ("dates", "a,b\n31/12/2024,01/02/2024\n01/01/2025,03/04/2024\n", "a Date32, b Date32", "2"),
-        ("big", "a\n18446744073709551616\n1\n", "a Decimal128(38, 0)", "2"),
-        ("zoned", "a\n2024-01-01T10:00:00+02:00\n", "a Timestamp(s, \"UTC\")", "1"),
-        ("grouped", "a,b\n\"1,234\",1\n\"12,345,678\",2\n", "a Float64, b Int64", "2"),
-    ] {
-        write(&folder.path().join(format!("{name}.csv")), text);
-        let world = World::open(&[&folder.path().join(format!("{name}.csv"))]);
-        assert_eq!(world.types(name).await, types, "{name}");
-        assert_eq!(world.value(&format!("select count(*) from {name}")).await, count, "{name}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn values_are_read_as_they_are_meant() {
-    let folder = tempdir().unwrap();
-    write(&folder.path().join("de.csv"), "tag;wert;gross\n31.01.2024;2,5;1.234,50\n01.02.2024;3;0,25\n");
-    write(&folder.path().join("latin.csv"), b"name,n\ncaf\xe9,1\n\x80uro,2\n");
-    let wide: Vec<u8> = "\u{feff}a\tb\n1\tä\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    write(&folder.path().join("wide.csv"), wide);
-    write(&folder.path().join("quotes.csv"), "a,b\n\"say \"\"hi\"\"\",1\n\"x\"y,2\nin\"side,3\n");
-    let world = World::open(&[folder.path()]);
-    assert_eq!(world.value("select sum(wert) + sum(gross) from de").await, "1240.25");
-    assert_eq!(world.value("select cast(min(tag) as varchar) from de").await, "2024-01-31");
-    assert_eq!(world.value("select string_agg(name, ' ' order by n) from latin").await, "café €uro");
-    assert_eq!(world.value("select b from wide where a = 1").await, "ä");
-    assert_eq!(
-        world.value("select string_agg(a, '|' order by b) from quotes").await,
-        "say \"hi\"|xy|in\"side"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn parts_of_a_table_agree_on_headers() {
     let folder = tempdir().unwrap();
     write(&folder.path().join("t/1.csv"), "a,b\n1,x\n2,y\n");
@@ -108,21 +51,6 @@ async fn what_does_not_fit_is_refused_with_its_line() {
     let error = with_options(&path, "quote=%22&header=false").error("select * from t").await;
     says(&error, ErrorKind::Corrupt, &["line 30001", "never closed"]);
     assert_eq!(with_options(&path, "quote=").value("select count(*) from t").await, "30011");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_quote_that_is_never_closed_is_no_value() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("t.csv");
-    for text in ["a,b\n1,\"x\n2,y\n", "a;b\n1;\"x\n2;y\n3;z\n", "a\n\"x\ny\n"] {
-        write(&path, text);
-        let error = with_options(&path, "").error("select * from t").await;
-        says(&error, ErrorKind::Corrupt, &["t.csv", "line 2", "never closed"]);
-        assert!(error.hint().is_some_and(|hint| hint.contains("quote=")));
-        assert_ne!(with_options(&path, "quote=").value("select count(*) from t").await, "0");
-    }
-    write(&path, "a,b\n1,\"x\n2,6\" pipe\n");
-    assert_eq!(with_options(&path, "").value("select min(b) from t").await, "\"x");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,23 +89,6 @@ async fn options_that_cannot_be_obeyed_are_refused() {
     let world = World::with(vec![source], StorageOptions::default());
     assert_eq!(world.types("t").await, "column_1 Utf8, column_2 Utf8");
     assert_eq!(world.types("u").await, "a Int64");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn options_are_obeyed() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("data.txt");
-    write(&path, "skipped\n1|x|3/4/2024|n.a.\n2|y|5/6/2024|7\n");
-    let options = "format=csv&skip=1&header=false&delim=|&names=id,name,day,n&types=id:INT,n:SMALLINT&nullstr=n.a.&\
-                   dateformat=%25m/%25d/%25Y&filename=true";
-    let world = with_options(&path, options);
-    assert_eq!(world.types("t").await, "id Int32, name Utf8, day Date32, n Int16, filename Utf8");
-    assert_eq!(
-        world.value("select cast(max(day) as varchar) || ' ' || sum(n) || ' ' || count(*) from t").await,
-        "2024-05-06 7 2"
-    );
-    let world = with_options(&path, "format=csv&skip=1&header=false&delim=|&all_varchar=true");
-    assert_eq!(world.types("t").await, "column_1 Utf8, column_2 Utf8, column_3 Utf8, column_4 Utf8");
 }
 
 #[tokio::test(flavor = "multi_thread")]

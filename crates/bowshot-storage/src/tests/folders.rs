@@ -100,6 +100,10 @@ async fn parts_of_one_data_set_are_one_table() {
     let world = World::open(&[&events]);
     assert_eq!(world.names(), ["events"]);
     assert_eq!(world.value("select count(*) from events").await, "10");
+    // The first part has come alone.
+    let begun = folder.path().join("Begun");
+    write_parquet(&begun.join("part-0000.parquet"), &numbers([1]));
+    assert_eq!(World::open(&[&begun]).names(), ["begun"]);
     write(&events.join("other.csv"), "a\n1\n");
     assert_eq!(world.names().len(), 6);
     let world = World::named("all", &events);

@@ -3,7 +3,7 @@
 use super::{World, says, write, write_parquet};
 use crate::{SourceSpec, StorageOptions};
 use arrow::array::{
-    ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, StringViewArray, StructArray,
+    ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, StringViewArray, StructArray,
 };
 use arrow::datatypes::{DataType, Field};
 use bowshot_api::ErrorKind;
@@ -16,21 +16,6 @@ pub(super) const ORDERS: &str = "id,name,price,day,at,ok\n\
     1,apple,1.5,2024-01-31,2024-01-31T10:00:00,true\n\
     2,\"pear, green\",2.25,2024-02-01,2024-02-01T11:30:00,false\n\
     3,,,,,\n";
-
-#[tokio::test]
-async fn csv_has_types_and_nulls() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("orders.csv");
-    write(&path, ORDERS);
-    let world = World::open(&[&path]);
-    assert_eq!(
-        world.types("orders").await,
-        "id Int64, name Utf8, price Float64, day Date32, at Timestamp(s), ok Boolean"
-    );
-    assert_eq!(world.value("select sum(price) from orders where name like 'pear%' or ok").await, "3.75");
-    assert_eq!(world.value("select count(*) from orders where name is null and day is null").await, "1");
-    assert_eq!(world.value("select count(*) from orders").await, "3");
-}
 
 #[tokio::test]
 async fn text_is_read_through_every_compression() {
@@ -68,24 +53,6 @@ pub(super) fn compress(kind: FileCompressionType, bytes: &[u8]) -> Vec<u8> {
         })
     });
     runtime.join().unwrap()
-}
-
-#[tokio::test]
-async fn csv_dialects_are_told_by_the_header() {
-    let folder = tempdir().unwrap();
-    write(&folder.path().join("semi.csv"), "\u{feff}a;b;\"c;d\"\n1;2,5;x\n");
-    write(&folder.path().join("tabs.tsv"), "a\tb, c\n1\t2\n");
-    write(&folder.path().join("pipe.csv"), "a|b\r\n1|2\r\n");
-    write(&folder.path().join("odd.csv"), "a,a,,b \n1,2,3,4\n");
-    write(&folder.path().join("header.csv"), "x,y\n");
-    let world = World::open(&[folder.path()]);
-    assert_eq!(world.types("semi").await, "a Int64, b Float64, c;d Utf8");
-    assert_eq!(world.types("tabs").await, "a Int64, b, c Int64");
-    assert_eq!(world.types("pipe").await, "a Int64, b Int64");
-    assert_eq!(world.types("odd").await, "a Int64, a_2 Int64, column_3 Int64, b Int64");
-    assert_eq!(world.value("select a + a_2 + column_3 + b from odd").await, "10");
-    assert_eq!(world.types("header").await, "x Utf8, y Utf8");
-    assert_eq!(world.value("select count(*) from header").await, "0");
 }
 
 #[tokio::test]
@@ -136,27 +103,6 @@ async fn large_csv_is_cut_into_ranges_without_loss() {
     write(&path, &broken);
     let error = World::open(&[&path]).error("select sum(id) from long").await;
     says(&error, ErrorKind::Corrupt, &["long.csv", "line 150002", "`id`"]);
-}
-
-#[tokio::test]
-async fn json_lines_and_arrays_are_told_apart() {
-    let folder = tempdir().unwrap();
-    write(
-        &folder.path().join("lines.jsonl"),
-        "{\"id\":1,\"tags\":[\"a\",\"b\"],\"place\":{\"x\":1.5}}\n\n{\"id\":2,\"name\":\"two\"}\n",
-    );
-    write(
-        &folder.path().join("list.json"),
-        "\n [{\"id\": 1, \"name\": \"a]\"},\n {\"id\": 2, \"name\": null}]\n",
-    );
-    write(&folder.path().join("nothing.json"), "  \n");
-    let world = World::open(&[folder.path()]);
-    assert_eq!(world.value("select place['x'] from lines where tags[2] = 'b'").await, "1.5");
-    assert_eq!(world.value("select count(*) from lines where name is null").await, "1");
-    assert_eq!(world.value("select count(*) from lines").await, "2");
-    assert_eq!(world.value("select sum(id) || ' ' || count(name) from list").await, "3 1");
-    assert_eq!(world.value("select count(*) from list").await, "2");
-    says(&world.error("select * from nothing").await, ErrorKind::Corrupt, &["nothing.json", "empty"]);
 }
 
 pub(super) fn people(from: i64, to: i64) -> RecordBatch {
@@ -220,24 +166,6 @@ async fn parquet_files_with_different_columns_are_united() {
         ErrorKind::Corrupt,
         &["c.parquet", "a.parquet", "`id`", "Utf8"],
     );
-}
-
-#[tokio::test]
-async fn statistics_never_answer_what_they_do_not_know() {
-    let folder = tempdir().unwrap();
-    let floats: ArrayRef = Arc::new(Float64Array::from(vec![Some(1.0), Some(f64::NAN), None]));
-    let inner: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None, Some(3)]));
-    let nested: ArrayRef =
-        Arc::new(StructArray::from(vec![(Arc::new(Field::new("x", DataType::Int64, true)), inner)]));
-    let long = "z".repeat(5000);
-    let texts: ArrayRef = Arc::new(StringArray::from(vec!["a", &long, "b"]));
-    let batch = RecordBatch::try_from_iter([("f", floats), ("n", nested), ("s", texts)]).unwrap();
-    write_parquet(&folder.path().join("odd.parquet"), &batch);
-    let world = World::open(&[folder.path()]);
-    assert_eq!(world.value("select max(f) from odd").await, "NaN");
-    assert_eq!(world.value("select count(n) from odd").await, "3");
-    assert_eq!(world.value("select count(f) from odd").await, "2");
-    assert_eq!(world.value("select max(s) from odd").await, long);
 }
 
 pub(super) fn write_arrow(path: &std::path::Path, batches: &[RecordBatch], stream: bool) {

@@ -154,7 +154,7 @@ async fn a_first_line_of_another_width_is_no_title_by_guess() {
     let path = folder.path().join("t.csv");
     write(&path, "John\nAnn,Lee,NY\nBob,Ray,LA\n");
     let error = with_options(&path, "").error("select * from t").await;
-    says(&error, ErrorKind::Corrupt, &["t.csv", "line 1", "1 values above a table of 3 columns"]);
+    says(&error, ErrorKind::Corrupt, &["t.csv", "line 1", "one value above a table of 3 columns"]);
     assert!(error.hint().is_some_and(|hint| hint.contains("`skip`") && hint.contains("header=false")));
     assert_eq!(with_options(&path, "header=false").value("select count(*) from t").await, "3");
     assert_eq!(with_options(&path, "skip=1").value("select max(\"Ann\") from t").await, "Bob");

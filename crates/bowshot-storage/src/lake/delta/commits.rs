@@ -364,84 +364,11 @@ mod tests {
         of_entry((7, 5), text.as_bytes(), 100).map(|commit| commit.unwrap())
     }
 
-    fn told(text: &str) -> Vec<String> {
-        let commit = read(text).unwrap();
-        let of_one = |change: &Change| {
-            let vector = |vector: &Option<DeletionVectorDescriptor>| match vector {
-                Some(vector) => vector.path_or_inline_dv.clone(),
-                None => "-".to_owned(),
-            };
-            match &change.done {
-                Done::Added(after) => format!("+{} {}", change.path, vector(after)),
-                Done::Removed(before) => format!("-{} {}", change.path, vector(before)),
-                Done::Exchanged { before, after } => {
-                    format!("={} {} {}", change.path, vector(before), vector(after))
-                }
-                Done::Recorded => format!("c{}", change.path),
-            }
-        };
-        commit.changes.iter().map(of_one).collect()
-    }
-
     fn line(kind: &str, path: &str, more: &str) -> String {
         format!(r#"{{"{kind}": {{"path": "{path}", "partitionValues": {{}}, "size": 3 {more}}}}}"#)
     }
 
-    fn vector(text: &str) -> String {
-        let vector = format!(
-            r#"{{"storageType": "u", "pathOrInlineDv": "{text}", "sizeInBytes": 1, "cardinality": 1}}"#
-        );
-        format!(r#", "dataChange": true, "deletionVector": {vector}"#)
-    }
-
     const YES: &str = r#", "dataChange": true"#;
-    const NO: &str = r#", "dataChange": false"#;
-
-    #[test]
-    fn files_that_were_added_and_removed_are_changes() {
-        let text = [
-            line("add", "a", YES),
-            line("remove", "b", YES),
-            line("add", "moved", NO),
-            line("remove", "unmoved", NO),
-            line("remove", "c", &vector("x")),
-            line("add", "c", &vector("y")),
-            line("remove", "d", YES),
-            line("add", "d", &vector("z")),
-        ];
-        assert_eq!(told(&text.join("\n")), ["+a -", "=c x y", "=d - z", "-b -"]);
-    }
-
-    #[test]
-    fn changes_that_are_written_down_are_all_there_are() {
-        let text = [line("add", "a", YES), line("cdc", "c", NO), line("remove", "b", YES)];
-        assert_eq!(told(&text.join("\n")), ["cc"]);
-    }
-
-    #[test]
-    fn a_merge_without_rows_has_changed_nothing() {
-        let merge = |count: &str| {
-            let metrics = format!(
-                r#"{{"numTargetRowsInserted": "0", "numTargetRowsUpdated": {count}, "numTargetRowsDeleted": "0"}}"#
-            );
-            let info =
-                format!(r#"{{"commitInfo": {{"operation": "MERGE", "operationMetrics": {metrics}}}}}"#);
-            told(&[info, line("add", "a", YES)].join("\n"))
-        };
-        assert_eq!(merge("\"0\""), Vec::<String>::new());
-        assert_eq!(merge("\"1\""), ["+a -"]);
-    }
-
-    #[test]
-    fn the_time_is_that_in_the_commit_else_that_of_its_file() {
-        let time = |text: &str| read(text).unwrap().time_ms;
-        assert_eq!(time(r#"{"commitInfo": {"inCommitTimestamp": 9}}"#), 9);
-        assert_eq!(time(r#"{"commitInfo": {"timestamp": 9}}"#), 5);
-        assert_eq!(
-            time(r#"{"commitInfo": {"operation": "x", "operationMetrics": {"y": [0]}, "z": [0, 0]}}"#),
-            5
-        );
-    }
 
     #[test]
     fn a_commit_names_so_many_files_and_each_once() {

@@ -308,7 +308,7 @@ mod tests {
         for other in
             [plain("a", "string"), plain("a", "short"), plain("b", "integer"), plain("a", "decimal(8,2)")]
         {
-            let refused = now(&[other.clone()]).takes_rows_of(&then).unwrap_err();
+            let refused = now(std::slice::from_ref(&other)).takes_rows_of(&then).unwrap_err();
             assert!(refused.contains("column `a`"), "{other}: {refused}");
         }
     }

@@ -1,6 +1,6 @@
 //! Z85, the text in which a Delta log has bytes (ZeroMQ RFC 32): five characters for four bytes.
 
-pub(crate) const ALPHABET: &[u8; 85] =
+const ALPHABET: &[u8; 85] =
     b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
 const CHARACTERS: usize = 5;
 

@@ -341,54 +341,6 @@ fn texts<'a>(values: &[&'a Value]) -> Result<StringArray, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::datatypes::TimeUnit;
-    use arrow::util::display::array_value_to_string;
-
-    #[test]
-    fn values_are_those_that_were_written() {
-        let text = |text: &str| Value::Text(text.to_owned());
-        let zone = || Some("UTC".into());
-        for (value, data_type, wanted) in [
-            (Value::Integer(-128), DataType::Int8, "-128"),
-            (text("18446744073709551615"), DataType::UInt64, "18446744073709551615"),
-            (text("0.1"), DataType::Float64, "0.1"),
-            (text("inf"), DataType::Float32, "inf"),
-            (text("nan"), DataType::Float64, "NaN"),
-            (text("12.34"), DataType::Decimal128(10, 2), "12.34"),
-            (text("-170"), DataType::Decimal128(38, 0), "-170"),
-            (text("2020-02-03"), DataType::Date32, "2020-02-03"),
-            (text("01:02:03.456"), DataType::Time64(TimeUnit::Microsecond), "01:02:03.456"),
-            (
-                text("2020-01-01 01:02:03.4"),
-                DataType::Timestamp(TimeUnit::Millisecond, None),
-                "2020-01-01T01:02:03.400",
-            ),
-            (
-                text("2019-12-31 23:02:03+00"),
-                DataType::Timestamp(TimeUnit::Microsecond, zone()),
-                "2019-12-31T23:02:03Z",
-            ),
-            (Value::Integer(1), DataType::Boolean, "true"),
-            (Value::Null, DataType::Int64, ""),
-        ] {
-            let found = array(&[&value], &data_type).unwrap();
-            assert_eq!(array_value_to_string(&found, 0).unwrap(), wanted, "{value:?}");
-            assert_eq!(found.data_type(), &data_type);
-        }
-    }
-
-    #[test]
-    fn values_of_widened_columns_are_those_that_were_written() {
-        for (value, written, data_type, wanted) in [
-            ("0.1", "float32", DataType::Float64, "0.10000000149011612"),
-            ("0.1", "float64", DataType::Float64, "0.1"),
-            ("-7", "int8", DataType::Int64, "-7"),
-        ] {
-            let found = array_of(&[&Value::Text(value.to_owned())], written, &data_type).unwrap();
-            assert_eq!(array_value_to_string(&found, 0).unwrap(), wanted, "{value} of {written}");
-        }
-        assert!(array_of(&[&Value::Text("300".to_owned())], "int8", &DataType::Int64).is_err());
-    }
 
     #[test]
     fn rows_are_told_from_others_without_them() {

@@ -3,7 +3,6 @@
 use super::catalog::Catalog;
 use super::metadata::{self, Described, LakeName};
 use crate::Error;
-use crate::tables::durable::AsOf;
 use bowshot_api::ErrorKind;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
@@ -139,22 +138,6 @@ fn reads_that_last_too_long_are_stopped() {
     }
     catalog.patience = Duration::from_secs(10);
     assert_eq!(metadata::listed(&catalog.state().unwrap()).unwrap().len(), 1);
-}
-
-#[test]
-fn times_that_do_not_decide_may_be_wrong() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = made(
-        folder.path(),
-        &[OF_0_3, "INSERT INTO ducklake_snapshot VALUES (3, 'yesterday', 1, 2, 4), (4, x'00', 1, 2, 4)"],
-    );
-    let mut catalog = Catalog::open(&path).unwrap();
-    let state = catalog.state().unwrap();
-    let at = |time: &str| metadata::snapshot(&state, Some(AsOf::Time(time.parse().unwrap())));
-    assert_eq!(at("2026-01-02T02:00:00Z").unwrap(), Some(5));
-    let error = at("2026-01-02T01:59:59Z").unwrap_err();
-    assert!(error.to_string().contains("snapshot 4 is not understood"), "{error}");
-    assert_eq!(metadata::first_snapshot(&state).unwrap(), 0);
 }
 
 #[test]

@@ -191,28 +191,9 @@ pub(super) fn plain(text: &str) -> Option<DataType> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::datatypes::Schema;
 
     fn row(number: i64, name: &str, data_type: &str, parent: Option<i64>) -> ColumnRow {
         ColumnRow { number, name: name.to_owned(), data_type: data_type.to_owned(), default: None, parent }
-    }
-
-    #[test]
-    fn nested_types_are_put_together() {
-        let rows = [
-            row(1, "l", "list", None),
-            row(2, "element", "struct", Some(1)),
-            row(3, "x", "decimal(5,2)", Some(2)),
-            row(4, "m", "map", None),
-            row(5, "key", "varchar", Some(4)),
-            row(6, "value", "uuid", Some(4)),
-        ];
-        let columns = Columns::of(&rows).unwrap().columns;
-        let names: Vec<_> = columns.iter().map(|column| column.field.name().as_str()).collect();
-        assert_eq!(names, ["l", "m"]);
-        let DataType::List(element) = columns[0].field.data_type() else { panic!("no list") };
-        assert_eq!((element.name().as_str(), number(element)), ("element", Some(2)));
-        assert!(matches!(columns[1].field.data_type(), DataType::Map(..)));
     }
 
     #[test]
@@ -226,33 +207,5 @@ mod tests {
         assert!(Columns::of(&[row(1 << 40, "c", "int8", None)]).is_err());
         let deep: Vec<_> = (1..100).map(|n| row(n, "element", "list", (n > 1).then(|| n - 1))).collect();
         assert!(Columns::of(&deep).unwrap_err().contains("too many levels"));
-    }
-
-    #[test]
-    fn rows_of_before_have_the_initial_default() {
-        let with = |data_type: &str, text: &str| {
-            let row = ColumnRow { default: Some(text.to_owned()), ..row(1, "c", data_type, None) };
-            Columns::of(&[row]).map(|columns| columns.columns[0].default.to_string())
-        };
-        assert_eq!(with("int32", "7").unwrap(), "7");
-        assert_eq!(with("decimal(5,2)", "1.50").unwrap(), "1.50");
-        assert_eq!(with("varchar", "it's").unwrap(), "it's");
-        assert!(with("blob", "\\x00").is_err());
-        assert!(with("int32", "x").is_err());
-    }
-
-    #[test]
-    fn files_without_a_nested_field_that_has_a_default_are_told() {
-        let with_default = ColumnRow { default: Some("5".to_owned()), ..row(3, "y", "int32", Some(1)) };
-        let rows = [row(1, "s", "struct", None), row(2, "x", "int32", Some(1)), with_default];
-        let columns = Columns::of(&rows).unwrap();
-        let nested = |name: &str, id| Field::new(name, DataType::Int32, true).with_metadata(numbered(id));
-        let file = |fields: Vec<Field>| {
-            let field = Field::new("s", DataType::Struct(fields.into()), true);
-            Schema::new(vec![field.with_metadata(numbered(1))])
-        };
-        assert!(columns.expect_nested_defaults(&file(vec![nested("x", 2), nested("y", 3)])).is_ok());
-        assert_eq!(columns.expect_nested_defaults(&file(vec![nested("x", 2)])), Err("y".to_owned()));
-        assert!(columns.expect_nested_defaults(&Schema::empty()).is_ok());
     }
 }

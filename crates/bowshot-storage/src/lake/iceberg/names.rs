@@ -51,30 +51,3 @@ fn of_map(entries: &FieldRef, names: &[MappedField]) -> FieldRef {
     let fields = pairs.map(|(field, name)| with_number(field, find(names, name))).collect();
     Arc::new(entries.as_ref().clone().with_data_type(DataType::Struct(fields)))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::super::columns::number;
-    use super::*;
-
-    #[test]
-    fn names_become_numbers_on_all_levels() {
-        let names: Vec<MappedField> = serde_json::from_str(
-            r#"[{"field-id": 1, "names": ["was", "a"], "fields": [{"field-id": 2, "names": ["element"], "fields": [
-                {"field-id": 3, "names": ["x", "y"]}, {"names": ["z"]}]}]}]"#,
-        )
-        .unwrap();
-        let inner = ["x", "z", "other"].map(|name| Field::new(name, DataType::Int32, true));
-        let element = Field::new("item", DataType::Struct(inner.to_vec().into()), true);
-        let columns = vec![
-            Field::new("was", DataType::List(Arc::new(element)), true),
-            Field::new("b", DataType::Int32, true).with_metadata(numbered(9)),
-        ];
-        let found = by_name(&Schema::new(columns), &names);
-        assert_eq!((number(found.field(0)), number(found.field(1))), (Some(1), None));
-        let DataType::List(element) = found.field(0).data_type() else { panic!("no list") };
-        let DataType::Struct(inner) = element.data_type() else { panic!("no record") };
-        let numbers: Vec<_> = inner.iter().map(|field| number(field)).collect();
-        assert_eq!((number(element), numbers), (Some(2), vec![Some(3), None, None]));
-    }
-}

@@ -1,60 +1,7 @@
-//! What becomes of the words of a log: which rows, which values, which columns.
+//! Values of a log, and types of files, as those of the table.
 
-use super::super::file_columns::{Lacking, NOWHERE, is_read_as};
+use super::super::file_columns::{Lacking, is_read_as};
 use super::*;
-use crate::lake::columns::numbered;
-use parquet::arrow::arrow_reader::RowSelector;
-
-fn column(name: &str, data_type: DataType, is_partition: bool) -> ChangeColumn {
-    let in_files = Field::new(format!("own-{name}"), data_type.clone(), true).with_metadata(numbered(1));
-    ChangeColumn { field: Arc::new(Field::new(name, data_type, true)), in_files, is_partition }
-}
-
-fn change(values: &[(&str, Option<&str>)]) -> Change {
-    let given = values.iter().map(|(name, value)| ((*name).to_owned(), value.map(str::to_owned)));
-    Change { path: "p".to_owned(), partition: Some(given.collect()), done: Done::Recorded }
-}
-
-fn selectors(rows: Rows, count: usize) -> Option<Vec<RowSelector>> {
-    let left = left(&rows, count, Path::new("f")).unwrap();
-    left.map(|left| left.map(Vec::<RowSelector>::from).unwrap_or_default())
-}
-
-#[test]
-fn rows_are_those_that_are_left_or_those_alone() {
-    let without = |places: &[u64]| Rows::Without(Arc::new(places.to_vec()));
-    assert_eq!(selectors(Rows::All, 3), Some(Vec::new()));
-    assert_eq!(selectors(without(&[]), 3), Some(Vec::new()));
-    assert_eq!(selectors(without(&[0]), 3), Some(vec![RowSelector::skip(1), RowSelector::select(2)]));
-    assert_eq!(selectors(without(&[0, 1, 2]), 3), None);
-    assert_eq!(selectors(Rows::Only(vec![2]), 3), Some(vec![RowSelector::skip(2), RowSelector::select(1)]));
-    assert_eq!(selectors(Rows::All, 0), None);
-    for beyond in [without(&[3]), Rows::Only(vec![0, 3])] {
-        let told = left(&beyond, 3, Path::new("f")).unwrap_err().to_string();
-        assert!(told.contains("does not have"), "{told}");
-    }
-    assert_eq!(lacking(&[1, 3, 5], &[3, 4]), [1, 5]);
-}
-
-#[test]
-fn partitions_have_the_values_of_the_log() {
-    let columns = [column("a", DataType::Int32, true), column("b", DataType::Utf8, false)];
-    let value = |values: &[(&str, Option<&str>)]| partition(&change(values), &columns);
-    assert_eq!(value(&[("own-a", Some("7"))]).unwrap(), [ScalarValue::Int32(Some(7))]);
-    assert_eq!(value(&[("own-a", None)]).unwrap(), [ScalarValue::Int32(None)]);
-    assert_eq!(value(&[("own-a", Some(""))]).unwrap(), [ScalarValue::Int32(None)]);
-    for (values, word) in [
-        (&[("own-a", Some("x"))][..], "partition `a`"),
-        (&[][..], "not grouped by `a`"),
-        (&[("own-a", Some("7")), ("own-b", Some("y"))][..], "grouped by `own-b`"),
-    ] {
-        let told = value(values).unwrap_err();
-        assert!(told.contains(word), "{told}");
-    }
-    let unsaid = Change { partition: None, ..change(&[]) };
-    assert!(partition(&unsaid, &columns).is_err());
-    assert_eq!(partition(&unsaid, &columns[1..]).unwrap(), Vec::<ScalarValue>::new());
-}
 
 #[test]
 fn values_are_read_as_the_protocol_writes_them() {
@@ -89,46 +36,6 @@ fn values_are_read_as_the_protocol_writes_them() {
     assert_eq!(text("true", DataType::Boolean), ScalarValue::Boolean(Some(true)));
     assert_eq!(text("2024-02-29", DataType::Date32), ScalarValue::Date32(Some(19_782)));
     assert_eq!(text("1.50", DataType::Decimal128(5, 2)), ScalarValue::Decimal128(Some(150), 5, 2));
-}
-
-#[test]
-fn columns_are_found_by_name_or_by_number() {
-    let columns = [column("a", DataType::Int64, false), column("p", DataType::Int64, true)];
-    let field =
-        |name: &str, number: i32| Field::new(name, DataType::Int64, true).with_metadata(numbered(number));
-    let names = |fields: Vec<Field>, by_number: bool| {
-        names_in(&Schema::new(fields), &columns, (by_number, Path::new("f")))
-    };
-    assert_eq!(names(vec![field("own-a", 9)], false).unwrap(), ["own-a"]);
-    assert_eq!(names(vec![field("was", 1)], false).unwrap(), ["own-a"]);
-    assert_eq!(names(vec![field("was", 1)], true).unwrap(), ["was"]);
-    assert_eq!(names(vec![Field::new("own-a", DataType::Int32, true)], true).unwrap(), ["own-a"]);
-    // The column of this name is another one.
-    let other = names(vec![field("own-a", 9)], true).unwrap();
-    assert!(other[0].starts_with(NOWHERE), "{other:?}");
-    let told = names(vec![Field::new("own-a", DataType::Utf8, true)], false).unwrap_err().to_string();
-    assert!(told.contains("column `a` is Utf8"), "{told}");
-}
-
-#[test]
-fn columns_lie_where_a_part_says() {
-    let columns = [
-        column("p", DataType::Utf8, true),
-        column("a", DataType::Int64, false),
-        column("q", DataType::Int32, true),
-        column("b", DataType::Int64, false),
-    ];
-    let names = ["own-a".to_owned(), "was-b".to_owned()];
-    for (is_recorded, kind) in [(false, 4), (true, 2)] {
-        let part = Part::new(&columns, &names, is_recorded);
-        let all: Vec<&FieldRef> = part.file_schema.fields().iter().chain(&part.partition_fields).collect();
-        let found: Vec<&str> = part.places.iter().map(|place| all[*place].name().as_str()).collect();
-        assert_eq!(
-            found,
-            ["own-p", "own-a", "own-q", "was-b", CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP]
-        );
-        assert_eq!(part.places[4], kind);
-    }
 }
 
 #[test]
