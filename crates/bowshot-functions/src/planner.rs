@@ -4,9 +4,11 @@ use crate::aggregate::AggregateForms;
 use crate::date::date_part;
 use crate::json::JsonOperators;
 use crate::made::text_type;
+use crate::nested::common_type;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::unicode;
+use datafusion::functions_nested::make_array::make_array;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawFieldAccessExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, cast, lit, when};
 use std::sync::Arc;
@@ -38,6 +40,23 @@ impl ExprPlanner for OwnFunctions {
         let place =
             when(key.clone().lt(lit(0_i64)), from_end).otherwise(cast(key.clone(), DataType::Int64))?;
         Ok(PlannerResult::Planned(unicode::substr().call(vec![expr.clone(), place, lit(1_i64)])))
+    }
+
+    /// `ARRAY[X'00', NULL]`: DataFusion finds no common type of NULL and bytes.
+    fn plan_array_literal(&self, elements: Vec<Expr>, schema: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
+        // A parameter has no type yet.
+        let types: Vec<DataType> =
+            elements.iter().filter_map(|element| element.get_type(schema).ok()).collect();
+        let common = common_type(&types).filter(|common| common.is_binary());
+        let Some(common) = common.filter(|_| types.len() == elements.len()) else {
+            return Ok(PlannerResult::Original(elements));
+        };
+        let elements = elements.into_iter().zip(&types);
+        let elements = elements.map(|(element, of)| match of {
+            DataType::Null => cast(element, common.clone()),
+            _ => element,
+        });
+        Ok(PlannerResult::Planned(make_array(elements.collect())))
     }
 
     fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {

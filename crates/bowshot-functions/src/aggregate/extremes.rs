@@ -1,17 +1,18 @@
-//! The value of one column where another one is greatest or least, and the several greatest or least values.
+//! The value of one column where another one is greatest or least, and the several greatest, least or most frequent values.
 
 use super::collected::{Call, Row, collected, without_nulls};
+use super::counted::counted;
+use super::lists::list;
 use crate::define::{Body, Function};
 use crate::made::misfit;
-use datafusion::arrow::array::{Array, ArrayRef, ListArray, make_comparator};
-use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::array::{Array, ArrayRef, Int64Array, make_comparator};
 use datafusion::arrow::compute::{SortOptions, sort_to_indices, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue, exec_err, internal_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
 const fn row(name: &'static str, about: &'static str, make: fn() -> Arc<AggregateUDF>) -> Function {
@@ -48,6 +49,16 @@ pub(crate) const FUNCTIONS: &[Function] = &[
             takes: takes_count,
             gives: gives_list,
             finish: least,
+            within_group: false,
+        })
+    }),
+    row("approx_top_k", "the most frequent values as a list, as many as the second argument says", || {
+        collected(Row {
+            name: "approx_top_k",
+            gathered: 1,
+            takes: takes_count,
+            gives: gives_list,
+            finish: most_frequent,
             within_group: false,
         })
     }),
@@ -100,11 +111,29 @@ fn least(call: &Call, columns: &[ArrayRef]) -> Result<ScalarValue> {
     several(call, columns, false)
 }
 
+/// How many values were asked for.
+fn wanted(call: &Call) -> Result<usize> {
+    match call.constant(0) {
+        Some(ScalarValue::Int64(Some(count))) if *count > 0 => {
+            Ok(usize::try_from(*count).unwrap_or(usize::MAX))
+        }
+        _ => exec_err!("the number of values of {} has to be a constant above 0", call.name),
+    }
+}
+
+/// Of values that are as frequent, the first that came.
+fn most_frequent(call: &Call, columns: &[ArrayRef]) -> Result<ScalarValue> {
+    let count = wanted(call)?;
+    let known = without_nulls(columns)?;
+    let Some(values) = known.first().filter(|values| !values.is_empty()) else { return call.none() };
+    let mut counts = counted(values)?;
+    counts.sort_by_key(|(_, times)| Reverse(*times));
+    let places: Int64Array = counts.into_iter().take(count).map(|(first, _)| first as i64).collect();
+    list(take(values, &places, None)?)
+}
+
 fn several(call: &Call, columns: &[ArrayRef], descending: bool) -> Result<ScalarValue> {
-    let count = match call.constant(0) {
-        Some(ScalarValue::Int64(Some(count))) if *count > 0 => usize::try_from(*count).unwrap_or(usize::MAX),
-        _ => return exec_err!("the number of values of {} has to be a constant above 0", call.name),
-    };
+    let count = wanted(call)?;
     // The keys come last, and the values first, which may be the same.
     let known = without_nulls(columns)?;
     let known: Vec<ArrayRef> = known.into_iter().rev().collect();
@@ -117,10 +146,7 @@ fn several(call: &Call, columns: &[ArrayRef], descending: bool) -> Result<Scalar
     }
     let options = SortOptions { descending, nulls_first: false };
     let order = sort_to_indices(keys, Some(options), Some(count))?;
-    let values = take(values, &order, None)?;
-    let element = Arc::new(Field::new_list_field(values.data_type().clone(), true));
-    let offsets = OffsetBuffer::from_lengths([values.len()]);
-    Ok(ScalarValue::List(Arc::new(ListArray::try_new(element, offsets, values, None)?)))
+    list(take(values, &order, None)?)
 }
 
 /// `arg_max` and `arg_min`. Rows where one of both is NULL do not count; of equal ones the first does.

@@ -217,7 +217,8 @@ fn joined(call: &Call, columns: &[ArrayRef]) -> Result<ScalarValue> {
     Ok(ScalarValue::Utf8(out))
 }
 
-fn list(values: ArrayRef) -> Result<ScalarValue> {
+/// A list as the result of a group.
+pub(super) fn list(values: ArrayRef) -> Result<ScalarValue> {
     let element = Arc::new(Field::new_list_field(values.data_type().clone(), true));
     let offsets = OffsetBuffer::from_lengths([values.len()]);
     Ok(ScalarValue::List(Arc::new(ListArray::try_new(element, offsets, values, None)?)))

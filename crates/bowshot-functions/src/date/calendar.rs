@@ -164,25 +164,6 @@ pub(super) fn micros_of(time: NaiveDateTime) -> i64 {
     i64::from(time.nanosecond() / 1000 % 1_000_000)
 }
 
-/// An interval as PostgreSQL writes it: `1 year 2 mons 3 days 04:05:06`.
-#[cfg(test)]
-pub(crate) fn interval_text(interval: IntervalMonthDayNano) -> String {
-    let mut parts = Vec::new();
-    let mut unit = |count: i32, name: &str| {
-        if count != 0 {
-            parts.push(format!("{count} {name}{}", if count == 1 { "" } else { "s" }));
-        }
-    };
-    unit(interval.months / 12, "year");
-    unit(interval.months % 12, "mon");
-    unit(interval.days, "day");
-    let micros = interval.nanoseconds / 1000;
-    if micros != 0 || parts.is_empty() {
-        parts.push(clock_text(micros));
-    }
-    parts.join(" ")
-}
-
 /// Microseconds as hours, minutes and seconds; more than a day is more than 24 hours.
 pub(super) fn clock_text(micros: i64) -> String {
     let sign = if micros < 0 { "-" } else { "" };
@@ -199,28 +180,6 @@ pub(super) fn clock_text(micros: i64) -> String {
 mod tests {
     use super::*;
     use crate::date::parse::stamp_of_text;
-
-    #[test]
-    fn weeks_are_those_of_mysql() {
-        // MySQL manual, "WEEK()", "YEARWEEK()"; MariaDB 10.11.
-        for (date, mode, expected) in [
-            ((2008, 2, 20), 0, (2008, 7)),
-            ((2008, 2, 20), 1, (2008, 8)),
-            ((2008, 12, 31), 1, (2008, 53)),
-            ((2000, 1, 1), 0, (2000, 0)),
-            ((2000, 1, 1), 2, (1999, 52)),
-            ((1987, 1, 1), 2, (1986, 52)),
-            ((2024, 1, 1), 0, (2024, 0)),
-            ((2024, 1, 2), 2, (2023, 53)),
-            ((2023, 1, 1), 2, (2023, 1)),
-            ((2024, 1, 1), 3, (2024, 1)),
-            ((2021, 1, 3), 3, (2020, 53)),
-        ] {
-            let (year, month, day) = date;
-            let date = NaiveDate::from_ymd_opt(year, month, day).unwrap();
-            assert_eq!(week_by_mode(date, mode), expected, "{date} {mode}");
-        }
-    }
 
     #[test]
     fn days_are_added_on_the_clock_and_hours_are_not() {

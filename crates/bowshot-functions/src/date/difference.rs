@@ -282,33 +282,3 @@ pub(super) const FUNCTIONS: &[Function] = &[
     scalar("months_between", "months between two dates, with a fraction of 31 days", &[&[At, At], &[At, At, Kind::Bool]], Gives::Float, months_between),
     scalar("timediff", "the time between two times or timestamps", &[&[At, At], &[Clock, Clock]], Gives::Text, timediff),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::date::parse::stamp_of_text;
-
-    #[test]
-    fn ages_are_those_of_postgresql() {
-        let age_text = |later: &str, earlier: &str| {
-            let span = age(stamp_of_text(later).unwrap(), stamp_of_text(earlier).unwrap()).unwrap();
-            super::super::calendar::interval_text(span)
-        };
-        assert_eq!(age_text("2001-04-10", "1957-06-13"), "43 years 9 mons 27 days");
-        assert_eq!(age_text("1957-06-13", "2001-04-10"), "-43 years -9 mons -27 days");
-        assert_eq!(age_text("2024-05-06", "2023-05-06"), "1 year");
-        assert_eq!(age_text("2024-03-01", "2024-02-29 23:00"), "01:00:00");
-    }
-
-    #[test]
-    fn units_are_crossed_or_whole() {
-        let at = |text: &str| stamp_of_text(text).unwrap();
-        assert_eq!(boundaries(Field::Month, at("2024-01-31"), at("2024-02-01")).unwrap(), 1);
-        assert_eq!(whole_units(Field::Month, at("2024-01-31"), at("2024-02-28")).unwrap(), 0);
-        assert_eq!(whole_units(Field::Month, at("2024-01-31"), at("2024-02-29")).unwrap(), 1);
-        assert_eq!(reached_units(Field::Month, at("2024-01-31"), at("2024-02-29")).unwrap(), 0);
-        assert_eq!(reached_units(Field::Month, at("2024-02-29"), at("2024-01-31")).unwrap(), 0);
-        assert_eq!(reached_units(Field::Year, at("2024-02-29"), at("2025-03-01")).unwrap(), 1);
-        assert_eq!(boundaries(Field::Week, at("2024-05-05"), at("2024-05-12")).unwrap(), 1);
-    }
-}

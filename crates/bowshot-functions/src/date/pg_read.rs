@@ -196,27 +196,3 @@ fn nearest_to_2020(year: i64) -> i64 {
         _ => year,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::date::parse::stamp_of_text;
-
-    #[test]
-    fn patterns_are_those_of_postgresql() {
-        for (text, pattern, expected) in [
-            ("2024-05-06 07:08", "YYYY-MM-DD HH24:MI", "2024-05-06 07:08:00"),
-            ("06/May/2024", "DD/Mon/YYYY", "2024-05-06"),
-            ("20240506", "YYYYMMDD", "2024-05-06"),
-            ("05 Dec 2000", "DD Mon YYYY", "2000-12-05"),
-            ("12:30 PM 2024-01-01", "HH12:MI PM YYYY-MM-DD", "2024-01-01 12:30"),
-            ("2024-127", "YYYY-DDD", "2024-05-06"),
-            ("2024-19-1", "IYYY-IW-ID", "2024-05-06"),
-        ] {
-            let found = read(pattern, text).unwrap().instant().unwrap();
-            assert_eq!(found, stamp_of_text(expected).unwrap(), "{text} {pattern}");
-        }
-        assert!(read("YYYY-MM-DD", "x").is_err());
-        assert!(read("YYYY-MM-DD", "2024-02-30").unwrap().days().is_none());
-    }
-}

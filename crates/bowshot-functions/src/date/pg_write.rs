@@ -288,26 +288,3 @@ pub(super) fn roman(mut number: i64) -> String {
     }
     text
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::date::parse::stamp_of_text;
-
-    #[test]
-    fn patterns_are_those_of_postgresql() {
-        let time = super::super::calendar::split(stamp_of_text("2024-05-06 07:08:09.123").unwrap()).unwrap();
-        for (pattern, expected) in [
-            ("YYYY-MM-DD HH24:MI:SS.MS", "2024-05-06 07:08:09.123"),
-            ("Day, DD Month YYYY", "Monday   , 06 May       2024"),
-            ("FMDay, FMDDth FMMonth", "Monday, 6th May"),
-            ("HH12:MI AM", "07:08 AM"),
-            ("hh:mi pm", "07:08 am"),
-            ("IYYY-IW-ID", "2024-19-1"),
-            ("\"Q\"Q DDD J", "Q2 127 2460437"),
-            ("DY dy Dy MON", "MON mon Mon MAY"),
-        ] {
-            assert_eq!(write(&pieces(pattern).unwrap(), time, None).unwrap(), expected, "{pattern}");
-        }
-    }
-}

@@ -186,26 +186,6 @@ mod tests {
     }
 
     #[test]
-    fn units_begin_as_in_postgresql() {
-        for (unit, time, expected) in [
-            ("week", "2024-02-29 12:00", "2024-02-26"),
-            ("quarter", "2024-05-06", "2024-04-01"),
-            ("year", "9999-12-31 23:59:59.999999", "9999-01-01"),
-            ("hour", "9999-12-31 23:59:59.999999", "9999-12-31 23:00"),
-            ("millennium", "9999-12-31", "9001-01-01"),
-            ("century", "2000-12-31", "1901-01-01"),
-            ("decade", "1999-12-31", "1990-01-01"),
-            ("month", "0001-01-31 23:00", "0001-01-01"),
-            ("minute", "1969-12-31 23:59:59.5", "1969-12-31 23:59"),
-            ("milliseconds", "1969-12-31 23:59:59.9999", "1969-12-31 23:59:59.999"),
-        ] {
-            let unit = field_named(unit).unwrap();
-            assert_eq!(start(unit, at(time)).unwrap(), at(expected), "{unit:?} of {time}");
-        }
-        assert!(start(Field::DayOfWeek, 0).is_err());
-    }
-
-    #[test]
     fn days_begin_on_the_clock_of_a_zone() {
         let new_york = known_zone("America/New_York").unwrap();
         let cut = |unit: Field, utc: &str| start_in(unit, at(utc), new_york).unwrap();

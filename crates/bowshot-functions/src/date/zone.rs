@@ -110,15 +110,3 @@ pub(super) const FUNCTIONS: &[Function] = &[
         is_finite,
     ),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn offsets_are_those_of_posix() {
-        assert_eq!(offset_micros(posix_zone("+02:00").unwrap(), 0), -7_200_000_000);
-        assert_eq!(offset_micros(posix_zone("-05:30").unwrap(), 0), 19_800_000_000);
-        assert_eq!(offset_micros(posix_zone("Asia/Tokyo").unwrap(), 0), 32_400_000_000);
-    }
-}

@@ -3,8 +3,8 @@
 use super::path::{follow, follow_names, is_many, json_path, path};
 use super::reader::{Reader, Step};
 use super::rows::{
-    Rows, Way, Ways, at, each_row, gives_json, gives_jsons, gives_part, gives_text, gives_truth, json_field,
-    list_of, name_list, null, step, takes_step, takes_texts, takes_two,
+    Rows, Way, Ways, at, each_row, gives_json, gives_jsons, gives_part, gives_text, gives_truth, is_jsonb,
+    json_field, list_of, name_list, null, step, takes_step, takes_texts, takes_two,
 };
 use super::value::Json;
 use crate::define::{Function, made};
@@ -180,7 +180,16 @@ fn lists_of_parts(
 }
 
 fn extract_path(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    by_arguments(given, |part| Some(part.compact()))
+    by_arguments(given, written(given))
+}
+
+/// How parts are written: those of JSONB with its spaces.
+fn written(given: &ScalarFunctionArgs) -> fn(&Json<'_>) -> Option<String> {
+    if is_jsonb(&given.return_field) {
+        |part: &Json<'_>| Some(part.clone().normal_text())
+    } else {
+        |part: &Json<'_>| Some(part.compact())
+    }
 }
 
 fn extract_path_text(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -201,7 +210,7 @@ fn by_arguments(given: &ScalarFunctionArgs, shown: fn(&Json<'_>) -> Option<Strin
 }
 
 fn extract_names(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    by_names(given, |part| Some(part.compact()))
+    by_names(given, written(given))
 }
 
 fn extract_names_text(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -32,9 +32,9 @@ pub(crate) fn jsonb_field() -> Field {
     json_field().with_metadata(metadata)
 }
 
-/// Whether the text in a field is JSONB.
+/// Whether the text in a field is JSONB. A cast to text takes the extension type away.
 pub(crate) fn is_jsonb(field: &Field) -> bool {
-    field.metadata().get(DECLARED).is_some_and(|name| name == BINARY)
+    is_json(field) && field.metadata().get(DECLARED).is_some_and(|name| name == BINARY)
 }
 
 pub(crate) fn gives_jsonb(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {

@@ -298,23 +298,3 @@ fn same_number(one: &str, two: &str) -> bool {
         _ => one.parse::<f64>().ok() == two.parse::<f64>().ok(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::json::reader::Reader;
-
-    #[test]
-    fn jsonb_is_written_as_by_postgres() {
-        for (text, expected) in [
-            (r#"{"b":1,"a":2,"b":3}"#, r#"{"a": 2, "b": 3}"#),
-            (r#"{"bb":[1,2],"c":{"y":null,"x":"q"}}"#, r#"{"c": {"x": "q", "y": null}, "bb": [1, 2]}"#),
-            ("[1e2, 1.50, -0, 1.5E-3, 12.5e1, -1e-2, 0e5]", "[100, 1.50, 0, 0.0015, 125, -0.01, 0]"),
-            ("[1e400000]", "[1e400000]"),
-            ("{}", "{}"),
-        ] {
-            let normal = Reader::tree(text).unwrap().normal_text();
-            assert_eq!(normal, expected);
-            assert_eq!(Reader::tree(&normal).unwrap().normal_text(), expected);
-        }
-    }
-}

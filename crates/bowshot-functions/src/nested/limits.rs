@@ -1,15 +1,18 @@
-//! DataFusion's functions that make lists of any length, with a bound on that length.
+//! DataFusion's functions that make lists of any length, with a bound on that length, and of elements that may be NULL.
 
 use super::moments;
-use super::shape::bounded;
+use super::shape::{bounded, with_nulls};
 use crate::define::{Function, made};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type, IntervalMonthDayNanoType, TimeUnit};
+use datafusion::arrow::datatypes::{
+    DataType, Field, FieldRef, Int64Type, IntervalMonthDayNanoType, TimeUnit,
+};
 use datafusion::common::Result;
-use datafusion::functions_nested::{range, repeat, resize};
+use datafusion::functions_nested::{range, repeat, resize, set_ops};
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -28,6 +31,10 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     made("array_resize", "the list cut or filled up to a length", || {
         guarded(resize::array_resize_udf(), counted)
     }),
+    // No longer than both lists.
+    made("array_union", "the different elements of both lists", || {
+        guarded(set_ops::array_union_udf(), |_| Ok((0, 0)))
+    }),
 ];
 
 /// How many elements a call makes, and how many bytes each takes.
@@ -37,10 +44,12 @@ type Size = fn(&[ArrayRef]) -> Result<(usize, usize)>;
 struct Guarded {
     of: Arc<ScalarUDF>,
     size: Size,
+    signature: Signature,
 }
 
 fn guarded(of: Arc<ScalarUDF>, size: Size) -> Arc<ScalarUDF> {
-    Arc::new(ScalarUDF::from(Guarded { of, size }))
+    let signature = Signature::user_defined(Volatility::Immutable);
+    Arc::new(ScalarUDF::from(Guarded { of, size, signature }))
 }
 
 impl PartialEq for Guarded {
@@ -67,11 +76,14 @@ impl ScalarUDFImpl for Guarded {
     }
 
     fn signature(&self) -> &Signature {
-        self.of.signature()
+        &self.signature
     }
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        self.of.coerce_types(given)
+        let fields: Vec<FieldRef> =
+            given.iter().map(|of| Arc::new(Field::new("", of.clone(), true))).collect();
+        let fields = fields_with_udf(&fields, self.of.as_ref())?;
+        Ok(fields.iter().map(|field| with_nulls(field.data_type())).collect())
     }
 
     fn return_type(&self, given: &[DataType]) -> Result<DataType> {
@@ -157,4 +169,23 @@ fn width(steps: &ArrayRef, row: usize) -> Result<Option<i128>> {
     }
     let step = cast(&steps.slice(row, 1), &DataType::Int64)?;
     Ok(Some(i128::from(step.as_primitive::<Int64Type>().value(0))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nested::shape::list_of;
+
+    #[test]
+    fn elements_may_become_null() {
+        let never_null = DataType::List(Arc::new(Field::new_list_field(DataType::Int64, false)));
+        let types = guarded(resize::array_resize_udf(), counted)
+            .coerce_types(&[never_null.clone(), DataType::Int64])
+            .unwrap();
+        assert_eq!(types, [list_of(DataType::Int64), DataType::Int64]);
+        let types = guarded(set_ops::array_union_udf(), |_| Ok((0, 0)))
+            .coerce_types(&[never_null, list_of(DataType::Int64)])
+            .unwrap();
+        assert_eq!(types, [list_of(DataType::Int64), list_of(DataType::Int64)]);
+    }
 }

@@ -6,12 +6,13 @@ use super::shape::{
 };
 use crate::define::{Function, made};
 use crate::made::{misfit, udf};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, UInt64Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, StringArray, UInt64Array};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::kernels::length::length as byte_length;
 use datafusion::arrow::compute::{SortOptions, sort_to_indices, take};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::common::{Result, ScalarValue, exec_err, internal_datafusion_err};
+use datafusion::functions_nested::make_array::make_array_udf;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 use std::sync::Arc;
@@ -59,11 +60,40 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     made("array_upper", "the last index of a list, in the given dimension", || {
         udf("array_upper", takes_dimension, gives_int, |given| index(given, false))
     }),
+    made("array_dims", "the bounds of all dimensions as a text: `[1:2][1:3]`", || {
+        udf("array_dims", takes_list, gives_text, bounds)
+    }),
     made("list_subscripts", "the indexes of a list", || {
         udf("list_subscripts", takes_dimension, gives_ints, subscripts)
     })
     .aliases(&["generate_subscripts"]),
+    made("make_array", "the list of the arguments", || {
+        udf("make_array", takes_elements, gives_elements, |given| {
+            make_array_udf().invoke_with_args(given.clone())
+        })
+    })
+    .aliases(&["list_value", "list_pack", "array_value", "array", "make_list"]),
 ];
+
+/// DataFusion finds no common type of NULL and bytes.
+fn takes_elements(_: &str, given: &[DataType]) -> Result<Vec<DataType>> {
+    match common_type(given) {
+        Some(common) => Ok(vec![common.clone(); given.len()]),
+        None => make_array_udf().coerce_types(given),
+    }
+}
+
+/// The type of all that are not NULL, if it is one.
+pub(crate) fn common_type(given: &[DataType]) -> Option<&DataType> {
+    let mut types = given.iter().filter(|of| !of.is_null());
+    let first = types.next()?;
+    types.all(|of| of == first).then_some(first)
+}
+
+fn gives_elements(_: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
+    let types: Vec<DataType> = given.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+    Ok(Field::new("", make_array_udf().return_type(&types)?, true))
+}
 
 /// DataFusion's function for the length of anything but lists.
 fn text_length() -> Arc<ScalarUDF> {
@@ -355,6 +385,21 @@ fn index(given: &ScalarFunctionArgs, first: bool) -> Result<ColumnarValue> {
         let length = dimension(&arrays, row).and_then(|dimension| length(from, row, dimension));
         Ok(length.and_then(|length| if first { Some(1) } else { i64::try_from(length).ok() }))
     })
+}
+
+fn gives_text(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
+    Ok(Field::new("", DataType::Utf8, true))
+}
+
+/// NULL for a list without elements, which has no dimensions in PostgreSQL.
+fn bounds(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let arrays = arrays(given)?;
+    let from = lists(&arrays, 0)?;
+    let row = |row: usize| -> Option<String> {
+        let lengths: Vec<usize> = (1..).map_while(|dimension| length(from, row, dimension)).collect();
+        (!lengths.is_empty()).then(|| lengths.iter().map(|length| format!("[1:{length}]")).collect())
+    };
+    Ok(ColumnarValue::Array(Arc::new((0..from.len()).map(row).collect::<StringArray>())))
 }
 
 fn subscripts(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {

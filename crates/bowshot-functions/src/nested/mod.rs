@@ -19,6 +19,7 @@ use crate::define::{Function, stock};
 use datafusion::logical_expr::HigherOrderUDF;
 use std::sync::Arc;
 
+pub(crate) use lists::common_type;
 pub(crate) use shape::bounded;
 
 /// Functions that take lambdas, and are not DataFusion's.
@@ -43,7 +44,6 @@ const STOCK: &[Function] = &[
     stock("array_append", "the list with an element at its end"),
     stock("array_compact", "the list without NULLs"),
     stock("array_concat", "lists one after the other"),
-    stock("array_dims", "the lengths of all dimensions"),
     stock("array_distance", "the Euclidean distance of two vectors"),
     stock("array_distinct", "the different elements"),
     stock("array_element", "the element at an index, from the end if it is negative"),
@@ -77,7 +77,6 @@ const STOCK: &[Function] = &[
         "apply",
         "transform",
     ]),
-    stock("array_union", "the different elements of both lists"),
     stock("arrays_zip", "the elements of several lists, side by side").aliases(&["array_zip"]),
     stock("cardinality", "how many elements a list or a map has").aliases(&["size"]),
     stock("cosine_distance", "one less the cosine of the angle between two vectors")
@@ -90,12 +89,6 @@ const STOCK: &[Function] = &[
         "array_inner_product",
         "list_dot_product",
         "array_dot_product",
-    ]),
-    stock("make_array", "the list of the arguments").aliases(&[
-        "list_value",
-        "list_pack",
-        "array_value",
-        "array",
     ]),
     stock("map", "a map from a list of keys and a list of values"),
     stock("map_entries", "the pairs of a map as a list"),

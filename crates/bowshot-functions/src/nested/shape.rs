@@ -35,13 +35,28 @@ pub(crate) fn element(of: &DataType) -> Option<&FieldRef> {
     }
 }
 
-/// The plain list type of any list.
+/// The plain list type of any list, whose elements may be NULL.
 pub(crate) fn plain(of: &DataType) -> Option<DataType> {
     match of {
         // An empty list, of no type.
         DataType::Null => Some(list_of(DataType::Null)),
-        of => element(of).map(|element| DataType::List(Arc::clone(element))),
+        of => element(of).map(|element| DataType::List(nullable(element))),
     }
+}
+
+/// A list whose elements may be NULL, which those of files and clients may not always be: the lists that functions make of it
+/// can have some.
+pub(crate) fn with_nulls(of: &DataType) -> DataType {
+    match of {
+        DataType::List(element) => DataType::List(nullable(element)),
+        DataType::LargeList(element) => DataType::LargeList(nullable(element)),
+        DataType::FixedSizeList(element, size) => DataType::FixedSizeList(nullable(element), *size),
+        other => other.clone(),
+    }
+}
+
+fn nullable(element: &FieldRef) -> FieldRef {
+    Arc::new(element.as_ref().clone().with_nullable(true))
 }
 
 pub(crate) fn list_of(of: DataType) -> DataType {

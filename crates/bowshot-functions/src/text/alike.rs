@@ -147,18 +147,3 @@ pub(super) const FUNCTIONS: &[Function] = &[
         map2::<Text, Text, Int64, _>(a, difference)
     }),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn soundex_is_that_of_postgresql() {
-        for (word, code) in
-            [("hello", "H400"), ("Robert", "R163"), ("Rupert", "R163"), ("Tymczak", "T522"), ("", "")]
-        {
-            assert_eq!(soundex(word), code, "{word}");
-        }
-        assert_eq!(difference("Anne", "Andrew"), 2);
-    }
-}

@@ -249,21 +249,3 @@ pub(super) const FUNCTIONS: &[Function] = &[
         map1::<Text, Blob, _>(a, |text: &str| text.as_bytes().to_vec())
     }),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_come_back_as_they_were() {
-        let bytes = [0_u8, 1, b'\\', b'a', 200, 255];
-        for format in ["hex", "base64", "escape"] {
-            let text = encode(&bytes, format).unwrap();
-            assert_eq!(bytes_of_text(&text, format).unwrap(), bytes, "{format}");
-        }
-        assert_eq!(unhex("ABC"), Some(vec![0x0A, 0xBC]));
-        assert_eq!(unhex("xy"), None);
-        assert_eq!(url_decoded(&url_encoded("a b/é")).unwrap(), "a b/é");
-        assert!(url_decoded("%2").is_err());
-    }
-}

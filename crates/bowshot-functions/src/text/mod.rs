@@ -7,6 +7,7 @@ pub(crate) mod encoding;
 mod format;
 mod lengths;
 mod letters;
+mod murmur;
 mod pad;
 mod paths;
 mod pieces;
@@ -27,6 +28,7 @@ pub(crate) const FUNCTIONS: &[&[Function]] = &[
     paths::FUNCTIONS,
     uuids::FUNCTIONS,
     letters::FUNCTIONS,
+    murmur::FUNCTIONS,
     alike::FUNCTIONS,
     quote::FUNCTIONS,
     format::FUNCTIONS,

@@ -132,18 +132,3 @@ pub(super) const FUNCTIONS: &[Function] = &[
     .aliases(&["str_split", "split"]),
     scalar("strcmp", "-1, 0 or 1 as texts compare", &[&[Words, Words]], Gives::Int, strcmp),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn positions_count_characters() {
-        assert_eq!(found_at("b", "abcb", 1), 2);
-        assert_eq!(found_at("b", "éb", 1), 2);
-        assert_eq!(found_at("b", "abcb", 3), 4);
-        assert_eq!(found_at("", "abc", 1), 1);
-        assert_eq!(found_at("x", "abc", 1), 0);
-        assert_eq!(found_at("a", "abc", 0), 0);
-    }
-}

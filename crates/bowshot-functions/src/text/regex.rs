@@ -152,7 +152,7 @@ fn build(pattern: &str, options: &Options) -> Result<Pattern> {
                 .ignore_whitespace(options.blanks);
             let regex = builder
                 .build()
-                .map_err(|error| exec_datafusion_err!("invalid regular expression: regex {error}"))?;
+                .map_err(|error| exec_datafusion_err!("invalid regular expression: {error}"))?;
             Ok(Pattern::Backtracking(Box::new(regex)))
         }
         Err(error) => Err(exec_datafusion_err!("invalid regular expression: {error}")),
