@@ -336,8 +336,10 @@ impl Base for Dialect {
             return match &parser.peek_token_ref().token {
                 // A slice of a list, or a field of a map literal.
                 Token::Colon => None,
-                Token::Word(_) => match operator_word(parser) {
+                Token::Word(next) => match operator_word(parser) {
                     Some(word) => Some(Ok(self.prec_value(word.precedence()))),
+                    // Where it is an operator, `infix` has said so.
+                    None if next.keyword == Keyword::DIV => Some(Ok(self.prec_unknown())),
                     None => PostgreSqlDialect {}.get_next_precedence(parser),
                 },
                 _ => PostgreSqlDialect {}.get_next_precedence(parser),

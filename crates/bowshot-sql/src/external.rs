@@ -289,124 +289,7 @@ fn refused(what: &str) -> ParserError {
 
 #[cfg(test)]
 mod tests {
-    use crate::rewrite::{FileOption, NamedFiles, files};
-    use crate::{Dialect, DialectName, Parsed, parse};
-    use sqlparser::ast::Statement;
-
-    fn read(sql: &str, dialect: DialectName) -> Result<(String, NamedFiles), String> {
-        let mut parsed = parse(sql, Dialect::new(dialect), 50).map_err(|error| error.to_string())?;
-        let Some(Parsed::Statement(statement)) = parsed.pop() else { return Err("no statement".to_owned()) };
-        let Statement::CreateTable(create) = *statement else { return Err("no table".to_owned()) };
-        assert!(create.external);
-        let kind = match (create.or_replace, create.if_not_exists) {
-            (true, _) => "replaces ",
-            (_, true) => "keeps ",
-            _ => "",
-        };
-        let comment = create.comment.map(|comment| format!(" -- {comment}")).unwrap_or_default();
-        Ok((format!("{kind}{}{comment}", create.name), files(&create.location.unwrap()).unwrap()))
-    }
-
-    fn told(value: &str) -> FileOption {
-        FileOption::Text(value.to_owned())
-    }
-
-    fn pairs(pairs: &[(&str, &str)]) -> FileOption {
-        FileOption::Map(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
-    }
-
-    fn of(format: &str, path: &str, options: Vec<(&str, FileOption)>) -> NamedFiles {
-        NamedFiles {
-            format: format.to_owned(),
-            paths: vec![path.to_owned()],
-            options: options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-        }
-    }
-
-    fn carries(cases: &[(&str, &str, NamedFiles)]) {
-        for (sql, name, files) in cases {
-            for dialect in [DialectName::Ansi, DialectName::Postgres] {
-                assert_eq!(read(sql, dialect).unwrap(), ((*name).to_owned(), files.clone()), "{sql}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_said_of_files_is_carried() {
-        carries(&[
-            (
-                "CREATE EXTERNAL TABLE a.b STORED AS CSV LOCATION 'x/' OPTIONS ('format.has_header' 'false', delimiter ';');",
-                "a.b",
-                of("csv", "x/", vec![("header", told("false")), ("delim", told(";"))]),
-            ),
-            (
-                "create or replace external table t (\"A\" int, B decimal(10,2)) location 'x.json' stored as ndjson",
-                "replaces t",
-                of("json", "x.json", vec![("columns", pairs(&[("A", "INT"), ("b", "DECIMAL(10,2)")]))]),
-            ),
-            (
-                "CREATE EXTERNAL TABLE IF NOT EXISTS \"T\" STORED AS PARQUET LOCATION 's3://b/p/*'",
-                "keeps \"T\"",
-                of("parquet", "s3://b/p/*", vec![]),
-            ),
-            (
-                "CREATE EXTERNAL TABLE t STORED AS 'xlsx' LOCATION 'b.xlsx' OPTIONS (sheet = 'x', skip 2, header true, \
-                 sample_size -1, names ['a', 'b'], types = {'a': 'INT'})",
-                "t",
-                of(
-                    "xlsx",
-                    "b.xlsx",
-                    vec![
-                        ("sheet", told("x")),
-                        ("skip", told("2")),
-                        ("header", told("true")),
-                        ("sample_size", told("-1")),
-                        ("names", FileOption::List(vec!["a".into(), "b".into()])),
-                        ("types", pairs(&[("a", "INT")])),
-                    ],
-                ),
-            ),
-        ]);
-        let mysql = "CREATE EXTERNAL TABLE `t` STORED AS CSV LOCATION \"x.csv\"";
-        assert_eq!(read(mysql, DialectName::MySql).unwrap(), ("`t`".to_owned(), of("csv", "x.csv", vec![])));
-    }
-
-    #[test]
-    fn clauses_are_carried() {
-        carries(&[
-            (
-                "CREATE EXTERNAL TABLE t STORED AS CSV WITH HEADER ROW DELIMITER ';' COMPRESSION TYPE GZIP LOCATION 'x/'",
-                "t",
-                of(
-                    "csv",
-                    "x/",
-                    vec![("header", told("true")), ("delim", told(";")), ("compression", told("GZIP"))],
-                ),
-            ),
-            (
-                "CREATE EXTERNAL TABLE t LOCATION 'x.parquet' COMMENT 'of files'",
-                "t -- of files",
-                of("", "x.parquet", vec![]),
-            ),
-            (
-                "CREATE EXTERNAL TABLE t (a INT, y SMALLINT, b TEXT) STORED AS CSV PARTITIONED BY (y, m) LOCATION 'x/'",
-                "t",
-                of(
-                    "csv",
-                    "x/",
-                    vec![
-                        ("columns", pairs(&[("a", "INT"), ("b", "TEXT")])),
-                        ("hive_types", pairs(&[("y", "SMALLINT"), ("m", "auto")])),
-                    ],
-                ),
-            ),
-            (
-                "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'x/' PARTITIONED BY (Y INT, \"M\" DECIMAL(4, 1))",
-                "t",
-                of("parquet", "x/", vec![("hive_types", pairs(&[("y", "INT"), ("M", "DECIMAL(4,1)")]))]),
-            ),
-        ]);
-    }
+    use crate::{Dialect, DialectName, parse};
 
     #[test]
     fn what_is_not_known_is_refused() {
@@ -444,7 +327,7 @@ mod tests {
             ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x' AS SELECT 1", "the end of the statement"),
             ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x\u{1e}y'", "control characters"),
         ] {
-            let error = read(sql, DialectName::Ansi).unwrap_err();
+            let error = parse(sql, Dialect::new(DialectName::Ansi), 50).unwrap_err().to_string();
             assert!(error.contains(part) && !error.contains("hidden"), "{sql}: {error}");
         }
     }

@@ -198,8 +198,9 @@ fn nothing() -> Statement {
 
 /// The tokens in forms that the parser knows, and whether they ask for an earlier state of a table.
 ///
-/// `FOR VERSION AS OF` and `FOR TIMESTAMP AS OF` lose their FOR; `WITH x AS MATERIALIZED (…)` loses the hint: what would differ
-/// from one time to the next is computed once in any case. Joins, numbers and EXCLUDE of frames have files of their own.
+/// `FOR VERSION AS OF` and `FOR TIMESTAMP AS OF` lose their FOR; `WITH x AS MATERIALIZED (…)` loses the hint: what may differ
+/// from one time to the next is computed once in any case (`rewrite/shared_queries.rs`). Joins, numbers and EXCLUDE of frames
+/// have files of their own.
 fn understood(sql: &str, dialect: Dialect) -> Result<(Vec<TokenWithSpan>, bool)> {
     let tokens = Tokenizer::new(&dialect, sql)
         .tokenize_with_location()
@@ -305,7 +306,8 @@ pub(crate) fn syntax(error: &ParserError) -> Error {
         .with_hint("take inner queries apart with WITH"),
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => {
             let (what, position) = placed(text);
-            let told = Error::new(ErrorKind::Syntax, format!("syntax error: {}", lower_first(what)));
+            let what = misplaced_action(what).unwrap_or_else(|| lower_first(what));
+            let told = Error::new(ErrorKind::Syntax, format!("syntax error: {what}"));
             match position {
                 Some(position) => told.with_position(position),
                 None => told,
@@ -325,6 +327,12 @@ fn placed(text: &str) -> (&str, Option<Position>) {
         Some((what, position)) => (what, Some(position)),
         None => (text, None),
     }
+}
+
+/// `INSERT is not allowed in a NOT MATCHED BY SOURCE merge clause`
+fn misplaced_action(text: &str) -> Option<String> {
+    let (action, clause) = text.strip_suffix(" merge clause")?.split_once(" is not allowed in a ")?;
+    Some(format!("{action} is not possible for WHEN {clause}"))
 }
 
 fn lower_first(text: &str) -> String {

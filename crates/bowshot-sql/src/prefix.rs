@@ -1,5 +1,5 @@
 //! Expressions whose beginning the parser would read as something else: lambdas in the arguments of functions over lists,
-//! lists that are made of others, `current_user` as a word and as a call, and NOT before EXISTS.
+//! lists that are made of others, `current_user` as a word and as a call, calls in `pg_catalog`, and NOT before EXISTS.
 
 use sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
@@ -44,6 +44,18 @@ const WORDS: [&str; 5] =
 /// The same, where the word alone is the parser's to read: it may be a column.
 const CALLED: [&str; 1] = ["user"];
 
+/// Words that begin forms of the parser's, with the functions that they are behind a schema: `extract('year', d)`.
+const FORMS: [(&str, &str); 8] = [
+    ("ceil", "ceil"),
+    ("extract", "date_part"),
+    ("floor", "floor"),
+    ("overlay", "overlay"),
+    ("position", "strpos"),
+    ("substr", "substr"),
+    ("substring", "substr"),
+    ("trim", "btrim"),
+];
+
 /// Names of a lambda in brackets. To look at a token takes time with how far away it is.
 const MAX_PARAMETERS: usize = 64;
 
@@ -59,6 +71,9 @@ pub(crate) fn parse(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>
     let Token::Word(word) = &parser.peek_token_ref().token else {
         return parameters_in_brackets(parser).then(|| lambda(parser));
     };
+    if word.value.eq_ignore_ascii_case("pg_catalog") {
+        return call_in_catalog(parser);
+    }
     if word.quote_style.is_none() {
         let named = |names: &[&str]| names.iter().any(|name| word.value.eq_ignore_ascii_case(name));
         if named(&WORDS) || named(&CALLED) && parser.peek_nth_token_ref(1).token == Token::LParen {
@@ -69,6 +84,19 @@ pub(crate) fn parse(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>
     let keyword =
         word.keyword == Keyword::LAMBDA && matches!(parser.peek_nth_token_ref(1).token, Token::Word(_));
     ((arrow || keyword) && in_list_function(parser)).then(|| lambda(parser))
+}
+
+/// `pg_catalog.ceil(x)`.
+fn call_in_catalog(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    let is = |at: usize, token: &Token| parser.peek_nth_token_ref(at).token == *token;
+    let Token::Word(word) = &parser.peek_nth_token_ref(2).token else { return None };
+    let form = FORMS.iter().find(|(form, _)| word.value.eq_ignore_ascii_case(form));
+    let function = form.map(|(_, function)| *function)?;
+    if !is(1, &Token::Period) || !is(3, &Token::LParen) {
+        return None;
+    }
+    (0..3).for_each(|_| parser.advance_token());
+    Some(parser.parse_function(ObjectName::from(vec![Ident::new(function)])))
 }
 
 /// `NOT EXISTS (…) IS NULL` is `NOT (EXISTS (…) IS NULL)`: the parser takes the first two words for one.

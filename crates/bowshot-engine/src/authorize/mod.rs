@@ -18,7 +18,7 @@ use crate::statement::TransactionStatement;
 use crate::statement::session::SessionStatement;
 use crate::write::Write;
 use crate::write::ddl::Ddl;
-use crate::write::returning::Returning;
+use crate::write::returning::{Detail, Returning};
 use bowshot_api::{Decider, Principal, Result};
 use bowshot_sql::{CacheStatement, DatabaseStatement};
 use bowshot_storage::tables::EntryName;
@@ -113,6 +113,19 @@ impl AuthorizedPlan {
     /// The same with the text that it was planned from.
     pub(crate) fn with_text(self, text: &str) -> Self {
         Self { text: Some(text.into()), ..self }
+    }
+
+    /// The same change, which returns its own plan with what it took.
+    ///
+    /// # Errors
+    /// As [`Returning::measured_plan`].
+    pub(crate) fn measured(self, detail: Detail) -> Result<Self> {
+        let returning = Some(Arc::new(Returning::measured_plan(detail)?));
+        let action = match self.action {
+            Action::Write(change) => Action::Write(Change { returning, ..change }),
+            action => action,
+        };
+        Ok(Self { action, ..self })
     }
 
     /// The text of a statement without parameters, if it has one.

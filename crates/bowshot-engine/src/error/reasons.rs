@@ -42,6 +42,8 @@ const INVALID: &[Row] = &[
     (&["date", "out of range"], Reason::DatetimeOutOfRange),
     (&["time", "out of range"], Reason::DatetimeOutOfRange),
     (&["interval", "out of range"], Reason::DatetimeOutOfRange),
+    (&["a time of day ends"], Reason::DatetimeOutOfRange),
+    (&["neither nan nor infinity"], Reason::OutOfRange),
     (&["overflow"], Reason::OutOfRange),
     (&["out of range"], Reason::OutOfRange),
     (&["can't cast value"], Reason::OutOfRange),

@@ -68,7 +68,10 @@ pub(crate) fn wording(root: &DataFusionError) -> (String, Option<String>) {
         | DataFusionError::NotImplemented(text)
         | DataFusionError::ResourcesExhausted(text)
         | DataFusionError::Internal(text) => about(text),
-        other => (in_sql(bare(&other.strip_backtrace())), None),
+        other => {
+            let text = other.strip_backtrace();
+            (about_a_pattern(bare(&text)).unwrap_or_else(|| in_sql(bare(&text))), None)
+        }
     }
 }
 
@@ -96,7 +99,8 @@ fn about_columns(error: &SchemaError) -> (String, Option<String>) {
 fn written(column: &Column) -> String {
     match &column.relation {
         Some(relation) => format!("{}.{}", relation.table(), column.name),
-        None => column.name.clone(),
+        // The row of a table that is not there.
+        None => column.name.trim_start_matches(bowshot_sql::rewrite::WHOLE_ROW).to_owned(),
     }
 }
 
@@ -164,9 +168,10 @@ fn about(text: &str) -> (String, Option<String>) {
         return (format!("function `{name}` does not exist"), Some(hint));
     }
     if let Some(rest) = text.strip_prefix("Cannot cast string '") {
-        let (value, to) = rest.split_once("' to value of ").unwrap_or((rest, ""));
-        let to = in_sql(to.trim_end_matches(" type"));
-        return (format!("`{value}` is no value of type {to}"), None);
+        return about_a_text(rest);
+    }
+    if let Some(wrong) = about_a_pattern(text) {
+        return (wrong, None);
     }
     if let Some(types) = text.strip_prefix("Cannot infer common argument type for comparison operation ") {
         return (
@@ -185,6 +190,37 @@ fn about(text: &str) -> (String, Option<String>) {
         return ("division by zero".to_owned(), Some("guard it with NULLIF".to_owned()));
     }
     (in_sql(without_trees(text)), None)
+}
+
+/// A text that is no value of a type: `24:00' to value of Time64(µs) type`.
+fn about_a_text(rest: &str) -> (String, Option<String>) {
+    let (value, to) = rest.split_once("' to value of ").unwrap_or((rest, ""));
+    if to.starts_with("Time")
+        && let Some(error) = bowshot_api::unsupported_time("time", value)
+    {
+        return (error.message().to_owned(), error.hint().map(ToOwned::to_owned));
+    }
+    let number = value.trim().trim_start_matches(['+', '-']);
+    let is_no_number = ["nan", "inf", "infinity"].iter().any(|word| number.eq_ignore_ascii_case(word));
+    if to.starts_with("Decimal") && is_no_number {
+        let message = format!("`{value}` cannot be kept: a numeric is neither NaN nor infinity");
+        return (message, Some("use DOUBLE PRECISION".to_owned()));
+    }
+    (format!("`{value}` is no value of type {}", in_sql(to.trim_end_matches(" type"))), None)
+}
+
+/// What libraries of regular expressions say of one that is wrong, without their picture of it.
+fn about_a_pattern(text: &str) -> Option<String> {
+    let why = if text.contains("regex parse error") {
+        text.rsplit_once("error: ")?.1.lines().next()?.trim()
+    } else if text.contains("Compiled regex exceeds size limit") || text.contains("CompiledTooBig") {
+        "it is too large"
+    } else {
+        return text
+            .strip_prefix("Regular expression did not compile: ")
+            .map(|pattern| format!("invalid regular expression `{pattern}`"));
+    };
+    Some(format!("invalid regular expression: {why}"))
 }
 
 /// What a message of the planner says before a part of a tree, which nobody who writes SQL can read: `Unsupported SQL binary
@@ -293,6 +329,26 @@ mod tests {
                 "",
             ),
             ("Unsupported join: Join { relation: Table { name: 1 } }", "Unsupported join", ""),
+            (
+                "regex parse error:\n    (\n    ^\nerror: unclosed group",
+                "invalid regular expression: unclosed group",
+                "",
+            ),
+            (
+                "Compute error: Regular expression did not compile: Syntax(\n~~\nregex parse error:\n    (\n    ^\nerror: unclosed group\n~~)",
+                "invalid regular expression: unclosed group",
+                "",
+            ),
+            (
+                "Cast error: Cannot cast string '24:00' to value of Time64(µs) type",
+                "`24:00` cannot be kept: a time of day ends before 24:00",
+                "use '00:00' of the next day, or an INTERVAL",
+            ),
+            (
+                "Cast error: Cannot cast string 'NaN' to value of Decimal128(38, 10) type",
+                "`NaN` cannot be kept: a numeric is neither NaN nor infinity",
+                "use DOUBLE PRECISION",
+            ),
             ("Cannot compare Struct(\"a\": Int64) here", "Cannot compare Struct(\"a\": bigint) here", ""),
         ] {
             assert_eq!(

@@ -1,7 +1,7 @@
 //! Rows that several parts of a plan read, and that may be others the next time: whoever comes first has them computed, on a task
 //! of its own, so that no reader waits for another one to be polled.
 
-use crate::plan::computed_once::ComputedOnce;
+use crate::rules::computed_once::ComputedOnce;
 use async_trait::async_trait;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::Session;

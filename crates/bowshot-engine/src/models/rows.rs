@@ -211,21 +211,6 @@ mod tests {
     }
 
     #[test]
-    fn a_call_becomes_a_query_that_keeps_its_alias() {
-        let mut read = statement("SELECT * FROM predict('m', (SELECT * FROM t)) AS p JOIN u ON true");
-        let ControlFlow::Break(found) = read.look(&mut Find) else { panic!("it is there") };
-        assert_eq!(found.model.as_deref(), Some("m"));
-        let instead = query(found.wanted, "m", &["a\"b".to_owned()], *found.rows).expect("is made");
-        let _ = read.walk(&mut Replace(Some(instead)));
-        assert!(matches!(read.look(&mut Find), ControlFlow::Continue(())));
-        assert_eq!(
-            read.to_string(),
-            "SELECT * FROM (SELECT __bowshot_rows.*, predict('m', __bowshot_rows.\"a\"\"b\") AS \"prediction\" FROM \
-             (SELECT * FROM t) AS __bowshot_rows) AS p JOIN u ON true"
-        );
-    }
-
-    #[test]
     fn other_calls_are_told_from_it() {
         for (sql, form) in [
             ("SELECT * FROM predict(1)", Some(None)),

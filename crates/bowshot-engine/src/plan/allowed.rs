@@ -2,8 +2,8 @@
 //! many of them. What a statement does beside reading is no affair of a plan; `authorize` looks at that.
 
 use crate::error::classify;
-use crate::plan::computed_once::ComputedOnce;
 use crate::plan::plan_limits;
+use crate::rules::computed_once::ComputedOnce;
 use bowshot_api::{Error, ErrorKind, Result};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement};
@@ -89,7 +89,7 @@ pub(crate) fn refusal(node: &LogicalPlan, scratch: bool) -> Option<Error> {
         LogicalPlan::Copy(_) => Some(
             Error::unsupported("COPY cannot be part of another statement").with_hint("send it by itself"),
         ),
-        LogicalPlan::Extension(extension) if extension.node.as_any().is::<ComputedOnce>() => None,
+        LogicalPlan::Extension(_) if ComputedOnce::is(node) => None,
         LogicalPlan::Extension(extension) => Some(Error::new(
             ErrorKind::Denied,
             format!("plan node `{}` is not permitted", extension.node.name()),

@@ -1,7 +1,6 @@
 //! Text → logical plan. One statement at a time; `bowshot-sql` reads it and puts it into forms that the planner knows.
 
 pub(crate) mod allowed;
-pub(crate) mod computed_once;
 mod order_names;
 pub(crate) mod parameter_types;
 pub(crate) mod parameters;
@@ -13,14 +12,14 @@ pub(crate) mod text_limits;
 
 use crate::error::classify;
 use crate::models;
-use crate::rules::ParameterOperands;
+use crate::rules::{ParameterOperands, computed_once};
 use crate::statement::copy::{self, CopyStatement, Direction};
 use bowshot_api::{Error, ErrorKind, Position, Result};
 use bowshot_sql::rewrite::{self, Defaults, Source, Wanted};
 use bowshot_sql::{Dialect, DialectName, Explain, Tree};
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::common::format::{ExplainFormat, ExplainStatementOptions};
-use datafusion::common::{DFSchema, SchemaError, TableReference};
+use datafusion::common::{Column, DFSchema, SchemaError, TableReference};
 use datafusion::config::{self, ConfigOptions};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{FunctionRegistry, SessionState};
@@ -30,6 +29,7 @@ use datafusion::sql::sqlparser::ast::{self, ExprWithAlias};
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use std::collections::HashSet;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -152,6 +152,7 @@ fn by_names<'a>(
         if let Statement::Statement(statement) = &mut statement {
             lists_of_columns(state, statement).await?;
         }
+        shared(&mut statement, state).map_err(|error| DataFusionError::External(Box::new(error)))?;
         // What was wrong before a name was taken for a field.
         let mut before = None;
         for _ in 0..MAX_REPAIRS {
@@ -178,10 +179,21 @@ fn by_names<'a>(
     .boxed()
 }
 
+/// Names queries of WITH that are read more than once, where the planner knows what that says.
+fn shared(statement: &mut Statement, state: &SessionState) -> Result<()> {
+    match statement {
+        Statement::Statement(statement) if !state.relation_planners().is_empty() => {
+            rewrite::share_queries(statement)
+        }
+        Statement::Explain(explain) => shared(&mut explain.statement, state),
+        _ => Ok(()),
+    }
+}
+
 /// A plan as the planner made it, with what SQL means where that is another plan.
 fn settled(plan: LogicalPlan, state: &SessionState) -> datafusion::error::Result<LogicalPlan> {
     recursion::check(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;
-    let plan = computed_once::share(plan)?;
+    let plan = if state.relation_planners().is_empty() { plan } else { computed_once::tell_apart(plan)? };
     match dialect(state.config_options()).name() {
         // There, a name is that of a column of the result first.
         DialectName::MySql => Ok(plan),
@@ -264,8 +276,19 @@ fn repaired(statement: &mut Statement, error: &DataFusionError, options: &Config
     spellings.dedup();
     match spellings.as_slice() {
         [spelling] => rewrite::spell(statement, &field.name, spelling, !postgres),
+        _ if field.relation.is_none() && whole_row(statement, &field.name, valid_fields) => true,
         _ => !postgres && field.relation.is_none() && rewrite::inline_alias(statement, &field.name),
     }
+}
+
+/// Puts the columns of a table in the place of its name.
+fn whole_row(statement: &mut ast::Statement, name: &str, there: &[Column]) -> bool {
+    let table = name.trim_start_matches(rewrite::WHOLE_ROW);
+    let mut seen = HashSet::new();
+    let of_table = |column: &&Column| column.relation.as_ref().is_some_and(|of| of.table() == table);
+    let names = there.iter().filter(of_table).map(|column| column.name.as_str());
+    let columns: Vec<&str> = names.filter(|name| seen.insert(*name)).collect();
+    !columns.is_empty() && rewrite::whole_row(statement, name, &columns)
 }
 
 /// A plan with the parameters that it wants.

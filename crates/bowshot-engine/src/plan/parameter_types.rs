@@ -2,6 +2,7 @@
 //! looks at comparisons alone.
 
 use crate::error::classify;
+use crate::rules::is_glued;
 use bowshot_api::Result;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::DFSchema;
@@ -130,8 +131,7 @@ impl Wanted {
         for (side, other) in [(left, right), (right, left)] {
             match op {
                 Operator::And | Operator::Or => self.place(side, DataType::Boolean),
-                // What is no list and no bytes is glued as text.
-                Operator::StringConcat if is_glued(other, schema) => {
+                Operator::StringConcat if other.get_type(schema).is_ok_and(|of| is_glued(&of)) => {
                     if let Expr::Placeholder(Placeholder { id, .. }) = side.as_ref() {
                         self.note(id, Ground::Operator, nullable(DataType::Utf8));
                     }
@@ -221,10 +221,4 @@ impl Wanted {
 
 fn nullable(data_type: DataType) -> FieldRef {
     Arc::new(Field::new("", data_type, true))
-}
-
-fn is_glued(expr: &Expr, schema: &DFSchema) -> bool {
-    expr.get_type(schema).is_ok_and(|of| {
-        of == DataType::Null || of.is_numeric() || of.is_temporal() || of == DataType::Boolean
-    })
 }

@@ -8,8 +8,8 @@ use bowshot_kernels::nan::with_one_nan;
 use datafusion::arrow::array::{ArrayRef, AsArray};
 use datafusion::arrow::compute::{CastOptions, cast as arrow_cast, cast_with_options};
 use datafusion::arrow::datatypes::{
-    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef, Float64Type, Schema,
-    SchemaRef, TimeUnit,
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef, Float64Type, IntervalUnit,
+    Schema, SchemaRef, TimeUnit,
 };
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::ParamValues;
@@ -241,6 +241,12 @@ fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>, place: Place) 
     match (place, Kind::of(column.data_type()), Kind::of(&target)) {
         (Place::Assigned, ..) => {
             column = target.is_integer().then(|| rounded(&column)).flatten().unwrap_or(column);
+        }
+        // A date takes an interval, and no duration.
+        (Place::Computed, Some(Kind::Interval), Some(wanted))
+            if wanted != Kind::Interval && matches!(column.data_type(), DataType::Duration(_)) =>
+        {
+            target = DataType::Interval(IntervalUnit::MonthDayNano);
         }
         (Place::Computed, Some(given), Some(wanted)) if given != wanted || given == Kind::Decimal => {
             return Ok(column);

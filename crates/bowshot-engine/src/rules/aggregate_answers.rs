@@ -4,18 +4,16 @@
 //! one value it is 1, whether there are rows or not (`count(DISTINCT a), count(DISTINCT b) … WHERE a = 1 AND b = 2`). And the
 //! bounds of what a cast makes are not the bounds, cast, where it changes the order: as texts, 9 is more than 10.
 
-use super::barrier::Barrier;
+use super::barrier::{Barrier, with_barriers};
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::CastExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
-use std::fmt;
 use std::sync::Arc;
 
 /// The rule that answers aggregates by statistics.
@@ -25,45 +23,16 @@ const ANSWERS: &str = "aggregate_statistics";
 pub(super) fn beyond_doubt(
     rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
 ) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let rules = rules.into_iter();
-    rules
-        .map(|rule| if rule.name() == ANSWERS { Arc::new(BeyondDoubt(rule)) as Arc<_> } else { rule })
-        .collect()
+    with_barriers(rules, &[ANSWERS], without_doubtful_statistics)
 }
 
-struct BeyondDoubt(Arc<dyn PhysicalOptimizerRule + Send + Sync>);
-
-impl fmt::Debug for BeyondDoubt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("BeyondDoubt").field(&self.0.name()).finish()
-    }
-}
-
-impl PhysicalOptimizerRule for BeyondDoubt {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let closed = plan.transform_up(|node| {
-            let input = match node.downcast_ref::<AggregateExec>() {
-                Some(aggregate) if is_doubtful(aggregate)? => Arc::clone(aggregate.input()),
-                _ => return Ok(Transformed::no(node)),
-            };
-            let input = Barrier::without_statistics(input);
-            replace_children_if_necessary(node, vec![input]).map(Transformed::yes)
-        })?;
-        let answered = self.0.optimize(closed.data, config)?;
-        if closed.transformed { Barrier::lifted(answered) } else { Ok(answered) }
-    }
-
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.0.schema_check()
-    }
+fn without_doubtful_statistics(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let input = match node.downcast_ref::<AggregateExec>() {
+        Some(aggregate) if is_doubtful(aggregate)? => Arc::clone(aggregate.input()),
+        _ => return Ok(Transformed::no(node)),
+    };
+    let input = Barrier::without_statistics(input);
+    replace_children_if_necessary(node, vec![input]).map(Transformed::yes)
 }
 
 fn is_doubtful(aggregate: &AggregateExec) -> Result<bool> {

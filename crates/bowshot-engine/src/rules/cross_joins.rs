@@ -4,6 +4,8 @@ use super::anti_joins::AntiJoins;
 use super::constant_conditions::{DecidedAbove, FILTERS};
 use super::constant_sides::ConstantsOnTheRight;
 use super::dependencies::{AllKeys, DISTINCT, JOINS, LEAVES_OUT, NothingFollows};
+use super::operators::BothZeros;
+use super::recursions::NullableColumns;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
@@ -32,6 +34,8 @@ pub(crate) fn logical(scratch: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>
     if let Some(pushed) = rules.iter().position(|rule| rule.name() == FILTERS) {
         rules.insert(pushed + 1, Arc::new(AntiJoins));
     }
+    rules.push(Arc::new(BothZeros));
+    rules.push(Arc::new(NullableColumns));
     rules
 }
 

@@ -5,6 +5,7 @@ mod analysis;
 mod anti_joins;
 mod barrier;
 mod below_nulls;
+pub(crate) mod computed_once;
 mod constant_conditions;
 mod constant_sides;
 mod constants;
@@ -23,9 +24,11 @@ mod multisets;
 mod nan_of_aggregates;
 mod offsets;
 mod operators;
+mod recursions;
 mod running_extremes;
 mod same_names;
 mod subqueries;
+mod zero_keys;
 
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use std::sync::Arc;
@@ -37,7 +40,7 @@ pub(crate) use floats::{extreme, extreme_of};
 pub(crate) use forgetful::{Forgetful, Forgotten};
 pub(crate) use guards::{guard, guarded_operator};
 pub use join_order::{SESSION_JOIN_ORDER, SessionJoinOrder};
-pub(crate) use operators::ParameterOperands;
+pub(crate) use operators::{ParameterOperands, is_glued};
 pub(crate) use subqueries::{OuterTypes, Unnest, one_row_function};
 
 /// The rules of the physical optimiser, in their order. Scratch sessions, which are compared with DataFusion, keep its view of what
@@ -45,6 +48,7 @@ pub(crate) use subqueries::{OuterTypes, Unnest, one_row_function};
 pub(crate) fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
         vec![Arc::new(grouping_sets::NothingKnownOfSets), Arc::new(running_extremes::NoOrderByExtremes)];
+    rules.push(Arc::new(zero_keys::OneZeroInKeys));
     let mut stock = aggregate_answers::beyond_doubt(same_names::physical());
     if !scratch {
         rules.push(Arc::new(below_nulls::FieldsInFiles));

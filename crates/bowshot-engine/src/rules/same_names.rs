@@ -3,67 +3,32 @@
 //! semi join hands a condition on a key over to its other side, and the key's partner there has another name, which another
 //! column has. Such operators are closed while conditions are pushed down, and opened again afterwards.
 
-use super::barrier::Barrier;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use super::barrier::{Barrier, with_barriers};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{JoinType, Result};
-use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 
 /// The rules that push conditions down; the second one those that are known while the plan runs.
 const PUSHDOWNS: [&str; 2] = ["FilterPushdown", "FilterPushdown(Post)"];
 
-/// The rules of DataFusion's physical optimiser, in its order.
+/// The rules of DataFusion's physical optimiser, in its order; those that push conditions down are kept from operators with two
+/// columns of one name.
 pub(super) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let rules = PhysicalOptimizer::new().rules.into_iter();
-    rules
-        .map(
-            |rule| {
-                if PUSHDOWNS.contains(&rule.name()) { Arc::new(BetweenNames(rule)) as Arc<_> } else { rule }
-            },
-        )
-        .collect()
+    with_barriers(PhysicalOptimizer::new().rules, &PUSHDOWNS, between_names)
 }
 
-/// A rule that pushes conditions down, kept from operators with two columns of one name.
-struct BetweenNames(Arc<dyn PhysicalOptimizerRule + Send + Sync>);
-
-impl fmt::Debug for BetweenNames {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("BetweenNames").field(&self.0.name()).finish()
-    }
-}
-
-impl PhysicalOptimizerRule for BetweenNames {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let closed = plan.transform_up(|node| {
-            Ok(if has_same_names(node.as_ref()) || leads_astray(node.as_ref()) {
-                Transformed::yes(Barrier::before(node))
-            } else {
-                Transformed::no(node)
-            })
-        })?;
-        let pushed = self.0.optimize(closed.data, config)?;
-        if closed.transformed { Barrier::lifted(pushed) } else { Ok(pushed) }
-    }
-
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.0.schema_check()
-    }
+fn between_names(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    Ok(if has_same_names(node.as_ref()) || leads_astray(node.as_ref()) {
+        Transformed::yes(Barrier::before(node))
+    } else {
+        Transformed::no(node)
+    })
 }
 
 fn has_same_names(node: &dyn ExecutionPlan) -> bool {

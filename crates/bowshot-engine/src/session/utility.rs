@@ -3,19 +3,21 @@
 use crate::authorize::{self, Action, AuthorizedPlan};
 use crate::catalog::client::Client;
 use crate::catalog::origins;
+use crate::catalog::told_types::analysed_schema;
 use crate::error::classify;
-use crate::execute;
 use crate::introspect::{Asked, Expanded, begins_here, describe, recognise, summarize};
 use crate::plan::{self, text_limits};
 use crate::session::EngineSession;
 use crate::snapshot::Pinned;
 use crate::statement::forms;
 use crate::write::recognise::nothing;
+use crate::write::returning::Detail;
 use bowshot_api::{ColumnOrigin, Error, Result};
 use bowshot_sql::CacheStatement;
 use bowshot_sql::rewrite::Source;
 use bowshot_storage::tables::EntryName;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::format::ExplainFormat;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{ExplainOption, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::parser::{ExplainStatement, Statement as Parsed};
@@ -26,6 +28,7 @@ use std::sync::Arc;
 
 impl EngineSession {
     /// EXPLAIN of a statement that changes rows: the plan of the query that gives them. Who may not run it does not see it either.
+    /// EXPLAIN ANALYZE runs it.
     pub(super) async fn explain_change(
         &self,
         statement: &Parsed,
@@ -34,23 +37,19 @@ impl EngineSession {
     ) -> Result<Option<AuthorizedPlan>> {
         let Parsed::Explain(ExplainStatement { options, statement }) = statement else { return Ok(None) };
         let Parsed::Statement(change) = statement.as_ref() else { return Ok(None) };
-        let changes = matches!(
-            change.as_ref(),
-            ast::Statement::Insert(_)
-                | ast::Statement::Update(_)
-                | ast::Statement::Delete(_)
-                | ast::Statement::Merge(_)
-        );
-        if !changes {
+        if !changes_rows(change) {
             return Ok(None);
         }
-        if options.analyze {
-            return Err(Error::unsupported(
-                "EXPLAIN ANALYZE of a statement that changes rows is not supported",
-            )
-            .with_hint("EXPLAIN shows its plan; EXPLAIN ANALYZE of its query shows where the time goes"));
-        }
         let change = self.plan_statement(statement.as_ref().clone(), pinned, source).await?;
+        if options.analyze {
+            let is_here = matches!(change.action(), Action::Write(change) if change.is_of_tables());
+            if !is_here || options.format.as_ref().is_some_and(|format| *format != ExplainFormat::Indent) {
+                return Err(Error::unsupported("EXPLAIN ANALYZE cannot tell of this change what it took")
+                    .with_hint("it takes changes of tables of this server, and FORMAT TEXT"));
+            }
+            let detail = if options.verbose { Detail::Verbose } else { Detail::Plain };
+            return change.measured(detail).map(Some);
+        }
         let format = options.format.clone().unwrap_or_else(|| self.options().explain.format.clone());
         let option = ExplainOption { verbose: options.verbose, format, ..ExplainOption::default() };
         let rows = LogicalPlanBuilder::from(change.planned().plan().clone());
@@ -151,7 +150,7 @@ impl EngineSession {
     /// The columns of a query, as it is planned.
     fn schema_of(&self, plan: &AuthorizedPlan) -> Result<SchemaRef> {
         match plan.action() {
-            Action::Query => Ok(execute::analysed_schema(&self.state(plan.pinned()), plan.planned().plan())),
+            Action::Query => Ok(analysed_schema(&self.state(plan.pinned()), plan.planned().plan())),
             _ => Err(Error::invalid("only a query has columns to describe")),
         }
     }
@@ -194,5 +193,26 @@ impl EngineSession {
             changed = changed.changed(catalog, |snapshot| snapshot.without_entry(&name))?;
         }
         self.commit(&base, &changed).await
+    }
+}
+
+/// Whether a statement changes rows, or makes a table of some.
+fn changes_rows(statement: &ast::Statement) -> bool {
+    match statement {
+        ast::Statement::Insert(_)
+        | ast::Statement::Update(_)
+        | ast::Statement::Delete(_)
+        | ast::Statement::Merge(_) => true,
+        ast::Statement::CreateTable(create) => create.query.is_some(),
+        ast::Statement::CreateView(create) => create.materialized,
+        // Behind WITH.
+        ast::Statement::Query(query) => matches!(
+            query.body.as_ref(),
+            ast::SetExpr::Insert(_)
+                | ast::SetExpr::Update(_)
+                | ast::SetExpr::Delete(_)
+                | ast::SetExpr::Merge(_)
+        ),
+        _ => false,
     }
 }

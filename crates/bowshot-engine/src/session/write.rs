@@ -11,8 +11,8 @@ use crate::snapshot::Pinned;
 use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use crate::write::apply::{self, Applied, Place, arranged, by_name};
 use crate::write::fit::Casts;
-use crate::write::returning::Returned;
-use crate::write::rows::{Rows, absent_values, checked, stream};
+use crate::write::returning::{Detail, Returned, Returning};
+use crate::write::rows::{Rows, absent_values, checked, physical, started, stream};
 use crate::write::{Write, bound, define, literal};
 use crate::{job, policy};
 use bowshot_api::{
@@ -49,6 +49,11 @@ impl EngineSession {
     /// From running the query, and for rows that do not fit the table.
     pub async fn write(&self, sql: &str, plan: &AuthorizedPlan, rows: &[RecordBatch]) -> Result<Written> {
         let write = effect(plan)?;
+        if let Some(returning) = plan.returning()
+            && let Some(detail) = returning.measured()
+        {
+            return Box::pin(self.measured(write, plan, rows, (returning.as_ref(), detail))).await;
+        }
         if let Some(written) = self.copy(write, plan, rows).await? {
             return Ok(written);
         }
@@ -106,14 +111,53 @@ impl EngineSession {
         Ok(Written { pinned: applied.pinned, rows, returned, last })
     }
 
+    /// EXPLAIN ANALYZE of such a statement: its plan, with what it took.
+    async fn measured(
+        &self,
+        write: &Write,
+        plan: &AuthorizedPlan,
+        rows: &[RecordBatch],
+        (returning, detail): (&Returning, Detail),
+    ) -> Result<Written> {
+        let (planned, pinned) = (plan.planned(), plan.pinned());
+        let query = match rows {
+            [] => {
+                parameters::check_none(planned.parameters())?;
+                planned.plan().clone()
+            }
+            [row] if row.num_rows() == 1 => parameters::bind(planned.plan(), planned.parameters(), row, 0)?,
+            _ => return Err(Error::unsupported("EXPLAIN ANALYZE takes one row of parameters")),
+        };
+        let state = self.lazy_state(pinned);
+        let physical = physical(&state, &query).await?;
+        let (rows, origin) = started(&state, Arc::clone(&physical))?;
+        let rows = job::checked(rows.map(|batch| batch.map_err(classify))).boxed();
+        let applied = self.apply(write, &query, (rows, origin), (&state, pinned)).await?;
+        let mut returned = Returned::new(returning, &state);
+        returned.add_plan(physical.as_ref(), detail, applied.rows)?;
+        let last = applied.last();
+        let rows = write.counts().then_some(applied.rows);
+        Ok(Written { pinned: applied.pinned, rows, returned: Some(returned), last })
+    }
+
     async fn run(&self, write: &Write, plan: LogicalPlan, pinned: &Pinned) -> Result<Applied> {
         let state = self.lazy_state(pinned);
+        let rows = rows(self, write, (&state, pinned), &plan).await?;
+        self.apply(write, &plan, rows, (&state, pinned)).await
+    }
+
+    async fn apply(
+        &self,
+        write: &Write,
+        plan: &LogicalPlan,
+        (rows, origin): Rows<BoxStream<'static, Result<RecordBatch>>>,
+        (state, pinned): (&LazyState, &Pinned),
+    ) -> Result<Applied> {
         let (names, stores) = (self.names(pinned), self.stores());
-        let place = Place { names: &names, stores: &stores, state: &state };
-        let (rows, origin) = rows(self, write, (&state, pinned), &plan).await?;
+        let place = Place { names: &names, stores: &stores, state };
         let mut applied = apply::apply(write, rows, &place).await?;
         checked(origin.as_ref())?;
-        applied.generated = applied.numbers.is_some() && identity::numbers_rows(&plan);
+        applied.generated = applied.numbers.is_some() && identity::numbers_rows(plan);
         if !matches!(write, Write::Ddl(_) | Write::CreateAs(_)) {
             return Ok(applied);
         }

@@ -16,5 +16,7 @@ pub(crate) const TARGET: &str = "target";
 pub(crate) const SOURCE: &str = "source";
 /// Catalog of the tables that belong to one session. Its schema is [`DEFAULT_SCHEMA`].
 pub const TEMPORARY_CATALOG: &str = "temp";
+/// The schema of those tables, as PostgreSQL's clients call it.
+pub(crate) const PG_TEMP: &str = "pg_temp";
 /// Schema of PostgreSQL's own tables.
 pub(crate) const PG_CATALOG: &str = "pg_catalog";

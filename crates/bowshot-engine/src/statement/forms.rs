@@ -312,63 +312,6 @@ mod tests {
     use datafusion::sql::sqlparser::dialect::GenericDialect;
 
     #[test]
-    fn forms_become_others() {
-        for (sql, spelled) in [
-            ("SELECT 1", "SELECT 1"),
-            ("refresh materialized view s.v;", "INSERT OVERWRITE TABLE s.v SELECT __bowshot_refresh"),
-            ("INSERT INTO t BY NAME SELECT 1 AS a", "INSERT INTO t (__bowshot_by_name) SELECT 1 AS a"),
-            (
-                "EXPLAIN INSERT INTO t BY NAME SELECT x::STRUCT(a INT) AS a",
-                "EXPLAIN INSERT INTO t (__bowshot_by_name) SELECT x::STRUCT<a INT> AS a",
-            ),
-            (
-                "WITH s AS (SELECT 1 AS a) INSERT INTO t BY NAME SELECT * FROM s",
-                "WITH s AS (SELECT 1 AS a) INSERT INTO t (__bowshot_by_name) SELECT * FROM s",
-            ),
-            ("REPLACE INTO t VALUES ('it''s')", "INSERT OR REPLACE INTO t VALUES ('it''s')"),
-            ("DROP DATABASE IF EXISTS x FORCE", "DROP DATABASE IF EXISTS x CASCADE"),
-            ("DROP TABLE x FORCE", "DROP TABLE x "),
-            ("DROP TABLE a.x, y FORCE;", "DROP TABLE a.x, y ;"),
-            ("DROP TABLE force", "DROP TABLE force"),
-            ("DROP TABLE IF EXISTS force", "DROP TABLE IF EXISTS force"),
-            ("DROP TABLE a.force, b.force", "DROP TABLE a.force, b.force"),
-            ("DROP TABLE force FORCE", "DROP TABLE force "),
-            ("DROP SCHEMA force", "DROP SCHEMA force"),
-            ("DROP MATERIALIZED VIEW IF EXISTS x FORCE", "DROP MATERIALIZED VIEW IF EXISTS x "),
-            (
-                "CREATE TABLE t (a STRUCT(b INT, c LIST(DECIMAL(3, 1))), tags MAP<VARCHAR, ARRAY<INT>>)",
-                "CREATE TABLE t (a STRUCT<b INT, c ARRAY<DECIMAL(3, 1)>>, tags MAP(VARCHAR, ARRAY<INT>))",
-            ),
-            ("SELECT struct(1, 2), x::STRUCT(a INT)[]", "SELECT struct(1, 2), x::STRUCT<a INT>[]"),
-            (
-                "CREATE TABLE t (k INT NULL DEFAULT \"\" COMMENT \"it's\") DISTRIBUTED BY HASH(k) BUCKETS 3 \
-                 PROPERTIES (\"replication_num\" = \"1\");",
-                "CREATE TABLE t (k INT NULL DEFAULT '' COMMENT 'it''s', CONSTRAINT __bowshot_clauses CHECK \
-                 ('DISTRIBUTED BY HASH(k) BUCKETS 3 PROPERTIES (\"replication_num\" = \"1\")')) ;",
-            ),
-            (
-                "CREATE TABLE t (k INT) ENGINE=olap DUPLICATE KEY(k) COMMENT \"c\" DISTRIBUTED BY RANDOM BUCKETS AUTO",
-                "CREATE TABLE t (k INT, CONSTRAINT __bowshot_clauses CHECK ('ENGINE=olap DUPLICATE KEY(k) DISTRIBUTED BY \
-                 RANDOM BUCKETS AUTO')) COMMENT 'c' ",
-            ),
-            (
-                "CREATE TABLE t (k INT, ) ENGINE = InnoDB DEFAULT CHARSET=utf8mb4",
-                "CREATE TABLE t (k INT , CONSTRAINT __bowshot_clauses CHECK ('ENGINE = InnoDB DEFAULT CHARSET=utf8mb4')) ",
-            ),
-            ("CREATE TABLE t (k INT) ENGINE=x AS SELECT 1", "CREATE TABLE t (k INT) AS SELECT 1"),
-            (
-                "CREATE VIEW v AS SELECT * FROM predict('m', TABLE s.\"T\" ) AS p",
-                "CREATE VIEW v AS SELECT * FROM predict('m', (SELECT * FROM s.\"T\")) AS p",
-            ),
-            ("SELECT predict('m', a)", "SELECT predict('m', a)"),
-            ("CREATE TABLE t (k INT, )", "CREATE TABLE t (k INT )"),
-            ("CREATE TABLE t AS SELECT 1 AS engine", "CREATE TABLE t AS SELECT 1 AS engine"),
-        ] {
-            assert_eq!(known(sql, &GenericDialect {}).expect(sql), spelled, "{sql}");
-        }
-    }
-
-    #[test]
     fn names_of_our_own_are_refused() {
         for sql in [
             "CREATE TABLE t (a INT, CONSTRAINT __bowshot_clauses CHECK (a > 1))",

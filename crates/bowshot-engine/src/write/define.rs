@@ -66,7 +66,8 @@ pub(crate) fn table<'a>(
 fn made_schema(rows: &LogicalPlan, state: &SessionState) -> Schema {
     let made = told_types::analysed_schema(state, rows);
     let fields = rows.schema().fields().iter().zip(made.fields());
-    let fields = fields.map(|(field, made)| parts::declared(field, made.as_ref().clone()));
+    let fields =
+        fields.map(|(field, made)| parts::declared(&told_types::without_marks(field), made.as_ref().clone()));
     Schema::new(fields.collect::<Fields>())
 }
 

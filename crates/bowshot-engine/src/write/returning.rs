@@ -9,6 +9,8 @@ use crate::types::stored;
 use crate::write::{change, nulls, rows};
 use bowshot_api::{BatchStream, Error, Layout, Result};
 use bowshot_storage::tables::{Definition, Segment, Storage, Table};
+use datafusion::arrow::array::StringArray;
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::TableReference;
@@ -16,7 +18,9 @@ use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, ident};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, ident, lit};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     Ident, SelectItem, Statement, TableAlias, TableFactor, TableWithJoins,
@@ -33,6 +37,15 @@ pub(crate) struct Returning {
     plan: LogicalPlan,
     /// `None` for what is told whatever has changed.
     definition: Option<Arc<Definition>>,
+    /// For EXPLAIN ANALYZE, in how much detail the plan of the statement is told.
+    measured: Option<Detail>,
+}
+
+/// How much of a plan is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    Plain,
+    Verbose,
 }
 
 impl Returning {
@@ -48,7 +61,21 @@ impl Returning {
             .and_then(|row| row.project(columns))
             .and_then(LogicalPlanBuilder::build)
             .map_err(classify)?;
-        Ok(Self { plan, definition: None })
+        Ok(Self { plan, definition: None, measured: None })
+    }
+
+    /// The plan of the statement itself, with what running it took.
+    ///
+    /// # Errors
+    /// As [`Self::row`].
+    pub(crate) fn measured_plan(detail: Detail) -> Result<Self> {
+        let row = Self::row(vec![("plan_type", lit("")), ("plan", lit(""))])?;
+        Ok(Self { measured: Some(detail), ..row })
+    }
+
+    /// In how much detail the plan of the statement is returned, if it is.
+    pub(crate) fn measured(&self) -> Option<Detail> {
+        self.measured
     }
 
     /// The query, whose schema is that of the result.
@@ -93,7 +120,7 @@ pub(crate) fn planned<'a>(
             return Err(Error::unsupported("RETURNING takes no parameters")
                 .with_hint("compute with the columns that it returns in the client"));
         }
-        Ok(Returning { plan, definition: Some(definition) })
+        Ok(Returning { plan, definition: Some(definition), measured: None })
     }
     .boxed()
 }
@@ -150,6 +177,28 @@ impl Returned {
             self.held.try_grow(batch.get_array_memory_size()).map_err(classify)?;
             self.batches.push(batch);
         }
+        Ok(())
+    }
+
+    /// Adds the plan that a statement ran, as EXPLAIN ANALYZE of a query shows it.
+    ///
+    /// # Errors
+    /// When the texts are no batch; does not happen.
+    pub(crate) fn add_plan(&mut self, plan: &dyn ExecutionPlan, detail: Detail, changed: u64) -> Result<()> {
+        let shown = match detail {
+            Detail::Plain => DisplayableExecutionPlan::with_metrics(plan).indent(false).to_string(),
+            Detail::Verbose => DisplayableExecutionPlan::with_full_metrics(plan).indent(true).to_string(),
+        };
+        let shown = bowshot_sql::rewrite::unmarked(&shown);
+        let texts = ["Plan with Metrics".to_owned(), format!("Change: rows={changed}\n{shown}")];
+        let columns = texts.into_iter().zip(self.schema.fields()).map(|(text, field)| {
+            cast(&StringArray::from(vec![text]), field.data_type()).map_err(|error| classify(error.into()))
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let batch = RecordBatch::try_new(SchemaRef::clone(&self.schema), columns);
+        let batch = batch.map_err(|error| classify(error.into()))?;
+        self.held.try_grow(batch.get_array_memory_size()).map_err(classify)?;
+        self.batches.push(batch);
         Ok(())
     }
 

@@ -33,7 +33,17 @@ pub(crate) async fn stream(
     state: &SessionState,
     plan: &LogicalPlan,
 ) -> Result<Rows<SendableRecordBatchStream>> {
-    let physical = physical(state, plan).await?;
+    started(state, physical(state, plan).await?)
+}
+
+/// Runs the plan of such a query.
+///
+/// # Errors
+/// When it cannot begin.
+pub(crate) fn started(
+    state: &SessionState,
+    physical: Arc<dyn ExecutionPlan>,
+) -> Result<Rows<SendableRecordBatchStream>> {
     let config = state.config().clone().with_batch_size(BATCH_ROWS);
     let context = TaskContext::from(state).with_session_config(config);
     let views = FileViews::of(physical.as_ref());

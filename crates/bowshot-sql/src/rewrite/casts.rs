@@ -6,7 +6,8 @@ use crate::template;
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, SetOperator, Value, Visitor, VisitorMut,
+    CastKind, DataType, Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, SetOperator, UnaryOperator,
+    Value, Visitor, VisitorMut,
 };
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -33,10 +34,66 @@ impl VisitorMut for InQueries {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        type_columns(query);
         let mut found = Casts::default();
         let _ = query.look(&mut found);
         let alike = found.alike();
         if alike.is_empty() { ControlFlow::Continue(()) } else { query.walk(&mut Telling(&alike)) }
+    }
+}
+
+/// `VALUES ('{}'::jsonb), ('[]')`, `VALUES (x::float8), (2.5)`: what is written out has the type of the row which tells one, as
+/// PostgreSQL has it. The planner wants the types that are texts to it in all rows, and makes decimals of both numbers.
+fn type_columns(query: &mut Query) {
+    let SetExpr::Values(values) = query.body.as_mut() else { return };
+    let width = values.rows.first().map_or(0, |row| row.content.len());
+    for column in 0..width {
+        let told = values.rows.iter().find_map(|row| match row.content.get(column) {
+            Some(Expr::Cast { data_type, .. }) if is_text(data_type) || is_double(data_type) => {
+                Some(data_type)
+            }
+            _ => None,
+        });
+        let Some(to) = told.cloned() else { continue };
+        let double = is_double(&to);
+        for value in values.rows.iter_mut().filter_map(|row| row.content.get_mut(column)) {
+            if is_untyped(value) || double && is_number(value) {
+                *value = Expr::Cast {
+                    kind: CastKind::Cast,
+                    expr: Box::new(value.clone()),
+                    data_type: to.clone(),
+                    array: false,
+                    format: None,
+                };
+            }
+        }
+    }
+}
+
+/// Types that are texts with a mark.
+fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::JSON | DataType::JSONB | DataType::Uuid)
+}
+
+fn is_double(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Double(_) | DataType::DoublePrecision | DataType::Float8 | DataType::Float64
+    )
+}
+
+fn is_untyped(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(
+        value.value,
+        Value::SingleQuotedString(_) | Value::Null | Value::Placeholder(_)
+    ))
+}
+
+fn is_number(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => matches!(value.value, Value::Number(..)),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => is_number(expr),
+        _ => false,
     }
 }
 

@@ -351,6 +351,3 @@ fn number_same(items: &mut [SelectItem], casts: &[bool], said: &HashSet<String>)
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -45,8 +45,8 @@ fn without(function: &Function) -> Result<Option<Expr>> {
     let parts = parts.ok_or_else(|| {
         Error::unsupported(format!("EXCLUDE {} is not supported for this frame", what.to_uppercase()))
             .with_hint(
-                "CURRENT ROW goes with ROWS, GROUP and TIES with GROUPS and an ORDER BY, or with all rows of \
-                 the partition",
+                "CURRENT ROW goes with ROWS, GROUP and TIES with an ORDER BY and with GROUPS, or with bounds that \
+                 are UNBOUNDED or CURRENT ROW",
             )
     })?;
     together(function, window, &parts).map(Some)
@@ -93,11 +93,19 @@ fn parts(what: &str, frame: WindowFrame, ordered: bool) -> Option<Vec<WindowFram
     let end = frame.end_bound.unwrap_or(WindowFrameBound::CurrentRow);
     let all =
         frame.start_bound == WindowFrameBound::Preceding(None) && end == WindowFrameBound::Following(None);
+    // Without the group of the row itself, such frames have the same rows in all units.
+    let is_open = |bound: &WindowFrameBound| {
+        matches!(
+            bound,
+            WindowFrameBound::CurrentRow
+                | WindowFrameBound::Preceding(None)
+                | WindowFrameBound::Following(None)
+        )
+    };
+    let in_groups = frame.units == WindowFrameUnits::Groups || is_open(&frame.start_bound) && is_open(&end);
     let units = match what {
         "current row" if all || frame.units == WindowFrameUnits::Rows => WindowFrameUnits::Rows,
-        "group" | "ties" if ordered && (all || frame.units == WindowFrameUnits::Groups) => {
-            WindowFrameUnits::Groups
-        }
+        "group" | "ties" if ordered && in_groups => WindowFrameUnits::Groups,
         _ => return None,
     };
     let one = || Some(Box::new(Expr::value(Value::Number("1".to_owned(), false))));

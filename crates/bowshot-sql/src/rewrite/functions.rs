@@ -1,7 +1,7 @@
 //! Calls that the planner cannot take as they are written: named members of structs, functions that give rows, where a value
 //! would rank, and lambdas that have to hold for all elements.
 
-use super::records;
+use super::{records, whole_rows};
 use crate::dialect::DialectName;
 use crate::template::{self, meaning};
 use crate::walk::Tree;
@@ -69,10 +69,11 @@ impl VisitorMut for Functions {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         for item in &mut select.projection {
-            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
-                && let Some(rows) = series_of_moments(expr)
-            {
-                *expr = rows;
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                as_row(expr);
+                if let Some(rows) = series_of_moments(expr) {
+                    *expr = rows;
+                }
             }
         }
         let tables = select.from.iter_mut();
@@ -90,6 +91,10 @@ impl VisitorMut for Functions {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         let Expr::Function(function) = &mut *expr else { return ControlFlow::Continue(()) };
         let Some(name) = name_of(&function.name) else { return ControlFlow::Continue(()) };
+        if let Some(row) = rows_as_values(function, &name) {
+            *expr = row;
+            return ControlFlow::Continue(());
+        }
         match name.as_str() {
             "struct_pack" | "struct_insert" | "struct_update" => members_by_name(function),
             "array_map" => lambda_last(function),
@@ -116,6 +121,40 @@ impl VisitorMut for Functions {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// `(a, b)` as a value is `row(a, b)`.
+fn as_row(expr: &mut Expr) {
+    if let Expr::Tuple(values) = expr
+        && values.len() > 1
+    {
+        *expr = super::catalog::call("row", std::mem::take(values));
+    }
+}
+
+/// Functions of which `f(t.*)` is of the whole row.
+const OF_ROWS: [&str; 8] =
+    ["array_agg", "array_to_json", "json_agg", "jsonb_agg", "row", "row_to_json", "to_json", "to_jsonb"];
+
+/// Rows among the arguments of a call; `row(t.*)` is nothing but one.
+fn rows_as_values(function: &mut Function, name: &str) -> Option<Expr> {
+    let FunctionArguments::List(list) = &mut function.args else { return None };
+    let alone = list.args.len() == 1;
+    for argument in &mut list.args {
+        let FunctionArg::Unnamed(given) = argument else { continue };
+        match given {
+            FunctionArgExpr::Expr(value) => as_row(value),
+            FunctionArgExpr::QualifiedWildcard(table) if OF_ROWS.contains(&name) => {
+                let row = whole_rows::written(table)?;
+                if alone && name == "row" {
+                    return Some(row);
+                }
+                *given = FunctionArgExpr::Expr(row);
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// `array_map(x -> x + 1, l)` of Doris and StarRocks is `array_transform(l, x -> x + 1)`.

@@ -54,6 +54,27 @@ fn number(expr: &Expr) -> Option<Expr> {
     Some(if negative { Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) } } else { number })
 }
 
+/// `1e-100`, of more digits than a decimal has, as a DOUBLE.
+pub(super) fn double(expr: &Expr) -> Result<Option<Expr>> {
+    let Expr::Value(value) = expr else { return Ok(None) };
+    let Value::Number(number, _) = &value.value else { return Ok(None) };
+    let number = number.replace('_', "");
+    if !is_beyond_decimals(&number) {
+        return Ok(None);
+    }
+    let text = Expr::value(Value::SingleQuotedString(number));
+    template::expression("CAST(x AS DOUBLE)", &[("x", &text)]).map(Some)
+}
+
+fn is_beyond_decimals(number: &str) -> bool {
+    let Some((mantissa, exponent)) = number.split_once(['e', 'E']) else { return false };
+    let Ok(exponent) = exponent.parse::<i16>() else { return false };
+    let fraction = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let scale = i64::try_from(fraction).unwrap_or(i64::MAX).saturating_sub(i64::from(exponent));
+    (scale > 76 || scale < i64::from(i8::MIN))
+        && number.parse::<f64>().is_ok_and(|value| value != 0.0 && value.is_finite())
+}
+
 /// `'t' AND …`, `NOT 'true'`: the text as a truth value.
 pub(super) fn truth(expr: &Expr) -> Result<Option<Expr>> {
     match text(expr) {

@@ -33,10 +33,12 @@ mod repairs;
 mod same_names;
 mod scopes;
 mod shadowed;
+mod shared_queries;
 mod spelled;
 mod strangers;
 mod ties;
 mod versions;
+mod whole_rows;
 mod wildcards;
 mod windows;
 
@@ -56,8 +58,10 @@ pub use column_names::{MARK, shown};
 pub use files::{FileOption, NamedFiles, files};
 pub use places::{Wanted, place};
 pub use repairs::{inline_alias, spell};
+pub use shared_queries::{SHARED, share_queries};
 pub use strangers::{Defaults, keep_strangers_out, stranger};
 pub use versions::{AsOf, marked, plain, unmarked};
+pub use whole_rows::{WHOLE_ROW, whole_row};
 pub use wildcards::{Named, expand, probe};
 
 /// What is known of the text that a statement comes from.

@@ -28,10 +28,6 @@ impl VisitorMut for Operators {
         if let Expr::Function(function) = expr {
             call(function);
         }
-        if let Some(call) = of_catalog(expr) {
-            *expr = call;
-            return ControlFlow::Continue(());
-        }
         if let Expr::CompoundFieldAccess { root, access_chain } = expr {
             fields(root, access_chain);
             return ControlFlow::Continue(());
@@ -95,7 +91,10 @@ impl Operators {
                     interval => Ok(interval),
                 },
             },
-            Expr::Value(value) => Ok(self.text(&value.value)),
+            Expr::Value(value) => match self.text(&value.value) {
+                None => literals::double(expr),
+                text => Ok(text),
+            },
             Expr::Identifier(name) if self.0 != DialectName::MySql && name.quote_style.is_none() => {
                 variable(&name.value)
             }
@@ -224,19 +223,6 @@ fn variable(name: &str) -> Result<Option<Expr>> {
         }
         Some(name) => Err(Error::invalid(format!("system variable `{name}` does not exist"))
             .with_hint("the settings are listed by `SHOW ALL`")),
-    }
-}
-
-/// `pg_catalog.ceil(x)`: what is more than a name or a call to the parser, it takes for a field.
-fn of_catalog(expr: &Expr) -> Option<Expr> {
-    let Expr::CompoundFieldAccess { root, access_chain } = expr else { return None };
-    match (root.as_ref(), access_chain.as_slice()) {
-        (Expr::Identifier(schema), [AccessExpr::Dot(call)])
-            if schema.value.eq_ignore_ascii_case("pg_catalog") && !matches!(call, Expr::Identifier(_)) =>
-        {
-            Some(call.clone())
-        }
-        _ => None,
     }
 }
 

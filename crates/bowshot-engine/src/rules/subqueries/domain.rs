@@ -2,7 +2,8 @@
 
 use super::Names;
 use super::plans::{self, Pairs};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use crate::rules::computed_once::ComputedOnce;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result, TableReference, not_impl_err};
 use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan};
 use std::sync::Arc;
@@ -153,10 +154,17 @@ impl Domain {
 }
 
 /// A plan whose rows hold at least the values of the rows of another one, whenever it runs: that one runs twice, and what chance
-/// decides would be decided differently.
+/// decides would be decided differently, but for what is computed once.
 fn again(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = steady(plan)?;
-    let by_chance = plan.exists(|node| plans::any_expression(node, |expr| Ok(expr.is_volatile())))?;
+    let mut by_chance = false;
+    plan.apply(|node| {
+        if ComputedOnce::is(node) {
+            return Ok(TreeNodeRecursion::Jump);
+        }
+        by_chance |= plans::any_expression(node, |expr| Ok(expr.is_volatile()))?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
     if by_chance {
         return not_impl_err!(
             "a correlated subquery over rows that depend on a volatile function such as random() is not supported"

@@ -5,6 +5,7 @@ use crate::catalog::identity;
 use crate::error::classify;
 use crate::execute::computed_once::Planner;
 use crate::reuse::SessionCache;
+use crate::rules::computed_once::SharedQueries;
 use crate::rules::{self, SessionJoinOrder};
 use crate::scheduling::functions;
 use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
@@ -41,6 +42,7 @@ pub(super) fn template(
     if !config.scratch {
         template = rules::with_our_meaning(template)
             .with_type_planner(Arc::new(types::Types))
+            .with_relation_planners(vec![Arc::new(SharedQueries)])
             .with_query_planner(Arc::new(Planner));
     }
     let mut template = with_functions(template.build(), config)?;

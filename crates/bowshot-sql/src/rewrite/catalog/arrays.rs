@@ -4,22 +4,76 @@ use super::{call, column, text, types};
 use crate::template;
 use bowshot_api::Result;
 use sqlparser::ast::{
-    Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArgumentClause, FunctionArguments,
-    GroupByExpr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias,
-    TableAliasColumnDef, TableFactor, Value,
+    Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArgumentClause,
+    FunctionArguments, GroupByExpr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
+    TableAlias, TableAliasColumnDef, TableFactor, Value,
 };
 
 /// Columns of the catalog that are arrays of numbers.
 const COLUMNS: [&str; 7] =
     ["confkey", "conkey", "indclass", "indkey", "polroles", "proallargtypes", "proargtypes"];
 
-/// `'{1,2}'::int[]` is `ARRAY['1', '2']::int[]`.
+/// Dimensions that an array of PostgreSQL has.
+const MOST_DIMENSIONS: usize = 6;
+
+/// `'{1,2}'::int[]` is `ARRAY['1', '2']::int[]`, and `'{{1},{2}}'` of that type one of two dimensions.
 pub(super) fn cast(expr: &Expr) -> Option<Expr> {
     let Expr::Cast { kind, expr: inner, data_type, array, format } = expr else { return None };
-    types::element(data_type)?;
-    let elements = Box::new(list(elements(text(inner)?)?));
-    let (kind, data_type) = (kind.clone(), data_type.clone());
-    Some(Expr::Cast { kind, expr: elements, data_type, array: *array, format: format.clone() })
+    let mut element = types::element(data_type)?;
+    while let Some(inner) = types::element(element) {
+        element = inner;
+    }
+    let (elements, lengths) = dimensions(text(inner)?, MOST_DIMENSIONS)?;
+    let data_type = match lengths.as_slice() {
+        // An empty one has as many dimensions as its type.
+        [0] => data_type.clone(),
+        lengths => lengths.iter().fold(element.clone(), |of, _| {
+            DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(of), None))
+        }),
+    };
+    let (kind, expr) = (kind.clone(), Box::new(elements));
+    Some(Expr::Cast { kind, expr, data_type, array: *array, format: format.clone() })
+}
+
+/// An array and the lengths of its dimensions; `None` for other texts, and where parts have different lengths.
+fn dimensions(text: &str, most: usize) -> Option<(Expr, Vec<usize>)> {
+    if let Some(elements) = elements(text) {
+        let lengths = vec![elements.len()];
+        return Some((list(elements), lengths));
+    }
+    let most = most.checked_sub(1).filter(|most| *most > 0)?;
+    let parts = parts(text)?.into_iter().map(|part| dimensions(part, most)).collect::<Option<Vec<_>>>()?;
+    let (_, below) = parts.first()?;
+    if parts.iter().any(|(_, lengths)| lengths != below) {
+        return None;
+    }
+    let lengths = std::iter::once(parts.len()).chain(below.iter().copied()).collect();
+    let elem = parts.into_iter().map(|(part, _)| part).collect();
+    Some((Expr::Array(Array { elem, named: true }), lengths))
+}
+
+/// What stands between the outermost brackets and commas.
+fn parts(text: &str) -> Option<Vec<&str>> {
+    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_usize);
+    let (mut in_quotes, mut escaped) = (false, false);
+    for (at, character) in inner.char_indices() {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => in_quotes = !in_quotes,
+            _ if in_quotes => {}
+            '{' => depth += 1,
+            '}' => depth = depth.checked_sub(1)?,
+            ',' if depth == 0 => {
+                parts.push(inner.get(start..at)?);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(inner.get(start..)?);
+    (depth == 0 && !in_quotes).then_some(parts)
 }
 
 /// `a = ANY ('{1,2}')`: numbers where all of them are, unless a text is looked for.
@@ -48,10 +102,7 @@ fn in_place(side: &Expr, other: &mut Expr) {
 }
 
 fn numbers_of(texts: Vec<Option<String>>) -> Expr {
-    let numbers = DataType::Array(sqlparser::ast::ArrayElemTypeDef::SquareBracket(
-        Box::new(DataType::BigInt(None)),
-        None,
-    ));
+    let numbers = DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(DataType::BigInt(None)), None));
     let expr = Box::new(list(texts));
     Expr::Cast { kind: CastKind::DoubleColon, expr, data_type: numbers, array: false, format: None }
 }
@@ -196,7 +247,20 @@ fn around(query: &Query) -> Result<Query> {
 
 #[cfg(test)]
 mod tests {
-    use super::elements;
+    use super::{MOST_DIMENSIONS, dimensions, elements};
+
+    #[test]
+    fn arrays_of_several_dimensions() {
+        let read = |text: &str| {
+            dimensions(text, MOST_DIMENSIONS).map(|(array, lengths)| (array.to_string(), lengths))
+        };
+        let array = "ARRAY[ARRAY['1', NULL], ARRAY['a,}', '2']]".to_owned();
+        assert_eq!(read(r#"{{1,NULL}, {"a,}",2}}"#), Some((array, vec![2, 2])));
+        assert_eq!(read("{}").map(|(_, lengths)| lengths), Some(vec![0]));
+        for text in ["{{1},{2,3}}", "{{1},2}", "{{1}", "{{{{{{{1}}}}}}}"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn elements_of_texts() {

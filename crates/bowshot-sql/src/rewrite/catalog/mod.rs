@@ -153,7 +153,7 @@ fn unqualified(name: &mut ObjectName) {
 }
 
 /// A call of a function of ours.
-fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let args = arguments.into_iter().map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)));
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(name)]),

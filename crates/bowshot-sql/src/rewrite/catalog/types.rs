@@ -81,7 +81,7 @@ fn plain(name: &ObjectName, modifiers: &[String]) -> Option<DataType> {
         "int2vector" => return array(DataType::SmallInt(None)),
         "oidvector" => return array(DataType::BigInt(None)),
         "xid" | "cid" | "xid8" => return Some(DataType::BigInt(None)),
-        "cstring" | "aclitem" | "pg_node_tree" => return Some(DataType::Text),
+        "cstring" | "aclitem" | "pg_node_tree" | "tid" => return Some(DataType::Text),
         _ => {}
     }
     if name.0.len() != 2 {

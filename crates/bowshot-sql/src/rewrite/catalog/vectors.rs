@@ -61,7 +61,7 @@ pub(super) fn places_in_from(factor: &mut TableFactor) {
     if !column(of).is_some_and(|name| is_vector(&name)) {
         return;
     }
-    let Ok(last) = template::expression("cardinality(l) - 1", &[("l", of)]) else { return };
+    let Ok(last) = template::expression("CAST(cardinality(l) AS BIGINT) - 1", &[("l", of)]) else { return };
     let first = Expr::value(Value::Number("0".to_owned(), false));
     *name = ObjectName::from(vec![Ident::new("generate_series")]);
     *args = [first, last].map(|value| FunctionArg::Unnamed(FunctionArgExpr::Expr(value))).into();
