@@ -10,9 +10,15 @@ import re
 import urllib.parse
 
 import values
-from engines import KINDS, Answer, Refused, cell, storage
+from engines import KINDS, Answer, Bowshot, Refused, cell, storage
 
-JSON = {114, 3802}
+
+class Flight(Bowshot):
+    name = "flight"
+    serve = []
+
+    def __init__(self, server, _dialect):
+        super().__init__(server)
 
 
 class PostgresSimple:
@@ -164,7 +170,7 @@ class Http:
         self.client.close()
 
 
-DOORS = {door.name: door for door in (PostgresSimple, PostgresExtended, MySql, Http)}
+DOORS = {door.name: door for door in (Flight, PostgresSimple, PostgresExtended, MySql, Http)}
 
 
 def fits(wanted, got):

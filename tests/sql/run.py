@@ -1,17 +1,18 @@
-"""Runs our own SQL cases, `**/*.slt`, against the built server: one file is one session on a server of its own.
+"""Runs our own SQL cases, `**/*.slt`, against the built server by every protocol (`doors.py`): one file is one session on a server of
+its own.
 
     run.py [--show] [--list] [--door NAME] [PART OF A FILE'S NAME …]
 
 Reads `bowshot` from the folder in BOWSHOT_BIN. README.md describes the cases. Records that `known.toml` lists must fail, and
-in the way that it says; they are counted apart. With `--door` the statements go in by another protocol (`doors.py`), whose
-differences doors.toml lists by reason.
+in the way that it says; they are counted apart. What differs by another protocol than Flight is listed in doors.toml, by reason.
 """
 
 import argparse
+import concurrent.futures
+import os
 import pathlib
 import re
 import sys
-import time
 import tomllib
 
 import doors
@@ -25,48 +26,61 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Words of the inside, which no message may have.
 INSIDE = re.compile(
     r"\bINTERNAL\b|DataFusion|arrow error|external error|internal error|likely caused by a bug|Utf8|LargeUtf8|Int(32|64)\b|Float64|ScalarValue|"
-    r"Timestamp\(|Decimal128|SchemaError|ParserError|\bSome\(|LogicalPlan",
+    r"Timestamp\(|Decimal128|SchemaError|ParserError|\bSome\(|LogicalPlan|regex parse error",
 )
 
 
 class Failure(Exception):
-    """What is wrong with the answer to one record; `refused` if there was none but an error."""
+    """What is wrong with the answer to one record: `wrong`, `refused` if there was none but an error, or `ended` if there was none at all."""
 
-    def __init__(self, message, refused=False):
+    def __init__(self, message, how="wrong"):
         super().__init__(message)
-        self.how = "refused" if refused else "wrong"
+        self.how = how
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("parts", nargs="*", help="only files whose path has one of these in it")
     arguments.add_argument("--show", action="store_true", help="print each record before it runs")
-    arguments.add_argument("--list", action="store_true", help="print the failures as entries of known.toml")
-    arguments.add_argument("--door", choices=sorted(doors.DOORS), help="send the statements by this protocol")
+    arguments.add_argument("--list", action="store_true", help="print the failures over Flight as entries of known.toml")
+    arguments.add_argument("--door", choices=list(doors.DOORS), help="send the statements by this protocol alone")
     chosen = arguments.parse_args()
-    known = Known(tomllib.loads((HERE / "known.toml").read_text()).get("known", []))
-    if chosen.door:
-        known = Differing(known, tomllib.loads((HERE / "doors.toml").read_text())["differs"], chosen.door)
+    names = [chosen.door] if chosen.door else ["flight"] if chosen.list else list(doors.DOORS)
+    listed = tomllib.loads((HERE / "known.toml").read_text()).get("known", [])
+    differs = tomllib.loads((HERE / "doors.toml").read_text())["differs"]
+    known = {name: Known(listed) if name == "flight" else Differing(Known(listed), differs, name) for name in names}
+    files = [str(path.relative_to(HERE)) for path in sorted(HERE.rglob("*.slt"))]
+    files = [file for file in files if not chosen.parts or any(part in file for part in chosen.parts)]
     passed, failed = 0, 0
-    for path in sorted(HERE.rglob("*.slt")):
-        name = str(path.relative_to(HERE))
-        if chosen.parts and not any(part in name for part in chosen.parts):
-            continue
-        started = time.monotonic()
-        good, failures = run_file(path, name, known, chosen)
-        passed += good
-        failed += len(failures)
-        print(f"{name}: {good} of {good + len(failures)}, {time.monotonic() - started:.1f} s")
-        for failure in failures:
-            print(failure)
-        sys.stdout.flush()
-    if not chosen.parts:
-        for entry in known.unused():
+    runs = [(file, name) for file in files for name in names]
+    # Nothing is measured, and each server waits for its client most of the time.
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() + 1) as pool:
+        for (file, name), (good, failures) in zip(runs, pool.map(lambda run: run_file(*run, chosen.show), runs)):
+            failures = [found for found in failures if not known[name].covers(file, *found)]
+            passed += good
+            failed += len(failures)
+            print(f"{file} by {name}: {good} of {good + len(failures)}")
+            for record, failure in failures:
+                print(entry(file, record, failure) if chosen.list else failure_text(file, name, record, failure))
+            sys.stdout.flush()
+    for name, expected in known.items() if not chosen.parts else ():
+        for unmet in expected.unused():
             failed += 1
-            print(f"{known.file}: no case fails like this, take it from the list: {entry['file']}\n{indented(entry['sql'])}")
-    print(f"{known.met} known to differ, see {known.file}")
+            print(f"FAILED {name}: {expected.file}: no case fails like this, take it from the list: {unmet['file']}\n{indented(unmet['sql'])}")
+    print(f"{sum(expected.met for expected in known.values())} known to differ, see known.toml and doors.toml")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
+
+
+def failure_text(file, name, record, failure):
+    return f"FAILED {name} {file}:{record.line}: {failure}\n{indented(record.sql)}"
+
+
+def entry(file, record, failure):
+    """A failure as known.toml lists it."""
+    quotes = "'''"
+    reason = str(failure).replace("\n", " ")[:200].replace('"', "`").replace("\\", "/")
+    return f'[[known]]\nfile = "{file}"\nhow = "{failure.how}"\nsql = {quotes}\n{record.sql.strip()}{quotes}\nreason = "{reason}"\n'
 
 
 class Known:
@@ -106,6 +120,8 @@ class Differing:
         if self.known.covers(name, record, failure):
             self.met += 1
             return True
+        if failure.how == "ended":
+            return False
         for index, entry in enumerate(self.entries):
             texts = {"sql": record.sql, "says": str(failure), "file": name}
             if all(re.search(entry[key], text, re.IGNORECASE | re.DOTALL) for key, text in texts.items() if key in entry):
@@ -119,33 +135,30 @@ class Differing:
         return [{"file": entry["reason"], "sql": str(entry)} for entry in unmet]
 
 
-def run_file(path, name, known, chosen):
+def run_file(file, name, show):
+    """How many records pass, and those that fail with what is wrong with them."""
     from server import Server
 
-    records = slt.parse(path.read_text())
+    records = slt.parse((HERE / file).read_text())
     dialect = slt.header(records, "dialect") or "ansi"
-    passed, failures = 0, []
-    door = doors.DOORS.get(chosen.door)
-    with Server(arguments=["--dialect", dialect, *(door.serve if door else [])]) as server:
-        session = door(server, dialect) if door else Bowshot(server)
-        for record in records:
-            if record.kind == "end" or not record.runs_on("bowshot"):
-                continue
-            if chosen.show:
-                print(f"{name}:{record.line}", flush=True)
-            try:
-                check(record, session)
-                passed += 1
-            except Failure as failure:
-                if known.covers(name, record, failure):
+    door = doors.DOORS[name]
+    passed, failures, record = 0, [], records[0]
+    try:
+        with Server(arguments=["--dialect", dialect, *door.serve]) as server:
+            session = door(server, dialect)
+            for record in records:
+                if record.kind == "end" or not record.runs_on("bowshot"):
                     continue
-                if chosen.list:
-                    quotes = "'''"
-                    reason = str(failure).replace("\n", " ")[:200].replace('"', "`").replace("\\", "/")
-                    print(f'[[known]]\nfile = "{name}"\nhow = "{failure.how}"')
-                    print(f'sql = {quotes}\n{record.sql.strip()}{quotes}\nreason = "{reason}"\n')
-                failures.append(f"  {name}:{record.line}: {failure}\n{indented(record.sql)}")
-        session.close()
+                if show:
+                    print(f"{name} {file}:{record.line}", flush=True)
+                try:
+                    check(record, session)
+                    passed += 1
+                except Failure as failure:
+                    failures.append((record, failure))
+            session.close()
+    except Exception as error:  # the server or the connection is gone: the rest of the file has not run
+        failures.append((record, Failure(f"ended: {type(error).__name__}: {error}", how="ended")))
     return passed, failures
 
 
@@ -158,7 +171,7 @@ def check(record, session):
         if other and re.search(other, str(refused), re.IGNORECASE):
             return
         if record.error is None:
-            raise Failure(f"refused: {first_line(refused)}", refused=True) from None
+            raise Failure(f"refused: {first_line(refused)}", how="refused") from None
         if not re.search(record.error, str(refused), re.IGNORECASE):
             raise Failure(f"another error than `{record.error}`: {first_line(refused)}") from None
         if inside := INSIDE.search(str(refused)):

@@ -10,7 +10,9 @@ server of its own; each finds the tables s1 and s2 with columns g (text) and v (
 """
 
 import argparse
+import concurrent.futures
 import json
+import os
 import pathlib
 import re
 import sys
@@ -53,16 +55,17 @@ def run_all(entries):
     with tempfile.TemporaryDirectory() as folder:
         environment = {"BOWSHOT_STORAGE_EXCHANGE_FOLDER": folder}
         files(pathlib.Path(folder))
-        shared = Server(environment=environment)
-        with shared:
+        with Server(environment=environment) as shared, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             prepared(shared)
-            for entry in entries:
+
+            def outcome(entry):
                 if READS.match(entry["sql"]) and not entry.get("before"):
-                    yield run(shared, entry)
-                    continue
+                    return run(shared, entry)
                 with Server(environment=environment) as own:
                     prepared(own)
-                    yield run(own, entry)
+                    return run(own, entry)
+
+            yield from pool.map(outcome, entries)
 
 
 def files(folder):

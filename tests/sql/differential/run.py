@@ -30,7 +30,7 @@ import tree  # noqa: E402
 from engines import Bowshot, Cluster, DuckDB, Postgres, Refused  # noqa: E402
 
 ROUND = 50  # statements over the tables of one round
-SHORT = 2000  # statements of the fixed mode
+SHORT = 1000  # statements of the fixed mode
 SLOW = 5  # seconds
 MEMORY = 4 << 30  # bytes: tables are small, so that a server that asks for more has gone astray, and ends
 
