@@ -16,7 +16,6 @@ import pathlib
 import random
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -260,7 +259,7 @@ class Wires:
         rows = self._folder / "rows.csv"
         rows.write_text("1,a\n2,b\n")
         users = self._folder / "users.toml"
-        users.write_text('[[users]]\nname = "ada"\npassword_hash = "%s"\n' % hashed(b"another"))
+        users.write_text('[[users]]\nname = "ada"\npassword_hash = "%s"\n' % servers.hash_password("another"))
         doors = ["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0", "--set", "limits.statement_timeout=10s"]
         with contextlib.ExitStack() as running:
             self.open = running.enter_context(servers.Server(arguments=doors))
@@ -322,11 +321,6 @@ class Wires:
 
     def leftovers(self):
         return [line for server in self.servers for line in leftovers(server)]
-
-
-def hashed(password):
-    program = servers.binaries() / "bowshot"
-    return subprocess.run([program, "hash-password"], input=password, capture_output=True, check=True).stdout.decode().strip()
 
 
 def memory(server):

@@ -1,5 +1,6 @@
 """Starts and stops the built program for one test run: own folder, free ports, log shown when something fails."""
 
+import functools
 import json
 import os
 import pathlib
@@ -18,6 +19,13 @@ def binaries():
     if "BOWSHOT_BIN" in os.environ:
         return pathlib.Path(os.environ["BOWSHOT_BIN"])
     return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+
+
+@functools.cache
+def hash_password(password):
+    """What the program keeps of a password."""
+    command = [binaries() / "bowshot", "hash-password"]
+    return subprocess.run(command, input=password.encode(), capture_output=True, timeout=60, check=True).stdout.decode().strip()
 
 
 def wait_until(check, what, seconds=20.0):

@@ -51,7 +51,7 @@ def test_as_postgres(served, duck):
     ]
 
 
-@pytest.mark.xfail(strict=True, reason="DuckDB reads a table that it made by `ctid`, whose type `tid` is not known yet")
+@pytest.mark.xfail(strict=True, reason="DuckDB reads a table that it made by `ctid`, a column that is not there")
 def test_tables_made_in_postgres(served, duck):
     duck.execute(f"ATTACH 'host=127.0.0.1 port={served.pg_port} user=ada dbname=bowshot' AS made (TYPE postgres)")
     duck.execute("CREATE TABLE made.main.copied AS SELECT id, t FROM made.main.numbers WHERE id <= 1000")

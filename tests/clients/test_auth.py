@@ -10,7 +10,7 @@ import pyarrow.flight as flight
 import pytest
 
 import protobuf
-from server import Server, binaries, wait_until
+from server import Server, binaries, hash_password, wait_until
 
 PASSWORD = "pässword: with colon"
 TOKEN = "a fixed token of a service"
@@ -18,14 +18,10 @@ TOKEN = "a fixed token of a service"
 
 @pytest.fixture(scope="module")
 def users(tmp_path_factory, data_folder):
-    run = subprocess.run(
-        [str(binaries() / "bowshot"), "hash-password"], input=PASSWORD.encode(), capture_output=True, timeout=60
-    )
-    assert run.returncode == 0, run.stderr
     file = tmp_path_factory.mktemp("users") / "users.toml"
     token = hashlib.sha256(TOKEN.encode()).hexdigest()
     file.write_text(
-        f'[[users]]\nname = "ada"\npassword_hash = "{run.stdout.decode().strip()}"\n'
+        f'[[users]]\nname = "ada"\npassword_hash = "{hash_password(PASSWORD)}"\n'
         f'[[tokens]]\nuser = "service"\nsha256 = "{token}"\n'
     )
     with Server(data_folder, arguments=["--users-file", str(file)]) as server:
@@ -142,12 +138,7 @@ def test_the_session_follows_the_cookie(server):
 
 
 def users_text(*users, more=""):
-    entries = []
-    for name, password in users:
-        run = subprocess.run(
-            [str(binaries() / "bowshot"), "hash-password"], input=password.encode(), capture_output=True, timeout=60
-        )
-        entries.append(f'[[users]]\nname = "{name}"\npassword_hash = "{run.stdout.decode().strip()}"\n')
+    entries = [f'[[users]]\nname = "{name}"\npassword_hash = "{hash_password(password)}"\n' for name, password in users]
     return "".join(entries) + more
 
 

@@ -10,14 +10,14 @@ import subprocess
 
 import pytest
 
-from server import ROOT, Server, binaries
+from server import ROOT, Server, binaries, hash_password
 
 PAGES = sorted((ROOT / "docs" / "guides" / "clients").glob("*.md"))
 TLS = ROOT / "tests" / "data" / "tls"
 INSTALLS = ("pip install", "apt install", "go get", "npm install")
 DRIVERS = [pathlib.Path("/usr/lib/x86_64-linux-gnu/odbc") / name for name in ("psqlodbcw.so", "libmaodbc.so")]
 PINNED = (
-    "tests/clients/requirements.txt",
+    "tests/requirements.txt",
     "tests/clients/requirements-flightsql-dbapi.txt",
     "tests/clients/java/pom.xml",
     "tests/clients/go/go.mod",
@@ -33,12 +33,9 @@ def folder(tmp_path_factory):
     (folder / "data" / "orders.csv").write_text("order_id,name,total\n1,ada,4.5\n2,bob,5.5\n")
     (folder / "data" / "sales.csv").write_text("day,amount\n2024-01-01,3\n2024-01-02,4\n")
     shutil.copy(TLS / "ca.pem", folder / "ca.pem")
-    made = subprocess.run(
-        [binaries() / "bowshot", "hash-password"], input="secret", capture_output=True, text=True, timeout=60, check=True
-    )
     token = hashlib.sha256(b"a token of a service").hexdigest()
     (folder / "users.toml").write_text(
-        f'[[users]]\nname = "ada"\npassword_hash = "{made.stdout.strip()}"\n[[tokens]]\nuser = "service"\nsha256 = "{token}"\n'
+        f'[[users]]\nname = "ada"\npassword_hash = "{hash_password("secret")}"\n[[tokens]]\nuser = "service"\nsha256 = "{token}"\n'
     )
     return folder
 

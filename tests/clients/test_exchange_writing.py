@@ -8,7 +8,7 @@ import pyarrow.flight as flight
 import pytest
 
 from exchanges import exchange, fails, one, open_exchange, rows
-from server import Server, binaries, wait_until
+from server import Server, hash_password, wait_until
 
 
 @pytest.fixture
@@ -113,9 +113,8 @@ sys.stdin.read()
 
 
 def test_rights_policies_and_masks_hold_for_all_other_tables(data_folder, tmp_path):
-    hashed = subprocess.run([binaries() / "bowshot", "hash-password"], input=b"secret", capture_output=True, check=True)
     users = tmp_path / "users.toml"
-    entry = '[[users]]\nname = "{}"\npassword_hash = "' + hashed.stdout.decode().strip() + '"\n'
+    entry = '[[users]]\nname = "{}"\npassword_hash = "' + hash_password("secret") + '"\n'
     users.write_text(entry.format("root") + "admin = true\n" + entry.format("ann"))
     with Server(data_folder, data=tmp_path / "data", arguments=["--users-file", str(users)]) as server:
 

@@ -118,6 +118,8 @@ def test_uuids_of_bytes_meet_texts(tmp_path, storage):
         assert [row[0] for row in db.rows("SELECT u FROM d ORDER BY n")] == texts
         assert [row[0] for row in db.rows("SELECT CAST(u AS VARCHAR) FROM t ORDER BY k")] == texts
         assert db.rows("SELECT t.k, d.n FROM t JOIN d ON t.u = d.u ORDER BY t.k") == [(1, 1), (2, 2), (3, 3)]
+        assert db.rows("SELECT t.k, d.n FROM t JOIN d USING (u) ORDER BY t.k") == [(1, 1), (2, 2), (3, 3)]
+        assert sorted(db.rows("SELECT u FROM t UNION SELECT u FROM d")) == sorted((text,) for text in texts)
         assert db.rows(f"SELECT k FROM t WHERE u = '{texts[1].upper()}'") == [(2,)]
         assert db.rows(f"SELECT k FROM t WHERE u IN ('{texts[1]}', '{texts[2]}') ORDER BY k") == [(2,), (3,)]
         assert db.rows(f"SELECT k FROM t WHERE u < CAST('{texts[2]}' AS UUID)") == [(2,)]

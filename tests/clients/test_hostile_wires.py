@@ -2,7 +2,7 @@
 
 from hostile_wires import Wires
 
-COUNT = 6_000
+COUNT = 3_000
 
 
 def test_mutated_conversations_leave_nothing(tmp_path):

@@ -106,7 +106,7 @@ def given(db, questions, tables):
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("wait", ["20s", "0s"])
+@pytest.mark.parametrize("wait", ["20s", pytest.param("0s", marks=pytest.mark.long)])
 def test_random_joins_of_files_give_what_they_give_without_the_cache(wait, tmp_path):
     seen, rounds = collections.Counter(), max(1, CASES // 200)
     environment = {**EAGER, "BOWSHOT_JOIN_CACHE_WAIT": wait, "BOWSHOT_STORAGE_REFRESH": "0s"}

@@ -136,7 +136,7 @@ class PolicyWriter(Writer):
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("pause", [None, 0.02])
+@pytest.mark.parametrize("pause", [pytest.param(None, marks=pytest.mark.long), 0.02])
 def test_random_joins_of_views_give_each_user_what_they_give_without_the_cache(pause, tmp_path):
     seen = collections.Counter()
     with serving(tmp_path) as (server, users):

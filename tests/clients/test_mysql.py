@@ -12,7 +12,7 @@ import mysql.connector
 import pymysql
 import pytest
 
-from server import ROOT, Server, binaries
+from server import ROOT, Server, hash_password
 
 D = decimal.Decimal
 TLS = ROOT / "tests" / "data" / "tls"
@@ -319,12 +319,8 @@ def test_mariadb(served):
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory, data_folder):
     """A server with a user and a certificate."""
-    made = subprocess.run(
-        [str(binaries() / "bowshot"), "hash-password"], input=PASSWORD.encode(), capture_output=True, timeout=60
-    )
-    assert made.returncode == 0, made.stderr
     file = tmp_path_factory.mktemp("users") / "users.toml"
-    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{made.stdout.decode().strip()}"\n')
+    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hash_password(PASSWORD)}"\n')
     tls = ["--tls-certificate", str(TLS / "first.pem"), "--tls-key", str(TLS / "first.key")]
     with Server(data_folder, arguments=["--mysql", "127.0.0.1:0", "--users-file", str(file), *tls]) as server:
         yield server

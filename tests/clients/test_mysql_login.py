@@ -3,7 +3,6 @@
 import contextlib
 import socket
 import struct
-import subprocess
 import time
 
 import mysql.connector
@@ -11,7 +10,7 @@ import mysql.connector.network
 import pymysql
 import pytest
 
-from server import ROOT, Server, binaries
+from server import ROOT, Server, hash_password
 
 TLS = ROOT / "tests" / "data" / "tls"
 CA = str(TLS / "ca.pem")
@@ -19,19 +18,11 @@ CA = str(TLS / "ca.pem")
 FAST, FULL = b"\x01\x03", b"\x01\x04"
 
 
-def hashed(password):
-    made = subprocess.run(
-        [str(binaries() / "bowshot"), "hash-password"], input=password.encode(), capture_output=True, timeout=60
-    )
-    assert made.returncode == 0, made.stderr
-    return made.stdout.decode().strip()
-
-
 @pytest.fixture
 def guarded(tmp_path):
     """A server with a certificate and an admin, whose other users SQL makes."""
     file = tmp_path / "users.toml"
-    file.write_text(f'[[users]]\nname = "root"\npassword_hash = "{hashed("root")}"\nadmin = true\n')
+    file.write_text(f'[[users]]\nname = "root"\npassword_hash = "{hash_password("root")}"\nadmin = true\n')
     arguments = ["--mysql", "127.0.0.1:0", "--users-file", str(file)]
     arguments += ["--tls-certificate", str(TLS / "first.pem"), "--tls-key", str(TLS / "first.key")]
     with Server(arguments=arguments, data=tmp_path / "data") as server:
@@ -116,7 +107,7 @@ def test_the_second_login_is_short(guarded, connect, monkeypatch):
 def test_without_tls_the_second_login_is_short_too(tmp_path, monkeypatch):
     """From the same machine; the password itself goes over `mysql_clear_password`."""
     file = tmp_path / "users.toml"
-    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hashed("pw")}"\n')
+    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hash_password("pw")}"\n')
     with Server(arguments=["--mysql", "127.0.0.1:0", "--users-file", str(file)]) as server:
         seen = []
         for _ in range(2):
@@ -157,7 +148,7 @@ def received(connection, length):
 def test_scrambles_are_no_way_to_guess(tmp_path, monkeypatch):
     """After a few wrong ones the right one is not told from them; and a name that nobody has is answered as any."""
     file = tmp_path / "users.toml"
-    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hashed("pw")}"\n')
+    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hash_password("pw")}"\n')
     right = lambda challenge: pymysql._auth.scramble_caching_sha2(b"pw", challenge)
     wrong = lambda challenge: pymysql._auth.scramble_caching_sha2(b"no", challenge)
     with Server(arguments=["--mysql", "127.0.0.1:0", "--users-file", str(file)]) as server:

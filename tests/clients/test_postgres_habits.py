@@ -35,6 +35,27 @@ def test_cursors_with_names(address):
             connection.execute("FETCH nowhere")
 
 
+def test_an_index_has_no_effect_and_a_notice_says_so(address):
+    with psycopg.connect(**address, autocommit=True) as connection:
+        heard = []
+        connection.add_notice_handler(lambda notice: heard.append((notice.severity, notice.message_primary)))
+        connection.execute("CREATE TABLE indexed (a INT)")
+        connection.execute("CREATE INDEX i ON indexed (a)")
+        connection.execute("CREATE INDEX CONCURRENTLY IF NOT EXISTS i ON indexed (a)", prepare=True)
+        assert heard == [("NOTICE", "the index has no effect: there are no indexes")] * 2
+        connection.execute("SET client_min_messages = warning")
+        connection.execute("CREATE INDEX i ON indexed (a)")
+        assert len(heard) == 2
+        connection.execute("DROP TABLE indexed")
+
+
+def test_copy_writes_floating_point_numbers_as_postgresql_does(address):
+    with psycopg.connect(**address) as connection, connection.cursor() as cursor:
+        query = "SELECT 5::float8, 0.1::float4, 1e20::float8, '-Infinity'::float8, ARRAY[5, 0.5]::float8[]"
+        with cursor.copy(f"COPY ({query}) TO STDOUT") as copy:
+            assert b"".join(copy) == b"5\t0.1\t1e+20\t-Infinity\t{5,0.5}\n"
+
+
 def test_types_are_asked_about(address):
     with psycopg.connect(**address) as connection:
         info = TypeInfo.fetch(connection, "int4")

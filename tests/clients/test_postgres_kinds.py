@@ -1,7 +1,6 @@
 """JSON and UUIDs over PostgreSQL's protocol: columns of tables and parameters have PostgreSQL's types, and come as clients' own."""
 
 import asyncio
-import subprocess
 import uuid
 
 import asyncpg
@@ -9,7 +8,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Json, Jsonb
 
-from server import Server, binaries
+from server import Server, hash_password
 
 JSON, JSONB, UUID, TEXT = 114, 3802, 2950, 25
 ONE, TWO = uuid.UUID("6fb1aaaa-0000-0000-0000-000000000001"), uuid.UUID("6fb1aaaa-0000-0000-0000-000000000002")
@@ -111,8 +110,7 @@ def test_asyncpg_sends_and_gets_uuids(served):
 def test_who_sees_a_column_through_a_mask_is_told_a_text(tmp_path):
     """What a mask shows is no UUID."""
     file = tmp_path / "users.toml"
-    hashes = [subprocess.run([binaries() / "bowshot", "hash-password"], input=word, capture_output=True) for word in (b"root", b"bob")]
-    root, bob = (made.stdout.decode().strip() for made in hashes)
+    root, bob = hash_password("root"), hash_password("bob")
     file.write_text(
         f'[[users]]\nname = "root"\npassword_hash = "{root}"\nadmin = true\n[[users]]\nname = "bob"\npassword_hash = "{bob}"\n'
     )

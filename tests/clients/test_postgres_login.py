@@ -4,13 +4,12 @@ import asyncio
 import socket
 import ssl
 import struct
-import subprocess
 
 import asyncpg
 import psycopg
 import pytest
 
-from server import ROOT, Server, binaries
+from server import ROOT, Server, hash_password
 
 TLS = ROOT / "tests" / "data" / "tls"
 PASSWORD = "pässword: with colon"
@@ -20,19 +19,11 @@ def address(server, **more):
     return {"host": "127.0.0.1", "port": server.pg_port, "user": "ada", "dbname": "bowshot", **more}
 
 
-def hashed(password):
-    made = subprocess.run(
-        [str(binaries() / "bowshot"), "hash-password"], input=password.encode(), capture_output=True, timeout=60
-    )
-    assert made.returncode == 0, made.stderr
-    return made.stdout.decode().strip()
-
-
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory, data_folder):
     """A server with a user and a certificate."""
     file = tmp_path_factory.mktemp("users") / "users.toml"
-    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hashed(PASSWORD)}"\n')
+    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hash_password(PASSWORD)}"\n')
     tls = ["--tls-certificate", str(TLS / "first.pem"), "--tls-key", str(TLS / "first.key")]
     with Server(data_folder, arguments=["--pg", "127.0.0.1:0", "--users-file", str(file), *tls]) as server:
         yield server
@@ -101,7 +92,7 @@ class Scram:
 
 
 def test_what_is_told_of_a_name_does_not_tell_whether_it_is_a_users(tmp_path, data_folder):
-    both, older = hashed("one"), hashed("two").split(" ")[0]
+    both, older = hash_password("one"), hash_password("two").split(" ")[0]
     file = tmp_path / "users.toml"
     file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{both}"\n')
     salts = []
@@ -126,7 +117,7 @@ def test_what_is_told_of_a_name_does_not_tell_whether_it_is_a_users(tmp_path, da
 
 def test_users_that_sql_makes_prove_their_passwords(tmp_path, data_folder):
     file = tmp_path / "users.toml"
-    file.write_text(f'[[users]]\nname = "root"\npassword_hash = "{hashed("root")}"\nadmin = true\n')
+    file.write_text(f'[[users]]\nname = "root"\npassword_hash = "{hash_password("root")}"\nadmin = true\n')
     arguments = ["--pg", "127.0.0.1:0", "--users-file", str(file)]
     proven = {"require_auth": "scram-sha-256"}
     with Server(data_folder, arguments=arguments, data=tmp_path / "data") as server:

@@ -95,10 +95,9 @@ def test_views_get_other_names_as_dbt_gives_them(connection):
     connection.execute("DROP VIEW v__dbt_backup")
 
 
-@pytest.mark.xfail(strict=True, reason="temporary views have no rows in pg_attribute yet")
 def test_temporary_views_are_described(connection):
     # As Ibis asks what a query gives.
-    connection.execute("CREATE TEMPORARY VIEW gives AS SELECT 1 AS a, 'x' AS b")
+    connection.execute("CREATE TEMPORARY VIEW gives AS SELECT 1::int AS a, 'x' AS b")
     asked = """SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute a JOIN pg_class c ON a.attrelid = c.oid
         JOIN pg_namespace n ON c.relnamespace = n.oid WHERE a.attnum > 0 AND NOT attisdropped AND c.relname = 'gives' ORDER BY attnum"""
     assert connection.execute(asked).fetchall() == [("a", "integer"), ("b", "text")]

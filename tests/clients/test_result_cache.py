@@ -354,7 +354,7 @@ def wrong(db, sql):
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("pause", [None, 0.1, 0.005])
+@pytest.mark.parametrize("pause", [pytest.param(pause, marks=pytest.mark.long) for pause in (None, 0.1)] + [0.005])
 def test_random_queries_give_what_they_give_without_the_cache(pause, tmp_path):
     with Server(data=tmp_path / "data") as server, Database(server) as db:
         for round_, seed in enumerate(range(SEED, SEED + max(1, CASES // 200))):

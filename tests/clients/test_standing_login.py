@@ -3,7 +3,6 @@
 import base64
 import socket
 import struct
-import subprocess
 import threading
 import time
 import urllib.request
@@ -14,19 +13,11 @@ import pyarrow.flight as flight
 import pymysql
 import pytest
 
-from server import Server, binaries, wait_until
+from server import Server, hash_password, wait_until
 
 pytestmark = pytest.mark.alone
 
 PASSWORD = "right enough"
-
-
-def hashed():
-    run = subprocess.run(
-        [str(binaries() / "bowshot"), "hash-password"], input=PASSWORD.encode(), capture_output=True, timeout=60
-    )
-    assert run.returncode == 0, run.stderr
-    return run.stdout.decode().strip()
 
 
 def users_file(folder, password_hash, names=("ada", "ben")):
@@ -39,7 +30,7 @@ def users_file(folder, password_hash, names=("ada", "ben")):
 @pytest.fixture
 def users_by_password(tmp_path):
     """Their passwords can only be checked by the slow hash, and none has been yet."""
-    file = users_file(tmp_path, hashed().split(" ")[0], ("ada", *COMES_IN))
+    file = users_file(tmp_path, hash_password(PASSWORD).split(" ")[0], ("ada", *COMES_IN))
     arguments = ["--users-file", str(file), "--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0"]
     with Server(arguments=arguments) as server:
         yield server
@@ -48,7 +39,7 @@ def users_by_password(tmp_path):
 
 @pytest.fixture(scope="module")
 def users(tmp_path_factory):
-    file = users_file(tmp_path_factory.mktemp("users"), hashed())
+    file = users_file(tmp_path_factory.mktemp("users"), hash_password(PASSWORD))
     with Server(arguments=["--users-file", str(file)], environment={"BOWSHOT_LIMITS_MAX_CONNECTIONS": "64"}) as server:
         yield server
         server.wait_idle(5)

@@ -1,21 +1,19 @@
 """An Iceberg REST catalog that tests are run against, which does what networks and broken catalogs do when it is told to."""
 
 import json
-import threading
 import urllib.parse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from web import Handler, Web
 
 # Words that must never be seen again.
 TOKEN, CLIENT, PASSWORD, VENDED = "kept-t0ken", "kept-client-1d", "kept-passw0rd", "kept-vended-s3cret"
 
 
-class Catalog(ThreadingHTTPServer):
+class Catalog(Web):
     """Tables by (namespace, name), as much of the specification as reading takes, two names to a page."""
 
-    daemon_threads = True
-
     def __init__(self, token=None, client=None):
-        super().__init__(("127.0.0.1", 0), Answers)
+        super().__init__(Answers)
         self.tables, self.requests = {}, []
         self.token, self.client = token, client
         # Called with the handler before anything else; true when it has answered.
@@ -23,11 +21,10 @@ class Catalog(ThreadingHTTPServer):
         self.credentials, self.config = [], {}
         # Whether names mean the same in capitals and with blanks around them, as in catalogs over databases.
         self.folds = False
-        threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
     def uri(self):
-        return f"http://127.0.0.1:{self.server_address[1]}/api"
+        return f"{self.endpoint}/api"
 
     def put(self, namespace, name, table):
         """A table of pyiceberg as it is now."""
@@ -50,23 +47,8 @@ class Catalog(ThreadingHTTPServer):
         keys = {"name": name, "kind": "iceberg", "uri": self.uri, "cache_ttl": "200ms", "timeout": "3s", **more}
         return "[[databases]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
 
-    def handle_error(self, *_):
-        """Servers hang up when they have waited long enough."""
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.shutdown()
-        self.server_close()
-
-
-class Answers(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
+class Answers(Handler):
     def answer(self, status, value):
         body = value if isinstance(value, bytes) else json.dumps(value).encode()
         self.send_response(status)

@@ -1,7 +1,6 @@
 """Names of a REST catalog: rules hold under all spellings of a name, lists have an end, and no other host is asked."""
 
 import contextlib
-import subprocess
 import time
 
 import adbc_driver_flightsql.dbapi as dbapi
@@ -11,7 +10,7 @@ import pytest
 import tables
 from catalogs import Catalog
 from durable import Database
-from server import Server, binaries
+from server import Server, hash_password
 from test_iceberg import PLAIN, ROWS, made
 
 PASSWORD = "a secret of her own"
@@ -31,10 +30,8 @@ class User(Database):
 @contextlib.contextmanager
 def guarded(catalog, tmp_path, **more):
     """An administrator, and somebody who may read the catalog by rules about one table."""
-    command = [binaries() / "bowshot", "hash-password"]
-    kept = subprocess.run(command, input=PASSWORD, capture_output=True, text=True, check=True).stdout.strip()
     config = tmp_path / "bowshot.toml"
-    user = f'\n[[access.users]]\nname = "root"\npassword_hash = "{kept}"\nadmin = true\n'
+    user = f'\n[[access.users]]\nname = "root"\npassword_hash = "{hash_password(PASSWORD)}"\nadmin = true\n'
     config.write_text(catalog.entry(places=[str(tmp_path / "warehouse")], **more) + user)
     with Server(arguments=["--config", config], data=str(tmp_path / "data")) as server, User(server, "root") as root:
         root.run("CREATE ROLE analyst", f"CREATE USER ada PASSWORD '{PASSWORD}'", "GRANT analyst TO ada",
