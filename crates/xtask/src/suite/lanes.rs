@@ -1,17 +1,28 @@
-//! Two suites at once, where that disturbs neither: most suites wait for one client or one server, and leave a processor alone.
+//! Several suites at once, where that disturbs none: most suites wait for one client or one server, and leave a processor alone.
 
 use super::Outcome;
+use super::seconds::Seconds;
 use super::table::Suite;
 use crate::machine;
+use std::cmp::Reverse;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Suites that run at once.
-const LANES: usize = 2;
+/// Suites that run at once: one more than there are processors, since each waits now and then; not more than memory has room for.
+fn lanes() -> usize {
+    thread::available_parallelism().map_or(2, |processors| processors.get() + 1).min(4)
+}
 
 /// Runs all suites, those first that run alone, and gives their outcomes in the order of the table.
-pub(super) fn run(suites: &[Suite], work: impl Fn(usize, &Suite) -> Outcome + Sync) -> Vec<Outcome> {
-    let (beside, alone): (Vec<_>, Vec<_>) = suites.iter().enumerate().partition(|(_, suite)| suite.beside);
+pub(super) fn run(
+    suites: &[Suite],
+    seconds: &Seconds,
+    work: impl Fn(usize, &Suite) -> Outcome + Sync,
+) -> Vec<Outcome> {
+    let (mut beside, alone): (Vec<_>, Vec<_>) =
+        suites.iter().enumerate().partition(|(_, suite)| suite.beside);
+    // The longest first, so that all lanes end together; what has not been measured may be long.
+    beside.sort_by_key(|(_, suite)| Reverse(seconds.get(&suite.name).copied().unwrap_or(u64::MAX)));
     let mut outcomes: Vec<(usize, Outcome)> = Vec::new();
     outcomes.extend(alone.into_iter().map(|(index, suite)| (index, work(index, suite))));
     match beside.as_slice() {
@@ -37,7 +48,7 @@ fn in_lanes(
         }
     };
     thread::scope(|scope| {
-        for _ in 0..LANES {
+        for _ in 0..lanes() {
             scope.spawn(lane);
         }
     });

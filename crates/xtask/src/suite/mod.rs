@@ -50,7 +50,8 @@ pub(crate) fn run(args: &TestArgs) -> Result<bool> {
         machine::say("0 passed, 1 failed");
         return Ok(false);
     }
-    let outcomes = lanes::run(&chosen, |index, suite| {
+    let measured = seconds::measured(&machine::root())?;
+    let outcomes = lanes::run(&chosen, &measured, |index, suite| {
         machine::say(&format!("\n== {} ({} of {}): {}", suite.name, index + 1, chosen.len(), suite.about));
         run_suite(suite, args.write_docs)
     });

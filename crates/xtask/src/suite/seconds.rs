@@ -15,7 +15,7 @@ const START: &str = "<!-- suite seconds: made by `cargo xtask test --record-seco
 const END: &str = "<!-- end of suite seconds -->\n";
 
 /// Seconds by the name of the suite.
-type Seconds = BTreeMap<String, u64>;
+pub(super) type Seconds = BTreeMap<String, u64>;
 
 /// Keeps what the suites that passed have taken, beside what is known of the others.
 pub(super) fn record(root: &Path, outcomes: &[Outcome]) -> Result<()> {
@@ -51,7 +51,7 @@ fn over_budget(suites: &[Suite], seconds: &Seconds) -> Vec<String> {
     found
 }
 
-fn measured(root: &Path) -> Result<Seconds> {
+pub(super) fn measured(root: &Path) -> Result<Seconds> {
     let path = root.join(MEASURED);
     if !path.exists() {
         return Ok(Seconds::new());
