@@ -1,6 +1,6 @@
 """TPC-H's 22 and TPC-DS's 99 queries, and forms that are hard to spread, on one server and on a cluster: the same answers.
 
-    same_answers.py [--nodes N] [--tpch SCALE] [--tpcds SCALE] [--only TEXT]
+    same_answers.py [--nodes N] [--tpch SCALE] [--tpcds SCALE] [--every N] [--only TEXT]
 
 Every query runs on a server that is alone and on each node of the cluster in turn, over the same Parquet files; the placement
 is set so that every scan is worth all nodes. Answers are compared as tests/tpch/answers.py says. Prints what did not leave its
@@ -192,13 +192,16 @@ def main():
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--tpch", type=float, default=0.05)
     parser.add_argument("--tpcds", type=float, default=0.01)
+    parser.add_argument("--every", type=int, default=1, help="each how many of the queries of TPC-DS are asked")
     parser.add_argument("--only", default="", help="queries whose names have this in them")
     arguments = parser.parse_args()
     passed = failed = spread = every = 0
     with tempfile.TemporaryDirectory() as folder:
         for name, scale, more in [("tpch", arguments.tpch, SHAPES), ("tpcds", arguments.tpcds, {})]:
             data = pathlib.Path(folder) / name
-            queries = generated(name, scale, data) | more
+            queries = generated(name, scale, data)
+            # TPC-DS has the longest queries to plan; those of continuous integration are the same each time.
+            queries = dict(list(queries.items())[:: arguments.every if name == "tpcds" else 1]) | more
             counts = compared(queries, sorted(f"{path.name}={path}" for path in data.iterdir()), arguments)
             passed, failed = passed + counts[0], failed + counts[1]
             spread, every = spread + counts[2], every + counts[3]

@@ -241,7 +241,7 @@ def test_readers_that_let_rows_lie_are_cut_off(table):
 def guarded(request, table, tmp_path_factory):
     """Three nodes with two users."""
     folder = tmp_path_factory.mktemp("users")
-    hashed = nodes.run("hash-password", said="a password").stdout.strip()
+    hashed = nodes.hash_password("a password")
     users = folder / "users.toml"
     users.write_text("".join(f'[[users]]\nname = "{name}"\npassword_hash = "{hashed}"\n' for name in ("ada", "bob")))
     proof = nodes.secret()

@@ -102,7 +102,7 @@ def test_the_demo_has_as_many_nodes_as_it_is_told(tmp_path):
 
 
 def test_who_is_no_admin_sees_no_nodes(tmp_path):
-    hashed = nodes.run("hash-password", said="a password").stdout.strip()
+    hashed = nodes.hash_password("a password")
     users = tmp_path / "users.toml"
     users.write_text(
         f'[[users]]\nname = "root"\nadmin = true\npassword_hash = "{hashed}"\n'

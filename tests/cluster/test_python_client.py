@@ -151,7 +151,7 @@ def test_where_credentials_may_go(asked, node, goes):
 
 
 def test_each_node_asks_for_credentials(table, answer, tmp_path):
-    hashed = nodes.run("hash-password", said="a password\n").stdout.strip()
+    hashed = nodes.hash_password("a password")
     users = tmp_path / "users.toml"
     users.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hashed}"\n')
     user = {"user": "ada", "password": "a password"}

@@ -13,7 +13,7 @@ ADA, BOB = ("ada", "a password"), ("bob", "a password")
 
 @pytest.fixture
 def members(tmp_path):
-    hashed = nodes.run("hash-password", said="a password").stdout.strip()
+    hashed = nodes.hash_password("a password")
     users = tmp_path / "users.toml"
     entry = '[[users]]\nname = "{}"\npassword_hash = "{}"\nadmin = {}\n'
     users.write_text(entry.format("ada", hashed, "true") + entry.format("bob", hashed, "false"))
@@ -71,7 +71,7 @@ def test_rows_that_were_made_before_are_not_handed_out(members):
 def test_parts_of_plans_come_with_what_their_user_may_see(tmp_path):
     """A plan is authorised by the node that was asked. The others run its parts, whatever their own rules say of its user: they
     neither add rows nor take any away."""
-    hashed = nodes.run("hash-password", said="a password").stdout.strip()
+    hashed = nodes.hash_password("a password")
     users = tmp_path / "users.toml"
     entry = '[[users]]\nname = "{}"\npassword_hash = "{}"\nadmin = {}\n'
     users.write_text(entry.format("ada", hashed, "true") + entry.format("bob", hashed, "false"))

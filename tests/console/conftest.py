@@ -3,7 +3,6 @@
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -12,7 +11,7 @@ from playwright.sync_api import sync_playwright
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests/clients"))
 
-from server import Server, binaries, wait_until  # noqa: E402
+from server import Server, hash_password, wait_until  # noqa: E402
 
 PASSWORD = "a password"
 SIZES = {"wide": (1360, 850), "narrow": (640, 900)}
@@ -31,10 +30,8 @@ def address(request, tmp_path_factory):
     if request.config.getoption("--address"):
         yield request.config.getoption("--address")
         return
-    program = str(binaries() / "bowshot")
-    run = subprocess.run([program, "hash-password"], input=PASSWORD.encode(), capture_output=True, timeout=60, check=True)
     folder = tmp_path_factory.mktemp("console")
-    entry = '[[users]]\nname = "{}"\npassword_hash = "' + run.stdout.decode().strip() + '"\n'
+    entry = '[[users]]\nname = "{}"\npassword_hash = "' + hash_password(PASSWORD) + '"\n'
     (folder / "users.toml").write_text(entry.format("ada") + entry.format("bob"))
     (folder / "people.csv").write_text("id,name\n1,Ada\n2,Bob\n")
     # Results of pages that were closed are not waited for as long as usual.
@@ -47,10 +44,8 @@ def address(request, tmp_path_factory):
 @pytest.fixture(scope="session")
 def guarded(tmp_path_factory):
     """Another server, with rules: bob may read people, and not pay."""
-    program = str(binaries() / "bowshot")
-    run = subprocess.run([program, "hash-password"], input=PASSWORD.encode(), capture_output=True, timeout=60, check=True)
     folder = tmp_path_factory.mktemp("guarded")
-    entry = '[[users]]\nname = "{}"\nadmin = {}\npassword_hash = "' + run.stdout.decode().strip() + '"\n'
+    entry = '[[users]]\nname = "{}"\nadmin = {}\npassword_hash = "' + hash_password(PASSWORD) + '"\n'
     (folder / "users.toml").write_text(entry.format("ada", "true") + entry.format("bob", "false"))
     (folder / "files").mkdir()
     (folder / "files/people.csv").write_text("id,name\n1,Ada\n2,Bob\n")

@@ -3,11 +3,10 @@
 import functools
 import http.server
 import pathlib
-import subprocess
 import threading
 
 import pytest
-from server import Server, binaries
+from server import Server, hash_password
 
 PASSWORD = "a password"
 # What a page does: frames a message of Flight, sends it, and reads frames until the trailers.
@@ -91,10 +90,8 @@ def pages(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def served(pages, tmp_path_factory):
-    program = str(binaries() / "bowshot")
-    run = subprocess.run([program, "hash-password"], input=PASSWORD.encode(), capture_output=True, timeout=60, check=True)
     users = pathlib.Path(tmp_path_factory.mktemp("users")) / "users.toml"
-    users.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{run.stdout.decode().strip()}"\n')
+    users.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hash_password(PASSWORD)}"\n')
     with Server(arguments=["--users-file", users, "--set", f"http_origins={pages[0]}"]) as server:
         yield server.http
 

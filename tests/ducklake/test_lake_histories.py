@@ -117,7 +117,7 @@ class History:
         return True
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(5, 16))])
 def test_a_history(tmp_path, seed):
     history = History(seed, tmp_path / "lake")
     lake = history.lake

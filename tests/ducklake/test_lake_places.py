@@ -12,7 +12,7 @@ import pytest
 
 from durable import Database
 from lake import Lake, asked, refused, same, with_extensions
-from server import Server, binaries, clean_environment
+from server import Server, binaries, clean_environment, hash_password
 
 
 def filled(lake, name="t"):
@@ -108,8 +108,7 @@ def test_a_catalog_names_no_files_of_others(lake, tmp_path, table, path):
 
 def administrator():
     """An entry of the configuration, and how its user logs in."""
-    hashed = subprocess.run([binaries() / "bowshot", "hash-password"], input="root comes in", capture_output=True, text=True, check=True).stdout.strip()
-    return f'[[access.users]]\nname = "root"\npassword_hash = "{hashed}"\nadmin = true\n'
+    return f'[[access.users]]\nname = "root"\npassword_hash = "{hash_password("root comes in")}"\nadmin = true\n'
 
 
 class As(Database):

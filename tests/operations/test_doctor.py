@@ -4,14 +4,13 @@ import json
 import os
 import pathlib
 import socket
-import subprocess
 import time
 
 import pytest
 
 from certificates import key_pair
 from program import bowshot
-from server import Server, binaries, clean_environment
+from server import Server, hash_password
 
 ADDRESSES = ["--flight", "127.0.0.1:0", "--http", "127.0.0.1:0"]
 
@@ -43,18 +42,12 @@ def users(folder, *names, scram=True, admin=True):
     path = folder / "users.toml"
     text = ""
     for name in names:
-        hashed = hash_of(name)
+        hashed = hash_password(name)
         hashed = hashed if scram else hashed.split(" ")[0]
         text += f'[[users]]\nname = "{name}"\npassword_hash = "{hashed}"\nadmin = {str(admin).lower()}\n'
     path.write_text(text)
     path.chmod(0o600)
     return ["--users-file", path]
-
-
-def hash_of(password):
-    command = [binaries() / "bowshot", "hash-password"]
-    done = subprocess.run(command, input=f"{password}\n", capture_output=True, text=True, check=True, env=clean_environment())
-    return done.stdout.strip()
 
 
 @pytest.fixture

@@ -10,12 +10,10 @@ query, times as information only, and `N passed, N failed`.
 import argparse
 import contextlib
 import importlib
-import json
 import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import time
 
 import adbc_driver_flightsql.dbapi as dbapi
@@ -25,8 +23,11 @@ import pyarrow.flight as flight
 
 import answers
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
+
+from server import Server, binaries  # noqa: E402
+
 CACHE = pathlib.Path(os.environ.get("BOWSHOT_CACHE", pathlib.Path.home() / ".cache" / "bowshot"))
-READY_TIMEOUT_S = 60
 TABLES = ["customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier"]
 # The columns that each query orders by, by position in its answer; rows that agree in them may come in any order.
 ORDER = {
@@ -35,42 +36,12 @@ ORDER = {
 }
 
 
-def program() -> str:
-    folder = os.environ.get("BOWSHOT_BIN")
-    if not folder:
-        sys.exit("BOWSHOT_BIN must name the folder of the built program")
-    return str(pathlib.Path(folder) / "bowshot")
-
-
 def make_data(scale: float) -> pathlib.Path:
     """The folder of tables that `bowshot demo` makes."""
     folder = CACHE / "tpch" / f"scale-{scale:g}"
-    command = [program(), "demo", "--only-data", "--scale", f"{scale:g}", "--data-dir", str(folder)]
+    command = [str(binaries() / "bowshot"), "demo", "--only-data", "--scale", f"{scale:g}", "--data-dir", str(folder)]
     subprocess.run(command, check=True)
     return folder
-
-
-@contextlib.contextmanager
-def server(data: pathlib.Path):
-    """Bowshot over the tables; gives the address."""
-    with tempfile.TemporaryDirectory() as folder:
-        ports, log = pathlib.Path(folder) / "ports.json", pathlib.Path(folder) / "log"
-        command = [
-            program(), "serve", *[f"{name}={data / name}" for name in TABLES],
-            "--flight", "127.0.0.1:0", "--http", "off", "--data", "memory", "--ports-file", str(ports),
-        ]
-        with open(log, "w", encoding="utf-8") as out:
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=out)
-        try:
-            deadline = time.monotonic() + READY_TIMEOUT_S
-            while not (ports.exists() and ports.stat().st_size):
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f"the server did not become ready:\n{log.read_text()[-2000:]}")
-                time.sleep(0.02)
-            yield json.loads(ports.read_text())["flight"].replace("grpc://", "grpc+tcp://")
-        finally:
-            process.terminate()
-            process.wait(30)
 
 
 def reference(data: pathlib.Path) -> tuple:
@@ -118,7 +89,10 @@ def main() -> int:
     data = make_data(scale)
     peer, queries = reference(data)
     passed = failed = 0
-    with server(data) as uri, dbapi.connect(uri, autocommit=True) as adbc, flight.connect(uri) as client:
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(Server(*[f"{name}={data / name}" for name in TABLES]))
+        adbc = stack.enter_context(dbapi.connect(server.grpc_tcp, autocommit=True))
+        client = stack.enter_context(flight.connect(server.grpc_tcp))
         for number, query in queries.items():
             theirs, their_seconds = timed(lambda: peer.execute(query).to_arrow_table())
             clients = {"adbc": lambda: over_adbc(adbc, query), "pyarrow": lambda: over_pyarrow(client, query)}

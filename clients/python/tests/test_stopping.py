@@ -112,7 +112,7 @@ def interrupt(*_):
 signal.signal(signal.SIGALRM, interrupt)
 chance = random.Random(7)
 options = {"autocommit": True, "options": {"endpoints": "4"}, "same_host": sys.argv[3] == "memory"}
-for number in range(100):
+for number in range(30):
     with bowshot.connect(sys.argv[1], **options) as connection:
         result = connection.sql(sys.argv[2])
         signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.02, 0.15))
@@ -132,7 +132,7 @@ def test_interrupts_are_heard_wherever_they_come(shared, connection, transport):
     command = [sys.executable, "-c", INTERRUPTED_ANYWHERE, shared.uri, LONG, transport]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.split() == [str(number) for number in range(100)]
+    assert ended.stdout.split() == [str(number) for number in range(30)]
     wait_for(lambda: not running(connection))
 
 

@@ -1,5 +1,6 @@
 """Runs SQLAlchemy's suite for dialects against a server of its own; arguments go to pytest. Tests of features that
-`requirements_.py` says are not there are counted apart: the suite itself leaves them out."""
+`requirements_.py` says are not there are counted apart: the suite itself leaves them out. `--every=N` runs a fixed part of
+the tests, one of N."""
 
 import os
 import pathlib
@@ -32,8 +33,11 @@ with bowshot.server() as server:
         connection.sql("CREATE SCHEMA test_schema")
     uri = server.uri.replace("grpc://", "bowshot://")
     wanted = "not (" + " or ".join(EXCLUDED) + ")"
-    command = [sys.executable, "-m", "pytest", f"--dburi={uri}", "-p", "no:warnings", "-k", wanted, *sys.argv[1:]]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([SOURCES, str(HERE)])}
+    every = [word.removeprefix("--every=") for word in sys.argv[1:] if word.startswith("--every=")]
+    others = [word for word in sys.argv[1:] if not word.startswith("--every=")]
+    command = [sys.executable, "-m", "pytest", f"--dburi={uri}", "-p", "no:warnings", "-k", wanted, *others]
+    path = os.pathsep.join([SOURCES, str(HERE)])
+    environment = {**os.environ, "PYTHONPATH": path, "BOWSHOT_EVERY": (every or ["1"])[-1]}
     run = subprocess.run(command, cwd=HERE, env=environment, check=False, stdout=subprocess.PIPE, text=True)
 
 print(run.stdout)

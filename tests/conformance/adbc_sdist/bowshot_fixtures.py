@@ -1,14 +1,13 @@
 """The fixtures that the tests of the source distribution ask for, under the names of the servers that they were written
 for. Here each of them is one Bowshot with one user."""
 
-import subprocess
 
 import adbc_driver_flightsql
 import adbc_driver_flightsql.dbapi as dbapi
 import adbc_driver_manager
 import pytest
 
-from server import Server, binaries
+from server import Server, hash_password
 
 USER, PASSWORD = "adbc", "the password of the tests"
 CREDENTIALS = {
@@ -19,16 +18,8 @@ CREDENTIALS = {
 
 @pytest.fixture(scope="session")
 def bowshot(tmp_path_factory):
-    hashed = subprocess.run(
-        [str(binaries() / "bowshot"), "hash-password"],
-        input=PASSWORD,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    ).stdout.strip()
     users = tmp_path_factory.mktemp("users") / "users.toml"
-    users.write_text(f'[[users]]\nname = "{USER}"\npassword_hash = "{hashed}"\n')
+    users.write_text(f'[[users]]\nname = "{USER}"\npassword_hash = "{hash_password(PASSWORD)}"\n')
     with Server(arguments=["--users-file", str(users)]) as server:
         yield server
         server.wait_idle(5.0)

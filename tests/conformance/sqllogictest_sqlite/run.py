@@ -9,13 +9,13 @@ A refusal is one too, but where RULES says why: then its records are counted wit
 
 import argparse
 import collections
+import concurrent.futures
 import hashlib
 import json
 import os
 import pathlib
 import re
 import sys
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parents[1] / "sql"))
@@ -38,20 +38,18 @@ def main():
     arguments.add_argument("--show", action="store_true", help="print each record before it runs")
     chosen = arguments.parse_args()
     passed, failed, excused = 0, [], collections.Counter()
-    for path in sorted(chosen.corpus.rglob("*.test")):
-        name = str(path.relative_to(chosen.corpus))
-        if chosen.parts and not any(part in name for part in chosen.parts):
-            continue
-        started = time.monotonic()
-        good, bad, known = run_file(path, name, chosen.show)
-        passed += good
-        failed.extend(bad)
-        excused.update(known)
-        took = time.monotonic() - started
-        print(f"{name}: {good} passed, {len(bad)} failed, {sum(known.values())} refused for a reason, {took:.1f} s")
-        for test, reason in bad[:10]:
-            print(f"  {test}: {reason}")
-        sys.stdout.flush()
+    names = [str(path.relative_to(chosen.corpus)) for path in sorted(chosen.corpus.rglob("*.test"))]
+    names = [name for name in names if not chosen.parts or any(part in name for part in chosen.parts)]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = pool.map(lambda name: run_file(chosen.corpus / name, name, chosen.show), names)
+        for name, (good, bad, known) in zip(names, runs):
+            passed += good
+            failed.extend(bad)
+            excused.update(known)
+            print(f"{name}: {good} passed, {len(bad)} failed, {sum(known.values())} refused for a reason")
+            for test, reason in bad[:10]:
+                print(f"  {test}: {reason}")
+            sys.stdout.flush()
     write_result(passed, failed, excused)
     print(f"{passed} passed, {len(failed)} failed")
     return 1 if failed or not passed else 0
