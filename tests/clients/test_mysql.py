@@ -32,8 +32,8 @@ VALUES = [
     ("TEXT", ["", "ä € 𝄞", "it's \"quoted\"\n\t\\"]),
     ("BLOB", [b"", b"\x00\xff\\'"]),
     ("DATE", [datetime.date(1, 1, 1), datetime.date(2024, 2, 29), datetime.date(9999, 12, 31)]),
-    ("TIME", [datetime.timedelta(0), datetime.timedelta(seconds=86399, microseconds=999999)]),
-    ("DATETIME", [datetime.datetime(1969, 12, 31, 23, 59, 59, 1), datetime.datetime(2024, 1, 2, 3, 4, 5)]),
+    ("TIME(6)", [datetime.timedelta(0), datetime.timedelta(seconds=86399, microseconds=999999)]),
+    ("DATETIME(6)", [datetime.datetime(1969, 12, 31, 23, 59, 59, 1), datetime.datetime(2024, 1, 2, 3, 4, 5)]),
 ]
 
 
@@ -226,7 +226,7 @@ def test_what_clients_ask_before_they_begin(connection, table):
     assert "PRIMARY KEY (`a`)" in text
     assert (table, "BASE TABLE") in rows(connection, "SHOW FULL TABLES FROM `main`")
     asked = "SELECT @@session.auto_increment_increment AS auto_increment_increment, @@socket, @@tx_isolation, @@autocommit"
-    assert rows(connection, f"/* mysql-connector-j */{asked}") == [(1, None, "REPEATABLE-READ", 1)]
+    assert rows(connection, f"/* mysql-connector-j */{asked}") == [(1, None, "READ-COMMITTED", 1)]
     assert rows(connection, "SELECT @@version_comment LIMIT 1") == [("Bowshot",)]
 
 

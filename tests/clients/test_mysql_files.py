@@ -46,7 +46,7 @@ def test_files_of_the_client_become_rows(served, table, tmp_path, client):
     to = {"pymysql": lambda: pymysql_to(served, local_infile=True), "connector": lambda: connector_to(served, allow_local_infile=True)}
     file = tmp_path / "rows.txt"
     with contextlib.closing(to[client]()) as connection:
-        rows(connection, f"CREATE TABLE {table} (id INT PRIMARY KEY, name TEXT, price DECIMAL(9, 2), day DATE, at DATETIME, raw BLOB)")
+        rows(connection, f"CREATE TABLE {table} (id INT PRIMARY KEY, name TEXT, price DECIMAL(9, 2), day DATE, at DATETIME(6), raw BLOB)")
         file.write_bytes(
             b"1\tplain\t1.50\t2024-02-29\t2024-02-29 12:30:00.25\tabc\n"
             b"2\ta\\tb\\\nc \xc3\xa4\t\\N\t\\N\t\\N\t\n"

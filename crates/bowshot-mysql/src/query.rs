@@ -106,6 +106,7 @@ impl Connection {
         let mut running = self.start(request, is_select(sql)).await?;
         self.tell(&columns(running.schema())?, None);
         running.send(&mut self.wire, &self.cancel, (Format::Text, None)).await?;
+        self.own.found = running.sent();
         self.end_of_rows(0);
         Ok(())
     }

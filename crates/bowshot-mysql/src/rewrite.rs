@@ -22,7 +22,7 @@ pub(crate) fn rewritten<'a>(
         return Ok(Cow::Owned(empty));
     }
     let lower = sql.to_ascii_lowercase();
-    if !["@", "connection_id", "_utf8"].iter().any(|mark| lower.contains(mark)) {
+    if !["@", "connection_id", "found_rows", "_utf8"].iter().any(|mark| lower.contains(mark)) {
         return Ok(Cow::Borrowed(sql));
     }
     let tokens: Vec<Token<'_>> = tokens(sql).collect();
@@ -79,12 +79,17 @@ impl Values<'_> {
         if token.kind == Kind::Variable && token.text != "@" && !is_host(tokens, at) {
             return Ok(self.own_variable(token)?.map(|value| (value, 1)));
         }
-        Ok(introduced(tokens, at).or_else(|| {
-            let is_call = token.is("connection_id")
-                && tokens.get(at + 1).is_some_and(|next| next.is_symbol('('))
-                && tokens.get(at + 2).is_some_and(|next| next.is_symbol(')'));
-            is_call.then(|| (self.own.connection.to_string(), 3))
-        }))
+        let is_call = tokens.get(at + 1).is_some_and(|next| next.is_symbol('('))
+            && tokens.get(at + 2).is_some_and(|next| next.is_symbol(')'));
+        if is_call && token.is("found_rows") {
+            if self.users.is_none() {
+                return Err(Failure::unsupported("FOUND_ROWS() has no value in prepared statements")
+                    .with_hint("send it as a statement by itself"));
+            }
+            return Ok(Some((self.own.found.to_string(), 3)));
+        }
+        Ok(introduced(tokens, at)
+            .or_else(|| (is_call && token.is("connection_id")).then(|| (self.own.connection.to_string(), 3))))
     }
 
     /// The value of a variable of the client's own; `None` for one that the statement itself gives a value.
@@ -288,6 +293,7 @@ mod tests {
             ("select @@version_comment limit 1", "select 'Bowshot' AS `@@version_comment` limit 1"),
             ("SELECT a FROM t WHERE b = @@autocommit", "SELECT a FROM t WHERE b = 0"),
             ("SELECT connection_id ( ), 1", "SELECT 7 AS `connection_id ( )`, 1"),
+            ("SELECT found_rows()", "SELECT 0 AS `found_rows()`"),
             (
                 "SELECT _utf8mb4'x', a FROM t WHERE b = _UTF8 'y' AND _utf8mb4 = 1",
                 "SELECT 'x' AS `_utf8mb4'x'`, a FROM t WHERE b = 'y' AND _utf8mb4 = 1",

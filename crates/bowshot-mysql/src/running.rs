@@ -31,6 +31,8 @@ pub(crate) struct Running {
     next_row: usize,
     /// Rows that may still be written.
     left: u64,
+    /// Rows that have been written.
+    sent: u64,
     scratch: BytesMut,
 }
 
@@ -86,6 +88,7 @@ impl Running {
             batch: None,
             next_row: 0,
             left: u64::MAX,
+            sent: 0,
             scratch: BytesMut::new(),
         })
     }
@@ -117,6 +120,7 @@ impl Running {
                 wire.try_put(|out| rows.put(self.next_row, format, out, scratch))?;
                 self.next_row += 1;
                 sent += 1;
+                self.sent += 1;
                 self.left -= 1;
                 wire.flush_some(cancel).await?;
                 if cancel.is_cancelled() {
@@ -126,6 +130,11 @@ impl Running {
             self.batch = Some(rows);
         }
         Ok(false)
+    }
+
+    /// How many rows have been written.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
     }
 
     /// Takes all rows, and writes none of them.

@@ -162,8 +162,14 @@ fn text(name: &str, schema: &Schema, key: Option<&PrimaryKey>, about: &About) ->
     for field in schema.fields() {
         let about = about.columns.get(field.name()).unwrap_or(&nothing);
         let plain = ColumnType::of(field).sql();
-        // Of texts, how long they may be.
-        let kind = about.kind.as_deref().filter(|kind| plain == "text" && kind.contains('('));
+        // How long texts may be, and digits of seconds.
+        let says_more = |kind: &&str| match plain.as_str() {
+            "text" => kind.contains('('),
+            plain => [("datetime", "datetime"), ("time(", "time")]
+                .iter()
+                .any(|(begins, name)| plain.starts_with(begins) && kind.starts_with(name)),
+        };
+        let kind = about.kind.as_deref().filter(says_more);
         let mut line = format!("  {} {}", quoted_name(field.name()), kind.unwrap_or(&plain));
         if !field.is_nullable() {
             line.push_str(" NOT NULL");

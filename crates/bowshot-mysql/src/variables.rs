@@ -204,6 +204,8 @@ pub(crate) struct Own {
     pub(crate) entrance: Entrance,
     /// The last number that the server has given to a row.
     pub(crate) generated: u64,
+    /// Rows of the last result.
+    pub(crate) found: u64,
 }
 
 impl Own {
@@ -216,6 +218,7 @@ impl Own {
             connection,
             entrance,
             generated: 0,
+            found: 0,
         }
     }
 }
