@@ -85,9 +85,12 @@ fn id(info: &BasicTypeInfo) -> Option<i32> {
 }
 
 /// The columns as such a footer has them.
-pub(crate) fn schema_as_bytes(columns: &Schema) -> Schema {
+pub(crate) fn schema_as_bytes(columns: &SchemaRef) -> SchemaRef {
+    if !columns.fields().iter().any(|field| has_intervals(field.data_type())) {
+        return Arc::clone(columns);
+    }
     let fields: Fields = columns.fields().iter().map(field_as_bytes).collect();
-    Schema::new_with_metadata(fields, columns.metadata().clone())
+    Arc::new(Schema::new_with_metadata(fields, columns.metadata().clone()))
 }
 
 fn field_as_bytes(field: &FieldRef) -> FieldRef {
@@ -197,6 +200,9 @@ pub(crate) fn are_bytes_of(there: &DataType, wanted: &DataType) -> bool {
         (DataType::List(there), DataType::List(wanted))
         | (DataType::LargeList(there), DataType::LargeList(wanted))
         | (DataType::Map(there, _), DataType::Map(wanted, _)) => both(there, wanted),
+        (DataType::FixedSizeList(there, of_there), DataType::FixedSizeList(wanted, of_wanted)) => {
+            of_there == of_wanted && both(there, wanted)
+        }
         (DataType::Struct(there), DataType::Struct(wanted)) => {
             there.len() == wanted.len()
                 && there

@@ -4,13 +4,15 @@
 use crate::schema::Places;
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, Field, Schema};
+use bowshot_kernels::nan::has_floats;
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Result, ScalarValue, Statistics};
 use datafusion::functions_aggregate::min_max::{MaxAccumulator, MinAccumulator};
 use datafusion::logical_expr::Accumulator;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics as ChunkStatistics;
+use parquet::schema::types::ColumnDescriptor;
 
 /// Rows of a file.
 ///
@@ -21,10 +23,26 @@ pub(crate) fn count_rows(metadata: &ParquetMetaData) -> Result<usize, String> {
     let all = rows(metadata.file_metadata().num_rows())?;
     let groups = metadata.row_groups().iter().map(|group| rows(group.num_rows()));
     let sum = groups.sum::<Result<usize, String>>()?;
-    if sum == all {
-        return Ok(all);
+    if sum != all {
+        return Err(format!("its footer counts {all} rows, and {sum} in its row groups"));
     }
-    Err(format!("its footer counts {all} rows, and {sum} in its row groups"))
+    for group in metadata.row_groups() {
+        let (rows, mut chunks) = (group.num_rows(), group.columns().iter());
+        // Columns that are in no list have a value in each row, NULL among them.
+        let is_wrong =
+            |chunk: &&ColumnChunkMetaData| is_flat(chunk.column_descr()) && chunk.num_values() != rows;
+        if let Some(chunk) = chunks.find(is_wrong) {
+            let (values, column) = (chunk.num_values(), chunk.column_path().string());
+            return Err(format!(
+                "the footer counts {rows} rows in a row group, and {values} values of column `{column}` there"
+            ));
+        }
+    }
+    Ok(all)
+}
+
+fn is_flat(column: &ColumnDescriptor) -> bool {
+    column.max_rep_level() == 0
 }
 
 /// What may be believed of a file of so many rows whose columns are these.
@@ -125,7 +143,7 @@ impl<'a> Column<'a> {
         let greatest = converter.row_group_maxes(groups.iter().copied()).ok()?;
         let all = |is_exact: fn(&ChunkStatistics) -> bool| {
             // Bounds of floating-point numbers leave NaN out.
-            !self.field.data_type().is_floating()
+            !has_floats(self.field.data_type())
                 && groups.iter().all(|group| self.of_group(group).is_some_and(is_exact))
         };
         let least_exact = all(ChunkStatistics::min_is_exact);

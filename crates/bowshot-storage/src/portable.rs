@@ -9,6 +9,7 @@ use crate::facts::{FactSources, FileFacts};
 use crate::file::{DataFile, HandlePool, Lease};
 use crate::footers::ReaderFactory;
 use crate::format::Compression;
+use crate::intervals::schema_as_bytes;
 use crate::named::NamedSource;
 use crate::parquet;
 use crate::source::PlannedFile;
@@ -274,7 +275,7 @@ fn whole_file(file: &PartitionedFile, opened: &[Opened]) -> Result<PartitionedFi
     whole.range = file.range.clone();
     whole.statistics = file.statistics.clone();
     if let Detail::Parquet { views: true, .. } = facts.detail {
-        whole = whole.with_arrow_schema(Arc::clone(&facts.columns));
+        whole = whole.with_arrow_schema(schema_as_bytes(&facts.columns));
     }
     Ok(whole)
 }

@@ -4,6 +4,7 @@
 use crate::facts::{Detail, FactSources, FileFacts};
 use crate::file::{DataFile, HandlePool, Lease};
 use crate::format::{Compression, Format};
+use crate::intervals::schema_as_bytes;
 use crate::listing::FoundFile;
 use crate::partition::{self, Partitions};
 use crate::schema::{self, Places, Typing};
@@ -84,7 +85,7 @@ impl SnapshotFile {
         file.statistics = Some(Arc::clone(&self.statistics));
         if let Detail::Parquet { views: true, .. } = self.facts.detail {
             // The schema written into the file asks for views; the reader is told to make plain arrays at once.
-            file = file.with_arrow_schema(Arc::clone(&self.facts.columns));
+            file = file.with_arrow_schema(schema_as_bytes(&self.facts.columns));
         }
         file
     }

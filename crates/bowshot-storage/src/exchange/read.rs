@@ -296,10 +296,10 @@ pub(super) fn parquet_builder<T: ChunkReader + 'static>(
 ) -> Result<(ParquetRecordBatchReaderBuilder<T>, Schema), ParquetError> {
     let footer = Arc::new(ParquetMetaDataReader::new().parse_and_finish(&chunks)?);
     let Written { schema: written, is_told } = parquet_columns::written(&footer)?;
-    let columns = footer::with_wide_times(&footer, &written).into_owned();
+    let columns = Arc::new(footer::with_wide_times(&footer, &written).into_owned());
     let mut options = ArrowReaderOptions::new();
     if is_told || columns.fields() != written.fields() {
-        options = options.with_schema(Arc::new(intervals::schema_as_bytes(&columns)));
+        options = options.with_schema(intervals::schema_as_bytes(&columns));
     }
     let columns = with_extensions(&columns, footer.file_metadata().schema_descr().root_schema());
     let metadata = ArrowReaderMetadata::try_new(intervals::as_bytes(footer)?, options)?;

@@ -15,7 +15,7 @@ use datafusion::common::{ScalarValue, Statistics as FileStatistics};
 use parquet::arrow::{ArrowWriter, parquet_to_arrow_schema};
 use parquet::data_type::ByteArray;
 use parquet::file::metadata::{
-    ColumnChunkMetaData, FileMetaData, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataReader,
+    ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataReader,
 };
 use parquet::file::properties::WriterProperties;
 use parquet::file::statistics::{Statistics, ValueStatistics};
@@ -31,7 +31,8 @@ fn table(path: &Path) {
     let decimals = Decimal128Array::from(vec![10, 20, 300, 400]).with_precision_and_scale(30, 1).unwrap();
     let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0, -0.0, 3.0, f64::NAN]));
     let columns = [("s", texts), ("i", numbers), ("d", Arc::new(decimals) as ArrayRef), ("f", floats)];
-    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let columns = columns.map(|(name, values)| (name, values, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(2));
     let properties = properties.set_bloom_filter_enabled(true).build();
     let mut writer =
@@ -170,22 +171,13 @@ async fn bits_rule_out_no_floating_point_numbers() {
     assert_eq!(value(&path, "count(*)", "s = 'm'").await, "1");
 }
 
-/// The same footer, with another count of rows of the file and of its first row group.
-fn counting(metadata: &ParquetMetaData, all: i64, first: i64) -> ParquetMetaData {
-    let file = metadata.file_metadata();
-    let file = FileMetaData::new(
-        file.version(),
-        all,
-        None,
-        file.key_value_metadata().cloned(),
-        file.schema_descr_ptr(),
-        file.column_orders().cloned(),
-    );
+/// The same footer, with another count of rows of its first row group; the writer adds those of the file up itself.
+fn counting(metadata: &ParquetMetaData, first: i64) -> ParquetMetaData {
     let groups = metadata.row_groups().iter().enumerate().map(|(number, group)| {
         let rows = if number == 0 { first } else { group.num_rows() };
         group.clone().into_builder().set_num_rows(rows).build().unwrap()
     });
-    ParquetMetaDataBuilder::new(file).set_row_groups(groups.collect()).build()
+    ParquetMetaDataBuilder::new(metadata.file_metadata().clone()).set_row_groups(groups.collect()).build()
 }
 
 #[tokio::test]
@@ -193,13 +185,10 @@ async fn footers_that_count_other_rows_are_errors() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("t.parquet");
     table(&path);
-    rewrite_footer(&path, |metadata| counting(metadata, 7, 2));
-    let error = World::open(&[&path]).error("select count(*) from t").await;
-    says(&error, ErrorKind::Corrupt, &["t.parquet", "counts 7 rows, and 4"]);
     for rows in [1, 3] {
         table(&path);
-        rewrite_footer(&path, |metadata| counting(metadata, 2 + rows, rows));
-        for sql in ["select i from t", "select * from t", "select max(f) from t"] {
+        rewrite_footer(&path, |metadata| counting(metadata, rows));
+        for sql in ["select count(*) from t", "select i from t", "select * from t", "select max(f) from t"] {
             let error = World::open(&[&path]).error(sql).await;
             says(&error, ErrorKind::Corrupt, &["t.parquet", "the footer counts"]);
         }

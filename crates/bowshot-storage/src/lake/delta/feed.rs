@@ -13,7 +13,8 @@ use crate::lake::table::LakeFile;
 use crate::snapshot::{KnownFiles, SnapshotFile, Workshop, look_at};
 use crate::table_folder::{FolderView, found_again};
 use crate::{Error, ReadOptions, delta_paths};
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
+use arrow::compute::kernels::cast_utils::parse_decimal;
+use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 use bowshot_api::ErrorKind;
 use datafusion::common::ScalarValue;
 use parquet::arrow::arrow_reader::RowSelection;
@@ -423,7 +424,21 @@ fn value_of(text: Option<&str>, data_type: &DataType) -> Result<ScalarValue, Str
     }
     match text.filter(|text| !text.is_empty()) {
         None => ScalarValue::try_from(data_type).map_err(failed),
+        Some(text) if text.contains(['e', 'E']) && plain.is_decimal() => {
+            exponent(text, plain).and_then(|value| value.cast_to(data_type)).map_err(failed)
+        }
         Some(text) => ScalarValue::try_from_string(text.to_owned(), data_type).map_err(failed),
+    }
+}
+
+/// A decimal with an exponent, which casts of texts do not know.
+fn exponent(text: &str, decimal: &DataType) -> datafusion::error::Result<ScalarValue> {
+    match decimal {
+        DataType::Decimal128(precision, scale) => {
+            let value = parse_decimal::<Decimal128Type>(text, *precision, *scale)?;
+            Ok(ScalarValue::Decimal128(Some(value), *precision, *scale))
+        }
+        other => ScalarValue::try_from_string(text.to_owned(), other),
     }
 }
 
