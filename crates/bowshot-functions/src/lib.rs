@@ -19,9 +19,9 @@ mod text;
 mod values;
 mod window;
 
-pub use aggregate::scaled_interval;
+pub use aggregate::{interval_length, scaled_interval};
 pub use condition::balanced;
 pub use date::{add_in_zone, read_time};
-pub use json::normal_jsonb;
+pub use json::{jsonb_key, normal_jsonb};
 pub use planner::planners;
 pub use registry::{page, register};

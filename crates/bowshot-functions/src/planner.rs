@@ -22,24 +22,29 @@ pub fn planners() -> Vec<Arc<dyn ExprPlanner>> {
 struct OwnFunctions;
 
 impl ExprPlanner for OwnFunctions {
-    /// `'abc'[1]`: a character of a text, from the end if the place is negative.
+    /// `'abc'[1]` and `'abc'[2:3]`: characters of a text, counted from the end where a place is negative.
     fn plan_field_access(
         &self,
         access: RawFieldAccessExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawFieldAccessExpr>> {
-        let RawFieldAccessExpr { field_access: GetFieldAccess::ListIndex { key }, expr } = &access else {
-            return Ok(PlannerResult::Original(access));
-        };
-        if !text_type(&expr.get_type(schema)?) {
+        let RawFieldAccessExpr { field_access, expr } = &access;
+        if matches!(field_access, GetFieldAccess::NamedStructField { .. })
+            || !text_type(&expr.get_type(schema)?)
+        {
             return Ok(PlannerResult::Original(access));
         }
-        let key = key.as_ref();
-        let length = cast(unicode::character_length().call(vec![expr.clone()]), DataType::Int64);
-        let from_end = length + key.clone() + lit(1_i64);
-        let place =
-            when(key.clone().lt(lit(0_i64)), from_end).otherwise(cast(key.clone(), DataType::Int64))?;
-        Ok(PlannerResult::Planned(unicode::substr().call(vec![expr.clone(), place, lit(1_i64)])))
+        let (place, count) = match field_access {
+            GetFieldAccess::ListIndex { key } => (place_in(expr, key)?, lit(1_i64)),
+            GetFieldAccess::ListRange { start, stop, stride } if **stride == lit(1_i64) => {
+                let start = place_in(expr, start)?;
+                let count = place_in(expr, stop)? - start.clone() + lit(1_i64);
+                let count = when(count.clone().lt(lit(0_i64)), lit(0_i64)).otherwise(count)?;
+                (start, count)
+            }
+            _ => return Ok(PlannerResult::Original(access)),
+        };
+        Ok(PlannerResult::Planned(unicode::substr().call(vec![expr.clone(), place, count])))
     }
 
     /// `ARRAY[X'00', NULL]`: DataFusion finds no common type of NULL and bytes.
@@ -62,4 +67,11 @@ impl ExprPlanner for OwnFunctions {
     fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
         Ok(PlannerResult::Planned(date_part().call(args)))
     }
+}
+
+/// The place of a character of a text, from its beginning.
+fn place_in(text: &Expr, place: &Expr) -> Result<Expr> {
+    let length = cast(unicode::character_length().call(vec![text.clone()]), DataType::Int64);
+    let from_end = length + place.clone() + lit(1_i64);
+    when(place.clone().lt(lit(0_i64)), from_end).otherwise(cast(place.clone(), DataType::Int64))
 }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 const DAYS_OF_MONTH: i32 = 30;
+const NANOSECONDS_OF_DAY: i128 = 86_400_000_000_000;
 const SUM: DataType = DataType::Decimal128(38, 0);
 
 /// See the module.
@@ -33,7 +34,7 @@ pub(crate) fn avg() -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::from(Average { of, signature }))
 }
 
-fn is_interval(given: &AccumulatorArgs<'_>) -> bool {
+pub(super) fn is_interval(given: &AccumulatorArgs<'_>) -> bool {
     *given.return_field.data_type() == INTERVAL
 }
 
@@ -155,11 +156,59 @@ impl Accumulator for Mean {
     }
 }
 
+/// The sum of the intervals of a sliding frame, which DataFusion's sum has only for whole partitions.
+#[derive(Debug, Default)]
+pub(super) struct SlidingSum(Mean);
+
+impl Accumulator for SlidingSum {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.0.update_batch(values)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.0.retract_batch(values)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        if self.0.count == 0 {
+            return ScalarValue::try_from(&INTERVAL);
+        }
+        let [months, days, nanoseconds] = self.0.sums;
+        let sum =
+            i32::try_from(months).ok().zip(i32::try_from(days).ok()).zip(i64::try_from(nanoseconds).ok());
+        let ((months, days), nanoseconds) =
+            sum.ok_or_else(|| exec_datafusion_err!("interval out of range"))?;
+        Ok(ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(months, days, nanoseconds))))
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.0.state()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.0.merge_batch(states)
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+}
+
 /// An interval a number of times, as PostgreSQL has it: parts of months become days, those of days become time. `None` beyond the
 /// longest one.
 pub fn scaled_interval(interval: IntervalMonthDayNano, factor: f64) -> Option<IntervalMonthDayNano> {
     let (months, days) = (f64::from(interval.months), f64::from(interval.days));
     scaled([months, days, interval.nanoseconds as f64], factor)
+}
+
+/// How long an interval is, in nanoseconds: a month has 30 days.
+pub fn interval_length(interval: IntervalMonthDayNano) -> i128 {
+    let days = i128::from(interval.months) * i128::from(DAYS_OF_MONTH) + i128::from(interval.days);
+    days * NANOSECONDS_OF_DAY + i128::from(interval.nanoseconds)
 }
 
 fn scaled([months, days, nanoseconds]: [f64; 3], factor: f64) -> Option<IntervalMonthDayNano> {

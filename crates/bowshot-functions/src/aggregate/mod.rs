@@ -17,7 +17,7 @@ mod sum;
 
 use crate::define::{Body, Function, stock};
 
-pub use average::scaled_interval;
+pub use average::{interval_length, scaled_interval};
 pub(crate) use counted::counted;
 pub(crate) use forms::AggregateForms;
 

@@ -6,6 +6,7 @@
 
 mod groups;
 
+use super::average::{SlidingSum, is_interval};
 use crate::made::misfit;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::datatypes::{
@@ -196,10 +197,10 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn create_sliding_accumulator(&self, given: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        if range(&given).is_some() {
-            self.accumulator(given)
-        } else {
-            self.of.create_sliding_accumulator(given)
+        match range(&given) {
+            Some(_) => self.accumulator(given),
+            None if is_interval(&given) && !given.is_distinct => Ok(Box::new(SlidingSum::default())),
+            None => self.of.create_sliding_accumulator(given),
         }
     }
 

@@ -9,7 +9,8 @@ use crate::made::{misfit, text_type, udf};
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, exec_err, internal_datafusion_err, plan_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
+use std::sync::Arc;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     made("json", "text as JSON, in its shortest form; an error if it is none", || {
@@ -94,6 +95,22 @@ fn normal(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 /// When it is no JSON.
 pub fn normal_jsonb(text: &str) -> Result<String> {
     Ok(Reader::tree(text)?.normal_text())
+}
+
+/// A function whose results are equal where its arguments are equal as JSONB.
+#[must_use]
+pub fn jsonb_key() -> Arc<ScalarUDF> {
+    udf("__bowshot_jsonb_key", takes_one, gives_text, keys)
+}
+
+fn keys(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let rows = Rows::new(given)?;
+    let documents = rows.text(0)?;
+    each_row(rows.count, |row, out| {
+        let Some(document) = at(documents, row) else { return null(out) };
+        out.append_value(Reader::tree(document)?.into_normal().without_zeros().compact());
+        Ok(())
+    })
 }
 
 fn field(given: &ScalarFunctionArgs, argument: usize) -> Result<&Field> {

@@ -21,7 +21,7 @@ mod write;
 
 use crate::define::Function;
 
-pub use make::normal_jsonb;
+pub use make::{jsonb_key, normal_jsonb};
 pub(crate) use operators::JsonOperators;
 pub(crate) use rows::json_field;
 pub(crate) use write::{key, write};

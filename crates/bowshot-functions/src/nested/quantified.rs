@@ -1,12 +1,13 @@
 //! `value = ANY (list)` and `value = ALL (list)` in the three-valued logic of SQL.
 
 use super::shape::{arrays, element, elements, list_of, lists};
+use crate::aggregate::interval_length;
 use crate::define::{Function, made};
 use crate::made::{misfit, text_type, udf};
-use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Datum, UInt64Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Decimal128Array, UInt64Array};
 use datafusion::arrow::compute::kernels::cmp;
-use datafusion::arrow::compute::take;
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::compute::{cast, take};
+use datafusion::arrow::datatypes::{DataType, Field, IntervalMonthDayNanoType, IntervalUnit};
 use datafusion::common::{Result, exec_datafusion_err, exec_err, internal_err};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs};
@@ -56,6 +57,14 @@ fn comparison(operator: &str) -> Result<Compare> {
     })
 }
 
+/// How long intervals are, by which they are compared.
+fn lengths(intervals: &ArrayRef) -> Result<ArrayRef> {
+    let intervals = cast(intervals, &DataType::Interval(IntervalUnit::MonthDayNano))?;
+    let lengths: Decimal128Array =
+        intervals.as_primitive::<IntervalMonthDayNanoType>().unary(interval_length);
+    Ok(Arc::new(lengths))
+}
+
 fn quantified(given: &ScalarFunctionArgs, any: bool) -> Result<ColumnarValue> {
     let arrays = arrays(given)?;
     let Some(ColumnarValue::Scalar(operator)) = given.args.first() else {
@@ -69,6 +78,10 @@ fn quantified(given: &ScalarFunctionArgs, any: bool) -> Result<ColumnarValue> {
     let repeated = take(values, &UInt64Array::from_iter_values(rows), None)?;
     let start = elements(lists, 0).start;
     let inside: ArrayRef = lists.values().slice(start, repeated.len());
+    let (repeated, inside) = match inside.data_type() {
+        DataType::Interval(_) => (lengths(&repeated)?, lengths(&inside)?),
+        _ => (repeated, inside),
+    };
     let compared = if inside.data_type().is_null() {
         BooleanArray::new_null(inside.len())
     } else {

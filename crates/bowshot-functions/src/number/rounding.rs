@@ -45,6 +45,43 @@ fn scale(arguments: &Arguments) -> Result<ArrayRef> {
     fill::<Int64, Option<i64>>(arguments, |row| values.is_valid(row).then_some(digits))
 }
 
+/// How many digits behind the point a decimal needs.
+fn needed(mut digits: i128, scale: i8) -> i8 {
+    let mut needed = scale.max(0);
+    while needed > 0 && digits % 10 == 0 {
+        (digits, needed) = (digits / 10, needed - 1);
+    }
+    needed
+}
+
+fn min_scale(arguments: &Arguments) -> Result<ArrayRef> {
+    let values = arguments.full(0)?;
+    match values.data_type() {
+        DataType::Decimal128(_, scale) => {
+            let numbers = values.as_primitive::<Decimal128Type>();
+            fill::<Int64, Option<i64>>(arguments, |row| {
+                numbers.is_valid(row).then(|| i64::from(needed(numbers.value(row), *scale)))
+            })
+        }
+        _ => scale(arguments),
+    }
+}
+
+/// The digits that a constant needs; those of a column stay, since they are of its type.
+fn trimmed_type(given: &[DataType], constants: &[Option<&ScalarValue>]) -> Result<DataType> {
+    match (given.first(), constants.first().copied().flatten()) {
+        (Some(_), Some(ScalarValue::Decimal128(Some(digits), precision, scale))) => {
+            Ok(DataType::Decimal128(*precision, needed(*digits, *scale)))
+        }
+        (Some(of), _) => Ok(of.clone()),
+        (None, _) => exec_err!("`trim_scale` takes a decimal"),
+    }
+}
+
+fn trim_scale(arguments: &Arguments) -> Result<ArrayRef> {
+    Ok(cast(&arguments.full(0)?, &arguments.gives)?)
+}
+
 fn trunc(arguments: &Arguments) -> Result<ArrayRef> {
     if arguments.gives == DataType::Date32 {
         return map2::<Date, Text, Days, Result<i32>>(arguments, first_day_of);
@@ -144,6 +181,20 @@ const TRUNCATED: &[&[Kind]] = &[&[Number], &[Number, Whole], &[Kind::Date, Kind:
 
 pub(super) const FUNCTIONS: &[Function] = &[
     scalar("scale", "how many digits a decimal has behind the point", &[&[Number]], Gives::Int, scale),
+    scalar(
+        "min_scale",
+        "how many digits behind the point a decimal needs",
+        &[&[Number]],
+        Gives::Int,
+        min_scale,
+    ),
+    scalar(
+        "trim_scale",
+        "a decimal that is written out without zeros at its end",
+        &[&[Number]],
+        Gives::Seen(trimmed_type),
+        trim_scale,
+    ),
     scalar(
         "trunc",
         "without its fraction, or cut to a number of decimal places; of a date, the first day of a unit",

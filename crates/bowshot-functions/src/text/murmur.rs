@@ -21,7 +21,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     made("hash", "Spark's 32-bit hash of the arguments", || udf("hash", takes_values, gives_hash, spark)),
     made("murmur_hash3_32", "Doris' 32-bit hash of the arguments as texts", || {
         udf("murmur_hash3_32", takes_texts, gives_hash, doris)
-    }),
+    })
+    .aliases(&["murmur3"]),
 ];
 
 fn takes_values(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
