@@ -39,7 +39,9 @@ def exchanged(client, descriptor, table, chunk=None, call=None):
     sender = threading.Thread(target=send)
     sender.start()
     try:
-        return reader.read_all()
+        # `read_all` would take a call that the server has cancelled for an interrupt of its own, and end the run.
+        batches = [chunk.data for chunk in reader if chunk.data is not None]
+        return pa.Table.from_batches(batches, reader.schema)
     finally:
         sender.join()
         with contextlib.suppress(Exception):

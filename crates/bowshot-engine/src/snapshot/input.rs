@@ -37,7 +37,8 @@ pub struct StreamedTable {
 struct State {
     /// `None` when they have ended.
     rows: Option<BatchStream>,
-    failed: bool,
+    /// Why there are no more: what each scan is told, whichever asks first.
+    failed: Option<Error>,
     /// Batches that came.
     batches: usize,
     /// Rows of them all, and of the last one.
@@ -64,7 +65,7 @@ impl StreamedTable {
         let schema = Arc::new(columns(&name, &rows.schema())?);
         let state = Mutex::new(State {
             rows: Some(rows),
-            failed: false,
+            failed: None,
             batches: 0,
             count: 0,
             last: 0,
@@ -119,12 +120,16 @@ impl StreamedTable {
             let kept = state.kept.as_ref().and_then(|kept| kept.batches.get(number).cloned());
             return Poll::Ready(Some(kept.ok_or_else(|| self.read_already())));
         }
+        if let Some(failed) = &state.failed {
+            return Poll::Ready(Some(Err(failed.duplicate())));
+        }
         let next = ready!(state.poll_next(context));
         Poll::Ready(next.map(|batch| match batch.and_then(|batch| state.takes(batch)) {
             Ok(batch) => Ok(batch),
             Err(error) => {
-                (state.rows, state.failed) = (None, true);
-                Err(self.after(error, state.count))
+                let error = self.after(error, state.count);
+                (state.rows, state.failed) = (None, Some(error.duplicate()));
+                Err(error)
             }
         }))
     }
@@ -162,10 +167,7 @@ impl StreamedTable {
 impl State {
     /// The next batch from the client. Everybody who waits is woken when it has come.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
-        let Some(rows) = &mut self.rows else {
-            let failed = || Error::new(ErrorKind::Cancelled, "the rows of the client broke off");
-            return Poll::Ready(self.failed.then(|| Err(failed())));
-        };
+        let Some(rows) = &mut self.rows else { return Poll::Ready(None) };
         self.waiting.add(context.waker());
         let waker = Waker::from(Arc::clone(&self.waiting));
         let next = ready!(rows.poll_next_unpin(&mut Context::from_waker(&waker)));
@@ -295,6 +297,8 @@ mod tests {
         let error = read(&large, 0, &small).unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::LimitReached);
         assert!(error.message().ends_with(", after row 0 of `input`"), "{error}");
+        let other = read(&large, 0, &small).unwrap().unwrap_err();
+        assert_eq!((other.kind(), other.message()), (error.kind(), error.message()), "no scan says less");
     }
 
     #[test]
@@ -303,7 +307,7 @@ mod tests {
         let table = table(vec![Ok(batch(&[1, 2])), Err(Error::invalid("broken"))]);
         assert!(read(&table, 0, &pool).unwrap().is_ok());
         assert_eq!(read(&table, 1, &pool).unwrap().unwrap_err().message(), "broken, after row 2 of `input`");
-        assert!(read(&table, 1, &pool).unwrap().is_err(), "no end follows a break");
+        assert_eq!(read(&table, 1, &pool).unwrap().unwrap_err().message(), "broken, after row 2 of `input`");
     }
 
     #[test]
