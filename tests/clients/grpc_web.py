@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import re
 import struct
 import urllib.parse
 
@@ -21,7 +22,7 @@ class Answer:
         self.status, self.headers, self.messages, self.trailers = status, headers, [], None
         if headers.get("content-type", "").startswith("application/grpc-web-text"):
             # What is written together is encoded together, so padding may come in the middle.
-            body = b"".join(base64.b64decode(body[at : at + 4], validate=True) for at in range(0, len(body), 4))
+            body = b"".join(base64.b64decode(part, validate=True) for part in re.findall(rb"[^=]+=*", body))
         while body and status == 200:
             flag, length = struct.unpack("!BI", body[:5])
             frame, body = body[5 : 5 + length], body[5 + length :]

@@ -4,7 +4,6 @@ names the file."""
 import errno
 import re
 import shutil
-import time
 
 import pyarrow as pa
 import pytest
@@ -14,8 +13,6 @@ from durable import Database
 from faults import READ, WRITE, Faults
 from server import Server, wait_until
 from test_join_cache import EAGER
-
-pytestmark = pytest.mark.alone
 
 ROWS = 20_000
 ON = {"BOWSHOT_JOIN_CACHE_ENABLED": "true"}

@@ -61,6 +61,8 @@ PASSING = [
     "SELECT a.u, b.g, a.j, b.m FROM {t} AS a JOIN {t} AS b ON a.u = b.u",
     "SELECT first_value(u) OVER (ORDER BY k), lag(g) OVER (ORDER BY k), j, (SELECT max(m) FROM {t}) FROM {t}",
     "WITH q AS (SELECT DISTINCT u, g, j, m FROM {t} ORDER BY m LIMIT 2) SELECT * FROM q",
+    "SELECT unnest(array_agg(u)), unnest(array_agg(g)), unnest(array_agg(j)), unnest(array_agg(m)) FROM {t}",
+    "SELECT struct(u, k).c0, struct(k, g).c1, struct(j).c0, struct(struct(m)).c0.c0 FROM {t}",
 ]
 
 
@@ -123,6 +125,18 @@ def test_uuids_of_bytes_meet_texts(tmp_path, storage):
         assert db.rows(f"SELECT k FROM t WHERE u = '{texts[1].upper()}'") == [(2,)]
         assert db.rows(f"SELECT k FROM t WHERE u IN ('{texts[1]}', '{texts[2]}') ORDER BY k") == [(2,), (3,)]
         assert db.rows(f"SELECT k FROM t WHERE u < CAST('{texts[2]}' AS UUID)") == [(2,)]
+        assert db.rows("SELECT k FROM t WHERE u IN (SELECT u FROM d WHERE n < 3) ORDER BY k") == [(1,), (2,)]
+        assert db.rows("SELECT n FROM d WHERE u NOT IN (SELECT u FROM t WHERE k = 2) ORDER BY n") == [(1,), (3,)]
+        assert db.rows("SELECT n FROM d WHERE u = ANY (SELECT u FROM t WHERE k = 2)") == [(2,)]
+        with db.connection.cursor() as cursor:
+            cursor.execute("SELECT n FROM d WHERE u = ?", pa.record_batch([pa.array([IDS[1].bytes], pa.binary(16))], ["u"]))
+            assert cursor.fetchall() == [(2,)]
+        db.run("UPDATE d SET u = (SELECT u FROM t WHERE k = 3) WHERE n = 1")
+        assert db.rows("SELECT u FROM d WHERE n = 1") == [(texts[2],)]
+        db.run("CREATE TABLE b AS SELECT u FROM t WHERE k = 1", f"INSERT INTO b VALUES ('{texts[1]}')")
+        db.run("INSERT INTO b (u) SELECT u FROM d WHERE n = 1")
+        assert [row[0] for row in db.rows("SELECT CAST(u AS VARCHAR) FROM b ORDER BY 1")] == sorted(texts)
+        assert db.rows("SELECT DISTINCT pg_typeof(u), pg_typeof(j) FROM t") == [("uuid", "json")]
         with pytest.raises(Exception, match="invalid input syntax for type uuid"):
             db.rows("SELECT k FROM t WHERE u = 'nonsense'")
         request = urllib.request.Request(

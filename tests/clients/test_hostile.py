@@ -11,7 +11,7 @@ from durable import Database
 from server import Server, wait_until
 from watch import Watch
 
-pytestmark = [pytest.mark.alone, pytest.mark.timed]
+pytestmark = pytest.mark.timed
 
 MEMORY = 3 << 30
 LIMITS = {

@@ -17,9 +17,7 @@ from durable import Database
 from join_cases import Named, Table, cases
 from server import computing, wait_until
 
-pytestmark = pytest.mark.alone
-
-CASES = int(os.environ.get("BOWSHOT_JOIN_CASES", "200"))
+CASES = int(os.environ.get("BOWSHOT_JOIN_CASES", "100"))
 SEED = int(os.environ.get("BOWSHOT_JOIN_SEED", "1"))
 ON = {"BOWSHOT_JOIN_CACHE_ENABLED": "true"}
 # Rows of a table that is changed while it is asked.

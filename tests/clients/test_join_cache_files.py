@@ -16,8 +16,6 @@ from join_cases import Table, cases
 from server import wait_until
 from test_join_cache import CASES, EAGER, SEED, hits, serving, wrong
 
-pytestmark = pytest.mark.alone
-
 # After which a file that was written may be relied on, and some more.
 SETTLED = 0.06
 # Questions between two changes.

@@ -4,13 +4,10 @@ why a join is computed."""
 import datetime
 
 import pyarrow as pa
-import pytest
 
 from join_cases import Named
 from server import wait_until
 from test_join_cache import ON, hits, serving, wrong
-
-pytestmark = pytest.mark.alone
 
 ROWS = 40_000
 # Three days of rows are more than half of it, one day is less.

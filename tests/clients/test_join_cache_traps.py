@@ -13,8 +13,6 @@ from durable import Database
 from server import computing, wait_until
 from test_join_cache import EAGER, ON, hits, serving
 
-pytestmark = pytest.mark.alone
-
 TEXTS = "CREATE TABLE t AS SELECT value AS k, '2021-01-0' || (1 + value % 9) || ' 00:00:00' AS t FROM generate_series(1, 900) AS s(value)"
 MOMENTS = (
     "CREATE TABLE u AS SELECT 1609459200 + 3600 * value AS u, value % 7 AS v FROM generate_series(-48, 240) AS s(value)",

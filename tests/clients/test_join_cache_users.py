@@ -13,8 +13,6 @@ from join_cases import EVERYBODY, USERS, Owned, View, cases
 from server import Server
 from test_join_cache import CASES, EAGER, SEED, Writer, hits, wrong
 
-pytestmark = pytest.mark.alone
-
 # Questions of each round that all users ask.
 EACH = max(1, min(CASES, 200) // len(USERS))
 

@@ -95,8 +95,9 @@ def test_what_does_not_fit_says_what_it_is_too_long_for(server, name):
 # Seconds. Each took minutes, or more stack than there is.
 MOMENT = 20
 NO_STATEMENTS = {
-    "creations": ("create " * 300_000, "not repeated"),
-    "comments": ("create/*" * 300_000, "not repeated"),
+    "creations": ("create " * 300_000, "found: create"),
+    "comments": ("create/*" * 300_000, "multi-line comment"),
+    "secrets": ("SELECT 1; " + "CREATE SECRET a (SECRET 'hidden' hidden) " * 50_000, "not repeated"),
     "defaults": ("CREATE TABLE t (a INT) " + "DEFAULT " * 300_000, "found: DEFAULT"),
     "open brackets": ("CREATE TABLE t (a INT) " + "PROPERTIES(" * 200_000, "more than 100000 names"),
     "open types": ("CREATE TABLE t (" + "a ARRAY(" * 20_000, "syntax error"),

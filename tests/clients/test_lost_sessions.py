@@ -1,6 +1,7 @@
 """A client whose connection is cut, or whose server starts again, is told that its session is gone: its next INSERT would go to the
 default schema."""
 
+import contextlib
 import socket
 import threading
 
@@ -17,7 +18,7 @@ class Proxy:
     """Hands connections on to a port, and can cut them."""
 
     def __init__(self, port):
-        self.port, self.sockets = port, []
+        self.port, self.clients = port, []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.uri = f"grpc+tcp://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self.accept, daemon=True).start()
@@ -33,30 +34,28 @@ class Proxy:
             except OSError:
                 client.close()
                 continue
-            self.sockets += [client, server]
-            for source, target in [(client, server), (server, client)]:
-                threading.Thread(target=self.pump, args=(source, target), daemon=True).start()
+            pumps = [threading.Thread(target=self.pump, args=ends, daemon=True) for ends in [(client, server), (server, client)]]
+            for pump in pumps:
+                pump.start()
+            self.clients.append((client, pumps[0]))
 
     @staticmethod
     def pump(source, target):
-        try:
+        with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 target.sendall(data)
-        except OSError:
-            pass
         for end in (source, target):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)  # ends the other pump, too
+            end.close()
 
     def cut(self):
-        for end in self.sockets:
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-        self.sockets.clear()
+        """Ends the connections, and waits until the client has noticed, which closes its own end."""
+        for client, pump in self.clients:
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_WR)
+            pump.join(10)
+        self.clients.clear()
 
     def close(self):
         self.listener.close()
@@ -110,12 +109,12 @@ def test_sessions_with_cookies_are_found_again():
 def test_a_new_client_begins_with_the_defaults():
     with Server() as server:
         proxy = Proxy(server.port)
-        connection = flightsql.connect(proxy.uri, autocommit=True)
-        run(connection, "CREATE SCHEMA other")
-        run(connection, "USE other")
-        proxy.cut()
-        with flightsql.connect(proxy.uri, autocommit=True) as other:
-            assert run(other, "SELECT current_schema()") == [("main",)]
+        with flightsql.connect(proxy.uri, autocommit=True) as connection:
+            run(connection, "CREATE SCHEMA other")
+            run(connection, "USE other")
+            proxy.cut()
+            with flightsql.connect(proxy.uri, autocommit=True) as other:
+                assert run(other, "SELECT current_schema()") == [("main",)]
         proxy.close()
 
 
@@ -133,4 +132,5 @@ def test_a_server_that_starts_again_has_no_sessions(tmp_path):
         proxy.port = server.port
         assert "session not found" in refusal(connection, "INSERT INTO t VALUES (2)")
         assert run(connection, "SELECT count(*) FROM main.t") == [(0,)]
+        connection.close()
         proxy.close()

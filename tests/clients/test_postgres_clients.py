@@ -250,8 +250,7 @@ def test_psqlodbc_metadata(pg, table):
         assert [row.table_name for row in cursor.tables(table=table)] == [table]
         columns = cursor.columns(table=table).fetchall()
         assert [(row.column_name, row.nullable) for row in columns] == [("a", 0), ("b", 0), ("c", 1)]
-        # Its question for keys counts the columns of an index from 0, and is answered without rows.
-        assert cursor.primaryKeys(table=table).fetchall() == []
+        assert [(row.column_name, row.key_seq) for row in cursor.primaryKeys(table=table).fetchall()] == [("a", 1)]
         assert cursor.statistics(table).fetchall() is not None
         assert cursor.getTypeInfo().fetchall()
 

@@ -37,6 +37,7 @@ OTHER_ROWS = {
     "COLUMN_DEF": "no default is NULL, as in MySQL, and not the text NULL",
     "USER()": "users have no host",
     "SELECT engine": "the engine is Bowshot",
+    "LOCK TABLES": "what locks and flushes is answered, and does nothing",
     "LOCAL TEMPORARY": "the rows of UNION come in any order",
 }
 

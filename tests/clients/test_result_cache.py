@@ -16,9 +16,7 @@ from join_cases import Table, cases
 from server import Server, wait_until
 from test_join_cache import MAX_ROWS, Writer, rows_of
 
-pytestmark = pytest.mark.alone
-
-CASES = int(os.environ.get("BOWSHOT_RESULT_CASES", "200"))
+CASES = int(os.environ.get("BOWSHOT_RESULT_CASES", "100"))
 SEED = int(os.environ.get("BOWSHOT_RESULT_SEED", "1"))
 ROWS = 300_000
 # Takes longer than what is not worth the room.

@@ -4,13 +4,10 @@ import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from durable import Database
 from server import Server, wait_until
 from test_result_cache import ROWS, SLOW, hits, is_given
-
-pytestmark = pytest.mark.alone
 
 
 def test_what_was_given_again_survives_a_restart(tmp_path):

@@ -11,8 +11,6 @@ import pytest
 from durable import Database
 from server import Server, wait_until
 
-pytestmark = pytest.mark.alone
-
 LIMITS = {
     "BOWSHOT_LIMITS_MAX_RUNNING_QUERIES": "4",
     "BOWSHOT_LIMITS_MAX_RUNNING_QUERIES_PER_USER": "3",

@@ -15,8 +15,6 @@ import pytest
 
 from server import Server, hash_password, wait_until
 
-pytestmark = pytest.mark.alone
-
 PASSWORD = "right enough"
 
 

@@ -11,7 +11,7 @@ import pytest
 from durable import Database, cursor_of
 from server import Server, wait_until
 
-pytestmark = [pytest.mark.alone, pytest.mark.timed]
+pytestmark = pytest.mark.timed
 
 
 @pytest.fixture(scope="module")

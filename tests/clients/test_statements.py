@@ -91,7 +91,8 @@ def test_a_session_is_killed_by_its_number(two):
     ((number,),) = second.rows("SELECT connection_id()")
     second.run("PREPARE p AS SELECT 1")
     first.run(f"KILL {number}")
-    # A client that goes on gets another session, which knows nothing of the first.
+    # A client that goes on is told so once, and gets another session, which knows nothing of the first.
+    second.fails("SELECT connection_id()", "session not found", Status.NOT_FOUND)
     assert second.rows("SELECT connection_id()") != [(number,)]
     second.fails("EXECUTE p", "not found", Status.NOT_FOUND)
     first.fails(f"KILL {number}", "not found", Status.NOT_FOUND)

@@ -274,7 +274,7 @@ def test_statements_that_have_no_support_change_nothing(db, table):
     for sql in (
         f"INSERT INTO {table} VALUES (2) ON CONFLICT (x) DO NOTHING",
         f"INSERT INTO {table} VALUES (2) ON CONFLICT DO UPDATE SET x = 3",
-        f"MERGE INTO {table} t USING (SELECT 1 AS y) s ON t.x = s.y WHEN MATCHED THEN DELETE RETURNING t.x",
+        f"MERGE INTO {table} t USING (SELECT 1 AS y) s ON t.x = s.y WHEN MATCHED THEN DELETE RETURNING *",
         f"INSERT INTO {table} VALUES (2) RETURNING nothing",
         f"INSERT INTO {table} VALUES (2) RETURNING x / 0",
         f"COPY {table} TO '/tmp/somewhere.csv'",
