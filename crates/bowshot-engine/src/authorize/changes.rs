@@ -76,6 +76,8 @@ fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
         Write::InsertElsewhere(insert) => {
             access.check_columns(Privilege::Insert, &insert.name, &insert.columns)?;
         }
+        // Its tables were looked at where they were found.
+        Write::Query => {}
     }
     Ok(())
 }
@@ -269,6 +271,7 @@ fn returning(write: &Write, access: &Access) -> Result<()> {
         | Write::Update(Affected { name, .. })
         | Write::Merge(Affected { name, .. }) => access.check_returned(name),
         Write::Ddl(Ddl::Access(change)) if change.tells() => Ok(()),
+        Write::Query => Ok(()),
         Write::Ddl(_)
         | Write::CreateAs(_)
         | Write::CopyOut(_)

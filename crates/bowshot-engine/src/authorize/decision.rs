@@ -28,6 +28,12 @@ use std::time::Instant;
 /// `Denied`; `Unavailable` without a decision.
 pub(crate) async fn ask(decider: &dyn Decider, plan: &AuthorizedPlan) -> Result<()> {
     let Some((action, mut things)) = doing(plan.action()) else { return Ok(()) };
+    if let Action::Write(change) = plan.action() {
+        // Each by its own action; what they read is told with what stands behind them.
+        for (action, things) in change.before.iter().map(|step| writing(&step.write)) {
+            asked(decider, &intent(&plan.access, action, things)).await?;
+        }
+    }
     let target = match plan.action() {
         Action::Write(change) => change.write.target(),
         _ => None,
@@ -140,6 +146,7 @@ fn writing(write: &Write) -> (&'static str, Vec<Thing>) {
         Write::Update(rows) => ("update", vec![changed(&rows.name)]),
         Write::Merge(rows) => ("merge", vec![changed(&rows.name)]),
         Write::CopyOut(_) => ("copy_to", Vec::new()),
+        Write::Query => ("query", Vec::new()),
         Write::CopyIn(copy) => ("copy_from", vec![changed(copy.table())]),
     }
 }
@@ -195,6 +202,13 @@ fn reading(plan: &AuthorizedPlan, target: Option<&EntryName>, changed: &BTreeSet
     // What RETURNING shows is a query of its own over the rows that were changed.
     if let Some(returning) = plan.returning() {
         found.add(returning.plan(), noted, target);
+    }
+    if let Action::Write(change) = plan.action() {
+        for step in change.before.iter() {
+            if let Some(returning) = &step.returning {
+                found.add(returning.plan(), noted, step.write.target());
+            }
+        }
     }
     let Found { tables, models, behind_view } = found;
     let seen = tables.keys().map(|(_, name): &Named| name.clone()).collect::<BTreeSet<_>>();

@@ -14,14 +14,17 @@ use crate::plan::Planned;
 use crate::plan::allowed::{check_nodes, refusal};
 use crate::policy::{self, Access};
 use crate::snapshot::Pinned;
+use crate::snapshot::names::{CHANGE_SCHEMA, RETURNED};
 use crate::statement::TransactionStatement;
 use crate::statement::session::SessionStatement;
 use crate::write::Write;
+use crate::write::changes_in_with::Step;
 use crate::write::ddl::Ddl;
 use crate::write::returning::{Detail, Returning};
 use bowshot_api::{Decider, Principal, Result};
 use bowshot_sql::{CacheStatement, DatabaseStatement};
 use bowshot_storage::tables::EntryName;
+use datafusion::common::TableReference;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{LogicalPlan, Statement};
 use std::collections::BTreeSet;
@@ -56,11 +59,13 @@ pub enum Action {
 pub struct Change {
     pub(crate) write: Arc<Write>,
     pub(crate) returning: Option<Arc<Returning>>,
+    /// The queries of its WITH that run before it, if some of them change rows.
+    pub(crate) before: Arc<[Step]>,
 }
 
 impl Change {
     pub(crate) fn new(write: impl Into<Arc<Write>>) -> Self {
-        Self { write: write.into(), returning: None }
+        Self { write: write.into(), returning: None, before: Arc::default() }
     }
 
     /// Whether there is something to keep afterwards: what is written to a file or to another database is no change of a
@@ -160,12 +165,14 @@ impl AuthorizedPlan {
     pub fn tables(&self) -> Vec<(String, bool)> {
         let mut tables = Vec::new();
         if let Action::Write(change) = &self.action {
-            tables.extend(change.write.target().map(|name| (name.to_string(), false)));
+            let writes = change.before.iter().map(|step| &step.write).chain(std::iter::once(&change.write));
+            tables.extend(writes.filter_map(|write| write.target()).map(|name| (name.to_string(), false)));
         }
         // A plan that was authorised has been walked before.
         let _ = self.planned.plan().apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node
                 && !is_input(&scan.source)
+                && !is_step(&scan.table_name)
             {
                 let name = bowshot_sql::rewrite::unmarked(&scan.table_name.to_string()).into_owned();
                 let table = (name, policy::is_guarded(&scan.source));
@@ -210,6 +217,11 @@ impl AuthorizedPlan {
             text: None,
         }
     }
+}
+
+/// Whether a table stands for the rows of another part of its statement.
+fn is_step(name: &TableReference) -> bool {
+    name.schema() == Some(CHANGE_SCHEMA) && name.table().starts_with(RETURNED)
 }
 
 /// What a plan is held against.
@@ -258,6 +270,9 @@ fn permitted(
     };
     match &action {
         Action::Write(change) => {
+            for step in change.before.iter() {
+                changes::check_write(&step.write, step.returning.is_some(), pinned, &access)?;
+            }
             changes::check_write(&change.write, change.returning.is_some(), pinned, &access)?;
         }
         Action::Cache(_) => changes::check_cache(&access)?,

@@ -303,6 +303,11 @@ impl EngineSession {
                     let change = Change { returning: Some(Arc::new(returning)), ..Change::new(write) };
                     (plan::planned(rows)?, Some(Action::Write(change)))
                 }
+                Some(Recognised::InSteps(steps, write, rows, returning)) => {
+                    let (before, returning) = (steps.into(), returning.map(Arc::new));
+                    let change = Change { returning, before, ..Change::new(write) };
+                    (plan::planned(rows)?, Some(Action::Write(change)))
+                }
                 Some(Recognised::Transaction(statement)) => {
                     (plan::planned(nothing())?, Some(Action::Transaction(statement)))
                 }

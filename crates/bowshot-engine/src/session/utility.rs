@@ -6,10 +6,12 @@ use crate::catalog::origins;
 use crate::catalog::told_types::analysed_schema;
 use crate::error::classify;
 use crate::introspect::{Asked, Expanded, begins_here, describe, recognise, summarize};
+use crate::plan::steps::Steps;
 use crate::plan::{self, text_limits};
 use crate::session::EngineSession;
 use crate::snapshot::Pinned;
 use crate::statement::forms;
+use crate::write::changes_in_with;
 use crate::write::recognise::nothing;
 use crate::write::returning::Detail;
 use bowshot_api::{ColumnOrigin, Error, Result};
@@ -41,6 +43,10 @@ impl EngineSession {
             return Ok(None);
         }
         let change = self.plan_statement(statement.as_ref().clone(), pinned, source).await?;
+        if !Steps::of(change.planned().plan()).is_empty() {
+            return Err(Error::unsupported("EXPLAIN does not take a statement whose WITH changes rows")
+                .with_hint("explain its parts one by one"));
+        }
         if options.analyze {
             let is_here = matches!(change.action(), Action::Write(change) if change.is_of_tables());
             if !is_here || options.format.as_ref().is_some_and(|format| *format != ExplainFormat::Indent) {
@@ -205,14 +211,17 @@ fn changes_rows(statement: &ast::Statement) -> bool {
         | ast::Statement::Merge(_) => true,
         ast::Statement::CreateTable(create) => create.query.is_some(),
         ast::Statement::CreateView(create) => create.materialized,
-        // Behind WITH.
-        ast::Statement::Query(query) => matches!(
-            query.body.as_ref(),
-            ast::SetExpr::Insert(_)
-                | ast::SetExpr::Update(_)
-                | ast::SetExpr::Delete(_)
-                | ast::SetExpr::Merge(_)
-        ),
+        // Behind WITH, or in it.
+        ast::Statement::Query(query) => {
+            changes_in_with::are_in(query)
+                || matches!(
+                    query.body.as_ref(),
+                    ast::SetExpr::Insert(_)
+                        | ast::SetExpr::Update(_)
+                        | ast::SetExpr::Delete(_)
+                        | ast::SetExpr::Merge(_)
+                )
+        }
         _ => false,
     }
 }

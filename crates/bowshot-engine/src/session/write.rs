@@ -1,17 +1,19 @@
 //! The statements that change tables, as a session runs them. Nothing is visible to others before the session commits.
 
-use crate::authorize::{Action, AuthorizedPlan, changes, decision};
+use crate::authorize::{Action, AuthorizedPlan, Change, changes, decision};
 use crate::catalog::identity;
 use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::{Names, check_changeable};
 use crate::error::classify;
 use crate::plan::parameters;
+use crate::plan::steps::Steps;
 use crate::session::{EngineSession, on_nodes};
 use crate::snapshot::Pinned;
 use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use crate::write::apply::{self, Applied, Place, arranged, by_name};
+use crate::write::changes_in_with::Step;
 use crate::write::fit::Casts;
-use crate::write::returning::{Detail, Returned, Returning};
+use crate::write::returning::{Detail, Returned, Returning, with_tables};
 use crate::write::rows::{Rows, absent_values, checked, physical, started, stream};
 use crate::write::{Write, bound, define, literal};
 use crate::{job, policy};
@@ -53,6 +55,11 @@ impl EngineSession {
             && let Some(detail) = returning.measured()
         {
             return Box::pin(self.measured(write, plan, rows, (returning.as_ref(), detail))).await;
+        }
+        if let Action::Write(change) = plan.action()
+            && !change.before.is_empty()
+        {
+            return Box::pin(self.write_in_steps(change, plan, rows)).await;
         }
         if let Some(written) = self.copy(write, plan, rows).await? {
             return Ok(written);
@@ -119,15 +126,7 @@ impl EngineSession {
         rows: &[RecordBatch],
         (returning, detail): (&Returning, Detail),
     ) -> Result<Written> {
-        let (planned, pinned) = (plan.planned(), plan.pinned());
-        let query = match rows {
-            [] => {
-                parameters::check_none(planned.parameters())?;
-                planned.plan().clone()
-            }
-            [row] if row.num_rows() == 1 => parameters::bind(planned.plan(), planned.parameters(), row, 0)?,
-            _ => return Err(Error::unsupported("EXPLAIN ANALYZE takes one row of parameters")),
-        };
+        let (query, pinned) = (bound_once(plan, rows)?, plan.pinned());
         let state = self.lazy_state(pinned);
         let physical = physical(&state, &query).await?;
         let (rows, origin) = started(&state, Arc::clone(&physical))?;
@@ -138,6 +137,48 @@ impl EngineSession {
         let last = applied.last();
         let rows = write.counts().then_some(applied.rows);
         Ok(Written { pinned: applied.pinned, rows, returned: Some(returned), last })
+    }
+
+    /// A statement whose WITH changes rows: its parts in their order, all on the tables as they were before.
+    async fn write_in_steps(
+        &self,
+        change: &Change,
+        plan: &AuthorizedPlan,
+        rows: &[RecordBatch],
+    ) -> Result<Written> {
+        let bound = bound_once(plan, rows)?;
+        let (state, mut pinned) = (self.lazy_state(plan.pinned()), plan.pinned().clone());
+        let (mut tables, mut results, mut changed, mut last) =
+            (Vec::new(), Vec::new(), 0, LastWrite::default());
+        let main = Step {
+            table: String::new(),
+            write: Arc::clone(&change.write),
+            returning: change.returning.clone(),
+        };
+        for (step, query) in change.before.iter().chain([&main]).zip(Steps::of(&bound)) {
+            let query = with_tables(query, &tables)?;
+            let (touched, returning) = if matches!(step.write.as_ref(), Write::Query) {
+                (Vec::new(), Some(Arc::new(Returning::query(query))))
+            } else {
+                let (rows, origin) = stream(&state, &query).await?;
+                let rows = job::checked(rows.map(|batch| batch.map_err(classify))).boxed();
+                let applied = self.apply(&step.write, &query, (rows, origin), (&state, &pinned)).await?;
+                last = together(last, applied.last());
+                // Of a change behind WITH its own rows are counted, as PostgreSQL does.
+                changed = if step.table.is_empty() { applied.rows } else { changed + applied.rows };
+                pinned = applied.pinned;
+                (applied.touched, step.returning.clone())
+            };
+            let Some(returning) = returning else {
+                results.push(None);
+                continue;
+            };
+            let mut returned = Returned::new(&returning, &state);
+            returned.add(&returning, touched, &state).await?;
+            tables.push((step.table.clone(), returned.table()?));
+            results.push(Some(returned));
+        }
+        Ok(Written { pinned, rows: Some(changed), returned: results.pop().flatten(), last })
     }
 
     async fn run(&self, write: &Write, plan: LogicalPlan, pinned: &Pinned) -> Result<Applied> {
@@ -244,6 +285,20 @@ fn together(one: LastWrite, next: LastWrite) -> LastWrite {
         (one, next) => one.or(next),
     };
     LastWrite { changed, generated: one.generated.or(next.generated), number: next.number.or(one.number) }
+}
+
+/// The plan with the one row of parameters that it takes, or none.
+fn bound_once(plan: &AuthorizedPlan, rows: &[RecordBatch]) -> Result<LogicalPlan> {
+    let planned = plan.planned();
+    match rows {
+        [] => {
+            parameters::check_none(planned.parameters())?;
+            Ok(planned.plan().clone())
+        }
+        [row] if row.num_rows() == 1 => parameters::bind(planned.plan(), planned.parameters(), row, 0),
+        _ => Err(Error::unsupported("the statement takes one row of parameters")
+            .with_hint("run it once for each row")),
+    }
 }
 
 fn effect(plan: &AuthorizedPlan) -> Result<&Write> {

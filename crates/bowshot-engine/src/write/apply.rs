@@ -102,7 +102,7 @@ pub(crate) async fn apply(
         Write::Delete(name) => delete(name, rows, place).await,
         Write::Update(of) => update(&of.name, rows, place).await,
         Write::Merge(of) => merge(&of.name, rows, place).await,
-        Write::CopyOut(_) | Write::CopyIn(_) | Write::InsertElsewhere(_) => {
+        Write::CopyOut(_) | Write::CopyIn(_) | Write::InsertElsewhere(_) | Write::Query => {
             Err(Error::internal("rows from and to elsewhere take another road"))
         }
     }

@@ -123,13 +123,6 @@ impl Fit {
     ) -> Result<ArrayRef> {
         // First what it means, then as it is kept.
         let meant = self.meant.fields().get(place).unwrap_or(field);
-        let texts = match (declared, column.data_type()) {
-            (Some(Declared::Uuid), DataType::FixedSizeBinary(16)) => {
-                Some(types::uuid_texts(column).map_err(classify)?)
-            }
-            _ => None,
-        };
-        let column = texts.as_ref().unwrap_or(column);
         let fitted = match self.casts {
             Casts::Assign => assign(column, meant),
             Casts::Exact => cast_exactly(column, meant),

@@ -15,10 +15,10 @@ use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::{DialectName, Privilege};
 use bowshot_storage::tables::{Definition, EntryName, Table, View};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::ScalarValue;
+use datafusion::common::{Column, ScalarValue};
 use datafusion::datasource::ViewTable;
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, WriteOp};
+use datafusion::logical_expr::{Cast, DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName, Statement};
 use futures::FutureExt;
@@ -26,6 +26,9 @@ use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use uuid::Uuid;
+
+/// UUIDs as the files of others have them.
+const UUID_BYTES: DataType = DataType::FixedSizeBinary(16);
 
 /// The change that an INSERT is.
 pub(super) fn insert<'a>(
@@ -64,7 +67,7 @@ pub(super) fn insert<'a>(
             leading.before(rows, name)?;
         }
         named_by_rows(&mut insert, visible).await?;
-        if plan::dialect(&visible.options()).name() == DialectName::Postgres {
+        if plan::dialect(&visible.options()).name() != DialectName::MySql {
             values::name_first_columns(&mut insert, definition);
         }
         let columns = given_values(&insert, definition)?;
@@ -122,10 +125,16 @@ fn new_rows<'a>(
         let visible = planned_apart(&mut insert, visible).await?;
         let provider = WithDefaults::to_insert(table.provider(), table.definition(), &visible.context)
             .map_err(classify)?;
-        let statement = Parsed::Statement(Box::new(Statement::Insert(insert)));
-        let state = visible.with_target(provider).state();
-        let plan = plan::logical(&state, statement).await.map_err(classify)?;
-        match plan {
+        let again = may_have_uuids(&insert, table.definition()).then(|| insert.clone());
+        let statement = |insert| Parsed::Statement(Box::new(Statement::Insert(insert)));
+        let state = visible.with_target(Arc::clone(&provider)).state();
+        let mut plan = plan::logical(&state, statement(insert)).await;
+        if let Some(mut insert) = again.filter(|_| plan.is_err())
+            && let Ok(Some(visible)) = with_uuids(&mut insert, table.definition(), &visible).await
+        {
+            plan = plan::logical(&visible.with_target(provider).state(), statement(insert)).await;
+        }
+        match plan.map_err(classify)? {
             LogicalPlan::Dml(DmlStatement { op: WriteOp::Insert(InsertOp::Append), input, .. }) => {
                 let rows = with_bytes(Arc::unwrap_or_clone(input)).map_err(classify)?;
                 types::casts::settled(rows, state.config_options()).map_err(classify)
@@ -152,6 +161,54 @@ pub(super) fn planned_apart<'a>(
         let names: Vec<String> = (0..rows.schema().fields().len()).map(|at| format!("column_{at}")).collect();
         let rows = plan::renamed(rows, &names).map_err(classify)?;
         Ok(visible.with_source(Arc::new(ViewTable::new(rows, None))))
+    }
+    .boxed()
+}
+
+/// Whether the planner may fail to cast UUIDs: rows that are written out have none for columns of other types.
+fn may_have_uuids(insert: &ast::Insert, definition: &Definition) -> bool {
+    let is_query = |source: &ast::Query| !matches!(source.body.as_ref(), ast::SetExpr::Values(_));
+    insert.source.as_deref().is_some_and(is_query)
+        || definition.columns.iter().any(|column| types::stored::logical(&column.field) == UUID_BYTES)
+}
+
+/// The rows of an INSERT planned by themselves, with UUIDs in the form that their columns have, bytes or texts, between which the
+/// planner knows no cast; `None` where there are none.
+fn with_uuids<'a>(
+    insert: &'a mut ast::Insert,
+    definition: &'a Definition,
+    visible: &'a Visible,
+) -> BoxFuture<'a, Result<Option<Visible>>> {
+    async move {
+        let Some(source) = &mut insert.source else { return Ok(None) };
+        let query = Parsed::Statement(Box::new(Statement::Query(source.clone())));
+        let rows = plan::logical(&visible.state(), query).await.map_err(classify)?;
+        let places = insert.columns.iter().map(|name| Ok(definition.position(&ident(&names::last(name)?))));
+        let places = places.collect::<Result<Vec<Option<usize>>>>()?;
+        let mut differs = false;
+        let columns = rows.schema().iter().enumerate().map(|(at, (relation, field))| {
+            let place = if places.is_empty() { Some(at) } else { places.get(at).copied().flatten() };
+            let column = place.and_then(|place| definition.columns.get(place));
+            let value = Expr::Column(Column::new(relation.cloned(), field.name()));
+            let value = match column.map(|column| types::stored::logical(&column.field)) {
+                Some(wanted)
+                    if (types::are_uuids(field) && wanted.is_string())
+                        || (field.data_type().is_string() && wanted == UUID_BYTES) =>
+                {
+                    differs = true;
+                    Expr::Cast(Cast::new(Box::new(value), wanted))
+                }
+                _ => value,
+            };
+            value.alias(format!("column_{at}"))
+        });
+        let columns: Vec<Expr> = columns.collect();
+        if !differs {
+            return Ok(None);
+        }
+        let rows = LogicalPlanBuilder::from(rows).project(columns).and_then(LogicalPlanBuilder::build);
+        *source = change::parse(&format!("SELECT * FROM \"{CHANGE_SCHEMA}\".\"{SOURCE}\""))?;
+        Ok(Some(visible.with_source(Arc::new(ViewTable::new(rows.map_err(classify)?, None)))))
     }
     .boxed()
 }

@@ -22,6 +22,7 @@ mod altering;
 pub(crate) mod apply;
 pub(crate) mod bound;
 pub(crate) mod change;
+pub(crate) mod changes_in_with;
 mod columns;
 mod conflict;
 pub(crate) mod copy;
@@ -75,6 +76,8 @@ pub(crate) enum Write {
     CopyIn(CopyIn),
     /// Adds the rows to a table of another database.
     InsertElsewhere(InsertElsewhere),
+    /// Changes nothing: the rows are those of a query beside changes in WITH.
+    Query,
 }
 
 /// A table whose rows a statement changes, and what it does to them.
@@ -128,7 +131,7 @@ impl Write {
             Self::Overwrite(name) | Self::Delete(name) => Some(name),
             Self::CopyIn(copy) => Some(copy.table()),
             Self::InsertElsewhere(insert) => Some(&insert.name),
-            Self::Ddl(_) | Self::CopyOut(_) => None,
+            Self::Ddl(_) | Self::CopyOut(_) | Self::Query => None,
         }
     }
 

@@ -10,6 +10,7 @@ use crate::statement::TransactionStatement;
 use crate::types::stored;
 use crate::write::alter::Alteration;
 use crate::write::change::{self, Changed};
+use crate::write::changes_in_with::{self, Step};
 use crate::write::ddl::Ddl;
 use crate::write::returning::{self, Returning};
 use crate::write::{Affected, Write, altering, define, external, insert, kept, merge, nulls};
@@ -20,9 +21,9 @@ use bowshot_storage::tables::{EntryName, Table};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
-use datafusion::common::{DFSchema, ScalarValue, TableReference};
+use datafusion::common::{DFSchema, TableReference};
 use datafusion::logical_expr::expr::{Cast, Placeholder};
-use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan};
+use datafusion::logical_expr::{EmptyRelation, Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     self, CommentObject, Ident, ObjectName, ObjectType, Query, SchemaName, SelectItem, SetExpr, Statement,
@@ -36,6 +37,8 @@ use std::sync::Arc;
 pub(crate) enum Recognised {
     Write(Box<Write>, LogicalPlan),
     Returning(Box<Write>, LogicalPlan, Returning),
+    /// Queries of a WITH that change rows, and what stands behind them: the plan is that of all.
+    InSteps(Vec<Step>, Box<Write>, LogicalPlan, Option<Returning>),
     Transaction(TransactionStatement),
 }
 
@@ -48,6 +51,11 @@ pub(crate) fn recognise<'a>(
 ) -> BoxFuture<'a, Result<Option<Recognised>>> {
     async move {
         let Parsed::Statement(statement) = statement else { return Ok(None) };
+        if let Statement::Query(query) = statement.as_ref()
+            && changes_in_with::are_in(query)
+        {
+            return changes_in_with::recognise(query, visible, names, source).await.map(Some);
+        }
         let mut statement = statement.clone();
         let leading = Leading::take(&mut statement)?;
         if matches!(
@@ -280,8 +288,8 @@ fn typed(plan: LogicalPlan, table: &Table) -> Result<LogicalPlan> {
                 *place = Some(Arc::new(field));
             }
             // What is written as a text is bytes there.
-            text @ Expr::Literal(ScalarValue::Utf8(Some(_)), _)
-                if stored::logical(&column.field) == DataType::Binary =>
+            text if stored::logical(&column.field) == DataType::Binary
+                && text.get_type(top.input.schema()).is_ok_and(|of| of.is_string()) =>
             {
                 *text = Expr::Cast(Cast::new(Box::new(std::mem::take(text)), DataType::Binary));
             }

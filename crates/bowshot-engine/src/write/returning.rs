@@ -11,8 +11,9 @@ use bowshot_api::{BatchStream, Error, Layout, Result};
 use bowshot_storage::tables::{Definition, Segment, Storage, Table};
 use datafusion::arrow::array::StringArray;
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::datasource::provider_as_source;
@@ -73,6 +74,16 @@ impl Returning {
         Ok(Self { measured: Some(detail), ..row })
     }
 
+    /// The rows of a query beside the changes of a statement.
+    pub(crate) fn query(plan: LogicalPlan) -> Self {
+        Self { plan, definition: None, measured: None }
+    }
+
+    /// The columns of [`Returned::table`].
+    pub(crate) fn table_schema(&self, state: &SessionState) -> SchemaRef {
+        nullable(&told_types::analysed_schema(state, &self.plan))
+    }
+
     /// In how much detail the plan of the statement is returned, if it is.
     pub(crate) fn measured(&self) -> Option<Detail> {
         self.measured
@@ -128,17 +139,30 @@ pub(crate) fn planned<'a>(
 /// The query over rows that have changed.
 fn over(plan: &LogicalPlan, definition: &Definition, changed: Vec<Arc<Segment>>) -> Result<LogicalPlan> {
     let rows = Arc::new(Table::new(definition.clone()).append(changed));
-    let source = provider_as_source(rows.provider());
+    with_tables(plan, &[(TARGET.to_owned(), rows.provider())])
+}
+
+/// The query over rows, in the place of the tables that stand for them beside [`TARGET`].
+pub(crate) fn with_tables(
+    plan: &LogicalPlan,
+    tables: &[(String, Arc<dyn TableProvider>)],
+) -> Result<LogicalPlan> {
     let query = plan.clone().transform_up_with_subqueries(|node| match node {
-        LogicalPlan::TableScan(mut scan)
-            if scan.table_name.schema() == Some(CHANGE_SCHEMA) && scan.table_name.table() == TARGET =>
-        {
-            scan.source = Arc::clone(&source);
+        LogicalPlan::TableScan(mut scan) if scan.table_name.schema() == Some(CHANGE_SCHEMA) => {
+            let Some((_, rows)) = tables.iter().find(|(name, _)| name == scan.table_name.table()) else {
+                return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
+            };
+            scan.source = provider_as_source(Arc::clone(rows));
             Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
         }
         other => Ok(Transformed::no(other)),
     });
     query.data().map_err(classify)
+}
+
+fn nullable(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// The result of RETURNING: computed before the statement counts, so that one whose result fails has changed nothing.
@@ -178,6 +202,27 @@ impl Returned {
             self.batches.push(batch);
         }
         Ok(())
+    }
+
+    /// The rows as a table for the other parts of the statement, which goes before this does.
+    ///
+    /// # Errors
+    /// When a column cannot be what it was told to be; does not happen.
+    pub(crate) fn table(&self) -> Result<Arc<dyn TableProvider>> {
+        let schema = nullable(&self.schema);
+        let batches = self.batches.iter().map(|batch| {
+            let columns = batch.columns().iter().zip(schema.fields());
+            let columns = columns.map(|(column, field)| {
+                cast(column, field.data_type()).map_err(|error| classify(error.into()))
+            });
+            let columns = columns.collect::<Result<Vec<_>>>()?;
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            let batch = RecordBatch::try_new_with_options(SchemaRef::clone(&schema), columns, &options);
+            batch.map_err(|error| classify(error.into()))
+        });
+        let batches = batches.collect::<Result<Vec<_>>>()?;
+        let table = MemTable::try_new(SchemaRef::clone(&schema), vec![batches]).map_err(classify)?;
+        Ok(Arc::new(table))
     }
 
     /// Adds the plan that a statement ran, as EXPLAIN ANALYZE of a query shows it.

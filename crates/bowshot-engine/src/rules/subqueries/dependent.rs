@@ -3,13 +3,15 @@
 
 use super::domain::Domain;
 use super::limits::{self, Ordered};
-use super::{Names, joins, plans};
+use super::{Names, joins, plans, recursions};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, Result, not_impl_err};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment};
+use datafusion::logical_expr::utils::enumerate_grouping_sets;
 use datafusion::logical_expr::{
-    Aggregate, Distinct, DistinctOn, EmptyRelation, Expr, JoinType, Limit, LogicalPlan, Operator, Sort,
-    SubqueryAlias, Union, Unnest, Values, Window, binary_expr, cast, lit,
+    Aggregate, Distinct, DistinctOn, EmptyRelation, Expr, GroupingSet, JoinType, Limit, LogicalPlan,
+    Operator, Sort, SubqueryAlias, Union, Unnest, Values, Window, binary_expr, cast, lit,
 };
 use std::sync::Arc;
 
@@ -52,6 +54,8 @@ impl Dependent<'_> {
             LogicalPlan::Values(node) => self.values(node),
             LogicalPlan::Union(node) => self.union(node),
             LogicalPlan::Join(node) => joins::dependent(self, node),
+            LogicalPlan::RecursiveQuery(node) => recursions::dependent(self, node),
+            LogicalPlan::TableScan(node) => recursions::step_before(self, &node),
             other => not_impl_err!(
                 "a subquery that refers to columns outside from within {} is not supported",
                 in_words(&other)
@@ -82,9 +86,7 @@ impl Dependent<'_> {
     /// Groups are made within each combination. One group over all rows is there even if there are none.
     fn aggregate(&self, node: Aggregate) -> Result<LogicalPlan> {
         if node.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
-            return not_impl_err!(
-                "GROUPING SETS, ROLLUP and CUBE in a correlated subquery are not supported"
-            );
+            return self.aggregate_of_sets(node);
         }
         if node.group_expr.is_empty() {
             return self.aggregate_of_all(node);
@@ -98,20 +100,67 @@ impl Dependent<'_> {
     }
 
     fn aggregate_of_all(&self, node: Aggregate) -> Result<LogicalPlan> {
+        let (input, _, aggregates) = self.with_missing(node.input, node.aggr_expr)?;
+        plans::aggregate(input, self.domain.exprs(), aggregates)
+    }
+
+    /// Sets of keys within each combination. The group of the set without keys is there even if there are no rows.
+    fn aggregate_of_sets(&self, node: Aggregate) -> Result<LogicalPlan> {
+        let keys = node.schema.fields().len().saturating_sub(node.aggr_expr.len() + 1);
+        let mut group = self.domain.exprs();
+        group.extend(node.group_expr);
+        let group = enumerate_grouping_sets(group)?;
+        let [Expr::GroupingSet(GroupingSet::GroupingSets(sets))] = group.as_slice() else {
+            return not_impl_err!("these grouping sets in a correlated subquery are not supported");
+        };
+        // What tells the sets apart is a number of one bit for each key, whose type nodes above know.
+        let width = self.domain.columns.len();
+        let same_type = Aggregate::grouping_id_type(keys, 0) == Aggregate::grouping_id_type(keys + width, 0);
+        let outer = sets.iter().flatten().any(|key| self.domain.in_expression(key).unwrap_or(true));
+        if keys >= 32 || !same_type || outer || has_twins(sets) {
+            return not_impl_err!(
+                "grouping sets in a correlated subquery with many keys, equal sets, or keys of columns outside are not supported"
+            );
+        }
+        if sets.iter().all(|set| set.len() > width) {
+            let aggregates = node.aggr_expr.into_iter().map(|expr| self.domain.bound_by_name(expr));
+            let aggregates = aggregates.collect::<Result<_>>()?;
+            return plans::aggregate(self.input(node.input)?, group, aggregates);
+        }
+        let (input, there, mut aggregates) = self.with_missing(node.input, node.aggr_expr)?;
+        let rows = Column::from_name(self.names.next("__rows"));
+        aggregates.push(count(there).alias(rows.name.as_str()));
+        let grouped = plans::aggregate(input, group, aggregates)?;
+        let set = Expr::Column(Column::from_name(Aggregate::INTERNAL_GROUPING_ID));
+        let without_keys = lit((1_u64 << keys) - 1);
+        let set = binary_expr(cast(set, DataType::UInt64), Operator::BitwiseAnd, without_keys.clone());
+        let has_rows = Expr::Column(rows.clone()).gt(lit(0_i64));
+        let grouped = plans::filter(grouped, has_rows.or(set.eq(without_keys)))?;
+        let columns = grouped.schema().columns().into_iter().filter(|column| *column != rows);
+        let columns = columns.map(Expr::Column).collect();
+        plans::project(grouped, columns)
+    }
+
+    /// The rows of an input, and one for each combination that has none, with what tells those apart and aggregates that pass
+    /// over these.
+    fn with_missing(
+        &self,
+        input: Arc<LogicalPlan>,
+        aggregates: Vec<Expr>,
+    ) -> Result<(LogicalPlan, Expr, Vec<Expr>)> {
         let (twin, pairs) = self.domain.twin(self.names)?;
-        let rows = Dependent { domain: &twin, names: self.names }.input(node.input)?;
+        let rows = Dependent { domain: &twin, names: self.names }.input(input)?;
         let there = self.names.next("__there");
         let mut exprs = plans::all(&rows);
         exprs.push(lit(true).alias(there.as_str()));
         let rows = plans::project(rows, exprs)?;
         let input = plans::join(self.domain.plan.clone(), rows, &pairs, None, JoinType::Left)?;
         let there = Expr::Column(Column::from_name(there));
-        let aggregates = node
-            .aggr_expr
+        let aggregates = aggregates
             .into_iter()
             .map(|expr| plans::renamed(expr, |expr| only_where(&there, twin.bound(expr)?)));
         let aggregates = aggregates.collect::<Result<Vec<_>>>()?;
-        plans::aggregate(input, self.domain.exprs(), aggregates)
+        Ok((input, there, aggregates))
     }
 
     /// LIMIT and OFFSET within each combination.
@@ -216,6 +265,13 @@ impl Dependent<'_> {
     }
 }
 
+/// Whether two sets have the same keys.
+fn has_twins(sets: &[Vec<Expr>]) -> bool {
+    let within = |one: &[Expr], other: &[Expr]| one.iter().all(|key| other.contains(key));
+    let before = |at: usize| sets.iter().take(at);
+    sets.iter().enumerate().any(|(at, set)| before(at).any(|other| within(set, other) && within(other, set)))
+}
+
 /// An aggregate over those rows only that are there.
 fn only_where(there: &Expr, expr: Expr) -> Result<Expr> {
     match expr {
@@ -270,7 +326,6 @@ fn within(expr: Expr, columns: &[Expr]) -> Result<Expr> {
 /// What a node is in SQL.
 fn in_words(node: &LogicalPlan) -> &'static str {
     match node {
-        LogicalPlan::RecursiveQuery(_) => "a recursive query",
         LogicalPlan::Extension(_) => "a query of WITH with random values",
         LogicalPlan::Repartition(_) => "a repartition",
         _ => "such a query",

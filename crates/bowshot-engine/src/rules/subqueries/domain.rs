@@ -3,9 +3,12 @@
 use super::Names;
 use super::plans::{self, Pairs};
 use crate::rules::computed_once::ComputedOnce;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result, TableReference, not_impl_err};
-use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan};
+use datafusion::datasource::cte_worktable::CteWorkTable;
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan, TableScan};
 use std::sync::Arc;
 
 /// What a domain is called in plans.
@@ -22,6 +25,8 @@ pub(super) struct Domain {
     inward: Vec<(Column, Column)>,
     /// The columns of the plan.
     pub(super) columns: Vec<Column>,
+    /// Recursions by their names, with the columns of their rows: those of the recursion, then those of the plan.
+    recursions: Vec<(String, SchemaRef)>,
 }
 
 impl Domain {
@@ -46,7 +51,8 @@ impl Domain {
         let values = plans::project(again(input.clone())?, exprs)?;
         let values = LogicalPlan::Distinct(Distinct::All(Arc::new(values)));
         let columns = pairs.iter().map(|(_, own)| own.clone()).collect();
-        Ok((Self { plan: plans::alias(values, &name)?, inward, columns }, pairs))
+        let plan = plans::alias(values, &name)?;
+        Ok((Self { plan, inward, columns, recursions: Vec::new() }, pairs))
     }
 
     /// The rows of a plan as they are, for subqueries that take each by itself; with the pairs of old and new columns.
@@ -67,7 +73,7 @@ impl Domain {
         let exprs = pairs.iter().map(|(outer, own)| Expr::Column(outer.clone()).alias(own.name.as_str()));
         let plan = plans::alias(plans::project(input, exprs.collect())?, &name)?;
         let columns = pairs.iter().map(|(_, own)| own.clone()).collect();
-        Ok((Self { plan, inward, columns }, pairs))
+        Ok((Self { plan, inward, columns, recursions: Vec::new() }, pairs))
     }
 
     /// The same values under another name, for the other side of a join, with the pairs that keep both together.
@@ -80,6 +86,7 @@ impl Domain {
             plan: plans::alias(self.plan.clone(), &name)?,
             inward: self.inward.iter().map(|(outer, own)| (outer.clone(), other(own))).collect(),
             columns: self.columns.iter().map(other).collect(),
+            recursions: self.recursions.clone(),
         };
         Ok((twin, pairs))
     }
@@ -100,9 +107,28 @@ impl Domain {
         })
     }
 
-    /// Whether a plan refers to its values.
+    /// Whether a plan refers to its values, or reads rows that carry them.
     pub(super) fn in_plan(&self, plan: &LogicalPlan) -> Result<bool> {
-        plan.exists(|node| plans::any_expression(node, |expr| self.in_expression(expr)))
+        plan.exists(|node| match node {
+            LogicalPlan::TableScan(scan) if self.carried_by(scan).is_some() => Ok(true),
+            node => plans::any_expression(node, |expr| self.in_expression(expr)),
+        })
+    }
+
+    /// The same for the steps of a recursion, whose rows carry its values.
+    pub(super) fn within_recursion(&self, name: &str, rows: SchemaRef) -> Self {
+        let mut domain = self.clone();
+        domain.recursions.push((name.to_owned(), rows));
+        domain
+    }
+
+    /// The columns of the rows of the step before, if it is those that are read.
+    pub(super) fn carried_by(&self, scan: &TableScan) -> Option<&SchemaRef> {
+        if !source_as_provider(&scan.source).is_ok_and(|table| table.is::<CteWorkTable>()) {
+            return None;
+        }
+        let recursion = self.recursions.iter().find(|(name, _)| name == scan.table_name.table());
+        recursion.map(|(_, rows)| rows)
     }
 
     /// An expression over its columns instead of those outside.

@@ -22,6 +22,7 @@ mod one_row;
 mod outer_types;
 mod places;
 mod plans;
+mod recursions;
 mod sides;
 mod walk;
 
