@@ -296,6 +296,9 @@ impl Base for Dialect {
         if let Some(signed) = self.signed(parser) {
             return Some(signed);
         }
+        if self.name == DialectName::MySql && parser.peek_token_ref().token == Token::ExclamationMark {
+            return Some(prefix::bang(parser, self.prec_value(Precedence::AtTz)));
+        }
         if let Some(not) = prefix::not_exists(parser, self.prec_value(Precedence::UnaryNot)) {
             return Some(not);
         }
@@ -329,8 +332,8 @@ impl Base for Dialect {
     }
 
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
-        if let Some(precedence) = infix::precedence(parser, self.name) {
-            return Some(Ok(self.prec_value(precedence)));
+        if let Some((precedence, above)) = infix::precedence(parser, self.name) {
+            return Some(Ok(self.prec_value(precedence) + above));
         }
         if self.binds_as_postgres() {
             return match &parser.peek_token_ref().token {

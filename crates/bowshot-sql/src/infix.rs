@@ -1,5 +1,5 @@
-//! Operators that the parser reads as something else: `?` on JSON where `?` is a parameter too, `DIV` and `MOD` of MySQL, and
-//! lists behind IN that begin with a query.
+//! Operators that the parser reads as something else: `?` on JSON where `?` is a parameter too, `DIV`, `MOD`, `||` and `&&` of
+//! MySQL, and lists behind IN that begin with a query.
 
 use crate::dialect::DialectName;
 use sqlparser::ast::{BinaryOperator, Expr};
@@ -8,12 +8,16 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-/// How tight the next token binds, if it is such an operator.
-pub(crate) fn precedence(parser: &Parser<'_>, dialect: DialectName) -> Option<Precedence> {
+/// How tight the next token binds, if it is such an operator: so much tighter than another one.
+pub(crate) fn precedence(parser: &Parser<'_>, dialect: DialectName) -> Option<(Precedence, u8)> {
+    let is_mysql = dialect == DialectName::MySql;
     match &parser.peek_token_ref().token {
-        token if is_question(token) => Some(Precedence::PgOther),
-        token if division(token, dialect).is_some() => Some(Precedence::MulDivModOp),
-        Token::Word(_) if is_div(parser, dialect) => Some(Precedence::MulDivModOp),
+        token if is_question(token) => Some((Precedence::PgOther, 0)),
+        token if division(token, dialect).is_some() => Some((Precedence::MulDivModOp, 0)),
+        Token::StringConcat if is_mysql => Some((Precedence::Or, 0)),
+        Token::Word(word) if is_mysql && word.keyword == Keyword::XOR => Some((Precedence::Or, 1)),
+        Token::Overlap if is_mysql => Some((Precedence::And, 0)),
+        Token::Word(_) if is_div(parser, dialect) => Some((Precedence::MulDivModOp, 0)),
         _ => None,
     }
 }
@@ -32,6 +36,7 @@ pub(crate) fn parse(
     let op = match token {
         token if is_question(token) => BinaryOperator::Question,
         Token::Word(_) if is_div(parser, dialect) => BinaryOperator::MyIntegerDivide,
+        Token::StringConcat if dialect == DialectName::MySql => BinaryOperator::Or,
         token => division(token, dialect)?,
     };
     parser.advance_token();

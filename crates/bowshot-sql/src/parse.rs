@@ -205,7 +205,8 @@ fn understood(sql: &str, dialect: Dialect) -> Result<(Vec<TokenWithSpan>, bool)>
     let tokens = Tokenizer::new(&dialect, sql)
         .tokenize_with_location()
         .map_err(|error| syntax(&ParserError::from(error)))?;
-    let tokens = numbers::in_digits(tokens::known(tokens), dialect.name())?;
+    let tokens = tokens::known(tokens::signs_apart(tokens, dialect));
+    let tokens = numbers::in_digits(tokens, dialect.name())?;
     let tokens = if dialect.name() == DialectName::MySql { mysql_tokens::known(tokens)? } else { tokens };
     let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     let mut versions = false;
@@ -226,8 +227,24 @@ fn understood(sql: &str, dialect: Dialect) -> Result<(Vec<TokenWithSpan>, bool)>
     do_nothing::put(&mut kept);
     recursion_clauses::carry(&mut kept);
     pivot::within(&mut kept, dialect);
+    columns_called_top(&mut kept);
     exclusions::mark(&mut kept);
     Ok((kept, versions))
+}
+
+/// `SELECT top FROM t`: TOP is a name, unless a number of rows stands behind it.
+fn columns_called_top(kept: &mut [TokenWithSpan]) {
+    for at in 0..kept.len() {
+        let mut words = kept.iter().skip(at).map(|token| &token.token).filter(|token| !is_blank(token));
+        if words.next().is_none_or(|token| keyword(token) != Keyword::TOP)
+            || matches!(words.next(), Some(Token::Number(..) | Token::LParen))
+        {
+            continue;
+        }
+        if let Some(TokenWithSpan { token: Token::Word(word), .. }) = kept.get_mut(at) {
+            word.keyword = Keyword::NoKeyword;
+        }
+    }
 }
 
 /// The function that stands around the number of `LIMIT 50%`.

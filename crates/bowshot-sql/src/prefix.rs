@@ -113,6 +113,13 @@ pub(crate) fn not_exists(parser: &mut Parser<'_>, precedence: u8) -> Option<Resu
     }))
 }
 
+/// `!a` of MySQL, which binds tighter than all other operators.
+pub(crate) fn bang(parser: &mut Parser<'_>, precedence: u8) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    let of = Box::new(Expr::Nested(Box::new(parser.parse_subexpr(precedence)?)));
+    Ok(Expr::Nested(Box::new(Expr::UnaryOp { op: UnaryOperator::Not, expr: of })))
+}
+
 /// `current_user`, with or without empty brackets.
 fn user(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
     let is = |at: usize, token: &Token| parser.peek_nth_token_ref(at).token == *token;

@@ -1,8 +1,9 @@
 //! Forms that the parser does not know, in tokens that it does: `FROM t WHERE …` and `TABLE t` where a query begins,
 //! `SELECT * LIKE 'a%'`, `FROM t USING SAMPLE 10%`.
 
+use crate::dialect::Dialect;
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, Word};
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
@@ -22,6 +23,33 @@ pub(crate) fn is_blank(token: &Token) -> bool {
 
 pub(crate) fn word(value: &str, keyword: Keyword) -> Token {
     Token::Word(Word { value: value.to_owned(), quote_style: None, keyword })
+}
+
+/// `a <-1` as `a < -1`: an operator of several characters ends in a sign only where it has one of the characters that the
+/// standard's operators do not have (PostgreSQL's manual, "Lexical Structure").
+pub(crate) fn signs_apart(tokens: Vec<TokenWithSpan>, dialect: Dialect) -> Vec<TokenWithSpan> {
+    let mut kept = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        match signs(&token.token, dialect) {
+            Some(parts) => kept.extend(parts.into_iter().map(|part| TokenWithSpan::new(part, token.span))),
+            None => kept.push(token),
+        }
+    }
+    kept
+}
+
+/// An operator and the signs behind it; `None` for what stays as it is.
+fn signs(token: &Token, dialect: Dialect) -> Option<Vec<Token>> {
+    let Token::CustomBinaryOperator(text) = token else { return None };
+    if text.contains(['~', '!', '@', '#', '%', '^', '&', '|', '`', '?']) {
+        return None;
+    }
+    let bare = text.trim_end_matches(['+', '-']);
+    let bare = if bare.is_empty() { text.get(..1)? } else { bare };
+    let signs = text.get(bare.len()..).filter(|signs| !signs.is_empty())?;
+    let mut parts = Tokenizer::new(&dialect, bare).tokenize().ok()?;
+    parts.extend(signs.chars().map(|sign| if sign == '+' { Token::Plus } else { Token::Minus }));
+    Some(parts)
 }
 
 /// The tokens with such forms put into others.

@@ -4,6 +4,7 @@
 use crate::catalog::Visible;
 use crate::catalog::client::Flavour;
 use crate::catalog::listing::About;
+use crate::types::{OIDS, VECTOR};
 use async_trait::async_trait;
 use datafusion::arrow::array::{
     ArrayRef, BooleanBuilder, Int16Builder, Int32Builder, Int64Builder, ListBuilder, RecordBatch,
@@ -36,10 +37,6 @@ pub(crate) enum Kind {
     /// Numbers of things, written in the same way.
     Oids,
 }
-
-/// Tells the front end of PostgreSQL's protocol of such columns.
-const VECTOR: &str = "bowshot:int2vector";
-const OIDS: &str = "bowshot:oidvector";
 
 /// A table: its name, its columns, and what makes its rows.
 pub(crate) struct Defined {

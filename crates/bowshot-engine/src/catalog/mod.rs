@@ -120,6 +120,8 @@ pub(crate) struct Visible {
     target: Option<Arc<dyn TableProvider>>,
     /// The rows that it adds.
     source: Option<Arc<dyn TableProvider>>,
+    /// The rows of queries of its WITH, by the names of their tables.
+    returned: Vec<(String, Arc<dyn TableProvider>)>,
     /// Whose settings are shown.
     client: ClientSlot,
     /// How many views this is seen through.
@@ -153,6 +155,7 @@ impl Visible {
             context,
             target: None,
             source: None,
+            returned: Vec::new(),
             client: ClientSlot::default(),
             depth: 0,
             moments: Arc::default(),
@@ -206,6 +209,13 @@ impl Visible {
         Self { source: Some(source), ..self.clone() }
     }
 
+    /// The same with the rows of one more query of its WITH.
+    pub(crate) fn with_returned(&self, name: &str, rows: Arc<dyn TableProvider>) -> Self {
+        let mut visible = self.clone();
+        visible.returned.push((name.to_owned(), rows));
+        visible
+    }
+
     /// The session's state with these catalogs in it.
     pub(crate) fn state(&self) -> SessionState {
         let mut state = self.context.state();
@@ -254,8 +264,13 @@ impl Visible {
 
     async fn table(&self, name: &EntryName) -> Result<Option<Arc<dyn TableProvider>>> {
         if name.schema == CHANGE_SCHEMA {
-            let found = if name.name == SOURCE { &self.source } else { &self.target };
-            return Ok(found.clone().filter(|_| name.name == SOURCE || name.name == TARGET));
+            return Ok(match name.name.as_str() {
+                SOURCE => self.source.clone(),
+                TARGET => self.target.clone(),
+                other => {
+                    self.returned.iter().find(|(name, _)| name == other).map(|(_, rows)| Arc::clone(rows))
+                }
+            });
         }
         if let Some(input) = self.input(name) {
             // Who changes rows of a table gives nothing before the last row has come.

@@ -77,7 +77,7 @@ impl CatalogProvider for Catalog {
             let secrets = visible.parts.secrets.clone();
             return Some(Arc::new(schema.with_files(files).with_secrets(secrets)));
         }
-        let changing = name == CHANGE_SCHEMA && visible.target.is_some();
+        let changing = name == CHANGE_SCHEMA && (visible.target.is_some() || !visible.returned.is_empty());
         let elsewhere = visible.may_have_schema_elsewhere(&self.name, name);
         (changing || elsewhere || visible.pinned.has_schema(&self.name, name)).then(|| {
             let (catalog, schema) = (self.name.clone(), name.to_owned());

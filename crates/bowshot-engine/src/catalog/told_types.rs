@@ -19,7 +19,7 @@ use datafusion::common::{Column, DFSchema, JoinType};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan, TableScan};
+use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, Join, LogicalPlan, TableScan, Unnest};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -77,6 +77,16 @@ impl Told {
 
     fn field(&self, name: &str) -> Field {
         Field::new(name, self.data_type.clone(), true).with_metadata(self.metadata.clone())
+    }
+
+    /// The elements of such lists.
+    fn element(&self) -> Option<Arc<Self>> {
+        match &self.data_type {
+            DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+                Self::of(item, item.data_type())
+            }
+            _ => None,
+        }
     }
 
     /// A list of such values.
@@ -260,6 +270,7 @@ fn of_plan(plan: &LogicalPlan, depth: usize) -> Kinds {
         LogicalPlan::Distinct(Distinct::All(input)) => below(input),
         LogicalPlan::Distinct(Distinct::On(on)) => Seen::by(&on.input, depth).all(&on.select_expr).collect(),
         LogicalPlan::Join(join) => of_join(join, depth),
+        LogicalPlan::Unnest(unnest) => of_unnest(unnest, &below(&unnest.input)),
         LogicalPlan::Union(union) => {
             let inputs: Vec<Kinds> = union.inputs.iter().map(|input| below(input)).collect();
             (0..count).map(|at| agreed(inputs.iter().map(|kinds| kinds.get(at).cloned().flatten()))).collect()
@@ -325,6 +336,29 @@ impl Columns {
             Self::Planned(all) => all.get(field.name()).cloned().flatten(),
         }
     }
+}
+
+/// A field of structures of a type, of which so much is told.
+fn field_within(of: &DataType, told: &Told, name: &Expr) -> Option<(DataType, Arc<Told>)> {
+    let Expr::Literal(name, _) = name else { return None };
+    let (DataType::Struct(fields), DataType::Struct(within)) = (of, &told.data_type) else { return None };
+    let (place, field) = fields.find(name.try_as_str()??)?;
+    let told = within.get(place)?;
+    Some((field.data_type().clone(), Told::of(told, told.data_type())?))
+}
+
+/// Elements of lists are what the lists have in them; other columns are passed on.
+fn of_unnest(unnest: &Unnest, kinds: &[Option<Arc<Told>>]) -> Kinds {
+    let columns = unnest.schema.columns();
+    let of_column = |(column, place): (&Column, &usize)| {
+        let told = kinds.get(*place)?.clone().filter(|_| !unnest.struct_type_columns.contains(place))?;
+        let mut lists = unnest.list_type_columns.iter().filter(|(of, _)| of == place);
+        match lists.find(|(_, list)| list.output_column.name == column.name) {
+            Some((_, list)) => (0..list.depth).try_fold(told, |told, _| told.element()),
+            None => Some(told),
+        }
+    };
+    columns.iter().zip(&unnest.dependency_indices).map(of_column).collect()
 }
 
 /// What all are, if they are the same.
@@ -399,10 +433,14 @@ impl<'a> Seen<'a> {
             "make_array" => self.agreed(&call.args).map(|told| told.list()),
             "named_struct" => self.of_struct(call.args.chunks(2).filter_map(|pair| pair.get(1))),
             "struct" => self.of_struct(call.args.iter()),
-            "array_element" => match &self.of(call.args.first()?)?.data_type {
-                DataType::List(item) | DataType::LargeList(item) => Told::of(item, item.data_type()),
-                _ => None,
-            },
+            "array_element" => self.of(call.args.first()?)?.element(),
+            "get_field" => {
+                let (value, path) = call.args.split_first()?;
+                let known = (value.get_type(self.schema).ok()?, self.of(value)?);
+                path.iter()
+                    .try_fold(known, |(of, told), name| field_within(&of, &told, name))
+                    .map(|known| known.1)
+            }
             _ => None,
         }
     }

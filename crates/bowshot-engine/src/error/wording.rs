@@ -29,7 +29,7 @@ const PREFIXES: [&str; 16] = [
 ];
 
 /// Arrow's names of types, each with SQL's. Longer names come before those that they begin with.
-const TYPES: [(&str, &str); 24] = [
+const TYPES: [(&str, &str); 29] = [
     ("LargeUtf8", "text"),
     ("Utf8View", "text"),
     ("Utf8", "text"),
@@ -53,6 +53,11 @@ const TYPES: [(&str, &str); 24] = [
     ("Decimal256", "numeric"),
     ("Timestamp(µs)", "timestamp"),
     ("Timestamp(ns)", "timestamp"),
+    ("Time64(µs)", "time"),
+    ("Time64(ns)", "time"),
+    ("Interval(MonthDayNano)", "interval"),
+    ("Interval(DayTime)", "interval"),
+    ("Interval(YearMonth)", "interval"),
     ("Null", "null"),
 ];
 
@@ -167,6 +172,10 @@ fn about(text: &str) -> (String, Option<String>) {
         );
         return (format!("function `{name}` does not exist"), Some(hint));
     }
+    if let Some(call) = unmatched_call(text) {
+        let hint = "what functions take is listed by `SHOW FUNCTIONS`";
+        return (format!("function {} does not exist", in_sql(&call)), Some(hint.to_owned()));
+    }
     if let Some(rest) = text.strip_prefix("Cannot cast string '") {
         return about_a_text(rest);
     }
@@ -190,6 +199,22 @@ fn about(text: &str) -> (String, Option<String>) {
         return ("division by zero".to_owned(), Some("guard it with NULLIF".to_owned()));
     }
     (in_sql(without_trees(text)), None)
+}
+
+/// The call of a function with arguments that it does not take: `left(Utf8, Date32)`, without them where they are not told.
+fn unmatched_call(text: &str) -> Option<String> {
+    let name = match text.strip_prefix("Function '") {
+        Some(rest) => {
+            let (name, why) = rest.split_once('\'')?;
+            // What functions of our own say of their arguments is kept.
+            let is_known = why.starts_with(" expects ") || why.starts_with(" failed to match any signature");
+            is_known.then_some(name)?
+        }
+        None => text.strip_prefix("Failed to coerce arguments to satisfy a call to '")?.split('\'').next()?,
+    };
+    let call = text.split_once("No function matches the given name and argument types '");
+    let call = call.and_then(|(_, rest)| rest.split_once("'. You might"));
+    Some(call.map_or_else(|| format!("{name} with these arguments"), |(call, _)| call.to_owned()))
 }
 
 /// A text that is no value of a type: `24:00' to value of Time64(µs) type`.
@@ -288,7 +313,23 @@ fn in_sql(text: &str) -> String {
             }
         }
     }
-    shown
+    with_arrays(shown)
+}
+
+/// `List(integer)` as `integer[]`, the innermost first.
+fn with_arrays(mut text: String) -> String {
+    const LIST: &str = "List(";
+    while let Some((before, rest)) = text.rsplit_once(LIST) {
+        let mut depth = 0_i32;
+        let close = rest.find(|character: char| {
+            depth += i32::from(character == '(') - i32::from(character == ')');
+            depth < 0
+        });
+        let item = close.and_then(|close| Some((rest.get(..close)?, rest.get(close + 1..)?)));
+        let Some((item, after)) = item.filter(|_| !before.ends_with(char::is_alphanumeric)) else { break };
+        text = format!("{before}{item}[]{after}");
+    }
+    text
 }
 
 fn is_word(text: &str, word: &str) -> bool {
@@ -323,6 +364,12 @@ mod tests {
                 "cast one side with CAST(… AS type)",
             ),
             ("MyInt64 is no Int64", "MyInt64 is no bigint", ""),
+            ("no List(List(Int64)) and Utf8", "no bigint[][] and text", ""),
+            (
+                "Cannot infer common argument type for comparison operation Interval(MonthDayNano) = Int64",
+                "values of these types cannot be compared: interval = bigint",
+                "cast one side with CAST(… AS type)",
+            ),
             (
                 "This feature is not implemented: Unsupported SQL binary operator Custom(\"~<~\")",
                 "Unsupported SQL binary operator",
@@ -356,6 +403,20 @@ mod tests {
                 (message.to_owned(), Some(hint.to_owned()).filter(|hint| !hint.is_empty()))
             );
         }
+    }
+
+    #[test]
+    fn calls_that_fit_no_function_are_told_as_such() {
+        let matches =
+            "No function matches the given name and argument types 'upper(Int64, Int64)'. You might";
+        let (message, _) =
+            about(&format!("Function 'upper' expects 1 arguments but received 2 {matches} need"));
+        assert_eq!(message, "function upper(bigint, bigint) does not exist");
+        let (message, _) =
+            about("Function 'substr' failed to match any signature, errors: Error during planning");
+        assert_eq!(message, "function substr with these arguments does not exist");
+        let own = "Function 'f' user-defined coercion failed with: f takes a text";
+        assert_eq!(about(own).0, own);
     }
 
     #[test]

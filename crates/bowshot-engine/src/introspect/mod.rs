@@ -86,6 +86,13 @@ pub(crate) fn recognise(sql: &str, asked: &Asked<'_>) -> Result<Option<Expanded>
         "prepare" | "execute" | "deallocate" | "discard" => prepare::recognise(words, &first, asked),
         "kill" => kill::recognise(words).map(Some),
         "analyze" | "analyse" | "checkpoint" => refuse::harmless(words, asked).map(Some),
+        "check" if second == "table" && asked.flavour() == Flavour::MySql => {
+            refuse::check(words, asked).map(Some)
+        }
+        // Expressions that are computed: there are no procedural languages.
+        "do" if asked.flavour() == Flavour::MySql => {
+            Ok(Some(Expanded::Instead(format!("SELECT {}", words.rest()))))
+        }
         // Without a table: old versions go by themselves, in the background.
         "vacuum" => Ok(Some(Expanded::Act(SessionStatement::Nothing))),
         "unlisten" if asked.flavour() == Flavour::Postgres => {
@@ -104,6 +111,7 @@ const FIRST_WORDS: &[&str] = &[
     "analyse",
     "analyze",
     "attach",
+    "check",
     "checkpoint",
     "close",
     "cluster",

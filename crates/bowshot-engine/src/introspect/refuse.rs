@@ -2,10 +2,11 @@
 //! accepts because there is nothing to do.
 
 use super::Expanded;
-use super::asked::Asked;
+use super::asked::{Asked, texts};
 use super::parse::Words;
 use crate::statement::session::SessionStatement;
 use bowshot_api::{Error, Result};
+use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// `ANALYZE [t]`, `CHECKPOINT`: statistics are kept with the rows, and what is committed is written.
 pub(super) fn harmless(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Expanded> {
@@ -17,6 +18,23 @@ pub(super) fn harmless(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Expand
         asked.table(&name)?;
     }
     Ok(Expanded::Act(SessionStatement::Nothing))
+}
+
+/// `CHECK TABLE t, …` of MySQL, with what it says of tables that have no check of their own.
+pub(super) fn check(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Expanded> {
+    let _ = words.take("table");
+    let mut rows = Vec::new();
+    loop {
+        let full = asked.table(&words.name()?)?;
+        let table = format!("{}.{}", full.schema, full.name);
+        let note = "The storage engine for the table doesn't support check";
+        rows.push([table.as_str(), "check", "note", note].map(|text| Some(text.to_owned())).to_vec());
+        if !words.take_token(&Token::Comma) {
+            break;
+        }
+    }
+    let rows = texts(&["Table", "Op", "Msg_type", "Msg_text"], &rows)?;
+    Ok(Expanded::Rows(Box::new(rows)))
 }
 
 /// `CREATE INDEX [CONCURRENTLY] [IF NOT EXISTS] [i] ON t …` and `DROP INDEX i`: migrations send them. There are no indexes, since

@@ -3,6 +3,7 @@
 
 use crate::error::classify;
 use crate::plan::plan_limits;
+use crate::plan::steps::Steps;
 use crate::rules::computed_once::ComputedOnce;
 use bowshot_api::{Error, ErrorKind, Result};
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -89,7 +90,7 @@ pub(crate) fn refusal(node: &LogicalPlan, scratch: bool) -> Option<Error> {
         LogicalPlan::Copy(_) => Some(
             Error::unsupported("COPY cannot be part of another statement").with_hint("send it by itself"),
         ),
-        LogicalPlan::Extension(_) if ComputedOnce::is(node) => None,
+        LogicalPlan::Extension(_) if ComputedOnce::is(node) || !Steps::of(node).is_empty() => None,
         LogicalPlan::Extension(extension) => Some(Error::new(
             ErrorKind::Denied,
             format!("plan node `{}` is not permitted", extension.node.name()),

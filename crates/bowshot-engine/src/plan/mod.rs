@@ -7,12 +7,13 @@ pub(crate) mod parameters;
 pub(crate) mod plan_limits;
 mod recursion;
 pub(crate) mod semantics;
+pub(crate) mod steps;
 pub(crate) mod struct_fields;
 pub(crate) mod text_limits;
 
 use crate::error::classify;
 use crate::models;
-use crate::rules::{ParameterOperands, computed_once};
+use crate::rules::{MySqlOperands, ParameterOperands, computed_once};
 use crate::statement::copy::{self, CopyStatement, Direction};
 use bowshot_api::{Error, ErrorKind, Position, Result};
 use bowshot_sql::rewrite::{self, Defaults, Source, Wanted};
@@ -119,6 +120,8 @@ pub(crate) fn logical<'a>(
     mut statement: Statement,
 ) -> BoxFuture<'a, datafusion::error::Result<LogicalPlan>> {
     async move {
+        let of_dialect = in_dialect(state, &statement)?;
+        let state = of_dialect.as_ref().unwrap_or(state);
         if let Statement::Statement(statement) = &mut statement {
             models::by_columns(state, statement).await?;
         }
@@ -134,6 +137,22 @@ pub(crate) fn logical<'a>(
         models::bind(plan, state)
     }
     .boxed()
+}
+
+/// The state with what operators mean in the session's dialect, where that differs.
+fn in_dialect(
+    state: &SessionState,
+    statement: &Statement,
+) -> datafusion::error::Result<Option<SessionState>> {
+    let is_operator = |expr: &ast::Expr| matches!(expr, ast::Expr::BinaryOp { .. });
+    let has_none =
+        matches!(statement, Statement::Statement(statement) if !statement.has_expression(is_operator));
+    if has_none || dialect(state.config_options()).name() != DialectName::MySql {
+        return Ok(None);
+    }
+    let mut state = state.clone();
+    state.register_expr_planner(Arc::new(MySqlOperands))?;
+    Ok(Some(state))
 }
 
 fn has_parameters(statement: &Statement) -> bool {

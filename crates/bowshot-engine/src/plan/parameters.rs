@@ -2,6 +2,7 @@
 
 use crate::error::classify;
 use crate::plan::parameter_types;
+use crate::plan::steps::Steps;
 use crate::types::stored;
 use bowshot_api::{Error, Reason, Result};
 use bowshot_kernels::nan::with_one_nan;
@@ -198,6 +199,10 @@ fn rounded(column: &ArrayRef) -> Option<ArrayRef> {
 
 /// The parameters that are values of an INSERT as they stand, so that they become what their column is.
 fn assigned(plan: &LogicalPlan) -> HashSet<&str> {
+    let steps = Steps::of(plan);
+    if !steps.is_empty() {
+        return steps.into_iter().flat_map(assigned).collect();
+    }
     let mut source = plan;
     let values = loop {
         source = match source {
@@ -257,8 +262,10 @@ fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>, place: Place) 
         }
         (Place::Computed, ..) => {}
     }
-    let cast = match &target {
-        DataType::FixedSizeBinary(16) => stored::converted(&column, &target),
+    let cast = match (column.data_type(), &target) {
+        (DataType::FixedSizeBinary(16), _) | (_, DataType::FixedSizeBinary(16)) => {
+            stored::converted(&column, &target)
+        }
         _ => cast_with_options(&column, &target, &strict),
     };
     cast.map_err(|error| {

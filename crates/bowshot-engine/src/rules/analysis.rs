@@ -24,7 +24,8 @@ pub(crate) fn with_our_meaning(mut state: SessionStateBuilder) -> SessionStateBu
 
 fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let types = TypeCoercion::new();
-    let mut rules = vec![crate::types::casts()];
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
+        vec![Arc::new(operators::MySqlLists), crate::types::casts()];
     for rule in Analyzer::new().rules {
         if rule.name() == types.name() {
             rules.push(Arc::new(multisets::CountedCopies) as _);

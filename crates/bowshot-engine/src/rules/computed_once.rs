@@ -90,8 +90,7 @@ impl RelationPlanner for SharedQueries {
             other => return Ok(RelationPlanning::Original(Box::new(other))),
         };
         let plan = context.plan(TableFactor::Derived { lateral, subquery, alias: None, sample })?;
-        let differs = is_random(&plan)? || has_any_rows(&plan)?;
-        let plan = if differs && stands_alone(&plan)? { once(plan) } else { plan };
+        let plan = if differs(&plan)? && stands_alone(&plan)? { once(plan) } else { plan };
         alias.name.value = alias.name.value.split_off(SHARED.len());
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, Some(alias)))))
     }
@@ -133,6 +132,11 @@ fn once(input: LogicalPlan) -> LogicalPlan {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Atomic::Relaxed);
     LogicalPlan::Extension(Extension { node: Arc::new(ComputedOnce { number, input }) })
+}
+
+/// Whether a query may give other rows the next time.
+pub(crate) fn differs(plan: &LogicalPlan) -> Result<bool> {
+    Ok(is_random(plan)? || has_any_rows(plan)?)
 }
 
 /// Whether a query computes other values the next time.

@@ -40,7 +40,7 @@ pub(crate) use floats::{extreme, extreme_of};
 pub(crate) use forgetful::{Forgetful, Forgotten};
 pub(crate) use guards::{guard, guarded_operator};
 pub use join_order::{SESSION_JOIN_ORDER, SessionJoinOrder};
-pub(crate) use operators::{ParameterOperands, is_glued};
+pub(crate) use operators::{MySqlOperands, ParameterOperands, is_glued};
 pub(crate) use subqueries::{OuterTypes, Unnest, one_row_function};
 
 /// The rules of the physical optimiser, in their order. Scratch sessions, which are compared with DataFusion, keep its view of what

@@ -14,6 +14,8 @@ pub(crate) const CHANGE_SCHEMA: &str = "__bowshot_change";
 pub(crate) const TARGET: &str = "target";
 /// The new rows of an INSERT, beside [`TARGET`].
 pub(crate) const SOURCE: &str = "source";
+/// What the names of tables with the rows of a query of WITH begin with, beside [`TARGET`].
+pub(crate) const RETURNED: &str = "returned_";
 /// Catalog of the tables that belong to one session. Its schema is [`DEFAULT_SCHEMA`].
 pub const TEMPORARY_CATALOG: &str = "temp";
 /// The schema of those tables, as PostgreSQL's clients call it.

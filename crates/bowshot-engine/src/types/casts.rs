@@ -3,11 +3,11 @@
 
 use super::declared::{DECLARED, Declared};
 use super::functions::{self, Held, Rounded};
-use super::{moved, zone};
+use super::{moved, read, zone};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, DFSchemaRef, Result, ScalarValue};
-use datafusion::config::ConfigOptions;
+use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ScalarUDF};
@@ -36,7 +36,26 @@ impl AnalyzerRule for Casts {
 /// The plan with SQL's casts. What is settled stays as it is.
 pub(crate) fn settled(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
     let zone = zone::of(config);
-    rewritten(plan, &|expr, columns| cast(expr, columns, &zone))
+    let with_escapes = config.sql_parser.dialect != Dialect::MySQL;
+    rewritten(plan, &|expr, columns| match bytes_read(&expr, columns)? {
+        Some(bytes) if with_escapes => Ok(Transformed::yes(bytes)),
+        _ => cast(expr, columns, &zone),
+    })
+}
+
+/// What a cast of texts to bytes becomes, if they are not written out.
+fn bytes_read(expr: &Expr, columns: &Columns) -> Result<Option<Expr>> {
+    let (inner, field, tries): (&Expr, &FieldRef, bool) = match expr {
+        Expr::Cast(Cast { expr, field }) => (expr.as_ref(), field, false),
+        Expr::TryCast(TryCast { expr, field }) => (expr.as_ref(), field, true),
+        _ => return Ok(None),
+    };
+    let is_plain = *field.data_type() == DataType::Binary && !field.metadata().contains_key(DECLARED);
+    if !is_plain || matches!(inner, Expr::Literal(..)) {
+        return Ok(None);
+    }
+    let is_text = inner.get_type(columns.all()).is_ok_and(|of| of.is_string());
+    if is_text { read::call(inner.clone(), &DataType::Binary, tries).map(Some) } else { Ok(None) }
 }
 
 /// The columns that the expressions of a node see.
@@ -238,11 +257,21 @@ pub(crate) fn whole_decimal(source: &DataType) -> Option<DataType> {
 /// `'\x4142'` and `'\x41b'` as bytes: all digits is PostgreSQL's form, others escape one byte each.
 pub(crate) fn escaped_bytes(inner: &Expr) -> Option<Expr> {
     let Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) = inner else { return None };
-    if !text.contains('\\') {
-        return None;
-    }
-    let bytes = whole_hex(text).or_else(|| unescaped(text.as_bytes()))?;
+    let bytes = text.contains('\\').then(|| text_bytes(text))??;
     Some(Expr::Literal(ScalarValue::Binary(Some(bytes)), metadata.clone()))
+}
+
+/// The bytes that a text is written for; `None` where an escape is none.
+pub(super) fn text_bytes(text: &str) -> Option<Vec<u8>> {
+    whole_hex(text).or_else(|| unescaped(text.as_bytes()))
+}
+
+/// A text as bytes.
+///
+/// # Errors
+/// When the expression cannot be built.
+pub(crate) fn bytes_of(text: Expr) -> Result<Expr> {
+    read::call(text, &DataType::Binary, false)
 }
 
 fn whole_hex(text: &str) -> Option<Vec<u8>> {

@@ -16,6 +16,7 @@ pub(crate) mod declared;
 pub(crate) mod functions;
 mod moved;
 pub(crate) mod names;
+mod nested_texts;
 mod now;
 mod numerics;
 mod planner;
@@ -26,9 +27,10 @@ mod temporal;
 mod texts;
 pub(crate) mod zone;
 
+pub(crate) use nested_texts::{OIDS, VECTOR};
 pub(crate) use planner::Types;
 pub(crate) use read::reads_strictly;
-pub(crate) use texts::uuid_texts;
+pub(crate) use texts::are_uuids;
 
 use datafusion::optimizer::AnalyzerRule;
 use std::sync::Arc;
@@ -52,6 +54,7 @@ pub(crate) fn texts() -> Arc<dyn AnalyzerRule + Send + Sync> {
 pub(crate) fn registered() -> Vec<datafusion::logical_expr::ScalarUDF> {
     let mut functions =
         vec![now::Now::default().into(), functions::rounded(), functions::cast_to(), shown::function()];
+    functions.extend([false, true].map(nested_texts::function));
     functions.extend(read::functions());
     functions.extend(moved::functions());
     functions

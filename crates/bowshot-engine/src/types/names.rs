@@ -142,6 +142,18 @@ pub(crate) fn standard_of_postgres(field: &Field) -> String {
     if is_text && plain { "text".to_owned() } else { standard(field) }
 }
 
+/// A default as PostgreSQL writes it: a text that is written out with its type.
+pub(crate) fn default_of_postgres(default: &str, field: &Field) -> String {
+    let text = default.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    let is_text = text.is_some_and(|text| !text.replace("''", "").contains('\''));
+    let has_name = !field.data_type().is_nested() && !matches!(Declared::of(field), Some(Declared::Enum(_)));
+    if is_text && has_name {
+        format!("{default}::{}", standard_of_postgres(field))
+    } else {
+        default.to_owned()
+    }
+}
+
 /// The name in `information_schema.columns.data_type` and `format_type`: the standard's, in lower case and without numbers.
 pub(crate) fn standard(field: &Field) -> String {
     match (Declared::of(field), extension(field)) {
@@ -184,6 +196,17 @@ pub(crate) fn mysql(field: &Field) -> String {
     if let Some(name) = extension(field) {
         return if name == "uuid" { "char(36)" } else { "json" }.to_owned();
     }
+    let with_digits = |name: &str| match second_digits(field.data_type()) {
+        Some(digits) if digits > 0 && declared_digits(field) != Some(0) => {
+            format!("{name}({})", declared_digits(field).unwrap_or(6))
+        }
+        _ => name.to_owned(),
+    };
+    match field.data_type() {
+        DataType::Timestamp(_, None) => return with_digits("datetime"),
+        DataType::Time32(_) | DataType::Time64(_) => return with_digits("time"),
+        _ => {}
+    }
     if let Some(declared) = field.metadata().get(DECLARED) {
         return declared.to_ascii_lowercase();
     }
@@ -196,12 +219,18 @@ pub(crate) fn mysql(field: &Field) -> String {
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             "blob"
         }
-        DataType::Timestamp(_, None) => "datetime",
         DataType::Timestamp(_, Some(_)) => "timestamp",
-        DataType::Time32(_) | DataType::Time64(_) => "time",
         other => return sql_type(other).to_ascii_lowercase(),
     };
     name.to_owned()
+}
+
+/// Digits of a second that were declared for a column, fewer than its type has.
+pub(crate) fn declared_digits(field: &Field) -> Option<u32> {
+    match Declared::of(field)? {
+        Declared::Timestamp(digits) | Declared::TimestampTz(digits) | Declared::Time(digits) => Some(digits),
+        _ => None,
+    }
 }
 
 /// PostgreSQL's number, name and length of a type.
@@ -371,7 +400,7 @@ mod tests {
                 DataType::Timestamp(TimeUnit::Microsecond, None),
                 "TIMESTAMP",
                 "timestamp without time zone",
-                "datetime",
+                "datetime(6)",
                 "timestamp",
             ),
             (

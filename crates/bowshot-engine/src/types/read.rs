@@ -1,15 +1,15 @@
-//! Dates, timestamps, intervals, decimals and UUIDs that are bytes from text. What Arrow reads is read by it; the rest of what
-//! PostgreSQL knows here: `2024-01-01 12:00`, clocks that are set in that hour, a zone that a timestamp without one passes over,
-//! every form of an interval.
+//! Dates, timestamps, intervals, decimals, bytes and UUIDs that are bytes from text. What Arrow reads is read by it; the rest of
+//! what PostgreSQL knows here: `2024-01-01 12:00`, clocks that are set in that hour, a zone that a timestamp without one passes
+//! over, every form of an interval.
 
 use super::functions::on_array;
-use super::{numerics, zone};
+use super::{casts, numerics, zone};
 use bowshot_api::{Error, Reason, unsupported_time};
 use bowshot_functions::read_time;
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Date32Array, FixedSizeBinaryBuilder, IntervalMonthDayNanoArray, StringArray,
-    TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, BinaryArray, Date32Array, FixedSizeBinaryBuilder, IntervalMonthDayNanoArray,
+    StringArray, TimestampMicrosecondArray,
 };
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options, interleave};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalMonthDayNano, IntervalUnit, TimeUnit};
@@ -41,6 +41,7 @@ pub(super) fn values(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<Arr
     match to {
         DataType::Interval(_) => intervals(texts, to, tries),
         DataType::FixedSizeBinary(_) => uuids(texts, tries),
+        DataType::Binary => bytes(texts, tries),
         to if to.is_decimal() => numerics::values(texts, to, tries),
         _ => times(texts, to, tries),
     }
@@ -79,6 +80,21 @@ fn uuids(texts: &ArrayRef, tries: bool) -> Result<ArrayRef> {
         }
     }
     Ok(Arc::new(uuids.finish()))
+}
+
+fn bytes(texts: &ArrayRef, tries: bool) -> Result<ArrayRef> {
+    let texts = cast(texts, &DataType::Utf8)?;
+    let read = texts.as_string::<i32>().iter().map(|text| {
+        let Some(text) = text else { return Ok(None) };
+        match casts::text_bytes(text) {
+            None if !tries => {
+                let what = format!("invalid input syntax for type bytea: \"{text}\"");
+                Err(refused(Error::invalid(what).with_reason(Reason::InvalidText)))
+            }
+            read => Ok(read),
+        }
+    });
+    Ok(Arc::new(read.collect::<Result<BinaryArray>>()?))
 }
 
 fn times(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<ArrayRef> {

@@ -2,13 +2,13 @@
 //! else, as in `'at ' || now()`. What they become: [`shown`] and [`read`].
 
 use super::casts::{Columns, rewritten};
-use super::{read, shown, zone};
+use super::{nested_texts, read, shown, zone};
 use bowshot_storage::tables::{EXTENSION, UUID};
 use datafusion::arrow::array::ArrayRef;
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
-use datafusion::config::ConfigOptions;
+use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
@@ -21,7 +21,11 @@ pub(super) struct Texts;
 impl AnalyzerRule for Texts {
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         let zone = zone::of(config);
-        rewritten(plan, &|expr, columns| cast(expr, columns, &zone))
+        let postgres = config.sql_parser.dialect == Dialect::PostgreSQL;
+        rewritten(plan, &|expr, columns| {
+            let nested = if postgres { nested_text(&expr, columns) } else { None };
+            nested.map_or_else(|| cast(expr, columns, &zone), |text| Ok(Transformed::yes(text)))
+        })
     }
 
     fn name(&self) -> &str {
@@ -56,18 +60,30 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
     })
 }
 
-/// Whether values are UUIDs by the extension type of Arrow.
-fn is_uuid(expr: &Expr, columns: &Columns) -> bool {
-    let field = expr.to_field(columns.all()).map(|(_, field)| field);
-    field.is_ok_and(|field| {
-        *field.data_type() == DataType::FixedSizeBinary(16)
-            && field.metadata().get(EXTENSION).is_some_and(|name| name == UUID)
-    })
+/// A row or an array as text in PostgreSQL's form.
+fn nested_text(expr: &Expr, columns: &Columns) -> Option<Expr> {
+    let (Expr::Cast(Cast { expr: inner, field }) | Expr::TryCast(TryCast { expr: inner, field })) = expr
+    else {
+        return None;
+    };
+    if !is_text(field.data_type()) || !field.metadata().is_empty() {
+        return None;
+    }
+    let (_, from) = inner.to_field(columns.all()).ok()?;
+    let text = nested_texts::is_ours(from.data_type())
+        .then(|| nested_texts::function(nested_texts::is_vector(&from)).call(vec![inner.as_ref().clone()]))?;
+    let to = field.data_type();
+    Some(if *to == DataType::Utf8 { text } else { Expr::Cast(Cast::new(Box::new(text), to.clone())) })
 }
 
-/// UUIDs that are bytes as texts.
-pub(crate) fn uuid_texts(values: &ArrayRef) -> Result<ArrayRef> {
-    shown::texts(values)
+fn is_uuid(expr: &Expr, columns: &Columns) -> bool {
+    expr.to_field(columns.all()).is_ok_and(|(_, field)| are_uuids(&field))
+}
+
+/// Whether values are UUIDs by the extension type of Arrow.
+pub(crate) fn are_uuids(field: &Field) -> bool {
+    *field.data_type() == DataType::FixedSizeBinary(16)
+        && field.metadata().get(EXTENSION).is_some_and(|name| name == UUID)
 }
 
 /// A time as text, an instant as the clock of the session's zone shows it.
@@ -86,7 +102,7 @@ fn as_text(inner: &Expr, from: &DataType, (to, zone): (&DataType, &Arc<str>)) ->
 /// Values of one of the two in the other one; `None` for casts that are Arrow's.
 pub(super) fn converted(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
     let from = values.data_type();
-    if *to == DataType::Utf8 && shown::is_ours(from) {
+    if *to == DataType::Utf8 && (shown::is_ours(from) || *from == DataType::FixedSizeBinary(16)) {
         return Some(shown::texts(values));
     }
     read::reads(from, to).then(|| read::values(values, to, false))

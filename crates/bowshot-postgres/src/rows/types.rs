@@ -76,11 +76,14 @@ pub(crate) struct PgType {
 impl PgType {
     /// The type that a column comes out as.
     pub(crate) fn of(field: &Field) -> Self {
-        if field.metadata().contains_key(VECTOR) {
-            return Self { kind: Kind::Int2, is_array: true, is_vector: true, modifier: -1 };
-        }
-        if field.metadata().contains_key(OIDS) {
-            return Self { kind: Kind::Int4, is_array: true, is_vector: true, modifier: -1 };
+        // A cast to text leaves it in the metadata.
+        if matches!(field.data_type(), DataType::List(_)) {
+            if field.metadata().contains_key(VECTOR) {
+                return Self { kind: Kind::Int2, is_array: true, is_vector: true, modifier: -1 };
+            }
+            if field.metadata().contains_key(OIDS) {
+                return Self { kind: Kind::Int4, is_array: true, is_vector: true, modifier: -1 };
+            }
         }
         match field.data_type() {
             DataType::List(item)

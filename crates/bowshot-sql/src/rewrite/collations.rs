@@ -217,7 +217,7 @@ mod tests {
         for (sql, dialect) in [
             (sql, Ansi),
             ("SELECT 1 AS a FROM t WHERE extra = 'x'", MySql),
-            ("SELECT 1 AS a FROM information_schema.columns WHERE extra = data_type || 'x'", MySql),
+            ("SELECT 1 AS a FROM information_schema.columns WHERE extra = concat(data_type, 'x')", MySql),
         ] {
             assert_eq!(rewritten_in(sql, dialect), sql, "{sql}");
         }

@@ -1,30 +1,35 @@
-//! `FLOAT` without a precision, which PostgreSQL takes for 64 bits, and others for 32.
+//! Types whose names say less in one dialect: `FLOAT` without a precision, which PostgreSQL takes for 64 bits, and others for 32;
+//! times without one, whose seconds have no fraction in columns of MySQL.
 
 use crate::dialect::DialectName;
 use crate::walk::Tree;
 use sqlparser::ast::{
     AlterColumnOperation, AlterTableOperation, ArrayElemTypeDef, DataType, ExactNumberInfo, Expr, Statement,
-    VisitorMut,
+    TimezoneInfo, VisitorMut,
 };
 use std::ops::ControlFlow;
 
 /// Those that columns of tables are declared with.
 pub(super) fn in_columns(statement: &mut Statement, dialect: DialectName) {
-    if dialect != DialectName::Postgres {
-        return;
-    }
+    let change: fn(&mut DataType) = match dialect {
+        DialectName::Postgres => widen,
+        DialectName::MySql => whole_seconds,
+        DialectName::Ansi => return,
+    };
     match statement {
         Statement::CreateTable(table) => {
-            table.columns.iter_mut().for_each(|column| widen(&mut column.data_type));
+            table.columns.iter_mut().for_each(|column| change(&mut column.data_type));
         }
         Statement::AlterTable(alter) => {
             for operation in &mut alter.operations {
                 match operation {
-                    AlterTableOperation::AddColumn { column_def, .. } => widen(&mut column_def.data_type),
+                    AlterTableOperation::AddColumn { column_def, .. } => change(&mut column_def.data_type),
                     AlterTableOperation::AlterColumn {
                         op: AlterColumnOperation::SetDataType { data_type, .. },
                         ..
-                    } => widen(data_type),
+                    }
+                    | AlterTableOperation::ModifyColumn { data_type, .. }
+                    | AlterTableOperation::ChangeColumn { data_type, .. } => change(data_type),
                     _ => {}
                 }
             }
@@ -50,6 +55,15 @@ impl VisitorMut for Casts {
             widen(data_type);
         }
         ControlFlow::Continue(())
+    }
+}
+
+fn whole_seconds(data_type: &mut DataType) {
+    if let DataType::Datetime(digits)
+    | DataType::Timestamp(digits, TimezoneInfo::None)
+    | DataType::Time(digits, TimezoneInfo::None) = data_type
+    {
+        digits.get_or_insert(0);
     }
 }
 

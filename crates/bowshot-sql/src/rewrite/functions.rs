@@ -89,6 +89,9 @@ impl VisitorMut for Functions {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        if let Expr::Cast { expr: row, .. } = &mut *expr {
+            as_row(row);
+        }
         let Expr::Function(function) = &mut *expr else { return ControlFlow::Continue(()) };
         let Some(name) = name_of(&function.name) else { return ControlFlow::Continue(()) };
         if let Some(row) = rows_as_values(function, &name) {

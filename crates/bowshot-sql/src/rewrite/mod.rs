@@ -21,7 +21,9 @@ mod likes;
 mod literals;
 mod mysql;
 mod mysql_functions;
+mod mysql_truth;
 mod operators;
+mod order_names;
 mod outer_aggregates;
 mod patterns;
 mod placeholders;
@@ -53,9 +55,11 @@ mod tests;
 
 pub use around::{AROUND, inside};
 pub use casts::CAST_TO;
+pub use catalog::array_elements;
 pub use changes::{NamedChanges, changes};
 pub use column_names::{MARK, shown};
 pub use files::{FileOption, NamedFiles, files};
+pub use order_names::KEPT_APART;
 pub use places::{Wanted, place};
 pub use repairs::{inline_alias, spell};
 pub use shared_queries::{SHARED, share_queries};
@@ -142,5 +146,6 @@ fn all<T: Tree + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
     conditions::rewrite(statement)?;
     collations::rewrite(statement, source.dialect)?;
     operators::rewrite(statement, source.dialect)?;
-    casts::tell_apart(statement)
+    casts::tell_apart(statement)?;
+    order_names::mark(statement, source.dialect)
 }

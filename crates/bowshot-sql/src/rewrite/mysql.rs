@@ -8,9 +8,9 @@ use crate::walk::Tree;
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::{
     AssignmentTarget, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, Interval, NamedWindowDefinition, NamedWindowExpr, ObjectType, OrderByExpr,
-    OrderByKind, OrderByOptions, Query, SchemaName, Select, SetExpr, Statement, Value, VisitorMut,
-    WindowType,
+    FunctionArguments, Ident, Interval, NamedWindowDefinition, NamedWindowExpr, ObjectName, ObjectType,
+    OrderByExpr, OrderByKind, OrderByOptions, Query, SchemaName, Select, SetExpr, Statement, Value,
+    VisitorMut, WindowType,
 };
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -230,6 +230,11 @@ pub(super) fn binary(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<O
         BinaryOperator::Plus if is_of_days(right) => "date_plus(l, r)",
         BinaryOperator::Plus if is_of_days(left) => "date_plus(r, l)",
         BinaryOperator::Minus if is_of_days(right) => "date_plus(l, -r)",
+        // A text beside an interval is a date or a timestamp.
+        BinaryOperator::Plus if is_interval(right) && is_text(left) => "date_add(l, r)",
+        BinaryOperator::Plus if is_interval(left) && is_text(right) => "date_add(r, l)",
+        BinaryOperator::Minus if is_interval(right) && is_text(left) => "date_sub(l, r)",
+        BinaryOperator::Xor => "(l AND TRUE) <> (r AND TRUE)",
         // Whole numbers have 64 bits, where those that are written have 32 elsewhere.
         BinaryOperator::Plus | BinaryOperator::Minus | BinaryOperator::Multiply
             if is_whole(left) || is_whole(right) =>
@@ -269,6 +274,21 @@ fn has_interval(expr: &Expr) -> bool {
     expr.has_expression(|part| matches!(part, Expr::Interval(_)))
 }
 
+/// Whether it is an interval that is written out.
+fn is_interval(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_interval(inner),
+        // What `INTERVAL (n) HOUR` became.
+        Expr::BinaryOp { op: BinaryOperator::Multiply, right, .. } => is_interval(right),
+        other => matches!(other, Expr::Interval(_)),
+    }
+}
+
+fn is_text(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value)
+        if matches!(value.value, Value::SingleQuotedString(_) | Value::DoubleQuotedString(_)))
+}
+
 /// Whether it is a text with a date and no time.
 fn is_day(expr: &Expr) -> bool {
     let Expr::Value(value) = expr else { return false };
@@ -278,10 +298,19 @@ fn is_day(expr: &Expr) -> bool {
     text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
-/// `DATE_ADD(d, INTERVAL 1 DAY)` and its like, `LEAST(a, b)`, `UPPER(a)`; `None` for other calls.
+/// `DATE_ADD(d, INTERVAL 1 DAY)` and its like, `LEAST(a, b)`, `UPPER(a)`, `STD(a)`; `None` for other calls.
 pub(super) fn call(function: &Function) -> Result<Option<Expr>> {
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
     let name = function.name.to_string().to_ascii_lowercase();
+    let of_population = match name.as_str() {
+        "std" | "stddev" => Some("stddev_pop"),
+        "variance" => Some("var_pop"),
+        _ => None,
+    };
+    if let Some(name) = of_population {
+        let name = ObjectName::from(vec![Ident::new(name)]);
+        return Ok(Some(Expr::Function(Function { name, ..function.clone() })));
+    }
     if matches!(name.as_str(), "least" | "greatest") {
         // Its values are needed twice, and may be such calls.
         template::check_copies(function, 2)?;

@@ -1,14 +1,14 @@
 //! Operators and calls that the planner does not know, or takes for another one.
 
-use super::{intervals, likes, literals, mysql, mysql_functions, patterns};
+use super::{intervals, likes, literals, mysql, mysql_functions, mysql_truth, patterns};
 use crate::dialect::DialectName;
 use crate::template::{self, meaning};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, ObjectName, UnaryOperator, Value,
-    VisitorMut,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Select, Statement,
+    UnaryOperator, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -24,9 +24,26 @@ struct Operators(DialectName);
 impl VisitorMut for Operators {
     type Break = Error;
 
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        if self.0 == DialectName::MySql {
+            mysql_truth::in_select(select);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<Error> {
+        if self.0 == DialectName::MySql {
+            mysql_truth::in_statement(statement);
+        }
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         if let Expr::Function(function) = expr {
             call(function);
+        }
+        if self.0 == DialectName::MySql {
+            mysql_truth::in_expression(expr);
         }
         if let Expr::CompoundFieldAccess { root, access_chain } = expr {
             fields(root, access_chain);
@@ -41,14 +58,28 @@ impl VisitorMut for Operators {
     }
 }
 
+/// `array_length(a, 1)`, which is NULL for an array without elements.
+fn is_length(function: &Function) -> bool {
+    let is_in_dimension = matches!(&function.args, FunctionArguments::List(list) if list.args.len() == 2);
+    is_in_dimension && function.name.to_string().eq_ignore_ascii_case("array_length")
+}
+
 impl Operators {
     fn operator(&self, expr: &Expr) -> Result<Option<Expr>> {
         match expr {
             Expr::Function(function) if self.0 == DialectName::MySql => mysql::call(function),
+            Expr::Function(function) if self.0 == DialectName::Postgres && is_length(function) => {
+                template::expression("nullif(CAST(n AS INT), 0)", &[("n", expr)]).map(Some)
+            }
             Expr::Substring { expr, substring_from: Some(from), substring_for, .. }
                 if self.0 == DialectName::MySql =>
             {
                 mysql_functions::part(expr, from, substring_for.as_deref())
+            }
+            Expr::Substring { expr, substring_from: Some(from), substring_for: None, .. }
+                if self.0 == DialectName::Postgres =>
+            {
+                patterns::part(expr, from)
             }
             Expr::Like { .. } | Expr::ILike { .. } => likes::escaped(expr),
             Expr::UnaryOp { op: UnaryOperator::Not, expr } if self.0 != DialectName::MySql => {
@@ -221,6 +252,9 @@ fn variable(name: &str) -> Result<Option<Expr>> {
         Some(name) if name.eq_ignore_ascii_case("version") => {
             template::expression("version()", &[]).map(Some)
         }
+        Some(name) if name.eq_ignore_ascii_case("version_comment") => {
+            template::expression("'Bowshot'", &[]).map(Some)
+        }
         Some(name) => Err(Error::invalid(format!("system variable `{name}` does not exist"))
             .with_hint("the settings are listed by `SHOW ALL`")),
     }
@@ -378,8 +412,10 @@ fn unit_as_text(list: &mut FunctionArgumentList) {
     let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = list.args.first_mut() else { return };
     if let Expr::Identifier(Ident { value, quote_style: None, .. }) = first {
         let unit = value.to_ascii_lowercase();
-        if UNITS.contains(&unit.as_str()) {
-            *first = Expr::value(Value::SingleQuotedString(unit));
+        // `SQL_TSI_DAY` of MySQL and ODBC.
+        let unit = unit.strip_prefix("sql_tsi_").unwrap_or(&unit);
+        if UNITS.contains(&unit) {
+            *first = Expr::value(Value::SingleQuotedString(unit.to_owned()));
         }
     }
 }

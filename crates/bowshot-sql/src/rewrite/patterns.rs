@@ -17,6 +17,15 @@ fn text_of(expr: &Expr) -> Option<&str> {
     }
 }
 
+/// `substring(a FROM '(x)y')`: what the first group of an expression finds, or all of it where it has no group.
+pub(super) fn part(expr: &Expr, pattern: &Expr) -> Result<Option<Expr>> {
+    if text_of(pattern).is_none() {
+        return Ok(None);
+    }
+    let found = template::expression("array_element(regexp_match(x, p), 1)", &[("x", expr), ("p", pattern)])?;
+    Ok(Some(found))
+}
+
 /// `a GLOB 'x*'`: the pattern as a regular expression over the whole text.
 pub(super) fn glob(expr: &Expr, pattern: &Expr) -> Result<Expr> {
     let Some(text) = text_of(pattern) else {

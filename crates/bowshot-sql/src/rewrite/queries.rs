@@ -6,25 +6,34 @@ use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Expr, GroupByExpr, GroupByWithModifier, LimitClause, OrderByExpr, OrderByKind, Query, Select,
-    SelectFlavor, SelectItem, SetExpr, SetOperator, TableFactor, TableSampleKind, TableSampleUnit,
+    SelectFlavor, SelectItem, SetExpr, SetOperator, Statement, TableFactor, TableSampleKind, TableSampleUnit,
     TopQuantity, Value, VisitorMut, WildcardAdditionalOptions,
 };
 use std::ops::ControlFlow;
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
-    match statement.walk(&mut Queries) {
+    match statement.walk(&mut Queries { is_whole: false }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
 }
 
-struct Queries;
+struct Queries {
+    /// Whether the next query is a statement by itself, whose WITH may change rows.
+    is_whole: bool,
+}
 
 impl VisitorMut for Queries {
     type Break = Error;
 
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<Error> {
+        self.is_whole = matches!(statement, Statement::Query(_));
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        flow(of_query(query))
+        let is_whole = std::mem::take(&mut self.is_whole);
+        flow(of_query(query, is_whole))
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
@@ -43,16 +52,17 @@ fn flow(result: Result<()>) -> ControlFlow<Error> {
     }
 }
 
-fn of_query(query: &mut Query) -> Result<()> {
+fn of_query(query: &mut Query, is_whole: bool) -> Result<()> {
     if let Some(with) = &mut query.with {
         // Each is computed where the optimiser finds it best, which is all that the word can ask for.
         with.cte_tables.iter_mut().for_each(|table| table.materialized = None);
-        if let Some(change) = with.cte_tables.iter().find(|table| changes_rows(&table.query.body)) {
+        let change = with.cte_tables.iter().find(|table| changes_rows(&table.query.body));
+        if let Some(change) = change.filter(|_| !is_whole) {
             let name = &change.alias.name;
             return Err(Error::unsupported(format!(
-                "INSERT, UPDATE, DELETE and MERGE are not supported as query {name} of WITH"
+                "query {name} changes rows, but its WITH does not begin the statement"
             ))
-            .with_hint("send them one by one in a transaction; RETURNING gives their rows"));
+            .with_hint("write INSERT, UPDATE, DELETE and MERGE into the WITH that begins the statement"));
         }
     }
     table(&mut query.body)?;

@@ -63,14 +63,13 @@ fn made<'a>(visible: &'a Visible, about: &'a About, rows: &'a mut Rows) -> BoxFu
 fn row(listed: &Listed, position: usize, field: &Field, flavour: Flavour) -> Vec<Cell> {
     let definition = listed.definition();
     let column = definition.and_then(|definition| definition.columns.get(position));
+    let default = column.and_then(|column| column.default.clone()).map(|default| match flavour {
+        Flavour::Postgres => names::default_of_postgres(&default, field),
+        Flavour::Bowshot | Flavour::MySql => default,
+    });
     let mut cells = Vec::with_capacity(28);
     cells.extend(full(listed));
-    cells.extend([
-        field.name().into(),
-        (position + 1).into(),
-        column.and_then(|column| column.default.clone()).into(),
-        yes(field.is_nullable()),
-    ]);
+    cells.extend([field.name().into(), (position + 1).into(), default.into(), yes(field.is_nullable())]);
     cells.extend(type_cells(field, flavour));
     let identity = definition.and_then(|definition| definition.identity(field.name()));
     let generated = definition.and_then(|definition| definition.generated(field.name()));
@@ -100,7 +99,8 @@ fn type_cells(field: &Field, flavour: Flavour) -> [Cell; 13] {
         Flavour::Bowshot | Flavour::Postgres => names::number_digits(data_type),
     };
     let is_text = matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    let length = names::declared_length(field);
+    let length = names::declared_length(field).or_else(|| of_blob(field, flavour));
+    let seconds = names::declared_digits(field).and_then(|digits| i32::try_from(digits).ok());
     let postgres = names::postgres(field);
     let udt =
         if names::is_list(data_type) { format!("_{}", postgres.name) } else { postgres.name.to_owned() };
@@ -116,7 +116,7 @@ fn type_cells(field: &Field, flavour: Flavour) -> [Cell; 13] {
         digits.map(|(digits, _, _)| digits).into(),
         digits.map(|(_, base, _)| base).into(),
         digits.and_then(|(_, _, scale)| scale).into(),
-        names::second_digits(data_type).into(),
+        seconds.or_else(|| names::second_digits(data_type)).into(),
         Cell::Null,
         is_text.then_some("UTF8").into(),
         is_text.then_some("C").into(),
@@ -124,6 +124,11 @@ fn type_cells(field: &Field, flavour: Flavour) -> [Cell; 13] {
         "pg_catalog".into(),
         udt.into(),
     ]
+}
+
+/// Bytes that MySQL says a column of type BLOB may have.
+fn of_blob(field: &Field, flavour: Flavour) -> Option<i32> {
+    (flavour == Flavour::MySql && names::mysql(field) == "blob").then_some(65_535)
 }
 
 /// What somebody says about a thing; in MySQL nothing is an empty text.

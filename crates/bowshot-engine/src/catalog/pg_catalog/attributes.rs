@@ -58,6 +58,7 @@ pub(crate) static ATTRDEF: Defined = Defined {
             for (position, column) in definition.columns.iter().enumerate() {
                 let Some(default) = &column.default else { continue };
                 let own = oids::constraint(&listed.name, column.field.name());
+                let default = names::default_of_postgres(default, &column.field);
                 rows.add([own.into(), oid.into(), (position + 1).into(), default.into()]);
             }
         }

@@ -3,6 +3,7 @@
 //! and `a IN (b) AND a IN (c)` becomes false whatever `b` and `c` are. Where that would be wrong, one of the two goes into a
 //! function that gives what it is given, where no rule finds it.
 
+use bowshot_sql::rewrite::KEPT_APART;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue, internal_err};
@@ -240,7 +241,7 @@ struct Apart {
 
 impl ScalarUDFImpl for Apart {
     fn name(&self) -> &'static str {
-        "kept_apart"
+        KEPT_APART
     }
 
     /// That of the condition, so that columns keep their names.

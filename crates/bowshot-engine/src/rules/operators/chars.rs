@@ -1,6 +1,7 @@
 //! Texts that are written beside a column of a type in which several spellings are one value, and get the one that is kept: CHAR(n)
 //! has no blanks at its end, which count for nothing when it is compared (SQL standard, PAD SPACE), and JSONB has its keys in order.
 
+use super::is_choice;
 use crate::types::declared::Declared;
 use bowshot_functions::normal_jsonb;
 use bowshot_storage::tables::{EXTENSION, PADDED};
@@ -23,8 +24,7 @@ pub(super) fn compared(mut binary: BinaryExpr, schema: &DFSchema) -> Result<Tran
         return Ok(Transformed::no(binary));
     }
     let changed = match (spelling(&binary.left, schema), spelling(&binary.right, schema)) {
-        (Some(of), _) => of.write(&mut binary.right)?,
-        (None, Some(of)) => of.write(&mut binary.left)?,
+        (Some(of), _) | (None, Some(of)) => of.write(&mut binary.left)? | of.write(&mut binary.right)?,
         (None, None) => false,
     };
     Ok(if changed { Transformed::yes(binary) } else { Transformed::no(binary) })
@@ -34,7 +34,7 @@ pub(super) fn compared(mut binary: BinaryExpr, schema: &DFSchema) -> Result<Tran
 pub(super) fn in_list(mut list: InList, schema: &DFSchema) -> Result<Transformed<InList>> {
     let mut changed = false;
     if let Some(of) = spelling(&list.expr, schema) {
-        for value in &mut list.list {
+        for value in std::iter::once(list.expr.as_mut()).chain(&mut list.list) {
             changed |= of.write(value)?;
         }
     }
@@ -44,10 +44,28 @@ pub(super) fn in_list(mut list: InList, schema: &DFSchema) -> Result<Transformed
 /// `c BETWEEN 'a  ' AND 'b'`
 pub(super) fn between(mut between: Between, schema: &DFSchema) -> Result<Transformed<Between>> {
     let changed = match spelling(&between.expr, schema) {
-        Some(of) => of.write(&mut between.low)? | of.write(&mut between.high)?,
+        Some(of) => {
+            of.write(&mut between.expr)? | of.write(&mut between.low)? | of.write(&mut between.high)?
+        }
         None => false,
     };
     Ok(if changed { Transformed::yes(between) } else { Transformed::no(between) })
+}
+
+/// Texts that are written out among values of CHAR(n) with which they are compared; says whether there are any.
+pub(super) fn among(values: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
+    let Some(of) = of_choice(values.iter().map(|value| &**value), schema) else { return Ok(false) };
+    let mut changed = false;
+    for value in values {
+        changed |= of.write(value)?;
+    }
+    Ok(changed)
+}
+
+/// CHAR(n), if values of which one is taken are of that type.
+fn of_choice<'a>(mut values: impl Iterator<Item = &'a Expr>, schema: &DFSchema) -> Option<Spelling> {
+    let value = values.find(|value| !matches!(value, Expr::Literal(..)))?;
+    spelling(value, schema).filter(|of| matches!(of, Spelling::Char))
 }
 
 fn spelling(expr: &Expr, schema: &DFSchema) -> Option<Spelling> {
@@ -63,14 +81,36 @@ fn spelling(expr: &Expr, schema: &DFSchema) -> Option<Spelling> {
         // What a cast to it has become.
         Expr::ScalarFunction(call) if call.name().starts_with("cast_as_char(") => Some(Spelling::Char),
         Expr::ScalarFunction(call) if call.name() == "cast_as_jsonb" => Some(Spelling::Jsonb),
+        Expr::ScalarFunction(call) if is_choice(call.name()) => of_choice(call.args.iter(), schema),
+        Expr::Case(case) => {
+            let answers = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
+            of_choice(answers.chain(case.else_expr.as_deref()), schema)
+        }
         Expr::Alias(alias) => spelling(&alias.expr, schema),
         _ => None,
     }
 }
 
+/// The values of which an expression takes one.
+fn choices(expr: &mut Expr) -> Option<Vec<&mut Expr>> {
+    match expr {
+        Expr::ScalarFunction(call) if is_choice(call.name()) => Some(call.args.iter_mut().collect()),
+        Expr::Case(case) => {
+            let answers = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+            Some(answers.chain(case.else_expr.iter_mut().map(AsMut::as_mut)).collect())
+        }
+        _ => None,
+    }
+}
+
 impl Spelling {
-    /// Writes a literal so; says whether it was another text.
+    /// Writes a literal so that is compared; says whether it was another text.
     fn write(self, expr: &mut Expr) -> Result<bool> {
+        if matches!(self, Self::Char)
+            && let Some(values) = choices(expr)
+        {
+            return values.into_iter().try_fold(false, |changed, value| Ok(self.write(value)? || changed));
+        }
         let Expr::Literal(
             ScalarValue::Utf8(Some(text))
             | ScalarValue::LargeUtf8(Some(text))

@@ -1,12 +1,13 @@
 //! Decimals beside floating-point numbers become such numbers, as in PostgreSQL and DuckDB. DataFusion makes decimals with 15
 //! digits behind the point of both, which most floating-point numbers do not fit, and NaN is none.
 
-use super::uuids;
+use crate::types::are_uuids;
+use crate::types::casts::bytes_of;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, InList};
-use datafusion::logical_expr::{BinaryExpr, Case, Cast, Expr, ExprSchemable, LogicalPlan, Projection, Union};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Projection, Union};
 use std::sync::Arc;
 
 /// Two sides of an operator.
@@ -32,23 +33,13 @@ pub(super) fn in_list(mut list: InList, schema: &DFSchema) -> Transformed<InList
     if changed { Transformed::yes(list) } else { Transformed::no(list) }
 }
 
-pub(super) fn case(mut case: Case, schema: &DFSchema) -> Transformed<Case> {
-    let answers = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
-    let mut changed = together(answers.chain(case.else_expr.iter_mut().map(AsMut::as_mut)), schema);
-    if let Some(base) = &mut case.expr {
-        let tests = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
-        changed |= together(std::iter::once(base.as_mut()).chain(tests), schema);
-    }
-    if changed { Transformed::yes(case) } else { Transformed::no(case) }
-}
-
 /// Arguments of a function.
 pub(super) fn arguments(args: &mut [Expr], schema: &DFSchema) -> bool {
     args.len() > 1 && together(args.iter_mut(), schema)
 }
 
 /// Makes one kind of numbers of expressions; says whether it did.
-fn together<'a>(all: impl Iterator<Item = &'a mut Expr>, schema: &DFSchema) -> bool {
+pub(super) fn together<'a>(all: impl Iterator<Item = &'a mut Expr>, schema: &DFSchema) -> bool {
     let mut all: Vec<_> = all.map(|expr| (expr.get_type(schema).ok(), expr)).collect();
     if !all.iter().any(|(of, _)| of.as_ref().is_some_and(DataType::is_floating)) {
         return false;
@@ -76,15 +67,15 @@ fn float(decimal: Expr) -> Expr {
 
 /// The inputs of a union with columns of one kind.
 pub(super) fn union(union: Union) -> Result<Transformed<LogicalPlan>> {
-    let inputs = of_one_kind(union.inputs.iter().map(Arc::clone).collect())?;
-    let changed = inputs.is_some();
-    let union = Union { inputs: inputs.unwrap_or(union.inputs), schema: union.schema };
-    let plan = LogicalPlan::Union(union).recompute_schema()?;
-    Ok(if changed { Transformed::yes(plan) } else { Transformed::no(plan) })
+    match of_one_kind(union.inputs.iter().map(Arc::clone).collect())? {
+        // The schema that it had is that of the first input as it was.
+        Some(inputs) => Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))),
+        None => Ok(Transformed::no(LogicalPlan::Union(union).recompute_schema()?)),
+    }
 }
 
 /// Plans whose columns are put together, with floating-point numbers where some have those and others decimals, and with texts
-/// where some have those and others UUIDs that are bytes; `None` where they are all right.
+/// where some have those and others UUIDs that are bytes, and with bytes beside texts; `None` where they are all right.
 pub(in crate::rules) fn of_one_kind(plans: Vec<Arc<LogicalPlan>>) -> Result<Option<Vec<Arc<LogicalPlan>>>> {
     let columns = plans.first().map_or(0, |plan| plan.schema().fields().len());
     let has = |place: usize, is: fn(&Field) -> bool| {
@@ -93,10 +84,12 @@ pub(in crate::rules) fn of_one_kind(plans: Vec<Arc<LogicalPlan>>) -> Result<Opti
     let wanted = (0..columns).map(|place| {
         if has(place, |field| field.data_type().is_floating()) && has(place, is_decimal) {
             Some(DataType::Float64)
+        } else if !has(place, is_text) {
+            None
+        } else if has(place, are_uuids) {
+            Some(DataType::Utf8)
         } else {
-            let has_both =
-                has(place, uuids::is_bytes_of_uuid) && has(place, |field| field.data_type().is_string());
-            has_both.then_some(DataType::Utf8)
+            has(place, is_bytes).then_some(DataType::Binary)
         }
     });
     let wanted: Vec<Option<DataType>> = wanted.collect();
@@ -110,17 +103,28 @@ fn is_decimal(field: &Field) -> bool {
     field.data_type().is_decimal()
 }
 
+fn is_text(field: &Field) -> bool {
+    field.data_type().is_string()
+}
+
+fn is_bytes(field: &Field) -> bool {
+    *field.data_type() == DataType::Binary
+}
+
 fn with_types(input: Arc<LogicalPlan>, wanted: &[Option<DataType>]) -> Result<LogicalPlan> {
     let columns = input.schema().iter().zip(wanted).map(|((relation, field), wanted)| {
         let column = Expr::Column(Column::new(relation.cloned(), field.name()));
         match wanted {
-            Some(to) if is_decimal(field) || uuids::is_bytes_of_uuid(field) => {
+            Some(to) if is_decimal(field) || are_uuids(field) => {
                 let cast = Expr::Cast(Cast::new(Box::new(column), to.clone()));
-                cast.alias_qualified(relation.cloned(), field.name())
+                Ok(cast.alias_qualified(relation.cloned(), field.name()))
             }
-            _ => column,
+            Some(DataType::Binary) if is_text(field) => {
+                bytes_of(column).map(|bytes| bytes.alias_qualified(relation.cloned(), field.name()))
+            }
+            _ => Ok(column),
         }
     });
-    let columns = columns.collect();
+    let columns = columns.collect::<Result<Vec<_>>>()?;
     Ok(LogicalPlan::Projection(Projection::try_new(columns, input)?))
 }

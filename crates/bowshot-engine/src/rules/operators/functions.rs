@@ -1,7 +1,7 @@
 //! The functions that operators on intervals become.
 
 use bowshot_api::Error;
-use bowshot_functions::scaled_interval;
+use bowshot_functions::{interval_length, scaled_interval};
 use datafusion::arrow::array::{ArrayRef, AsArray, Decimal128Array, IntervalMonthDayNanoArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
@@ -18,9 +18,7 @@ use std::sync::{Arc, LazyLock};
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 /// Nanoseconds, of which the longest interval has fewer than that type has digits.
 const LENGTH: DataType = DataType::Decimal128(38, 0);
-const NANOSECONDS_OF_DAY: i64 = 86_400_000_000_000;
 const MICROSECONDS_OF_DAY: i64 = 86_400_000_000;
-const DAYS_OF_MONTH: i32 = 30;
 
 static ALL: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
     [Kind::OfDuration, Kind::Length, Kind::Times, Kind::Divided]
@@ -165,14 +163,9 @@ fn of_duration(duration: &ArrayRef) -> Result<ArrayRef> {
 
 fn length(intervals: &ArrayRef) -> Result<ArrayRef> {
     let intervals = cast(intervals, &INTERVAL)?;
-    let lengths: Decimal128Array = intervals.as_primitive::<IntervalMonthDayNanoType>().unary(nanoseconds);
+    let lengths: Decimal128Array =
+        intervals.as_primitive::<IntervalMonthDayNanoType>().unary(interval_length);
     Ok(Arc::new(lengths.with_data_type(LENGTH)))
-}
-
-/// The length of an interval.
-pub(super) fn nanoseconds(interval: IntervalMonthDayNano) -> i128 {
-    let days = i128::from(interval.months) * i128::from(DAYS_OF_MONTH) + i128::from(interval.days);
-    days * i128::from(NANOSECONDS_OF_DAY) + i128::from(interval.nanoseconds)
 }
 
 /// The intervals, each a number of times, which is computed from a column.

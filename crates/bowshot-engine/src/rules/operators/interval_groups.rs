@@ -1,9 +1,9 @@
-//! Groups of intervals: those that are equal, as a month and 30 days, are one group, and show one of their members. The greatest and
-//! the least are told by length, too.
+//! Groups of intervals and of JSONB: those that are equal, as a month and 30 days, are one group, and show one of their members. The
+//! greatest and the least interval are told by length, too.
 
 use super::functions::length_of;
 use super::intervals::is_interval;
-use datafusion::arrow::datatypes::DataType;
+use super::keys::Key;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
@@ -11,11 +11,11 @@ use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment, Sort};
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, Projection};
 use std::sync::Arc;
 
-/// The node with its groups by length.
-pub(super) fn by_length(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+/// The node with its groups by their keys.
+pub(super) fn by_key(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     match node {
         LogicalPlan::Aggregate(aggregate) => aggregated(aggregate),
-        LogicalPlan::Distinct(Distinct::All(input)) if has_interval(input.schema()) => {
+        LogicalPlan::Distinct(Distinct::All(input)) if has_key(input.schema()) => {
             let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
             aggregated(Aggregate::try_new(input, columns, Vec::new())?)
         }
@@ -23,26 +23,26 @@ pub(super) fn by_length(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
 }
 
-fn has_interval(schema: &DFSchema) -> bool {
-    schema.fields().iter().any(|field| matches!(field.data_type(), DataType::Interval(_)))
+fn has_key(schema: &DFSchema) -> bool {
+    schema.fields().iter().any(|field| Key::is_of(field))
 }
 
 fn aggregated(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let in_sets = aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_)));
-    if in_sets || !has_interval(&aggregate.schema) {
+    if in_sets || !has_key(&aggregate.schema) {
         return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
     }
     let schema = Arc::clone(aggregate.input.schema());
     let (mut groups, mut functions) = (Vec::new(), aggregate.aggr_expr.clone());
     let mut members: Vec<Option<usize>> = Vec::new();
     for expr in &aggregate.group_expr {
-        if !is_interval(expr, &schema) {
+        let Some(key) = Key::of(expr, &schema) else {
             groups.push(expr.clone());
             members.push(None);
             continue;
-        }
+        };
         let value = expr.clone().unalias();
-        groups.push(length_of(value.clone()).alias(format!("__bowshot_length_{}", members.len())));
+        groups.push(key.call(value.clone()).alias(format!("__bowshot_key_{}", members.len())));
         let member = Expr::AggregateFunction(first(value, Vec::new()))
             .alias(format!("__bowshot_member_{}", members.len()));
         members.push(Some(functions.len()));
@@ -66,19 +66,17 @@ fn aggregated(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(columns, grouped)?)))
 }
 
-/// Aggregates of an interval that look at how long it is.
+/// Aggregates that look at how long an interval is, or at what JSONB is.
 pub(super) fn function(mut function: AggregateFunction, schema: &DFSchema) -> Transformed<AggregateFunction> {
     let [value] = function.params.args.as_slice() else { return Transformed::no(function) };
-    if !is_interval(value, schema) {
-        return Transformed::no(function);
-    }
     let value = value.clone();
     match function.func.name() {
         "count" if function.params.distinct => {
-            function.params.args = vec![length_of(value)];
+            let Some(key) = key(value, schema) else { return Transformed::no(function) };
+            function.params.args = vec![key];
             Transformed::yes(function)
         }
-        name @ ("min" | "max") => {
+        name @ ("min" | "max") if is_interval(&value, schema) => {
             let by_length = Sort::new(length_of(value.clone()), name == "min", false);
             let mut extreme = first(value, vec![by_length]);
             extreme.params.filter = function.params.filter;
@@ -86,6 +84,25 @@ pub(super) fn function(mut function: AggregateFunction, schema: &DFSchema) -> Tr
         }
         _ => Transformed::no(function),
     }
+}
+
+/// The key of a value, or the row of the keys of those that it is made of.
+fn key(value: Expr, schema: &DFSchema) -> Option<Expr> {
+    if let Some(key) = Key::of(&value, schema) {
+        return Some(key.call(value));
+    }
+    let Expr::ScalarFunction(mut row) = value.unalias() else { return None };
+    if row.func.name() != "struct" {
+        return None;
+    }
+    let mut changed = false;
+    for part in &mut row.args {
+        if let Some(key) = Key::of(part, schema) {
+            *part = key.call(std::mem::take(part));
+            changed = true;
+        }
+    }
+    changed.then_some(Expr::ScalarFunction(row))
 }
 
 /// The first of the values that are there.

@@ -1,6 +1,6 @@
 //! `min` and `max` of intervals as window functions, told by length as everywhere. DataFusion's compare months first.
 
-use super::functions::nanoseconds;
+use bowshot_functions::interval_length;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
@@ -67,7 +67,7 @@ impl Accumulator for Candidates {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return internal_err!("an extreme takes one interval") };
         for value in values.as_primitive::<IntervalMonthDayNanoType>().iter().flatten() {
-            let length = nanoseconds(value);
+            let length = interval_length(value);
             while self
                 .values
                 .back()

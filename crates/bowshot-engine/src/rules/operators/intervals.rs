@@ -2,14 +2,17 @@
 //! first, and then days, so that 25 hours are less than a day. They can be multiplied by numbers and divided.
 
 use super::functions;
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::InList;
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{Between, InList, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Projection, Subquery};
+use datafusion::logical_expr::{BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
-use std::sync::Arc;
+
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+/// Values that one is chosen of; each is there more often with every one more.
+const MAX_CHOICES: usize = 4;
 
 /// Comparisons of two intervals.
 pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
@@ -24,42 +27,71 @@ pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 
 /// Lists of intervals.
 pub(super) fn in_list(mut list: InList, schema: &DFSchema) -> Transformed<InList> {
-    if !is_interval(&list.expr, schema) || !list.list.iter().all(|expr| is_interval(expr, schema)) {
-        return Transformed::no(list);
-    }
-    for expr in std::iter::once(list.expr.as_mut()).chain(&mut list.list) {
-        *expr = functions::length_of(std::mem::take(expr));
-    }
-    Transformed::yes(list)
+    let all = std::iter::once(list.expr.as_mut()).chain(&mut list.list).collect();
+    if lengths(all, schema) { Transformed::yes(list) } else { Transformed::no(list) }
 }
 
-/// A value that is compared with those of a subquery; says whether they are intervals.
-pub(super) fn beside_subquery(expr: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> Result<bool> {
-    let plan = &subquery.subquery;
-    let columns = plan.schema().columns();
-    let [column] = columns.as_slice() else { return Ok(false) };
-    let value = Expr::Column(column.clone());
-    if !(is_interval(expr, schema) && is_interval(&value, plan.schema())) {
-        return Ok(false);
-    }
-    *expr = functions::length_of(std::mem::take(expr));
-    let lengths = Projection::try_new(vec![functions::length_of(value)], Arc::clone(plan))?;
-    *subquery = subquery.with_plan(Arc::new(LogicalPlan::Projection(lengths)));
-    Ok(true)
+pub(super) fn between(mut between: Between, schema: &DFSchema) -> Transformed<Between> {
+    let all = vec![between.expr.as_mut(), between.low.as_mut(), between.high.as_mut()];
+    if lengths(all, schema) { Transformed::yes(between) } else { Transformed::no(between) }
 }
 
-/// Keys that a join has by their names (`USING`, INTERSECT); says whether there are any.
-pub(super) fn keys(join: &mut Join) -> bool {
-    let (left, right) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
-    let mut changed = false;
-    for (one, other) in &mut join.on {
-        if is_interval(one, &left) && is_interval(other, &right) {
-            *one = functions::length_of(std::mem::take(one));
-            *other = functions::length_of(std::mem::take(other));
-            changed = true;
+/// The lengths of values that are compared with one another, if they are intervals; says whether they are.
+pub(super) fn lengths(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    if !are_intervals(values.iter().map(|value| &**value), schema) {
+        return false;
+    }
+    for value in values {
+        *value = functions::length_of(interval(std::mem::take(value)));
+    }
+    true
+}
+
+/// Whether values are compared as intervals: one of them is, and the others are too, or are written out.
+fn are_intervals<'a>(mut values: impl Iterator<Item = &'a Expr> + Clone, schema: &DFSchema) -> bool {
+    values.clone().any(|value| is_interval(value, schema))
+        && values.all(|value| is_written(value) || is_interval(value, schema))
+}
+
+fn is_written(value: &Expr) -> bool {
+    matches!(value, Expr::Literal(value, _) if value.data_type().is_string() || value.data_type().is_null())
+}
+
+fn interval(value: Expr) -> Expr {
+    if is_written(&value) { Expr::Cast(Cast::new(Box::new(value), INTERVAL)) } else { value }
+}
+
+/// Functions that look for an interval among others; says whether it is one.
+pub(super) fn sought(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
+    let ("array_has" | "array_position" | "array_positions") = call.name() else { return false };
+    let [Expr::ScalarFunction(list), value, ..] = call.args.as_mut_slice() else { return false };
+    list.name() == "make_array" && lengths(list.args.iter_mut().chain([value]).collect(), schema)
+}
+
+/// `nullif`, `greatest` and `least` of intervals.
+pub(super) fn chosen(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let op = match call.name() {
+        "nullif" => Operator::Eq,
+        "greatest" => Operator::Gt,
+        "least" => Operator::Lt,
+        _ => return None,
+    };
+    if !(2..=MAX_CHOICES).contains(&call.args.len()) || !are_intervals(call.args.iter(), schema) {
+        return None;
+    }
+    let choice = |holds: Expr, then: Expr, other: Expr| {
+        Expr::Case(Case::new(None, vec![(Box::new(holds), Box::new(then))], Some(Box::new(other))))
+    };
+    call.args.iter().cloned().map(interval).reduce(|first, next| {
+        let (left, right) = (functions::length_of(next.clone()), functions::length_of(first.clone()));
+        let holds = Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)));
+        match op {
+            Operator::Eq => {
+                choice(holds, Expr::Literal(ScalarValue::IntervalMonthDayNano(None), None), first)
+            }
+            _ => choice(first.clone().is_null().or(holds), next, first),
         }
-    }
-    changed
+    })
 }
 
 pub(super) fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {

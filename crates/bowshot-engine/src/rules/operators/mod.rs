@@ -12,7 +12,9 @@ mod functions;
 mod interval_groups;
 mod interval_windows;
 mod intervals;
+mod keys;
 mod lists;
+mod mysql_numbers;
 mod nan;
 mod numbers;
 mod order;
@@ -25,9 +27,9 @@ use apart::Place;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result};
-use datafusion::config::ConfigOptions;
-use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, ScalarUDF};
+use datafusion::config::{ConfigOptions, Dialect};
+use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
+use datafusion::logical_expr::{BinaryExpr, Case, Distinct, Expr, LogicalPlan, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
 use std::sync::Arc;
 
@@ -35,6 +37,8 @@ pub(super) use booleans::BooleanLiterals;
 pub(super) use floats::of_one_kind;
 pub(super) use intervals::IntervalPlanner;
 pub(super) use lists::BothZeros;
+pub(super) use mysql_numbers::MySqlLists;
+pub(crate) use mysql_numbers::MySqlOperands;
 pub(super) use nan::OnlyOneNan;
 pub(super) use numbers::is_division;
 pub(crate) use parameters::{ParameterOperands, is_glued};
@@ -47,7 +51,8 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         .iter()
         .map(Arc::clone)
         .chain(numbers::functions())
-        .chain([apart::function(), bowshot_kernels::nan::function()])
+        .chain([mysql_numbers::function()])
+        .chain([apart::function(), bowshot_kernels::nan::function(), bowshot_functions::jsonb_key()])
         .collect()
 }
 
@@ -56,16 +61,21 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
 pub(super) struct OperatorsOfSql;
 
 impl AnalyzerRule for OperatorsOfSql {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        // To others a text stays a text beside other answers of a CASE, or other rows of a union.
+        let postgres = config.sql_parser.dialect == Dialect::PostgreSQL;
         let mut changed = false;
         plan.transform_up_with_subqueries(|node| match node {
             LogicalPlan::Union(union) => {
-                let union = floats::union(union)?;
+                let typed = if postgres { untyped::in_union(union)? } else { Transformed::no(union) };
+                let mut union = floats::union(typed.data)?;
+                union.transformed |= typed.transformed;
                 changed |= union.transformed;
                 Ok(union)
             }
             node => {
-                let Transformed { data: node, transformed, .. } = interval_groups::by_length(node)?;
+                let node = if postgres { in_node(node, untyped::in_case, &mut changed)?.data } else { node };
+                let Transformed { data: node, transformed, .. } = interval_groups::by_key(node)?;
                 if transformed {
                     changed = true;
                     // The groups are rewritten below what gives them their names.
@@ -82,9 +92,12 @@ impl AnalyzerRule for OperatorsOfSql {
                         rewritten.transformed = true;
                     }
                     LogicalPlan::Join(join) => {
-                        rewritten.transformed |= intervals::keys(join) | uuids::keys(join);
+                        rewritten.transformed |= keys::of_join(join) | uuids::keys(join);
                     }
                     LogicalPlan::Aggregate(aggregate) => rewritten.transformed |= order::distinct(aggregate),
+                    LogicalPlan::Distinct(Distinct::On(distinct)) => {
+                        rewritten.transformed |= order::distinct_on(distinct);
+                    }
                     _ => {}
                 }
                 Ok(rewritten)
@@ -112,37 +125,43 @@ fn in_condition(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match node {
         Expr::BinaryExpr(binary) => {
-            chars::compared(binary, schema)?.transform_data(|binary| in_binary(binary, schema))
+            let binary = chars::compared(binary, schema)?;
+            let binary = binary.transform_data(|binary| Ok(keys::compared(binary, schema)))?;
+            binary.transform_data(|binary| in_binary(binary, schema))
         }
         Expr::Between(between) => {
             let between = chars::between(between, schema)?;
             let between = between.transform_data(|between| Ok(uuids::between(between, schema)))?;
             let between = between.transform_data(|between| Ok(floats::between(between, schema)))?;
+            let between = between.transform_data(|between| Ok(intervals::between(between, schema)))?;
             between.transform_data(|between| Ok(dates::between(between, schema)))
         }
         Expr::InList(list) => {
             let list = chars::in_list(list, schema)?;
             let list = list.transform_data(|list| Ok(uuids::in_list(list, schema)))?;
             let list = list.transform_data(|list| Ok(floats::in_list(list, schema)))?;
+            let list = list.transform_data(|list| Ok(keys::in_list(list, schema)))?;
             let list = list.transform_data(|list| Ok(intervals::in_list(list, schema)))?;
             list.transform_data(|list| Ok(lists::columns_apart(list)))
         }
         Expr::InSubquery(mut inside) => {
-            let changed = intervals::beside_subquery(&mut inside.expr, &mut inside.subquery, schema)?;
+            let changed = keys::beside_subquery(&mut inside.expr, &mut inside.subquery, schema)?
+                || uuids::beside_subquery(&mut inside.expr, &mut inside.subquery, schema)?;
             let inside = Expr::InSubquery(inside);
             Ok(if changed { Transformed::yes(inside) } else { Transformed::no(inside) })
         }
         Expr::SetComparison(mut set) => {
-            let changed = intervals::beside_subquery(&mut set.expr, &mut set.subquery, schema)?;
+            let changed = keys::beside_subquery(&mut set.expr, &mut set.subquery, schema)?
+                || uuids::beside_subquery(&mut set.expr, &mut set.subquery, schema)?;
             let set = Expr::SetComparison(set);
             Ok(if changed { Transformed::yes(set) } else { Transformed::no(set) })
         }
-        Expr::Case(case) => Ok(floats::case(case, schema).update_data(Expr::Case)),
-        Expr::ScalarFunction(mut call) => {
-            let changed = floats::arguments(&mut call.args, schema);
-            let call = Expr::ScalarFunction(call);
-            Ok(if changed { Transformed::yes(call) } else { Transformed::no(call) })
+        Expr::Case(mut case) => {
+            let changed = in_case(&mut case, schema)?;
+            let case = Expr::Case(case);
+            Ok(if changed { Transformed::yes(case) } else { Transformed::no(case) })
         }
+        Expr::ScalarFunction(call) => in_call(call, schema),
         Expr::WindowFunction(mut call) => {
             accuracy::check(call.fun.name(), &call.params.args)?;
             let changed = floats::arguments(&mut call.params.args, schema);
@@ -160,6 +179,45 @@ fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         node => Ok(Transformed::no(node)),
     }
+}
+
+/// Whether a function gives one of the values that it takes.
+fn is_choice(function: &str) -> bool {
+    matches!(function, "coalesce" | "nvl" | "ifnull" | "nullif" | "greatest" | "least")
+}
+
+fn in_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if let Some(expr) = uuids::told_type(&call, schema).or_else(|| intervals::chosen(&call, schema)) {
+        return Ok(Transformed::yes(expr));
+    }
+    let mut changed = false;
+    if is_choice(call.name()) {
+        changed |= uuids::among_bytes(call.args.iter_mut().collect(), schema);
+    }
+    if call.name() == "nullif" {
+        changed |= chars::among(call.args.iter_mut().collect(), schema)?;
+    }
+    changed |= intervals::sought(&mut call, schema);
+    changed |= floats::arguments(&mut call.args, schema);
+    let call = Expr::ScalarFunction(call);
+    Ok(if changed { Transformed::yes(call) } else { Transformed::no(call) })
+}
+
+/// The values that a CASE compares, and those that it gives: each kind meets among itself. Says whether that changed any.
+fn in_case(case: &mut Case, schema: &DFSchema) -> Result<bool> {
+    let answers = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+    let mut answers: Vec<&mut Expr> = answers.chain(case.else_expr.iter_mut().map(AsMut::as_mut)).collect();
+    let mut changed = uuids::among_bytes(answers.iter_mut().map(|answer| &mut **answer).collect(), schema);
+    changed |= floats::together(answers.into_iter(), schema);
+    if let Some(base) = &mut case.expr {
+        let tests = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+        let mut tests: Vec<&mut Expr> = std::iter::once(base.as_mut()).chain(tests).collect();
+        changed |= uuids::among_bytes(tests.iter_mut().map(|test| &mut **test).collect(), schema);
+        changed |= chars::among(tests.iter_mut().map(|test| &mut **test).collect(), schema)?;
+        changed |= intervals::lengths(tests.iter_mut().map(|test| &mut **test).collect(), schema);
+        changed |= floats::together(tests.into_iter(), schema);
+    }
+    Ok(changed)
 }
 
 fn in_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -2,13 +2,13 @@
 //! another place in every order than the NaN that is written: it would be another group, and less than all numbers. What comes
 //! from outside gets the one NaN where it comes in ([`bowshot_kernels::nan`]), what aggregates make where they end (`NanOfAggregates`).
 
-use crate::rules::expressions::{in_plan, is_arithmetic};
+use crate::rules::expressions::{in_plan, is_arithmetic, type_of};
 use bowshot_kernels::nan;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
+use datafusion::logical_expr::{Cast, Expr, LogicalPlan, TryCast};
 use datafusion::optimizer::AnalyzerRule;
 
 /// Functions that make no NaN of other values, and that are looked at by rules which know them by their names.
@@ -63,7 +63,7 @@ fn canonical(mut node: Expr, schema: &DFSchema) -> Transformed<Expr> {
             _ => false,
         },
         Expr::ScalarFunction(call) if !WITHOUT.contains(&call.func.name()) => {
-            node.get_type(schema).is_ok_and(|of| of.is_floating())
+            type_of(&node, schema).is_ok_and(|of| of.is_floating())
         }
         _ => false,
     };
@@ -86,12 +86,12 @@ fn is_floating(expr: &Expr, schema: &DFSchema) -> bool {
     match expr {
         Expr::ScalarFunction(call) if is_canonical(call) => true,
         Expr::BinaryExpr(binary) if is_arithmetic(binary.op) => false,
-        other => other.get_type(schema).is_ok_and(|of| of.is_floating()),
+        other => type_of(other, schema).is_ok_and(|of| of.is_floating()),
     }
 }
 
 fn is_text(expr: &Expr, schema: &DFSchema) -> bool {
-    expr.get_type(schema).is_ok_and(|of| of.is_string())
+    type_of(expr, schema).is_ok_and(|of| of.is_string())
 }
 
 fn is_canonical(call: &ScalarFunction) -> bool {

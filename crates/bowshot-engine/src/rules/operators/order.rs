@@ -2,10 +2,11 @@
 //! sign, where rows that are equal by one key are ordered by the next, or are peers of a window.
 
 use super::functions;
+use super::keys::Key;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunctionParams};
-use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, ExprSchemable, Operator, Sort};
+use datafusion::logical_expr::{Aggregate, BinaryExpr, DistinctOn, Expr, ExprSchemable, Operator, Sort};
 use std::sync::Arc;
 
 /// Keys of `ORDER BY`.
@@ -26,10 +27,30 @@ pub(super) fn by(sort: &mut Sort) {
 /// Keys of a window.
 pub(super) fn of_window(params: &mut WindowFunctionParams, schema: &DFSchema) -> bool {
     let mut changed = false;
+    for key in &mut params.partition_by {
+        if let Some(of) = Key::of(key, schema) {
+            *key = of.call(std::mem::take(key));
+            changed = true;
+        }
+    }
     let order = params.order_by.iter_mut().map(|key| &mut key.expr);
     for key in order.chain(params.partition_by.iter_mut()) {
         if let Some(new) = by_length(key, schema).or_else(|| with_one_zero(key, schema)) {
             *key = new;
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// What rows of `DISTINCT ON` are told apart by, and the order that they have before.
+pub(super) fn distinct_on(distinct: &mut DistinctOn) -> bool {
+    let schema = Arc::clone(distinct.input.schema());
+    let order = distinct.sort_expr.iter_mut().flatten().map(|key| &mut key.expr);
+    let mut changed = false;
+    for expr in distinct.on_expr.iter_mut().chain(order) {
+        if let Some(key) = Key::of(expr, &schema) {
+            *expr = key.call(std::mem::take(expr));
             changed = true;
         }
     }

@@ -3,11 +3,13 @@
 
 use crate::rules::expressions::type_of;
 use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, IntervalUnit};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
+use std::sync::Arc;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 /// Digits behind the point of a text that is compared with a decimal.
@@ -28,7 +30,11 @@ impl ExprPlanner for UntypedTexts {
             let meant = match side {
                 Expr::Literal(ScalarValue::Utf8(Some(text)), _) if !is_text(other) => {
                     let Ok(other) = type_of(other, schema) else { continue };
-                    wanted(&expr.op, &other, text).map(|to| cast(side, to))
+                    if matches!(other, DataType::List(_)) && takes_arrays(&expr.op) {
+                        array(text, &other)
+                    } else {
+                        wanted(&expr.op, &other, text).map(|to| cast(side, to))
+                    }
                 }
                 Expr::Literal(ScalarValue::Decimal128(Some(_), _, scale), _) if is_comparison(&expr.op) => {
                     let of_text = type_of(other, schema).is_ok_and(|of| is_text_type(&of));
@@ -60,6 +66,119 @@ fn is_text_type(of: &DataType) -> bool {
 fn is_comparison(op: &BinaryOperator) -> bool {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
+fn takes_arrays(op: &BinaryOperator) -> bool {
+    is_comparison(op) || matches!(op, BinaryOperator::AtArrow | BinaryOperator::ArrowAt)
+}
+
+/// `'{1,2}'` as an array; `None` for other texts.
+fn array(text: &str, to: &DataType) -> Option<Expr> {
+    let elements = bowshot_sql::rewrite::array_elements(text)?;
+    let elements: Vec<ScalarValue> = elements.into_iter().map(ScalarValue::Utf8).collect();
+    let list = ScalarValue::List(ScalarValue::new_list(&elements, &DataType::Utf8, true));
+    Some(cast(&Expr::Literal(list, None), to.clone()))
+}
+
+/// `CASE WHEN a THEN 1 ELSE '2' END`
+pub(super) fn in_case(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    expr.transform_up(|node| {
+        let Expr::Case(mut case) = node else { return Ok(Transformed::no(node)) };
+        let answers = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+        let answers: Vec<&mut Expr> = answers.chain(case.else_expr.iter_mut().map(AsMut::as_mut)).collect();
+        let changed = in_answers(answers, schema);
+        let case = Expr::Case(case);
+        Ok(if changed { Transformed::yes(case) } else { Transformed::no(case) })
+    })
+}
+
+fn in_answers(answers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    if !answers.iter().any(|answer| is_text(answer)) {
+        return false;
+    }
+    let others = answers.iter().filter(|answer| !is_text(answer));
+    let Ok(types) = others.map(|answer| type_of(answer, schema)).collect::<Result<Vec<_>>>() else {
+        return false;
+    };
+    let mut changed = false;
+    for answer in answers {
+        let meant = written(answer).and_then(|text| common(&types, text));
+        if let Some(to) = meant {
+            *answer = cast(answer, to);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// `SELECT 1 UNION ALL SELECT '2'`
+pub(super) fn in_union(mut union: Union) -> Result<Transformed<Union>> {
+    let width = union.inputs.first().map_or(0, |input| input.schema().fields().len());
+    let mut changed = false;
+    for place in 0..width {
+        let others = union.inputs.iter().filter(|input| selected(input, place).is_none());
+        let types = others.filter_map(|input| input.schema().fields().get(place));
+        let types: Vec<DataType> = types.map(|field| field.data_type().clone()).collect();
+        for input in &mut union.inputs {
+            let meant = selected(input, place).and_then(|text| common(&types, text));
+            let (Some(to), LogicalPlan::Projection(projection)) = (meant, &**input) else { continue };
+            let typed = with_type(projection, place, &to)?;
+            *input = Arc::new(typed);
+            changed = true;
+        }
+    }
+    // The schema that it had may be that of a text.
+    Ok(if changed {
+        Transformed::yes(Union::try_new_with_loose_types(union.inputs)?)
+    } else {
+        Transformed::no(union)
+    })
+}
+
+/// The text that a query selects as one of its columns.
+fn selected(plan: &LogicalPlan, place: usize) -> Option<&str> {
+    let LogicalPlan::Projection(projection) = plan else { return None };
+    let mut expr = projection.expr.get(place)?;
+    while let Expr::Alias(alias) = expr {
+        expr = alias.expr.as_ref();
+    }
+    written(expr)
+}
+
+fn with_type(projection: &Projection, place: usize, to: &DataType) -> Result<LogicalPlan> {
+    let mut exprs = projection.expr.clone();
+    if let Some(expr) = exprs.get_mut(place) {
+        let (relation, field) = projection.schema.qualified_field(place);
+        let value = std::mem::take(expr).unalias_nested().data;
+        *expr = cast(&value, to.clone()).alias_qualified(relation.cloned(), field.name());
+    }
+    Projection::try_new(exprs, Arc::clone(&projection.input)).map(LogicalPlan::Projection)
+}
+
+fn written(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(ScalarValue::Utf8(Some(text)), _) => Some(text),
+        _ => None,
+    }
+}
+
+/// The type of a text among values of others; `None` where it stays a text.
+fn common(types: &[DataType], text: &str) -> Option<DataType> {
+    let mut types = types.iter().filter(|of| !of.is_null());
+    let first = types.clone().next()?;
+    if types.clone().all(DataType::is_numeric) {
+        return Some(if types.clone().any(DataType::is_floating) {
+            DataType::Float64
+        } else if types.clone().any(|of| of.is_decimal()) {
+            decimal(text)
+        } else if types.all(|of| of == first) {
+            first.clone()
+        } else {
+            DataType::Int64
+        });
+    }
+    let is_known = matches!(first, DataType::Boolean | DataType::Date32 | DataType::Timestamp(_, None));
+    (is_known && types.all(|of| of == first)).then(|| first.clone())
 }
 
 /// The type of a text beside a value of another type, as PostgreSQL infers it; `None` where it stays a text.

@@ -1,14 +1,16 @@
 //! UUIDs that are bytes, as Arrow and the files of others have them, beside texts: the texts are read as UUIDs. What is written in
 //! PostgreSQL's form of bytes (`'\x00ff…'`) stays that, and is read so beside other bytes.
 
+use crate::types::are_uuids;
 use crate::types::casts::escaped_bytes;
-use bowshot_storage::tables::{self, EXTENSION};
+use crate::types::declared::Declared;
+use bowshot_storage::tables::EXTENSION;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::{Between, InList};
+use datafusion::logical_expr::expr::{Between, InList, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Join};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Join, LogicalPlan, Projection, Subquery, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
 
@@ -33,6 +35,8 @@ impl ExprPlanner for UuidPlanner {
         );
         if compares {
             together([&mut expr.left, &mut expr.right], schema);
+        } else if expr.op == BinaryOperator::StringConcat {
+            among_bytes(vec![&mut expr.left, &mut expr.right], schema);
         }
         Ok(PlannerResult::Original(expr))
     }
@@ -61,21 +65,64 @@ pub(super) fn keys(join: &mut Join) -> bool {
         } else {
             continue;
         };
-        *text = Expr::Cast(Cast::new(Box::new(std::mem::take(text)), UUID));
+        *text = read(std::mem::take(text));
         changed = true;
     }
     changed
 }
 
+/// A value beside the rows of a subquery; says whether one of the two is to be read as UUIDs.
+pub(super) fn beside_subquery(expr: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> Result<bool> {
+    let plan = Arc::clone(&subquery.subquery);
+    let columns = plan.schema().columns();
+    let [column] = columns.as_slice() else { return Ok(false) };
+    let row = Expr::Column(column.clone());
+    let (Ok(of_expr), Ok(of_row)) = (expr.get_type(schema), row.get_type(plan.schema())) else {
+        return Ok(false);
+    };
+    if is_uuid(&of_expr) && of_row.is_string() {
+        let rows = Projection::try_new(vec![read(row)], plan)?;
+        *subquery = subquery.with_plan(Arc::new(LogicalPlan::Projection(rows)));
+    } else if is_uuid(&of_row) && of_expr.is_string() {
+        *expr = read(std::mem::take(expr));
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+fn read(text: Expr) -> Expr {
+    Expr::Cast(Cast::new(Box::new(text), UUID))
+}
+
 const UUID: DataType = DataType::FixedSizeBinary(16);
+const JSON: &str = "arrow.json";
 
 fn is_uuid(data_type: &DataType) -> bool {
     *data_type == UUID
 }
 
-/// Whether values are UUIDs by the extension type of Arrow.
-pub(super) fn is_bytes_of_uuid(field: &Field) -> bool {
-    is_uuid(field.data_type()) && field.metadata().get(EXTENSION).is_some_and(|name| name == tables::UUID)
+/// What `pg_typeof` says of values that are more than their type.
+pub(super) fn told_type(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let ("pg_typeof", [value]) = (call.name(), call.args.as_slice()) else { return None };
+    let (_, field) = value.to_field(schema).ok()?;
+    let is_json = |field: &Field| {
+        field.data_type().is_string() && field.metadata().get(EXTENSION).is_some_and(|name| name == JSON)
+    };
+    match field.as_ref() {
+        field if are_uuids(field) => Some(lit("uuid")),
+        field if !is_json(field) => None,
+        field if Declared::of(field) == Some(Declared::Jsonb) => Some(lit("jsonb")),
+        _ => Some(lit("json")),
+    }
+}
+
+/// Reads texts that are written out among bytes as bytes; says whether there are any.
+pub(super) fn among_bytes(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let has_uuid = |value: &&mut Expr| value.get_type(schema).is_ok_and(|of| is_uuid(&of));
+    values.iter().any(|value| written(value).is_some())
+        && !values.iter().any(has_uuid)
+        && together(values, schema)
 }
 
 /// Reads the texts as UUIDs if others are, and those that are written out as bytes if others are bytes; says whether there are
@@ -92,13 +139,13 @@ fn together<'a>(all: impl IntoIterator<Item = &'a mut Expr>, schema: &DFSchema) 
         if !of.is_some_and(|of| of.is_string()) {
             continue;
         }
-        let read = match written(expr) {
+        let meant = match written(expr) {
             _ if !uuids => written(expr).map(|_| bytes(expr)),
             Some(text) if text.starts_with("\\x") => None,
-            _ => Some(Expr::Cast(Cast::new(Box::new(expr.clone()), UUID))),
+            _ => Some(read(expr.clone())),
         };
-        if let Some(read) = read {
-            *expr = read;
+        if let Some(meant) = meant {
+            *expr = meant;
             changed = true;
         }
     }

@@ -79,14 +79,26 @@ fn parts(text: &str) -> Option<Vec<&str>> {
 /// `a = ANY ('{1,2}')`: numbers where all of them are, unless a text is looked for.
 pub(super) fn quantified(left: &Expr, right: &mut Expr) {
     let Some(elements) = text(right).and_then(elements) else { return };
-    let is_whole =
-        |element: &Option<String>| element.as_ref().is_none_or(|element| element.parse::<i64>().is_ok());
-    let numbers = !elements.is_empty() && elements.iter().all(is_whole) && text(left).is_none();
-    *right = if numbers { numbers_of(elements) } else { list(elements) };
+    *right =
+        if are_numbers(&elements) && text(left).is_none() { numbers_of(elements) } else { list(elements) };
 }
 
-/// `polroles = '{0}'`
+fn are_numbers(elements: &[Option<String>]) -> bool {
+    let is_whole =
+        |element: &Option<String>| element.as_ref().is_none_or(|element| element.parse::<i64>().is_ok());
+    !elements.is_empty() && elements.iter().all(is_whole)
+}
+
+/// `polroles = '{0}'`, `a && '{1}'`
 pub(super) fn compared(left: &mut Expr, op: &BinaryOperator, right: &mut Expr) {
+    if *op == BinaryOperator::PGOverlap {
+        for side in [left, right] {
+            if let Some(elements) = text(side).and_then(elements) {
+                *side = if are_numbers(&elements) { numbers_of(elements) } else { list(elements) };
+            }
+        }
+        return;
+    }
     if !matches!(op, BinaryOperator::Eq | BinaryOperator::NotEq) {
         return;
     }
@@ -116,7 +128,7 @@ fn list(elements: Vec<Option<String>>) -> Expr {
 
 /// The elements of an array of one dimension as PostgreSQL writes it (its manual, "Array Input and Output Syntax"); `None` for
 /// any other text.
-fn elements(text: &str) -> Option<Vec<Option<String>>> {
+pub fn elements(text: &str) -> Option<Vec<Option<String>>> {
     let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
     let mut found = Vec::new();
     if inner.trim().is_empty() {

@@ -10,6 +10,8 @@ mod tables;
 mod types;
 mod vectors;
 
+pub use arrays::elements as array_elements;
+
 use crate::dialect::DialectName;
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
