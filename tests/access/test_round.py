@@ -134,6 +134,9 @@ MAY_NOT = "may not"
 ADMINS = "only administrators"
 # What is refused, and with which words.
 REFUSED = [
+    # The table that stands for the target of a change while it is planned.
+    ("INSERT INTO desk SELECT id + 5000, 'EU', text FROM __bowshot_change.target", "reserved name"),
+    ("INSERT INTO desk VALUES (9901, 'EU', (SELECT max(text) FROM __Bowshot_Change.target))", "reserved name"),
     ("SELECT * FROM secrets", NOT_THERE),
     ("SELECT count(*) FROM secrets", NOT_THERE),
     ("SELECT 1 FROM people WHERE EXISTS (SELECT 1 FROM secrets)", NOT_THERE),

@@ -15,6 +15,8 @@ pub(crate) const BY_NAME: &str = "__bowshot_by_name";
 pub(crate) const REFRESH: &str = "__bowshot_refresh";
 /// Names a condition that holds the clauses of a CREATE TABLE which the parser does not know.
 pub(crate) const CLAUSES: &str = "__bowshot_clauses";
+/// Schema of the tables that stand for rows while a change is planned (`snapshot::names`): no user reads them by name.
+const CHANGE: &str = "__bowshot_change";
 /// Bytes at the beginning of a statement in which its form is looked for: values may be many.
 const HEAD: usize = 1 << 10;
 
@@ -72,7 +74,7 @@ fn check_names(sql: &str, dialect: &dyn Dialect) -> Result<()> {
     let mut before = "";
     for word in words {
         let begins = word.as_bytes().get(..RESERVED.len()).is_some_and(is_reserved);
-        let is_form = [BY_NAME, REFRESH, CLAUSES].iter().any(|form| word.eq_ignore_ascii_case(form));
+        let is_form = [BY_NAME, REFRESH, CLAUSES, CHANGE].iter().any(|form| word.eq_ignore_ascii_case(form));
         if is_form || begins && before.eq_ignore_ascii_case("constraint") {
             return Err(Error::invalid(format!("`{word}` is a reserved name"))
                 .with_hint(format!("choose a name that does not begin with `{RESERVED}`")));
@@ -319,6 +321,7 @@ mod tests {
             "ALTER TABLE t ADD CONSTRAINT __bowshot_clauses CHECK ('x')",
             "INSERT INTO t (__bowshot_by_name) SELECT 1",
             "INSERT OVERWRITE TABLE t SELECT __bowshot_refresh",
+            "INSERT INTO t SELECT a FROM \"__Bowshot_Change\".\"target\"",
         ] {
             assert!(known(sql, &GenericDialect {}).is_err(), "{sql}");
         }

@@ -17,6 +17,7 @@ use bowshot_storage::tables::{Definition, EntryName, Table, View};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::datasource::ViewTable;
+use datafusion::datasource::empty::EmptyTable;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Cast, DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp};
 use datafusion::sql::parser::Statement as Parsed;
@@ -60,6 +61,7 @@ pub(super) fn insert<'a>(
             Some(alias) => alias.alias,
             None => names::last(name)?,
         };
+        let dialect = plan::dialect(&visible.options()).name();
         let conflict = Conflict::take(&mut insert, definition)?;
         let overwrite = std::mem::take(&mut insert.overwrite);
         values::assigned(&mut insert)?;
@@ -67,7 +69,7 @@ pub(super) fn insert<'a>(
             leading.before(rows, name)?;
         }
         named_by_rows(&mut insert, visible).await?;
-        if plan::dialect(&visible.options()).name() != DialectName::MySql {
+        if dialect != DialectName::MySql {
             values::name_first_columns(&mut insert, definition);
         }
         let columns = given_values(&insert, definition)?;
@@ -93,7 +95,7 @@ pub(super) fn insert<'a>(
             }
             Some(_) if overwrite => Err(Error::invalid("INSERT OVERWRITE leaves no row to conflict with")),
             Some(conflict) => {
-                let query = conflict.query(definition, &alias);
+                let query = conflict.query(definition, &alias, dialect);
                 let query = query.map_err(|error| names.access.told_of_columns(&target, error))?;
                 let source = Arc::new(ViewTable::new(rows, None));
                 let merged = changing(query, (&target, &table), &visible.with_source(source)).await?;
@@ -123,8 +125,10 @@ fn new_rows<'a>(
     async move {
         insert.table = ast::TableObject::TableName(change::target_name());
         let visible = planned_apart(&mut insert, visible).await?;
-        let provider = WithDefaults::to_insert(table.provider(), table.definition(), &visible.context)
-            .map_err(classify)?;
+        // Without rows: the query of the user is planned beside it.
+        let columns = Arc::new(EmptyTable::new(table.provider().schema()));
+        let provider =
+            WithDefaults::to_insert(columns, table.definition(), &visible.context).map_err(classify)?;
         let again = may_have_uuids(&insert, table.definition()).then(|| insert.clone());
         let statement = |insert| Parsed::Statement(Box::new(Statement::Insert(insert)));
         let state = visible.with_target(Arc::clone(&provider)).state();
