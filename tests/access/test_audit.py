@@ -61,6 +61,28 @@ def test_who_did_what(tmp_path):
         assert found.returncode == 1 and "line" in found.stderr, found
 
 
+@pytest.mark.parametrize("sql", [
+    "INSERT INTO t VALUES (1) RETURNING (SELECT max(ssn) FROM pay)",
+    "UPDATE t SET id = 2 RETURNING (SELECT max(ssn) FROM pay)",
+    "DELETE FROM t RETURNING (SELECT max(ssn) FROM pay)",
+    "MERGE INTO t USING (VALUES (1)) AS s (id) ON t.id = s.id WHEN NOT MATCHED THEN INSERT VALUES (s.id) RETURNING (SELECT max(ssn) FROM pay)",
+    "WITH d AS (DELETE FROM t RETURNING (SELECT max(ssn) FROM pay) AS m) SELECT m FROM d",
+    "WITH d AS (DELETE FROM t RETURNING id) INSERT INTO other SELECT id FROM d RETURNING (SELECT max(ssn) FROM pay)",
+    "EXECUTE returning",
+])
+def test_what_returning_reads(tmp_path, sql):
+    with serving(tmp_path) as server, with_token(server, "root") as root:
+        for table in ("t (id INTEGER)", "other (id INTEGER)", "pay (ssn VARCHAR)"):
+            root.execute(f"CREATE TABLE {table}")
+        root.execute("PREPARE returning AS INSERT INTO t VALUES (1) RETURNING (SELECT max(ssn) FROM pay)")
+        root.execute(sql)
+        root.fetchall()
+        told = wait_until(lambda: [line for line in lines(tmp_path) if line["statement"] == sql], "the statement is told")
+    tables = told[0]["tables"]
+    assert "pay" in tables and "bowshot.main.t" in tables, tables
+    assert not any("__bowshot" in table for table in tables), tables
+
+
 def test_only_secrets_are_hidden(tmp_path):
     """A secret is found by its place: neither a comment nor the name of a column hides what a statement does."""
     whole = [

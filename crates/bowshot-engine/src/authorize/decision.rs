@@ -34,12 +34,8 @@ pub(crate) async fn ask(decider: &dyn Decider, plan: &AuthorizedPlan) -> Result<
             asked(decider, &intent(&plan.access, action, things)).await?;
         }
     }
-    let target = match plan.action() {
-        Action::Write(change) => change.write.target(),
-        _ => None,
-    };
     let made = things.iter().filter(|thing| thing.kind == "table").map(|thing| thing.name.clone()).collect();
-    things.extend(reading(plan, target, &made));
+    things.extend(reading(plan, &made));
     asked(decider, &intent(&plan.access, action, things)).await
 }
 
@@ -195,20 +191,11 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
 
 /// What the plan reads: the tables that its names were found to mean, with the columns that are needed of them, and the tables
 /// that the statement names otherwise, but for those that it changes (`changed`).
-fn reading(plan: &AuthorizedPlan, target: Option<&EntryName>, changed: &BTreeSet<Vec<String>>) -> Vec<Thing> {
+fn reading(plan: &AuthorizedPlan, changed: &BTreeSet<Vec<String>>) -> Vec<Thing> {
     let noted = &plan.noted;
     let mut found = Found::default();
-    found.add(plan.planned().plan(), noted, target);
-    // What RETURNING shows is a query of its own over the rows that were changed.
-    if let Some(returning) = plan.returning() {
-        found.add(returning.plan(), noted, target);
-    }
-    if let Action::Write(change) = plan.action() {
-        for step in change.before.iter() {
-            if let Some(returning) = &step.returning {
-                found.add(returning.plan(), noted, step.write.target());
-            }
-        }
+    for (query, target) in plan.queries() {
+        found.add(query, noted, target);
     }
     let Found { tables, models, behind_view } = found;
     let seen = tables.keys().map(|(_, name): &Named| name.clone()).collect::<BTreeSet<_>>();

@@ -14,7 +14,7 @@ use crate::plan::Planned;
 use crate::plan::allowed::{check_nodes, refusal};
 use crate::policy::{self, Access};
 use crate::snapshot::Pinned;
-use crate::snapshot::names::{CHANGE_SCHEMA, RETURNED};
+use crate::snapshot::names::CHANGE_SCHEMA;
 use crate::statement::TransactionStatement;
 use crate::statement::session::SessionStatement;
 use crate::write::Write;
@@ -24,7 +24,6 @@ use crate::write::returning::{Detail, Returning};
 use bowshot_api::{Decider, Principal, Result};
 use bowshot_sql::{CacheStatement, DatabaseStatement};
 use bowshot_storage::tables::EntryName;
-use datafusion::common::TableReference;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{LogicalPlan, Statement};
 use std::collections::BTreeSet;
@@ -163,26 +162,52 @@ impl AuthorizedPlan {
 
     /// The tables that it reads and changes, and which of them somebody sees a part of: for the audit trail.
     pub fn tables(&self) -> Vec<(String, bool)> {
-        let mut tables = Vec::new();
+        let mut tables: Vec<(String, bool)> = Vec::new();
         if let Action::Write(change) = &self.action {
             let writes = change.before.iter().map(|step| &step.write).chain(std::iter::once(&change.write));
             tables.extend(writes.filter_map(|write| write.target()).map(|name| (name.to_string(), false)));
         }
-        // A plan that was authorised has been walked before.
-        let _ = self.planned.plan().apply_with_subqueries(|node| {
-            if let LogicalPlan::TableScan(scan) = node
-                && !is_input(&scan.source)
-                && !is_step(&scan.table_name)
-            {
-                let name = bowshot_sql::rewrite::unmarked(&scan.table_name.to_string()).into_owned();
-                let table = (name, policy::is_guarded(&scan.source));
-                if !tables.contains(&table) {
-                    tables.push(table);
+        let target = match tables.as_slice() {
+            [(name, _)] => Some(name.clone()),
+            _ => None,
+        };
+        for (plan, _) in self.queries() {
+            // A plan that was authorised has been walked before.
+            let _ = plan.apply_with_subqueries(|node| {
+                if let LogicalPlan::TableScan(scan) = node
+                    && !is_input(&scan.source)
+                {
+                    let guarded = policy::is_guarded(&scan.source);
+                    let is_change = scan.table_name.schema() == Some(CHANGE_SCHEMA);
+                    let name = match &target {
+                        Some(target) if is_change => target.clone(),
+                        // The changed tables are there, and the rows of another part of the statement are no table.
+                        None if is_change && !guarded => return Ok(TreeNodeRecursion::Continue),
+                        _ => bowshot_sql::rewrite::unmarked(&scan.table_name.to_string()).into_owned(),
+                    };
+                    let table = (name, guarded);
+                    if !tables.contains(&table) {
+                        tables.push(table);
+                    }
                 }
-            }
-            Ok(TreeNodeRecursion::Continue)
-        });
+                Ok(TreeNodeRecursion::Continue)
+            });
+        }
         tables
+    }
+
+    /// Its queries, each with the table that is changed beside it. What RETURNING shows is a query of its own over the rows
+    /// that were changed.
+    fn queries(&self) -> impl Iterator<Item = (&LogicalPlan, Option<&EntryName>)> {
+        let change = match &self.action {
+            Action::Write(change) => Some(change),
+            _ => None,
+        };
+        let target = change.and_then(|change| change.write.target());
+        let returning = self.returning().map(|returning| returning.plan());
+        let own = std::iter::once(self.planned.plan()).chain(returning).map(move |plan| (plan, target));
+        let steps = change.into_iter().flat_map(|change| change.before.iter());
+        own.chain(steps.filter_map(|step| Some((step.returning.as_ref()?.plan(), step.write.target()))))
     }
 
     /// Whether it reads the rows that come along with the statement.
@@ -217,11 +242,6 @@ impl AuthorizedPlan {
             text: None,
         }
     }
-}
-
-/// Whether a table stands for the rows of another part of its statement.
-fn is_step(name: &TableReference) -> bool {
-    name.schema() == Some(CHANGE_SCHEMA) && name.table().starts_with(RETURNED)
 }
 
 /// What a plan is held against.

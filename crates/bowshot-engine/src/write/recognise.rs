@@ -95,6 +95,10 @@ pub(crate) fn recognise<'a>(
                 leading.before(&mut query, &name)?;
                 let (target, table) = names.writable(&name)?;
                 names.access.check_rows(&target, &[Privilege::Delete])?;
+                if delete.returning.is_some() {
+                    // Its columns come with the rows: which there are is told by what is wrong with them.
+                    names.access.check_returned(&target)?;
+                }
                 let rows = changing(query, (&target, &table), visible).await?;
                 let returning = (delete.returning.as_deref(), &alias);
                 with_returning(Write::Delete(target), rows, returning, &table, visible).await?
