@@ -4,7 +4,7 @@ use crate::catalog::public::Schemas;
 use crate::catalog::{CatalogParts, elsewhere};
 use crate::policy::Access;
 use crate::snapshot::Pinned;
-use crate::snapshot::names::{DEFAULT_SCHEMA, PUBLIC, TEMPORARY_CATALOG};
+use crate::snapshot::names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_sql::Privilege;
 use bowshot_storage::tables::{Entry, EntryName, Storage, Table};
@@ -57,7 +57,7 @@ impl Names {
     pub(crate) fn resolve(&self, name: &ObjectName) -> Result<EntryName> {
         let full = match parts(name)?.as_slice() {
             [name] => return Ok(self.unqualified(name)),
-            [schema, name] if schema == TEMPORARY_CATALOG => {
+            [schema, name] if schema == TEMPORARY_CATALOG || schema == PG_TEMP => {
                 EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, name)
             }
             [schema, name] => {

@@ -1,6 +1,9 @@
 //! `SHOW CREATE TABLE t`, `SHOW CREATE VIEW v`: the statement that would make it again.
 
 use crate::catalog::names::{Names, last};
+use crate::catalog::pg_catalog::constraints::seen_referred;
+use crate::policy::Access;
+use crate::snapshot::Pinned;
 use crate::types::names::{self, quoted};
 use bowshot_api::{Error, Result};
 use bowshot_storage::OptionValue;
@@ -40,7 +43,8 @@ fn text_of(name: &ObjectName, names: &Names) -> Result<String> {
     names.check_text(&full)?;
     match names.entry(&full) {
         Some(Entry::Table(table)) => {
-            Ok(table_text(&full, table.definition(), names.parts.tables.has_folder()))
+            let seen = (&names.pinned, &names.access);
+            Ok(table_text(&full, table.definition(), names.parts.tables.has_folder(), seen))
         }
         Some(Entry::View(view)) => Ok(view_text(&full, view)),
         Some(Entry::External(external)) => Ok(external_text(&full, external)),
@@ -49,8 +53,14 @@ fn text_of(name: &ObjectName, names: &Names) -> Result<String> {
     }
 }
 
-/// The statement that makes a table; `durable` tells whether tables are kept on disk where nobody says otherwise.
-pub(crate) fn table_text(name: &EntryName, definition: &Definition, durable: bool) -> String {
+/// The statement that makes a table, without the references to what is not seen; `durable` tells whether tables are kept on
+/// disk where nobody says otherwise.
+pub(crate) fn table_text(
+    name: &EntryName,
+    definition: &Definition,
+    durable: bool,
+    seen: (&Pinned, &Access),
+) -> String {
     if let Some(view) = &definition.materialized {
         return format!("CREATE MATERIALIZED VIEW {} AS {}", full(name), view.sql);
     }
@@ -66,7 +76,9 @@ pub(crate) fn table_text(name: &EntryName, definition: &Definition, durable: boo
     parts.extend(unique.map(|key| format!("{}UNIQUE ({})", named(&key.name), list(&key.columns))));
     let checks = definition.checks.iter();
     parts.extend(checks.map(|check| format!("CONSTRAINT {} CHECK ({})", quoted(&check.name), check.sql)));
-    parts.extend(definition.references.iter().map(|reference| {
+    let references = definition.references.iter();
+    let references = references.filter(|reference| seen_referred(name, reference, seen).is_some());
+    parts.extend(references.map(|reference| {
         let referred = if reference.referred.is_empty() {
             String::new()
         } else {

@@ -2,7 +2,7 @@
 
 use crate::catalog::functions::{BOOL, Call, LONG, TEXT, Told, relations, text};
 use crate::catalog::information_schema::{KeyKind, key_name, reference_name};
-use crate::catalog::pg_catalog::constraints::{referred, referred_columns};
+use crate::catalog::pg_catalog::constraints::{referred_columns, seen_referred};
 use crate::catalog::pg_catalog::oids;
 use crate::snapshot::names::{DEFAULT_SCHEMA, PUBLIC, TEMPORARY_CATALOG};
 use bowshot_storage::tables::{Definition, Entry, EntryName, Key, Reference};
@@ -161,8 +161,9 @@ fn constraint(oid: i64, name: &EntryName, definition: &Definition) -> Option<Str
 fn reference(call: &Call<'_>, oid: i64, name: &EntryName, definition: &Definition) -> Option<String> {
     let named = |reference: &&Reference| oids::constraint(name, &reference_name(name, reference)) == oid;
     let reference = definition.references.iter().find(named)?;
-    let other = referred(name, reference)?;
-    let columns = match call.facts.gate.pin().entry(&other) {
+    let pinned = call.facts.gate.pin();
+    let other = seen_referred(name, reference, (&pinned, &call.facts.gate.newest()))?;
+    let columns = match pinned.entry(&other) {
         Some(Entry::Table(table)) => referred_columns(reference, table.definition()),
         _ => reference.referred.clone(),
     };

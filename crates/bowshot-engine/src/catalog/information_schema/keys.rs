@@ -4,7 +4,7 @@ use crate::catalog::Visible;
 use crate::catalog::information_schema::tables::full;
 use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
 use crate::catalog::listing::{About, Listed};
-use crate::catalog::pg_catalog::constraints::{referred, referred_columns};
+use crate::catalog::pg_catalog::constraints::{referred_columns, seen_referred};
 use Kind::{Int, Text};
 use bowshot_storage::tables::{Entry, EntryName, Key, Reference};
 use datafusion::error::Result;
@@ -205,9 +205,9 @@ fn key_columns(visible: &Visible, about: &About, rows: &mut Rows) {
         }
         for reference in references(&listed) {
             let name = reference_name(&listed.name, reference);
-            let other = referred(&listed.name, reference);
+            let other = other_seen(visible, &listed, reference);
             let columns = pointed_to(visible, &listed, reference).map(|(_, columns)| columns);
-            let columns = columns.as_ref().unwrap_or(&reference.referred);
+            let columns = columns.as_ref().or(other.as_ref().map(|_| &reference.referred));
             for (position, column) in reference.columns.iter().enumerate() {
                 let place = Cell::from(position + 1);
                 let rest = [
@@ -216,7 +216,7 @@ fn key_columns(visible: &Visible, about: &About, rows: &mut Rows) {
                     place,
                     other.as_ref().map(|other| &other.schema).into(),
                     other.as_ref().map(|other| &other.name).into(),
-                    columns.get(position).into(),
+                    columns.and_then(|columns| columns.get(position)).into(),
                 ];
                 rows.add(constraint(&listed, &name).into_iter().chain(full(&listed)).chain(rest));
             }
@@ -267,9 +267,13 @@ fn usage(visible: &Visible, _: &About, rows: &mut Rows) {
     }
 }
 
+fn other_seen(visible: &Visible, listed: &Listed, reference: &Reference) -> Option<EntryName> {
+    seen_referred(&listed.name, reference, (&visible.pinned, &visible.access))
+}
+
 /// The table and the columns that a reference points to, as far as the table may be seen.
 fn pointed_to(visible: &Visible, listed: &Listed, reference: &Reference) -> Option<(EntryName, Vec<String>)> {
-    let other = referred(&listed.name, reference)?;
+    let other = other_seen(visible, listed, reference)?;
     match visible.pinned.entry(&other)? {
         Entry::Table(table) => {
             let columns = referred_columns(reference, table.definition());
@@ -284,7 +288,7 @@ fn referential(visible: &Visible, about: &About, rows: &mut Rows) {
         for reference in references(&listed) {
             let name = reference_name(&listed.name, reference);
             let unique = unique_name(visible, &listed, reference);
-            let other = referred(&listed.name, reference).map(|other| other.name);
+            let other = other_seen(visible, &listed, reference).map(|other| other.name);
             let tables = [Cell::from(&listed.name.name), other.into()];
             let rest = ["NONE".into(), "NO ACTION".into(), "NO ACTION".into()].into_iter().chain(tables);
             rows.add(constraint(&listed, &name).into_iter().chain(unique).chain(rest));

@@ -7,6 +7,8 @@ use crate::catalog::lazy_table::{Cell, Defined, Kind};
 use crate::catalog::listing::Listed;
 use crate::catalog::pg_catalog::classes::{here, ready};
 use crate::catalog::pg_catalog::oids;
+use crate::policy::Access;
+use crate::snapshot::Pinned;
 use Kind::{Bool, Long, Longs, Oids, Short, Shorts, Text, Vector};
 use bowshot_storage::tables::{Definition, Entry, EntryName, Key, Reference};
 
@@ -164,7 +166,8 @@ fn foreign(visible: &Visible, listed: &Listed, reference: &Reference) -> [Cell; 
     let name = reference_name(&listed.name, reference);
     let key = places(listed.definition().map(AsRef::as_ref), &reference.columns);
     let mut cells = constraint(listed, (&name, "f"), 0, (key, Cell::Null));
-    let Some(referred) = referred(&listed.name, reference) else { return cells };
+    let seen = (&visible.pinned, &visible.access);
+    let Some(referred) = seen_referred(&listed.name, reference, seen) else { return cells };
     let definition = match visible.pinned.entry(&referred) {
         Some(Entry::Table(table)) => Some(table.definition().as_ref()),
         _ => None,
@@ -186,13 +189,31 @@ fn foreign(visible: &Visible, listed: &Listed, reference: &Reference) -> [Cell; 
 }
 
 /// The table that a reference points to: beside its own where it names no schema.
-pub(crate) fn referred(table: &EntryName, reference: &Reference) -> Option<EntryName> {
+fn referred(table: &EntryName, reference: &Reference) -> Option<EntryName> {
     match relations::parts(&reference.table)?.as_slice() {
         [name] => Some(EntryName::new(&table.catalog, &table.schema, name)),
         [schema, name] => Some(EntryName::new(&table.catalog, schema, name)),
         [catalog, schema, name] => Some(EntryName::new(catalog, schema, name)),
         _ => None,
     }
+}
+
+/// The same, if the user may know of it and of its columns. Tables of `pinned` have the columns that are seen.
+pub(crate) fn seen_referred(
+    table: &EntryName,
+    reference: &Reference,
+    (pinned, access): (&Pinned, &Access),
+) -> Option<EntryName> {
+    let other = referred(table, reference)?;
+    let is_seen = match pinned.entry(&other) {
+        _ if access.is_everything() => true,
+        Some(Entry::Table(table)) => {
+            let definition = table.definition();
+            access.sees(&other) && reference.referred.iter().all(|name| definition.position(name).is_some())
+        }
+        _ => access.sees(&other),
+    };
+    is_seen.then_some(other)
 }
 
 /// The columns that a reference points to: those of the primary key where it names none.

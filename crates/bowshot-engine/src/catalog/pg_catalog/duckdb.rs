@@ -185,8 +185,9 @@ fn names_of(listed: &Listed) -> [Cell; 6] {
 fn text_of(listed: &Listed, visible: &Visible) -> Cell {
     match &listed.what {
         What::Table(table) | What::Part(table) => {
-            show_create::table_text(&listed.name, table.definition(), visible.parts.tables.has_folder())
-                .into()
+            let seen = (&visible.pinned, &visible.access);
+            let durable = visible.parts.tables.has_folder();
+            show_create::table_text(&listed.name, table.definition(), durable, seen).into()
         }
         What::View(view) => show_create::view_text(&listed.name, view).into(),
         What::External(external) => show_create::external_text(&listed.name, external).into(),
