@@ -181,6 +181,34 @@ def test_a_transaction_in_a_session(store, table):
     sql(store, f"DROP TABLE {table}")
 
 
+def test_a_script_has_its_session_to_itself(store, table):
+    session = {"x_bowshot_session": ask(store, "POST", "/v1/sessions").json()["session"]}
+    sql(store, f"CREATE TABLE {table} (a BIGINT)")
+    with contextlib.closing(connection(store)) as client:
+        text = f"INSERT INTO {table} VALUES (1); {SLOW}; INSERT INTO {table} VALUES (2)"
+        headers = {"content-type": "text/plain", "x-bowshot-session": session["x_bowshot_session"]}
+        client.request("POST", "/v1/sql", text.encode(), headers)
+        wait_until(lambda: store.metrics()["bowshot_running_queries"], "the script runs")
+        answers = []
+        # Neither joins nor commits what the script rolls back.
+        texts = [f"INSERT INTO {table} VALUES (3)", "COMMIT", f"INSERT INTO {table} VALUES (4); SELECT 1"]
+
+        def work(text):
+            answers.append(sql(store, text, **session))
+
+        threads = [threading.Thread(target=work, args=[text]) for text in texts]
+        for thread in threads:
+            thread.start()
+        threads[0].join(0.5)
+        assert not answers and sql(store, f"SELECT count(*) FROM {table}").rows() == [[0]]
+    for thread in threads:
+        thread.join(30)
+    assert len(answers) == len(texts)
+    assert sql(store, f"SELECT a FROM {table} ORDER BY a").rows() == [[3], [4]]
+    ask(store, "DELETE", f"/v1/sessions/{session['x_bowshot_session']}")
+    sql(store, f"DROP TABLE {table}")
+
+
 def test_web_pages_and_other_names_are_refused(server):
     assert sql(server, "SELECT 1", origin="https://evil.example").error() == (403, "denied")
     assert sql(server, "SELECT 1", host="evil.example").error() == (403, "denied")

@@ -41,11 +41,12 @@ pub(crate) enum Answered {
 /// # Errors
 /// `Unsupported` for columns that the form has no place for.
 pub(crate) async fn respond(
-    room: Room,
+    mut room: Room,
     answered: Answered,
     wish: Wish,
     section: Section,
 ) -> Result<Response> {
+    room.end_turn();
     let mut response = match answered {
         Answered::Rows(answer) => {
             let query = answer.query;

@@ -37,7 +37,7 @@ pub(crate) async fn start(
 ) -> Result<Response> {
     let headers = request.headers().clone();
     let Order { sql, parameters, options } = Order::read(request, context.server.limits()).await?;
-    let room = Room::enter(caller, &headers, options).await?;
+    let room = Room::enter_for(caller, &headers, options, &sql).await?;
     let told = match text(&room, &sql, parameters, Delivery::Spool).await? {
         Answered::Rows(answer) => json!({
             "query_id": answer.query.to_string(),

@@ -6,6 +6,7 @@ use crate::caller::{Busy, Caller};
 use crate::chores::Chores;
 use crate::order::{self, Options};
 use crate::status::{Failure, Result, good};
+use crate::turns::Turn;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -36,6 +37,8 @@ pub(crate) struct Room {
     pub(crate) is_own: bool,
     /// Whether a transaction around the statements of a text may be open.
     has_implicit: AtomicBool,
+    /// Its turn in a session that others may use.
+    turn: Option<Turn>,
     chores: Chores,
     _place: Busy,
 }
@@ -60,6 +63,19 @@ impl Room {
     /// # Errors
     /// `NotFound` for a session that is not there or belongs to somebody else.
     pub(crate) async fn enter(caller: Caller, headers: &HeaderMap, options: Options) -> Result<Self> {
+        Self::enter_for(caller, headers, options, "").await
+    }
+
+    /// That session, when it is the turn of a request with this text.
+    ///
+    /// # Errors
+    /// As `enter`, and `Timeout` where the turn does not come.
+    pub(crate) async fn enter_for(
+        caller: Caller,
+        headers: &HeaderMap,
+        options: Options,
+        sql: &str,
+    ) -> Result<Self> {
         let server = Arc::clone(&caller.context.server);
         let chores = caller.context.chores.clone();
         let (session, is_own) = match headers.get(SESSION) {
@@ -69,9 +85,14 @@ impl Room {
             }
             None => (server.open_session(&caller.principal).await?, true),
         };
+        let turn = if is_own {
+            None
+        } else {
+            caller.context.turns.take(session.as_ref(), sql, server.limits()).await?
+        };
         // From here on, what was opened is closed.
         let has_implicit = AtomicBool::new(false);
-        let room = Self { server, session, is_own, has_implicit, chores, _place: caller.into_place() };
+        let room = Self { server, session, is_own, has_implicit, turn, chores, _place: caller.into_place() };
         room.set(options).await?;
         Ok(room)
     }
@@ -85,6 +106,11 @@ impl Room {
             })?;
         }
         Ok(())
+    }
+
+    /// Ends the turn: what is left to do needs the session no more.
+    pub(crate) fn end_turn(&mut self) {
+        self.turn = None;
     }
 
     /// Plans a statement and keeps it.
@@ -136,7 +162,7 @@ impl Drop for Room {
         if self.is_own {
             self.chores.close(&self.session);
         } else if self.has_implicit.load(Ordering::Relaxed) {
-            self.chores.undo(&self.session);
+            self.chores.undo(&self.session, self.turn.take());
         }
     }
 }
@@ -166,6 +192,7 @@ pub(crate) async fn open(
         session,
         is_own: true,
         has_implicit: AtomicBool::new(false),
+        turn: None,
         chores: context.chores,
         _place: caller.into_place(),
     };

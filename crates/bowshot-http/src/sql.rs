@@ -37,7 +37,7 @@ pub(crate) async fn run(
     let wish = Wish::read(request.headers(), choice.format.as_deref())?;
     let headers = request.headers().clone();
     let Order { sql, parameters, options } = Order::read(request, context.server.limits()).await?;
-    let room = Room::enter(caller, &headers, options).await?;
+    let room = Room::enter_for(caller, &headers, options, &sql).await?;
     let answered = text(&room, &sql, parameters, Delivery::Stream).await?;
     answer::respond(room, answered, wish, Section::default()).await
 }

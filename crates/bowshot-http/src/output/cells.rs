@@ -2,7 +2,7 @@
 //! that they are not lost, and for UUIDs that are bytes, which have their hyphens.
 
 use arrow::array::{Array, ArrowPrimitiveType, AsArray, FixedSizeBinaryArray, PrimitiveArray};
-use arrow::datatypes::{DataType, FieldRef, Float16Type, Float32Type, Float64Type, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Float16Type, Float32Type, Float64Type, Schema};
 use arrow::error::ArrowError;
 use arrow::json::writer::{NullableEncoder, make_encoder};
 use arrow::json::{Encoder, EncoderFactory, EncoderOptions};
@@ -14,6 +14,12 @@ use std::sync::Arc;
 /// Key of the metadata of a field, and the extension type of UUIDs.
 const EXTENSION: &str = "ARROW:extension:name";
 const UUID: &str = "arrow.uuid";
+
+/// Whether the values are UUIDs as bytes.
+pub(super) fn is_uuid(field: &Field) -> bool {
+    *field.data_type() == DataType::FixedSizeBinary(16)
+        && field.metadata().get(EXTENSION).is_some_and(|name| name == UUID)
+}
 
 /// How values become JSON.
 pub(super) fn options() -> EncoderOptions {
@@ -61,11 +67,7 @@ impl EncoderFactory for OwnForms {
             DataType::Float16 => Box::new(Float(array.as_primitive::<Float16Type>().clone())),
             DataType::Float32 => Box::new(Float(array.as_primitive::<Float32Type>().clone())),
             DataType::Float64 => Box::new(Float(array.as_primitive::<Float64Type>().clone())),
-            DataType::FixedSizeBinary(16)
-                if field.metadata().get(EXTENSION).is_some_and(|name| name == UUID) =>
-            {
-                Box::new(Uuids(array.as_fixed_size_binary().clone()))
-            }
+            _ if is_uuid(field) => Box::new(Uuids(array.as_fixed_size_binary().clone())),
             _ => return Ok(None),
         };
         Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))

@@ -1,10 +1,10 @@
 //! CSV (RFC 4180) with a header. Null is an empty field, an empty text is `""`. What CSV has no form for, such as a list, is
 //! written as JSON.
 
-use super::cells::{Cells, check, options};
+use super::cells::{Cells, check, is_uuid, options};
 use super::{Encoder, InHand, PIECE_BYTES, refused, unencoded};
 use arrow::array::Array;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
 use arrow::json::EncoderOptions;
 use arrow::record_batch::RecordBatch;
@@ -36,10 +36,12 @@ impl Csv {
 
     fn rows(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ArrowError> {
         let format = FormatOptions::new().with_display_error(true);
+        let fields = batch.schema_ref().fields();
         let formatters: Vec<Option<ArrayFormatter<'_>>> = batch
             .columns()
             .iter()
-            .map(|column| match is_plain(column.data_type()) {
+            .zip(fields)
+            .map(|(column, field)| match is_plain(field) {
                 true => ArrayFormatter::try_new(column.as_ref(), &format).map(Some),
                 false => Ok(None),
             })
@@ -59,7 +61,11 @@ impl Csv {
                     Some(formatter) => _ = write!(text, "{}", formatter.value(row)),
                     None => cells.put(index, row, &mut text),
                 }
-                put(index, Some(&text), out);
+                let text = match text.as_slice() {
+                    [b'"', uuid @ .., b'"'] if is_uuid(batch.schema_ref().field(index)) => uuid,
+                    text => text,
+                };
+                put(index, Some(text), out);
             }
             out.extend_from_slice(b"\r\n");
         }
@@ -68,8 +74,9 @@ impl Csv {
 }
 
 /// Whether the values have a text of their own.
-fn is_plain(data_type: &DataType) -> bool {
-    !data_type.is_nested() && !matches!(data_type, DataType::Dictionary(..))
+fn is_plain(field: &Field) -> bool {
+    let data_type = field.data_type();
+    !data_type.is_nested() && !matches!(data_type, DataType::Dictionary(..)) && !is_uuid(field)
 }
 
 /// One field with the comma before it.

@@ -5,6 +5,7 @@ use super::door::Door;
 use crate::arrival::Road;
 use crate::caller::{Caller, Peer};
 use crate::chores::chores;
+use crate::turns::Turns;
 use crate::{Choices, Context};
 use axum::extract::FromRequestParts;
 use axum::http::Request;
@@ -21,7 +22,7 @@ async fn ask(
     header: Option<&str>,
 ) -> u16 {
     let server = Door::open(Limits::default(), users_only);
-    let context = Context { server, choices: Arc::new(choices), chores: chores().0 };
+    let context = Context { server, choices: Arc::new(choices), chores: chores().0, turns: Turns::default() };
     let road = Road { is_encrypted, is_http2: false, certificate: None };
     let peer = Peer::new(address.parse().unwrap(), road, Arc::default(), Places::new(9, 9));
     let mut request = Request::builder().header("host", "db.example").extension(Arc::new(peer));

@@ -1,9 +1,11 @@
 //! Statements in, answers out.
 
-use super::Running;
+use super::client::{receive, request, send};
+use super::{Running, choices};
 use bowshot_api::{ErrorKind, Limits};
 use expect_test::expect;
 use serde_json::json;
+use std::time::Duration;
 
 #[tokio::test]
 async fn rows_come_in_one_round_trip() {
@@ -105,6 +107,36 @@ async fn transactions_do_not_end_unseen() {
         assert_eq!(running.sql(sql, "*/*").await.error(), expected);
     }
     running.server.until(|counts| counts.sessions == 0 && counts.streams == 0).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_script_has_its_session_to_itself() {
+    let limits = Limits { statement_timeout: Duration::from_secs(2), ..Limits::default() };
+    let running = Running::open(limits, false, choices()).await;
+    let made = running.ask("POST", "/v1/sessions", &[], b"").await.json();
+    let session = [("content-type", "text/plain"), ("x-bowshot-session", made["session"].as_str().unwrap())];
+    let ask = |sql: &str| request("POST", "/v1/sql", &session, sql.as_bytes());
+    let script = send(running.address, &ask("insert; hang; insert")).await;
+    running.server.until(|counts| counts.hanging == 1).await;
+    let reply = receive(&mut send(running.address, &ask("commit")).await).await;
+    let expected =
+        "504 timeout: the session was busy with other requests for longer than a statement may take";
+    assert_eq!(reply.error(), expected);
+    let mut other = send(running.address, &ask("insert; insert")).await;
+    assert_eq!(running.sql("rows 1", "*/*").await.status, 200);
+    assert_eq!(running.server.effects(), ["insert"]);
+    // Whoever leaves is undone before the next begins.
+    drop(script);
+    assert_eq!(receive(&mut other).await.status, 200);
+    assert_eq!(running.server.effects(), ["(Rollback)", "insert", "insert", "(Commit)"]);
+    // The rows of the last statement hold nobody up.
+    let reading = send(running.address, &ask("insert; wait")).await;
+    running.server.until(|counts| counts.streams == 1).await;
+    assert_eq!(receive(&mut send(running.address, &ask("insert; insert")).await).await.status, 200);
+    assert_eq!(running.server.effects(), ["insert", "(Commit)", "insert", "insert", "(Commit)"]);
+    drop(reading);
+    running.server.until(|counts| counts.streams == 0 && counts.prepared == 0).await;
     running.stop().await;
 }
 

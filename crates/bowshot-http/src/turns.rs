@@ -1,0 +1,76 @@
+//! Whose turn it is in a session. A text of several statements has the session to itself until its transaction has ended, so that
+//! no other request joins or ends it.
+
+use bowshot_api::{Error, ErrorKind, Limits, OptionValue, Result, Session, SessionId};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// What a text of several statements takes; any other request takes one.
+const ALL: u32 = 1 << 16;
+
+/// A turn in a session, which ends when this is dropped.
+pub(crate) type Turn = OwnedSemaphorePermit;
+
+/// The turns in the sessions that requests work in.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Turns(Arc<Mutex<HashMap<SessionId, Weak<Semaphore>>>>);
+
+impl Turns {
+    /// Waits for the turn of a request with this text, first come, first served. `KILL` takes none: it may be what others wait for.
+    ///
+    /// # Errors
+    /// `Timeout` where it does not come within the time of a statement.
+    pub(crate) async fn take(
+        &self,
+        session: &dyn Session,
+        sql: &str,
+        limits: &Limits,
+    ) -> Result<Option<Turn>> {
+        // Statements are split at semicolons; one that only has some inside waits in vain, and no harm is done.
+        let is_script = sql.trim_end().trim_end_matches(';').contains(';');
+        if !is_script && sql.trim_start().get(..4).is_some_and(|verb| verb.eq_ignore_ascii_case("kill")) {
+            return Ok(None);
+        }
+        let taking = self.of(session.id()).acquire_many_owned(if is_script { ALL } else { 1 });
+        let taken = match patience(session, limits) {
+            Some(limit) => {
+                let Ok(taken) = timeout(limit, taking).await else { return Err(busy()) };
+                taken
+            }
+            None => taking.await,
+        };
+        taken.map(Some).map_err(|error| Error::internal("a session lost its turns").with_source(error))
+    }
+
+    fn of(&self, session: SessionId) -> Arc<Semaphore> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, turns| turns.strong_count() > 0);
+        if let Some(turns) = all.get(&session).and_then(Weak::upgrade) {
+            return turns;
+        }
+        let turns = Arc::new(Semaphore::new(ALL as usize));
+        all.insert(session, Arc::downgrade(&turns));
+        turns
+    }
+}
+
+/// The time of a statement, if it has a limit.
+fn patience(session: &dyn Session, limits: &Limits) -> Option<Duration> {
+    let own = session.options().into_iter().find_map(|(name, value)| match value {
+        OptionValue::Int64(ms) if name == "statement_timeout_ms" => u64::try_from(ms).ok(),
+        _ => None,
+    });
+    let own = Duration::from_millis(own.unwrap_or(0));
+    [own, limits.statement_timeout].into_iter().filter(|limit| !limit.is_zero()).min()
+}
+
+fn busy() -> Error {
+    let message = "the session was busy with other requests for longer than a statement may take";
+    Error::new(ErrorKind::Timeout, message).with_hint(
+        "end the other request, send this one in another session, or raise the session option \
+         `statement_timeout_ms` or `limits.statement_timeout`",
+    )
+}
