@@ -3,7 +3,7 @@
 //! | name | kind | labels | meaning |
 //! |---|---|---|---|
 //! | `bowshot_access_decisions_total` | counter | `statement`, `decision` | what the rights said of statements, by their first word |
-//! | `bowshot_logins_total` | counter | `scheme`, `outcome` | credentials that were looked at |
+//! | `bowshot_logins_total` | counter | `scheme`, `outcome` | credentials that were shown |
 //! | `bowshot_audit_lines_total` | counter | `outcome` | lines of the audit trail: written, or lost |
 
 use bowshot_api::{Credentials, Error, ErrorKind, Principal, Result};
@@ -21,7 +21,7 @@ const WORDS: [&str; 22] = [
 /// Says what the metrics are. To be called before the first of them.
 pub(crate) fn describe() {
     metrics::describe_counter!(DECISIONS, "What the rights said of statements, by their first word.");
-    metrics::describe_counter!(LOGINS, "Credentials that were looked at, by scheme and outcome.");
+    metrics::describe_counter!(LOGINS, "Credentials that were shown, by scheme and outcome.");
     metrics::describe_counter!(LINES, "Lines of the audit trail that were written, and that were lost.");
 }
 
@@ -40,12 +40,45 @@ pub(crate) fn login(scheme: &'static str, found: std::result::Result<&Principal,
         Err(ErrorKind::Unauthenticated) => "refused",
         Err(_) => "failed",
     };
+    count(scheme, outcome);
+}
+
+fn count(scheme: &'static str, outcome: &'static str) {
     metrics::counter!(LOGINS, "scheme" => scheme, "outcome" => outcome).increment(1);
 }
 
-/// What kind of credentials somebody shows, as far as that can be told of them and of what came of it.
-pub(crate) fn scheme(credentials: &Credentials, is_token: bool, found: &Result<Principal>) -> &'static str {
-    let claims = found.as_ref().ok().and_then(|principal| principal.claims.as_ref());
+/// Counts credentials once: by their answer, or as abandoned when their caller leaves before it.
+pub(crate) struct Attempt<'a> {
+    credentials: &'a Credentials,
+    is_token: bool,
+    is_answered: bool,
+}
+
+impl<'a> Attempt<'a> {
+    pub(crate) fn new(credentials: &'a Credentials, is_token: bool) -> Self {
+        Self { credentials, is_token, is_answered: false }
+    }
+
+    pub(crate) fn answer(mut self, found: &Result<Principal>) {
+        self.is_answered = true;
+        // Who has shown nothing yet is asked for something.
+        if found.is_ok() || !matches!(self.credentials, Credentials::Anonymous) {
+            login(scheme(self.credentials, self.is_token, found.as_ref().ok()), found.as_ref());
+        }
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            count(scheme(self.credentials, self.is_token, None), "abandoned");
+        }
+    }
+}
+
+/// What kind of credentials somebody shows, as far as that can be told of them and of who it is.
+fn scheme(credentials: &Credentials, is_token: bool, found: Option<&Principal>) -> &'static str {
+    let claims = found.and_then(|principal| principal.claims.as_ref());
     match credentials {
         _ if is_token && claims.is_some() => "jwt",
         _ if is_token => "token",

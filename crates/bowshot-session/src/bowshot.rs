@@ -383,12 +383,10 @@ impl Server for Bowshot {
 
     async fn authenticate_from(&self, credentials: &Credentials, from: Option<IpAddr>) -> Result<Principal> {
         self.shared.renew_users();
+        let is_token = self.shared.authenticator.token_in(credentials).is_some();
+        let attempt = access_metrics::Attempt::new(credentials, is_token);
         let found = self.shared.authenticated(credentials, from).await;
-        // Who has shown nothing yet is asked for something.
-        if found.is_ok() || !matches!(credentials, Credentials::Anonymous) {
-            let is_token = self.shared.authenticator.token_in(credentials).is_some();
-            access_metrics::login(access_metrics::scheme(credentials, is_token, &found), found.as_ref());
-        }
+        attempt.answer(&found);
         Ok(found?.at(from))
     }
 

@@ -112,6 +112,19 @@ async fn what_goes_out_comes_back() {
 }
 
 #[tokio::test]
+async fn schemas_have_the_names_of_postgresql() {
+    let world = World::open().await;
+    people(&world).await;
+    world.run("CREATE TEMPORARY TABLE own AS SELECT * FROM people").await;
+    for (table, file) in [("pg_temp.own", "own.csv"), ("public.people", "people.csv")] {
+        assert_eq!(world.run(&format!("COPY {table} TO '{file}'")).await, 3, "{table}");
+        assert_eq!(world.run(&format!("DELETE FROM {table}")).await, 3, "{table}");
+        assert_eq!(world.run(&format!("COPY {table} FROM '{file}'")).await, 3, "{table}");
+    }
+    assert_eq!(world.run("COPY (SELECT * FROM pg_temp.own WHERE id > 1) TO 'some.csv'").await, 2);
+}
+
+#[tokio::test]
 async fn some_columns_go_out_and_in() {
     let world = World::open().await;
     people(&world).await;
