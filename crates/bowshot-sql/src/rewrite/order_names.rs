@@ -8,7 +8,8 @@ use crate::template::{self, meaning};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    Distinct, Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, VisitorMut,
+    Distinct, Expr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
+    TableFactor, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -45,7 +46,8 @@ impl VisitorMut for Orders {
                 continue;
             }
             let written = key.expr.clone();
-            key.expr.walk(&mut Marks { names: &names, table: table(select), queries: 0, aggregates: 0 })?;
+            let (table, is_plain) = (table(select), is_plain(select));
+            key.expr.walk(&mut Marks { names: &names, table, is_plain, queries: 0, aggregates: 0 })?;
             if key.expr != written
                 && let Some(name) = column(select, &written)
             {
@@ -97,10 +99,22 @@ fn table(select: &Select) -> Option<Ident> {
     name.filter(|_| from.joins.is_empty()).cloned()
 }
 
+fn is_plain(select: &Select) -> bool {
+    let grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    select.distinct.is_none() && !grouped
+}
+
+/// Whether it takes columns of the tables alone.
+fn is_gathered(expr: &Expr) -> bool {
+    is_aggregate(expr) || matches!(expr, Expr::Function(function) if function.over.is_some())
+}
+
 struct Marks<'a> {
     names: &'a [String],
     table: Option<Ident>,
-    /// How many of each are around.
+    /// Whether the rows of the result are those of the tables.
+    is_plain: bool,
+    /// How many of each are around; windows are among the aggregates.
     queries: usize,
     aggregates: usize,
 }
@@ -119,24 +133,34 @@ impl VisitorMut for Marks<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        self.aggregates += usize::from(is_aggregate(expr));
+        self.aggregates += usize::from(is_gathered(expr));
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        self.aggregates -= usize::from(is_aggregate(expr));
-        let Expr::Identifier(name) = expr else { return ControlFlow::Continue(()) };
-        if self.queries > 0 || !self.names.contains(&meaning(name)) {
+        self.aggregates -= usize::from(is_gathered(expr));
+        let (name, is_qualified) = match (&*expr, &self.table) {
+            (Expr::Identifier(name), _) => (name.clone(), false),
+            // Beside a column of the result of that name the planner takes it for ambiguous.
+            (Expr::CompoundIdentifier(names), Some(table)) if self.is_plain => match names.as_slice() {
+                [of, name] if meaning(of) == meaning(table) => (name.clone(), true),
+                _ => return ControlFlow::Continue(()),
+            },
+            _ => return ControlFlow::Continue(()),
+        };
+        if self.queries > 0 || !self.names.contains(&meaning(&name)) {
             return ControlFlow::Continue(());
         }
         // An aggregate never takes columns of the result.
         if self.aggregates > 0 {
-            if let Some(table) = &self.table {
-                *expr = Expr::CompoundIdentifier(vec![table.clone(), name.clone()]);
+            if let Some(table) = &self.table
+                && !is_qualified
+            {
+                *expr = Expr::CompoundIdentifier(vec![table.clone(), name]);
             }
             return ControlFlow::Continue(());
         }
-        match template::expression(&format!("{KEPT_APART}(x)"), &[("x", &*expr)]) {
+        match template::expression(&format!("{KEPT_APART}(x)"), &[("x", &Expr::Identifier(name))]) {
             Ok(marked) => *expr = marked,
             Err(error) => return ControlFlow::Break(error),
         }

@@ -1,12 +1,12 @@
 //! Arrays as texts, `'{1,2}'`, where it is plain that they are arrays; and `ARRAY(SELECT …)`.
 
 use super::{call, column, text, types};
-use crate::template;
+use crate::template::{self, meaning, quoted};
 use bowshot_api::Result;
 use sqlparser::ast::{
-    Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArgumentClause,
-    FunctionArguments, GroupByExpr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
-    TableAlias, TableAliasColumnDef, TableFactor, Value,
+    Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Distinct, Expr, Function,
+    FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, OrderByExpr, OrderByKind, Query, Select,
+    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value,
 };
 
 /// Columns of the catalog that are arrays of numbers.
@@ -186,29 +186,38 @@ fn gathered(query: &Query) -> Option<Query> {
             OrderByKind::All(_) => return None,
         },
     };
-    if query.limit_clause.is_some() || query.fetch.is_some() || query.with.is_some() {
+    if query.limit_clause.is_some() || query.fetch.is_some() {
         return None;
     }
     let SetExpr::Select(select) = query.body.as_mut() else { return None };
     if !is_plain(select) {
         return None;
     }
-    let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] =
+    let [item @ (SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. })] =
         select.projection.as_slice()
     else {
         return None;
     };
-    let mut gathered = call("array_agg", vec![value.clone()]);
+    let in_order = |mut key: OrderByExpr| {
+        if is_element(&key.expr, item) {
+            key.expr = value.clone();
+        }
+        key
+    };
+    let gathered = array_agg(value.clone(), order.into_iter().map(in_order).collect());
+    select.projection = vec![SelectItem::ExprWithAlias { expr: gathered, alias: quoted("array") }];
+    Some(query)
+}
+
+fn array_agg(value: Expr, keys: Vec<OrderByExpr>) -> Expr {
+    let mut gathered = call("array_agg", vec![value]);
     if let Expr::Function(function) = &mut gathered
         && let FunctionArguments::List(list) = &mut function.args
-        && !order.is_empty()
+        && !keys.is_empty()
     {
-        let keys = order.into_iter().map(|key| in_order(key, value)).collect();
         list.clauses.push(FunctionArgumentClause::OrderBy(keys));
     }
-    select.projection =
-        vec![SelectItem::ExprWithAlias { expr: gathered, alias: Ident::with_quote('"', "array") }];
-    Some(query)
+    gathered
 }
 
 fn is_plain(select: &Select) -> bool {
@@ -225,36 +234,70 @@ fn is_plain(select: &Select) -> bool {
 const GIVES_ROWS: [&str; 8] =
     ["unnest", "generate_series", "generate_subscripts", "array_agg", "count", "max", "min", "sum"];
 
-/// `ORDER BY 1` is by the column itself.
-fn in_order(mut key: OrderByExpr, value: &Expr) -> OrderByExpr {
-    if matches!(&key.expr, Expr::Value(place) if matches!(place.value, Value::Number(..))) {
-        key.expr = value.clone();
+/// Whether a key of ORDER BY is the column itself: by its place, its name or what it is.
+fn is_element(key: &Expr, item: &SelectItem) -> bool {
+    match (key, item) {
+        (Expr::Nested(key), item) => is_element(key, item),
+        (Expr::Value(place), _) => matches!(place.value, Value::Number(..)),
+        (Expr::Identifier(name), SelectItem::ExprWithAlias { expr, alias }) => {
+            meaning(name) == meaning(alias) || key == expr
+        }
+        (Expr::Identifier(name), SelectItem::UnnamedExpr(Expr::CompoundIdentifier(names))) => {
+            names.last().is_some_and(|last| meaning(last) == meaning(name))
+        }
+        (key, SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }) => key == value,
+        _ => false,
     }
-    key
 }
 
 /// Any other query, under one that gathers its rows.
 fn around(query: &Query) -> Result<Query> {
-    let mut outer = *template::query("SELECT array_agg(\"element\") AS \"array\" FROM t", &[])?;
+    let mut query = query.clone();
+    let (keys, columns) = keys_of_rows(&mut query);
+    let gathered = array_agg(Expr::Identifier(quoted("element")), keys);
+    let mut outer = *template::query("SELECT t FROM t", &[])?;
     if let SetExpr::Select(select) = outer.body.as_mut()
         && let Some(table) = select.from.first_mut()
     {
+        select.projection = vec![SelectItem::ExprWithAlias { expr: gathered, alias: quoted("array") }];
+        let columns = columns.into_iter().map(|name| TableAliasColumnDef { name, data_type: None });
         table.relation = TableFactor::Derived {
             lateral: false,
-            subquery: Box::new(query.clone()),
+            subquery: Box::new(query),
             alias: Some(TableAlias {
                 explicit: true,
-                name: Ident::with_quote('"', "elements"),
-                columns: vec![TableAliasColumnDef {
-                    name: Ident::with_quote('"', "element"),
-                    data_type: None,
-                }],
+                name: quoted("elements"),
+                columns: columns.collect(),
                 at: None,
             }),
             sample: None,
         };
     }
     Ok(outer)
+}
+
+/// What its rows are ordered by, and the names of its columns. An inner query has no order, so keys other than the element
+/// become columns of their own.
+fn keys_of_rows(query: &mut Query) -> (Vec<OrderByExpr>, Vec<Ident>) {
+    let mut columns = vec![quoted("element")];
+    let mut keys = match query.order_by.as_ref().map(|order| &order.kind) {
+        Some(OrderByKind::Expressions(keys)) => keys.clone(),
+        _ => Vec::new(),
+    };
+    for key in &mut keys {
+        if let SetExpr::Select(select) = query.body.as_mut()
+            && !matches!(select.distinct, Some(Distinct::Distinct))
+            && select.projection.first().is_some_and(|item| !is_element(&key.expr, item))
+        {
+            let name = quoted(&format!("key_{}", columns.len()));
+            let expr = std::mem::replace(&mut key.expr, Expr::Identifier(name.clone()));
+            select.projection.push(SelectItem::ExprWithAlias { expr, alias: name.clone() });
+            columns.push(name);
+        } else {
+            key.expr = Expr::Identifier(quoted("element"));
+        }
+    }
+    (keys, columns)
 }
 
 #[cfg(test)]
