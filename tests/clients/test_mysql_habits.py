@@ -92,6 +92,24 @@ def test_rows_that_become_others_count(served, cursor):
     cursor.execute("DROP TABLE counted")
 
 
+def test_rows_that_are_there_count_twice_where_they_become_others(cursor):
+    cursor.execute("CREATE TABLE upserted (id INT PRIMARY KEY, a INT, b VARCHAR(5))")
+    for sql, count in [
+        ("INSERT INTO upserted VALUES (1, 1, 'x'), (2, 2, NULL) ON DUPLICATE KEY UPDATE a = VALUES(a)", 2),
+        ("INSERT INTO upserted VALUES (1, 5, 'x') ON DUPLICATE KEY UPDATE a = VALUES(a)", 2),
+        ("INSERT INTO upserted VALUES (1, 5, 'y') ON DUPLICATE KEY UPDATE a = VALUES(a)", 0),
+        ("INSERT INTO upserted VALUES (1, 6, 'x'), (2, 2, 'x'), (3, 3, 'x') ON DUPLICATE KEY UPDATE a = VALUES(a)", 3),
+        ("INSERT IGNORE INTO upserted VALUES (1, 9, 'x'), (4, 4, 'x')", 1),
+        ("REPLACE INTO upserted VALUES (1, 6, 'z')", 2),
+        ("REPLACE INTO upserted VALUES (1, 6, 'z')", 1),
+        ("REPLACE INTO upserted VALUES (2, 2, 'x'), (5, 5, 'x')", 3),
+    ]:
+        assert cursor.execute(sql) == count, sql
+    assert cursor.execute("INSERT INTO upserted VALUES (%s, %s, %s) ON DUPLICATE KEY UPDATE b = %s", (5, 0, "", "w")) == 2
+    assert rows(cursor, "SELECT * FROM upserted ORDER BY id") == [(1, 6, "z"), (2, 2, "x"), (3, 3, "x"), (4, 4, "x"), (5, 5, "w")]
+    cursor.execute("DROP TABLE upserted")
+
+
 def test_foreign_keys_are_reflected(served, cursor):
     cursor.execute("CREATE TABLE writer (id INT PRIMARY KEY)")
     cursor.execute("CREATE TABLE poem (id INT PRIMARY KEY, writer_id INT, FOREIGN KEY (writer_id) REFERENCES writer (id))")

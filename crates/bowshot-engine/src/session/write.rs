@@ -9,7 +9,7 @@ use crate::plan::parameters;
 use crate::plan::steps::Steps;
 use crate::session::{EngineSession, on_nodes};
 use crate::snapshot::Pinned;
-use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
+use crate::snapshot::names::{DEFAULT_SCHEMA, PG_TEMP, TEMPORARY_CATALOG};
 use crate::write::apply::{self, Applied, Place, arranged, by_name};
 use crate::write::changes_in_with::Step;
 use crate::write::fit::Casts;
@@ -335,9 +335,10 @@ async fn rows(
     Ok((job::checked(rows.map(|batch| batch.map_err(classify))).boxed(), origin))
 }
 
-/// Names in an ingest are taken as they are.
+/// The table that an ingest means by its names, which are in their case.
 fn target_of(ingest: &Ingest, names: &Names) -> EntryName {
-    let is_temporary = ingest.catalog.is_none() && ingest.schema_name.as_deref() == Some(TEMPORARY_CATALOG);
+    let schema = ingest.schema_name.as_deref();
+    let is_temporary = ingest.catalog.is_none() && matches!(schema, Some(TEMPORARY_CATALOG | PG_TEMP));
     if ingest.temporary || is_temporary {
         return EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &ingest.table);
     }
@@ -345,11 +346,9 @@ fn target_of(ingest: &Ingest, names: &Names) -> EntryName {
     if ingest.catalog.is_none() && ingest.schema_name.is_none() && ingest.if_exists == IfExists::Append {
         return names.unqualified(&ingest.table);
     }
-    EntryName {
-        catalog: ingest.catalog.clone().unwrap_or_else(|| names.default_catalog.clone()),
-        schema: ingest.schema_name.clone().unwrap_or_else(|| names.default_schema.clone()),
-        name: ingest.table.clone(),
-    }
+    let catalog = ingest.catalog.as_deref().unwrap_or(&names.default_catalog);
+    let schema = schema.map_or(names.default_schema.as_str(), |schema| names.schema_meant(catalog, schema));
+    EntryName::new(catalog, schema, &ingest.table)
 }
 
 /// The table that the rows go into: the one that is there, or a new one with the columns of the rows.

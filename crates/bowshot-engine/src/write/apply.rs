@@ -10,7 +10,7 @@ use crate::write::change::FORMER;
 use crate::write::ddl::{self, Ddl, Stores};
 use crate::write::fit::{self, Casts, Fit};
 use crate::write::merge::{ACTION, PUT, TAKE, returned_definition};
-use crate::write::{NewTable, Write, key, models};
+use crate::write::{Affected, NewTable, Write, key, models};
 use bowshot_api::{BatchStream, Error, LastWrite, Reason, Result};
 use bowshot_storage::tables::{
     Definition, Entry, EntryName, Numbering, Segment, SegmentWriter, Storage, Table, TableStore,
@@ -101,7 +101,7 @@ pub(crate) async fn apply(
         }
         Write::Delete(name) => delete(name, rows, place).await,
         Write::Update(of) => update(&of.name, rows, place).await,
-        Write::Merge(of) => merge(&of.name, rows, place).await,
+        Write::Merge(of) => merge(of, rows, place).await,
         Write::CopyOut(_) | Write::CopyIn(_) | Write::InsertElsewhere(_) | Write::Query => {
             Err(Error::internal("rows from and to elsewhere take another road"))
         }
@@ -229,15 +229,16 @@ fn count_changed(rows: &RecordBatch, fitted: &RecordBatch) -> Result<Option<u64>
 }
 
 async fn merge(
-    name: &EntryName,
+    of: &Affected,
     mut rows: impl Stream<Item = Result<RecordBatch>> + Send + Unpin,
     place: &Place<'_>,
 ) -> Result<Applied> {
+    let name = &of.name;
     let table = place.names.table(name)?;
     let fit = Fit::new(name, table.definition(), Casts::Assign, place.state)?;
     let mut added = SegmentWriter::new(place.stores.of(name), &table);
     let (mut seen, mut changed, mut numbers) = (HashSet::new(), 0, Numbers::default());
-    let mut returned = None;
+    let (mut counted, mut returned) = (None::<u64>, None);
     while let Some(batch) = rows.next().await {
         let batch = batch?;
         let returns = batch.schema().fields().get(2).is_some_and(|field| field.name() == ACTION);
@@ -254,6 +255,11 @@ async fn merge(
         let put = acting(&met, PUT)?;
         let (inserted, updated) =
             (fit.fit(&columns_from(&new, first)?)?, fit.fit(&columns_from(&put, first)?)?);
+        if let Some(others) = count_changed(&put, &updated)? {
+            // As MySQL counts: a row that became another one twice; REPLACE has put one in even where it is the same.
+            let same = if of.touched.deletes { put.num_rows() as u64 } else { others };
+            *counted.get_or_insert(0) += inserted.num_rows() as u64 + same + others;
+        }
         if returns {
             let gone = acting(&met, TAKE)?;
             let was = fit.fit(&columns_from(&gone, first)?)?;
@@ -272,7 +278,7 @@ async fn merge(
         Some(returned) => returned.finish().await?,
         None => applied.touched,
     };
-    Ok(Applied { rows: changed, numbers: numbers.0, touched, ..applied })
+    Ok(Applied { rows: changed, changed: counted, numbers: numbers.0, touched, ..applied })
 }
 
 /// What takes the rows that a MERGE returns: in memory, within its limit.

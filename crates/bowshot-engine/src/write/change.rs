@@ -116,9 +116,9 @@ pub(crate) fn update(
     Ok(Changed { name, alias, query })
 }
 
-/// Lets an UPDATE give what the assigned columns were, too, so that rows which become no others can be told apart.
-pub(crate) fn with_former(query: &mut Query, assigned: &BTreeSet<String>, alias: &Ident) -> Result<()> {
-    let former = assigned.iter().map(|name| SelectItem::ExprWithAlias {
+/// Lets a query give what these columns were, too, so that rows which become no others can be told apart.
+pub(crate) fn with_former(query: &mut Query, columns: &BTreeSet<String>, alias: &Ident) -> Result<()> {
+    let former = columns.iter().map(|name| SelectItem::ExprWithAlias {
         expr: column(alias, name),
         alias: Ident::with_quote('"', format!("{FORMER}{name}")),
     });

@@ -4,11 +4,11 @@
 use crate::catalog::names::ident;
 use crate::policy::Touched;
 use crate::snapshot::names::{CHANGE_SCHEMA, SOURCE};
-use crate::types;
+use crate::types::{self, declared::Declared};
 use crate::write::change::{self, ADDRESS, assigned, column};
 use crate::write::merge::{ACT, PUT};
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_sql::Tree;
+use bowshot_sql::{DialectName, Tree};
 use bowshot_storage::tables::{Definition, Key};
 use datafusion::sql::sqlparser::ast::{
     Assignment, ConflictTarget, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Insert,
@@ -109,12 +109,19 @@ impl Conflict {
     }
 
     /// The query that gives, for the new rows, the address that each meets, what to do, and what the row becomes.
-    pub(super) fn query(&self, definition: &Definition, alias: &Ident) -> Result<Box<Query>> {
+    pub(super) fn query(
+        &self,
+        definition: &Definition,
+        alias: &Ident,
+        dialect: DialectName,
+    ) -> Result<Box<Query>> {
         let new = Ident::with_quote('"', ident(&self.source));
         let (target, address) = (change::target_name(), column(alias, ADDRESS));
         let met = self.keys.iter().map(|key| {
-            let equal =
-                key.columns.iter().map(|part| format!("{} = {}", column(alias, part), column(&new, part)));
+            let equal = key.columns.iter().map(|part| {
+                let value = by_value(definition, part, column(&new, part).to_string());
+                format!("{} = {value}", column(alias, part))
+            });
             format!("({})", equal.collect::<Vec<_>>().join(" AND "))
         });
         let met = met.collect::<Vec<_>>().join(" OR ");
@@ -132,11 +139,20 @@ impl Conflict {
             format!(", {value} AS {}", Ident::with_quote('"', name))
         });
         let columns: String = columns.collect();
-        change::parse(&format!(
+        let mut query = change::parse(&format!(
             "SELECT {address}, CAST({PUT} AS BIGINT) AS \"{ACT}\"{columns} FROM {} AS {new} \
              LEFT JOIN {target} AS {alias} ON {met} WHERE {condition}",
             self.rows(definition)?
-        ))
+        ))?;
+        if dialect == DialectName::MySql {
+            let former = match &self.act {
+                Act::Nothing => BTreeSet::new(),
+                Act::Replace => definition.columns.iter().map(|there| there.field.name().clone()).collect(),
+                Act::Update(assignments, _) => change::assigned_names(assignments)?,
+            };
+            change::with_former(&mut query, &former, alias)?;
+        }
+        Ok(query)
     }
 
     /// What each column becomes where the row is there, and which rows count.
@@ -202,15 +218,28 @@ impl Conflict {
         let mut rows = format!("(SELECT {columns}, row_number() OVER () AS {ORDER} FROM {source})");
         for key in &self.keys {
             let parts: Vec<String> = key.columns.iter().map(|part| quote(part)).collect();
+            let values = key.columns.iter().map(|part| by_value(definition, part, quote(part)));
+            let values: Vec<String> = values.collect();
             let unknown = parts.iter().map(|part| format!("{part} IS NULL")).collect::<Vec<_>>().join(" OR ");
             rows = format!(
                 "(SELECT {columns}, {ORDER} FROM (SELECT {columns}, {ORDER}, row_number() OVER \
                  (PARTITION BY {} ORDER BY {ORDER} {direction}) AS {PLACE} FROM {rows}) \
                  WHERE {PLACE} = 1 OR {unknown})",
-                parts.join(", ")
+                values.join(", ")
             );
         }
         Ok(rows)
+    }
+}
+
+/// A new value of a column of a key in the form in which the table will have it: it is still as it was written.
+fn by_value(definition: &Definition, part: &str, value: String) -> String {
+    let there = definition.columns.iter().find(|there| there.field.name() == part);
+    match there.and_then(|there| Declared::of(&there.field)) {
+        // A cast would cut off what is too long, and find a key that the value is not.
+        Some(Declared::Char(_)) => format!("rtrim({value}, ' ')"),
+        Some(declared @ (Declared::Jsonb | Declared::Uuid)) => format!("CAST({value} AS {declared})"),
+        _ => value,
     }
 }
 

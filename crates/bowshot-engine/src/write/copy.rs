@@ -3,8 +3,8 @@
 //! What goes out is a query like any other, whose rows go into a file in the place of the socket. What comes in takes the
 //! road of a bulk ingest: nothing may be lost in casts, and defaults, checks and keys hold.
 
-use crate::catalog::Visible;
 use crate::catalog::names::{Names, ident};
+use crate::catalog::{Visible, public};
 use crate::error::classify;
 use crate::statement::copy::{CopyStatement, Direction};
 use crate::types::stored;
@@ -90,7 +90,8 @@ pub(crate) fn recognise<'a>(
         }
         let mut statement = Statement::Query(query);
         nulls::aware(&mut statement)?;
-        let statement = Parsed::Statement(Box::new(statement));
+        let mut statement = Parsed::Statement(Box::new(statement));
+        public::resolve(&mut statement, &names.schemas());
         let plan = crate::plan::logical(&visible.state(), statement).await.map_err(classify)?;
         options.shape.check(&Layout::default().schema(plan.schema().as_arrow()))?;
         Ok((Write::CopyOut(CopyOut { path, shape: options.shape, overwrite: options.overwrite }), plan))

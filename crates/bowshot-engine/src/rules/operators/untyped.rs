@@ -7,7 +7,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union};
+use datafusion::logical_expr::{Case, Expr, LogicalPlan, Projection, Union};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
 
@@ -25,6 +25,10 @@ impl ExprPlanner for UntypedTexts {
         mut expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
+        if is_arithmetic(&expr.op) {
+            number_of_case(&mut expr.left, schema);
+            number_of_case(&mut expr.right, schema);
+        }
         for is_right in [false, true] {
             let (side, other) = if is_right { (&expr.right, &expr.left) } else { (&expr.left, &expr.right) };
             let meant = match side {
@@ -68,6 +72,11 @@ fn is_comparison(op: &BinaryOperator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
 }
 
+fn is_arithmetic(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Divide, Minus, Modulo, Multiply, Plus};
+    matches!(op, Plus | Minus | Multiply | Divide | Modulo)
+}
+
 fn takes_arrays(op: &BinaryOperator) -> bool {
     is_comparison(op) || matches!(op, BinaryOperator::AtArrow | BinaryOperator::ArrowAt)
 }
@@ -84,12 +93,28 @@ fn array(text: &str, to: &DataType) -> Option<Expr> {
 pub(super) fn in_case(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     expr.transform_up(|node| {
         let Expr::Case(mut case) = node else { return Ok(Transformed::no(node)) };
-        let answers = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
-        let answers: Vec<&mut Expr> = answers.chain(case.else_expr.iter_mut().map(AsMut::as_mut)).collect();
-        let changed = in_answers(answers, schema);
+        let changed = in_answers(answers(&mut case), schema);
         let case = Expr::Case(case);
         Ok(if changed { Transformed::yes(case) } else { Transformed::no(case) })
     })
+}
+
+/// `CASE WHEN a THEN '1' ELSE b END + 1`: arithmetic wants the number at once. Other texts than whole numbers have other meanings in
+/// other dialects.
+fn number_of_case(side: &mut Expr, schema: &DFSchema) {
+    if !(matches!(side, Expr::Case(_)) && type_of(side, schema).is_ok_and(|of| is_text_type(&of))) {
+        return;
+    }
+    let Expr::Case(case) = side else { return };
+    let answers = answers(case);
+    if answers.iter().all(|answer| written(answer).is_none_or(|text| text.parse::<i64>().is_ok())) {
+        in_answers(answers, schema);
+    }
+}
+
+fn answers(case: &mut Case) -> Vec<&mut Expr> {
+    let answers = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+    answers.chain(case.else_expr.iter_mut().map(AsMut::as_mut)).collect()
 }
 
 fn in_answers(answers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
