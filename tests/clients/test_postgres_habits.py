@@ -49,6 +49,22 @@ def test_an_index_has_no_effect_and_a_notice_says_so(address):
         connection.execute("DROP TABLE indexed")
 
 
+def test_a_notice_says_that_foreign_keys_are_not_enforced(address):
+    with psycopg.connect(**address, autocommit=True) as connection:
+        heard = []
+        connection.add_notice_handler(lambda notice: heard.append((notice.severity, notice.message_primary)))
+        connection.execute("CREATE TABLE referenced (a INT PRIMARY KEY, \"references\" TEXT DEFAULT 'references')")
+        assert heard == []
+        connection.execute("CREATE TABLE referring (a INT REFERENCES referenced (a), b INT)")
+        connection.execute("ALTER TABLE referring ADD FOREIGN KEY (b) REFERENCES referenced (a)", prepare=True)
+        assert heard == [("NOTICE", "foreign keys are kept and shown, but not enforced")] * 2
+        connection.execute("SET client_min_messages = warning")
+        connection.execute("CREATE TEMP TABLE other (a INT REFERENCES referenced (a))")
+        assert len(heard) == 2
+        for table in ("other", "referring", "referenced"):
+            connection.execute(f"DROP TABLE {table}")
+
+
 def test_copy_writes_floating_point_numbers_as_postgresql_does(address):
     with psycopg.connect(**address) as connection, connection.cursor() as cursor:
         query = "SELECT 5::float8, 0.1::float4, 1e20::float8, '-Infinity'::float8, ARRAY[5, 0.5]::float8[]"

@@ -104,6 +104,21 @@ def test_temporary_views_are_described(connection):
     connection.execute("DROP VIEW gives")
 
 
+def test_copy_by_other_names_of_schemas(connection):
+    connection.execute("CREATE TEMP TABLE copied (a INT)")
+    connection.execute("CREATE TABLE copied_too (a INT)")
+    for table in ("pg_temp.copied", "public.copied_too", "bowshot.public.copied_too"):
+        with connection.cursor() as cursor:
+            with cursor.copy(f"COPY {table} FROM STDIN") as copy:
+                copy.write(b"1\n2\n")
+            assert cursor.rowcount == 2, table
+            with cursor.copy(f"COPY {table} (a) TO STDOUT") as copy:
+                assert b"".join(copy).startswith(b"1\n2\n"), table
+    assert connection.execute("SELECT (SELECT count(*) FROM copied), (SELECT count(*) FROM copied_too)").fetchall() == [(2, 4)]
+    connection.execute("DROP TABLE copied")
+    connection.execute("DROP TABLE copied_too")
+
+
 def test_primary_keys_by_their_places(connection):
     connection.execute("CREATE TABLE keyed (a INT, b INT, c INT, PRIMARY KEY (c, a))")
     # As psqlodbc asks for them.

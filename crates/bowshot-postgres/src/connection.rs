@@ -4,6 +4,7 @@
 use crate::backend::{self, Severity, TransactionState};
 use crate::cancel::Key;
 use crate::extended::Prepared;
+use crate::lex::tokens;
 use crate::listen::farewell;
 use crate::message::Message;
 use crate::portal::{Life, Portal};
@@ -240,12 +241,20 @@ impl Connection {
         backend::report(self.wire.out(), Severity::Warning, &Failure::new(code, message));
     }
 
-    /// Completes a statement without rows, and says so where it had no effect.
+    /// Completes a statement without rows, and says what of it has no effect.
     pub(crate) fn complete_update(&mut self, sql: &str, rows: Option<u64>) {
         let tag = tag(sql, rows);
-        if tag == "CREATE INDEX" && self.takes_notices() {
-            let notice = Failure::new("00000", "the index has no effect: there are no indexes")
-                .with_hint("scans skip what the statistics of a table rule out");
+        let notice = match tag.as_str() {
+            "CREATE INDEX" => Some(
+                Failure::new("00000", "the index has no effect: there are no indexes")
+                    .with_hint("scans skip what the statistics of a table rule out"),
+            ),
+            "CREATE TABLE" | "ALTER TABLE" if tokens(sql).any(|token| token.is("REFERENCES")) => {
+                Some(Failure::new("00000", "foreign keys are kept and shown, but not enforced"))
+            }
+            _ => None,
+        };
+        if let Some(notice) = notice.filter(|_| self.takes_notices()) {
             backend::report(self.wire.out(), Severity::Notice, &notice);
         }
         backend::complete(self.wire.out(), &tag);
