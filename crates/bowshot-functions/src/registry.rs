@@ -49,8 +49,13 @@ pub fn register(state: &mut SessionState) -> Result<()> {
                 state.register_udf(Arc::new(made))?;
             }
             Body::Aggregate(make) => {
-                let made = make().as_ref().clone().with_aliases(function.aliases.iter().copied());
-                state.register_udaf(Arc::new(made))?;
+                let made = make();
+                // Functions with further names lose their accumulators of sliding frames in DataFusion 55.2.
+                let named = match function.aliases {
+                    [] => made,
+                    aliases => Arc::new(made.as_ref().clone().with_aliases(aliases.iter().copied())),
+                };
+                state.register_udaf(named)?;
             }
             Body::Window(make) => {
                 state.register_udwf(make())?;
