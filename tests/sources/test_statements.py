@@ -67,7 +67,9 @@ def test_external_tables_lie_in_stores(s3, tmp_path):
 def test_nothing_else_can_be_named(remote, address):
     for sql in (f"SELECT * FROM '{address}'", f"SELECT * FROM read_csv('{address}')", f"SELECT * FROM read_csv(['{address}'])"):
         text = remote.refused(sql)
-        assert "in no place that statements may read" in text or "names no files" in text or "does not exist" in text, text
+        told = ("in no place that statements may read", "names no files", "does not exist")
+        # Of an address with a password nothing is repeated.
+        assert "not repeated" in text if ":word@" in address else any(words in text for words in told), text
 
 
 def test_what_is_served_is_not_readable_by_address(s3):

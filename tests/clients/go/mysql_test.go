@@ -35,7 +35,7 @@ func TestMysqlValues(t *testing.T) {
 	moment := time.Date(2024, 1, 2, 3, 4, 5, 6000, time.UTC)
 	for _, more := range []string{"", "&interpolateParams=true"} {
 		db := openMysql(t, more)
-		run(t, db, "CREATE TABLE go_values (a TINYINT, b BIGINT, c DOUBLE, d DECIMAL(20, 5), e TEXT, f BLOB, g DATETIME, h TEXT)")
+		run(t, db, "CREATE TABLE go_values (a TINYINT, b BIGINT, c DOUBLE, d DECIMAL(20, 5), e TEXT, f BLOB, g DATETIME(6), h TEXT)")
 		run(t, db, "INSERT INTO go_values VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 			-128, int64(math.MinInt64), 0.1, "-99999999999.00001", "it's ä\n\\", []byte{0, 255}, moment, nil)
 		var small int8

@@ -44,7 +44,7 @@ for (const [type, values] of [
   ["DECIMAL(20, 5)", ["1.50000", "-99999999999.00001"]],
   ["TEXT", ["", "ä € 𝄞", "it's \"quoted\"\n\t\\"]],
   ["BLOB", [Buffer.from([]), Buffer.from([0, 255, 92, 39])]],
-  ["DATETIME", [new Date("2024-01-02T03:04:05.678Z")]],
+  ["DATETIME(6)", [new Date("2024-01-02T03:04:05.678Z")]],
 ]) {
   test(`values of ${type}`, async () => {
     await client.query(`CREATE TABLE node_values (n INT, v ${type})`);
