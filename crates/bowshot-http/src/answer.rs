@@ -46,7 +46,7 @@ pub(crate) async fn respond(
     wish: Wish,
     section: Section,
 ) -> Result<Response> {
-    room.end_turn();
+    room.unlock();
     let mut response = match answered {
         Answered::Rows(answer) => {
             let query = answer.query;

@@ -2,7 +2,7 @@
 //! statements that nobody will run again. Destructors cannot wait, so one task of the front end does it.
 
 use crate::grpc_web::GrpcWebConnection;
-use crate::turns::Turn;
+use crate::session_lock::SessionLock;
 use bowshot_api::{Session, StatementId, TransactionEnd};
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 enum Chore {
     Close(Arc<dyn Session>),
     Forget(Arc<dyn Session>, StatementId),
-    Undo(Arc<dyn Session>, Option<Turn>),
+    Undo(Arc<dyn Session>, Option<SessionLock>),
     End(Arc<dyn GrpcWebConnection>),
 }
 
@@ -42,9 +42,9 @@ impl Chores {
         self.leave(Chore::Forget(Arc::clone(session), statement));
     }
 
-    /// Rolls back the transaction around statements whose client is gone. Their turn lasts until then.
-    pub(crate) fn undo(&self, session: &Arc<dyn Session>, turn: Option<Turn>) {
-        self.leave(Chore::Undo(Arc::clone(session), turn));
+    /// Rolls back the transaction around statements whose client is gone. Their lock lasts until then.
+    pub(crate) fn undo(&self, session: &Arc<dyn Session>, lock: Option<SessionLock>) {
+        self.leave(Chore::Undo(Arc::clone(session), lock));
     }
 
     /// Ends what a connection had with another front end.
@@ -67,11 +67,11 @@ impl Waiting {
             match chore {
                 Chore::Close(session) => session.close().await,
                 Chore::End(connection) => connection.end().await,
-                Chore::Undo(session, turn) => {
+                Chore::Undo(session, lock) => {
                     if let Err(error) = session.end_implicit(TransactionEnd::Rollback).await {
                         tracing::debug!(%error, "a transaction was not rolled back");
                     }
-                    drop(turn);
+                    drop(lock);
                 }
                 Chore::Forget(session, statement) => {
                     if let Err(error) = session.close_prepared(statement).await {

@@ -4,7 +4,7 @@ use crate::arrival::{HTTP1, HTTP2, arrive};
 use crate::caller::Peer;
 use crate::chores::chores;
 use crate::routes::router;
-use crate::turns::Turns;
+use crate::session_lock::SessionLocks;
 use crate::{Choices, Context, Error};
 use axum::Router;
 use axum::http::header::HOST;
@@ -71,7 +71,8 @@ pub async fn serve(
         tls: choices.tls.clone().map(acceptor),
         patience: limits.reader_timeout,
     });
-    let router = router(Context { server, choices: Arc::new(choices), chores, turns: Turns::default() });
+    let router =
+        router(Context { server, choices: Arc::new(choices), chores, locks: SessionLocks::default() });
     let shutdown = shutdown.boxed().shared();
     let connections = accept_all(&listener, &house, router, shutdown);
     // The connections hold the other ends of what is waited for here.

@@ -11,7 +11,7 @@
 //!
 //! - Who is calling, and over which road: `caller.rs`, `auth.rs`; which web pages may: `origins.rs`.
 //! - What a request asks for: `order.rs`, `parameters.rs`; in which form it wants its answer: `form.rs`.
-//! - Sessions, of one request or with a token: `rooms.rs`, `turns.rs`. What has to be done when a client is gone: `chores.rs`.
+//! - Sessions, of one request or with a token: `rooms.rs`, `session_lock.rs`. What has to be done when a client is gone: `chores.rs`.
 //! - Results on their way out, a piece at a time: `answer.rs`, `output/`. Rows on their way in: `ingest/`.
 //! - Errors: `status.rs`. Every route is described in `openapi.json`.
 //!
@@ -44,11 +44,11 @@ mod process;
 mod queries;
 mod rooms;
 mod routes;
+mod session_lock;
 mod sql;
 mod status;
 mod tables;
 mod traced;
-mod turns;
 mod upload;
 mod whole;
 
@@ -61,9 +61,9 @@ pub use grpc_web::{GrpcWeb, GrpcWebConnection};
 
 use bowshot_api::Server;
 use chores::Chores;
+use session_lock::SessionLocks;
 use std::fmt;
 use std::sync::Arc;
-use turns::Turns;
 
 /// Renders the metrics of this process in Prometheus text format.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
@@ -101,5 +101,5 @@ pub(crate) struct Context {
     server: Arc<dyn Server>,
     choices: Arc<Choices>,
     chores: Chores,
-    turns: Turns,
+    locks: SessionLocks,
 }

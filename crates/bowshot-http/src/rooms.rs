@@ -5,8 +5,8 @@
 use crate::caller::{Busy, Caller};
 use crate::chores::Chores;
 use crate::order::{self, Options};
+use crate::session_lock::SessionLock;
 use crate::status::{Failure, Result, good};
-use crate::turns::Turn;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -37,8 +37,8 @@ pub(crate) struct Room {
     pub(crate) is_own: bool,
     /// Whether a transaction around the statements of a text may be open.
     has_implicit: AtomicBool,
-    /// Its turn in a session that others may use.
-    turn: Option<Turn>,
+    /// Its lock on a session that other requests may use.
+    lock: Option<SessionLock>,
     chores: Chores,
     _place: Busy,
 }
@@ -66,10 +66,10 @@ impl Room {
         Self::enter_for(caller, headers, options, "").await
     }
 
-    /// That session, when it is the turn of a request with this text.
+    /// That session, once it is locked for a request with this text.
     ///
     /// # Errors
-    /// As `enter`, and `Timeout` where the turn does not come.
+    /// As `enter`, and `Timeout` where the lock does not come.
     pub(crate) async fn enter_for(
         caller: Caller,
         headers: &HeaderMap,
@@ -85,14 +85,14 @@ impl Room {
             }
             None => (server.open_session(&caller.principal).await?, true),
         };
-        let turn = if is_own {
+        let lock = if is_own {
             None
         } else {
-            caller.context.turns.take(session.as_ref(), sql, server.limits()).await?
+            caller.context.locks.take(session.as_ref(), sql, server.limits()).await?
         };
         // From here on, what was opened is closed.
         let has_implicit = AtomicBool::new(false);
-        let room = Self { server, session, is_own, has_implicit, turn, chores, _place: caller.into_place() };
+        let room = Self { server, session, is_own, has_implicit, lock, chores, _place: caller.into_place() };
         room.set(options).await?;
         Ok(room)
     }
@@ -108,9 +108,9 @@ impl Room {
         Ok(())
     }
 
-    /// Ends the turn: what is left to do needs the session no more.
-    pub(crate) fn end_turn(&mut self) {
-        self.turn = None;
+    /// Gives the lock back: what is left to do needs the session no more.
+    pub(crate) fn unlock(&mut self) {
+        self.lock = None;
     }
 
     /// Plans a statement and keeps it.
@@ -162,7 +162,7 @@ impl Drop for Room {
         if self.is_own {
             self.chores.close(&self.session);
         } else if self.has_implicit.load(Ordering::Relaxed) {
-            self.chores.undo(&self.session, self.turn.take());
+            self.chores.undo(&self.session, self.lock.take());
         }
     }
 }
@@ -192,7 +192,7 @@ pub(crate) async fn open(
         session,
         is_own: true,
         has_implicit: AtomicBool::new(false),
-        turn: None,
+        lock: None,
         chores: context.chores,
         _place: caller.into_place(),
     };

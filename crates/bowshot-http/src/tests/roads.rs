@@ -5,7 +5,7 @@ use super::door::Door;
 use crate::arrival::Road;
 use crate::caller::{Caller, Peer};
 use crate::chores::chores;
-use crate::turns::Turns;
+use crate::session_lock::SessionLocks;
 use crate::{Choices, Context};
 use axum::extract::FromRequestParts;
 use axum::http::Request;
@@ -22,7 +22,8 @@ async fn ask(
     header: Option<&str>,
 ) -> u16 {
     let server = Door::open(Limits::default(), users_only);
-    let context = Context { server, choices: Arc::new(choices), chores: chores().0, turns: Turns::default() };
+    let context =
+        Context { server, choices: Arc::new(choices), chores: chores().0, locks: SessionLocks::default() };
     let road = Road { is_encrypted, is_http2: false, certificate: None };
     let peer = Peer::new(address.parse().unwrap(), road, Arc::default(), Places::new(9, 9));
     let mut request = Request::builder().header("host", "db.example").extension(Arc::new(peer));

@@ -1,5 +1,5 @@
-//! Whose turn it is in a session. A text of several statements has the session to itself until its transaction has ended, so that
-//! no other request joins or ends it.
+//! Locks on the sessions of requests. A text of several statements locks its session until its transaction has ended, so that no
+//! other request joins or ends it; other requests share the lock.
 
 use bowshot_api::{Error, ErrorKind, Limits, OptionValue, Result, Session, SessionId};
 use std::collections::HashMap;
@@ -11,15 +11,15 @@ use tokio::time::timeout;
 /// What a text of several statements takes; any other request takes one.
 const ALL: u32 = 1 << 16;
 
-/// A turn in a session, which ends when this is dropped.
-pub(crate) type Turn = OwnedSemaphorePermit;
+/// A lock on a session, which ends when this is dropped.
+pub(crate) type SessionLock = OwnedSemaphorePermit;
 
-/// The turns in the sessions that requests work in.
+/// The locks of the sessions that requests work in.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Turns(Arc<Mutex<HashMap<SessionId, Weak<Semaphore>>>>);
+pub(crate) struct SessionLocks(Arc<Mutex<HashMap<SessionId, Weak<Semaphore>>>>);
 
-impl Turns {
-    /// Waits for the turn of a request with this text, first come, first served. `KILL` takes none: it may be what others wait for.
+impl SessionLocks {
+    /// Waits for the lock of a request with this text, first come, first served. `KILL` takes none: it may be what others wait for.
     ///
     /// # Errors
     /// `Timeout` where it does not come within the time of a statement.
@@ -28,7 +28,7 @@ impl Turns {
         session: &dyn Session,
         sql: &str,
         limits: &Limits,
-    ) -> Result<Option<Turn>> {
+    ) -> Result<Option<SessionLock>> {
         // Statements are split at semicolons; one that only has some inside waits in vain, and no harm is done.
         let is_script = sql.trim_end().trim_end_matches(';').contains(';');
         if !is_script && sql.trim_start().get(..4).is_some_and(|verb| verb.eq_ignore_ascii_case("kill")) {
@@ -42,18 +42,20 @@ impl Turns {
             }
             None => taking.await,
         };
-        taken.map(Some).map_err(|error| Error::internal("a session lost its turns").with_source(error))
+        taken
+            .map(Some)
+            .map_err(|error| Error::internal("the lock of a session was closed").with_source(error))
     }
 
     fn of(&self, session: SessionId) -> Arc<Semaphore> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, turns| turns.strong_count() > 0);
-        if let Some(turns) = all.get(&session).and_then(Weak::upgrade) {
-            return turns;
+        all.retain(|_, lock| lock.strong_count() > 0);
+        if let Some(lock) = all.get(&session).and_then(Weak::upgrade) {
+            return lock;
         }
-        let turns = Arc::new(Semaphore::new(ALL as usize));
-        all.insert(session, Arc::downgrade(&turns));
-        turns
+        let lock = Arc::new(Semaphore::new(ALL as usize));
+        all.insert(session, Arc::downgrade(&lock));
+        lock
     }
 }
 
