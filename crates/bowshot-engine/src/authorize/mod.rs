@@ -18,7 +18,7 @@ use crate::snapshot::names::CHANGE_SCHEMA;
 use crate::statement::TransactionStatement;
 use crate::statement::session::SessionStatement;
 use crate::write::Write;
-use crate::write::changes_in_with::Step;
+use crate::write::data_modifying_with::Step;
 use crate::write::ddl::Ddl;
 use crate::write::returning::{Detail, Returning};
 use bowshot_api::{Decider, Principal, Result};

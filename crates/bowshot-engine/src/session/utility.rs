@@ -11,7 +11,7 @@ use crate::plan::{self, text_limits};
 use crate::session::EngineSession;
 use crate::snapshot::Pinned;
 use crate::statement::forms;
-use crate::write::changes_in_with;
+use crate::write::data_modifying_with;
 use crate::write::recognise::nothing;
 use crate::write::returning::Detail;
 use bowshot_api::{ColumnOrigin, Error, Result};
@@ -213,7 +213,7 @@ fn changes_rows(statement: &ast::Statement) -> bool {
         ast::Statement::CreateView(create) => create.materialized,
         // Behind WITH, or in it.
         ast::Statement::Query(query) => {
-            changes_in_with::are_in(query)
+            data_modifying_with::are_in(query)
                 || matches!(
                     query.body.as_ref(),
                     ast::SetExpr::Insert(_)

@@ -11,7 +11,7 @@ use crate::session::{EngineSession, on_nodes};
 use crate::snapshot::Pinned;
 use crate::snapshot::names::{DEFAULT_SCHEMA, PG_TEMP, TEMPORARY_CATALOG};
 use crate::write::apply::{self, Applied, Place, arranged, by_name};
-use crate::write::changes_in_with::Step;
+use crate::write::data_modifying_with::Step;
 use crate::write::fit::Casts;
 use crate::write::returning::{Detail, Returned, Returning, with_tables};
 use crate::write::rows::{Rows, absent_values, checked, physical, started, stream};
@@ -148,8 +148,7 @@ impl EngineSession {
     ) -> Result<Written> {
         let bound = bound_once(plan, rows)?;
         let (state, mut pinned) = (self.lazy_state(plan.pinned()), plan.pinned().clone());
-        let (mut tables, mut results, mut changed, mut last) =
-            (Vec::new(), Vec::new(), 0, LastWrite::default());
+        let (mut tables, mut answer, mut changed, mut last) = (Vec::new(), None, 0, LastWrite::default());
         let main = Step {
             table: String::new(),
             write: Arc::clone(&change.write),
@@ -169,16 +168,17 @@ impl EngineSession {
                 pinned = applied.pinned;
                 (applied.touched, step.returning.clone())
             };
-            let Some(returning) = returning else {
-                results.push(None);
-                continue;
+            answer = match returning {
+                Some(returning) => {
+                    let mut returned = Returned::new(&returning, &state);
+                    returned.add(&returning, touched, &state).await?;
+                    tables.push((step.table.clone(), returned.table()?));
+                    Some(returned)
+                }
+                None => None,
             };
-            let mut returned = Returned::new(&returning, &state);
-            returned.add(&returning, touched, &state).await?;
-            tables.push((step.table.clone(), returned.table()?));
-            results.push(Some(returned));
         }
-        Ok(Written { pinned, rows: Some(changed), returned: results.pop().flatten(), last })
+        Ok(Written { pinned, rows: Some(changed), returned: answer, last })
     }
 
     async fn run(&self, write: &Write, plan: LogicalPlan, pinned: &Pinned) -> Result<Applied> {

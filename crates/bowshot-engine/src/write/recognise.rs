@@ -10,7 +10,7 @@ use crate::statement::TransactionStatement;
 use crate::types::stored;
 use crate::write::alter::Alteration;
 use crate::write::change::{self, Changed};
-use crate::write::changes_in_with::{self, Step};
+use crate::write::data_modifying_with::{self, Step};
 use crate::write::ddl::Ddl;
 use crate::write::returning::{self, Returning};
 use crate::write::{Affected, Write, altering, define, external, insert, kept, merge, nulls};
@@ -52,9 +52,9 @@ pub(crate) fn recognise<'a>(
     async move {
         let Parsed::Statement(statement) = statement else { return Ok(None) };
         if let Statement::Query(query) = statement.as_ref()
-            && changes_in_with::are_in(query)
+            && data_modifying_with::are_in(query)
         {
-            return changes_in_with::recognise(query, visible, names, source).await.map(Some);
+            return data_modifying_with::recognise(query, visible, names, source).await.map(Some);
         }
         let mut statement = statement.clone();
         let leading = Leading::take(&mut statement)?;
