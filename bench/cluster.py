@@ -21,9 +21,10 @@ import os
 import pathlib
 import platform
 import statistics
-import subprocess
 import sys
 import time
+
+from lib import processes as kernel, results
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / place) for place in ("tests/cluster", "tests/tpch", "tests/clients", "clients/python/src")]
@@ -33,7 +34,6 @@ PERIOD_US = 20_000
 EVERYTHING = "SELECT * FROM lineitem"
 ALL_TO_ALL = "SELECT *, row_number() OVER (PARTITION BY l_orderkey ORDER BY l_shipdate, l_linenumber) AS place FROM lineitem"
 WORKS = ["all_endpoints", "one_endpoint", "package_all_endpoints", "package_one_endpoint", "all_to_all", "tpch"]
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def options():
@@ -86,8 +86,7 @@ def seconds(rounds, work):
 
 def processor_seconds(processes):
     """What the processes have taken so far."""
-    fields = (pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split() for process in processes)
-    return sum(int(user) + int(system) for *_, user, system in (field[:13] for field in fields)) / TICKS
+    return sum(kernel.tree_ticks(process.pid) for process in processes) / kernel.TICKS
 
 
 def figures_of(name, rounds, work, processes):
@@ -145,7 +144,6 @@ def main():
     data = run.make_data(chosen.scale)
     _, queries = run.reference(data)
     texts = list(queries.values())
-    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     load = os.getloadavg()[0]
     figures = [measured(int(number), data, texts, chosen) for number in chosen.nodes.split(",")]
     first = figures[0]
@@ -153,13 +151,13 @@ def main():
         for name in chosen.only or WORKS:
             figure[f"{name}_faster"] = round(first[f"{name}_s"] / figure[f"{name}_s"], 2)
     line = {
-        "scenario": "cluster", "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "commit": commit,
+        "scenario": "cluster", "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "commit": results.commit(),
         "machine": {"cores": os.cpu_count(), "system": platform.platform(), "load_before": load},
         "settings": {"scale": chosen.scale, "share_of_a_processor": chosen.share, "rounds": chosen.rounds, "threads": 2},
         "figures": figures,
     }
-    with open(ROOT / "bench/results/cluster.jsonl", "a", encoding="utf-8") as results:
-        results.write(json.dumps(line) + "\n")
+    with open(ROOT / "bench/results/cluster.jsonl", "a", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")
     print(json.dumps(line, indent=1))
 
 

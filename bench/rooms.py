@@ -14,18 +14,17 @@ import json
 import multiprocessing
 import os
 import pathlib
-import socket
 import statistics
-import subprocess
 import sys
 import time
 
 import numpy
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / "peers"), str(HERE.parent / "tests" / "clients"), str(HERE.parent / "tests" / "models")]
+sys.path.insert(0, str(HERE / "peers"))
 
 import json_rooms  # noqa: E402
+from lib import places, processes  # noqa: E402
 
 
 def options():
@@ -105,36 +104,14 @@ def turn(way, address, chosen):
     return [max(steps) for steps in zip(*seconds, strict=True)]
 
 
-def json_server():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    process = subprocess.Popen([sys.executable, str(HERE / "peers" / "json_rooms.py"), str(port)])
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return process, port
-        except OSError:
-            assert time.monotonic() < deadline and process.poll() is None
-            time.sleep(0.05)
-
-
 def measured(chosen):
-    from server import Server
-
     times = {"bowshot": [], "json": []}
-    process, port = json_server()
-    try:
-        with Server() as server:
-            for at in range(chosen.rounds + 1):
-                for way, address in (("bowshot", server.grpc_tcp), ("json", port)):
-                    seconds = turn(way, address, chosen)
-                    if at:
-                        times[way].extend(seconds)
-    finally:
-        process.terminate()
-        process.wait(30)
+    with processes.bowshot({}) as server, processes.service("json_rooms.py") as other:
+        for at in range(chosen.rounds + 1):
+            for way, address in (("bowshot", server.uri), ("json", other.uri)):
+                seconds = turn(way, address, chosen)
+                if at:
+                    times[way].extend(seconds)
     median = {way: statistics.median(seconds) for way, seconds in times.items()}
     numbers = sum(weight.size for weight in weights(chosen.numbers, 0).values())
     return {
@@ -145,5 +122,5 @@ def measured(chosen):
 
 if __name__ == "__main__":
     chosen = options()
-    os.environ["BOWSHOT_BIN"] = str(chosen.programs)
+    places.PROGRAMS = chosen.programs.resolve()
     print(json.dumps(measured(chosen)))

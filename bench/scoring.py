@@ -1,7 +1,7 @@
 """Scoring: rows through an XGBoost model, by Bowshot and by XGBoost itself, in turn.
 
     cargo build --release -p bowshot -p bowshot-models --example predict_model
-    pip install -r tests/models/requirements.txt fastapi uvicorn
+    pip install -r bench/requirements/models.txt
     python bench/scoring.py FOLDER_OF_PROGRAMS [--rows 1000000] [--columns 30] [--trees 100] [--depth 6] [--rounds 5] [--served]
 
 Without `--served` it is the crate `bowshot-models`, one thread each: ours is the time of `predict` over Arrow batches of 65,536
@@ -15,7 +15,9 @@ Prints one JSON line. The answers are compared, too.
 """
 
 import argparse
+import http.client
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -24,11 +26,17 @@ import time
 
 import numpy
 import pyarrow
-import pyarrow.ipc
+import pyarrow.flight as flight
 import xgboost
 
+from lib import places, processes
 
-def options():
+# Rows of one request of the other service: as many as it likes.
+JSON_ROWS = 5_000
+SINGLE_ROWS = 2_000
+
+
+def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("programs", type=pathlib.Path)
     for name, value in {"rows": 1_000_000, "columns": 30, "trees": 100, "depth": 6, "rounds": 5}.items():
@@ -37,7 +45,7 @@ def options():
     return parser.parse_args()
 
 
-def trained(chosen, threads=1):
+def train(chosen, threads):
     random = numpy.random.default_rng(1)
     x = random.normal(size=(50_000, chosen.columns)).astype(numpy.float32)
     y = (x[:, 0] * x[:, 1] + numpy.sin(x[:, 2]) + random.normal(size=len(x)) > 0).astype(int)
@@ -51,45 +59,120 @@ def timed(action):
     return time.perf_counter() - start, answer
 
 
-def asked_rows(chosen):
+def make_rows(chosen):
     rows = numpy.random.default_rng(2).normal(size=(chosen.rows, chosen.columns)).astype(numpy.float32)
     rows[numpy.random.default_rng(3).random(rows.shape) < 0.05] = numpy.nan
     return rows, pyarrow.table({f"f{at}": numpy.ascontiguousarray(rows[:, at]) for at in range(chosen.columns)})
 
 
-def main():
-    chosen = options()
-    if chosen.served:
-        import scoring_served
+def in_turn(chosen, name, ours, booster, rows, table, threads):
+    """Seconds of `ours()`, which says its own, and of XGBoost, turn by turn after one that warms up; and both last answers."""
+    times = {name: [], "xgboost_matrix": [], "xgboost_arrow": []}
+    for turn in range(chosen.rounds + 1):
+        seconds, answer = ours()
+        matrix, expected = timed(lambda: booster.inplace_predict(rows))
+        arrow, _ = timed(lambda: booster.predict(xgboost.DMatrix(table, nthread=threads)))
+        if turn:
+            for found, one in zip(times.values(), (seconds, matrix, arrow), strict=True):
+                found.append(one)
+    return times, answer, expected
 
-        print(json.dumps(scoring_served.measured(chosen)))
-        return
-    booster = trained(chosen)
-    booster.set_param({"nthread": 1})
-    rows, table = asked_rows(chosen)
-    times = {"ours": [], "xgboost_matrix": [], "xgboost_arrow": []}
+
+def measure_crate(chosen, folder, booster, rows, table):
+    with pyarrow.ipc.new_file(str(folder / "in.arrow"), table.schema) as file:
+        file.write_table(table, max_chunksize=65_536)
+    command = [chosen.programs / "examples" / "predict_model", folder / "model.ubj", folder / "in.arrow", folder / "out.arrow"]
+
+    def predict():
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
+        return int(done.stdout.split()[0]) / 1000, None
+
+    times, _, expected = in_turn(chosen, "ours", predict, booster, rows, table, 1)
+    with pyarrow.ipc.open_file(str(folder / "out.arrow")) as file:
+        answer = file.read_all()
+    worst = abs(numpy.stack(answer["probabilities"].to_numpy())[:, 1] - expected).max()
+    assert worst < 1e-6 and (answer["prediction"].to_numpy() == (expected > 0.5)).all(), worst
+    return {"times": times, "worst_difference": float(worst)}
+
+
+def measure_server(chosen, folder, booster, rows, table):
+    sql = f"SELECT predict_proba('scored', {', '.join(table.column_names)})[2] AS p FROM asked"
+    settings = ["--set", f"storage.exchange_folder={folder}"]
+    with processes.bowshot({}, *settings) as server, flight.connect(server.uri) as client:
+        ask(client, "CREATE MODEL scored FROM 'model.ubj'")
+        writer, reader = client.do_put(flight.FlightDescriptor.for_path("asked"), table.schema)
+        with writer:
+            writer.write_table(table, 65_536)
+            writer.done_writing()
+            reader.read()
+        times, answer, expected = in_turn(
+            chosen, "sql", lambda: timed(lambda: ask(client, sql)), booster, rows, table, os.cpu_count()
+        )
+        single = percentiles(score_singly(client, table))
+    worst = abs(numpy.sort(answer["p"].to_numpy()) - numpy.sort(expected)).max()
+    assert worst < 1e-6, worst
+    with processes.service("json_scoring.py", str(folder / "model.ubj")) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.uri, timeout=120)
+        some = rows[: min(len(rows), 10 * JSON_ROWS)]
+        pieces = [some[at : at + JSON_ROWS] for at in range(0, len(some), JSON_ROWS)]
+        seconds, predictions = timed(lambda: [p for piece in pieces for p in score_json(connection, piece)])
+        assert abs(numpy.array(predictions) - expected[: len(some)]).max() < 1e-6
+        json_single = percentiles([timed(lambda at=at: score_json(connection, rows[at : at + 1]))[0] for at in range(SINGLE_ROWS)])
+    speed = len(some) / seconds
+    return {
+        "threads": os.cpu_count(), "times": times, "json_rows": len(some), "json_rows_per_second": speed,
+        "speed_of_json": chosen.rows / statistics.median(times["sql"]) / speed, "single": single, "json_single": json_single,
+        "worst_difference": float(worst),
+    }  # fmt: skip
+
+
+def ask(client, sql):
+    info = client.get_flight_info(flight.FlightDescriptor.for_command(sql.encode()))
+    return pyarrow.concat_tables(client.do_get(endpoint.ticket).read_all() for endpoint in info.endpoints)
+
+
+def score_singly(client, table):
+    """Seconds of each single row over one open stream."""
+    writer, reader = client.do_exchange(flight.FlightDescriptor.for_path("score", "scored"))
+    writer.begin(table.schema)
+    seconds = []
+    for batch in [table.slice(at, 1).combine_chunks().to_batches()[0] for at in range(SINGLE_ROWS)]:
+        start = time.perf_counter()
+        writer.write_batch(batch)
+        reader.read_chunk()
+        seconds.append(time.perf_counter() - start)
+    writer.done_writing()
+    writer.close()
+    return seconds
+
+
+def score_json(connection, rows):
+    # JSON has no missing number but null.
+    body = json.dumps({"rows": [[None if value != value else value for value in row] for row in rows.tolist()]})
+    connection.request("POST", "/score", body, {"content-type": "application/json"})
+    return json.loads(connection.getresponse().read())["predictions"]
+
+
+def percentiles(seconds):
+    """Without the first hundred, which warm up."""
+    ordered = sorted(seconds[100:])
+    return {"p50_ms": ordered[len(ordered) // 2] * 1000, "p99_ms": ordered[len(ordered) * 99 // 100] * 1000}
+
+
+def main():
+    chosen = parse_options()
+    places.PROGRAMS = chosen.programs.resolve()
+    threads = os.cpu_count() if chosen.served else 1
+    booster = train(chosen, threads)
+    booster.set_param({"nthread": threads})
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         booster.save_model(folder / "model.ubj")
-        with pyarrow.ipc.new_file(str(folder / "in.arrow"), table.schema) as file:
-            file.write_table(table, max_chunksize=65_536)
-        command = [chosen.programs / "examples" / "predict_model", folder / "model.ubj", folder / "in.arrow", folder / "out.arrow"]
-        for turn in range(chosen.rounds + 1):
-            done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
-            seconds, expected = timed(lambda: booster.inplace_predict(rows))
-            arrow, _ = timed(lambda: booster.predict(xgboost.DMatrix(table, nthread=1)))
-            if turn:
-                times["ours"].append(int(done.stdout.split()[0]) / 1000)
-                times["xgboost_matrix"].append(seconds)
-                times["xgboost_arrow"].append(arrow)
-        with pyarrow.ipc.open_file(str(folder / "out.arrow")) as file:
-            answer = file.read_all()
-    classes = answer["prediction"].to_numpy()
-    worst = abs(numpy.stack(answer["probabilities"].to_numpy())[:, 1] - expected).max()
-    assert worst < 1e-6 and (classes == (expected > 0.5)).all(), worst
-    median = {name: statistics.median(values) for name, values in times.items()}
-    print(json.dumps({"rows": chosen.rows, "columns": chosen.columns, "trees": chosen.trees, "depth": chosen.depth, "times": times,
-                      "median": median, "speed_of_xgboost": median["xgboost_matrix"] / median["ours"], "worst_difference": float(worst)}))
+        found = (measure_server if chosen.served else measure_crate)(chosen, folder, booster, *make_rows(chosen))
+    median = {name: statistics.median(values) for name, values in found["times"].items()}
+    speed = median["xgboost_matrix"] / median["sql" if chosen.served else "ours"]
+    settings = {name: getattr(chosen, name) for name in ("rows", "columns", "trees", "depth")}
+    print(json.dumps({**settings, **found, "median": median, "speed_of_xgboost": speed}))
 
 
 if __name__ == "__main__":

@@ -32,19 +32,18 @@ from lib import processes  # noqa: E402
 
 # Rows that PostgreSQL's driver asks for at a time; that of Flight SQL gets batches, whatever is asked.
 FETCH_ROWS = 10_000
+TABLE = "lineitem"
 
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("way", choices=("source", "jdbc"))
     parser.add_argument("address", help="of the server, for our package; or a URL of JDBC")
-    parser.add_argument("--table", default="lineitem")
     parser.add_argument("--partitions", type=int, default=1, help="endpoints, or ranges of --column; 1 is one reader")
     parser.add_argument("--column", help="cut by ranges of this column (JDBC needs it for more than one)")
     parser.add_argument("--bounds", default="", help="least and greatest value of the column, for JDBC")
     parser.add_argument("--schema", help="columns and types for JDBC, where the driver does not tell them as Spark needs them")
     parser.add_argument("--warm-rows", type=int, default=0, help="rows to read before")
-    parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--jars", default="", help="drivers of JDBC, with commas between")
     parser.add_argument("--server", type=int, help="id of the server's process, whose processor time is wanted")
     parser.add_argument("--check", action="store_true")
@@ -72,10 +71,10 @@ def session(chosen):
 def frame(spark, chosen, query=None):
     """The table, or what a query gives, as a DataFrame of Spark."""
     if chosen.way == "source":
-        reader = spark.read.format("bowshot").options(uri=chosen.address, source=query or chosen.table)
+        reader = spark.read.format("bowshot").options(uri=chosen.address, source=query or TABLE)
         reader = reader.option("partitions", str(chosen.partitions))
         return (reader.option("column", chosen.column) if chosen.column else reader).load()
-    reader = spark.read.format("jdbc").options(url=chosen.address, dbtable=f"({query}) AS part" if query else chosen.table)
+    reader = spark.read.format("jdbc").options(url=chosen.address, dbtable=f"({query}) AS part" if query else TABLE)
     reader = reader.option("driver", driver(chosen.address)).option("fetchsize", str(FETCH_ROWS))
     if chosen.schema:
         reader = reader.option("customSchema", chosen.schema)
@@ -127,32 +126,23 @@ def plain(value):
     return value.isoformat() if isinstance(value, datetime.date) else str(value)
 
 
-def processor_times(chosen):
-    """Of this process and all that it has started (Java, and Python's workers), and of the server, so far."""
-    pids = {"client_cpu_s": os.getpid(), **({"server_cpu_s": chosen.server} if chosen.server else {})}
-    return {name: processes.tree_ticks(pid) / processes.TICKS for name, pid in pids.items()}
-
-
 def main():
     chosen = options()
     spark = session(chosen)
     try:
         if chosen.warm_rows:
-            job(frame(spark, chosen, f"SELECT * FROM {chosen.table} LIMIT {chosen.warm_rows}")).collect()
-        runs, answers, before = [], [], processor_times(chosen)
-        for _ in range(chosen.repeats):
-            start = time.perf_counter()
-            rows = frame(spark, chosen)
-            (row,) = job(rows).collect()
-            runs.append({"seconds": time.perf_counter() - start, "rows": row[0], "bytes": 0})
-            answers.append(answer(row))
-        used = {name: after - before[name] for name, after in processor_times(chosen).items()}
+            job(frame(spark, chosen, f"SELECT * FROM {TABLE} LIMIT {chosen.warm_rows}")).collect()
+        used = processes.ProcessorTimes(chosen.server)
+        start = time.perf_counter()
+        rows = frame(spark, chosen)
+        (row,) = job(rows).collect()
+        run = {"seconds": time.perf_counter() - start, "rows": row[0], "bytes": 0}
+        times = used.so_far()
         parts = rows.rdd.getNumPartitions()
         checked = answer(checks(frame(spark, chosen)).first()) if chosen.check else None
     finally:
         spark.stop()
-    assert all(one == answers[0] for one in answers), answers
-    print(json.dumps({"runs": runs, "partitions": parts, "answer": answers[0], "checked": checked, "server_cpu_s": 0.0, **used}))
+    print(json.dumps({"runs": [run], "partitions": parts, "answer": answer(row), "checked": checked, **times}))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ bits of floating-point numbers, which does not depend on the order of rows.
 
 import argparse
 import json
-import os
 import pathlib
 import sys
 import time
@@ -32,7 +31,6 @@ def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("framework", choices=("torch", "tensorflow"))
     parser.add_argument("source", help="address of a server, or path of Parquet files")
-    parser.add_argument("--table", default="samples")
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--workers", type=int, default=0, help="processes that read (PyTorch)")
     parser.add_argument("--shuffle", type=int, default=0, help="rows that are shuffled together (PyTorch)")
@@ -52,7 +50,7 @@ def is_server(source):
 
 
 def query(chosen):
-    return f"SELECT {', '.join(columns(chosen))} FROM {chosen.table}"
+    return f"SELECT {', '.join(columns(chosen))} FROM samples"
 
 
 def torch_epoch(chosen):
@@ -132,18 +130,12 @@ def main():
     checked = sums(epoch(0)) if chosen.check else None
     if checked is None:
         read(epoch(0))
-    pids = {"client_cpu_s": os.getpid(), **({"server_cpu_s": chosen.server} if chosen.server else {})}
-
-    def ticks():
-        return {name: processes.tree_ticks(pid) for name, pid in pids.items()}
-
-    runs, before = [], ticks()
+    runs, used = [], processes.ProcessorTimes(chosen.server)
     for number in range(1, chosen.epochs + 1):
         start = time.perf_counter()
         rows, batches = read(epoch(number))
         runs.append({"seconds": time.perf_counter() - start, "rows": rows, "bytes": 0, "batches": batches})
-    used = {name: (after - before[name]) / processes.TICKS for name, after in ticks().items()}
-    print(json.dumps({"runs": runs, "checked": checked, "server_cpu_s": 0.0, **used}), flush=True)
+    print(json.dumps({"runs": runs, "checked": checked, **used.so_far()}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The benchmark harness: processes, data, measurements, results. Scenarios are the modules named `scenario_…`."""
+"""The benchmark harness: processes, data, measurements, results. Scenarios are the modules of `scenarios`."""

@@ -23,8 +23,9 @@ def explained(client: flight.FlightClient, sql: str) -> str:
     return str(answer(client, f"EXPLAIN {sql}").to_pydict())
 
 
-def wait_until(is_so, deadline: float, failure: str) -> None:
-    """Looks again and again up to a moment of the monotonic clock; says what did not come about."""
+def wait_until(is_so, seconds: float, failure: str) -> None:
+    """Looks again and again for so long; says what did not come about."""
+    deadline = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > deadline:
             raise RuntimeError(failure)

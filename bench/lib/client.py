@@ -9,12 +9,11 @@ import pathlib
 import resource
 import sys
 import tempfile
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from lib import digest, latencies, memory, readers
+from lib import digest, latencies, memory, readers, threads
 
 MESSAGE_CHARACTERS = 300
 
@@ -35,28 +34,6 @@ def peak_rss():
     return int(peak) * 1024
 
 
-def in_threads(count, work):
-    """Runs `work(index)` in threads; returns the wall time. A failure in one fails all."""
-    failures = []
-
-    def guarded(index):
-        try:
-            work(index)
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(index,)) for index in range(count)]
-    started = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    seconds = time.perf_counter() - started
-    if failures:
-        raise failures[0]
-    return seconds
-
-
 def drain(order):
     """Reads a result on several connections at once and drops each batch."""
     streams = order["streams"]
@@ -70,21 +47,9 @@ def drain(order):
                 sizes[index] += batch.nbytes
                 rows[index] += batch.num_rows
 
-        seconds = in_threads(streams, work)
+        seconds = threads.run(streams, work)
         runs.append({"seconds": seconds, "bytes": sum(sizes), "rows": sum(rows)})
     return {"runs": runs, "client_cpu_s": cpu_seconds() - before}
-
-
-def into_table(client, query):
-    return client.table(query)
-
-
-def into_pandas(client, query):
-    return client.pandas(query)
-
-
-def into_rows(client, query):
-    return client.rows(query)
 
 
 def into_parquet(client, query):
@@ -105,18 +70,9 @@ def into_batches(client, query):
 
 
 INTO = {
-    "arrow": into_table, "batches": into_batches, "pandas": into_pandas, "rows": into_rows, "parquet": into_parquet,
+    "arrow": lambda client, query: client.table(query), "pandas": lambda client, query: client.pandas(query),
+    "rows": lambda client, query: client.rows(query), "batches": into_batches, "parquet": into_parquet,
 }
-
-
-def content(into, result):
-    """The result as a pyarrow table, or as it is where it is a list of rows."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if into == "parquet":
-        return pq.read_table(result)
-    return pa.Table.from_pandas(result, preserve_index=False) if into == "pandas" else result
 
 
 def size(into, result):
@@ -147,7 +103,7 @@ def fetch(order):
     """
     client, into = connect(order), order.get("into", "arrow")
     warm_imports(into)
-    runs, digests, used = [], [], 0.0
+    runs, found, used = [], None, 0.0
     for index in range(order["repeats"]):
         if sum(run["seconds"] for run in runs) > order.get("budget_s", math.inf):
             break
@@ -159,11 +115,11 @@ def fetch(order):
         rows, nbytes = size(into, result)
         runs.append({"seconds": seconds, "bytes": nbytes, "rows": rows})
         if index == 0 and order.get("check"):
-            digests.append(digested(client, order["query"], into, result))
+            found = digested(client, order["query"], into, result)
         if into == "parquet":
             os.unlink(result)
         del result
-    return {"runs": runs, "digest": digests[0] if digests else None, "client_cpu_s": used}
+    return {"runs": runs, "digest": found, "client_cpu_s": used}
 
 
 def digested(client, query, into, result):
@@ -173,8 +129,14 @@ def digested(client, query, into, result):
         if again["rows"] != result[0]:
             raise RuntimeError(f"{result[0]} rows, and {again['rows']} when read again")
         return again
-    found = content(into, result)
-    return digest.of_rows(found) if into == "rows" else digest.of_table(found)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if into == "rows":
+        return digest.of_rows(result)
+    if into == "pandas":
+        result = pa.Table.from_pandas(result, preserve_index=False)
+    return digest.of_table(pq.read_table(result) if into == "parquet" else result)
 
 
 def queries(order):
@@ -228,7 +190,7 @@ def concurrent(order):
             row_count(clients[index], order["query"])
             times[index].append(time.perf_counter() - started)
 
-    seconds = in_threads(len(clients), work)
+    seconds = threads.run(len(clients), work)
     return latencies.figures([value for part in times for value in part], seconds)
 
 

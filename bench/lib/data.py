@@ -34,11 +34,7 @@ def made(path: pathlib.Path, make) -> pathlib.Path:
     return path
 
 
-def integers(rows: int) -> pa.Table:
-    return integers_of(rows, COLUMNS)
-
-
-def integers_of(rows: int, count: int) -> pa.Table:
+def integers(rows: int, count: int = COLUMNS) -> pa.Table:
     """`count` columns of int64 with all their bits in use."""
     random = np.random.default_rng(SEED)
     limits = np.iinfo(np.int64)
@@ -77,19 +73,6 @@ def chosen_ids(rows: int, slices: int, ids_in_slice: int) -> pa.Table:
     return pa.table({"slice": np.repeat(np.arange(slices, dtype=np.int64), ids_in_slice), "id": ids})
 
 
-def arrow_integers(rows: int) -> pathlib.Path:
-    return arrow_file(f"integers-{rows}", lambda: integers(rows))
-
-
-def arrow_records(rows: int) -> pathlib.Path:
-    """Records of 32 bytes: four columns of int64."""
-    return arrow_file(f"records-{rows}", lambda: integers_of(rows, 4))
-
-
-def arrow_accounts(rows: int) -> pathlib.Path:
-    return arrow_file(f"accounts-{rows}", lambda: accounts(rows))
-
-
 def arrow_chosen_ids(rows: int, slices: int, ids_in_slice: int) -> pathlib.Path:
     name = f"chosen-{rows}-{slices}-{ids_in_slice}"
     return arrow_file(name, lambda: chosen_ids(rows, slices, ids_in_slice))
@@ -111,18 +94,6 @@ def arrow_file(name: str, table) -> pathlib.Path:
     return made(FOLDER / f"{name}.arrow", make)
 
 
-def parquet_integers(rows: int) -> pathlib.Path:
-    return made(FOLDER / f"integers-{rows}.parquet", lambda path: pq.write_table(integers(rows), path))
-
-
-def parquet_integer(rows: int) -> pathlib.Path:
-    return made(FOLDER / f"integer-{rows}.parquet", lambda path: pq.write_table(integers_of(rows, 1), path))
-
-
-def parquet_strings(rows: int) -> pathlib.Path:
-    return made(FOLDER / f"strings-{rows}.parquet", lambda path: pq.write_table(strings(rows), path))
-
-
 def samples(rows: int) -> pa.Table:
     """What a model is trained on: 20 features as float32, a label, and the number of the row; no nulls."""
     random = np.random.default_rng(SEED)
@@ -130,11 +101,6 @@ def samples(rows: int) -> pa.Table:
     columns |= {f"f{index:02}": random.standard_normal(rows, dtype=np.float32) for index in range(COLUMNS)}
     table = pa.table(columns)
     return table.cast(pa.schema([field.with_nullable(False) for field in table.schema]))
-
-
-def parquet_samples(rows: int) -> pathlib.Path:
-    name = f"samples-{rows}.parquet"
-    return made(FOLDER / name, lambda path: pq.write_table(samples(rows), path, row_group_size=LINEITEM_GROUP_ROWS))
 
 
 def lineitem(scale: float) -> pathlib.Path:
@@ -162,8 +128,22 @@ def employees(rows: int) -> pa.Table:
     })
 
 
-def parquet_employees(rows: int) -> pathlib.Path:
-    return made(FOLDER / f"employees-{rows}.parquet", lambda path: pq.write_table(employees(rows), path))
+# Tables of so many rows, by the name of their file; records have 32 bytes.
+TABLES = {
+    "integer": lambda rows: integers(rows, 1), "integers": integers, "records": lambda rows: integers(rows, 4), "strings": strings,
+    "accounts": accounts, "employees": employees, "samples": samples,
+}
+
+
+def arrow(name: str, rows: int) -> pathlib.Path:
+    return arrow_file(f"{name}-{rows}", lambda: TABLES[name](rows))
+
+
+def parquet(name: str, rows: int) -> pathlib.Path:
+    groups = LINEITEM_GROUP_ROWS if name == "samples" else None
+    return made(
+        FOLDER / f"{name}-{rows}.parquet", lambda path: pq.write_table(TABLES[name](rows), path, row_group_size=groups)
+    )
 
 
 def parquet_lineitem(scale: float, rows: int) -> pathlib.Path:

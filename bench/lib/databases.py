@@ -1,15 +1,11 @@
 """The databases as clients see them that write: `run` a statement, `insert` a row, `ingest` Arrow batches."""
 
 import io
-import pathlib
-import sys
 
 import pyarrow.csv as csv
 import pyarrow.flight as flight
 
-from . import readers
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
+from . import duckdb_extensions, readers
 
 
 class Database:
@@ -131,17 +127,10 @@ class Quack(Database):
     """DuckDB as client of its own protocol; statements run on the server."""
 
     def __init__(self, uri):
-        import duckdb
-        import quack
-
-        self.connection = duckdb.connect()
-        quack.load(self.connection)
-        self.connection.execute(f"CREATE SECRET (TYPE quack, TOKEN '{quack.TOKEN}')")
-        self.connection.execute(f"ATTACH '{uri}' AS remote")
+        self.connection = duckdb_extensions.connect_to_quack(uri)
 
     def run(self, text):
-        quoted = text.replace("'", "''")
-        return first(self.connection.execute(f"FROM quack_query_by_name('remote', '{quoted}')").fetchall())
+        return first(self.connection.execute(duckdb_extensions.ask_quack(text)).fetchall())
 
 
 class Postgres(Database):

@@ -6,6 +6,7 @@ packages do not go with those of `main` (two versions of DuckDB) or are large. U
 
 import functools
 import hashlib
+import os
 import pathlib
 import re
 import subprocess
@@ -42,6 +43,13 @@ def python(name: str) -> pathlib.Path:
             if not (home / "ready").exists():
                 make(name, home)
     return home / "bin" / "python"
+
+
+def enter() -> None:
+    """Starts the program again in the environment `main`, unless it runs there."""
+    wanted = python("main")
+    if pathlib.Path(sys.prefix) != wanted.parents[1]:
+        os.execv(wanted, [str(wanted), *sys.argv])
 
 
 def make(name: str, home: pathlib.Path) -> None:

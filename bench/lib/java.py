@@ -1,42 +1,35 @@
-"""JDBC clients: `bench/java`, built once with Maven into the cache folder. As a program it takes the same order as
-`client.py`, starts Java with it, and prints the same answer: of a result that is read whole, or of small queries.
-"""
+"""JDBC clients: `bench/java`, built once with Maven into the cache folder, and what its programs are told."""
 
 import functools
 import json
 import pathlib
 import re
-import resource
 import shutil
 import subprocess
 import sys
 
-SCRIPT = pathlib.Path(__file__)
-PROJECT = SCRIPT.parents[1] / "java"
+from . import locks, places
+from .environments import Unavailable
+
+PROJECT = places.BENCH / "java"
 # Rows that the drivers of MariaDB and PostgreSQL ask for at a time: they stream then, instead of keeping the whole result.
 FETCH_ROWS = 10_000
 
 
 @functools.cache
-def command() -> tuple:
-    """How the bench starts this client; builds it. Raises `Unavailable` without Java or Maven."""
-    from . import locks, places
-    from .environments import Unavailable
-
+def build() -> pathlib.Path:
+    """The folder of classes and drivers. Raises `Unavailable` without Java or Maven."""
     for name in ("java", "mvn"):
         if shutil.which(name) is None:
             raise Unavailable(f"there is no `{name}`: `apt-get install default-jdk-headless maven`")
     built = places.CACHE / "bench-java"
-    build = ["mvn", "-B", "-ntp", "-q", "compile", f"-Dfolder={built}"]
+    command = ["mvn", "-B", "-ntp", "-q", "compile", f"-Dfolder={built}"]
     with locks.alone(str(built)):
-        done = subprocess.run(build, cwd=PROJECT, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
     if done.returncode != 0:
         print(done.stdout[-3000:], file=sys.stderr)
         raise Unavailable("the JDBC reader does not build")
-    return sys.executable, "-W", "ignore", str(SCRIPT), str(built)
-
-
-PROGRAMS = {kind: lambda: list(command()) for kind in ("jdbc-flight", "jdbc-mariadb", "jdbc-postgres")}
+    return built
 
 
 def versions() -> dict:
@@ -61,31 +54,3 @@ def words(order: dict) -> list:
     # `latency` has a number of repeats and one client, `concurrent` a number of clients and a time.
     counts = [order.get("clients", 1), order["warmup"], order.get("repeats", 0), order.get("seconds", 0)]
     return ["bench.Latency", address(order), order["query"], *counts]
-
-
-def told(answer: dict) -> dict:
-    """The answer in the words of `client.py`."""
-    if "times_ns" not in answer:
-        return answer
-    sys.path.insert(0, str(SCRIPT.resolve().parents[1]))
-    from lib import latencies
-
-    return latencies.figures([time / 1e9 for time in answer["times_ns"]], answer["seconds"])
-
-
-def main():
-    built, order = pathlib.Path(sys.argv[1]), json.load(sys.stdin)
-    java = ["java", "--add-opens=java.base/java.nio=ALL-UNNAMED", "-Duser.timezone=UTC"]
-    java += ["-cp", f"{built}/classes:{built}/jars/*", *map(str, words(order))]
-    done = subprocess.run(java, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(done.stderr)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    answer = told(json.loads(done.stdout.splitlines()[-1]))
-    print(json.dumps({
-        **answer, "client_cpu_s": used.ru_utime + used.ru_stime, "client_peak_rss": used.ru_maxrss * 1024,
-    }))
-
-
-if __name__ == "__main__":
-    main()

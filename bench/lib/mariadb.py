@@ -11,7 +11,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import time
 
 from . import loading, processes
 from .environments import Unavailable
@@ -53,23 +52,15 @@ def server(folder: pathlib.Path, tables: dict):
         f"--innodb-buffer-pool-size={memory_mb // 4}M", "--innodb-log-file-size=2G", *user,
     ]
 
+    ping = [program("mariadb-admin"), "--no-defaults", "--protocol=tcp", "-h", "127.0.0.1", "-P", str(port), "-u", "root", "ping"]
+
     def ready(process):
-        wait_until_ready(process, port)
+        processes.wait_until_ready(process, "MariaDB", lambda: subprocess.run(ping, capture_output=True).returncode == 0)
         return json.dumps({"port": port, "database": "test"})
 
     with processes.started("MariaDB", "pymysql", command, ready, cwd="/") as running:
         load(folder, port, tables)
         yield running
-
-
-def wait_until_ready(process, port: int) -> None:
-    deadline = time.monotonic() + processes.READY_TIMEOUT_S
-    ping = [program("mariadb-admin"), "--no-defaults", "--protocol=tcp", "-h", "127.0.0.1", "-P", str(port)]
-    ping += ["-u", "root", "ping"]
-    while subprocess.run(ping, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError("MariaDB did not start")
-        time.sleep(0.05)
 
 
 def load(folder: pathlib.Path, port: int, tables: dict) -> None:

@@ -7,21 +7,19 @@ import statistics
 import subprocess
 import sys
 
-from . import bowshot_sql, environments, java, memory, processes, readers, shell
+from . import environments, memory, processes, programs, readers
 from .options import Options
 
 CLIENT = pathlib.Path(__file__).with_name("client.py")
 WRITER = pathlib.Path(__file__).with_name("writer.py")
 CLIENT_TIMEOUT_S = 3600
 MESSAGE_CHARACTERS = 300
-# Clients that are no Python: the reader's kind and what makes its command.
-OTHER_PROGRAMS = {**java.PROGRAMS, **shell.PROGRAMS, **bowshot_sql.PROGRAMS}
 
 
 def program(kind: str, script: pathlib.Path = CLIENT) -> list:
     """The command that runs a kind of client. Raises `Unavailable` where its packages or programs are not to be had."""
-    if kind in OTHER_PROGRAMS:
-        return OTHER_PROGRAMS[kind]()
+    if kind in programs.KINDS:
+        return programs.command(kind)
     for path, package in readers.NEEDED_FILES.get(kind, []):
         if not path.exists():
             raise environments.Unavailable(f"there is no {path}: `apt-get install {package}`")
@@ -36,7 +34,7 @@ def client(
     process.
     """
     order = {"kind": kind, "uri": server.uri, **order}
-    if kind in OTHER_PROGRAMS:  # the others do it themselves, just before they read
+    if kind in programs.KINDS:  # the others do it themselves, just before they read
         memory.at_hand(order.get("needed_bytes", 0))
     settings = readers.LARGE_RESULTS.get(kind, {}) if order.get("action") == "fetch" else {}
     before = server.cpu_seconds()
@@ -102,6 +100,11 @@ def transfer(answers: list) -> dict:
         }),
         **processor_times(answers, len(runs)),
     }
+
+
+def transfer_without_bytes(answers: list) -> dict:
+    """Where the bytes are not known, as in Spark, and of tensors: figures that are for each GB are left out."""
+    return {name: value for name, value in transfer(answers).items() if name not in ("bytes", "first_seconds")}
 
 
 def processor_times(answers: list, runs: int) -> dict:

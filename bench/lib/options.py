@@ -40,10 +40,6 @@ class Options:
         """The numbers of rows that were asked for by themselves, else those of the scale."""
         return self.rows or self.size(small, medium, large)
 
-    def at_rest(self, servers: list) -> list:
-        """The servers that have to be at rest before a turn: none at the small scale, where nobody looks at the times."""
-        return [] if self.small else servers
-
     @property
     def small(self) -> bool:
         return self.scale == "small"

@@ -12,7 +12,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import time
 
 from . import environments, loading, processes
 from .environments import Unavailable
@@ -69,12 +68,8 @@ def server(folder: pathlib.Path, tables: dict | None = None, keys: dict | None =
     uri = f"postgresql://{USER}@127.0.0.1:{port}/postgres"
 
     def ready(process):
-        deadline = time.monotonic() + processes.READY_TIMEOUT_S
         check = [str(programs() / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port), "-U", USER]
-        while subprocess.run(check).returncode != 0:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError("PostgreSQL did not start")
-            time.sleep(0.05)
+        processes.wait_until_ready(process, "PostgreSQL", lambda: subprocess.run(check).returncode == 0)
         return uri
 
     with processes.started("PostgreSQL", "postgres", command, ready, cwd="/") as running:

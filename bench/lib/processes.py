@@ -22,15 +22,14 @@ SETTLED_TIMEOUT_S = 60
 
 @dataclasses.dataclass
 class Server:
-    """A running server. `kind` says which client code speaks to it; `http` is where it tells its metrics, if anywhere;
-    `doors` are its addresses by front end, where it has several."""
+    """A running server. `kind` says which client code speaks to it; `addresses` are those by front end, where it has several. `pid` is 0
+    where there is no server: the database runs in the client's process, and `uri` is its file."""
 
     name: str
     kind: str
     uri: str
     pid: int
-    http: str | None = None
-    doors: dict = dataclasses.field(default_factory=dict)
+    addresses: dict = dataclasses.field(default_factory=dict)
 
     def cpu_seconds(self) -> float:
         """User and system time of the process and its children so far."""
@@ -43,20 +42,10 @@ class Server:
     def metrics(self) -> dict:
         """What it counts about itself: every number without labels, by name."""
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # whatever the environment says of proxies
-        with direct.open(f"{self.http}/metrics", timeout=READY_TIMEOUT_S) as answer:
+        with direct.open(f"{self.addresses['http']}/metrics", timeout=READY_TIMEOUT_S) as answer:
             lines = answer.read().decode().splitlines()
         samples = [line.split() for line in lines if line and not line.startswith("#") and "{" not in line]
         return {name: float(value) for name, value, *_ in samples}
-
-
-@dataclasses.dataclass
-class InProcess(Server):
-    """No server: the database runs in the client's process. `uri` is its file."""
-
-    pid: int = 0
-
-    def cpu_seconds(self) -> float:
-        return 0.0
 
 
 def memory_of(pid: int) -> dict:
@@ -81,6 +70,17 @@ def tree_ticks(pid: int) -> int:
     except (FileNotFoundError, ProcessLookupError):
         return 0
     return sum(int(field) for field in fields[11:15]) + sum(tree_ticks(int(child)) for child in children)
+
+
+class ProcessorTimes:
+    """Seconds since now of this process and all that it has started, and of a server, if one is named."""
+
+    def __init__(self, server: int | None):
+        self.pids = {"client_cpu_s": os.getpid(), "server_cpu_s": server or 0}
+        self.before = {name: tree_ticks(pid) for name, pid in self.pids.items()}
+
+    def so_far(self) -> dict:
+        return {name: (tree_ticks(pid) - self.before[name]) / TICKS for name, pid in self.pids.items()}
 
 
 def settle(servers: list) -> None:
@@ -174,6 +174,22 @@ def started(name: str, kind: str, command: list, answer, **popen):
         log.close()
 
 
+def wait_until_ready(process, name: str, is_ready):
+    """What `is_ready` says at last, asked again and again while the process lives."""
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while not (found := is_ready()):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"{name} did not start; its exit code: {process.returncode}")
+        time.sleep(0.02)
+    return found
+
+
+def is_listening(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
 def first_line(process) -> str:
     """The address that a peer prints as its first line."""
     line = process.stdout.readline().strip()
@@ -196,72 +212,64 @@ def bowshot(tables: dict, *options: str, data: str = "memory", kept_results: str
     with tempfile.TemporaryDirectory() as folder:
         ports = pathlib.Path(folder) / "ports.json"
         command = [
-            places.program("bowshot"), "serve", *[f"{name}={path}" for name, path in tables.items()],
+            places.program("bowshot"), "serve", *as_words(tables),
             "--flight", "127.0.0.1:0", "--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0", "--http", http, "--data", data,
             "--ports-file", str(ports),
             "--set", f"result_cache.memory_bytes={kept_results}", *options,
         ]
 
-        def ready(process):
-            deadline = time.monotonic() + READY_TIMEOUT_S
-            while time.monotonic() < deadline:
-                if process.poll() is not None:
-                    raise RuntimeError(f"bowshot ended with {process.returncode}")
-                if ports.exists() and ports.stat().st_size > 0:
-                    return json.loads(ports.read_text())["flight"].replace("grpc://", "grpc+tcp://")
-                time.sleep(0.02)
-            raise RuntimeError("bowshot was not ready in time")
+        def answer(process):
+            wait_until_ready(process, "bowshot", lambda: ports.exists() and ports.stat().st_size > 0)
+            return json.loads(ports.read_text())["flight"].replace("grpc://", "grpc+tcp://")
 
-        with started("bowshot", "flight-sql", command, ready) as server:
-            server.doors = json.loads(ports.read_text())
-            server.http = server.doors.get("http")
+        with started("bowshot", "flight-sql", command, answer) as server:
+            server.addresses = json.loads(ports.read_text())
             yield server
 
 
-def other_door(server: Server, protocol: str) -> Server:
+def choose_protocol(server: Server, protocol: str) -> Server:
     """The same server by another protocol, `pg` or `mysql`, as the readers of those databases take its address."""
-    port = int(server.doors[protocol].split("://")[1].split("/")[0].rsplit(":", 1)[1])
+    port = int(server.addresses[protocol].split("://")[1].split("/")[0].rsplit(":", 1)[1])
     if protocol == "pg":
         return dataclasses.replace(server, kind="psycopg", uri=f"postgresql://postgres@127.0.0.1:{port}/postgres")
     return dataclasses.replace(server, kind="pymysql", uri=json.dumps({"port": port, "database": "main"}))
 
 
-@contextlib.contextmanager
+def as_words(tables: dict) -> list:
+    return [f"{name}={path}" for name, path in tables.items()]
+
+
 def peer(name: str, kind: str, script: str, tables: dict, *options: str, environment: str = "main"):
     """A peer written in Python (`bench/peers`), run in one of the environments of `bench/requirements`."""
-    command = [str(environments.python(environment)), str(places.PEERS / script), *options]
-    command += [f"{name}={path}" for name, path in tables.items()]
-    with started(name, kind, command, first_line) as server:
-        yield server
+    command = [str(environments.python(environment)), str(places.PEERS / script), *options, *as_words(tables)]
+    return started(name, kind, command, first_line)
 
 
-@contextlib.contextmanager
+def service(script: str, *arguments: str):
+    """One of `bench/peers` that speaks HTTP, run by this interpreter; its address is its port."""
+    port = free_port()
+
+    def answer(process):
+        wait_until_ready(process, script, lambda: is_listening(port))
+        return port
+
+    return started(script, "http", [sys.executable, str(places.PEERS / script), str(port), *arguments], answer)
+
+
 def stock_flight(tables: dict):
     """The stock encoder of the arrow-flight crate behind tonic, serving Arrow IPC files."""
-    command = [places.program("stock_flight"), *[f"{name}={path}" for name, path in tables.items()]]
-    with started("stock-arrow-flight", "flight-ticket", command, first_line) as server:
-        yield server
+    return started("stock-arrow-flight", "flight-ticket", [places.program("stock_flight"), *as_words(tables)], first_line)
 
 
-@contextlib.contextmanager
 def roapi(tables: dict):
     """ROAPI with all tables in memory, which is its default; its Flight SQL endpoint."""
-    program = environments.python("roapi").with_name("roapi")
-    ports = {name: f"127.0.0.1:{free_port()}" for name in ("http", "postgres", "flight-sql")}
-    command = [str(program), *[word for name, address in ports.items() for word in (f"--addr-{name}", address)]]
-    for name, path in tables.items():
-        command += ["--table", f"{name}={path},format=parquet"]
+    ports = {name: free_port() for name in ("http", "postgres", "flight-sql")}
+    command = [str(environments.python("roapi").with_name("roapi"))]
+    command += [word for name, port in ports.items() for word in (f"--addr-{name}", f"127.0.0.1:{port}")]
+    command += [word for table in as_words(tables) for word in ("--table", f"{table},format=parquet")]
 
-    def ready(process):
-        host, port = ports["flight-sql"].split(":")
-        deadline = time.monotonic() + READY_TIMEOUT_S
-        while time.monotonic() < deadline:
-            if process.poll() is not None:
-                raise RuntimeError(f"ROAPI ended with {process.returncode}")
-            with contextlib.suppress(OSError), socket.create_connection((host, int(port)), 1):
-                return f"grpc+tcp://{host}:{port}"
-            time.sleep(0.05)
-        raise RuntimeError("ROAPI was not ready in time")
+    def answer(process):
+        wait_until_ready(process, "ROAPI", lambda: is_listening(ports["flight-sql"]))
+        return f"grpc+tcp://127.0.0.1:{ports['flight-sql']}"
 
-    with started("roapi", "adbc", command, ready) as server:
-        yield server
+    return started("roapi", "adbc", command, answer)

@@ -2,6 +2,7 @@
 tuples, `batches` one record batch after the other; `to_parquet` writes a file. A class has the ways that its users have.
 """
 
+import functools
 import json
 import pathlib
 import sys
@@ -9,7 +10,7 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from . import places
+from . import duckdb_extensions, places
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
 
@@ -76,15 +77,13 @@ class FlightInfo(FlightTicket):
 
 
 class Package:
-    """Our package for Python; `same_host` is as its own argument."""
+    """Our package for Python; with `same_host` on the server's machine, by memory that both share."""
 
-    same_host = False
-
-    def __init__(self, uri):
+    def __init__(self, uri, same_host=False):
         sys.path.insert(0, str(places.REPOSITORY / "clients" / "python" / "src"))
         import bowshot
 
-        self.connection = bowshot.connect(uri, autocommit=True, same_host=self.same_host)
+        self.connection = bowshot.connect(uri, autocommit=True, same_host=same_host)
 
     def table(self, text):
         return self.connection.sql(text).arrow()
@@ -97,12 +96,6 @@ class Package:
 
     def to_parquet(self, text, path):
         self.connection.sql(text).to_parquet(path)
-
-
-class PackageInMemory(Package):
-    """The same on the server's machine, by memory that both share."""
-
-    same_host = True
 
 
 class AdbcCursor:
@@ -183,26 +176,16 @@ class Quack(Duck):
     """DuckDB as client of its own protocol, attached once; the query runs on the server."""
 
     def __init__(self, uri):
-        import duckdb
-        import quack
-
-        self.connection = duckdb.connect()
-        quack.load(self.connection)
-        self.connection.execute(f"CREATE SECRET (TYPE quack, TOKEN '{quack.TOKEN}')")
-        self.connection.execute(f"ATTACH '{uri}' AS remote")
-
-    def remote(self, text):
-        quoted = text.replace("'", "''")
-        return f"FROM quack_query_by_name('remote', '{quoted}')"
+        self.connection = duckdb_extensions.connect_to_quack(uri)
 
     def table(self, text):
-        return super().table(self.remote(text))
+        return super().table(duckdb_extensions.ask_quack(text))
 
     def pandas(self, text):
-        return super().pandas(self.remote(text))
+        return super().pandas(duckdb_extensions.ask_quack(text))
 
     def batches(self, text):
-        yield from super().batches(self.remote(text))
+        yield from super().batches(duckdb_extensions.ask_quack(text))
 
 
 class Chdb:
@@ -278,25 +261,12 @@ class PyMySql(DbApi):
 
 
 class Pyodbc(DbApi):
-    """`uri` is an ODBC connection string."""
+    """`describe` makes an ODBC connection string of the address."""
 
-    def __init__(self, uri):
+    def __init__(self, describe, uri):
         import pyodbc
 
-        self.connection = pyodbc.connect(self.text(uri), autocommit=True)
-
-    def text(self, uri):
-        raise NotImplementedError
-
-
-class PyodbcPostgres(Pyodbc):
-    def text(self, uri):
-        return postgres_odbc(uri)
-
-
-class PyodbcMariaDb(Pyodbc):
-    def text(self, uri):
-        return mariadb_odbc(uri)
+        self.connection = pyodbc.connect(describe(uri), autocommit=True)
 
 
 class TurbodbcPostgres:
@@ -340,7 +310,7 @@ KINDS = {
     "flight-ticket": FlightTicket,
     "flight-info": FlightInfo,
     "package-socket": Package,
-    "package-memory": PackageInMemory,
+    "package-memory": functools.partial(Package, same_host=True),
     "adbc": Adbc,
     "adbc-prepared": AdbcPrepared,
     "quack": Quack,
@@ -350,8 +320,8 @@ KINDS = {
     "postgres-adbc": PostgresAdbc,
     "psycopg": Psycopg,
     "pymysql": PyMySql,
-    "pyodbc-postgres": PyodbcPostgres,
-    "pyodbc-mariadb": PyodbcMariaDb,
+    "pyodbc-postgres": functools.partial(Pyodbc, postgres_odbc),
+    "pyodbc-mariadb": functools.partial(Pyodbc, mariadb_odbc),
     "turbodbc-postgres": TurbodbcPostgres,
     "connectorx": ConnectorX,
 }

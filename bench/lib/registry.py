@@ -6,19 +6,20 @@ import importlib
 
 @dataclasses.dataclass(frozen=True)
 class Metric:
-    """A figure of a contender: its name in the results, and for readers. `lower` tells whether less is better, `by_size` that
-    it is plotted over sizes only, since of one size it says the same as the first.
-    """
+    """A figure of a contender: its name in the results, and for readers. `lower` tells whether less is better."""
 
     name: str
     title: str
     unit: str
     lower: bool = True
-    by_size: bool = False
+
+    def ratio(self, ours: float, theirs: float) -> float:
+        """How many times better ours is."""
+        return theirs / ours if self.lower else ours / theirs
 
 
 SECONDS = Metric("seconds", "time", "s")
-ROWS = Metric("rows_per_second", "throughput", "rows/s", lower=False, by_size=True)
+ROWS = Metric("rows_per_second", "throughput", "rows/s", lower=False)
 SPEED = Metric("gb_per_second", "throughput", "GB/s", lower=False)
 SERVER_CPU = Metric("server_cpu_s_per_gb", "server's processor time", "s per GB")
 MEDIAN = Metric("median_ms", "median time", "ms")

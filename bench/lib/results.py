@@ -10,6 +10,7 @@ import subprocess
 
 from . import environments, places
 from .options import Options
+from .report import lines, verdicts
 
 
 def commit() -> str:
@@ -56,11 +57,11 @@ def server_settings() -> dict:
     return {name: os.environ[name] for name in ours}
 
 
-def record(scenario: str, case: str, contenders: dict, ratios: dict, options: Options, **settings) -> None:
+def record(scenario: str, case: str, contenders: dict, options: Options, **settings) -> None:
     """Appends one comparison to `SCENARIO.jsonl` in the folder of results and prints it. Of the settings, `axes` are what
-    the report plots by, `ceilings` the contenders that are no
-    peers but bounds, `missing` the peers that could not run and why, `peer_versions` those of peers that are programs,
-    `client_versions` those of clients that are no package of the main environment.
+    the report plots by, `ceilings` the contenders that are no peers but bounds, `missing` the peers that could not run and why,
+    `ratios` what cannot be told from the figures, `peer_versions` those of peers that are programs, `client_versions` those of
+    clients that are no package of the main environment. What is wanted of the figures is in `targets.toml`.
     """
     line = {
         "scenario": scenario,
@@ -74,10 +75,12 @@ def record(scenario: str, case: str, contenders: dict, ratios: dict, options: Op
         "missing": settings.pop("missing", {}),
         "axes": settings.pop("axes", {}),
         "ceilings": settings.pop("ceilings", []),
+        "ratios": settings.pop("ratios", {}),
         "settings": {"scale": options.scale, "rounds": options.rounds, **server_settings(), **settings},
         "contenders": contenders,
-        "ratios": ratios,
     }
+    for verdict in verdicts.judge(lines.line(line)):
+        line["ratios"][f"{verdict.metric.title} against {verdict.peer}"] = {"ratio": verdict.ratio}
     options.folder.mkdir(parents=True, exist_ok=True)
     with open(options.folder / f"{scenario}.jsonl", "a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
@@ -85,25 +88,11 @@ def record(scenario: str, case: str, contenders: dict, ratios: dict, options: Op
     for name, values in contenders.items():
         shown = {key: value for key, value in values.items() if not isinstance(value, list | dict)}
         print(f"  {name:28}", "  ".join(f"{key} {number(value)}" for key, value in shown.items()))
-    for name, values in ratios.items():
-        wanted = values.get("wanted")
-        verdict = "" if wanted is None else f"   wanted {values['relation']} {wanted}: {'yes' if values['met'] else 'NO'}"
-        print(f"  {name}: {values['ratio']:.2f}{verdict}")
+    for name, values in line["ratios"].items():
+        print(f"  {name}: {values['ratio']:.2f}")
 
 
 def number(value) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def at_least(ratio: float, wanted: float) -> dict:
-    return {"ratio": ratio, "relation": ">=", "wanted": wanted, "met": ratio >= wanted}
-
-
-def at_most(ratio: float, wanted: float) -> dict:
-    return {"ratio": ratio, "relation": "<=", "wanted": wanted, "met": ratio <= wanted}
-
-
-def plain(ratio: float) -> dict:
-    return {"ratio": ratio}

@@ -4,7 +4,6 @@ A query that fails is counted and named, and so is one whose answer differs from
 run. The query texts are those of DuckDB's extensions, taken from their packages at run time.
 """
 
-import contextlib
 import dataclasses
 import math
 import pathlib
@@ -15,9 +14,8 @@ import tempfile
 import duckdb
 import pyarrow as pa
 
-from . import contest, digest, duckdb_extensions, measure, places, results
-from .arena import Arena
-from .contest import Contender
+from . import digest, duckdb_extensions, measure, places
+from .arena import Arena, Contender
 from .options import Options
 
 sys.path.insert(0, str(places.REPOSITORY / "tests" / "tpch"))
@@ -33,28 +31,20 @@ CONTENDERS = [
 ]
 # PostgreSQL gives up on a query after so long, which counts as a failure.
 POSTGRES_LIMIT_S = 60
-NO_LIMIT = {"bowshot", "duckdb", "duckdb-flight", "chdb"}
 
 
 def run(scenario: str, tables: dict, keys: dict, scale: float, options: Options) -> None:
     """Measures all queries of the extension `scenario` over `tables` (name to Parquet path)."""
     queries = texts(scenario)
-    with contextlib.ExitStack() as stack:
-        arena = Arena(stack, options, tables, needed_gb=2 + 5 * scale, keys=keys)
-        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        chosen = {}
-        for contender in CONTENDERS:
-            if options.chosen(contender.label) and not contest.missing_reader(contender, arena):
-                if server := arena.server(contender.peer):
-                    chosen[contender.label] = contender, limited(server, contender)
-        found = measured(chosen, queries, folder, options)
-        verdicts = compared(list(chosen), queries, folder)
+    with Arena(options, tables, needed_gb=2 + 5 * scale, keys=keys) as arena, tempfile.TemporaryDirectory() as folder:
+        found = measured(arena.choose(CONTENDERS), queries, pathlib.Path(folder), options)
+        verdicts = compared(list(found), queries, pathlib.Path(folder))
         figures = {label: figure(found[label], verdicts[label]) for label in found}
         common = add_means(figures)
         title = f"{scenario[:3]}-{scenario[3:]}".upper()
-        results.record(
-            scenario, f"scale {scale:g}", figures, {}, options, axes={"what": f"{title}, scale {scale:g}"},
-            missing=arena.missing, peer_versions=arena.versions(), queries=len(queries), queries_in_means=len(common),
+        arena.record(
+            scenario, f"scale {scale:g}", figures, axes={"what": f"{title}, scale {scale:g}"}, queries=len(queries),
+            queries_in_means=len(common),
         )
 
 
@@ -65,16 +55,13 @@ def texts(scenario: str) -> dict:
     return {f"q{number:02}": text.strip().rstrip(";") for number, text in rows}
 
 
-def limited(server, contender: Contender):
-    if contender.peer in NO_LIMIT:
-        return server
-    return dataclasses.replace(server, uri=f"{server.uri}?options=-c%20statement_timeout%3D{POSTGRES_LIMIT_S}s")
-
-
-def measured(chosen: dict, queries: dict, folder: pathlib.Path, options: Options) -> dict:
+def measured(chosen: list, queries: dict, folder: pathlib.Path, options: Options) -> dict:
     """In turn; answers of the first turn are kept in a folder for each contender."""
 
-    def once(contender, server):
+    def once(server, contender):
+        if contender.peer == "postgres":
+            limit = f"?options=-c%20statement_timeout%3D{POSTGRES_LIMIT_S}s"
+            server = dataclasses.replace(server, uri=server.uri + limit)
         save = folder / contender.label
         first = not save.exists()
         save.mkdir(exist_ok=True)
@@ -82,7 +69,7 @@ def measured(chosen: dict, queries: dict, folder: pathlib.Path, options: Options
             server, contender.reader, action="queries", queries=queries, save=str(save) if first else None
         )
 
-    return measure.in_turn([(label, *pair) for label, pair in chosen.items()], options, once)
+    return measure.in_turn(chosen, options, once)
 
 
 def compared(labels: list, queries: dict, folder: pathlib.Path) -> dict:

@@ -6,7 +6,6 @@ import json
 import math
 import multiprocessing
 import pathlib
-import resource
 import statistics
 import sys
 import time
@@ -16,17 +15,13 @@ import pyarrow as pa
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from lib import client, databases, memory
+from lib import databases, memory, threads
+from lib.client import cpu_seconds
 
 FLOOD_COLUMNS = 20
 FLOOD_BATCH_ROWS = 65_536
 FLOOD_BATCHES = 32
 WARMUP_INSERTS = 20
-
-
-def cpu_seconds():
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 def timed(work):
@@ -90,7 +85,7 @@ def put_streams(order):
         connected[index].ingest(f"put_{index}", pa.RecordBatchReader.from_batches(schema, batches))
 
     memory.at_hand(order.get("needed_bytes", 0))  # for the server, which keeps what it is given
-    answer, _ = timed(lambda: client.in_threads(len(connected), work))
+    answer, _ = timed(lambda: threads.run(len(connected), work))
     rows, size = sum(batch.num_rows for batch in batches), sum(batch.nbytes for batch in batches)
     for index in streams:
         expect(f"rows of put_{index}", connected[index].count(f"put_{index}"), rows)

@@ -37,10 +37,6 @@ def service():
 
     app, rooms = FastAPI(), {}
 
-    @app.get("/ready")
-    async def ready():
-        return {}
-
     @app.post("/rooms/{name}/{members}")
     async def contribute(name: str, members: int, request: Request):
         given = json.loads(await request.body())

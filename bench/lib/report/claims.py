@@ -7,30 +7,29 @@ from . import words
 from .lines import is_ours
 
 FILE = places.BENCH / "claims.toml"
+TITLE = "Published claims, and the same work here"
+EXPLAINED = (
+    "Other systems have published how many times faster they are than what their users had before. Their figures are from "
+    "their machines; what can be compared is the ratio. Both sides of ours were measured in one run on one machine."
+)
 
 
-def table(lines: list) -> str:
+def section(lines: list) -> str:
     rows = [row(claim, lines) for claim in tomllib.loads(FILE.read_text(encoding="utf-8"))["claim"]]
-    return words.table(["who", "what they published", "their figure", "ours, same work"], rows, 4, "stacked claims")
+    table = words.table(["who", "what they published", "their figure", "ours, same work"], rows)
+    return f'<section id="claims"><h2>{TITLE}</h2><p>{EXPLAINED}</p>{table}</section>'
 
 
 def row(claim: dict, lines: list) -> list:
     """One claim, and ours by client."""
     found = {}
     for line in lines:
-        for ours, value in measured(claim, line) if fits(claim, line) else []:
+        for ours, value in measured(claim, line) if line.fits(claim["scenario"], claim.get("axes", {})) else []:
             found.setdefault(ours, []).append(value)
     parts = [f"<strong>{shown(claim, values)}</strong> {words.escape(ours)}" for ours, values in found.items()]
     if parts and "peer" in claim:
         parts.append(f"against {words.escape(claim['peer'])}")
-    ours = "<br>".join(parts) or "not measured yet"
-    return [words.escape(claim["who"]), words.escape(claim["what"]), words.escape(claim["theirs"]), ours]
-
-
-def fits(claim: dict, line) -> bool:
-    return line.scenario.name == claim["scenario"] and all(
-        line.axes.get(name) == value for name, value in claim.get("axes", {}).items()
-    )
+    return [*(words.escape(claim[name]) for name in ("who", "what", "theirs")), "<br>".join(parts) or "not measured yet"]
 
 
 def measured(claim: dict, line) -> list:
@@ -38,13 +37,11 @@ def measured(claim: dict, line) -> list:
     metric itself.
     """
     metric, peer = line.scenario.metrics[0], claim.get("peer")
-    values = {label: figures[metric.name] for label, figures in line.contenders.items() if figures.get(metric.name)}
-    ours = [label for label in values if is_ours(label) and label == claim.get("ours", label)]
+    values = line.values(metric)
+    ours = {label: value for label, value in values.items() if is_ours(label) and label == claim.get("ours", label)}
     if peer is None:
-        return [(mine, values[mine]) for mine in ours]
-    if peer not in values:
-        return []
-    return [(mine, values[peer] / values[mine] if metric.lower else values[mine] / values[peer]) for mine in ours]
+        return list(ours.items())
+    return [(mine, metric.ratio(value, values[peer])) for mine, value in ours.items() if peer in values]
 
 
 def shown(claim: dict, values: list) -> str:
@@ -52,4 +49,4 @@ def shown(claim: dict, values: list) -> str:
     if "peer" in claim:
         return words.span(least, most)
     unit = registry.SCENARIOS[claim["scenario"]].metrics[0].unit
-    return f"{words.number(least)} to {words.number(most)} {unit}" if least < most else f"{words.number(most)} {unit}"
+    return " to ".join(map(words.number, dict.fromkeys([least, most]))) + f" {unit}"

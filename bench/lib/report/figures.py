@@ -17,55 +17,42 @@ class Row:
     work: str
     scenario: str
     case: str
-    ours: str
     peers: tuple
     metric: str = "seconds"
+    ours: str = "bowshot (pyarrow)"
 
 
+DUCKDB, FLIGHT, QUACK = "DuckDB in process", "DuckDB behind Arrow Flight", "DuckDB Quack"
+QUICK, PYMYSQL, PYODBC = "MariaDB (mysql --quick)", "MariaDB (PyMySQL)", ("PostgreSQL (pyodbc)", "MariaDB (pyodbc)")
 ROWS = [
-    Row("20 integer columns × 5 M rows, fetched", "starrocks", "20 integers, 5,000,000 rows, fetched",
-        "bowshot (pyarrow)", ("MariaDB (mysql --quick)",)),
-    Row("the same into pandas", "starrocks", "20 integers, 5,000,000 rows, into pandas",
-        "bowshot (pyarrow)", ("MariaDB (PyMySQL)",)),
-    Row("5 columns × 2.5 M rows into Python", "employees", "employees, 2,500,000 rows, into Python",
-        "bowshot (pyarrow)", ("PostgreSQL (pyodbc)", "MariaDB (pyodbc)")),
-    Row("105 columns × 1 M rows into pandas", "clickbench", "all 105 columns, 1,000,000 rows",
-        "bowshot (pyarrow)", ("DuckDB in process", "DuckDB behind Arrow Flight")),
-    Row("TPC-H's lineitem, 6 M rows, into Arrow", "lineitem", "6,000,000 rows",
-        "bowshot (pyarrow)", ("DuckDB in process", "DuckDB behind Arrow Flight", "DuckDB Quack")),
-    Row("the same at scale 10, 60 M rows, batch by batch", "lineitem", "59,986,052 rows, batch by batch",
-        "bowshot (pyarrow)", ("DuckDB in process", "DuckDB behind Arrow Flight", "DuckDB Quack")),
-    Row("TPC-H at scale 1, 22 queries", "tpch", "scale 1",
-        "bowshot (pyarrow)", ("DuckDB in process", "PostgreSQL (ADBC)"), "total_s"),
-    Row("TPC-H at scale 10", "tpch", "scale 10", "bowshot (pyarrow)", ("DuckDB in process",), "total_s"),
-    Row("TPC-DS at scale 1, 99 queries", "tpcds", "scale 1", "bowshot (pyarrow)", ("DuckDB in process",), "total_s"),
-    Row("4 streams of 32-byte records, DoGet", "streams", "DoGet, 4 stream(s)",
-        "bowshot", ("Arrow C++ Flight",), "gb_per_second"),
-    Row("4 streams of 32-byte records, DoPut", "streams", "DoPut, 4 stream(s)",
-        "bowshot", ("Arrow C++ Flight",), "gb_per_second"),
+    Row("20 integer columns × 5 M rows, fetched", "starrocks", "20 integers, 5,000,000 rows, fetched", (QUICK,)),
+    Row("the same into pandas", "starrocks", "20 integers, 5,000,000 rows, into pandas", (PYMYSQL,)),
+    Row("5 columns × 2.5 M rows into Python", "employees", "employees, 2,500,000 rows, into Python", PYODBC),
+    Row("105 columns × 1 M rows into pandas", "clickbench", "all 105 columns, 1,000,000 rows", (DUCKDB, FLIGHT)),
+    Row("TPC-H's lineitem, 6 M rows, into Arrow", "lineitem", "6,000,000 rows", (DUCKDB, FLIGHT, QUACK)),
+    Row("the same at scale 10, 60 M rows, batch by batch", "lineitem", "59,986,052 rows, batch by batch", (DUCKDB, FLIGHT, QUACK)),
+    Row("TPC-H at scale 1, 22 queries", "tpch", "scale 1", (DUCKDB, "PostgreSQL (ADBC)"), "total_s"),
+    Row("TPC-H at scale 10", "tpch", "scale 10", (DUCKDB,), "total_s"),
+    Row("TPC-DS at scale 1, 99 queries", "tpcds", "scale 1", (DUCKDB,), "total_s"),
+    *(
+        Row(f"4 streams of 32-byte records, {way}", "streams", f"{way}, 4 stream(s)", ("Arrow C++ Flight",), "gb_per_second", "bowshot")
+        for way in ("DoGet", "DoPut")
+    ),
 ]
 
 
 def block(results: pathlib.Path) -> str:
     """The table between its two marks."""
     everything = lines.every(results)
-    found = {row: newest(row, everything) for row in ROWS}
+    origins = [newest(row, everything) for row in ROWS]
     table = ["| work | Bowshot | beside it | commit, processor |", "|---|---|---|---|"]
-    for row in ROWS:
-        origin = found[row]
+    for row, origin in zip(ROWS, origins, strict=True):
         ours = figure(origin, row, row.ours)
-        peers = (beside(row, ours, peer, figure(origin, row, peer)) for peer in row.peers)
+        peers = "; ".join(beside(row, ours, peer, figure(origin, row, peer)) for peer in row.peers)
         commit = f"`{origin.raw['commit'][:COMMIT_DIGITS]}`" + (" with changes" if origin.raw.get("modified") else "")
-        table.append(f"| {row.work} | {quantity(row, ours)} | {'; '.join(peers)} | {commit}, {origin.processor()} |")
-    return "\n".join([BEGIN, *table, "", machines(list(found.values())), END])
-
-
-def machines(origins: list) -> str:
-    """What the processors of the last column are, in a line below the table."""
-    found = dict.fromkeys(
-        f"{origin.machine()}, {origin.raw['machine']['memory_gb']} GB of memory" for origin in origins
-    )
-    return f"Machines: {'; '.join(found)}."
+        table.append(f"| {row.work} | {quantity(row, ours)} | {peers} | {commit}, {origin.processor()} |")
+    machines = dict.fromkeys(f"{origin.machine()}, {origin.raw['machine']['memory_gb']} GB of memory" for origin in origins)
+    return "\n".join([BEGIN, *table, "", f"Machines: {'; '.join(machines)}.", END])
 
 
 def newest(row: Row, found: list) -> lines.Line:

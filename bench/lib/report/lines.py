@@ -30,10 +30,17 @@ class Line:
 
     def metrics(self) -> list:
         """Those of the scenario that any contender has."""
-        return [
-            metric for metric in self.scenario.metrics
-            if any(metric.name in figures for figures in self.contenders.values())
-        ]
+        return [metric for metric in self.scenario.metrics if any(metric.name in one for one in self.contenders.values())]
+
+    def values(self, metric) -> dict:
+        """By contender, of those that have the figure."""
+        return {label: figures[metric.name] for label, figures in self.contenders.items() if figures.get(metric.name)}
+
+    def has_queries(self) -> bool:
+        return any("queries" in figures for figures in self.contenders.values())
+
+    def fits(self, scenario: str, axes: dict) -> bool:
+        return self.scenario.name == scenario and all(self.axes.get(name) == value for name, value in axes.items())
 
     def judged(self) -> list:
         """Those that comparisons are made of; where the scenario has two kinds of lines, the first that this one has."""
@@ -49,9 +56,6 @@ class Line:
     def processor(self) -> str:
         """Its name without marks and the word that says what it is."""
         return self.raw["machine"]["processor"].replace("(R)", "").removesuffix(" Processor")
-
-    def day(self) -> str:
-        return self.time[:10]
 
 
 def read(folder: pathlib.Path) -> list:
@@ -99,11 +103,3 @@ def derived(figures: dict) -> dict:
 
 def is_ours(label: str) -> bool:
     return label.startswith("bowshot") and label not in BASELINES
-
-
-def grouped(lines: list) -> dict:
-    """Lines by scenario, then by what they have in common in words."""
-    found = {}
-    for item in lines:
-        found.setdefault(item.scenario.name, {}).setdefault(item.group(), []).append(item)
-    return found

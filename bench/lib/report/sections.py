@@ -1,59 +1,18 @@
-"""One section for each scenario: plots, all figures, and where the numbers are from."""
+"""One section for each scenario: its curves, who was faster in every case, all figures, and where they are from."""
 
-from . import drawings, plots, suites, words
-from .lines import Line
-from .verdicts import Summary
+from . import curves, verdicts, words
+from .lines import Line, is_ours
 
-AHEAD = {
-    "joins_ahead_seconds": "joins, s", "joins_ahead_bytes": "joins, memory", "results_ahead_seconds": "results, s",
-    "results_ahead_bytes": "results, memory",
-}
+WORST = 5
 
 
-def comparisons(summaries: list):
-    """The comparisons of one scenario."""
-    ordered = sorted(summaries, key=lambda part: -part.middle)
-    metrics = list(dict.fromkeys(part.metric.title for part in ordered))
-    parts = [
-        (title(part) + (f" · {part.metric.title}" if len(metrics) > 1 else ""), part.least, part.middle, part.most)
-        for part in ordered
-    ]
-    by = " or ".join(metrics)
-    caption = (
-        f"By {by}. Dot: median over sizes; line: range. Right of the dashed line Bowshot is better, read by the same "
-        "client, or else by its best."
-    )
-    return plots.ratios("Against every peer", caption, parts)
-
-
-def title(part: Summary) -> str:
-    return f"{part.group or part.scenario.title} · {part.peer}"
-
-
-def scenario(groups: dict, summaries: list) -> str:
-    """One scenario: what it asks, plots, all figures, and how to run it again."""
-    lines = [line for part in groups.values() for line in part]
+def section(lines: list, judged: list) -> str:
     about = lines[0].scenario
-    labels = list(dict.fromkeys(label for line in lines for label in line.contenders))
-    colours = plots.palette(labels)
-    drawn = [comparisons(summaries)] if summaries else []
-    drawn += drawings.of_scenario(groups, colours)
-    suite = "".join(suites.tables(line) for line in lines if suites.has_queries(line))
-    head = f'<h2 id="{about.name}">{words.escape(about.title)}</h2><p>{words.escape(about.question)}</p>'
-    return f"<section>{head}{left_out(lines)}{framed(drawn)}{ahead(lines)}{suite}{figures(lines)}{origin(lines)}</section>"
-
-
-def framed(drawn: list) -> str:
-    return f"""<div class="plots">{''.join(plot.html() for plot in drawn)}</div>"""
-
-
-def ahead(lines: list) -> str:
-    """What the answers took before anybody asked for them."""
-    rows = [
-        [words.escape(line.case), *(words.figure(name, figures[name]) for name in AHEAD)]
-        for line in lines for figures in line.contenders.values() if all(name in figures for name in AHEAD)
-    ]
-    return f"<h3>What was spent ahead</h3>{words.table(['for', *AHEAD.values()], rows)}" if rows else ""
+    return (
+        f'<section><h2 id="{about.name}">{words.escape(about.title)}</h2><p>{words.escape(about.question)}</p>'
+        f"{left_out(lines)}{curves.draw_all(lines)}{compared(lines, judged)}"
+        f"{''.join(suite(line) for line in lines if line.has_queries())}{figures(lines)}{origin(lines)}</section>"
+    )
 
 
 def left_out(lines: list) -> str:
@@ -63,10 +22,65 @@ def left_out(lines: list) -> str:
     return f'<div class="notice"><p>Not run on this machine:</p><ul>{items}</ul></div>' if items else ""
 
 
+def compared(lines: list, judged: list) -> str:
+    """Every contender of every case by the metrics of the scenario, with the ratio of ours to each peer."""
+    ratios = {(id(verdict.line), verdict.metric, verdict.peer): verdict for verdict in judged}
+    metrics = list(dict.fromkeys(metric for line in lines for metric in line.metrics()))
+    times = {id(line): processor_times(line) for line in lines}
+    head = [words.escape(f"{metric.title}, {metric.unit}") for metric in metrics]
+    if any(times.values()):
+        head += ["server and client, processor s per GB", "server alone"]
+    rows = []
+    for line in lines:
+        for label, found in line.contenders.items():
+            cells = [cell(metric, found.get(metric.name), ratios.get((id(line), metric, label))) for metric in metrics]
+            if any(times.values()):
+                cells += map(words.number, times[id(line)].get(label, ("", "")))
+            rows.append([words.escape(line.case), words.escape(label), *cells])
+    caption = "<p>In brackets: how many times better Bowshot is, read by the same client, or else by its best.</p>"
+    return caption + words.table(["case", "contender", *head], rows, 2)
+
+
+def cell(metric, value, verdict) -> str:
+    if value is None:
+        return ""
+    shown = words.figure("bytes", value) if metric.unit == "bytes" else words.number(value)
+    return shown if verdict is None else f'{shown} (<span class="{verdict.outcome}">{words.ratio(verdict.ratio)}</span>)'
+
+
+def processor_times(line: Line) -> dict:
+    """By contender: seconds of server and client, and of the server alone, for each GB that our client has: others count theirs as
+    texts or not at all."""
+    size = next((found["bytes"] for label, found in line.contenders.items() if is_ours(label) and found.get("bytes")), 0)
+    return {
+        label: ((found["server_cpu_s"] + found["client_cpu_s"]) / (size / 1e9), found["server_cpu_s"] / (size / 1e9))
+        for label, found in line.contenders.items() if size and "client_cpu_s" in found and "server_cpu_s" in found
+    }
+
+
+def suite(line: Line) -> str:
+    """The worst queries against each peer, and who failed where."""
+    worst = [
+        [words.escape(peer), ", ".join(f"{query} {words.ratio(ratio)}" for query, ratio in list(queries.items())[:WORST])]
+        for peer, queries in verdicts.compare_queries(line).items()
+    ]
+    troubles = [
+        [words.escape(text) for text in (label, query, kind, text)]
+        for label, found in line.contenders.items()
+        for kind, queries in (("failed", found["failures"]), ("another answer", found["different"]))
+        for query, text in queries.items()
+    ]
+    content = f"<h3>{words.escape(line.case)}: where Bowshot does worst</h3>" + words.table(["against", "queries"], worst)
+    if troubles:
+        table = words.table(["contender", "query", "what", "text"], troubles)
+        content += words.details(f"Failed queries and answers that differ: {len(troubles)}", table)
+    return content
+
+
 def figures(lines: list) -> str:
     """All figures of all contenders."""
     names = list(dict.fromkeys(
-        name for line in lines for figures in line.contenders.values() for name, value in figures.items()
+        name for line in lines for found in line.contenders.values() for name, value in found.items()
         if isinstance(value, int | float)
     ))
     rows = [
@@ -84,7 +98,7 @@ def origin(lines: list) -> str:
          words.code(line.raw.get("command", "")), words.code(line.raw["settings"])]
         for line in lines
     ]
-    content = words.table(["case", "time", "commit", "machine", "command", "settings"], rows, 6)
+    content = words.table(["case", "time", "commit", "machine", "command", "settings"], rows)
     versions = {name: version for line in lines for name, version in line.raw.get("versions", {}).items()}
     content += f"<p>Versions: {words.escape(', '.join(f'{name} {version}' for name, version in versions.items()))}</p>"
     raw = "".join(f"<p>{words.code(line.raw)}</p>" for line in lines)

@@ -1,4 +1,4 @@
-"""Numbers and texts as readers see them."""
+"""Numbers and texts as readers see them, and tables of HTML."""
 
 import html
 
@@ -19,7 +19,7 @@ def span(least: float, most: float) -> str:
 
 def number(value) -> str:
     """Three significant digits; whole numbers with thin spaces."""
-    if isinstance(value, bool) or value is None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     if isinstance(value, int) or abs(value) >= 1000:
         return f"{round(value):,}".replace(",", "\u202f")
@@ -27,11 +27,11 @@ def number(value) -> str:
 
 
 def figure(name: str, value) -> str:
-    if isinstance(value, int | float) and any(name.endswith(end) for end in BYTE_FIGURES):
+    if isinstance(value, int | float) and name.endswith(BYTE_FIGURES):
         for size, unit in BYTES:
             if value >= size:
                 return f"{value / size:.3g} {unit}"
-    return number(value) if isinstance(value, int | float) else str(value)
+    return number(value)
 
 
 def escape(text) -> str:
@@ -42,24 +42,16 @@ def code(text) -> str:
     return f"<code>{escape(text)}</code>"
 
 
-def table(head: list, rows: list, numeric: int = 1, style: str = "") -> str:
-    """An HTML table in a frame that scrolls; cells from column `numeric` on are numbers. Cells are HTML already. With the
-    style `stacked` its cells stand one below the other where the page is narrow.
-    """
-    heads = "".join(f"<th{cell_class(index, numeric)}>{cell}</th>" for index, cell in enumerate(head))
-    body = "".join(
-        "<tr>" + "".join(f"<td{cell_class(index, numeric)}>{cell}</td>" for index, cell in enumerate(row)) + "</tr>"
-        for row in rows
-    )
-    inner = f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>"
-    return f'<div class="scroll" tabindex="0"><table class="{style}">{inner}</table></div>'
+def table(head: list, rows: list, numeric: int | None = None) -> str:
+    """A table in a frame that scrolls; cells from column `numeric` on are numbers. Cells are HTML already."""
+
+    def line(tag: str, cells: list) -> str:
+        styles = (' class="n"' if numeric is not None and index >= numeric else "" for index in range(len(cells)))
+        return "<tr>" + "".join(f"<{tag}{style}>{cell}</{tag}>" for style, cell in zip(styles, cells)) + "</tr>"
+
+    body = "".join(line("td", row) for row in rows)
+    return f'<div class="scroll" tabindex="0"><table><thead>{line("th", head)}</thead><tbody>{body}</tbody></table></div>'
 
 
-def cell_class(index: int, numeric: int) -> str:
-    return ' class="n"' if index >= numeric else ""
-
-
-def details(title: str, content: str, on_paper: bool = False) -> str:
-    """Closed until asked for; what is `on_paper` is open there."""
-    style = ' class="paper"' if on_paper else ""
-    return f"<details{style}><summary>{escape(title)}</summary>{content}</details>"
+def details(title: str, content: str) -> str:
+    return f"<details><summary>{escape(title)}</summary>{content}</details>"

@@ -4,17 +4,19 @@ The tables are loaded once. Every turn changes and deletes ids that no other tur
 earlier turns and not a fresh one. No side has a key or an index.
 """
 
-import contextlib
+import collections
 import statistics
 
-from .. import data, measure, places, results
-from ..arena import DURABLE, Arena
+from .. import data, measure, places
+from ..arena import DURABLE, Arena, Contender
 from ..options import Options
 
 ROWS = 10_000_000
 SHARE = 100
-LABELS = {"bowshot": "bowshot-adbc", "DuckDB": "duckdb", "PostgreSQL": "postgres"}
-PEERS = {"bowshot": "bowshot", "DuckDB": "duckdb", "PostgreSQL": "postgres"}
+CONTENDERS = [
+    Contender("bowshot", "bowshot", "bowshot-adbc"), Contender("DuckDB", "duckdb", "duckdb"),
+    Contender("PostgreSQL", "postgres", "postgres"),
+]
 
 
 def run(options: Options) -> None:
@@ -22,51 +24,29 @@ def run(options: Options) -> None:
     slices = 2 * (options.rounds + 1)
     if slices > SHARE:
         raise SystemExit(f"`change` has at most {SHARE // 2 - 1} rounds: each takes 2 % of the rows")
-    sources = {
-        "accounts": str(data.arrow_accounts(rows)),
-        "chosen": str(data.arrow_chosen_ids(rows, slices, rows // SHARE)),
-    }
-    with contextlib.ExitStack() as stack:
-        arena = Arena(stack, options, {}, needed_gb=options.size(1, 4, 15), starts=DURABLE)
-        disk, servers = places.disk(arena.folder()), arena.servers(PEERS)
-        for label, server in servers.items():
+    sources = {"accounts": data.arrow("accounts", rows), "chosen": data.arrow_chosen_ids(rows, slices, rows // SHARE)}
+    with Arena(options, {}, needed_gb=options.size(1, 4, 15), starts=DURABLE) as arena:
+        disk, chosen = places.disk(arena.folder()), arena.choose(CONTENDERS)
+        for _, server, contender in chosen:
             for table, source in sources.items():
                 measure.writer(
-                    server, LABELS[label], [server], action="ingest", table=table, source=source, keep=True
+                    server, contender.reader, [server], action="ingest", table=table, source=str(source), keep=True
                 )
-        answers = changes(servers, rows // SHARE, options)
+        turns = collections.Counter()
+
+        def order(label: str) -> dict:
+            turn, turns[label] = turns[label], turns[label] + 1
+            return {"action": "change", "rows": rows // SHARE, "update_slice": 2 * turn, "delete_slice": 2 * turn + 1}
+
+        answers = arena.write(chosen, order)
     figures = {label: median_times(answers[label]) for label in answers}
-    ratios = {
-        f"{statement}, bowshot against {peer}": results.plain(
-            figures[peer][f"{statement}_seconds"] / figures["bowshot"][f"{statement}_seconds"]
-        )
-        for statement in ("update", "delete")
-        for peer in ("DuckDB", "PostgreSQL")
-        if peer in figures and "bowshot" in figures
-    }
-    results.record(
-        "change", "1 % by random ids", figures, ratios, options, rows=rows, changed=rows // SHARE, disk=disk,
-        missing=arena.missing, peer_versions=arena.versions(),
+    arena.record(
+        "change", "1 % by random ids", figures, rows=rows, changed=rows // SHARE, disk=disk,
         axes={"what": "UPDATE and DELETE"},
     )
 
 
-def changes(servers: dict, changed: int, options: Options) -> dict:
-    turns = dict.fromkeys(servers, 0)
-
-    def once(label):
-        turn, turns[label] = turns[label], turns[label] + 1
-        return measure.writer(
-            servers[label], LABELS[label], options.at_rest(list(servers.values())), action="change", rows=changed,
-            update_slice=2 * turn, delete_slice=2 * turn + 1,
-        )
-
-    return measure.in_turn([(label, label) for label in servers], options, once)
-
-
 def median_times(answers: list) -> dict:
-    figures = {}
-    for name in ("update_seconds", "delete_seconds"):
-        figures[name] = statistics.median(answer[name] for answer in answers)
-        figures[f"all_{name}"] = [round(answer[name], 4) for answer in answers]
-    return {**figures, "server_cpu_s": statistics.median(answer["server_cpu_s"] for answer in answers)}
+    names = ("update_seconds", "delete_seconds")
+    times = {f"all_{name}": [round(answer[name], 4) for answer in answers] for name in names}
+    return {name: statistics.median(answer[name] for answer in answers) for name in (*names, "server_cpu_s")} | times

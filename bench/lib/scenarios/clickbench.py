@@ -1,10 +1,8 @@
 """ClickBench's table (105 columns of a web-analytics log) into a pandas DataFrame: whole, and by groups of types."""
 
-import contextlib
-
 from .. import clickbench_data, contest
-from ..arena import Arena
-from ..contest import Case, Contender
+from ..arena import Arena, Contender
+from ..contest import Case
 from ..options import Options
 
 REPEATS = 3
@@ -21,8 +19,7 @@ CONTENDERS = [
 def run(options: Options) -> None:
     rows = options.size(2_000, 200_000, 1_000_000)
     groups = {"all 105 columns": ["*"], **clickbench_data.groups()}
-    with contextlib.ExitStack() as stack:
-        arena = Arena(stack, options, {"hits": str(clickbench_data.parquet(rows))}, needed_gb=options.size(1, 3, 10))
+    with Arena(options, {"hits": str(clickbench_data.parquet(rows))}, needed_gb=options.size(1, 3, 10)) as arena:
         for group, columns in groups.items():
             axes = {"columns": group, "rows": rows, "way": "into pandas"}
             query = f"SELECT {', '.join(columns)} FROM hits"

@@ -2,11 +2,11 @@
 `fetchall`, a list of rows; ours is an Arrow table, or a pandas DataFrame.
 """
 
-import contextlib
+import dataclasses
 
 from .. import contest, data
-from ..arena import Arena
-from ..contest import Case, Contender
+from ..arena import Arena, Contender
+from ..contest import Case
 from ..options import Options
 
 REPEATS = 3
@@ -20,20 +20,16 @@ WAYS = {
         Contender("PostgreSQL (turbodbc)", "postgres", "turbodbc-postgres", "arrow"),
         Contender("MariaDB (pyodbc)", "mariadb", "pyodbc-mariadb", "rows", MOST_ROWS),
     ],
-    "into pandas": [
-        Contender("bowshot (pyarrow)", "bowshot", "flight-ticket", "pandas"),
-        Contender("bowshot (ADBC)", "bowshot", "adbc", "pandas"),
-        Contender("PostgreSQL (pyodbc)", "postgres", "pyodbc-postgres", "pandas", MOST_ROWS),
-        Contender("MariaDB (pyodbc)", "mariadb", "pyodbc-mariadb", "pandas", MOST_ROWS),
-    ],
 }
+WAYS["into pandas"] = [
+    dataclasses.replace(one, into="pandas") for one in WAYS["into Python"] if one.reader != "turbodbc-postgres"
+]
 
 
 def run(options: Options) -> None:
     sizes = options.row_counts((10_000,), (1_000_000,), (2_500_000, 12_500_000, 25_000_000))
-    tables = {f"employees_{rows}": str(data.parquet_employees(rows)) for rows in sizes}
-    with contextlib.ExitStack() as stack:
-        arena = Arena(stack, options, tables, needed_gb=options.size(1, 4, 20))
+    tables = {f"employees_{rows}": str(data.parquet("employees", rows)) for rows in sizes}
+    with Arena(options, tables, needed_gb=options.size(1, 4, 20)) as arena:
         for rows, table in zip(sizes, tables, strict=True):
             for way, contenders in WAYS.items():
                 axes = {"what": "employees", "rows": rows, "way": way}

@@ -5,7 +5,6 @@ Three figures of each contender: the time of the query asked again, the time fro
 answer, and the peak of the memory of the process that reads the files, which is our server or the client itself.
 """
 
-import contextlib
 import dataclasses
 import statistics
 import time
@@ -13,8 +12,8 @@ import time
 import pyarrow.flight as flight
 
 from .. import asking, contest, file_data, measure, processes, results
-from ..arena import FILES, Arena
-from ..contest import Case, Contender
+from ..arena import FILES, Arena, Contender
+from ..contest import Case
 from ..options import Options
 
 OURS, DUCKDB, POLARS = "bowshot (pyarrow)", "DuckDB in process", "polars in process"
@@ -30,10 +29,6 @@ QUERY = """
 """
 REPEATS = 3
 BUDGET_S = 20.0
-# How many times as fast as DuckDB we want to be.
-WANTED = 1.0
-# What the server may need of memory in all, however large the files are.
-FLAT, FLAT_BYTES = "peak memory, in units of 512 MiB", 512 << 20
 MANY, FOLDER = "many small CSV files", "a folder of very many files"
 
 
@@ -55,13 +50,8 @@ def compared(what: str, path, options: Options) -> None:
     """One line: all contenders over the same files."""
     tables = {"orders": str(path)}
     digests, peaks = {}, {}
-    with contextlib.ExitStack() as stack:
-        arena = Arena(stack, options, tables, starts=FILES)
-        chosen = [
-            (contender.label, server, contender) for contender in CONTENDERS
-            if options.chosen(contender.label) and not contest.missing_reader(contender, arena)
-            and (server := arena.server(contender.peer))
-        ]
+    with Arena(options, tables, starts=FILES) as arena:
+        chosen = arena.choose(CONTENDERS)
 
         def once(server, contender):
             label = contender.label
@@ -76,15 +66,13 @@ def compared(what: str, path, options: Options) -> None:
             return answer
 
         answers = measure.in_turn(chosen, options, once)
-        missing, versions = dict(arena.missing), arena.versions()
     contest.equal(Case("files", what, QUERY, {}), digests)
     figures = {label: {**kept(measure.transfer(found)), "peak_rss": peaks[label]} for label, found in answers.items()}
     for label, _, contender in chosen:
         seconds = [first_answer(contender, tables, options) for _ in range(options.rounds)]
         figures[label]["first_answer_seconds"] = statistics.median(seconds)
-    results.record(
-        "files", what, figures, wanted(figures), options, axes={"what": what}, query=QUERY, answers="equal",
-        missing=missing, peer_versions=versions, **file_data.facts(path),
+    arena.record(
+        "files", what, figures, axes={"what": what}, query=QUERY, answers="equal", **file_data.facts(path)
     )
 
 
@@ -93,23 +81,11 @@ def kept(figures: dict) -> dict:
     return {name: value for name, value in figures.items() if not name.endswith(("_per_gb", "_per_second"))}
 
 
-def wanted(figures: dict) -> dict:
-    if OURS not in figures:
-        return {}
-    ours = figures[OURS]["seconds"]
-    ratios = {FLAT: results.at_most(figures[OURS]["peak_rss"] / FLAT_BYTES, 1.0)}
-    if DUCKDB in figures:
-        ratios[f"{OURS} against {DUCKDB}"] = results.at_least(figures[DUCKDB]["seconds"] / ours, WANTED)
-    if POLARS in figures:
-        ratios[f"{OURS} against {POLARS}"] = results.plain(figures[POLARS]["seconds"] / ours)
-    return ratios
-
-
 def first_answer(contender: Contender, tables: dict, options: Options) -> float:
     """Seconds from nothing to an answer: the server is started, if there is one, and then the client."""
     started = time.perf_counter()
-    with contextlib.ExitStack() as stack:
-        server = Arena(stack, dataclasses.replace(options, peers=None), tables, starts=FILES).server(contender.peer)
+    with Arena(dataclasses.replace(options, peers=None), tables, starts=FILES) as arena:
+        server = arena.server(contender.peer)
         measure.client(server, contender.reader, action="fetch", query=QUERY, into="arrow", repeats=1)
         return time.perf_counter() - started
 
@@ -133,4 +109,4 @@ def very_many(path, options: Options) -> None:
                 "peak_rss": server.memory()["VmRSS"],
             })
     figures = {OURS: measure.medians(turns)}
-    results.record("files", FOLDER, figures, {}, options, axes={"what": FOLDER}, **file_data.facts(path))
+    results.record("files", FOLDER, figures, options, axes={"what": FOLDER}, **file_data.facts(path))

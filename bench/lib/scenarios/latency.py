@@ -7,13 +7,11 @@ Python as much as of the server, alike for all sides. Those over JDBC are thread
 `bowshot sql` is a process for each query, and one client only.
 """
 
-import contextlib
 import json
 import subprocess
 
-from .. import bowshot_sql, data, java, measure, places, processes, readers, results
-from ..arena import Arena
-from ..contest import Contender, missing_reader
+from .. import data, java, measure, places, processes, programs, readers
+from ..arena import Arena, Contender
 from ..options import Options
 
 QUERY = "SELECT 1"
@@ -29,7 +27,7 @@ CONTENDERS = [
     Contender("bowshot, PostgreSQL's protocol (JDBC)", "bowshot-pg", "jdbc-postgres", "values"),
     Contender("bowshot, MySQL's protocol (PyMySQL)", "bowshot-mysql", "pymysql", "rows"),
     Contender("bowshot, MySQL's protocol (JDBC)", "bowshot-mysql", "jdbc-mariadb", "values"),
-    Contender("bowshot sql, a process each", "bowshot", bowshot_sql.KIND, "text"),
+    Contender("bowshot sql, a process each", "bowshot", programs.BOWSHOT_SQL, "text"),
     Contender("DuckDB Quack", "quack", "quack", "arrow"),
     Contender("DuckDB behind Arrow Flight", "duckdb-flight", "flight-ticket", "arrow"),
     Contender("ROAPI (ADBC)", "roapi", "adbc", "arrow"),
@@ -38,19 +36,14 @@ CONTENDERS = [
     Contender("MariaDB (PyMySQL)", "mariadb", "pymysql", "rows"),
     Contender("MariaDB (JDBC)", "mariadb", "jdbc-mariadb", "values"),
 ]
-WANTED_MS = {"bowshot, SQL ticket": 1.0, "bowshot, GetFlightInfo + DoGet": 2.0}
 LOAD_MODES = {"bowshot, SQL ticket": "ticket", "bowshot, GetFlightInfo + DoGet": "info"}
 # Clients that can be many in one process, by the language of its threads.
-THREADS = {"Python": readers.KINDS, "Java": java.PROGRAMS}
+THREADS = {"Python": readers.KINDS, "Java": programs.JDBC}
 
 
 def run(options: Options) -> None:
-    with contextlib.ExitStack() as stack:
-        arena = Arena(stack, options, {"one": str(data.parquet_integer(1))})
-        chosen = [
-            (contender.label, arena.server(contender.peer), contender.reader) for contender in CONTENDERS
-            if options.chosen(contender.label) and not missing_reader(contender, arena) and arena.server(contender.peer)
-        ]
+    with Arena(options, {"one": str(data.parquet("integer", 1))}) as arena:
+        chosen = [(label, server, contender.reader) for label, server, contender in arena.choose(CONTENDERS)]
         one_client(chosen, arena)
         for clients in options.size((4,), (1, 8, 64), (1, 4, 16, 32, 64)):
             for language, kinds in THREADS.items():
@@ -64,14 +57,14 @@ def one_client(chosen: list, arena: Arena) -> None:
     def once(server, kind):
         return measure.client(server, kind, action="latency", query=QUERY, **amounts(kind, arena.options))
 
-    record("one client", chosen, once, arena, {"way": "one client", "clients": 1}, WANTED_MS, queries=counts)
+    record("one client", chosen, once, arena, {"way": "one client", "clients": 1}, queries=counts)
 
 
 def amounts(kind: str, options: Options) -> dict:
     """How many queries one client sends in a turn: those that are timed, and those before."""
-    if kind == bowshot_sql.KIND:
+    if kind == programs.BOWSHOT_SQL:
         return {"repeats": options.size(5, 100, 500), "warmup": WARMUP_PROCESSES}
-    warmup = java_warmup(options) if kind in java.PROGRAMS else WARMUP
+    warmup = java_warmup(options) if kind in programs.JDBC else WARMUP
     return {"repeats": options.size(100, 1_000, 2_000), "warmup": warmup}
 
 
@@ -113,17 +106,10 @@ def generated(server: processes.Server, mode: str, clients: int, seconds: int) -
     return {**answer, "p50_ms": answer["median_ms"], "server_cpu_s": server.cpu_seconds() - before}
 
 
-def record(case: str, chosen: list, once, arena: Arena, axes: dict, wanted_ms=None, **settings) -> None:
+def record(case: str, chosen: list, once, arena: Arena, axes: dict, **settings) -> None:
     if not chosen or not arena.options.has_case(case):
         return
     answers = measure.in_turn(chosen, arena.options, once)
     figures = {label: measure.medians(answers[label]) for label in answers}
-    wanted = {
-        f"{label}: median in ms": results.at_most(figures[label]["median_ms"], limit)
-        for label, limit in (wanted_ms or {}).items() if label in figures
-    }
     drivers = java.versions() if any("JDBC" in label for label in figures) else {}
-    results.record(
-        "latency", case, figures, wanted, arena.options, axes=axes, missing=arena.missing, peer_versions=arena.versions(),
-        client_versions=drivers, **settings,
-    )
+    arena.record("latency", case, figures, axes=axes, client_versions=drivers, **settings)

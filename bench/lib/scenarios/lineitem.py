@@ -3,12 +3,11 @@ other ways of getting such a table. Each size has servers of its own, so that th
 The largest size is read batch by batch: as one table it does not fit beside the servers' memory.
 """
 
-import contextlib
 import dataclasses
 
 from .. import contest, data
-from ..arena import Arena
-from ..contest import Case, Contender
+from ..arena import Arena, Contender
+from ..contest import Case
 from ..options import Options
 
 REPEATS = 3
@@ -28,8 +27,6 @@ CONTENDERS = [
     Contender("PostgreSQL (connectorx)", "postgres", "connectorx", "arrow", 10 * MILLION),
     Contender("PostgreSQL (psycopg)", "postgres", "psycopg", "rows", MILLION),
 ]
-
-
 # Those that give one record batch after the other.
 STREAMING = [
     dataclasses.replace(contender, into="batches")
@@ -44,8 +41,7 @@ def run(options: Options) -> None:
     streamed_from = options.size(1, TOO_MANY, TOO_MANY)
     for rows in sizes:
         path = str(data.parquet_lineitem(scale, rows))
-        with contextlib.ExitStack() as stack:
-            arena = Arena(stack, options, {"lineitem": path}, needed_gb=options.size(1, 4, 8))
+        with Arena(options, {"lineitem": path}, needed_gb=options.size(1, 4, 8)) as arena:
             if rows < TOO_MANY:
                 fetched(arena, f"{rows:,} rows", rows, CONTENDERS)
             if rows >= streamed_from:

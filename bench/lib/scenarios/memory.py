@@ -4,16 +4,12 @@ is a peak, not a time. Our server runs twice: as it is, with a budget for the co
 and without one, which shows what streaming itself takes.
 """
 
-import contextlib
-import threading
-
-from .. import data, measure, processes, results
+from .. import data, measure, processes, threads
 from ..arena import Arena
 from ..options import Options
 
 SLOW_BYTES_PER_SECOND = 100_000_000
-FEW, MANY = 2, 16
-LIMIT_BYTES = 512 * 2**20
+MANY = 16
 QUERY = "SELECT * FROM lineitem"
 OURS, KEEPING = "bowshot", "bowshot, columns kept"
 LABELS = {OURS: "bowshot-streaming", KEEPING: "bowshot", "DuckDB behind Arrow Flight": "duckdb-flight"}
@@ -24,8 +20,7 @@ SAMPLES = 60
 def run(options: Options) -> None:
     fast, slow = [0], [SLOW_BYTES_PER_SECOND]
     cases = {"fast": fast, "slow": slow, "fast and slow": fast + slow, f"{MANY} fast": fast * MANY}
-    with contextlib.ExitStack() as stack:
-        arena = Arena(stack, options, {"lineitem": str(data.lineitem(options.size(0.01, 1, 10)))})
+    with Arena(options, {"lineitem": str(data.lineitem(options.size(0.01, 1, 10)))}) as arena:
         servers = arena.servers(LABELS)
         for server in servers.values():
             warm = measure.client(server, "flight-ticket", action="fetch", query="SELECT 1", repeats=10)
@@ -35,19 +30,8 @@ def run(options: Options) -> None:
             if not options.has_case(name):
                 continue
             figures = {label: peaks(server, rates, idle[label]) for label, server in servers.items()}
-            results.record(
-                "memory", name, figures, wanted(figures, rates), options,
-                axes={"what": f"memory, clients: {name}", "clients": len(rates)}, missing=arena.missing,
-                peer_versions=arena.versions(), slow_bytes_per_second=SLOW_BYTES_PER_SECOND,
-            )
-
-
-def wanted(figures: dict, rates: list) -> dict:
-    """What we want of our server with few clients."""
-    if OURS not in figures or len(rates) > FEW:
-        return {}
-    peak = figures[OURS]["peak_above_idle"]
-    return {"peak above idle, in units of 512 MiB": results.at_most(peak / LIMIT_BYTES, 1.0)}
+            axes = {"what": f"memory, clients: {name}", "clients": len(rates)}
+            arena.record("memory", name, figures, axes=axes, slow_bytes_per_second=SLOW_BYTES_PER_SECOND)
 
 
 def peaks(server: processes.Server, rates: list, idle: int) -> dict:
@@ -62,14 +46,10 @@ def peaks(server: processes.Server, rates: list, idle: int) -> dict:
         )
 
     sampler = processes.MemorySampler(server)
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(len(rates))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    found = sampler.close()
-    if None in answers:
-        raise RuntimeError(f"a client of {server.name} failed")
+    try:
+        threads.run(len(rates), work)
+    finally:
+        found = sampler.close()
     runs = [answer["runs"][0] for answer in answers]
     together = {"all_clients_rss_over_time": sampler.over_time(SAMPLES, sampler.all_clients)} if len(rates) > 1 else {}
     return {

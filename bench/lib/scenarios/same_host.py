@@ -6,20 +6,14 @@ run, whose memory is new to the server as it is to a client of the socket. Who m
 into pandas all of them are.
 """
 
-import contextlib
-
-from .. import contest, data, results
-from ..arena import TRANSPORT, Arena
-from ..contest import Case, Contender
+from .. import contest, data
+from ..arena import TRANSPORT, Arena, Contender
+from ..contest import Case
 from ..options import Options
 
 ROWS = 4_000_000
 REPEATS, SMALL_REPEATS = 5, 400
 NEAR, FAR, PYARROW = "bowshot (same host)", "bowshot (package, socket)", "bowshot (pyarrow, socket)"
-# Results of at least so many bytes are to come so many times as fast.
-LARGE_BYTES, WANTED = 100_000_000, 5.0
-# Of a time that scatters by a twentieth.
-NOT_SLOWER = 0.95
 # At the small scale nobody looks at the times.
 SMALL = ("20 integers, into Arrow", "lineitem, into Arrow", "1 row")
 
@@ -34,7 +28,7 @@ def contenders(into: str) -> list:
 
 def run(options: Options) -> None:
     rows = options.size(100_000, 1_000_000, ROWS)
-    tables = {"integers": data.arrow_integers(rows), "lineitem": data.lineitem(options.size(0.01, 0.1, 1))}
+    tables = {"integers": data.arrow("integers", rows), "lineitem": data.lineitem(options.size(0.01, 0.1, 1))}
     ways = {"into Arrow": "arrow", "into pandas": "pandas", "batch by batch": "batches"}
     cases = [
         *((f"20 integers, {way}", "SELECT * FROM integers", into, rows, REPEATS) for way, into in ways.items()),
@@ -43,22 +37,10 @@ def run(options: Options) -> None:
         ("1,000 rows", "SELECT * FROM integers LIMIT 1000", "arrow", 1000, SMALL_REPEATS),
         ("20,000 rows", "SELECT * FROM integers LIMIT 20000", "arrow", 20_000, SMALL_REPEATS // 4),
     ]
-    with contextlib.ExitStack() as stack:
-        arena = Arena(stack, options, tables, starts=TRANSPORT)
+    with Arena(options, tables, starts=TRANSPORT) as arena:
         for what, query, into, count, repeats in cases:
             if options.small and what not in SMALL:
                 continue
             repeats = min(repeats, 20) if options.small else repeats
             axes = {"what": what, **({"rows": count} if count and len(what) < 12 else {})}
-            contest.run(Case("same_host", what, query, axes, repeats), contenders(into), arena, wanted)
-
-
-def wanted(figures: dict) -> dict:
-    if not {NEAR, FAR} <= set(figures):
-        return {}
-    near, far = figures[NEAR], figures[FAR]
-    least = WANTED if far["bytes"] >= LARGE_BYTES else NOT_SLOWER
-    return {
-        "same host against the socket": results.at_least(far["seconds"] / near["seconds"], least),
-        "the first run of each client": results.plain(far["first_seconds"] / near["first_seconds"]),
-    }
+            contest.run(Case("same_host", what, query, axes, repeats), contenders(into), arena)

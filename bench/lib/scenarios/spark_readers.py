@@ -4,15 +4,14 @@ JDBC source on PostgreSQL; one reader, and four parts. `bench/spark_readers.py` 
 Our data source takes rows through shared memory, since all are on one machine; a second server of ours gives them through a socket.
 """
 
-import contextlib
 import math
 import pathlib
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .. import apart, data, java, measure, processes, results
-from ..arena import STARTS, Arena
+from .. import apart, data, java, measure
+from ..arena import Arena
 from ..environments import Unavailable, python
 from ..options import Options
 
@@ -20,23 +19,15 @@ OURS, SOCKET, RANGES = "bowshot", "bowshot, through a socket", "bowshot, by rang
 DRIVER, POSTGRES = "JDBC on the same server", "PostgreSQL (JDBC)"
 PARTS = 4
 KEY = "l_orderkey"
-WANTED = 5
 RELATIVE_TOLERANCE = 1e-12
 PEERS = {OURS: "bowshot", SOCKET: "bowshot-socket", RANGES: "bowshot", DRIVER: "bowshot", POSTGRES: "postgres"}
-
-
-def starts() -> dict:
-    return {**STARTS, "bowshot-socket": lambda arena: processes.bowshot(arena.tables, "--local-socket", "none")}
 
 
 def run(options: Options) -> None:
     python("spark")  # without it nothing can be compared
     scale, rows = options.size((0.01, 50_000), (1, 2_000_000), (2, 10_000_000))
     path = data.parquet_lineitem(scale, rows)
-    with contextlib.ExitStack() as stack:
-        arena = Arena(
-            stack, options, {"lineitem": str(path)}, needed_gb=options.size(1, 2, 6), keys={"lineitem": [KEY]}, starts=starts()
-        )
+    with Arena(options, {"lineitem": str(path)}, needed_gb=options.size(1, 2, 6), keys={"lineitem": [KEY]}) as arena:
         # At the small scale nobody looks at the times, and each contender costs the start of a Spark.
         for way, parts in (("one reader", 1), (f"{PARTS} parts", PARTS))[1 if options.small else 0 :]:
             if options.has_case(way):
@@ -74,16 +65,16 @@ def compared(arena: Arena, way: str, parts: int, rows: int, path: pathlib.Path) 
     for label, found in checks.items():
         if not same(first, found):
             raise RuntimeError(f"{way}: {label} has read other rows: {first} {found}")
-    figures = {label: of(answers[label]) for label in answers}
-    results.record(
-        "spark_readers", way, figures, ratios(figures), arena.options, axes={"way": way, "rows": rows},
-        client_versions={**apart.versions("spark"), **java.versions()}, peer_versions=arena.versions(), partitions=cut,
-        answers="equal" if len(checks) > 1 else "not compared", missing=arena.missing,
+    figures = {label: measure.transfer_without_bytes(answers[label]) for label in answers}
+    arena.record(
+        "spark_readers", way, figures, axes={"way": way, "rows": rows}, partitions=cut,
+        client_versions={**apart.versions("spark"), **java.versions()},
+        answers="equal" if len(checks) > 1 else "not compared",
     )
 
 
 def drivers() -> str:
-    folder = pathlib.Path(java.command()[-1]) / "jars"
+    folder = java.build() / "jars"
     found = [path for start in ("flight-sql-jdbc-driver", "postgresql") for path in folder.glob(f"{start}-*.jar")]
     if len(found) != 2:
         raise Unavailable(f"{folder} has not the drivers of JDBC, but {found}")
@@ -114,20 +105,3 @@ def same(one: list, other: list) -> bool:
         math.isclose(left, right, rel_tol=RELATIVE_TOLERANCE) if isinstance(left, float) else left == right
         for left, right in zip(one, other)
     )
-
-
-def of(answers: list) -> dict:
-    """Bytes are not known in Spark: figures that are for each GB are left out."""
-    figures = measure.transfer(answers)
-    return {name: value for name, value in figures.items() if name not in ("bytes", "first_seconds")}
-
-
-def ratios(figures: dict) -> dict:
-    """Of each of ours against each of the others; wanted of the data source as it is."""
-    found = {}
-    for peer in (DRIVER, POSTGRES):
-        for label in (OURS, SOCKET, RANGES):
-            if {peer, label} <= set(figures):
-                speed = figures[peer]["seconds"] / figures[label]["seconds"]
-                found[f"{label} against {peer}"] = results.at_least(speed, WANTED) if label == OURS else results.plain(speed)
-    return found

@@ -5,23 +5,21 @@ Beside Arrow's own C++ Flight stand two ceilings, which are no peers: plain TCP 
 Then the same over TLS, whose ceiling is plain TCP no more: nothing stands beside it.
 """
 
-import contextlib
 import json
 import shutil
 import subprocess
-import threading
 import time
 
 import numpy as np
 
-from .. import data, measure, processes, results
-from ..arena import ENCRYPTED, TRANSPORT, Arena
+from .. import data, measure, processes, threads
+from ..arena import ENCRYPTED, TRANSPORT, Arena, Contender
 from ..environments import Unavailable
 from ..options import Options
 
-LABELS = {"bowshot": "bowshot", "Arrow C++ Flight": "arrow-cpp-flight"}
-KINDS = {"bowshot": "bowshot-put", "Arrow C++ Flight": "flight-put"}
-QUERIES = {"bowshot": "SELECT * FROM records", "Arrow C++ Flight": "records"}
+OURS, CPP = "bowshot", "Arrow C++ Flight"
+CONTENDERS = [Contender(OURS, "bowshot", "bowshot-put"), Contender(CPP, "arrow-cpp-flight", "flight-put")]
+QUERIES = {OURS: "SELECT * FROM records", CPP: "records"}
 TCP, COPY = "iperf3 (plain TCP)", "copy in memory"
 REPEATS = 3
 COPY_BYTES = 256 * 2**20
@@ -31,64 +29,51 @@ NEEDED_BYTES_PER_ROW = 48
 
 def run(options: Options) -> None:
     rows = options.size(50_000, 4_000_000, 10_000_000)
-    source = str(data.arrow_records(rows))
+    source = str(data.arrow("records", rows))
     for way, starts, counts in (
         ("", TRANSPORT, options.size((1, 2), (1, 2, 4, 8, 16), (1, 2, 4, 8, 16))),
         (" over TLS", ENCRYPTED, options.size((1,), (1, 4, 16), (1, 4, 16))),
     ):
-        with contextlib.ExitStack() as stack:
-            arena = Arena(stack, options, {}, starts=starts)
-            servers = arena.servers(LABELS)
-            for label, server in servers.items():
+        with Arena(options, {}, starts=starts) as arena:
+            chosen = arena.choose(CONTENDERS)
+            for _, server, contender in chosen:
                 measure.writer(
-                    server, KINDS[label], [server], action="ingest", table="records", source=source, keep=True
+                    server, contender.reader, [server], action="ingest", table="records", source=source, keep=True
                 )
             for streams in counts:
-                get(f"DoGet{way}", servers, streams, rows, arena)
-                put(f"DoPut{way}", servers, streams, rows, source, arena)
+                record(f"DoGet{way}", get(chosen, streams, options), streams, rows, arena)
+                needed = 0 if options.small else NEEDED_BYTES_PER_ROW * rows * streams
+                order = {"action": "put_streams", "source": source, "streams": streams, "needed_bytes": needed}
+                answers = arena.write(chosen, lambda _, order=order: order)
+                figures = {label: measure.written(answers[label]) for label in answers}
+                record(f"DoPut{way}", figures, streams, rows, arena)
 
 
-def get(way: str, servers: dict, streams: int, rows: int, arena: Arena) -> None:
-    def once(label):
-        return measure.client(
-            servers[label], "flight-ticket", action="drain", query=QUERIES[label], streams=streams, repeats=REPEATS
-        )
+def get(chosen: list, streams: int, options: Options) -> dict:
+    def once(server, contender):
+        query = QUERIES[contender.label]
+        return measure.client(server, "flight-ticket", action="drain", query=query, streams=streams, repeats=REPEATS)
 
-    answers = measure.in_turn([(label, label) for label in servers], arena.options, once)
-    figures = {label: measure.transfer(answers[label]) for label in answers}
-    record(way, figures, streams, rows, arena)
-
-
-def put(way: str, servers: dict, streams: int, rows: int, source: str, arena: Arena) -> None:
-    def once(label):
-        return measure.writer(
-            servers[label], KINDS[label], arena.options.at_rest(list(servers.values())), action="put_streams",
-            source=source, streams=streams,
-            needed_bytes=0 if arena.options.small else NEEDED_BYTES_PER_ROW * rows * streams,
-        )
-
-    answers = measure.in_turn([(label, label) for label in servers], arena.options, once)
-    figures = {label: measure.written(answers[label]) for label in answers}
-    record(way, figures, streams, rows, arena)
+    answers = measure.in_turn(chosen, options, once)
+    return {label: measure.transfer(answers[label]) for label in answers}
 
 
 def record(way: str, figures: dict, streams: int, rows: int, arena: Arena) -> None:
     ceilings = {}
-    plain = [(TCP, "iperf3", tcp), (COPY, "memcpy", copied)] if arena.starts is TRANSPORT else []
+    plain = [(TCP, "iperf3", measure_tcp), (COPY, "memcpy", measure_copies)] if arena.starts is TRANSPORT else []
     for label, peer, measured in plain:
         if arena.options.has_peer(peer) and peer not in arena.missing:
             try:
                 ceilings[label] = {"gb_per_second": measured(streams, arena.options.size(0.5, 2, 3))}
             except Unavailable as reason:
                 arena.leave_out(peer, str(reason))
-    results.record(
-        "streams", f"{way}, {streams} stream(s)", {**figures, **ceilings}, {}, arena.options,
-        axes={"way": way, "streams": streams}, ceilings=list(ceilings), missing=arena.missing, rows_of_a_stream=rows,
-        put_needed_bytes_per_row=NEEDED_BYTES_PER_ROW,
+    arena.record(
+        "streams", f"{way}, {streams} stream(s)", {**figures, **ceilings}, axes={"way": way, "streams": streams},
+        ceilings=list(ceilings), rows_of_a_stream=rows, put_needed_bytes_per_row=NEEDED_BYTES_PER_ROW,
     )
 
 
-def tcp(streams: int, seconds: float) -> float:
+def measure_tcp(streams: int, seconds: float) -> float:
     """What iperf3 moves over loopback, in GB/s at the receiver."""
     if shutil.which("iperf3") is None:
         raise Unavailable("there is no iperf3: `apt-get install iperf3`")
@@ -108,7 +93,7 @@ def tcp(streams: int, seconds: float) -> float:
         server.wait()
 
 
-def copied(streams: int, seconds: float) -> float:
+def measure_copies(streams: int, seconds: float) -> float:
     """What threads copy from memory to memory, in GB/s: the largest rate at which anything could be handed over."""
     size = COPY_BYTES // streams
     pairs = [(np.ones(size, np.uint8), np.empty(size, np.uint8)) for _ in range(streams)]
@@ -122,10 +107,5 @@ def copied(streams: int, seconds: float) -> float:
             np.copyto(target, source)
             counts[index] += 1
 
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(streams)]
-    started = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return sum(counts) * size / (time.perf_counter() - started) / 1e9
+    seconds = threads.run(streams, work)
+    return sum(counts) * size / seconds / 1e9

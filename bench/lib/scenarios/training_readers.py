@@ -7,11 +7,10 @@ is not counted, the servers have the file's columns in memory, and the other sid
 no columns, so that it reads the file in each epoch, too.
 """
 
-import contextlib
 import dataclasses
 import sys
 
-from .. import apart, data, measure, processes, results
+from .. import apart, data, measure
 from ..arena import Arena
 from ..environments import Unavailable, python
 from ..options import Options
@@ -22,7 +21,6 @@ OURS = {"bowshot": "bowshot", "bowshot, through a socket": "bowshot-socket", "bo
 # Rows of a batch. Each tensor of a worker costs the `DataLoader` a descriptor, whoever reads: so workers have larger batches.
 BATCH, BATCH_OF_WORKERS, SHUFFLED = 1024, 16_384, 65_536
 EPOCHS = 3
-WANTED = 0.8
 FEATURES = 20
 
 
@@ -43,18 +41,12 @@ WAYS = [
     Way("PyTorch, shuffled", "torch", (*SHARED, "--shuffle", SHUFFLED)),
     Way("tf.data", "tensorflow"),
 ]
-STARTS = {
-    "bowshot": lambda arena: processes.bowshot(arena.tables),
-    "bowshot-socket": lambda arena: processes.bowshot(arena.tables, "--local-socket", "none"),
-    "bowshot-streaming": lambda arena: processes.bowshot(arena.tables, "--set", "storage.column_cache_bytes=0"),
-}
 
 
 def run(options: Options) -> None:
     rows = options.size(20_000, 1_000_000, 5_000_000)
-    path = data.parquet_samples(rows)
-    with contextlib.ExitStack() as stack:
-        arena = Arena(stack, options, {"samples": path}, starts=STARTS)
+    path = data.parquet("samples", rows)
+    with Arena(options, {"samples": path}) as arena:
         for way in WAYS:
             if not options.has_case(way.name):
                 print(f"left out by --case: {way.name}", file=sys.stderr)
@@ -87,26 +79,9 @@ def compared(arena: Arena, way: Way, rows: int, path) -> None:
     for label in sums:
         if sums[label] != next(iter(sums.values())):
             raise RuntimeError(f"{way.name}: {label} has read other rows: {sums}")
-    figures = {label: of(answers[label]) for label in answers}
-    results.record(
-        "training_readers", way.name, figures, ratios(figures), arena.options, axes={"way": way.name, "rows": rows},
-        client_versions=apart.versions(way.framework), batch_rows=way.batch, columns=FEATURES + 1 + ("id" in way.words),
-        answers="equal" if len(sums) > 1 else "not compared", missing=arena.missing,
+    figures = {label: measure.transfer_without_bytes(answers[label]) for label in answers}
+    arena.record(
+        "training_readers", way.name, figures, axes={"way": way.name, "rows": rows}, batch_rows=way.batch,
+        client_versions=apart.versions(way.framework), columns=FEATURES + 1 + ("id" in way.words),
+        answers="equal" if len(sums) > 1 else "not compared",
     )
-
-
-def of(answers: list) -> dict:
-    """The bytes of the tensors are not counted: figures that are for each GB are left out."""
-    figures = measure.transfer(answers)
-    return {name: value for name, value in figures.items() if name not in ("bytes", "first_seconds")}
-
-
-def ratios(figures: dict) -> dict:
-    if FILES not in figures:
-        return {}
-    speeds = {label: figures[FILES]["seconds"] / figures[label]["seconds"] for label in OURS if label in figures}
-    wanted = {f"{label}, against local files": speed for label, speed in speeds.items()}
-    return {
-        name: results.at_least(speed, WANTED) if name.startswith("bowshot, against") else results.plain(speed)
-        for name, speed in wanted.items()
-    }
