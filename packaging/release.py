@@ -6,6 +6,7 @@ import argparse
 import concurrent.futures
 import hashlib
 import pathlib
+import shutil
 import tempfile
 import time
 
@@ -81,6 +82,8 @@ def main() -> None:
             made = list(pool.map(lambda part: PARTS[part](release), args.parts.split(",")))
     sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(made))
     (args.out / "SHA256SUMS").write_text(sums)
+    # Beside the packages, so that nobody needs a checkout to install them.
+    shutil.copy(ROOT / "packaging/install.sh", args.out)
     for path in made:
         print(f"{path.stat().st_size / 1e6:9.1f} MB  {path}")
 

@@ -1,8 +1,12 @@
-//! Links in Markdown files: relative targets exist, and so do the headings that they point to.
+//! Links in Markdown files: relative targets exist, and so do the headings that they point to. So do the paths that `ARCHITECTURE.md`
+//! names.
 
 use super::Tree;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
+
+/// The page whose code names files of the repository, those of our crates without `crates/`.
+const MAP: &str = "ARCHITECTURE.md";
 
 pub(super) fn complaints(tree: &Tree) -> Result<Vec<String>> {
     let mut found = Vec::new();
@@ -13,7 +17,26 @@ pub(super) fn complaints(tree: &Tree) -> Result<Vec<String>> {
             }
         }
     }
+    let paths = paths(&tree.read(MAP)?);
+    let is_there = |path: &str| tree.root.join(path).exists() || tree.root.join("crates").join(path).exists();
+    let missing = paths.into_iter().filter(|(_, path)| !is_there(path));
+    found.extend(missing.map(|(line, path)| format!("{MAP}:{line}: there is no `{path}`")));
     Ok(found)
+}
+
+/// The code spans that are paths from the root of the repository or of its crates.
+fn paths(text: &str) -> Vec<(usize, String)> {
+    const FOLDERS: [&str; 6] = ["bench/", "clients/", "deploy/", "docs/", "packaging/", "tests/"];
+    let is_path = |code: &str| {
+        let is_rooted = code.starts_with("bowshot") || FOLDERS.iter().any(|folder| code.starts_with(folder));
+        is_rooted && code.contains('/') && !code.contains(' ')
+    };
+    let mut found = Vec::new();
+    for (line, text) in prose(text) {
+        let codes = text.split('`').skip(1).step_by(2).filter(|code| is_path(code));
+        found.extend(codes.map(|code| (line, code.to_owned())));
+    }
+    found
 }
 
 /// Lines outside fenced code, with their numbers.
@@ -81,6 +104,15 @@ mod tests {
     fn code_holds_no_links() {
         let text = "see [a](x.md) and `[b](y.md)`\n```\n[c](z.md)\n```\n[d](w.md#top \"title\")";
         assert_eq!(links(text), [(1, "x.md".to_owned()), (5, "w.md#top".to_owned())]);
+    }
+
+    #[test]
+    fn paths_are_code_that_begins_with_a_crate_or_a_folder() {
+        let text = "`bowshot-api` is in `bowshot-api/src/lib.rs`, `plan/` and\n`tests/suites.toml`; bench/x; `bowshot sql a/b`";
+        assert_eq!(
+            paths(text),
+            [(1, "bowshot-api/src/lib.rs".to_owned()), (2, "tests/suites.toml".to_owned())]
+        );
     }
 
     #[test]

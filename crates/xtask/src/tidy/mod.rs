@@ -1,11 +1,13 @@
 //! `cargo xtask tidy`: the rules of the house that no compiler checks. Each rule is a function from the repository to a
 //! list of complaints; a complaint names the file, the line and what to do.
 
+mod build_budget;
 mod features;
+mod import_cycles;
 mod links;
 mod lock;
 mod manifests;
-mod rooms;
+mod new_names;
 mod source;
 
 use crate::machine;
@@ -54,11 +56,13 @@ pub(crate) fn run() -> Result<bool> {
     let mut complaints = Vec::new();
     complaints.extend(manifests::complaints(&tree)?);
     complaints.extend(lock::complaints(&tree)?);
-    complaints.extend(rooms::complaints(&tree)?);
+    complaints.extend(import_cycles::complaints(&tree)?);
     complaints.extend(source::complaints(&tree)?);
     complaints.extend(links::complaints(&tree)?);
     complaints.extend(features::complaints()?);
     complaints.extend(seconds::complaints(&tree.root)?);
+    complaints.extend(build_budget::complaints(&tree.root)?);
+    complaints.extend(new_names::complaints(&tree)?);
     for complaint in &complaints {
         machine::say(complaint);
     }

@@ -1,14 +1,14 @@
-//! No circle among the rooms of a crate: where room `a` imports from room `b`, and `b` from `a`, perhaps by way of others,
-//! neither can be understood, tested or replaced without the other. A room is a folder below `src`, or a file beside them.
+//! No import cycle among the modules of a crate: where module `a` imports from module `b`, and `b` from `a`, perhaps by way of
+//! others, neither can be understood, tested or replaced without the other. A module is a folder below `src`, or a file beside them.
 
 use super::Tree;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The sources whose rooms stand in an order.
+/// The sources whose modules stand in an order.
 const SOURCES: [&str; 2] = ["crates/bowshot-engine/src/", "crates/bowshot-reuse/src/"];
 
-/// For each room those that it imports from, with a place where it does.
+/// For each module those that it imports from, with a place where it does.
 type Imports<'a> = BTreeMap<&'a str, BTreeMap<String, String>>;
 
 pub(super) fn complaints(tree: &Tree) -> Result<Vec<String>> {
@@ -18,22 +18,22 @@ pub(super) fn complaints(tree: &Tree) -> Result<Vec<String>> {
         for path in tree.with_extension("rs").filter(|path| path.starts_with(source)) {
             files.push((path, tree.read(path)?));
         }
-        found.extend(circles(source, &files));
+        found.extend(cycles(source, &files));
     }
     Ok(found)
 }
 
-fn circles(source: &str, files: &[(&str, String)]) -> Vec<String> {
-    let rooms: BTreeSet<&str> = files.iter().filter_map(|(path, _)| room(source, path)).collect();
+fn cycles(source: &str, files: &[(&str, String)]) -> Vec<String> {
+    let modules: BTreeSet<&str> = files.iter().filter_map(|(path, _)| module(source, path)).collect();
     let (mut imports, mut found) = (Imports::new(), Vec::new());
     for (path, text) in files {
-        let Some(from) = room(source, path).filter(|_| !is_test(path)) else { continue };
+        let Some(from) = module(source, path).filter(|_| !is_test(path)) else { continue };
         for (line, name) in names(text, depth(source, path)) {
             let place = format!("{path}:{line}");
-            if rooms.contains(name.as_str()) && name != from {
+            if modules.contains(name.as_str()) && name != from {
                 imports.entry(from).or_default().entry(name).or_insert(place);
             } else if name.starts_with(char::is_uppercase) {
-                found.push(format!("{place}: import `{name}` from its room, so that circles are seen"));
+                found.push(format!("{place}: import `{name}` from its module, so that cycles are seen"));
             }
         }
     }
@@ -45,7 +45,7 @@ fn circles(source: &str, files: &[(&str, String)]) -> Vec<String> {
     found
 }
 
-/// Whether one room imports from another, itself or by way of others.
+/// Whether one module imports from another, itself or by way of others.
 fn reaches(imports: &Imports<'_>, from: &str, to: &str) -> bool {
     let (mut waiting, mut seen) = (vec![from], BTreeSet::new());
     while let Some(at) = waiting.pop() {
@@ -59,11 +59,11 @@ fn reaches(imports: &Imports<'_>, from: &str, to: &str) -> bool {
     false
 }
 
-/// The room of a file; `None` for the root of the crate, which may know them all.
-fn room<'p>(source: &str, path: &'p str) -> Option<&'p str> {
+/// The module of a file; `None` for the root of the crate, which may know them all.
+fn module<'p>(source: &str, path: &'p str) -> Option<&'p str> {
     let inside = path.strip_prefix(source)?;
-    let room = inside.split('/').next()?.trim_end_matches(".rs");
-    (room != "lib" && room != "main").then_some(room)
+    let module = inside.split('/').next()?.trim_end_matches(".rs");
+    (module != "lib" && module != "main").then_some(module)
 }
 
 /// How many `super::` lead from a file to the root of its crate.
@@ -127,11 +127,11 @@ mod tests {
 
     fn check(files: &[(&str, &str)]) -> Vec<String> {
         let files: Vec<_> = files.iter().map(|(path, text)| (*path, (*text).to_owned())).collect();
-        circles("src/", &files)
+        cycles("src/", &files)
     }
 
     #[test]
-    fn a_circle_is_found_over_any_number_of_rooms() {
+    fn a_cycle_is_found_over_any_number_of_modules() {
         let plan = ("src/plan/mod.rs", "use crate::error::classify;\n");
         assert!(check(&[plan, ("src/error.rs", "")]).is_empty());
         let direct = check(&[plan, ("src/error.rs", "fn f() { crate::plan::logical() }\n")]);
@@ -144,18 +144,18 @@ mod tests {
 
     #[test]
     fn lists_of_paths_are_read_and_comments_and_tests_are_not() {
-        let rooms = [("src/b.rs", "use crate::a;"), ("src/c.rs", "use crate::a;")];
-        let with = |text| check(&[("src/a/x.rs", text), rooms[0], rooms[1]]).len();
+        let modules = [("src/b.rs", "use crate::a;"), ("src/c.rs", "use crate::a;")];
+        let with = |text| check(&[("src/a/x.rs", text), modules[0], modules[1]]).len();
         assert_eq!(with("use crate::{\n    a::y,\n    b::{X, c},\n};\n"), 2);
         assert_eq!(with("use crate::{c, b};\n"), 4);
         assert_eq!(with("// crate::b\n"), 0);
         assert_eq!(with("use super::b;\nlet x = $crate::c;\n"), 0, "that is `a`'s own `b`");
         assert_eq!(with("#[cfg(test)]\nmod tests {\n    use crate::b;\n}\n"), 0);
-        assert_eq!(check(&[("src/a/tests.rs", "use crate::b;"), rooms[0]]).len(), 0);
+        assert_eq!(check(&[("src/a/tests.rs", "use crate::b;"), modules[0]]).len(), 0);
     }
 
     #[test]
-    fn the_root_hides_no_room() {
+    fn the_root_hides_no_module() {
         assert_eq!(
             check(&[("src/lib.rs", "pub use a::X;\npub use b::Y;"), ("src/a.rs", "use crate::Y;")]).len(),
             1
