@@ -29,8 +29,8 @@ def shared(tmp_path_factory):
 @pytest.fixture(scope="module")
 def there(tmp_path_factory):
     import directory
-    import directory_served
+    from server import free_port
 
-    made = directory.Directory(tmp_path_factory.mktemp("slapd") / "d", directory_served.free_port())
+    made = directory.Directory(tmp_path_factory.mktemp("slapd") / "d", free_port())
     yield made
     made.stop()

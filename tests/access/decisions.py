@@ -5,7 +5,6 @@ import contextlib
 import http.server
 import json
 import threading
-import time
 
 import world
 
@@ -20,7 +19,7 @@ class Decisions:
     """`decide` takes what was asked and gives an answer: an object for JSON, or bytes. `status`, `delay` and `broken` spoil it."""
 
     def __init__(self, context=None):
-        self.asked, self.headers = [], []
+        self.asked, self.headers, self.awake = [], [], threading.Event()
         self.reset()
         self.at_once, self.most = 0, 0
         lock = threading.Lock()
@@ -36,7 +35,7 @@ class Decisions:
                     service.asked.append(asked)
                     service.headers.append(dict(self.headers))
                 answer = service.decide(asked)
-                time.sleep(service.delay)
+                service.awake.wait(service.delay)
                 # Before the answer: whoever has it may ask again at once.
                 with lock:
                     service.at_once -= 1
@@ -72,6 +71,9 @@ class Decisions:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def reset(self):
+        """Answers rightly and at once, those too that wait for a late answer."""
+        self.awake.set()
+        self.awake = threading.Event()
         self.decide, self.status, self.delay, self.broken = (lambda asked: ALLOW), 200, 0, False
 
     def about(self, action=None):

@@ -103,7 +103,7 @@ class Directory:
         self.wait()
 
     def wait(self):
-        for _ in range(500):
+        for _ in range(6_000):
             assert self.process.poll() is None, (self.folder / "log").read_text()
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()

@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import socket
 import urllib.error
 import urllib.request
 
@@ -30,12 +29,6 @@ SETUP = [
 ROLES = f'group_base = "{GROUPS}"\nroles = {{ readers = "analyst", europe = "eu", ada = "ada" }}\nadmin_group = "dbas"\n'
 NAMED = f'user_dn = "uid={{user}},{PEOPLE}"\n'
 REFUSED = (adbc.Error, flight.FlightError, pa.ArrowException, psycopg.Error, pymysql.Error, Refused, OSError)
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def searched(folder_or_file):

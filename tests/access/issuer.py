@@ -50,7 +50,7 @@ class Issuer:
     def __init__(self):
         self.keys = [Key("one", use="sig", alg="RS256"), Key("two", "ES256"), Key("three", "PS256"), Key("four", "ES384")]
         self.sealing = Key("sealing", use="enc", alg="RSA-OAEP")
-        self.asked, self.failing = 0, False
+        self.asked, self.requests, self.failing = 0, 0, False
         # What the discovery document has beside the keys, and who answers there: from a query and a form to status, headers, body.
         self.endpoints, self.pages = {}, {}
         issuer = self
@@ -58,6 +58,7 @@ class Issuer:
         class Answer(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 body, status = b"{}", 200
+                issuer.requests += 1
                 if issuer.failing:
                     status = 503
                 elif self.path == "/realm/.well-known/openid-configuration":

@@ -23,7 +23,8 @@ def serving(folder, **more):
 
 
 def lines(folder):
-    return [json.loads(line) for line in (folder / "audit.jsonl").read_text().splitlines()]
+    whole, _, _ = (folder / "audit.jsonl").read_text().rpartition("\n")
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def test_who_did_what(tmp_path):
@@ -37,7 +38,9 @@ def test_who_did_what(tmp_path):
                 ada.execute("DROP TABLE t")
             with pytest.raises(adbc.Error, match="not found"):
                 ada.execute("SELECT * FROM elsewhere")
-        read = wait_until(lambda: [line for line in lines(tmp_path) if line["statement"] == "SELECT * FROM t"], "the read is told")[0]
+        asked = {"SELECT * FROM t", "DROP TABLE t", "SELECT * FROM elsewhere"}
+        wait_until(lambda: asked <= {line["statement"] for line in lines(tmp_path)}, "all are told")
+        read = [line for line in lines(tmp_path) if line["statement"] == "SELECT * FROM t"][0]
         assert (read["user"], read["decision"], read["outcome"], read["rows"]) == ("ada", "allowed", "finished", 2)
         assert (read["tables"], read["tables_in_part"]) == ([], ["t"]) and read["duration_us"] > 0
         denied = [line for line in lines(tmp_path) if line["statement"] == "DROP TABLE t"][0]
@@ -81,6 +84,21 @@ def test_what_returning_reads(tmp_path, sql):
     tables = told[0]["tables"]
     assert "pay" in tables and "bowshot.main.t" in tables, tables
     assert not any("__bowshot" in table for table in tables), tables
+
+
+@pytest.mark.parametrize("sql, affected", [
+    ("SELECT id FROM t", None),
+    ("DELETE FROM t WHERE id > 1", 2),
+    ("WITH d AS (DELETE FROM t RETURNING id) SELECT id FROM d WHERE id = 1", 3),
+    ("WITH d AS (DELETE FROM t RETURNING id) INSERT INTO other SELECT id FROM d WHERE id = 1", 4),
+])
+def test_how_many_rows_are_changed(tmp_path, sql, affected):
+    with serving(tmp_path) as server, with_token(server, "root") as root:
+        for text in ("CREATE TABLE t (id INTEGER)", "CREATE TABLE other (id INTEGER)", "INSERT INTO t VALUES (1), (2), (3)", sql):
+            root.execute(text)
+        root.fetchall()
+        (told,) = wait_until(lambda: [line for line in lines(tmp_path) if line["statement"] == sql], "the statement is told")
+    assert told["rows_affected"] == affected, told
 
 
 def test_only_secrets_are_hidden(tmp_path):

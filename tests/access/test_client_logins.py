@@ -97,8 +97,8 @@ def test_without_keeping(made, provider, browser, tmp_path):
 
 
 def test_a_token_is_renewed_while_the_connection_is_open(made, provider, browser, monkeypatch):
-    monkeypatch.setattr(_oidc, "_AHEAD_S", 1.0)
-    provider.seconds = 2
+    monkeypatch.setattr(_oidc, "_AHEAD_S", 5.0)
+    provider.seconds = 6
     with connect(made, provider, "browser") as connection:
         for _ in range(4):
             assert who(connection) == "ann"

@@ -3,7 +3,6 @@
 import contextlib
 import ssl
 import threading
-import time
 
 import pytest
 
@@ -21,11 +20,10 @@ def test_a_service_that_is_slow_or_gone(tmp_path):
         with serving(tmp_path, service, environment) as made:
             ada = made.at("ada")
             assert ada.rows("SELECT id FROM people") == [("1",)]
-            service.delay = 3
-            began = time.monotonic()
+            service.delay = 60
             with pytest.raises(Refused, match="gave no decision"):
                 ada.rows("SELECT id FROM people")
-            assert time.monotonic() - began < 2
+            assert service.at_once > 0, "the service has not answered yet"
             service.reset()
             wait_until(lambda: service.at_once == 0, "it has slept")
             # Every third answer is an error.
@@ -81,7 +79,7 @@ def test_questions_at_once_are_bounded(tmp_path):
 def test_decisions_are_kept_for_the_very_same_question(tmp_path):
     service = Decisions()
     try:
-        with serving(tmp_path, service, {"BOWSHOT_ACCESS_DECISION_CACHE": "2s"}) as made:
+        with serving(tmp_path, service, {"BOWSHOT_ACCESS_DECISION_CACHE": "6s"}) as made:
             ada, root = made.at("ada"), made.at("root")
             ada.rows("SELECT id FROM people")
             service.asked.clear()

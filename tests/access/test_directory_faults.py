@@ -5,7 +5,6 @@ import json
 import socket
 import ssl
 import threading
-import time
 
 import psycopg
 import pyarrow.flight as flight
@@ -16,8 +15,8 @@ import directory as slapd
 import world
 from authority import Authority
 from directory import BASE, GROUPS, READER, Directory
-from directory_served import NAMED, REFUSED, ROLES, basic, connect, entry, free_port, rows, searched, serving
-from server import Server, wait_until
+from directory_served import NAMED, REFUSED, ROLES, basic, connect, entry, rows, searched, serving
+from server import Server, free_port, wait_until
 from world import Refused
 
 
@@ -68,14 +67,13 @@ def test_a_directory_that_does_not_answer_holds_nobody_else_up(tmp_path):
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(100)
-        more = f'\n[[ldap]]\nurl = "ldap://127.0.0.1:{silent.getsockname()[1]}"\ninsecure = true\ntimeout_seconds = 2\nmax_connections = 2\n{NAMED}'
+        more = f'\n[[ldap]]\nurl = "ldap://127.0.0.1:{silent.getsockname()[1]}"\ninsecure = true\ntimeout_seconds = 5\nmax_connections = 2\n{NAMED}'
         with serving(tmp_path, more) as made:
             answers = []
             threads = [threading.Thread(target=lambda n=n: answers.append(basic(made.server, f"u{n}", "x"))) for n in range(4)]
-            began = time.monotonic()
             [thread.start() for thread in threads]
             assert rows(made.server, "flight", "ada", "ada's own") == [("ada",)]
-            assert time.monotonic() - began < 2, "a user of the server's own waited"
+            assert answers == [], "a user of the server's own waited"
             [thread.join() for thread in threads]
             assert [status for status, _ in answers] == [503] * 4, answers
 

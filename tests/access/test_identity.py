@@ -233,13 +233,17 @@ def test_a_user_made_later_ends_sessions_of_the_name(made, issuer):
 
 
 def test_sessions_end_with_the_token(made, issuer):
-    start = time.monotonic()
-    connections = {door: connected(made, door, issuer.token(seconds=4)) for door in world.DOORS}
-    for connection in connections.values():
-        assert connection.rows("SELECT current_user") == [("ann",)]
-    assert time.monotonic() - start < 4, "the machine is too slow for this test"
+    for seconds in (4, 20, 60):
+        token, ends = issuer.token(seconds=seconds), time.monotonic() + seconds
+        try:
+            connections = {door: connected(made, door, token) for door in world.DOORS}
+            for connection in connections.values():
+                assert connection.rows("SELECT current_user") == [("ann",)]
+            break
+        except Exception:
+            assert time.monotonic() > ends - 1 and seconds < 60, "refused before the token has ended"
     # A statement that runs on, of a session whose token has ended.
-    time.sleep(max(0, start + 5.5 - time.monotonic()))
+    time.sleep(max(0, ends + 1.5 - time.monotonic()))
     for door, connection in connections.items():
         with pytest.raises(Refused):
             print(door, connection.rows("SELECT current_user"))
@@ -256,11 +260,11 @@ def test_a_newer_token_carries_a_session_on(made, issuer):
         ticket = flight.Ticket(b"SELECT current_setting('timezone') AS z")
         return client.do_get(ticket, options(token)).read_all()["z"][0].as_py()
 
-    first, second = issuer.token(seconds=3), issuer.token(seconds=60)
+    first, second = issuer.token(seconds=6), issuer.token(seconds=600)
     with flight.connect(made.server.grpc_tcp) as client:
         client.do_get(flight.Ticket(b"SET timezone = 'Asia/Tokyo'"), options(first)).read_all()
         assert zone(first) == zone(second) == "Asia/Tokyo"
-        time.sleep(4.5)
+        time.sleep(7.5)
         assert zone(second) == "Asia/Tokyo", "the session lives on"
         with pytest.raises(flight.FlightUnauthenticatedError):
             zone(first)
@@ -275,14 +279,14 @@ def test_keys_rotate_while_it_serves(tmp_path, issuer):
             assert own.asked == 1
             assert bearer(made, own.token())[0] == 200 and own.asked == 1, "kept"
             time.sleep(10.5)
-            own.keys = [Key("new")]
+            own.keys, changed = [Key("new")], time.monotonic()
             assert bearer(made, own.token())[0] == 200 and own.asked == 2, "an unknown key is looked for"
             assert bearer(made, own.token(key=_as(own.keys[0], "RS256"), seconds=500))[0] == 200
             fresh = Issuer.token(own, key=_renamed(own.keys[0], "one"))
             assert bearer(made, fresh)[0] == 401, "the old name is gone"
             for index in range(30):
                 assert bearer(made, own.token(key=_renamed(own.keys[0], f"unknown{index}")))[0] == 401
-            assert own.asked <= 3, "however many tokens come"
+            assert own.asked <= 3 + (time.monotonic() - changed) // 10, "however many tokens come"
     finally:
         own.close()
 
@@ -298,10 +302,10 @@ def test_an_issuer_that_cannot_be_reached_lets_nobody_in_and_nobody_wait(tmp_pat
     own.failing = True
     try:
         with serving(tmp_path / "failing", own) as made:
-            start = time.monotonic()
+            start, before = time.monotonic(), own.requests
             for _ in range(20):
                 assert bearer(made, own.token())[0] == 401
-            assert time.monotonic() - start < 5
+            assert own.requests - before <= 4 + (time.monotonic() - start) // 10, "not each of them asks, and waits for it"
             assert made.at("root").rows("SELECT 1") == [("1",)], "others are not touched"
             own.failing = False
             wait_until(lambda: bearer(made, own.token())[0] == 200, "the issuer is asked again", 15)

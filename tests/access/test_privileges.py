@@ -94,3 +94,41 @@ def test_rights_are_given_on_columns_that_are_there(made, door):
         for what in ("SELECT (nothing)", "SELECT (id, nothing)", "INSERT (id), UPDATE (nothing)"):
             refused(root, f"GRANT {what} ON {table} TO reader", "column `nothing` of")
     root.rows("GRANT SELECT (id) ON t TO reader")
+
+
+def test_mysqls_tables_of_users_tell_everybody_what_concerns_them(made):
+    root, ada, bob = (made.at(user, "mysql") for user in ("root", "ada", "bob"))
+    root.rows("GRANT SELECT ON t TO ada")
+    for connection in (root, ada, bob):
+        connection.rows("SET dialect = 'mysql'")
+    try:
+        users = "SELECT user, select_priv, authentication_string FROM mysql.user WHERE is_role = 'N' ORDER BY user"
+        assert {row[0] for row in root.rows(users)} >= {"root", "ada", "bob"}
+        assert {row[2] for row in root.rows(users)} == {""}
+        assert ada.rows(users) == [("ada", "N", "")]
+        rights = "SELECT user, db, table_name, table_priv FROM mysql.tables_priv WHERE user IN ('ada', 'bob')"
+        assert root.rows(rights) == ada.rows(rights) == [("ada", "main", "t", "Select")]
+        assert bob.rows(rights) == []
+        assert ada.rows("SELECT * FROM mysql.db") == ada.rows("SELECT * FROM mysql.columns_priv") == []
+    finally:
+        for connection in (root, ada, bob):
+            connection.rows("SET dialect = 'ansi'")
+        root.rows("REVOKE SELECT ON t FROM ada")
+
+
+def test_types_are_known_to_who_may_use_their_schema(made):
+    root, ada = made.at("root"), made.at("ada")
+    for sql in ("CREATE SCHEMA kinds", "CREATE TYPE kinds.mood AS ENUM ('sad', 'happy')", "CREATE TABLE kinds.m (m kinds.mood)"):
+        root.rows(sql)
+    known = "SELECT count(*) FROM pg_catalog.pg_type WHERE typname = 'mood'"
+    assert ada.rows(known) == [(0,)]
+    refused(ada, "SELECT 'sad'::kinds.mood", "mood")
+    for sql in ("DROP TYPE kinds.mood", "ALTER TYPE kinds.mood ADD VALUE 'x'"):
+        refused(ada, sql, "does not exist")
+    refused(ada, "CREATE TYPE kinds.other AS ENUM ('a')", "may not make anything")
+    root.rows("GRANT SELECT ON SCHEMA kinds TO ada")
+    assert ada.rows(known) == [(1,)]
+    assert ada.rows("SELECT 'sad'::kinds.mood < 'happy'") == [(True,)]
+    refused(ada, "ALTER TYPE kinds.mood ADD VALUE 'x'", "may not change type")
+    root.rows("DROP SCHEMA kinds CASCADE")
+    assert root.rows(known) == [(0,)]

@@ -152,6 +152,7 @@ REFUSED = [
     ("SELECT count(*) FROM drop_box", MAY_NOT),
     ("DESCRIBE secrets", NOT_THERE),
     ("SUMMARIZE secrets", NOT_THERE),
+    ("DECLARE c CURSOR WITH HOLD FOR SELECT * FROM secrets", NOT_THERE),
     ("SHOW CREATE TABLE secrets", NOT_THERE),
     ("SHOW CREATE TABLE people", MAY_NOT),
     ("SHOW CREATE VIEW v_people", MAY_NOT),

@@ -277,6 +277,8 @@ def test_show_grants(made, role):
     lines = [line for (line,) in ada.rows("SHOW GRANTS")]
     assert f"GRANT SELECT (id) ON TABLE bowshot.main.t TO {role}" in lines and f"GRANT {role} TO ada" in lines
     assert [line for (line,) in root.rows("SHOW GRANTS FOR ada")]
+    assert root.rows("SHOW GRANTS FOR 'ada'@'%'") == root.rows("SHOW GRANTS FOR ada")
+    assert ada.rows("SHOW GRANTS FOR CURRENT_USER()") == ada.rows("SHOW GRANTS")
     assert ada.rows("SHOW GRANTS FOR bob") == []
     rights = ada.rows("SELECT grantee, privilege, columns FROM system.grants WHERE table_name = 't'")
     assert rights == [(role, "SELECT", "id")]

@@ -163,3 +163,31 @@ def test_a_policy_that_fails_tells_nothing_of_hidden_rows(made):
             made.at("ada").rows(f"SELECT id FROM pol WHERE id = {id}")
         told.add(str(raised.value).split(" (")[0])
     assert len(told) == 1, told
+
+
+def test_hidden_tables_of_a_search_path(made):
+    do(
+        made.at("root"),
+        "CREATE SCHEMA path_a",
+        "CREATE SCHEMA path_b",
+        "CREATE SCHEMA path_c",
+        "CREATE TABLE path_a.twice AS SELECT 'hidden' AS x",
+        "CREATE TABLE path_b.twice AS SELECT 'open' AS x",
+        "CREATE TABLE path_a.once AS SELECT 'hidden' AS x",
+        "CREATE TABLE path_b.seen AS SELECT 'seen' AS x",
+        "CREATE TABLE path_a.near AS SELECT 'near' AS x",
+        "GRANT SELECT ON path_b.twice TO carl",
+        "GRANT SELECT ON path_a.near TO carl",
+        "SET search_path = path_c, path_a, path_b",
+    )
+    carl = made.at("carl")
+    do(carl, "SET search_path = path_c, path_a, path_b")
+    # What is hidden is not there, so that looking goes on and nothing is learnt of it.
+    assert carl.rows("SELECT x FROM twice") == [("open",)]
+    assert carl.rows("SELECT x FROM near") == [("near",)]
+    assert made.at("root").rows("SELECT x FROM twice") == [("hidden",)]
+    for table in ("once", "seen", "path_a.twice"):
+        refused(lambda table=table: carl.rows(f"SELECT x FROM {table}"), ["not found"])
+    refused(lambda: carl.rows("INSERT INTO twice VALUES ('x')"), ["may not"])
+    refused(lambda: carl.rows("DROP TABLE once"), ["not found"])
+    assert "path_c" not in carl.rows("SELECT array_to_string(current_schemas(false), ',')")[0][0]

@@ -9,7 +9,7 @@ import urllib.parse
 
 import adbc_driver_flightsql.dbapi as dbapi
 
-from server import binaries, clean_environment
+from server import BUSY_FACTOR, binaries, clean_environment
 
 
 def let_go(thing):
@@ -91,7 +91,7 @@ def start_that_fails(data, *arguments, prefix=(), environment=None):
             env=clean_environment(environment),
         ) as process:
             try:
-                log, _ = process.communicate(timeout=20)
+                log, _ = process.communicate(timeout=20 * BUSY_FACTOR)
             except subprocess.TimeoutExpired:
                 process.kill()
                 log, _ = process.communicate()

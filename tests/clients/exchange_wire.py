@@ -8,6 +8,7 @@ import h2.events
 import pyarrow as pa
 
 import protobuf
+from server import BUSY_FACTOR
 
 
 def grpc_message(payload):
@@ -35,7 +36,7 @@ class Raw:
 
     def __init__(self, server):
         self.socket = socket.create_connection((server.host, server.port))
-        self.socket.settimeout(20)
+        self.socket.settimeout(20 * BUSY_FACTOR)
         self.h2 = h2.connection.H2Connection()
         self.h2.initiate_connection()
         self.stream = self.h2.get_next_available_stream_id()

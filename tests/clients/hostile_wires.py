@@ -23,7 +23,7 @@ import time
 import server as servers
 import wire_recordings
 
-SECONDS = 20.0
+SECONDS = 20.0 * servers.BUSY_FACTOR
 WORKERS = 8
 TABLE = "CREATE TABLE wires (a INT, b TEXT)"
 # How the bytes of a conversation come, and how often.

@@ -15,14 +15,13 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 
 import pymysql
 
-from server import Server, wait_until
+from server import Server, free_port, wait_until
 
 FOLDER = pathlib.Path(__file__).parent / "recorded"
 RECORDED, ANSWERS = FOLDER / "mysql.txt", FOLDER / "mysql.json"
@@ -98,8 +97,7 @@ def mariadb():
             shutil.chown(home, "mysql", "mysql")
         install = ["mariadb-install-db", "--no-defaults", f"--datadir={home}", "--auth-root-authentication-method=normal", *user]
         subprocess.run([*install, "--skip-test-db"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         command = [program, "--no-defaults", f"--datadir={home}", f"--port={port}", "--bind-address=127.0.0.1"]
         command += [f"--socket={home}/socket", f"--pid-file={home}/pid", "--skip-log-bin", *LIKE_BOWSHOT, *user]
         running = subprocess.Popen(command, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,17 +1,24 @@
 """Starts and stops the built program for one test run: own folder, free ports, log shown when something fails."""
 
+import contextlib
 import functools
 import json
 import os
 import pathlib
+import random
 import signal
+import socket
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# The seconds that tests name are those of a machine that does nothing else; beside other work they may take this much longer.
+BUSY_FACTOR = float(os.environ.get("BOWSHOT_TEST_BUSY_FACTOR", "6"))
 
 
 def binaries():
@@ -30,14 +37,45 @@ def hash_password(password):
 
 def wait_until(check, what, seconds=20.0):
     """Asks again until `check` answers something true, and returns that; for what a server does in its own time."""
+    seconds *= BUSY_FACTOR
     deadline = time.monotonic() + seconds
     while True:
         found = check()
         if found:
             return found
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what}")
+            raise AssertionError(f"not within {seconds:g} s: {what}")
         time.sleep(0.01)
+
+
+def free_port(below=None):
+    """A port that is free, of those that the system gives nobody unasked: so nobody takes it before it is used."""
+    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        # Not the generator that tests seed: those that run at the same time would choose the same.
+        port = random.SystemRandom().randrange(10_000, below or max(first, 20_000))
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+
+
+@contextlib.contextmanager
+def repeated(work, pause=0.3):
+    """Does something again and again beside a block, until the block ends: a cancel may come before what it is to end, and
+    some drivers refuse it then."""
+    ended = threading.Event()
+
+    def repeat():
+        while not ended.wait(pause):
+            with contextlib.suppress(Exception):
+                work()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def clean_environment(more=None):
@@ -104,11 +142,11 @@ class Process:
             return
         self.terminate()
         try:
-            code = self.process.wait(60)
+            code = self.process.wait(60 * BUSY_FACTOR)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise AssertionError(f"still there 60 s after SIGTERM\n{self.log()}") from None
+            raise AssertionError(f"still there {60 * BUSY_FACTOR:g} s after SIGTERM\n{self.log()}") from None
         log = self.log()
         self.folder.cleanup()
         assert code == 0, f"ended with {code}\n{log}"
@@ -166,7 +204,7 @@ class Server(Process):
     def get(self, path):
         """Status, headers and text of an HTTP path."""
         try:
-            with urllib.request.urlopen(self.http + path, timeout=10) as answer:
+            with urllib.request.urlopen(self.http + path, timeout=10 * BUSY_FACTOR) as answer:
                 return answer.status, answer.headers, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.headers, error.read().decode()
@@ -207,7 +245,7 @@ class Server(Process):
         try:
             wait_until(idle, "idle", seconds)
         except AssertionError:
-            raise AssertionError(f"still held after {seconds} s: {last}") from None
+            raise AssertionError(f"still held after {seconds * BUSY_FACTOR:g} s: {last}") from None
 
 
 def computing(*sources, environment=None, **options):

@@ -4,6 +4,7 @@ names the file."""
 import errno
 import re
 import shutil
+import time
 
 import pyarrow as pa
 import pytest
@@ -129,6 +130,7 @@ def test_what_a_full_disk_refused_is_written_when_there_is_room(tmp_path, disk):
     data = tmp_path / "data"
     with Server(data=data, environment={**EAGER, **disk.environment}) as server, Database(server) as db:
         make(db)
+        began = time.monotonic()
         disk.set(WRITE, errno.ENOSPC, "_cache/")
         answers = right(db)
         db.rows(GROUPED)
@@ -139,7 +141,8 @@ def test_what_a_full_disk_refused_is_written_when_there_is_room(tmp_path, disk):
         wait_until(lambda: errors(server, "join_cache", "history"), "the history meets it, too", 60)
         for cache, whats in (("join_cache", ["write", "history"]), ("result_cache", ["write"])):
             for what in whats:
-                assert errors(server, cache, what) == 1, (cache, what, server.log())
+                counted = errors(server, cache, what)
+                assert 1 <= counted <= 1 + (time.monotonic() - began) // 60, (cache, what, server.log())
         log = server.log()
         assert re.search(rf"join cache steps aside.*{re.escape(str(data))}/join_cache/\d+\.arrow.*", log), log
         assert right(db) == answers and not on_disk(data, "join_cache")
@@ -148,7 +151,7 @@ def test_what_a_full_disk_refused_is_written_when_there_is_room(tmp_path, disk):
         wait_until(lambda: (data / "join_cache" / "history.json").exists(), "the history is written", 30)
         db.rows(GROUPED)
         wait_until(lambda: on_disk(data, "result_cache"), "the result is written")
-        assert errors(server, "join_cache", "write") == 1
+        assert errors(server, "join_cache", "write") <= 1 + (time.monotonic() - began) // 60
     with Server(data=data, environment=ON) as server, Database(server) as db:
         assert right(db) == answers and [len(db.rows(sql)) for sql in others] == counts
         assert db.one("SELECT count(*) FROM bowshot.system.join_cache WHERE hits > 0") == 3

@@ -94,6 +94,21 @@ def test_what_others_have_written_is_read(cursor, folder, rows, ending):
     assert cursor.fetch_arrow_table().to_pylist() == more.to_pylist()
 
 
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_what_operators_ask_for_is_not_in_files(cursor, folder, table, ending):
+    run(cursor, f"CREATE TABLE {table} (c CHAR(5), j JSONB, u UUID)")
+    run(cursor, f"INSERT INTO {table} VALUES ('ab ', '{{\"b\": 1.0, \"a\": 1}}', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11')")
+    path = folder / f"{table}.{ending}"
+    assert run(cursor, f"COPY (SELECT c, j, u, j::text AS t FROM {table}) TO '{path.name}'") == 1
+    run(cursor, f"DROP TABLE {table}")
+    rows = read(path)
+    assert not any(b"padded" in key for field in rows.schema for key in field.metadata or {}), rows.schema
+    assert b"bowshot:type" not in (rows.schema.field("t").metadata or {})
+    (row,) = rows.to_pylist()
+    assert row["c"] == "ab" and row["j"] == row["t"] == '{"a": 1, "b": 1.0}'
+    assert str(row["u"]) == "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
+
+
 def test_a_file_is_refused_without_the_setting(store):
     with dbapi.connect(store.grpc_tcp, autocommit=True) as connection, connection.cursor() as cursor:
         with pytest.raises(Exception, match="storage.exchange_folder") as caught:

@@ -14,9 +14,9 @@ import pytest
 from crash.check import Check
 from crash.ledger import ABSENT, Ledger
 from crash.load import make_tables
-from crash.rounds import Options, Run
+from crash.rounds import RESTART_SECONDS, Options, Run
 from crash.threads import Load
-from server import Server
+from server import BUSY_FACTOR, Server
 
 ROUNDS = int(os.environ.get("BOWSHOT_TEST_CRASH_ROUNDS", "5"))
 SEED = int(os.environ.get("BOWSHOT_TEST_CRASH_SEED", "1"))
@@ -26,12 +26,12 @@ SEED = int(os.environ.get("BOWSHOT_TEST_CRASH_SEED", "1"))
 # error, and then nobody can close the connection that it had half made.
 @pytest.mark.filterwarnings("ignore:Cannot disable autocommit")
 @pytest.mark.filterwarnings("ignore:A adbc_driver_manager.dbapi.Connection was not explicitly close:ResourceWarning")
-@pytest.mark.timeout(60 + 20 * ROUNDS)
+@pytest.mark.timeout(600 + 60 * ROUNDS)
 def test_a_server_that_is_killed_keeps_its_word():
     print(f"seed {SEED}")
     # Not `tmp_path`: the folder of a failure is kept until somebody has looked at it.
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"crash-{SEED}-"))
-    run = Run(Options(folder, SEED, ROUNDS, quiet=True))
+    run = Run(Options(folder, SEED, ROUNDS, quiet=True, restart_seconds=RESTART_SECONDS * BUSY_FACTOR))
     assert run.run() == ROUNDS
     assert run.ledger.counts["acknowledged"] > 10 * ROUNDS, "the load hardly ran"
     shutil.rmtree(folder)

@@ -145,7 +145,7 @@ def test_a_start_without_changes_writes_no_rows(data):
     assert contents(data / "tables") == before
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1200)
 def test_long_texts_are_read_back_however_files_are_united(db, table):
     # A thousandth of it is written: more than two gigabytes of text fit into one file of a good size.
     db.run(f"CREATE TABLE {table} (n BIGINT, x VARCHAR)")

@@ -121,7 +121,7 @@ def test_cancel_by_either_side(store, client, table):
     one(client, f"CREATE TABLE {table} (id BIGINT)")
     for sql in ("SELECT id FROM input", "SELECT count(*) AS n FROM input", f"INSERT INTO {table} SELECT id FROM input"):
         # The client's deadline resets the call.
-        writer, reader = client.do_exchange(command(sql), flight.FlightCallOptions(timeout=0.5))
+        writer, reader = client.do_exchange(command(sql), flight.FlightCallOptions(timeout=2))
         writer.begin(SCHEMA)
         writer.write_batch(rows(1))
         with pytest.raises(flight.FlightTimedOutError):

@@ -138,7 +138,7 @@ def test_whoever_leaves_takes_the_query_along(private_server):
             assert client.getresponse().read(1000)
         client.close()
         private_server.wait_idle(5)
-    assert private_server.metrics()["bowshot_sessions"] == 0
+    wait_until(lambda: private_server.metrics()["bowshot_sessions"] == 0, "no session is left")
 
 
 def test_cancel_and_progress(private_server):
@@ -163,6 +163,8 @@ def test_a_transaction_in_a_session(store, table):
     token = made.json()["session"]
     session = {"x_bowshot_session": token}
     assert sql(store, f"CREATE TABLE {table} (a BIGINT)").json() == {"rows_affected": 0}
+    again = sql(store, f"CREATE TABLE IF NOT EXISTS {table} (a BIGINT)").json()
+    assert again == {"rows_affected": 0, "notices": [f"table `{table}` already exists, skipping"]}
     for text in ("BEGIN", f"INSERT INTO {table} VALUES (1), (2)"):
         assert sql(store, text, **session).status == 200
     assert sql(store, f"SELECT count(*) FROM {table}", **session).rows() == [[2]]
@@ -202,7 +204,7 @@ def test_a_script_has_its_session_to_itself(store, table):
         threads[0].join(0.5)
         assert not answers and sql(store, f"SELECT count(*) FROM {table}").rows() == [[0]]
     for thread in threads:
-        thread.join(30)
+        thread.join()
     assert len(answers) == len(texts)
     assert sql(store, f"SELECT a FROM {table} ORDER BY a").rows() == [[3], [4]]
     ask(store, "DELETE", f"/v1/sessions/{session['x_bowshot_session']}")
@@ -280,5 +282,5 @@ def test_many_at_once(server):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join()
     assert found == [True] * 320

@@ -52,7 +52,8 @@ def other(server):
 
 
 def is_conflict(error):
-    return "by another transaction" in str(error) or "other writers were first" in str(error)
+    words = ("by another transaction", "other writers were first", "could not serialize access")
+    return any(word in str(error) for word in words)
 
 
 def together(*functions):
@@ -312,16 +313,88 @@ def test_what_the_server_does_by_itself_is_nobodys_conflict(server, db, table):
     assert db.rows(f"SELECT x FROM {table}") == [(2,)]
 
 
-def test_write_skew_is_allowed(db, other, table):
-    """Snapshot isolation is not more than that: each of two transactions may write what only the other one has read. Here
-    both doctors see the other on call, and both leave."""
+def leave_both(db, other, table, begin):
+    """Each of two transactions writes what only the other one has read: both doctors see the other on call, and both leave."""
     for doctor in ("ann", "bob"):
         db.run(f"CREATE TABLE {table}_{doctor} (on_call BOOLEAN)", f"INSERT INTO {table}_{doctor} VALUES (true)")
     both = f"SELECT a.on_call AND b.on_call FROM {table}_ann a, {table}_bob b"
     for connection, doctor in ((db, "ann"), (other, "bob")):
-        connection.run("BEGIN")
+        connection.run(begin)
         assert connection.one(both)
         connection.run(f"UPDATE {table}_{doctor} SET on_call = false")
     db.run("COMMIT")
+
+
+def test_write_skew_is_allowed_below_serializable(db, other, table):
+    leave_both(db, other, table, "BEGIN")
     other.run("COMMIT")
     assert db.rows(f"SELECT a.on_call, b.on_call FROM {table}_ann a, {table}_bob b") == [(False, False)]
+
+
+def test_write_skew_is_refused_in_serializable_transactions(db, other, table):
+    leave_both(db, other, table, "BEGIN ISOLATION LEVEL SERIALIZABLE")
+    with pytest.raises(Exception, match="could not serialize access"):
+        other.run("COMMIT")
+    assert db.rows(f"SELECT a.on_call, b.on_call FROM {table}_ann a, {table}_bob b") == [(False, True)]
+    other.run("BEGIN ISOLATION LEVEL SERIALIZABLE", f"UPDATE {table}_bob SET on_call = NOT on_call", "COMMIT")
+
+
+def test_what_a_serializable_transaction_reads_counts_wherever_it_is_read(db, other, table):
+    """Through views, subqueries, prepared statements and what was computed before; what it only adds rows to does not."""
+    db.run(f"CREATE TABLE {table} (x BIGINT)", f"CREATE TABLE {table}_out (n BIGINT)")
+    db.run(f"CREATE VIEW {table}_view AS SELECT count(*) AS n FROM {table}")
+    reads = (
+        f"SELECT n FROM {table}_view",
+        f"SELECT 1 WHERE EXISTS (SELECT 1 FROM {table})",
+        f"INSERT INTO {table}_out SELECT n FROM {table}_view",
+        f"DELETE FROM {table} WHERE x < 0",
+        f"DELETE FROM {table}_out WHERE n IN (SELECT x FROM {table})",
+    )
+    db.run(f"PREPARE counts AS SELECT count(*) FROM {table}")
+    db.rows("EXECUTE counts")
+    for read in (*reads, "EXECUTE counts"):
+        db.run("BEGIN ISOLATION LEVEL SERIALIZABLE")
+        (db.rows if read.startswith(("SELECT", "EXECUTE")) else db.run)(read)
+        db.run(f"INSERT INTO {table}_out VALUES (0)")
+        other.run(f"INSERT INTO {table} VALUES (1)")
+        with pytest.raises(Exception, match="could not serialize access"):
+            db.run("COMMIT")
+    # Neither what only reads, nor what only adds rows.
+    db.run("BEGIN ISOLATION LEVEL SERIALIZABLE")
+    db.rows(f"SELECT count(*) FROM {table}")
+    other.run(f"INSERT INTO {table} VALUES (2)")
+    db.run("COMMIT", "BEGIN ISOLATION LEVEL SERIALIZABLE", f"INSERT INTO {table} VALUES (3)")
+    other.run(f"INSERT INTO {table} VALUES (4)")
+    db.run("COMMIT")
+
+
+def test_the_level_of_a_session_holds_for_its_transactions(db, other, table):
+    db.run(f"CREATE TABLE {table} (x BIGINT)", f"CREATE TABLE {table}_out (n BIGINT)")
+    db.run("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+    assert db.rows("SHOW TRANSACTION ISOLATION LEVEL") == [("serializable",)]
+    db.run("BEGIN")
+    db.rows(f"SELECT count(*) FROM {table}")
+    with pytest.raises(Exception, match="before any query"):
+        db.run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+    other.run(f"INSERT INTO {table} VALUES (1)")
+    db.run(f"INSERT INTO {table}_out VALUES (1)")
+    with pytest.raises(Exception, match="could not serialize access"):
+        db.run("COMMIT")
+    # A transaction of its own level, chosen right after its begin.
+    db.run("BEGIN", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    db.rows(f"SELECT count(*) FROM {table}")
+    other.run(f"INSERT INTO {table} VALUES (1)")
+    db.run(f"INSERT INTO {table}_out VALUES (1)", "COMMIT")
+    assert db.rows("SHOW transaction_isolation") == [("serializable",)]
+
+
+def test_a_transaction_of_the_driver_takes_its_level(server, db, table):
+    db.run(f"CREATE TABLE {table} (x BIGINT)", f"CREATE TABLE {table}_out (n BIGINT)")
+    with Database(server, autocommit=False) as manual:
+        manual.run("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+        manual.rows(f"SELECT count(*) FROM {table}")
+        db.run(f"INSERT INTO {table} VALUES (1)")
+        manual.run(f"INSERT INTO {table}_out VALUES (1)")
+        with pytest.raises(Exception, match="could not serialize access"):
+            manual.connection.commit()
+    assert db.rows(f"SELECT n FROM {table}_out") == []

@@ -121,12 +121,11 @@ def test_random_joins_of_files_give_what_they_give_without_the_cache(wait, tmp_p
                     time.sleep(SETTLED)
                 difference = wrong(db, sql, tables, seen)
                 assert not difference, f"seed {seed}, question {number}: {difference}"
-            if wait == "0s":
-                # On a busy machine no join is ready before the tables change again: now they stay as they are.
-                wait_until(lambda: given(db, questions[-20:], tables), "a join is given", 60)
+            # On a busy machine few joins are ready before the tables change again: now they stay as they are.
+            least = 1 if wait == "0s" else len(questions) // 20 + 1
+            wait_until(lambda: hits(db) >= least or given(db, questions[-20:], tables) >= least, "joins are given", 60)
             seen["given"] += int(hits(db))
             assert "the join cache steps aside" not in server.log()
     asked = rounds * min(CASES, 200)
     assert seen["answers"] > 0.9 * asked and seen["with rows"] > asked / 4, (asked, seen)
-    # How many depends on the machine too: 33 and 47 of 200 where nothing else ran, 18 to 27 beside other work.
     assert seen["given"] > (asked / 20 if wait != "0s" else 0), (asked, seen)

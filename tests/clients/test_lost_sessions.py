@@ -9,7 +9,7 @@ import adbc_driver_flightsql.dbapi as flightsql
 import adbc_driver_manager
 import pytest
 
-from server import Server
+from server import BUSY_FACTOR, Server
 
 COOKIES = {"adbc.flight.sql.rpc.with_cookie_middleware": "true"}
 
@@ -54,7 +54,7 @@ class Proxy:
         for client, pump in self.clients:
             with contextlib.suppress(OSError):
                 client.shutdown(socket.SHUT_WR)
-            pump.join(10)
+            pump.join(10 * BUSY_FACTOR)
         self.clients.clear()
 
     def close(self):

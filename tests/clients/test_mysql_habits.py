@@ -3,6 +3,7 @@ and administration tools ask first. Right values are those of MariaDB 10.11."""
 
 import shutil
 import subprocess
+import time
 
 import pymysql
 import pytest
@@ -10,7 +11,7 @@ import sqlalchemy
 from pymysql.constants import CLIENT
 from sqlalchemy import orm
 
-from server import Server
+from server import Server, repeated
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +169,60 @@ def test_what_tools_ask_first(served, cursor):
     for sql in ["SHOW COUNT(*) WARNINGS", "SHOW MASTER STATUS", "DO 1, 2", "LOCK TABLES known READ, known AS k WRITE", "UNLOCK TABLES", "FLUSH TABLES"]:
         cursor.execute(sql)
     cursor.execute("DROP TABLE known")
+
+
+def test_notes_and_errors_of_the_last_statement(served, cursor):
+    """MariaDB 10.11's numbers of notes."""
+    for sql, code in [
+        ("DROP TABLE IF EXISTS not_there", 1051),
+        ("DROP DATABASE IF EXISTS not_there", 1008),
+        ("CREATE DATABASE IF NOT EXISTS main", 1007),
+        ("CREATE TABLE noted (a INT PRIMARY KEY)", None),
+        ("CREATE TABLE IF NOT EXISTS noted (a INT)", 1050),
+        ("CREATE INDEX i ON noted (a)", 1235),
+        ("CREATE TABLE noting (a INT REFERENCES noted (a))", 1235),
+    ]:
+        cursor.execute(sql)
+        assert cursor._result.warning_count == (code is not None), sql
+        assert [(level, number) for level, number, _ in rows(cursor, "SHOW WARNINGS")] == [("Note", code)] * (code is not None), sql
+        assert rows(cursor, "SELECT @@warning_count, @@error_count") == [(int(code is not None), 0)], sql
+        assert rows(cursor, "SHOW COUNT(*) WARNINGS") == [(int(code is not None),)], sql
+    cursor.execute("DROP TABLE IF EXISTS noting, gone, noted, gone_too")
+    assert [message.split("`")[1] for _, _, message in rows(cursor, "SHOW WARNINGS LIMIT 1, 5")] == ["gone_too"]
+    with pytest.raises(pymysql.err.ProgrammingError):
+        cursor.execute("SELECT * FROM noted")
+    assert [(level, number) for level, number, _ in rows(cursor, "SHOW ERRORS")] == [("Error", 1146)]
+    assert rows(cursor, "SELECT 1") == [(1,)]
+    assert rows(cursor, "SHOW WARNINGS") == []
+
+
+def test_a_statement_sleeps_until_it_is_killed_or_late(served, cursor):
+    assert rows(cursor, "SELECT SLEEP(0.1)") == [(0,)]
+    started = time.monotonic()
+    with connect(served) as other:
+        killing, kill = other.cursor(), f"KILL QUERY {cursor.connection.thread_id()}"
+        with repeated(lambda: killing.execute(kill)), pytest.raises(pymysql.err.OperationalError) as killed:
+            cursor.execute("SELECT SLEEP(60)")
+        assert killed.value.args[0] == 1317
+    with pytest.raises(pymysql.err.OperationalError):
+        cursor.execute("SET STATEMENT max_statement_time = 0.3 FOR SELECT SLEEP(60)")
+    assert time.monotonic() - started < 60, "one of them slept to its end"
+
+
+def test_serializable_transactions_fail_where_others_changed_what_they_read(served):
+    with connect(served) as one, connect(served) as other, one.cursor() as first, other.cursor() as second:
+        first.execute("CREATE TABLE counted (a INT)")
+        first.execute("CREATE TABLE counts (n INT)")
+        first.execute("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+        assert rows(first, "SELECT @@session.transaction_isolation") == [("SERIALIZABLE",)]
+        first.execute("BEGIN")
+        first.execute("INSERT INTO counts SELECT count(*) FROM counted")
+        second.execute("INSERT INTO counted VALUES (1)")
+        with pytest.raises(pymysql.err.OperationalError) as caught:
+            first.execute("COMMIT")
+        assert caught.value.args[0] == 1213 and "could not serialize access" in caught.value.args[1]
+        assert rows(first, "SELECT * FROM counts") == []
+        first.execute("DROP TABLE counted, counts")
 
 
 @pytest.mark.skipif(shutil.which("mariadb-dump") is None, reason="mariadb-dump is not installed")

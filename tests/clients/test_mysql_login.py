@@ -168,6 +168,7 @@ def test_scrambles_are_no_way_to_guess(tmp_path, monkeypatch):
         assert login() == "ada", "the password itself is still taken"
 
 
+@pytest.mark.timed
 def test_how_late_a_refusal_is_tells_nobody_who_logs_in_often(guarded, monkeypatch):
     def refusals(user):
         begun = time.monotonic()
@@ -182,6 +183,17 @@ def test_how_late_a_refusal_is_tells_nobody_who_logs_in_often(guarded, monkeypat
             assert who(pymysql_to(guarded, "ann", "one", monkeypatch)[0]) == "ann"
         # If each wrong attempt counted twice at first, the answers would wait 700 ms instead of 100.
         assert refusals("ann") < refusals("nobody") + 0.4
+        cursor.execute("DROP USER ann")
+
+
+def test_a_refusal_is_counted_once(guarded, monkeypatch):
+    with admin(guarded) as cursor:
+        cursor.execute("CREATE USER ann PASSWORD 'one'")
+        for _ in range(2):
+            assert who(pymysql_to(guarded, "ann", "one", monkeypatch)[0]) == "ann"
+        for user in ["ann", "another"] * 4:
+            with pytest.raises(pymysql.err.Error):
+                pymysql_to(guarded, user, "wrong", monkeypatch)
         told = guarded.get("/metrics")[2]
         logins = [line for line in told.splitlines() if line.startswith("bowshot_logins_total")]
         assert any('"scramble"' in line and '"accepted"' in line and line.endswith(" 1") for line in logins), logins

@@ -106,3 +106,16 @@ def test_a_script_over_http_is_one_transaction(server):
         assert told(script) == expected, script
         assert told("SELECT n FROM scripted ORDER BY n") == [[n] for n in left], script
     http_sql.sql(server, "DROP TABLE scripted")
+
+
+def test_a_cursor_takes_values_in_the_transaction_of_its_driver(server):
+    with flightsql.connect(server.grpc_tcp) as connection, connection.cursor() as cursor:
+        query = "SELECT n, CAST($1 AS VARCHAR) AS t FROM generate_series(1, 3) AS g(n) WHERE n > $2 ORDER BY n"
+        cursor.execute(f"DECLARE c CURSOR FOR {query}", ["x", 1])
+        cursor.execute("FETCH NEXT FROM c")
+        assert cursor.fetchall() == [(2, "x")]
+        cursor.execute("FETCH ALL FROM c")
+        assert cursor.fetchall() == [(3, "x")]
+        connection.commit()
+        with pytest.raises(Exception, match="cursor `c` does not exist"):
+            cursor.execute("FETCH NEXT FROM c")

@@ -6,15 +6,13 @@ import decimal
 import io
 import shutil
 import subprocess
-import threading
-import time
 import uuid
 
 import asyncpg
 import psycopg
 import pytest
 
-from server import Server
+from server import Server, repeated
 
 D = decimal.Decimal
 UTC = datetime.timezone.utc
@@ -207,11 +205,8 @@ def test_statements_that_psycopg_prepares(connection):
 
 
 def test_a_cancel_ends_what_runs(connection):
-    threading.Timer(0.5, connection.cancel).start()
-    started = time.monotonic()
-    with pytest.raises(psycopg.errors.QueryCanceled):
+    with repeated(connection.cancel), pytest.raises(psycopg.errors.QueryCanceled):
         connection.execute("SELECT count(*) FROM lineitem a, lineitem b, lineitem c WHERE a.l_partkey < b.l_partkey")
-    assert time.monotonic() - started < 20
     assert connection.execute("SELECT 1").fetchone() == (1,)
 
 

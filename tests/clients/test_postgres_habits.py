@@ -49,6 +49,19 @@ def test_an_index_has_no_effect_and_a_notice_says_so(address):
         connection.execute("DROP TABLE indexed")
 
 
+def test_notices_tell_of_what_had_nothing_to_do(address):
+    with psycopg.connect(**address, autocommit=True) as connection:
+        heard = []
+        connection.add_notice_handler(lambda notice: heard.append((notice.sqlstate, notice.message_primary)))
+        connection.execute("DROP TABLE IF EXISTS not_there")
+        connection.execute("CREATE SCHEMA IF NOT EXISTS main")
+        connection.execute("SELECT 1")
+        assert heard == [
+            ("00000", "table `not_there` does not exist, skipping"),
+            ("42P06", "schema `main` already exists, skipping"),
+        ]
+
+
 def test_a_notice_says_that_foreign_keys_are_not_enforced(address):
     with psycopg.connect(**address, autocommit=True) as connection:
         heard = []

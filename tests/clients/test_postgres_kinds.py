@@ -10,12 +10,12 @@ from psycopg.types.json import Json, Jsonb
 
 from server import Server, hash_password
 
-JSON, JSONB, UUID, TEXT = 114, 3802, 2950, 25
+JSON, JSONB, UUID, TEXT, VARCHAR = 114, 3802, 2950, 25, 1043
 ONE, TWO = uuid.UUID("6fb1aaaa-0000-0000-0000-000000000001"), uuid.UUID("6fb1aaaa-0000-0000-0000-000000000002")
 # Queries over the table `t`, and the types of their columns.
 PASSED_ON = {
     "SELECT id, doc FROM t": [UUID, JSON],
-    "SELECT * FROM t": [UUID, JSON, TEXT, JSONB],
+    "SELECT * FROM t": [UUID, JSON, VARCHAR, JSONB, VARCHAR, TEXT],
     "SELECT more, CAST(doc AS JSONB), CAST(more AS JSON) FROM t": [JSONB, JSONB, JSON],
     "SELECT id AS x, doc AS y FROM (SELECT * FROM t WHERE doc IS NOT NULL ORDER BY id LIMIT 5) q": [UUID, JSON],
     "SELECT id, count(*) FROM t GROUP BY id": [UUID, 20],
@@ -33,7 +33,8 @@ COMPUTED = {
     "SELECT id::text, doc::text, upper(id), id || '' FROM t": [TEXT] * 4,
     "SELECT coalesce(id, 'none'), CASE WHEN true THEN id ELSE s END FROM t": [TEXT, TEXT],
     "SELECT id FROM t UNION ALL SELECT s FROM t": [TEXT],
-    "SELECT s FROM t": [TEXT],
+    "SELECT s, l, b, coalesce(s, s), min(s) FROM t GROUP BY s, l, b": [VARCHAR, VARCHAR, TEXT, VARCHAR, TEXT],
+    "SELECT s FROM t UNION ALL SELECT b FROM t": [TEXT],
 }
 
 
@@ -42,8 +43,8 @@ def served(request, tmp_path_factory):
     data = "memory" if request.param == "memory" else tmp_path_factory.mktemp("data")
     with Server(arguments=["--pg", "127.0.0.1:0"], data=data) as server:
         with connected(server) as connection:
-            connection.execute("CREATE TABLE t (id UUID, doc JSON, s VARCHAR, more JSONB)")
-            connection.execute("INSERT INTO t VALUES (%s, %s, %s, %s)", (ONE, Json({"a": [1, None]}), str(TWO), Jsonb({"b": 1})))
+            connection.execute("CREATE TABLE t (id UUID, doc JSON, s VARCHAR, more JSONB, l VARCHAR(9), b TEXT)")
+            connection.execute("INSERT INTO t VALUES (%s, %s, %s, %s, 'l', 'b')", (ONE, Json({"a": [1, None]}), str(TWO), Jsonb({"b": 1})))
             connection.execute("CREATE VIEW v AS SELECT * FROM t")
         yield server
 
@@ -58,7 +59,7 @@ def test_columns_are_what_the_table_says(served, sql, expected):
         for binary in (False, True):
             cursor = connection.execute(sql, binary=binary)
             assert [column.type_code for column in cursor.description] == expected
-            kinds = {UUID: uuid.UUID, JSON: dict, JSONB: dict, TEXT: str, 20: int}
+            kinds = {UUID: uuid.UUID, JSON: dict, JSONB: dict, TEXT: str, VARCHAR: str, 20: int}
             for row in cursor.fetchall():
                 assert [type(value) for value in row] == [kinds[oid] for oid in expected]
 

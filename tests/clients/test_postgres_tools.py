@@ -119,6 +119,27 @@ def test_copy_by_other_names_of_schemas(connection):
     connection.execute("DROP TABLE copied_too")
 
 
+def test_a_search_path_from_the_start(served, connection):
+    for schema in ("path_a", "path_b"):
+        connection.execute(f"CREATE SCHEMA {schema}")
+        connection.execute(f"CREATE TABLE {schema}.of_{schema} AS SELECT '{schema}' AS x")
+    connect = {"host": "127.0.0.1", "port": served.pg_port, "user": "ada", "dbname": "bowshot", "autocommit": True}
+    with psycopg.connect(**connect, options=r"-c search_path=path_a,\ path_b") as found:
+        assert found.execute("SHOW search_path").fetchone() == ("path_a, path_b",)
+        assert found.execute("SELECT a.x, b.x FROM of_path_a a, of_path_b b").fetchall() == [("path_a", "path_b")]
+        # A prepared statement is read again when names are looked for elsewhere.
+        found.execute("CREATE TABLE of_path_b AS SELECT 'nearer' AS x")
+        asked = "SELECT x FROM of_path_b"
+        assert found.execute(asked, prepare=True).fetchone() == ("nearer",)
+        found.execute("SET search_path = path_b, path_a")
+        assert found.execute(asked, prepare=True).fetchone() == ("path_b",)
+        with found.cursor() as cursor, cursor.copy("COPY of_path_a FROM STDIN") as copy:
+            copy.write(b"more\n")
+        assert found.execute("SELECT count(*) FROM path_a.of_path_a").fetchone() == (2,)
+    for schema in ("path_a", "path_b"):
+        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
 def test_primary_keys_by_their_places(connection):
     connection.execute("CREATE TABLE keyed (a INT, b INT, c INT, PRIMARY KEY (c, a))")
     # As psqlodbc asks for them.

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from server import binaries, wait_until
+from server import BUSY_FACTOR, binaries, wait_until
 
 ENDLESS = "SELECT count(*) FROM generate_series(1, 1000000000000) AS s(value)"
 
@@ -31,7 +31,7 @@ class Prompt:
 
     def wait(self, pattern, seconds=20):
         """Reads on until the pattern has come; returns what came with it."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds * BUSY_FACTOR
         while not (found := re.search(pattern, self.seen)):
             ready, _, _ = select.select([self.terminal], [], [], max(0, deadline - time.monotonic()))
             assert ready, f"{pattern!r} did not come: {self.seen!r}"

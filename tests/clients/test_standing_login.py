@@ -13,7 +13,7 @@ import pyarrow.flight as flight
 import pymysql
 import pytest
 
-from server import Server, hash_password, wait_until
+from server import BUSY_FACTOR, Server, hash_password, wait_until
 
 PASSWORD = "right enough"
 
@@ -73,7 +73,7 @@ def test_guessing_keeps_nobody_else_out(users):
         for _ in range(20):
             began = time.monotonic()
             assert log_in(users, "ben", PASSWORD)
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 5 * BUSY_FACTOR
         assert log_in(users, "ada", PASSWORD)
     finally:
         stop.set()
@@ -159,10 +159,10 @@ def test_callers_who_disconnect_keep_nobody_out(users_by_password, leaves):
     for user, comes_in in COMES_IN.items():
         began = time.monotonic()
         comes_in(users_by_password, user)
-        assert time.monotonic() - began < 8, user
+        assert time.monotonic() - began < 8 * BUSY_FACTOR, user
     began = time.monotonic()
     in_by_flight(users_by_password, "ada")
-    assert time.monotonic() - began < 8, "who was wrong before"
+    assert time.monotonic() - began < 8 * BUSY_FACTOR, "who was wrong before"
 
 
 def test_connections_that_say_nothing_give_way(users):
@@ -217,7 +217,8 @@ def test_half_requests_leave_health_alone(users):
         for _ in range(5):
             began = time.monotonic()
             assert users.get("/health")[0] == 200
-            assert time.monotonic() - began < 1
+            # Far less than a half request may take, which is 15 s.
+            assert time.monotonic() - began < 1 * BUSY_FACTOR
     finally:
         for connection in half:
             connection.close()

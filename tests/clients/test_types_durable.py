@@ -87,6 +87,29 @@ def test_types_come_back_as_they_were(restart):
         db.run("UPDATE all_types SET t = TIME '11:00:00' WHERE u1 = 255", "UPDATE all_types SET t = '10:11:12.5'")
 
 
+def test_enumerated_types_come_back(restart):
+    db = restart()
+    db.run("CREATE TYPE mood AS ENUM ('sad', 'happy')", "CREATE TABLE people (m mood, o ENUM('z', 'a'))")
+    db.run("INSERT INTO people VALUES ('happy', 'a'), ('sad', 'z')", "ALTER TYPE mood ADD VALUE 'ok' BEFORE 'happy'")
+    shown = db.rows("SHOW CREATE TABLE people")
+    assert "m mood" in shown[0][1] and "ENUM('z', 'a')" in shown[0][1]
+    for _ in range(2):
+        db = restart()
+        db.run("INSERT INTO people VALUES ('ok', 'a')")
+        assert [m for (m,) in db.rows("SELECT DISTINCT m FROM people ORDER BY m")] == ["sad", "ok", "happy"]
+        assert db.rows("SELECT o FROM people ORDER BY o")[0] == ("z",)
+        assert db.rows("SELECT max(m), 'ok'::mood FROM people") == [("happy", "ok")]
+        with pytest.raises(dbapi.Error, match='invalid input value for enum mood: "angry"'):
+            db.run("INSERT INTO people (m) VALUES ('angry')")
+        with pytest.raises(dbapi.Error, match="other objects depend on it"):
+            db.run("DROP TYPE mood")
+        assert db.rows("SHOW CREATE TABLE people") == shown
+    db.run("DROP TABLE people", "DROP TYPE mood")
+    db = restart()
+    with pytest.raises(dbapi.Error, match="mood"):
+        db.rows("SELECT 'ok'::mood")
+
+
 def test_counters_go_on(restart):
     db = restart()
     db.run("CREATE TABLE counted (id BIGSERIAL PRIMARY KEY, x INT, twice INT GENERATED ALWAYS AS (x * 2) STORED)")

@@ -253,7 +253,10 @@ def test_transactions(db, other, table):
     db.run("START TRANSACTION READ ONLY")
     db.fails(f"DELETE FROM {table}", "read-only")
     db.run("ROLLBACK")
-    db.fails("START TRANSACTION ISOLATION LEVEL SERIALIZABLE", "REPEATABLE READ")
+    db.run("START TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+    assert db.rows("SHOW transaction_isolation") == [("serializable",)]
+    db.run("ROLLBACK")
+    assert db.rows("SHOW transaction_isolation") == [("repeatable read",)]
     db.run(f"DROP TABLE {table}")
 
 

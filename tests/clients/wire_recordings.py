@@ -59,7 +59,7 @@ class Proxy:
     def recorded(self):
         """The conversations, once all of them have ended."""
         for thread in self.threads:
-            thread.join(10)
+            thread.join()
         return [[turn for turn in turns if turn] for turns in self.conversations if any(turns)]
 
     def close(self):

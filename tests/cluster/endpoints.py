@@ -51,7 +51,7 @@ def started(table, number=3, more=(), proof=None, user=None, **other):
 class Client:
     """A client of one node, with the connections to others that its endpoints send it to."""
 
-    def __init__(self, uri, endpoints="auto", user=None, seconds=60):
+    def __init__(self, uri, endpoints="auto", user=None, seconds=60 * nodes.BUSY_FACTOR):
         self.infos = []
         self.seconds, self.user = seconds, user
         self.others, self.main = {}, self._connect(uri)

@@ -13,7 +13,7 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
-from server import Process, Server, binaries, clean_environment, hash_password, wait_until  # noqa: E402, F401
+from server import BUSY_FACTOR, Process, Server, binaries, clean_environment, hash_password, wait_until  # noqa: E402, F401
 
 # Short, so that a test sees what happens; long enough for a machine that does much else.
 TIMES = ["--set", "cluster.heartbeat=100ms", "--set", "cluster.suspect_after=2s", "--set", "cluster.dead_after=5s"]
@@ -47,7 +47,7 @@ class Node(Server):
             headers["authorization"] = "Basic " + base64.b64encode(":".join(user).encode()).decode()
         body = json.dumps({"sql": sql}).encode()
         request = urllib.request.Request(self.http + "/v1/sql", data=body, headers=headers, method="POST")
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=20 * BUSY_FACTOR) as answer:
             return json.load(answer).get("rows")
 
     def states(self):

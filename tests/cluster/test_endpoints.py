@@ -205,7 +205,7 @@ def test_an_error_in_one_part_ends_all(members):
 
 
 def test_a_result_that_nobody_reads_expires(table):
-    with endpoints.started(table, limits__result_timeout="2s") as members:
+    with endpoints.started(table, limits__result_timeout="2s", **endpoints.STEADY) as members:
         with Client(members[0].grpc_tcp) as client:
             # What one endpoint's reader takes its time for keeps the others.
             info = client.info(EVERYTHING)
@@ -222,7 +222,7 @@ def test_a_result_that_nobody_reads_expires(table):
 
 
 def test_readers_that_let_rows_lie_are_cut_off(table):
-    with endpoints.started(table, limits__reader_timeout="2s") as members:
+    with endpoints.started(table, limits__reader_timeout="2s", **endpoints.STEADY) as members:
         with Client(members[0].grpc_tcp) as client:
             readers = [client.reader(endpoint) for endpoint in client.info(EVERYTHING).endpoints]
             for reader in readers:
@@ -308,7 +308,7 @@ def read_all(client, info):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(90)
+        thread.join(90 * nodes.BUSY_FACTOR)
         assert not thread.is_alive(), "an endpoint hangs"
     return ends
 

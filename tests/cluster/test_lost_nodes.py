@@ -3,6 +3,7 @@
 import threading
 import time
 
+import endpoints
 import nodes
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -33,14 +34,16 @@ def table(tmp_path_factory):
     return path
 
 
-def started(count, table):
-    more = ["--set", "cluster.bytes_per_thread=1", "--set", "result_cache.memory_bytes=0", "--set", "engine.threads=2"]
+def started(count, table, **other):
+    given = {"cluster.bytes_per_thread": 1, "result_cache.memory_bytes": 0, "engine.threads": 2}
+    given |= {name.replace("__", "."): value for name, value in other.items()}
+    more = [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
     return nodes.cluster(count, more=more, sources=[f"t={table}"])
 
 
 def ask(node, sql):
     with flight.connect(node.grpc_tcp) as client:
-        options = flight.FlightCallOptions(timeout=60)
+        options = flight.FlightCallOptions(timeout=60 * nodes.BUSY_FACTOR)
         info = client.get_flight_info(flight.FlightDescriptor.for_command(sql.encode()), options)
         return pa.concat_tables([client.do_get(end.ticket, options).read_all() for end in info.endpoints])
 
@@ -80,7 +83,7 @@ class Load:
     def __exit__(self, *_):
         self.stopped.set()
         for thread in self.threads:
-            thread.join(90)
+            thread.join(90 * nodes.BUSY_FACTOR)
             assert not thread.is_alive(), "a query hangs"
 
 
@@ -89,7 +92,7 @@ def known(node):
 
 
 def test_queries_run_on_all_nodes(table):
-    with started(3, table) as members:
+    with started(3, table, **endpoints.STEADY) as members:
         for member in members:
             lines = [line for _, line in member.rows("EXPLAIN SELECT g, count(*) FROM t GROUP BY g")]
             assert any("Stage" in line and "tasks=3" in line for line in lines), lines
@@ -107,6 +110,7 @@ def test_nodes_that_are_killed(table):
             time.sleep(2)
             members[2].kill()
             time.sleep(3)
+            nodes.wait_until(lambda: load.right > 5 or load.wrong, "answers of the nodes that are left")
         assert not load.wrong, load.wrong[:3]
         assert load.right > 5, (load.right, load.told[:3])
         assert known(members[1]) == answers
@@ -119,6 +123,7 @@ def test_a_node_that_is_stopped(table):
         try:
             with Load(members[0], answers) as load:
                 time.sleep(12)
+                nodes.wait_until(lambda: load.right > 0 or load.wrong, "an answer without the node")
         finally:
             members[2].signal(nodes.CONTINUE)
         assert not load.wrong, load.wrong[:3]
@@ -140,13 +145,14 @@ def test_a_query_that_runs_again_has_all_its_rows(table):
 
 
 def test_a_node_that_ends(table):
-    with started(3, table) as members:
+    with started(3, table, **endpoints.STEADY) as members:
         answers = known(members[0])
         with Load(members[0], answers) as load:
             time.sleep(1)
             members[2].terminate()
             nodes.wait_until(lambda: not members[2].alive(), "the end of the node", 40)
             time.sleep(1)
+            nodes.wait_until(lambda: load.right > 3 or load.wrong or load.told, "answers")
         assert not load.wrong and not load.told, (load.wrong[:3], load.told[:3])
         assert load.right > 3
 

@@ -11,7 +11,7 @@ from playwright.sync_api import sync_playwright
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests/clients"))
 
-from server import Server, hash_password, wait_until  # noqa: E402
+from server import BUSY_FACTOR, Server, hash_password, wait_until  # noqa: E402
 
 PASSWORD = "a password"
 SIZES = {"wide": (1360, 850), "narrow": (640, 900)}
@@ -92,7 +92,7 @@ class Console:
         self.context, self.address, self.axe, self.shots, self.size = context, address, axe, shots, size
         self.asked, self.complaints = [], []
         self.page = context.new_page()
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(20_000 * BUSY_FACTOR)
         # Statuses from 400 on are answers that a test wants; the browser complains about them by itself.
         expected = "Failed to load resource: the server responded with a status of 4"
         self.page.on("request", lambda request: self.asked.append(request.url))

@@ -216,8 +216,11 @@ def hang_up(handler):
     return True
 
 
+LATE = 40
+
+
 def late(handler):
-    time.sleep(8)
+    time.sleep(LATE)
     return False
 
 
@@ -243,7 +246,7 @@ def test_a_catalog_that_is_broken_takes_only_its_tables(s3, warehouse, tmp_path,
         with asking(s3, tmp_path, entry, sources=(tmp_path / "here.parquet",)) as database:
             begun = time.monotonic()
             text = refused(database, "SELECT * FROM lake.db.t1", "the catalog `lake`")
-            assert VENDED not in text and time.monotonic() - begun < 10
+            assert VENDED not in text and time.monotonic() - begun < LATE
             assert database.one("SELECT count(*) FROM here") == 1000
             catalog.fault = None
             wait_until(lambda: works(database, "SELECT count(*) FROM lake.db.t1"), "a catalog that is right again", 20)
@@ -254,9 +257,9 @@ def test_lists_that_never_end(s3, warehouse, tmp_path):
     with filled(Catalog(), warehouse) as catalog:
         with asking(s3, tmp_path, catalog.entry(warehouse="s3://lake/catalog", timeout="2s")) as database:
             assert database.one("SELECT count(*) FROM lake.db.t1") == 200
-            catalog.fault, begun = endless, time.monotonic()
+            catalog.fault = endless
             database.rows("SELECT table_name FROM lake.information_schema.tables")
-            assert len(catalog.requests) < 1_100 and time.monotonic() - begun < 8
+            assert len(catalog.requests) < 1_100
             problem = database.one("SELECT problem FROM system.databases")
             assert "has not listed its names within 4 s" in problem or "more than 1000 pages" in problem, problem
 

@@ -163,9 +163,8 @@ def slow(seconds, namespaces):
 def test_all_namespaces_have_one_deadline(tmp_path, namespaces, wanted, says):
     with Catalog() as catalog, serving(catalog, tmp_path, timeout="2s") as database:
         catalog.fault = slow(0.5, namespaces)
-        begun = time.monotonic()
         assert database.one(LISTED) == wanted
-        assert time.monotonic() - begun < 7
+        assert wanted or sum(path.endswith("/tables") for _, path, _ in catalog.requests) < namespaces, "it went on behind the deadline"
         problem = database.one(PROBLEM)
         assert problem is None if says is None else says in problem
 

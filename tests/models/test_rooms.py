@@ -91,7 +91,7 @@ def test_weighted_mean_keeps_types(served, name):
 
 
 def test_lost_and_late_members(served, name):
-    with Members(served, name, 3, minimum=2, timeout_ms=700) as members:
+    with Members(served, name, 3, minimum=2, timeout_ms=3000) as members:
         # One is lost: the two others are enough once the time is over.
         assert members.round(tensor(1, 1), tensor(3, 3), None) == [[2, 2], [2, 2], None]
         # It comes late: it gets what the others have made, and takes part from then on.
@@ -103,12 +103,12 @@ def test_lost_and_late_members(served, name):
 
 
 def test_malicious_members(served, name):
-    with Members(served, name, 2, timeout_ms=5000) as members:
+    with Members(served, name, 2, timeout_ms=20000) as members:
         with flight.connect(served.server.grpc_tcp) as client:
             for first, options, word in (
-                (tensor(1, 1, 1), {"members": 2, "timeout_ms": 5000}, "not those of room"),
-                (tensor(1, 1), {"members": 3, "timeout_ms": 5000}, "other options"),
-                (tensor(1, 1), {"members": 2, "timeout_ms": 5000}, "has all its 2 members"),
+                (tensor(1, 1, 1), {"members": 2, "timeout_ms": 20000}, "not those of room"),
+                (tensor(1, 1), {"members": 3, "timeout_ms": 20000}, "other options"),
+                (tensor(1, 1), {"members": 2, "timeout_ms": 20000}, "has all its 2 members"),
                 (tensor(1, 1), {"members": 2, "combine": "weighted_mean"}, "other options"),
                 (pa.record_batch({"t": ["x"]}), {"members": 2}, "other options"),
                 (tensor(1, 1), {"members": "two"}, "no option of a room"),
@@ -124,7 +124,7 @@ def test_malicious_members(served, name):
         with pytest.raises(Exception, match="NULL, NaN or infinity"):
             members.rooms[1].combined(tensor(float("nan"), 1))
         with flight.connect(served.server.grpc_tcp) as client:
-            room = Room(client, name, tensor(3, 3), members=2, timeout_ms=5000)
+            room = Room(client, name, tensor(3, 3), members=2, timeout_ms=20000)
             assert numbers(room.combined(tensor(3, 3))) == [2, 2]
             honest.join()
             assert other["got"] == [[2, 2]]

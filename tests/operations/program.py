@@ -4,7 +4,7 @@ import hashlib
 import json
 import subprocess
 
-from server import binaries, clean_environment
+from server import BUSY_FACTOR, binaries, clean_environment
 
 # A tree of one split.
 LIGHTGBM = """tree
@@ -34,7 +34,7 @@ def bowshot(*arguments, environment=None, prefix=(), seconds=120):
     """Exit code, stdout and stderr of a command."""
     command = [*prefix, binaries() / "bowshot", *arguments]
     done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, env=clean_environment(environment), timeout=seconds
+        list(map(str, command)), capture_output=True, text=True, env=clean_environment(environment), timeout=seconds * BUSY_FACTOR
     )
     assert "panicked" not in done.stderr, done.stderr
     return done.returncode, done.stdout, done.stderr

@@ -117,14 +117,6 @@ class Served:
         assert code == 0, self.log.read_text()
 
 
-def free_port():
-    import socket
-
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return server.getsockname()[1]
-
-
 def folder(parent, name):
     """A folder that other users may enter, as those of pytest cannot be."""
     path = pathlib.Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))

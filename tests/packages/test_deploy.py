@@ -8,12 +8,12 @@ import sys
 
 import yaml
 
-from roots import Served, free_port
+from roots import Served
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests/clients"))
 
-from server import binaries, wait_until  # noqa: E402
+from server import binaries, free_port, wait_until  # noqa: E402
 
 NAME = re.compile(r"\b((?:bowshot|process)_[a-z_]+)\b")
 

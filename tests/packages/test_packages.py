@@ -15,12 +15,12 @@ import tomllib
 import pytest
 
 import roots
-from roots import Served, folder, free_port, inside
+from roots import Served, folder, inside
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests/clients"))
 
-from server import binaries  # noqa: E402
+from server import binaries, free_port  # noqa: E402
 
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 
@@ -74,7 +74,7 @@ def test_tarball(packages, place):
 
 def test_installed_by_the_script(packages, place):
     prefix = place / "prefix"
-    subprocess.run(["sh", ROOT / "packaging/install.sh", packages, "--prefix", prefix], check=True)
+    subprocess.run(["sh", packages / "install.sh", packages, "--prefix", prefix], check=True)
     told = subprocess.run([prefix / "bin/bowshot", "--version"], capture_output=True, text=True, check=True, env={})
     assert told.stdout == f"bowshot {VERSION}\n" and (prefix / "share/man/man1/bowshot.1").exists()
     python = place / "python"

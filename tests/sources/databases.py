@@ -8,7 +8,6 @@ import os
 import pathlib
 import random
 import shutil
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import time
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("clients", "cluster")]
 
 from durable import Database  # noqa: E402
-from server import Server, wait_until  # noqa: E402
+from server import Server, free_port, wait_until  # noqa: E402
 
 # A word that must never be seen again.
 PASSWORD = "kept s3cret' of%the tests"
@@ -42,12 +41,6 @@ def python_library():
     found = ctypes.util.find_library(f"python{sys.version_info.major}.{sys.version_info.minor}")
     assert found, f"{name} is nowhere"
     return found
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class Postgres:

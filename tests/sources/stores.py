@@ -21,21 +21,18 @@ import pyarrow.fs
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
-from server import wait_until  # noqa: E402
+from server import free_port, wait_until  # noqa: E402
 from web import Handler, Web  # noqa: E402
 
 # Words that must never be seen again.
 KEY, SECRET = "BOWSHOTTESTKEY", "kept-s3cret-of-the-tests"
 
 
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+def free_ports(count, below=None):
+    ports = set()
+    while len(ports) < count:
+        ports.add(free_port(below))
+    return list(ports)
 
 
 def answers(url):
@@ -56,10 +53,7 @@ class SeaweedFS:
         config = self.folder / "s3.json"
         config.write_text(json.dumps({"identities": [identity]}))
         # Each port has a second one for gRPC, ten thousand above.
-        while True:
-            self.master, volume, self.filer, self.port, self.catalog_port = ports = free_ports(5)
-            if max(ports) < 55_000:
-                break
+        self.master, volume, self.filer, self.port, self.catalog_port = free_ports(5, below=20_000)
         (self.folder / "data").mkdir()
         self.weed = str(pathlib.Path(sys.executable).parent / "weed")
         self.log = open(self.folder / "log", "wb")

@@ -166,7 +166,7 @@ class Writer(threading.Thread):
             return
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 def test_what_was_acknowledged_survives_a_kill_without_the_copies(place):
     pick = random.Random(place.prefix)
     there = {}
@@ -180,7 +180,7 @@ def test_what_was_acknowledged_survives_a_kill_without_the_copies(place):
         time.sleep(pick.uniform(0.5, 2.0))
         server.kill()
         for writer in writers:
-            writer.join(30)
+            writer.join()
         place.lose_copies()
         with place.serve() as checked:
             found = dict(checked.database.rows("SELECT id / 100000, count(*) FROM t WHERE id > 0 GROUP BY 1"))

@@ -11,7 +11,7 @@ import kept
 import proxy as faults
 from durable import Database
 from kept import identity, numbers, rows, settled
-from server import wait_until
+from server import BUSY_FACTOR, wait_until
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_store_that_is_down_and_comes_back(place, proxy):
         database.run("INSERT INTO t VALUES (-1, 1, 'few')", "CREATE TABLE made (n BIGINT)", "INSERT INTO made VALUES (1)")
         began = time.monotonic()
         assert database.one("SELECT count(*) FROM t") == 10_001
-        assert time.monotonic() - began < 2, "nobody waits for the store to read what is here"
+        assert time.monotonic() - began < 4, "nobody waits for the store to read what is here"
         assert place.names() == before
         all_up(proxy)
         wait_until(lambda: takes(server, numbers(20_000, 40_000)), "files are written again", 20)
@@ -176,7 +176,7 @@ def test_a_store_that_is_stopped_and_goes_on(place):
         try:
             began = time.monotonic()
             refused(server, numbers(20_000, 40_000))
-            assert time.monotonic() - began < 30, "a wait has an end"
+            assert time.monotonic() - began < 30 * BUSY_FACTOR, "a wait has an end"
             assert server.database.one("SELECT count(*) FROM t") == 10_000
         finally:
             store.process.send_signal(signal.SIGCONT)
@@ -198,7 +198,7 @@ def test_nobody_waits_for_a_store_that_hangs(place, proxy):
                 began = time.monotonic()
                 own.run(f"INSERT INTO t VALUES ({-step - 1}, 1, 'few')")
                 assert own.one("SELECT count(*) FROM t WHERE id < 0") == step + 1
-                assert time.monotonic() - began < 3, "a statement of few rows waits for the store"
+                assert time.monotonic() - began < 6, "a statement of few rows waits for the store"
         all_up(proxy)
         for one in waiting:
             one.join()

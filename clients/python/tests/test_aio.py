@@ -72,11 +72,11 @@ def test_cancelling_a_task_stops_its_statement(shared, connection, sql):
             began = time.monotonic()
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(read(), 1.0)
-            assert time.monotonic() - began < 15
+            assert time.monotonic() - began < 120
             assert (await (await other.sql("SELECT 1 AS a")).arrow()).to_pydict() == {"a": [1]}
 
     asyncio.run(main())
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while sql in running(connection):
         assert time.monotonic() < deadline
         time.sleep(0.05)

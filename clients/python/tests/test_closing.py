@@ -38,7 +38,7 @@ def test_nothing_is_left_of_connections_and_results(shared):
     threads, files = settled()
     for _ in range(10):
         work()
-    for _ in range(100):
+    for _ in range(1_000):
         now = settled()
         if now[0] <= threads and now[1] <= files + 6:
             return

@@ -149,7 +149,7 @@ def test_a_worker_that_is_killed_leaves_nothing(shared, connection, table):
         process.stdin.close()
         assert process.stdout.readline() == b"writing\n"
         process.send_signal(signal.SIGKILL)
-        process.wait(30)
+        process.wait(120)
     assert upload.commit([upload.put(pa.table({"a": [1]}))]) == 1
     assert connection.table(table).count() == 1
 

@@ -19,7 +19,7 @@ ALL = "SELECT n, text FROM numbers"
 
 
 def wait_for_the_end(connection):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while LONG in running(connection):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -131,7 +131,7 @@ def test_showing_a_long_result_reads_little(connection):
             rows += batch.num_rows
             if rows > 50_000:
                 break
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 120
     wait_for_the_end(connection)
 
 

@@ -1,5 +1,6 @@
 """Cancelling, time limits, Ctrl-C, and servers that die."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,11 +15,33 @@ from conftest import ENDLESS, LONG, running
 import bowshot
 
 
-def wait_for(check, seconds=20):
-    deadline = time.monotonic() + seconds
+# Far more than anything takes on a busy machine; what does not end would take for ever.
+PATIENCE = 120
+
+
+def wait_for(check):
+    deadline = time.monotonic() + PATIENCE
     while not check():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def repeated(work, pause=0.5):
+    """Does something again and again beside a block, until the block ends: a cancel may come before what it is to end."""
+    ended = threading.Event()
+
+    def repeat():
+        while not ended.wait(pause):
+            work()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def later(work, *arguments, seconds=0.5):
@@ -38,7 +61,7 @@ def test_cancel_while_rows_are_read(shared, connection, how, endpoints):
         with pytest.raises(bowshot.QueryCancelledError) as caught:
             for _ in getattr(result, how)():
                 pass
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < PATIENCE
         assert caught.value.query_id == result.query_id
         wait_for(lambda: not running(connection))
         assert other.sql("SELECT 1").arrow().num_rows == 1
@@ -48,13 +71,11 @@ def test_cancel_before_the_answer(shared, connection):
     with shared.connect(autocommit=True) as other:
         for stop in (other.cancel, None):
             cursor = other.cursor()
-            later(stop or cursor.cancel)
-            with pytest.raises(bowshot.QueryCancelledError):
+            with repeated(stop or cursor.cancel), pytest.raises(bowshot.QueryCancelledError):
                 cursor.execute(ENDLESS)
             wait_for(lambda: not running(connection))
         cursor = other.cursor()
-        later(cursor.cancel)
-        with pytest.raises(bowshot.QueryCancelledError):
+        with repeated(cursor.cancel), pytest.raises(bowshot.QueryCancelledError):
             cursor.execute(ENDLESS.replace("c.n *", "c.n * ? *"), [1])
         assert other.cancel() == 0
 
@@ -65,7 +86,7 @@ def test_time_limits(shared, connection):
             began = time.monotonic()
             with pytest.raises(bowshot.StatementTimeoutError):
                 statement()
-            assert time.monotonic() - began < 10
+            assert time.monotonic() - began < PATIENCE
         with pytest.raises(bowshot.StatementTimeoutError):  # noqa: PT012
             for _ in other.sql(LONG).batches():
                 time.sleep(0.05)
@@ -99,7 +120,7 @@ def test_ctrl_c(shared, connection, sql, how):
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "interrupted [{'one': 1}]\n"
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE) == 0
     wait_for(lambda: not running(connection))
 
 
@@ -130,7 +151,7 @@ for number in range(30):
 def test_interrupts_are_heard_wherever_they_come(shared, connection, transport):
     """Between two lines of a reader's, or where a batch goes: none is swallowed, and none leaves a lock behind."""
     command = [sys.executable, "-c", INTERRUPTED_ANYWHERE, shared.uri, LONG, transport]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.split() == [str(number) for number in range(30)]
     wait_for(lambda: not running(connection))
@@ -158,7 +179,7 @@ def test_an_ingest_that_is_stopped_writes_nothing(shared, connection, table, how
     with subprocess.Popen([sys.executable, "-c", INGEST, shared.uri, table], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "writing\n"
         process.send_signal(how)
-        process.wait(30)
+        process.wait(120)
     wait_for(lambda: not running(connection))
     with pytest.raises(bowshot.NotFoundError):
         connection.table(table).count()
@@ -178,7 +199,7 @@ def test_a_server_that_dies_while_rows_are_read(folder, how):
         with pytest.raises(bowshot.OperationalError):
             for _ in getattr(result, how)():
                 pass
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < PATIENCE
         with pytest.raises(bowshot.OperationalError):
             connection.sql("SELECT 1")
         connection.close()
@@ -248,7 +269,7 @@ def test_progress_is_shown_and_taken_away(connection):
 
     out = io.StringIO()
     with Progress(lambda: (0.5, 1234), out):
-        time.sleep(1.2)
+        wait_for(lambda: "1,234 rows" in out.getvalue())
     assert "50%" in out.getvalue()
     assert "1,234 rows" in out.getvalue()
     assert out.getvalue().endswith(" \r")
@@ -257,8 +278,16 @@ def test_progress_is_shown_and_taken_away(connection):
     assert not Progress.wanted(None)
 
 
-def test_progress_of_a_query(connection, capsys):
-    later(connection.cancel, seconds=2)
-    with pytest.raises(bowshot.QueryCancelledError):
+def test_progress_of_a_query(connection, monkeypatch):
+    import io
+
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+
+    def cancel():
+        if "%" in shown.getvalue():
+            connection.cancel()
+
+    with repeated(cancel), pytest.raises(bowshot.QueryCancelledError):
         connection.sql(ENDLESS, progress=True)
-    assert "%" in capsys.readouterr().err
+    assert "%" in shown.getvalue()

@@ -102,6 +102,7 @@ const ISOLATION: Accepted = Accepted::OneOf(&[
     "read-committed",
     "read-uncommitted",
     "snapshot",
+    "serializable",
 ]);
 const SECONDS: Accepted = Accepted::Integer(0, i64::MAX);
 const NEVER: Accepted = Accepted::OneOf(&["0"]);
@@ -148,7 +149,7 @@ pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = &[
         "default_transaction_isolation",
         "repeatable read",
         ISOLATION,
-        "transactions have snapshot isolation",
+        "serializable is checked when a transaction commits, and all others are snapshot isolation",
     ),
     parameter("default_transaction_read_only", "off", ONLY_OFF, "BEGIN READ ONLY begins such a transaction"),
     parameter("effective_cache_size", "4GB", Accepted::Text, "the operator sets the memory of caches"),
@@ -274,7 +275,12 @@ pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = &[
     parameter("temp_buffers", "8MB", Accepted::Text, "the operator sets the memory of queries"),
     parameter("timezone_abbreviations", "Default", Accepted::Text, "zones have their full names"),
     parameter("transaction_deferrable", "off", ONLY_OFF, "transactions do not wait for others to begin"),
-    parameter("transaction_isolation", "repeatable read", ISOLATION, "transactions have snapshot isolation"),
+    parameter(
+        "transaction_isolation",
+        "repeatable read",
+        ISOLATION,
+        "serializable is checked when a transaction commits, and all others are snapshot isolation",
+    ),
     parameter("transaction_read_only", "off", ONLY_OFF, "BEGIN READ ONLY begins such a transaction"),
     parameter("transaction_timeout", "0", NEVER, "the operator sets `limits.transaction_timeout`"),
     parameter("transform_null_equals", "off", ONLY_OFF, "`= NULL` is null"),

@@ -58,7 +58,7 @@ pub use rooms::{Combination, Room};
 pub use seal::{Seal, Sealed};
 pub use server::{About, CancelOutcome, Languages, Lifecycle, Progress, Server, ServerStatus};
 pub use session::{
-    Answer, ColumnOrigin, Delivery, Description, Endpoints, LastWrite, Location, Prepared, Request,
+    Answer, ColumnOrigin, Delivery, Description, Endpoints, LastWrite, Location, Notice, Prepared, Request,
     STATUS_RESULT, Session, Statement, SubstraitPlan,
 };
 pub use settings::{OptionValue, SESSION_OPTIONS, SessionOption};

@@ -22,6 +22,8 @@ pub enum Reason {
     UndefinedStatement,
     /// No savepoint of that name.
     UndefinedSavepoint,
+    /// No cursor of that name.
+    UndefinedCursor,
     /// No session option of that name.
     UndefinedOption,
     /// No running query, result or session of that id.
@@ -38,6 +40,8 @@ pub enum Reason {
     DuplicateCatalog,
     /// A prepared statement has that name.
     DuplicateStatement,
+    /// A cursor has that name.
+    DuplicateCursor,
     /// Two tables of a FROM have the same name.
     DuplicateAlias,
     /// A file has that name.
@@ -74,6 +78,8 @@ pub enum Reason {
     Grouping,
     /// A name that stands for another sort of thing.
     WrongObject,
+    /// A thing that is not in a state for the statement.
+    WrongState,
     /// What is to be dropped is not empty, or is needed.
     DependentObjects,
     /// A transaction is open already, or the statement does not run in one.
@@ -92,7 +98,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of the documentation.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 44] = [
         Self::UndefinedTable,
         Self::UndefinedColumn,
         Self::UndefinedFunction,
@@ -101,6 +107,7 @@ impl Reason {
         Self::UndefinedCatalog,
         Self::UndefinedStatement,
         Self::UndefinedSavepoint,
+        Self::UndefinedCursor,
         Self::UndefinedOption,
         Self::UndefinedQuery,
         Self::UndefinedFile,
@@ -109,6 +116,7 @@ impl Reason {
         Self::DuplicateSchema,
         Self::DuplicateCatalog,
         Self::DuplicateStatement,
+        Self::DuplicateCursor,
         Self::DuplicateAlias,
         Self::DuplicateFile,
         Self::AmbiguousColumn,
@@ -127,6 +135,7 @@ impl Reason {
         Self::DatatypeMismatch,
         Self::Grouping,
         Self::WrongObject,
+        Self::WrongState,
         Self::DependentObjects,
         Self::ActiveTransaction,
         Self::NoTransaction,
@@ -156,6 +165,7 @@ impl Reason {
             Self::UndefinedCatalog => ("undefined_catalog", "3D000"),
             Self::UndefinedStatement => ("undefined_statement", "26000"),
             Self::UndefinedSavepoint => ("undefined_savepoint", "3B001"),
+            Self::UndefinedCursor => ("undefined_cursor", "34000"),
             Self::UndefinedOption => ("undefined_option", "42704"),
             Self::UndefinedQuery => ("undefined_query", "42704"),
             Self::UndefinedFile => ("undefined_file", "58P01"),
@@ -164,6 +174,7 @@ impl Reason {
             Self::DuplicateSchema => ("duplicate_schema", "42P06"),
             Self::DuplicateCatalog => ("duplicate_catalog", "42P04"),
             Self::DuplicateStatement => ("duplicate_statement", "42P05"),
+            Self::DuplicateCursor => ("duplicate_cursor", "42P03"),
             Self::DuplicateAlias => ("duplicate_alias", "42712"),
             Self::DuplicateFile => ("duplicate_file", "58P02"),
             Self::AmbiguousColumn => ("ambiguous_column", "42702"),
@@ -182,6 +193,7 @@ impl Reason {
             Self::DatatypeMismatch => ("datatype_mismatch", "42804"),
             Self::Grouping => ("grouping", "42803"),
             Self::WrongObject => ("wrong_object", "42809"),
+            Self::WrongState => ("wrong_state", "55000"),
             Self::DependentObjects => ("dependent_objects", "2BP01"),
             Self::ActiveTransaction => ("active_transaction", "25001"),
             Self::NoTransaction => ("no_transaction", "25P01"),

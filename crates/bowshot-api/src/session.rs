@@ -153,7 +153,7 @@ pub struct Location {
 }
 
 /// What the last statement that changed rows did to them, for protocols that tell it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LastWrite {
     /// Rows whose values are others than before; `None` where they are not counted apart from those that were found, which only
     /// dialect `mysql` does.
@@ -162,6 +162,38 @@ pub struct LastWrite {
     pub generated: Option<i64>,
     /// What the last row has in the column that numbers itself.
     pub number: Option<i64>,
+    /// What it says beside its result.
+    pub notices: Vec<Notice>,
+}
+
+/// What a statement has left undone though its text asks for it, or has found done already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// An index was to be made.
+    NoIndexes,
+    /// A key of another table was declared.
+    ForeignKeysNotEnforced,
+    /// `IF EXISTS`: there is none, of what and of which name.
+    Missing(&'static str, String),
+    /// `IF NOT EXISTS`: there is one.
+    Exists(&'static str, String),
+}
+
+impl Notice {
+    /// For people.
+    pub fn message(&self) -> String {
+        match self {
+            Self::NoIndexes => "the index has no effect: there are no indexes".to_owned(),
+            Self::ForeignKeysNotEnforced => "foreign keys are kept and shown, but not enforced".to_owned(),
+            Self::Missing(what, name) => format!("{what} `{name}` does not exist, skipping"),
+            Self::Exists(what, name) => format!("{what} `{name}` already exists, skipping"),
+        }
+    }
+
+    /// The next action.
+    pub fn hint(&self) -> Option<&'static str> {
+        matches!(self, Self::NoIndexes).then_some("scans skip what the statistics of a table rule out")
+    }
 }
 
 /// The table that a column of a result comes from as it is there, by the number that `pg_class` has for it.
@@ -236,7 +268,7 @@ pub trait Session: Send + Sync + std::fmt::Debug {
         Vec::new()
     }
 
-    /// What the last [`Session::update`] did to rows.
+    /// What the last statement that changes something, or was to, did.
     fn last_write(&self) -> LastWrite {
         LastWrite::default()
     }

@@ -1,7 +1,7 @@
 //! Endpoints of results, on this node and on others: where they are, what they do, and their rows.
 
 use crate::channels::Channels;
-use crate::placement::url;
+use crate::node_url::node_url;
 use crate::service::{FAIL, OPENED, READY, STATE, gone, local, opened, question, state_from_json};
 use crate::sink::described;
 use crate::vouchers::Voucher;
@@ -48,7 +48,7 @@ impl fmt::Debug for Reach {
 impl Reach {
     async fn client(&self, address: &str) -> Result<FlightServiceClient<BoxCloneSyncChannel>> {
         let lost = |error: datafusion::error::DataFusionError| lost().with_source(error);
-        let channel = self.channels.channel(&url(address).map_err(lost)?).await.map_err(lost)?;
+        let channel = self.channels.channel(&node_url(address).map_err(lost)?).await.map_err(lost)?;
         Ok(FlightServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE))
     }
 

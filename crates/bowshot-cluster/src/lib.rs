@@ -19,6 +19,7 @@ mod broken_wire;
 mod channels;
 mod endpoints;
 mod guarded;
+mod node_url;
 mod parcel;
 mod parts;
 mod pieces;

@@ -8,6 +8,7 @@ use crate::Placement;
 use crate::broken_wire::is_broken_wire;
 use crate::channels::{Channels, Outgoing, PATIENCE};
 use crate::endpoints::{PlacedEndpoints, Reach};
+use crate::node_url::{is_loopback, node_url};
 use crate::parcel::ParcelCodec;
 use crate::parts;
 use crate::pieces;
@@ -24,7 +25,7 @@ use bowshot_membership::{Cluster, Member};
 use bowshot_storage::portable::{is_portable, scanned_bytes};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result, internal_datafusion_err, plan_datafusion_err};
+use datafusion::common::{DFSchema, Result, plan_datafusion_err};
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
@@ -49,7 +50,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
-use url::{Host, Url};
+use url::Url;
 use uuid::Uuid;
 
 /// Operators that take the files of others' parts when they have none left: not where each task has files of its own.
@@ -167,8 +168,8 @@ impl Nodes {
         (options, part): (Options, &Arc<TaskContext>),
         members: &[Member],
     ) -> Result<SessionConfig> {
-        let urls = members.iter().map(|member| url(&member.address)).collect::<Result<Vec<_>>>()?;
-        let myself = url(&self.cluster.myself().address)?;
+        let urls = members.iter().map(|member| node_url(&member.address)).collect::<Result<Vec<_>>>()?;
+        let myself = node_url(&self.cluster.myself().address)?;
         let is_one_machine = urls.iter().all(is_loopback);
         let places = SamePlaces { all: urls.clone(), myself: myself.clone() };
         let outgoing = Outgoing {
@@ -344,22 +345,6 @@ fn reason(error: &DataFusionError) -> String {
     }
 }
 
-/// Whether a node is reached by this machine alone.
-fn is_loopback(node: &Url) -> bool {
-    match node.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
-    }
-}
-
-/// A node, as datafusion-distributed names it.
-pub(crate) fn url(address: &str) -> Result<Url> {
-    Url::parse(&format!("http://{address}"))
-        .map_err(|error| internal_datafusion_err!("`{address}` is no address of a node: {error}"))
-}
-
 /// Bytes of the files that a plan reads.
 fn scanned(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let mut bytes: u64 = 0;
@@ -494,25 +479,5 @@ impl QueryPlanner for Given {
         _session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(Arc::clone(&self.0))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{is_loopback, url};
-
-    #[test]
-    fn nodes_of_one_machine_are_told_by_their_addresses() {
-        for (address, near) in [
-            ("127.0.0.1:7000", true),
-            ("127.0.0.2:7000", true),
-            ("[::1]:7000", true),
-            ("localhost:7000", true),
-            ("10.0.0.1:7000", false),
-            ("[2001:db8::1]:7000", false),
-            ("node1.localhost.example:7000", false),
-        ] {
-            assert_eq!(is_loopback(&url(address).unwrap()), near, "{address}");
-        }
     }
 }

@@ -61,7 +61,8 @@ mod write;
 
 pub use authorize::{Action, AuthorizedPlan, Change};
 pub use bowshot_sql::{Dialect, DialectName, redact_secrets};
-pub use catalog::client::{Client, NamedStatement, Setting};
+pub use catalog::client::{Client, NamedStatement, OpenCursor, Setting};
+pub use catalog::search_path::{SESSION_SEARCH_PATH, explicit_schemas, join_path, split_path};
 pub use catalog::system::SystemTables;
 pub use datafusion::execution::runtime_env::RuntimeEnv;
 pub use error::Error;
@@ -80,16 +81,17 @@ pub use session::engine::{Base, Engine, EngineConfig, Sources, WeakEngine};
 pub use session::judging::KeptRights;
 pub use session::transaction::Transaction;
 pub use session::write::Written;
-pub use snapshot::Pinned;
 pub use snapshot::input::StreamedTable;
 pub use snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
+pub use snapshot::{Isolation, Pinned};
 pub use statement::TransactionStatement;
-pub use statement::session::{Assignment, Discarded, Killed, SessionStatement};
+pub use statement::session::{Assignment, CursorStatement, Discarded, Killed, SessionStatement};
 pub use write::returning::Returned;
 
 /// What an implementation of [`reuse::Reuse`] may use beside what everybody may.
 pub mod internals {
     pub use crate::catalog::defaults::without_defaults;
+    pub use crate::catalog::search_path::SearchPath;
     pub use crate::error::classify;
     pub use crate::execute::checked_scan::CheckedScan;
     pub use crate::execute::file_views::{FileViews, watched};

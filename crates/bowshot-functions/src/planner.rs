@@ -8,6 +8,7 @@ use crate::nested::common_type;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::unicode;
+use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::functions_nested::make_array::make_array;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawFieldAccessExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, cast, lit, when};
@@ -29,6 +30,12 @@ impl ExprPlanner for OwnFunctions {
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawFieldAccessExpr>> {
         let RawFieldAccessExpr { field_access, expr } = &access;
+        // DataFusion makes `nth_value` of an element of `array_agg`, which takes no notice of DISTINCT.
+        if let (GetFieldAccess::ListIndex { key }, Expr::AggregateFunction(aggregate)) = (field_access, expr)
+            && aggregate.params.distinct
+        {
+            return Ok(PlannerResult::Planned(array_element(expr.clone(), key.as_ref().clone())));
+        }
         if matches!(field_access, GetFieldAccess::NamedStructField { .. })
             || !text_type(&expr.get_type(schema)?)
         {

@@ -32,8 +32,8 @@ const HELD_TIME: Duration = Duration::from_millis(250);
 pub(crate) enum Answered {
     /// Rows, which are there to be read.
     Rows(Box<Answer>),
-    /// An effect, and on how many rows, if that is known.
-    Effect { query: Option<QueryId>, affected: Option<u64> },
+    /// An effect, on how many rows, if that is known, and what is said beside it.
+    Effect { query: Option<QueryId>, affected: Option<u64>, notices: Vec<String> },
 }
 
 /// The answer of a request.
@@ -52,7 +52,9 @@ pub(crate) async fn respond(
             let query = answer.query;
             Reading::respond(room, *answer, wish, section).await.map_err(|failure| failure.of_query(query))?
         }
-        Answered::Effect { query, affected } => effect(&room, wish.form, query, affected)?,
+        Answered::Effect { query, affected, notices } => {
+            effect(&room, wish.form, query, (affected, &notices))?
+        }
     };
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -61,10 +63,19 @@ pub(crate) async fn respond(
 }
 
 /// The answer of a statement without rows.
-fn effect(room: &Room, form: Form, query: Option<QueryId>, affected: Option<u64>) -> Result<Response> {
+fn effect(
+    room: &Room,
+    form: Form,
+    query: Option<QueryId>,
+    (affected, notices): (Option<u64>, &[String]),
+) -> Result<Response> {
     let mut response = match form {
         Form::Json | Form::Lines => {
-            let mut response = good(StatusCode::OK, &json!({ "rows_affected": affected }));
+            let document = match notices {
+                [] => json!({ "rows_affected": affected }),
+                notices => json!({ "rows_affected": affected, "notices": notices }),
+            };
+            let mut response = good(StatusCode::OK, &document);
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type()));
             response
         }

@@ -44,7 +44,7 @@ pub(crate) async fn start(
             "columns": output::columns(&answer.layout.schema(&answer.schema)),
             "rows_affected": null,
         }),
-        Answered::Effect { query, affected } => json!({
+        Answered::Effect { query, affected, .. } => json!({
             "query_id": query.map(|query| query.to_string()),
             "columns": null,
             "rows_affected": affected,

@@ -15,7 +15,9 @@ use arrow::datatypes::{Int64Type, UInt64Type};
 use arrow::record_batch::RecordBatch;
 use axum::extract::{Query, Request, State};
 use axum::response::Response;
-use bowshot_api::{Answer, Delivery, Description, Endpoints, Error, Request as Running, TransactionEnd};
+use bowshot_api::{
+    Answer, Delivery, Description, Endpoints, Error, Notice, Request as Running, TransactionEnd,
+};
 use futures::StreamExt;
 use serde::Deserialize;
 
@@ -145,7 +147,8 @@ pub(crate) async fn start(room: &Room, sql: &str, given: Parameters, delivery: D
     }
     let query = answer.query;
     let affected = count(room, &answer).await.map_err(|error| Failure::from(error).of_query(query))?;
-    Ok(Answered::Effect { query: Some(query), affected })
+    let notices = room.session.last_write().notices.iter().map(Notice::message).collect();
+    Ok(Answered::Effect { query: Some(query), affected, notices })
 }
 
 async fn begin(room: &Room, kept: &Kept, delivery: Delivery) -> Result<Answer> {

@@ -1,8 +1,7 @@
-//! The front end over a real socket, with a server behind the door whose state the test decides.
+//! The front end over a real socket, with a server behind the server API whose state the test decides.
 
 mod client;
 mod console;
-mod door;
 mod forms;
 mod grpc_web;
 mod hostile;
@@ -14,16 +13,17 @@ mod roads;
 mod sessions;
 mod sql;
 mod tables;
+mod test_server;
 mod tls;
 mod types;
 
 use crate::{Choices, serve};
 use bowshot_api::{Limits, Server};
 use client::{Reply, receive, request, send};
-use door::Door;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use test_server::TestServer;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Running {
     address: SocketAddr,
-    server: Arc<Door>,
+    server: Arc<TestServer>,
     stop: oneshot::Sender<()>,
     served: JoinHandle<std::result::Result<(), crate::Error>>,
 }
@@ -58,10 +58,10 @@ impl Running {
     async fn open(limits: Limits, users_only: bool, choices: Choices) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
         let address = listener.local_addr().expect("address");
-        let server = Door::open(limits, users_only);
+        let server = TestServer::open(limits, users_only);
         let (stop, stopped) = oneshot::channel();
-        let door: Arc<dyn Server> = Arc::<Door>::clone(&server);
-        let served = tokio::spawn(serve(listener, door, choices, async move {
+        let shared: Arc<dyn Server> = Arc::<TestServer>::clone(&server);
+        let served = tokio::spawn(serve(listener, shared, choices, async move {
             _ = stopped.await;
         }));
         Self { address, server, stop, served }

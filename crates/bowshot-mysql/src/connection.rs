@@ -9,16 +9,17 @@ use crate::capability::{
 };
 use crate::command::Command;
 use crate::compression::Compression;
+use crate::diagnostics::Diagnostics;
 use crate::handshake::{Challenge, Hello};
 use crate::listen::farewell;
 use crate::prepared::Prepared;
-use crate::reply;
+use crate::reply::{self, Status};
 use crate::startup::{Guest, name_program, open, use_database};
 use crate::status::{Failure, Result, Trouble};
 use crate::user_variables::UserVariables;
 use crate::variables::Own;
 use crate::wire::Wire;
-use bowshot_api::{Server, Session, call_span, commented_parent};
+use bowshot_api::{Notice, Server, Session, call_span, commented_parent};
 use futures::FutureExt;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -41,6 +42,7 @@ pub(crate) struct Connection {
     /// Ends the command that is being answered.
     pub(crate) cancel: CancellationToken,
     pub(crate) own: Own,
+    pub(crate) diagnostics: Diagnostics,
     /// What the client has set with `SET @name`.
     pub(crate) users: UserVariables,
     /// Whether one text may hold several statements.
@@ -75,6 +77,7 @@ impl Connection {
             capabilities: hello.capabilities,
             cancel: CancellationToken::new(),
             own,
+            diagnostics: Diagnostics::default(),
             users: UserVariables::default(),
             is_multi: hello.capabilities & MULTI_STATEMENTS != 0,
             more: false,
@@ -122,7 +125,7 @@ impl Connection {
             self.more = false;
             match answered {
                 Ok(()) => {}
-                Err(Trouble::Failed(failure)) => self.wire.put(|out| reply::error(out, &failure)),
+                Err(Trouble::Failed(failure)) => self.fail(&failure),
                 Err(trouble) => return Err(trouble),
             }
         }
@@ -161,6 +164,7 @@ impl Connection {
                 Box::pin(self.query(&sql)).instrument(span).await
             }
             Command::Prepare(sql) => {
+                self.clear_diagnostics();
                 let span = call_span("mysql", "COM_STMT_PREPARE", commented_parent(&sql));
                 Box::pin(self.prepare(&sql)).instrument(span).await
             }
@@ -180,6 +184,7 @@ impl Connection {
             }
             Command::Reset(statement) => self.reset_statement(statement),
             Command::UseDatabase(name) => {
+                self.clear_diagnostics();
                 self.choose(name).await?;
                 self.ok(0);
                 Ok(())
@@ -261,23 +266,42 @@ impl Connection {
         self.long_bytes = 0;
         before.close().await;
         self.own = Own::new(self.number.id, self.road.entrance);
+        self.diagnostics.clear();
         self.users = UserVariables::default();
         self.is_multi = self.capabilities & MULTI_STATEMENTS != 0;
     }
 
-    /// What is said of the session with each answer.
-    pub(crate) fn status(&self) -> u16 {
-        let mut status = 0;
+    /// What is said of the session with each answer, with more of it.
+    fn status(&self, more: u16) -> Status {
+        let mut flags = more;
         if self.session.in_transaction() {
-            status |= IN_TRANSACTION;
+            flags |= IN_TRANSACTION;
         }
         if self.own.autocommit {
-            status |= AUTOCOMMIT;
+            flags |= AUTOCOMMIT;
         }
         if self.more {
-            status |= MORE_RESULTS;
+            flags |= MORE_RESULTS;
         }
-        status
+        Status { flags, warnings: self.own.warnings }
+    }
+
+    /// Forgets what the statement before has said.
+    pub(crate) fn clear_diagnostics(&mut self) {
+        self.diagnostics.clear();
+        (self.own.warnings, self.own.errors) = (0, 0);
+    }
+
+    /// Keeps what a statement says beside its result.
+    pub(crate) fn add_notices(&mut self, notices: &[Notice]) {
+        self.diagnostics.add_notices(notices);
+        (self.own.warnings, self.own.errors) = self.diagnostics.counts();
+    }
+
+    fn fail(&mut self, failure: &Failure) {
+        self.diagnostics.add_error(failure);
+        (self.own.warnings, self.own.errors) = self.diagnostics.counts();
+        self.wire.put(|out| reply::error(out, failure));
     }
 
     /// Answers what gives no rows.
@@ -287,7 +311,7 @@ impl Connection {
 
     /// Answers what has changed rows, with the number that the first of them was given.
     pub(crate) fn ok_with_number(&mut self, told: (u64, u64)) {
-        let status = self.status();
+        let status = self.status(0);
         self.wire.put(|out| reply::ok(out, told, status));
     }
 
@@ -308,7 +332,7 @@ impl Connection {
 
     /// Ends rows, with more to say of the session.
     pub(crate) fn end_of_rows(&mut self, more: u16) {
-        let (status, has_no_eof) = (self.status() | more, self.has_no_eof());
+        let (status, has_no_eof) = (self.status(more), self.has_no_eof());
         self.wire.put(|out| match has_no_eof {
             true => reply::ok_for_eof(out, status),
             false => reply::eof(out, status),

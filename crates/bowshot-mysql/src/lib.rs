@@ -11,7 +11,8 @@
 //! - What a text is, as far as the protocol has to know: `lex.rs`, `statement.rs`, `set.rs`; what the engine cannot know is put
 //!   into it by `rewrite.rs`, with the table of system variables in `variables.rs`; `show_create.rs` writes tables as MySQL does.
 //! - Results on their way: `running.rs`; values from Arrow to MySQL: `rows/`; from MySQL to Arrow, for parameters: `read.rs`.
-//! - Errors as numbers and SQLSTATEs: `status.rs`. Ending what runs: `cancel.rs`.
+//! - Errors as numbers and SQLSTATEs: `status.rs`; those of the last statement, and notes: `diagnostics.rs`. Ending what runs:
+//!   `cancel.rs`.
 //!
 //! The codec is our own: rows go from Arrow straight into the buffer of the socket, and what is left of a library is little.
 //!
@@ -27,6 +28,7 @@ mod capability;
 mod command;
 mod compression;
 mod connection;
+mod diagnostics;
 mod handshake;
 mod lex;
 mod listen;

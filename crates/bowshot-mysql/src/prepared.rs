@@ -168,6 +168,7 @@ impl Connection {
     }
 
     pub(crate) async fn execute(&mut self, id: u32, cursor: u8, body: Body) -> Result<()> {
+        self.clear_diagnostics();
         let statement = self.statements.get_mut(&id).ok_or_else(|| missing(id))?;
         // What a cursor has left is gone, and so are values in parts, whatever comes of it.
         statement.cursor = None;

@@ -2,6 +2,7 @@
 //! first error ends the text.
 
 use crate::connection::Connection;
+use crate::diagnostics;
 use crate::lex::{executable, quoted_name, split};
 use crate::reply::{self, Column};
 use crate::rewrite::rewritten;
@@ -41,6 +42,12 @@ impl Connection {
     }
 
     async fn statement(&mut self, sql: &str) -> Result<()> {
+        if !diagnostics::asks(sql) {
+            self.clear_diagnostics();
+        } else if let Some(shown) = diagnostics::parse(sql) {
+            self.show_conditions(&shown);
+            return Ok(());
+        }
         match Sort::of(sql)? {
             Sort::Plain(effect) => {
                 self.before(effect).await?;
@@ -116,6 +123,7 @@ impl Connection {
         let session = Arc::clone(&self.session);
         let found = self.attend(session.update(request)).await?.unwrap_or(0);
         let last = session.last_write();
+        self.add_notices(&last.notices);
         let rows = if self.counts_found() { found } else { last.changed.unwrap_or(found) };
         let unsigned = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
         if let Some(generated) = unsigned(last.generated) {

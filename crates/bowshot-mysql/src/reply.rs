@@ -18,6 +18,14 @@ pub(crate) struct Column {
     pub(crate) kind: ColumnType,
 }
 
+/// What is said of the session with each answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Status {
+    pub(crate) flags: u16,
+    /// How many conditions the statement has left for `SHOW WARNINGS`.
+    pub(crate) warnings: u16,
+}
+
 /// A number in one, three, four or nine bytes ("Length-Encoded Integers").
 pub(crate) fn put_number(out: &mut BytesMut, number: u64) {
     let [a, b, c, ..] = number.to_le_bytes();
@@ -39,7 +47,7 @@ pub(crate) fn put_counted(out: &mut BytesMut, bytes: &[u8]) {
 }
 
 /// A statement has run that gives no rows. `number` is what the server has given to its first row, or 0.
-pub(crate) fn ok(out: &mut BytesMut, (rows, number): (u64, u64), status: u16) {
+pub(crate) fn ok(out: &mut BytesMut, (rows, number): (u64, u64), status: Status) {
     out.put_u8(0);
     put_number(out, rows);
     put_number(out, number);
@@ -47,22 +55,22 @@ pub(crate) fn ok(out: &mut BytesMut, (rows, number): (u64, u64), status: u16) {
 }
 
 /// The end of rows, as an OK packet.
-pub(crate) fn ok_for_eof(out: &mut BytesMut, status: u16) {
+pub(crate) fn ok_for_eof(out: &mut BytesMut, status: Status) {
     out.put_slice(&[0xfe, 0, 0]);
     end_of_ok(out, status);
 }
 
-/// The state of the session; no warnings.
-fn end_of_ok(out: &mut BytesMut, status: u16) {
-    out.put_u16_le(status);
-    out.put_u16_le(0);
+/// The state of the session.
+fn end_of_ok(out: &mut BytesMut, status: Status) {
+    out.put_u16_le(status.flags);
+    out.put_u16_le(status.warnings);
 }
 
 /// The end of columns or rows.
-pub(crate) fn eof(out: &mut BytesMut, status: u16) {
+pub(crate) fn eof(out: &mut BytesMut, status: Status) {
     out.put_u8(0xfe);
-    out.put_u16_le(0);
-    out.put_u16_le(status);
+    out.put_u16_le(status.warnings);
+    out.put_u16_le(status.flags);
 }
 
 pub(crate) fn error(out: &mut BytesMut, failure: &Failure) {

@@ -18,8 +18,8 @@ pub(crate) fn rewritten<'a>(
     session: &dyn Session,
     (own, users): (Own, Option<&UserVariables>),
 ) -> Result<Cow<'a, str>, Failure> {
-    if let Some(empty) = without_rows(sql) {
-        return Ok(Cow::Owned(empty));
+    if let Some(shown) = count_of_conditions(sql, own).or_else(|| without_rows(sql)) {
+        return Ok(Cow::Owned(shown));
     }
     let lower = sql.to_ascii_lowercase();
     if !["@", "connection_id", "found_rows", "_utf8"].iter().any(|mark| lower.contains(mark)) {
@@ -232,18 +232,29 @@ const ROUTINES: &[&str] = &[
     "Database Collation",
 ];
 
+/// `SHOW COUNT(*) WARNINGS`, `SHOW COUNT(*) ERRORS`
+fn count_of_conditions(sql: &str, own: Own) -> Option<String> {
+    let mut words = tokens(sql);
+    if !words.next()?.is("show") || !words.next()?.is("count") {
+        return None;
+    }
+    let what = words.last()?;
+    let (name, count) = if what.is("errors") {
+        ("error", own.errors)
+    } else if what.is("warnings") {
+        ("warning", own.warnings)
+    } else {
+        return None;
+    };
+    Some(format!("SELECT {count} AS `@@session.{name}_count`"))
+}
+
 fn without_rows(sql: &str) -> Option<String> {
     let mut words = tokens(sql);
     if !words.next()?.is("show") {
         return None;
     }
     let (mut first, mut second) = (words.next()?, words.next());
-    if first.is("count") {
-        // `SHOW COUNT(*) WARNINGS`: none are sent.
-        let what = words.last().filter(|what| what.is("warnings") || what.is("errors"))?;
-        let name = if what.is("errors") { "error" } else { "warning" };
-        return Some(format!("SELECT 0 AS `@@session.{name}_count`"));
-    }
     if first.is("full") || first.is("extended") {
         (first, second) = (second?, words.next());
     }
@@ -259,7 +270,7 @@ fn without_rows(sql: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::auth::Entrance;
-    use crate::tests::door::Door;
+    use crate::tests::test_server::TestServer;
     use crate::user_variables::UserValue;
     use bowshot_api::{Limits, Principal, Server};
 
@@ -267,7 +278,7 @@ mod tests {
 
     async fn check(cases: &[(&str, &str)]) {
         let session =
-            Door::open(Limits::default(), false).open_session(&Principal::anonymous()).await.unwrap();
+            TestServer::open(Limits::default(), false).open_session(&Principal::anonymous()).await.unwrap();
         let own = Own { autocommit: false, ..Own::new(7, ENTRANCE) };
         let mut users = UserVariables::default();
         users.set("x", &UserValue::Text("it's".to_owned())).unwrap();
@@ -311,7 +322,7 @@ mod tests {
     #[tokio::test]
     async fn many_variables_are_no_more_work_than_one_by_one() {
         let session =
-            Door::open(Limits::default(), false).open_session(&Principal::anonymous()).await.unwrap();
+            TestServer::open(Limits::default(), false).open_session(&Principal::anonymous()).await.unwrap();
         let sql = format!("SELECT 1{}", ",@@autocommit".repeat(50_000));
         let found = rewritten(&sql, session.as_ref(), (Own::new(1, ENTRANCE), None)).unwrap();
         assert_eq!(found.matches(",1 AS `@@autocommit`").count(), 50_000);

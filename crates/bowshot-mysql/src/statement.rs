@@ -165,7 +165,7 @@ fn effect(sql: &str) -> Effect {
     match verb(sql).as_str() {
         // Without a table there is nothing to see as it was.
         "SELECT" if !tokens(sql).any(|token| token.is("from") || token.is("table")) => Effect::None,
-        "SELECT" | "TABLE" | "EXECUTE" | "SAVEPOINT" => Effect::Reads,
+        "SELECT" | "TABLE" | "EXECUTE" | "SAVEPOINT" | "DECLARE" => Effect::Reads,
         "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "MERGE" | "COPY" => Effect::Writes,
         "CREATE" | "DROP" if is_temporary(sql) => Effect::Writes,
         "CREATE" | "DROP" | "ALTER" | "TRUNCATE" | "RENAME" => Effect::Defines,

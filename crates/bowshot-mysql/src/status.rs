@@ -131,6 +131,8 @@ fn of_reason(reason: Reason) -> Code {
         Reason::UndefinedFunction | Reason::UndefinedSavepoint | Reason::NoTransaction => (1305, "42000"),
         Reason::UndefinedSchema | Reason::UndefinedCatalog => (1049, "42000"),
         Reason::UndefinedStatement => (1243, "HY000"),
+        Reason::UndefinedCursor => (1324, "42000"),
+        Reason::DuplicateCursor => (1333, "42000"),
         Reason::UndefinedOption => (1193, "HY000"),
         Reason::UndefinedQuery => (1094, "HY000"),
         Reason::UndefinedFile => (29, "HY000"),
@@ -158,7 +160,10 @@ fn of_reason(reason: Reason) -> Code {
         Reason::WrongParameters => (1210, "HY000"),
         Reason::TooComplex => (1436, "HY000"),
         Reason::InsufficientResources => (1041, "HY000"),
-        Reason::UndefinedOperator | Reason::DuplicateStatement | Reason::DatatypeMismatch => UNKNOWN,
+        Reason::UndefinedOperator
+        | Reason::DuplicateStatement
+        | Reason::DatatypeMismatch
+        | Reason::WrongState => UNKNOWN,
     }
 }
 

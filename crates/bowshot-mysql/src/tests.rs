@@ -1,18 +1,18 @@
-//! The protocol as a client sees it, byte for byte, over sockets, with a small server behind the door.
+//! The protocol as a client sees it, byte for byte, over sockets, with a small server behind the server API.
 
-#[path = "../../bowshot-postgres/src/tests/door.rs"]
-pub(crate) mod door;
 mod hostile;
 mod life;
 mod prepared;
 mod query;
+#[path = "../../bowshot-postgres/src/tests/test_server/mod.rs"]
+pub(crate) mod test_server;
 mod tls;
 
 use crate::capability::{
     CONNECT_WITH_DB, DEPRECATE_EOF, MULTI_STATEMENTS, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41,
 };
 use bytes::{BufMut, BytesMut};
-use door::{PATIENCE, Port};
+use test_server::{PATIENCE, Port};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;

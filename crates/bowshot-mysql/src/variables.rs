@@ -40,6 +40,9 @@ enum Source {
     /// What the operating system calls the machine.
     Hostname,
     InTransaction,
+    /// What the statement before said beside its result, and errors alone.
+    Warnings,
+    Errors,
     /// The engine computes it: an expression.
     Computed(&'static str),
 }
@@ -92,7 +95,7 @@ const VARIABLES: &[Variable] = &[
     number("default_week_format", "0"),
     number("div_precision_increment", "4"),
     kept("enable_profile", Form::Truth),
-    number("error_count", "0"),
+    other("error_count", Form::Number, Source::Errors),
     text("event_scheduler", "OFF"),
     kept("exec_mem_limit", Form::Number),
     number("explicit_defaults_for_timestamp", "1"),
@@ -187,7 +190,7 @@ const VARIABLES: &[Variable] = &[
     text("version_compile_machine", std::env::consts::ARCH),
     text("version_compile_os", std::env::consts::OS),
     kept("wait_timeout", Form::Number),
-    number("warning_count", "0"),
+    other("warning_count", Form::Number, Source::Warnings),
     number("wsrep_on", "0"),
 ];
 
@@ -206,6 +209,9 @@ pub(crate) struct Own {
     pub(crate) generated: u64,
     /// Rows of the last result.
     pub(crate) found: u64,
+    /// Conditions that the last statement has left, and the errors among them.
+    pub(crate) warnings: u16,
+    pub(crate) errors: u16,
 }
 
 impl Own {
@@ -219,6 +225,8 @@ impl Own {
             entrance,
             generated: 0,
             found: 0,
+            warnings: 0,
+            errors: 0,
         }
     }
 }
@@ -265,6 +273,8 @@ fn current(variable: &Variable, session: &dyn Session, own: Own) -> Option<Strin
         // What the engine computes is a value in statements alone.
         Source::Null | Source::Computed(_) => None,
         Source::Generated => Some(own.generated.to_string()),
+        Source::Warnings => Some(own.warnings.to_string()),
+        Source::Errors => Some(own.errors.to_string()),
         Source::Port => Some(own.entrance.port.to_string()),
         Source::Encryption => Some(if own.entrance.is_encrypted { "YES" } else { "DISABLED" }.to_owned()),
         Source::Hostname => Some(hostname()),

@@ -4,10 +4,9 @@
 use crate::backend::{self, Severity, TransactionState};
 use crate::cancel::Key;
 use crate::extended::Prepared;
-use crate::lex::tokens;
 use crate::listen::farewell;
 use crate::message::Message;
-use crate::portal::{Life, Portal};
+use crate::portal::Portal;
 use crate::reported::Reported;
 use crate::statement::Sort;
 use crate::status::{Failure, Result, Trouble};
@@ -189,7 +188,7 @@ impl Connection {
     async fn ready(&mut self) -> Result<()> {
         let state = self.state();
         if state == TransactionState::Idle {
-            self.portals.retain(|_, portal| portal.life == Life::Kept);
+            self.portals.clear();
         }
         self.reported.tell_changes(self.session.as_ref(), self.wire.out());
         backend::ready(self.wire.out(), state);
@@ -243,21 +242,13 @@ impl Connection {
 
     /// Completes a statement without rows, and says what of it has no effect.
     pub(crate) fn complete_update(&mut self, sql: &str, rows: Option<u64>) {
-        let tag = tag(sql, rows);
-        let notice = match tag.as_str() {
-            "CREATE INDEX" => Some(
-                Failure::new("00000", "the index has no effect: there are no indexes")
-                    .with_hint("scans skip what the statistics of a table rule out"),
-            ),
-            "CREATE TABLE" | "ALTER TABLE" if tokens(sql).any(|token| token.is("REFERENCES")) => {
-                Some(Failure::new("00000", "foreign keys are kept and shown, but not enforced"))
+        let notices = self.session.last_write().notices;
+        if !notices.is_empty() && self.takes_notices() {
+            for notice in &notices {
+                backend::report(self.wire.out(), Severity::Notice, &Failure::from(notice));
             }
-            _ => None,
-        };
-        if let Some(notice) = notice.filter(|_| self.takes_notices()) {
-            backend::report(self.wire.out(), Severity::Notice, &notice);
         }
-        backend::complete(self.wire.out(), &tag);
+        backend::complete(self.wire.out(), &tag(sql, rows));
     }
 
     fn takes_notices(&self) -> bool {

@@ -3,13 +3,12 @@
 
 use crate::backend::{self, Column};
 use crate::connection::Connection;
-use crate::cursor::{Announced, Fetched};
 use crate::lex::split;
 use crate::message::{Bind, Format, SYNC, Target, format_of};
-use crate::portal::{Life, Portal, PortalState, columns, with_origins};
+use crate::portal::{Portal, PortalState, columns, with_origins};
 use crate::read;
 use crate::rows::PgType;
-use crate::statement::{Sort, oids};
+use crate::statement::{Sort, oids, verb};
 use crate::status::{Failure, Result, Trouble};
 use crate::tag::tag;
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -37,8 +36,6 @@ pub(crate) struct Prepared {
     sql: String,
     sort: Sort,
     planned: Option<Planned>,
-    /// The query of a cursor that it declares.
-    inner: Option<Arc<Prepared>>,
     /// Types of the parameters, as the client has declared them or the plan tells.
     types: Vec<u32>,
     /// Whether the client has declared any.
@@ -60,6 +57,8 @@ struct Planned {
     id: StatementId,
     parameters: usize,
     is_update: bool,
+    /// Whether its columns are those that a cursor has when it is run.
+    is_fetch: bool,
     schema: SchemaRef,
 }
 
@@ -70,27 +69,16 @@ impl Planned {
             one.name() == other.name() && PgType::of(one).oid() == PgType::of(other).oid()
         };
         // Parameters have no types before they are bound, and their values may change those of columns.
-        let is_same = self.schema.fields().len() == result.fields().len()
-            && (self.parameters > 0
-                || self.schema.fields().iter().zip(result.fields()).all(|(one, other)| same(one, other)));
+        let is_same = self.is_fetch
+            || self.schema.fields().len() == result.fields().len()
+                && (self.parameters > 0
+                    || self.schema.fields().iter().zip(result.fields()).all(|(one, other)| same(one, other)));
         if is_same { Ok(()) } else { Err(changed_result()) }
     }
 }
 
 fn changed_result() -> Trouble {
     Failure::new("0A000", "cached plan must not change result type").with_hint("prepare it again").into()
-}
-
-impl Prepared {
-    /// What is planned of it, or of the query of its cursor.
-    fn values_of(&self) -> Option<&Planned> {
-        self.planned.as_ref().or_else(|| self.inner.as_ref()?.planned.as_ref())
-    }
-
-    /// The query that it is planned as; `None` for a statement without rows.
-    pub(crate) fn query(&self) -> Option<StatementId> {
-        self.planned.as_ref().filter(|planned| !planned.is_update).map(|planned| planned.id)
-    }
 }
 
 fn missing(what: &str, code: &'static str, name: &str) -> Failure {
@@ -119,30 +107,10 @@ impl Connection {
                 .into());
         }
         let prepared = match sort {
-            Sort::Plain => self.plan((sql, 0), declared).await?,
-            Sort::Declare(cursor) => {
-                let inner = self.plan((cursor.query.clone(), cursor.before(&sql)), declared).await?;
-                Prepared {
-                    sql,
-                    sort: Sort::Declare(cursor),
-                    planned: None,
-                    types: inner.types.clone(),
-                    inner: Some(Arc::new(inner)),
-                    is_declared: false,
-                    bound: AtomicU64::new(NOBODY),
-                }
-            }
+            Sort::Plain => self.plan(sql, declared).await?,
             sort => {
-                let bound = AtomicU64::new(NOBODY);
-                Prepared {
-                    sql,
-                    sort,
-                    planned: None,
-                    inner: None,
-                    types: declared.to_vec(),
-                    is_declared: false,
-                    bound,
-                }
+                let (types, bound) = (declared.to_vec(), AtomicU64::new(NOBODY));
+                Prepared { sql, sort, planned: None, types, is_declared: false, bound }
             }
         };
         self.statements.insert(name, Arc::new(prepared));
@@ -150,15 +118,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Plans a statement that stands behind so many characters of its client's text.
-    pub(crate) async fn plan(
-        &mut self,
-        (sql, before): (String, usize),
-        declared: &[u32],
-    ) -> Result<Prepared> {
+    async fn plan(&mut self, sql: String, declared: &[u32]) -> Result<Prepared> {
         let session = Arc::clone(&self.session);
         let planned = self.attend(session.prepare(&sql, None)).await;
-        let prepared = planned.map_err(|trouble| trouble.placed(&sql, before))?;
+        let prepared = planned.map_err(|trouble| trouble.placed(&sql, 0))?;
         let told = &prepared.description;
         let parameters = told.parameters.fields().len();
         let oids = oids(&sql);
@@ -176,6 +139,7 @@ impl Connection {
             id: prepared.id,
             parameters,
             is_update: told.is_update,
+            is_fetch: verb(&sql) == "FETCH",
             schema: Arc::clone(&told.schema),
         };
         Ok(Prepared {
@@ -184,7 +148,6 @@ impl Connection {
             sql,
             sort: Sort::Plain,
             planned: Some(planned),
-            inner: None,
             bound: AtomicU64::new(NOBODY),
         })
     }
@@ -209,7 +172,6 @@ impl Connection {
             formats: bind.results,
             described: None,
             state: PortalState::Fresh,
-            life: Life::Transaction,
         };
         // Values that do not fit are told here.
         self.put_values(&mut portal).await?;
@@ -246,7 +208,9 @@ impl Connection {
             }
             Target::Portal(name) => {
                 let Some(mut portal) = self.portals.remove(name) else {
-                    return Err(missing("portal", "34000", name).into());
+                    let described = self.cursor_columns(name).await?;
+                    self.tell(Some(&described));
+                    return Ok(());
                 };
                 let described = self.portal_columns(&mut portal).await?;
                 let described = self.with_origins(described, &portal.statement);
@@ -275,12 +239,12 @@ impl Connection {
 
     /// The columns of a statement without values. Types that the client has declared may change them: they are told by nulls.
     async fn statement_columns(&mut self, statement: &Prepared) -> Result<Option<Vec<Column>>> {
-        if let Sort::Fetch(fetched) = &statement.sort {
-            return self.announced_columns(fetched, &[Format::Text]);
-        }
         let Some(planned) = statement.planned.as_ref().filter(|planned| !planned.is_update) else {
             return Ok(None);
         };
+        if planned.is_fetch {
+            return self.current_columns(planned, &[Format::Text]).await;
+        }
         if !statement.is_declared {
             return columns(&planned.schema, &[Format::Text]).map(Some);
         }
@@ -297,28 +261,39 @@ impl Connection {
         if let PortalState::Running(running) = &portal.state {
             return columns(running.schema(), &portal.formats).map(Some);
         }
-        if let Sort::Fetch(fetched) = &portal.statement.sort {
-            return self.announced_columns(fetched, &portal.formats);
-        }
         let planned = portal.statement.planned.clone();
         let Some(planned) = planned.filter(|planned| !planned.is_update) else { return Ok(None) };
-        if portal.values.is_none() {
+        if portal.values.is_none() && !planned.is_fetch {
             return columns(&planned.schema, &portal.formats).map(Some);
         }
         self.put_values(portal).await?;
+        self.current_columns(&planned, &portal.formats).await
+    }
+
+    /// The columns as they are now: values may have changed them. A FETCH has none before its cursor is declared, as in PostgreSQL.
+    async fn current_columns(
+        &mut self,
+        planned: &Planned,
+        formats: &[Format],
+    ) -> Result<Option<Vec<Column>>> {
         let session = Arc::clone(&self.session);
         let told = self.attend(session.describe(&Statement::Prepared(planned.id))).await?;
         planned.check_result(&told.schema)?;
-        columns(&told.schema, &portal.formats).map(Some)
+        let described = columns(&told.schema, formats)?;
+        Ok(Some(described).filter(|described| !(planned.is_fetch && described.is_empty())))
     }
 
-    /// The columns of a FETCH as far as its cursor is declared by now: else there are none, as in PostgreSQL.
-    fn announced_columns(&self, fetched: &Fetched, formats: &[Format]) -> Result<Option<Vec<Column>>> {
-        if self.portals.contains_key(&fetched.name) {
-            self.fetched_columns(fetched, formats)
-        } else {
-            Ok(None)
+    /// The columns of a cursor that a statement has declared: clients take it for a portal.
+    async fn cursor_columns(&mut self, name: &str) -> Result<Vec<Column>> {
+        if name.is_empty() {
+            return Err(missing("portal", "34000", name).into());
         }
+        let session = Arc::clone(&self.session);
+        let sql = format!("FETCH FROM \"{}\"", name.replace('"', "\"\""));
+        let prepared = self.attend(session.prepare(&sql, None)).await?;
+        session.close_prepared(prepared.id).await?;
+        let described = columns(&prepared.description.schema, &[Format::Text])?;
+        if described.is_empty() { Err(missing("portal", "34000", name).into()) } else { Ok(described) }
     }
 
     pub(crate) async fn execute(&mut self, name: &str, rows: usize) -> Result<()> {
@@ -354,11 +329,6 @@ impl Connection {
             portal.state = PortalState::Done;
             return match &statement.sort {
                 Sort::Copy(copy) => self.copy(copy).await,
-                Sort::Fetch(fetched) => self.fetch(fetched, &portal.formats, Announced::Before).await,
-                Sort::Declare(cursor) => match &statement.inner {
-                    Some(inner) => self.open(cursor, inner, portal.values.as_ref()).await,
-                    None => self.declare(&statement.sql, cursor).await,
-                },
                 sort => self.control(&statement.sql, sort).await,
             };
         };
@@ -422,8 +392,8 @@ impl Connection {
     }
 
     /// Lets the session forget what it has planned of a statement.
-    pub(crate) async fn forget_plan(&mut self, statement: &Prepared) {
-        if let Some(planned) = statement.values_of()
+    async fn forget_plan(&mut self, statement: &Prepared) {
+        if let Some(planned) = &statement.planned
             && let Err(error) = self.session.close_prepared(planned.id).await
         {
             tracing::debug!(%error, "a prepared statement was not closed");
@@ -441,7 +411,7 @@ fn values(statement: &Prepared, bind: &Bind) -> Result<Option<RecordBatch>> {
         );
         return Err(Failure::protocol(message).into());
     }
-    let Some(planned) = statement.values_of().filter(|planned| planned.parameters > 0) else {
+    let Some(planned) = statement.planned.as_ref().filter(|planned| planned.parameters > 0) else {
         return Ok(None);
     };
     let mut cells = Vec::with_capacity(given);

@@ -24,7 +24,6 @@ mod backend;
 mod cancel;
 mod connection;
 mod copy;
-mod cursor;
 mod extended;
 mod lex;
 mod listen;

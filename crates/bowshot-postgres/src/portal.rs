@@ -29,18 +29,6 @@ pub(crate) struct Portal {
     /// What the client was told of the columns.
     pub(crate) described: Option<Vec<Column>>,
     pub(crate) state: PortalState,
-    pub(crate) life: Life,
-}
-
-/// How long a portal lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Life {
-    /// With the transaction.
-    Transaction,
-    /// With the transaction, and on when that is committed.
-    Held,
-    /// Until it is closed.
-    Kept,
 }
 
 /// How far a portal has run.
@@ -95,13 +83,6 @@ pub(crate) fn with_origins(mut columns: Vec<Column>, origins: Vec<Option<ColumnO
         columns.iter_mut().zip(origins).for_each(|(column, origin)| column.origin = origin);
     }
     columns
-}
-
-impl Portal {
-    /// A portal that a statement has declared.
-    pub(crate) fn cursor(statement: Arc<Prepared>, state: PortalState, life: Life) -> Self {
-        Self { statement, serial: 0, values: None, formats: Vec::new(), described: None, state, life }
-    }
 }
 
 impl Drop for Running {
@@ -191,26 +172,6 @@ impl Running {
             }
         }
         Ok((sent, true))
-    }
-
-    /// Leaves rows out, at most `limit`; gives how many.
-    pub(crate) async fn skip(
-        &mut self,
-        wire: &mut Wire,
-        cancel: &CancellationToken,
-        limit: Option<u64>,
-    ) -> Result<u64> {
-        let mut left_out = 0;
-        while limit.is_none_or(|limit| left_out < limit) {
-            let Some(rows) = self.rows(wire, cancel).await? else { break };
-            let wanted = limit.map_or(u64::MAX, |limit| limit - left_out);
-            let there = rows.count() - self.next_row;
-            let taken = there.min(usize::try_from(wanted).unwrap_or(usize::MAX));
-            self.next_row += taken;
-            left_out += taken as u64;
-            self.batch = Some(rows);
-        }
-        Ok(left_out)
     }
 
     /// The batch that is not written yet, and from which row on; `None` after the last one.

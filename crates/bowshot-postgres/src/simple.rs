@@ -3,10 +3,9 @@
 
 use crate::backend::{self, Column};
 use crate::connection::Connection;
-use crate::cursor::Announced;
 use crate::lex::split;
 use crate::message::Format;
-use crate::portal::{Life, Running, columns, with_origins};
+use crate::portal::{Running, columns, with_origins};
 use crate::startup;
 use crate::statement::{Sort, verb};
 use crate::status::{Failure, Result, Trouble};
@@ -45,11 +44,6 @@ impl Connection {
         }
         self.reported.ran(sql);
         match sort {
-            Sort::Declare(cursor) => {
-                self.is_new = false;
-                self.declare(sql, &cursor).await
-            }
-            Sort::Fetch(fetched) => self.fetch(&fetched, &[Format::Text], Announced::Now).await,
             Sort::Plain => self.plain(sql).await,
             Sort::Copy(copy) => self.copy(&copy).await,
             other => self.control(sql, &other).await,
@@ -109,17 +103,14 @@ impl Connection {
             // The changes of a transaction that has failed are not kept, whatever its client says.
             Sort::Commit if self.failed => {
                 self.run_control("ROLLBACK").await?;
-                self.transaction_ended(TransactionEnd::Rollback);
+                self.transaction_ended();
                 backend::complete(self.wire.out(), "ROLLBACK");
                 return Ok(());
             }
             Sort::Commit | Sort::Rollback => {
                 self.run_control(sql).await?;
-                let is_commit = *sort == Sort::Commit;
-                let end = if is_commit { TransactionEnd::Commit } else { TransactionEnd::Rollback };
-                self.transaction_ended(end);
+                self.transaction_ended();
             }
-            Sort::Close(name) => return self.close_cursor(name.as_deref()),
             Sort::SetTransaction(_) if !is_open => {
                 self.warn("25P01", "SET TRANSACTION can only be used in transaction blocks");
             }
@@ -156,7 +147,7 @@ impl Connection {
                 (self.is_new, self.has_implicit) = (!self.has_implicit, false);
             }
             Sort::Deallocate(_) => self.run_control(sql).await?,
-            Sort::Copy(_) | Sort::Plain | Sort::Declare(_) | Sort::Fetch(_) => {
+            Sort::Copy(_) | Sort::Plain => {
                 return Err(Failure::new("XX000", "a statement was sorted wrongly").into());
             }
         }
@@ -178,14 +169,8 @@ impl Connection {
         self.attend(session.update(&Request::sql(sql))).await.map(drop)
     }
 
-    /// Cursors that are held stay after a commit, and others do not.
-    fn transaction_ended(&mut self, end: TransactionEnd) {
+    fn transaction_ended(&mut self) {
         self.failed = false;
-        self.portals.retain(|_, portal| {
-            if end == TransactionEnd::Commit && portal.life == Life::Held {
-                portal.life = Life::Kept;
-            }
-            portal.life == Life::Kept
-        });
+        self.portals.clear();
     }
 }

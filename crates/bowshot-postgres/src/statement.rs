@@ -2,7 +2,6 @@
 //! prepared statements, and of COPY over the connection.
 
 use crate::copy::CopyStatement;
-use crate::cursor::{Declared, Fetched};
 use crate::lex::{Kind, Token, tokens};
 use crate::status::Failure;
 
@@ -15,12 +14,6 @@ pub(crate) enum Sort {
     Rollback,
     RollbackTo,
     Copy(Box<CopyStatement>),
-    /// `DECLARE`
-    Declare(Box<Declared>),
-    /// `FETCH`, `MOVE`
-    Fetch(Box<Fetched>),
-    /// `CLOSE name`, or `CLOSE ALL`
-    Close(Option<String>),
     /// `SET TRANSACTION` with its modes
     SetTransaction(String),
     /// `DEALLOCATE name`
@@ -60,13 +53,6 @@ impl Sort {
                     _ => Self::Plain,
                 }
             }
-            "DECLARE" => Declared::parse(sql)?.map_or(Self::Plain, |cursor| Self::Declare(Box::new(cursor))),
-            "FETCH" | "MOVE" => Self::Fetch(Box::new(Fetched::parse(sql)?)),
-            "CLOSE" if is(1, "ALL") => Self::Close(None),
-            "CLOSE" => {
-                let name = first.get(1).copied().flatten().and_then(|token| token.name());
-                name.map_or(Self::Plain, |name| Self::Close(Some(name)))
-            }
             "SET" if is(1, "TRANSACTION") => {
                 let modes = first.get(2).copied().flatten().and_then(|mode| sql.get(mode.range().start..));
                 modes.map_or(Self::Plain, |modes| Self::SetTransaction(modes.to_owned()))
@@ -78,7 +64,7 @@ impl Sort {
 
     /// Whether it is part of the implicit transaction of its text, or of the statements up to the next Sync.
     pub(crate) fn joins_transaction(&self) -> bool {
-        matches!(self, Self::Plain | Self::Copy(_) | Self::Declare(_) | Self::Fetch(_))
+        matches!(self, Self::Plain | Self::Copy(_))
     }
 
     /// Whether it may run in a transaction that has failed.

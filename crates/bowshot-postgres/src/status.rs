@@ -1,7 +1,7 @@
 //! How errors look in this protocol: the SQLSTATE of their reason or kind (`bowshot_api::Error::sqlstate`), and the place in the
 //! text where it is known.
 
-use bowshot_api::{Error, ErrorKind, Position, QueryId};
+use bowshot_api::{Error, ErrorKind, Notice, Position, QueryId};
 use std::io;
 
 /// What a client is told of an error.
@@ -66,6 +66,21 @@ impl From<io::Error> for Trouble {
     fn from(error: io::Error) -> Self {
         tracing::debug!(%error, "a connection broke");
         Self::Gone
+    }
+}
+
+impl From<&Notice> for Failure {
+    fn from(notice: &Notice) -> Self {
+        let code = match notice {
+            Notice::Exists("schema", _) => "42P06",
+            Notice::Exists(..) => "42P07",
+            Notice::NoIndexes | Notice::ForeignKeysNotEnforced | Notice::Missing(..) => "00000",
+        };
+        let failure = Self::new(code, notice.message());
+        match notice.hint() {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
     }
 }
 

@@ -1,16 +1,15 @@
-//! The protocol as a client sees it, byte for byte, over sockets, with a small server behind the door.
+//! The protocol as a client sees it, byte for byte, over sockets, with a small server behind the server API.
 
 mod copying;
-mod cursors;
-mod door;
 mod extended;
 mod life;
 mod settings;
 mod simple;
+mod test_server;
 mod tls;
 
 use bytes::{BufMut, BytesMut};
-use door::{PATIENCE, Port};
+use test_server::{PATIENCE, Port};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;

@@ -11,12 +11,15 @@ pub(crate) enum Known {
     Parameter(&'static CompatibilityParameter),
 }
 
+/// PostgreSQL's name of the schemas in which names are looked for. The first one is the option `schema`.
+pub(crate) const SEARCH_PATH: &str = "search_path";
+
 /// Other names of session options and parameters, in lower case.
 const ALIASES: &[(&str, &str)] = &[
     ("timezone", "time_zone"),
     ("time.zone", "time_zone"),
     ("datafusion.execution.time_zone", "time_zone"),
-    ("search_path", "schema"),
+    (SEARCH_PATH, "schema"),
     ("current_schema", "schema"),
     ("current_catalog", "catalog"),
     ("statement_timeout", "statement_timeout_ms"),
@@ -27,7 +30,7 @@ const ALIASES: &[(&str, &str)] = &[
 
 /// The names under which clients of other servers look for session options: name, option.
 pub(crate) const SHOWN_AS: [(&str, &str); 3] =
-    [("search_path", "schema"), ("statement_timeout", "statement_timeout_ms"), ("TimeZone", "time_zone")];
+    [(SEARCH_PATH, "schema"), ("statement_timeout", "statement_timeout_ms"), ("TimeZone", "time_zone")];
 
 /// Most names that are close to an unknown one.
 const MAX_CLOSE: usize = 3;
@@ -53,25 +56,19 @@ pub(crate) fn exact(name: &str) -> Option<&'static SessionOption> {
     SESSION_OPTIONS.iter().find(|option| option.name == name)
 }
 
-/// The value of an option as its own name takes it, when it was set under another one; `None` for the default.
-/// `has_schema` tells whether there is a schema of a name.
+/// The value of an option as its own name takes it, when it was set under another one.
 ///
 /// # Errors
 /// `Invalid` for a value that does not fit.
-pub(crate) fn translated(
-    name: &str,
-    value: &str,
-    has_schema: impl Fn(&str) -> bool,
-) -> Result<Option<String>> {
-    match name.to_ascii_lowercase().as_str() {
-        "statement_timeout" => milliseconds(value).map(|ms| Some(ms.to_string())).ok_or_else(|| {
-            Error::invalid(format!("`{value}` is no value for `statement_timeout`"))
-                .with_reason(Reason::InvalidValue)
-                .with_hint("it is a number of milliseconds, or has a unit: us, ms, s, min, h or d")
-        }),
-        "search_path" => first_of_path(value, has_schema),
-        _ => Ok(Some(value.to_owned())),
+pub(crate) fn translated(name: &str, value: &str) -> Result<String> {
+    if !name.eq_ignore_ascii_case("statement_timeout") {
+        return Ok(value.to_owned());
     }
+    milliseconds(value).map(|ms| ms.to_string()).ok_or_else(|| {
+        Error::invalid(format!("`{value}` is no value for `statement_timeout`"))
+            .with_reason(Reason::InvalidValue)
+            .with_hint("it is a number of milliseconds, or has a unit: us, ms, s, min, h or d")
+    })
 }
 
 /// A duration as PostgreSQL writes it: milliseconds where there is no unit.
@@ -91,23 +88,6 @@ fn milliseconds(text: &str) -> Option<u64> {
     let number: f64 = number.trim().parse().ok()?;
     let whole = (number * per_unit).round();
     (0.0..=f64::from(i32::MAX)).contains(&whole).then_some(whole as u64)
-}
-
-/// Names without a schema are looked for in one schema, so a path has one: those that are searched anyway do not count, nor
-/// does PostgreSQL's `public` where there is none.
-fn first_of_path(path: &str, has_schema: impl Fn(&str) -> bool) -> Result<Option<String>> {
-    let plain = |name: &str| name.trim().trim_matches('"').to_owned();
-    let counts = |name: &String| match name.as_str() {
-        "" | "$user" | "pg_catalog" | "pg_temp" | "temp" => false,
-        "public" => has_schema(name),
-        _ => true,
-    };
-    let mut own = path.split(',').map(plain).filter(counts);
-    match (own.next(), own.next()) {
-        (first, None) => Ok(first),
-        (_, Some(_)) => Err(Error::unsupported("`search_path` takes one schema")
-            .with_hint("name tables of other schemas by `schema.table`")),
-    }
 }
 
 fn unknown(name: &str) -> Error {
@@ -177,17 +157,6 @@ mod tests {
         ] {
             assert_eq!(milliseconds(text), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn a_path_has_one_schema() {
-        let found = |path| first_of_path(path, |_| false).expect("fits");
-        assert_eq!(found("\"$user\", public"), None);
-        assert_eq!(found(""), None);
-        assert_eq!(found("sales").as_deref(), Some("sales"));
-        assert_eq!(found("sales, pg_catalog").as_deref(), Some("sales"));
-        assert_eq!(first_of_path("public", |_| true).expect("fits").as_deref(), Some("public"));
-        assert!(first_of_path("sales, stock", |_| false).is_err());
     }
 
     #[test]

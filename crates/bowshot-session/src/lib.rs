@@ -5,6 +5,7 @@
 //!
 //! - `sessions`/`session`/`options`/`prepared`: the state of one client, and nothing process-wide;
 //! - `work`/`live`: each call of a client with its job, deadline and place in `system.queries`;
+//! - `cursors`: queries that stay open, and are read by FETCH;
 //! - `known`/`shown`/`statements`/`named`: what SET and SHOW know, and the statements about the session itself;
 //! - `admission`: how many statements run, how many wait;
 //! - `results`/`result`: started queries, claimed or waiting, until they are read, cancelled or expire;
@@ -16,6 +17,7 @@ mod access_metrics;
 mod admission;
 mod arriving;
 mod bowshot;
+mod cursors;
 mod endpoints;
 mod exchange;
 mod expanded;

@@ -78,6 +78,7 @@ pub(crate) struct Statement {
     slot: Mutex<Weak<Slot>>,
     input: OnceLock<Arc<StreamedTable>>,
     rows_in: AtomicU64,
+    rows_affected: Mutex<Option<u64>>,
     registry: Weak<Live>,
     /// Of the whole road, for traces.
     pub(crate) span: Span,
@@ -128,6 +129,7 @@ impl Statement {
     pub(crate) fn begins_again(&self) {
         self.logged.store(false, Ordering::Release);
         lock(&self.touched).clear();
+        *lock(&self.rows_affected) = None;
     }
 
     /// It has a result, which has the numbers.
@@ -181,6 +183,16 @@ impl Statement {
     /// Rows that its client has sent, as far as it has read them.
     pub(crate) fn rows_in(&self) -> u64 {
         self.rows_in.load(Ordering::Relaxed)
+    }
+
+    /// Notes how many rows it has changed, or written into a file.
+    pub(crate) fn affects(&self, rows: Option<u64>) {
+        *lock(&self.rows_affected) = rows;
+    }
+
+    /// Rows that it has changed, or written into a file; `None` where it does neither, or has failed before.
+    pub(crate) fn rows_affected(&self) -> Option<u64> {
+        *lock(&self.rows_affected)
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -242,6 +254,7 @@ impl Live {
             slot: Mutex::default(),
             input: OnceLock::new(),
             rows_in: AtomicU64::new(0),
+            rows_affected: Mutex::default(),
             registry: Arc::downgrade(self),
             span,
         });

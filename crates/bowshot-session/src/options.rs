@@ -6,15 +6,22 @@ use bowshot_api::{
     CompatibilityParameter, Compression, Endpoints, Error, Layout, Limits, OptionValue, Reason, Result,
     SessionOption,
 };
-use bowshot_engine::{SESSION_CACHE, SESSION_JOIN_ORDER, SESSION_RESULTS};
+use bowshot_engine::{Isolation, SESSION_CACHE, SESSION_JOIN_ORDER, SESSION_RESULTS, SESSION_SEARCH_PATH};
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// The parameter that the level of transactions is kept under.
+pub(crate) const ISOLATION: &str = "transaction_isolation";
+/// PostgreSQL's name for the level of the session's next transactions.
+const DEFAULT_ISOLATION: &str = "default_transaction_isolation";
 
 /// Options in force.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Options {
     pub(crate) catalog: String,
     pub(crate) schema: String,
+    /// The list of schemas that names are looked for in, if the client has named several; `schema` is the first that is there.
+    pub(crate) search_path: String,
     pub(crate) dialect: String,
     pub(crate) time_zone: String,
     pub(crate) endpoints: Endpoints,
@@ -37,6 +44,7 @@ impl Options {
         Self {
             catalog: defaults.catalog.clone(),
             schema: defaults.schema.clone(),
+            search_path: String::new(),
             dialect: defaults.dialect.clone(),
             time_zone: "+00:00".to_owned(),
             endpoints: Endpoints::Exactly(1),
@@ -73,6 +81,7 @@ impl Options {
                 return Ok(Some(("datafusion.catalog.default_catalog", replace(&mut self.catalog, &text))));
             }
             "schema" => {
+                self.search_path.clear();
                 return Ok(Some(("datafusion.catalog.default_schema", replace(&mut self.schema, &text))));
             }
             "dialect" => {
@@ -111,12 +120,18 @@ impl Options {
         Ok(None)
     }
 
+    /// What decides which tables a text means.
+    pub(crate) fn names(&self) -> [&str; 3] {
+        [&self.catalog, &self.schema, &self.search_path]
+    }
+
     /// All that the engine has to be told of these options.
     pub(crate) fn engine_settings(&self) -> Vec<EngineSetting> {
         let dialect = engine_dialect(&self.dialect).map(|dialect| ("datafusion.sql_parser.dialect", dialect));
         let settings = [
             ("datafusion.catalog.default_catalog", self.catalog.clone()),
             ("datafusion.catalog.default_schema", self.schema.clone()),
+            (SESSION_SEARCH_PATH, self.search_path.clone()),
             ("datafusion.execution.time_zone", self.time_zone.clone()),
             (SESSION_CACHE, self.join_cache.to_string()),
             (SESSION_RESULTS, self.result_cache.to_string()),
@@ -125,19 +140,34 @@ impl Options {
         settings.into_iter().chain(dialect).collect()
     }
 
-    /// Keeps a parameter that changes nothing, or forgets its value.
+    /// The level of transactions that do not name theirs.
+    pub(crate) fn isolation(&self) -> Isolation {
+        match self.parameters.get(ISOLATION).map(String::as_str) {
+            Some("serializable") => Isolation::Serializable,
+            _ => Isolation::Snapshot,
+        }
+    }
+
+    /// Keeps a parameter, or forgets its value.
     fn keep(
         &mut self,
         parameter: &'static CompatibilityParameter,
         value: Option<&OptionValue>,
     ) -> Result<()> {
+        // The level of the next transaction is that of the session.
+        let names = [Some(parameter.name), (parameter.name == DEFAULT_ISOLATION).then_some(ISOLATION)];
         let Some(value) = value else {
-            self.parameters.remove(parameter.name);
+            names.iter().flatten().for_each(|name| drop(self.parameters.remove(name)));
+            if parameter.name == ISOLATION
+                && let Some(level) = self.parameters.get(DEFAULT_ISOLATION).cloned()
+            {
+                self.parameters.insert(ISOLATION, level);
+            }
             return Ok(());
         };
         let value = text(value);
         let kept = parameter.accept(&value).ok_or_else(|| refused(parameter, &value))?;
-        self.parameters.insert(parameter.name, kept);
+        names.into_iter().flatten().for_each(|name| drop(self.parameters.insert(name, kept.clone())));
         Ok(())
     }
 
@@ -151,6 +181,7 @@ impl Options {
                 ));
             }
             "schema" => {
+                self.search_path.clear();
                 return Some(("datafusion.catalog.default_schema", replace(&mut self.schema, &fresh.schema)));
             }
             "dialect" => {
@@ -259,9 +290,6 @@ fn refused(parameter: &CompatibilityParameter, value: &str) -> Error {
         .with_reason(Reason::InvalidValue);
     match parameter.name {
         "autocommit" => error.with_hint("begin a transaction with BEGIN"),
-        "transaction_isolation" | "default_transaction_isolation" => {
-            error.with_hint("transactions have snapshot isolation: use REPEATABLE READ")
-        }
         _ => error.with_hint(format!("it takes {}: {}", parameter.takes(), parameter.text)),
     }
 }

@@ -125,7 +125,7 @@ impl Partition {
     }
 
     /// Fails if rows that have waited here for their reader are no longer what they were.
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         self.origins.iter().try_for_each(|origin| origin.check())
     }
 

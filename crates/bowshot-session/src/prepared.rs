@@ -19,13 +19,14 @@ pub(crate) struct PreparedStatement {
     pub(crate) transaction: Option<TransactionId>,
     parameter_bytes: usize,
     plan: AuthorizedPlan,
-    planned: Instant,
+    /// When its plan was made; `None` if names mean something else since.
+    planned: Option<Instant>,
 }
 
 impl PreparedStatement {
     pub(crate) fn new(sql: &str, plan: AuthorizedPlan, transaction: Option<TransactionId>) -> Self {
         let (sql, parameters) = (Arc::from(sql), Arc::default());
-        Self { sql, parameters, transaction, parameter_bytes: 0, plan, planned: Instant::now() }
+        Self { sql, parameters, transaction, parameter_bytes: 0, plan, planned: Some(Instant::now()) }
     }
 
     /// Bytes that it holds of what the client has sent.
@@ -35,7 +36,7 @@ impl PreparedStatement {
 
     /// The plan, unless it is too old to be believed.
     pub(crate) fn fresh_plan(&self) -> Option<&AuthorizedPlan> {
-        (self.planned.elapsed() < PLAN_AGE).then_some(&self.plan)
+        self.planned.filter(|planned| planned.elapsed() < PLAN_AGE).map(|_| &self.plan)
     }
 }
 
@@ -85,8 +86,13 @@ impl PreparedStatements {
     pub(crate) fn replan(&self, id: StatementId, plan: &AuthorizedPlan) {
         if let Some(statement) = self.lock().get_mut(&id) {
             statement.plan = plan.clone();
-            statement.planned = Instant::now();
+            statement.planned = Some(Instant::now());
         }
+    }
+
+    /// Has every statement planned again from its text.
+    pub(crate) fn expire_plans(&self) {
+        self.lock().values_mut().for_each(|statement| statement.planned = None);
     }
 
     pub(crate) fn remove(&self, id: StatementId) {

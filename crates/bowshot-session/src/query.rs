@@ -2,6 +2,7 @@
 //! rest of the file is what it calls, in the order in which it calls it.
 
 use crate::admission::Slot;
+use crate::cursors;
 use crate::exchange;
 use crate::live::{self, State};
 use crate::options::Options;
@@ -15,11 +16,12 @@ use arrow::array::{ArrayRef, StringArray};
 use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{
-    BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, Request, Result,
+    BatchStream, Delivery, Endpoints, Error, ErrorKind, LastWrite, Lifecycle, OptionValue, Request, Result,
     STATUS_RESULT, Statement, SubstraitPlan, TRACES, TransactionId,
 };
 use bowshot_engine::{
-    Action, AuthorizedPlan, Execution, KeptRights, Parallelism, Pinned, ProgressMeter, Stop, placed,
+    Action, AuthorizedPlan, CursorStatement, Execution, KeptRights, Parallelism, Pinned, ProgressMeter,
+    SessionStatement, Stop, TransactionStatement, placed,
 };
 use futures::StreamExt;
 use std::sync::Arc;
@@ -107,7 +109,8 @@ pub(crate) enum Expected {
 
 impl Expected {
     fn of(self, action: &Action) -> Result<()> {
-        if self == Self::Effect && !action.acts() {
+        let only_returns = !action.acts() || matches!(action, Action::Cursor(CursorStatement::Fetch { .. }));
+        if self == Self::Effect && only_returns {
             return Err(Error::invalid("the statement returns rows and changes nothing")
                 .with_hint("run it as a query"));
         }
@@ -136,7 +139,8 @@ async fn attempt(
     let waiting = info_span!(target: TRACES, parent: &live.span, "admission");
     let mut scope = session.transactions().scope(transaction).instrument(waiting.clone()).await?;
     admit(session, live).instrument(waiting).await?;
-    let (options, pinned) = (session.current_options(), live.sees(scope.pin(session.engine())));
+    let options = session.current_options();
+    let pinned = live.sees(scope.pin(session.engine(), options.isolation()));
     let (endpoints, rights) =
         (endpoints(request, &options, session), kept_rights(session, request, &options));
     let parallelism = parallelism(request, (endpoints, &options), (session, live));
@@ -144,6 +148,13 @@ async fn attempt(
     let statement = (&request.statement, expected, transaction);
     let begun = planned(session, statement, (live, &pinned), (parallelism, &options), repeatable);
     let (authorised, execution) = placed(begun).await?;
+    if matches!(authorised.plan.action(), Action::Query | Action::Write(_) | Action::Cursor(_)) {
+        scope.begin_statement();
+    }
+    if authorised.plan.action().is_update() {
+        // What the statement before has said is not said of this one.
+        session.note_write(LastWrite::default());
+    }
     live.is(State::Running);
     let execution = match (execution, authorised.plan.action()) {
         (Some(execution), _) => {
@@ -159,7 +170,7 @@ async fn attempt(
         (None, _) => {
             // What ends a transaction must not wait for itself.
             drop(scope);
-            let acting = Acting { authorised: &authorised, transaction };
+            let acting = Acting { authorised: &authorised, transaction, live };
             Box::pin(execute(session, acting, parallelism, &options)).await?
         }
     };
@@ -214,7 +225,7 @@ async fn planned(
     if !matches!(authorised.plan.action(), Action::Query) {
         return Ok((authorised, None));
     }
-    let acting = Acting { authorised: &authorised, transaction };
+    let acting = Acting { authorised: &authorised, transaction, live };
     let executing = info_span!(target: TRACES, parent: &live.span, "execute");
     let execution = Box::pin(execute(session, acting, parallelism, options).instrument(executing)).await?;
     Ok((authorised, Some(execution)))
@@ -369,18 +380,20 @@ pub(crate) fn timeout(options: &Options, session: &ClientSession) -> Duration {
 
 /// A statement at work, and the transaction that it names.
 #[derive(Debug, Clone, Copy)]
-struct Acting<'a> {
-    authorised: &'a Authorised,
-    transaction: Option<TransactionId>,
+pub(crate) struct Acting<'a> {
+    pub(crate) authorised: &'a Authorised,
+    pub(crate) transaction: Option<TransactionId>,
+    pub(crate) live: &'a Arc<live::Statement>,
 }
 
 /// Lets the statement act, or makes its streams.
 async fn execute(
     session: &ClientSession,
-    Acting { authorised, transaction }: Acting<'_>,
+    acting: Acting<'_>,
     parallelism: Parallelism,
     options: &Options,
 ) -> Result<Execution> {
+    let Acting { authorised, transaction, .. } = acting;
     match authorised.plan.action() {
         Action::Set { name, value } if session.owns_option(name) => {
             session.set(name, Some(OptionValue::String(value.clone())))?;
@@ -393,12 +406,20 @@ async fn execute(
         Action::Transaction(statement) => {
             let ended = session.transactions().run(statement, transaction, session.engine()).await;
             session.end_locals();
-            ended.map(|()| nothing())
+            ended?;
+            if let TransactionStatement::Begin { isolation: Some(level), .. } = statement {
+                session.begin_with(level)?;
+            }
+            Ok(nothing())
         }
         Action::Session(statement) => {
+            if let (SessionStatement::SetLocal(assignments), Some(id)) = (statement, transaction) {
+                session.isolate(id, assignments)?;
+            }
             statements::run(session, statement).await?;
             Ok(nothing())
         }
+        Action::Cursor(statement) => Box::pin(cursors::run(session, statement, acting)).await,
         Action::Cache(statement) => {
             let (engine, statement, pinned) =
                 (session.engine().clone(), statement.clone(), authorised.plan.pinned().clone());

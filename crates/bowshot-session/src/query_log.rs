@@ -50,6 +50,8 @@ pub(crate) struct QueryRecord {
     pub(crate) rows: u64,
     /// Rows that its client has sent.
     pub(crate) rows_in: u64,
+    /// Rows that it has changed.
+    pub(crate) rows_affected: Option<u64>,
     pub(crate) bytes: u64,
     pub(crate) error: Option<String>,
     /// What the rights said: see [`decision`].
@@ -188,6 +190,7 @@ fn facts(record: &QueryRecord) -> Map<String, Value> {
         "error": record.error,
         "rows": record.rows,
         "rows_in": record.rows_in,
+        "rows_affected": record.rows_affected,
         "duration_us": record.duration.as_micros() as u64,
     });
     match facts {

@@ -88,6 +88,8 @@ pub(crate) struct QueryResult {
     /// A reader left before its end.
     cut_short: AtomicBool,
     waited_for: AtomicBool,
+    /// Its reader is a cursor.
+    of_cursor: AtomicBool,
     house: House,
     runtime: tokio::runtime::Handle,
 }
@@ -149,6 +151,7 @@ impl QueryResult {
             recorded: AtomicBool::new(false),
             cut_short: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
+            of_cursor: AtomicBool::new(false),
             house: house.clone(),
             runtime: runtime.handle().clone(),
         });
@@ -363,12 +366,13 @@ impl QueryResult {
         }
         drop(self.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
         drop(self.stream.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let (mut tables, mut rows_in) = (Vec::new(), 0);
+        let (mut tables, mut rows_in, mut rows_affected) = (Vec::new(), 0, None);
         let (rows, bytes) = self.totals();
         if let Some(statement) = self.statement.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // The line in the log is written here.
             statement.is_logged();
             (tables, rows_in) = (statement.tables(), statement.rows_in());
+            rows_affected = statement.rows_affected();
             statement.has_ended(outcome.name(), (rows, bytes), error.as_ref());
         }
         self.house.log.add(QueryRecord {
@@ -381,6 +385,7 @@ impl QueryResult {
             duration: self.started.elapsed(),
             rows,
             rows_in,
+            rows_affected,
             bytes,
             decision: decision(error.as_ref()),
             error: error.map(|error| error.to_string()),
@@ -428,7 +433,7 @@ impl QueryResult {
     /// Whether somebody reads it, may be about to, or waits for its end. A client that does not come back at once for
     /// what is ready will not hold up a drain.
     pub(crate) fn is_wanted(&self) -> bool {
-        if self.failure().is_some() {
+        if self.failure().is_some() || self.of_cursor.load(Ordering::Acquire) {
             return false;
         }
         self.waited_for.load(Ordering::Acquire)

@@ -143,7 +143,7 @@ impl ClientSession {
 
     /// The tables that one sees who asks within a transaction, else within the one that the session has begun.
     pub(crate) async fn pin(&self, transaction: Option<TransactionId>) -> Result<Pinned> {
-        Ok(self.transactions.scope(transaction).await?.pin(&self.engine))
+        Ok(self.transactions.scope(transaction).await?.pin(&self.engine, self.isolation()))
     }
 
     /// The transaction that a statement belongs to.
@@ -228,10 +228,11 @@ impl ClientSession {
     fn description(&self, plan: &AuthorizedPlan, bound: Option<&RecordBatch>) -> Result<Description> {
         let layout = self.layout();
         let is_update = plan.action().is_update();
-        let schema = match bound {
+        let schema = match (self.transactions.cursors().fetched(plan.action()), bound) {
+            (Some(schema), _) => schema,
             _ if is_update => Arc::new(Schema::empty()),
-            Some(rows) => self.engine.bound_schema(plan, rows, layout)?,
-            None => self.engine.schema(plan, layout),
+            (None, Some(rows)) => self.engine.bound_schema(plan, rows, layout)?,
+            (None, None) => self.engine.schema(plan, layout),
         };
         Ok(Description { schema, parameters: self.engine.parameters(plan), is_update })
     }
@@ -349,7 +350,7 @@ impl Session for ClientSession {
     }
 
     fn last_write(&self) -> LastWrite {
-        *self.last_write.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last_write.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn ingest(&self, ingest: &Ingest, rows: BatchStream) -> Result<u64> {

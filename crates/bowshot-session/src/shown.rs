@@ -1,6 +1,6 @@
 //! What `SHOW` and `current_setting` tell: all that `SET` knows, with the values in force.
 
-use crate::known::SHOWN_AS;
+use crate::known::{SEARCH_PATH, SHOWN_AS};
 use crate::options::Options;
 use bowshot_api::{COMPATIBILITY_PARAMETERS, OptionValue, SESSION_OPTIONS};
 use bowshot_engine::Setting;
@@ -20,7 +20,8 @@ pub(crate) fn settings(options: &Options, user: &str) -> Vec<Setting> {
     let aliases = SHOWN_AS.iter().map(|(shown, name)| {
         let text =
             SESSION_OPTIONS.iter().find(|option| option.name == *name).map_or("", |option| option.text);
-        (*shown, value_of(name), text)
+        let is_list = *shown == SEARCH_PATH && !options.search_path.is_empty();
+        (*shown, if is_list { options.search_path.clone() } else { value_of(name) }, text)
     });
     let parameters = COMPATIBILITY_PARAMETERS.iter().map(|known| {
         let kept = options.parameters.get(known.name).cloned();

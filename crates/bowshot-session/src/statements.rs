@@ -2,7 +2,7 @@
 //! DEALLOCATE, KILL.
 
 use crate::session::ClientSession;
-use bowshot_api::{Error, OptionValue, QueryId, Reason, Result, SessionId};
+use bowshot_api::{Error, LastWrite, OptionValue, QueryId, Reason, Result, SessionId};
 use bowshot_engine::{Assignment, Discarded, Killed, SessionStatement};
 
 /// Does what the statement says.
@@ -12,6 +12,10 @@ use bowshot_engine::{Assignment, Discarded, Killed, SessionStatement};
 pub(crate) async fn run(session: &ClientSession, statement: &SessionStatement) -> Result<()> {
     match statement {
         SessionStatement::Nothing => Ok(()),
+        SessionStatement::Notice(notice) => {
+            session.note_write(LastWrite { notices: vec![notice.clone()], ..LastWrite::default() });
+            Ok(())
+        }
         SessionStatement::Set(assignments) => set(session, assignments),
         SessionStatement::SetLocal(assignments) => {
             if session.transactions().current().is_some() {
@@ -36,6 +40,7 @@ pub(crate) async fn run(session: &ClientSession, statement: &SessionStatement) -
             }
             session.engine().drop_temporary().await?;
             session.named().clear();
+            session.transactions().cursors().clear();
             session.reset_all();
             Ok(())
         }

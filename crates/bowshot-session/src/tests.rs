@@ -1,15 +1,17 @@
-//! The server below the door, with a real engine over scratch catalogs: what is bounded, freed, refused and told.
+//! The server API over a real engine with temporary catalogs: what is bounded, freed, refused and logged.
 
 mod copying;
+mod drain;
+mod prepared_statements;
+mod readers;
 mod writing;
 
-use crate::{Bowshot, Drained, QueryLog};
-use arrow::array::{AsArray, Int64Array, RecordBatch};
-use arrow::datatypes::{DataType, Field, Schema};
+use crate::{Bowshot, QueryLog};
+use arrow::array::{AsArray, RecordBatch};
 use bowshot_access::Authenticator;
 use bowshot_api::{
-    BatchStream, CancelOutcome, Delivery, Endpoints, ErrorKind, Limits, OptionValue, Principal, QueryId,
-    Request, Server, ServerStatus, Session, Statement,
+    CancelOutcome, Delivery, Endpoints, ErrorKind, Limits, OptionValue, Principal, Request, Server,
+    ServerStatus, Session, Statement,
 };
 use bowshot_engine::{Engine, EngineConfig};
 use futures::{StreamExt, TryStreamExt};
@@ -57,7 +59,7 @@ async fn becomes_idle(server: &Arc<Bowshot>) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    if tokio::time::timeout(Duration::from_secs(10), idle).await.is_err() {
+    if tokio::time::timeout(Duration::from_secs(60), idle).await.is_err() {
         panic!("the server still holds {:?}", server.status());
     }
 }
@@ -95,44 +97,6 @@ async fn somebody_elses_result_is_not_found() {
     ] {
         assert_eq!(error.kind(), ErrorKind::NotFound);
     }
-}
-
-#[tokio::test]
-async fn a_slow_reader_holds_up_the_work_and_not_the_memory() {
-    let server = server(small());
-    let session = session(&server).await;
-    let answer = session.start(&Request::sql(LONG)).await.expect("starts");
-    let mut stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
-    for _ in 0..20 {
-        stream.next().await.expect("a batch").expect("reads");
-        let held = server.status().result_buffer_bytes;
-        assert!(held <= 2 << 20, "{held} bytes are buffered");
-        assert_eq!(server.status().result_spill_bytes, 0);
-    }
-    drop(stream);
-    session.close().await;
-    becomes_idle(&server).await;
-}
-
-#[tokio::test]
-async fn a_partition_that_nobody_reads_spills_and_the_others_go_on() {
-    let server = server(small());
-    let session = session(&server).await;
-    session.set_option("endpoints", Some(OptionValue::Int64(3))).await.expect("sets");
-    // A round-robin exchange below: each partition gets rows whether or not it is read.
-    let sql = "SELECT value, sum(value) OVER (PARTITION BY value) AS total FROM generate_series(1, 600000) AS s(value)";
-    let answer = session.start(&Request::sql(sql)).await.expect("starts");
-    assert_eq!(answer.partitions, 3);
-    assert!(!answer.ordered);
-    let mut total = 0;
-    for partition in 0..answer.partitions {
-        let stream = server.attach(session.principal(), answer.query, partition).await.expect("attaches");
-        let batches: Vec<RecordBatch> = stream.try_collect().await.expect("reads");
-        total += batches.iter().map(RecordBatch::num_rows).sum::<usize>();
-    }
-    assert_eq!(total, 600_000);
-    session.close().await;
-    becomes_idle(&server).await;
 }
 
 #[tokio::test]
@@ -262,47 +226,6 @@ async fn a_full_line_is_refused_and_a_slot_comes_back() {
 }
 
 #[tokio::test]
-async fn every_row_of_parameters_is_one_execution() {
-    let server = server(small());
-    let session = session(&server).await;
-    let prepared = session.prepare("SELECT CAST(? AS BIGINT) * 2 AS twice", None).await.expect("prepares");
-    assert_eq!(prepared.description.parameters.fields().len(), 1);
-    let missing = session.start(&Request::prepared(prepared.id)).await.expect_err("nothing is bound");
-    assert_eq!(missing.kind(), ErrorKind::Invalid);
-    let schema = Arc::new(Schema::new(vec![Field::new("$1", DataType::Int64, true)]));
-    let batch = RecordBatch::try_new(schema, vec![Arc::new(Int64Array::from(vec![1, 2, 3]))]).expect("fits");
-    session.bind(prepared.id, vec![batch]).await.expect("binds");
-    let answer = session.start(&Request::prepared(prepared.id)).await.expect("starts");
-    let stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
-    let batches: Vec<RecordBatch> = stream.try_collect().await.expect("reads");
-    let values: Vec<i64> = batches
-        .iter()
-        .flat_map(|batch| {
-            let column = batch.column(0).as_any().downcast_ref::<Int64Array>().expect("whole numbers");
-            column.values().to_vec()
-        })
-        .collect();
-    assert_eq!(values, [2, 4, 6]);
-}
-
-#[tokio::test]
-async fn a_parameter_without_a_type_takes_the_type_of_its_value() {
-    let server = server(small());
-    let session = session(&server).await;
-    let prepared = session.prepare("SELECT $1 AS value", None).await.expect("prepares");
-    let schema = Arc::new(Schema::new(vec![Field::new("0", DataType::Int64, true)]));
-    let batch = RecordBatch::try_new(schema, vec![Arc::new(Int64Array::from(vec![Some(7)]))]).expect("fits");
-    session.bind(prepared.id, vec![batch]).await.expect("binds");
-    let description = session.describe(&Statement::Prepared(prepared.id)).await.expect("describes");
-    assert_eq!(description.schema.field(0).data_type(), &DataType::Int64);
-    let answer = session.start(&Request::prepared(prepared.id)).await.expect("starts");
-    assert_eq!(answer.schema, description.schema);
-    let stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
-    let batches: Vec<RecordBatch> = stream.try_collect().await.expect("reads");
-    assert_eq!(batches[0].column(0).as_any().downcast_ref::<Int64Array>().expect("numbers").value(0), 7);
-}
-
-#[tokio::test]
 async fn order_decides_the_number_of_partitions() {
     let server = server(small());
     let session = session(&server).await;
@@ -331,179 +254,6 @@ async fn statements_that_reach_files_or_the_engine_are_refused() {
         let error = session.describe(&Statement::Sql(sql.to_owned())).await.expect_err(sql);
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{sql}: {error}");
     }
-}
-
-#[tokio::test]
-async fn a_draining_server_takes_nothing_new() {
-    let server = server(small());
-    let session = session(&server).await;
-    assert_eq!(server.drain().await, Drained::InTime);
-    let error = session.start(&Request::sql("SELECT 1")).await.expect_err("draining");
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-}
-
-#[tokio::test]
-async fn a_reader_that_has_left_does_not_hold_up_a_drain() {
-    let server = server(small());
-    let session = session(&server).await;
-    session.set_option("endpoints", Some(OptionValue::Int64(2))).await.expect("sets");
-    let answer = session.start(&Request::sql(LONG)).await.expect("starts");
-    for partition in 0..answer.partitions {
-        drop(server.attach(session.principal(), answer.query, partition).await.expect("attaches"));
-    }
-    let drained = tokio::time::timeout(Duration::from_secs(3), server.drain()).await;
-    assert_eq!(drained.expect("in time"), Drained::InTime);
-}
-
-#[tokio::test]
-async fn a_client_that_does_not_come_for_its_rows_holds_up_a_drain_for_a_moment() {
-    let server = server(small());
-    let session = session(&server).await;
-    session.start(&Request::sql(LONG)).await.expect("starts");
-    let drained = tokio::time::timeout(Duration::from_secs(15), server.drain()).await;
-    assert_eq!(drained.expect("in time"), Drained::InTime);
-}
-
-#[tokio::test]
-async fn a_drain_that_cuts_off_says_so() {
-    let server = server(Limits { drain_timeout: Duration::from_millis(100), ..small() });
-    let session = session(&server).await;
-    let answer = session.start(&Request::sql(LONG)).await.expect("starts");
-    let mut stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
-    stream.next().await.expect("a batch").expect("reads");
-    assert_eq!(server.drain().await, Drained::CutOff);
-    let rest: Result<Vec<_>, _> = stream.try_collect().await;
-    assert_eq!(rest.expect_err("cut off").kind(), ErrorKind::Unavailable);
-}
-
-#[tokio::test]
-async fn a_reader_that_lets_rows_lie_loses_its_query() {
-    let server = server(Limits { reader_timeout: Duration::from_millis(200), ..small() });
-    let session = session(&server).await;
-    let answer = session.start(&Request::sql(LONG)).await.expect("starts");
-    let stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
-    let freed = async {
-        while server.status().running_queries > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(10), freed).await.expect("the slot is free");
-    let rest: Result<Vec<_>, _> = stream.try_collect().await;
-    let error = rest.expect_err("ended");
-    assert_eq!(error.kind(), ErrorKind::Timeout);
-    assert!(error.message().contains("took no rows"), "{error}");
-    session.close().await;
-    becomes_idle(&server).await;
-}
-
-#[tokio::test]
-async fn a_reader_that_leaves_early_is_logged_as_cancelled() {
-    let server = server(small());
-    let session = session(&server).await;
-    let answer = session.start(&Request::sql(LONG)).await.expect("starts");
-    let mut stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
-    stream.next().await.expect("a batch").expect("reads");
-    drop(stream);
-    assert_eq!(rows(&server, &Request::sql("SELECT 1")).await, 1);
-    let log = server.shared.house.log.rows(session.principal()).expect("the log");
-    let outcomes = log.column_by_name("outcome").expect("a column").as_string::<i32>().iter().flatten();
-    assert_eq!(outcomes.collect::<Vec<_>>(), ["cancelled", "finished"]);
-}
-
-#[tokio::test]
-async fn what_prepared_statements_hold_is_bounded() {
-    let server = server(Limits { max_prepared_bytes: 20_000, ..small() });
-    let session = session(&server).await;
-    let prepared = session.prepare("SELECT $1::bigint", None).await.expect("prepares");
-    let values = |count: i64| {
-        let schema = Schema::new(vec![Field::new("$1", DataType::Int64, true)]);
-        let column = Arc::new(Int64Array::from_iter_values(0..count));
-        vec![RecordBatch::try_new(Arc::new(schema), vec![column]).expect("a batch")]
-    };
-    session.bind(prepared.id, values(2_000)).await.expect("fits");
-    let error =
-        session.prepare(&format!("SELECT '{}'", "x".repeat(5_000)), None).await.expect_err("too much");
-    assert_eq!(error.kind(), ErrorKind::LimitReached);
-    session.bind(prepared.id, values(2_001)).await.expect("in place of the others");
-    let error = session.bind(prepared.id, values(3_000)).await.expect_err("too much");
-    assert_eq!(error.kind(), ErrorKind::LimitReached);
-    assert!(error.to_string().contains("limits.max_prepared_bytes"), "{error}");
-}
-
-#[tokio::test]
-async fn a_client_that_waits_for_its_first_row_holds_up_a_drain() {
-    let server = server(Limits { drain_timeout: Duration::from_millis(100), ..small() });
-    let session = session(&server).await;
-    let waiting = tokio::spawn(async move { session.start(&Request::sql(ENDLESS)).await });
-    // Longer than a client may take to come for rows that are ready.
-    tokio::time::sleep(Duration::from_millis(5_500)).await;
-    assert_eq!(server.drain().await, Drained::CutOff);
-    assert_eq!(waiting.await.expect("ends").expect_err("cut off").kind(), ErrorKind::Unavailable);
-}
-
-#[tokio::test]
-async fn a_client_that_reads_one_endpoint_after_another_is_not_stalled() {
-    let server = server(Limits { reader_timeout: Duration::from_secs(1), ..small() });
-    let session = session(&server).await;
-    session.set_option("endpoints", Some(OptionValue::Int64(2))).await.expect("sets");
-    let sql = "SELECT value, sum(value) OVER (PARTITION BY value) AS total FROM generate_series(1, 600000) AS s(value)";
-    let answer = session.start(&Request::sql(sql)).await.expect("starts");
-    assert_eq!(answer.partitions, 2);
-    let first = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
-    let second = server.attach(session.principal(), answer.query, 1).await.expect("attaches");
-    let mut rows = 0;
-    for mut stream in [first, second] {
-        while let Some(batch) = stream.next().await {
-            rows += batch.expect("reads").num_rows();
-            tokio::time::sleep(Duration::from_millis(40)).await;
-        }
-        // Time for a sweep between one endpoint and the next.
-        drop(stream);
-        tokio::time::sleep(Duration::from_millis(600)).await;
-    }
-    assert_eq!(rows, 600_000);
-}
-
-/// A query that has ended, with rows on disk for two readers, of which the first one has taken a batch.
-async fn half_read_on_disk(server: &Arc<Bowshot>) -> (Arc<dyn Session>, QueryId, BatchStream) {
-    let session = session(server).await;
-    session.set_option("endpoints", Some(OptionValue::Int64(2))).await.expect("sets");
-    let sql = "SELECT value, sum(value) OVER (PARTITION BY value) AS total FROM generate_series(1, 600000) AS s(value)";
-    let answer = session.start(&Request::sql(sql)).await.expect("starts");
-    let (owner, wait) = (session.principal().clone(), Duration::from_secs(10));
-    while !server.progress(&owner, answer.query, Some(0.0), wait).await.expect("goes on").done {}
-    let mut first = server.attach(&owner, answer.query, 0).await.expect("attaches");
-    first.next().await.expect("a batch").expect("reads");
-    assert!(server.status().result_spill_bytes > 0, "{:?}", server.status());
-    (session, answer.query, first)
-}
-
-#[tokio::test]
-async fn a_reader_of_rows_on_disk_hears_of_a_cancel() {
-    let server = server(small());
-    let (session, query, first) = half_read_on_disk(&server).await;
-    let outcome = server.cancel(session.principal(), query).await.expect("cancels");
-    assert_eq!(outcome, CancelOutcome::Cancelled);
-    session.close().await;
-    // Its space is free while the reader is still there.
-    becomes_idle(&server).await;
-    let rest: Result<Vec<_>, _> = first.try_collect().await;
-    assert_eq!(rest.expect_err("cancelled").kind(), ErrorKind::Cancelled);
-}
-
-#[tokio::test]
-async fn a_reader_that_lets_rows_lie_on_disk_loses_its_query() {
-    let server = server(Limits { reader_timeout: Duration::from_millis(300), ..small() });
-    let (session, _, first) = half_read_on_disk(&server).await;
-    let freed = async {
-        while server.status().result_spill_bytes > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(10), freed).await.expect("the space is free");
-    let rest: Result<Vec<_>, _> = first.try_collect().await;
-    assert_eq!(rest.expect_err("cut off").kind(), ErrorKind::Timeout);
-    session.close().await;
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! The open transactions of one session. Statements of one transaction run one after the other; different transactions know
 //! nothing of each other until they commit.
 
+use crate::cursors::Cursors;
 use bowshot_api::{Error, ErrorKind, Reason, Result, SavepointId, TransactionEnd, TransactionId};
-use bowshot_engine::{EngineSession, Pinned, Transaction, TransactionStatement};
+use bowshot_engine::{EngineSession, Isolation, Pinned, Transaction, TransactionStatement};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +21,8 @@ pub(crate) struct Transactions {
     timed_out: Mutex<VecDeque<TransactionId>>,
     /// The one that statements without a transaction of their own belong to.
     current: Mutex<Option<Current>>,
+    /// What is open in them, or beside them.
+    cursors: Cursors,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,11 +105,18 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// The tables that the statement sees.
-    pub(crate) fn pin(&mut self, engine: &EngineSession) -> Pinned {
+    /// The tables that the statement sees. `isolation` is the level of the session.
+    pub(crate) fn pin(&mut self, engine: &EngineSession, isolation: Isolation) -> Pinned {
         match self {
-            Self::Alone => engine.pin(),
-            Self::Within(transaction) => transaction.current(|| engine.pin()).clone(),
+            Self::Alone => engine.pin().isolated(isolation),
+            Self::Within(transaction) => transaction.current(isolation, || engine.pin()).clone(),
+        }
+    }
+
+    /// Notes that the statement reads or writes: the level of its transaction stays from now on.
+    pub(crate) fn begin_statement(&mut self) {
+        if let Self::Within(transaction) = self {
+            transaction.begin_statement();
         }
     }
 
@@ -141,6 +151,14 @@ impl Transactions {
         // It may have ended while this statement waited.
         self.find(id)?;
         Ok(Scope::Within(held))
+    }
+
+    pub(crate) fn cursors(&self) -> &Cursors {
+        &self.cursors
+    }
+
+    pub(crate) fn is_open(&self, id: TransactionId) -> bool {
+        self.lock().contains_key(&id)
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -181,6 +199,7 @@ impl Transactions {
             TransactionEnd::Rollback => {
                 self.lock().remove(&id);
                 self.forget_current(id);
+                self.cursors.transaction_ended(id, end);
                 Ok(())
             }
         }
@@ -203,10 +222,13 @@ impl Transactions {
             return Err(unknown(id));
         }
         self.forget_current(id);
-        match (end, transaction.change()) {
+        let ended = match (end, transaction.change()) {
             (TransactionEnd::Commit, Some((base, made))) => engine.commit(base, made).await,
             (TransactionEnd::Commit, None) | (TransactionEnd::Rollback, _) => Ok(()),
-        }
+        };
+        let end = if ended.is_ok() { end } else { TransactionEnd::Rollback };
+        self.cursors.transaction_ended(id, end);
+        ended
     }
 
     pub(crate) async fn savepoint(&self, id: TransactionId, name: &str) -> Result<SavepointId> {
@@ -228,10 +250,7 @@ impl Transactions {
         if let Some((id, open)) = owner
             && let Ok(Scope::Within(mut transaction)) = self.scope(Some(id)).await
         {
-            let ended = match end {
-                TransactionEnd::Commit => transaction.release(savepoint),
-                TransactionEnd::Rollback => transaction.roll_back_to(savepoint),
-            };
+            let ended = self.end_within((id, &mut transaction), savepoint, end);
             let mut savepoints = open.savepoints.lock().unwrap_or_else(PoisonError::into_inner);
             savepoints.retain(|savepoint| transaction.has_savepoint(*savepoint));
             return ended;
@@ -257,7 +276,7 @@ impl Transactions {
             (TransactionStatement::Begin { .. }, None, Some(_)) if self.is_begun() => {
                 Err(open_already("end it with COMMIT or ROLLBACK"))
             }
-            (TransactionStatement::Begin { read_only }, None, current) => {
+            (TransactionStatement::Begin { read_only, .. }, None, current) => {
                 let id = match current {
                     // What stands before BEGIN in a script belongs to it, as in PostgreSQL.
                     Some(id) => {
@@ -285,24 +304,50 @@ impl Transactions {
                 self.savepoint(self.block_of(named)?, name).await.map(drop)
             }
             (TransactionStatement::Release(name), named, _) => {
-                self.named(self.block_of(named)?, name, Transaction::release).await
+                self.named(self.block_of(named)?, name, TransactionEnd::Commit).await
             }
             (TransactionStatement::RollbackTo(name), named, _) => {
-                self.named(self.block_of(named)?, name, Transaction::roll_back_to).await
+                self.named(self.block_of(named)?, name, TransactionEnd::Rollback).await
             }
         }
     }
 
-    async fn named(
+    /// Chooses the level of the transaction that is named, else of the one that the session has begun, if there is one.
+    ///
+    /// # Errors
+    /// `Invalid` once a statement has read or written in it, or while one runs.
+    pub(crate) fn set_isolation(&self, named: Option<TransactionId>, isolation: Isolation) -> Result<()> {
+        let Some(id) = named.or_else(|| self.current()) else { return Ok(()) };
+        let state = self.find(id)?.state;
+        let busy = |_| Error::invalid("a statement runs in the transaction: its isolation level stays");
+        state.try_lock().map_err(busy)?.set_isolation(isolation)
+    }
+
+    /// Ends a savepoint, and with one that is rolled back to the cursors that were declared after it.
+    fn end_within(
         &self,
-        id: TransactionId,
-        name: &str,
-        act: impl FnOnce(&mut Transaction, SavepointId) -> Result<()>,
+        (id, transaction): (TransactionId, &mut Transaction),
+        savepoint: SavepointId,
+        end: TransactionEnd,
     ) -> Result<()> {
+        match end {
+            TransactionEnd::Commit => transaction.release(savepoint)?,
+            TransactionEnd::Rollback => transaction.roll_back_to(savepoint)?,
+        }
+        self.cursors.savepoint_ended(id, transaction.savepoint_count(), end);
+        Ok(())
+    }
+
+    /// How many savepoints an open transaction has.
+    pub(crate) async fn savepoint_count(&self, id: TransactionId) -> Result<usize> {
+        Ok(self.hold(id).await?.savepoint_count())
+    }
+
+    async fn named(&self, id: TransactionId, name: &str, end: TransactionEnd) -> Result<()> {
         match self.scope(Some(id)).await? {
             Scope::Within(mut transaction) => {
                 let savepoint = transaction.find_savepoint(name)?;
-                act(&mut transaction, savepoint)
+                self.end_within((id, &mut transaction), savepoint, end)
             }
             Scope::Alone => Err(unknown(id)),
         }
@@ -317,6 +362,7 @@ impl Transactions {
             open.iter().filter(|(_, open)| idle(open)).map(|(id, _)| *id).collect();
         ended.iter().for_each(|id| drop(open.remove(id)));
         drop(open);
+        ended.iter().for_each(|id| self.cursors.transaction_ended(*id, TransactionEnd::Rollback));
         let mut remembered = self.timed_out.lock().unwrap_or_else(PoisonError::into_inner);
         remembered.extend(ended);
         while remembered.len() > MAX_OPEN {
@@ -344,9 +390,10 @@ impl Transactions {
         if self.lock().contains_key(&id) { id } else { self.only().unwrap_or(id) }
     }
 
-    /// Rolls all of them back.
+    /// Rolls all of them back, and closes all cursors.
     pub(crate) fn clear(&self) {
         self.lock().clear();
+        self.cursors.clear();
     }
 
     /// Whether the session has begun one with SQL.

@@ -152,6 +152,7 @@ fn of(statement: &Statement, error: &Error) -> QueryRecord {
         duration: statement.elapsed(),
         rows: 0,
         rows_in: statement.rows_in(),
+        rows_affected: statement.rows_affected(),
         bytes: 0,
         error: Some(error.to_string()),
         decision: decision(Some(error)),

@@ -52,9 +52,10 @@ pub(crate) async fn write(
     let (deadline, layout) = (Deadline::new(&begun, session), begun.layout);
     let logged = Logged::new(session, &authorised.sql, begun);
     let result = match attempts(session, authorised.clone(), &mut scope, &deadline).await {
-        Ok(done) => {
+        Ok(mut done) => {
+            logged.begun.live.affects(done.rows_in_all);
             session.note_changed(done.rows.map_or(0, |rows| i64::try_from(rows).unwrap_or(i64::MAX)));
-            session.note_write(done.last);
+            session.note_write(std::mem::take(&mut done.last));
             done.result(layout)
         }
         Err(error) => Err(error),
@@ -71,6 +72,8 @@ pub(crate) async fn write(
 /// What a statement has changed, and has made count.
 struct Done {
     rows: Option<u64>,
+    /// Those of all parts of the statement.
+    rows_in_all: Option<u64>,
     returned: Option<Returned>,
     last: LastWrite,
 }
@@ -96,13 +99,14 @@ async fn attempts(
         let this = authorised.clone();
         let work = async move { engine.write(&this.sql, &this.plan, &this.parameters).await };
         let written = deadline.hold(Box::pin(as_part(session, work))).await?;
-        let Written { pinned: changed, rows, returned, last } = written;
+        let Written { pinned: changed, rows, rows_in_all, returned, last } = written;
+        let done = Done { rows, rows_in_all, returned, last };
         if matches!(authorised.plan.action(), Action::Write(change) if !change.is_of_tables()) {
-            return Ok(Done { rows, returned, last });
+            return Ok(done);
         }
         // Not under the deadline: a commit that has begun may take effect.
         match scope.keep(session.engine(), authorised.plan.pinned(), changed).await {
-            Ok(()) => return Ok(Done { rows, returned, last }),
+            Ok(()) => return Ok(done),
             // Rows of the client do not come again.
             Err(error)
                 if error.kind() == ErrorKind::Conflict
@@ -110,7 +114,7 @@ async fn attempts(
                     && authorised.plan.pinned().input().is_none() => {}
             Err(error) => return Err(error),
         }
-        let pinned = scope.pin(session.engine());
+        let pinned = scope.pin(session.engine(), session.isolation());
         let plan = deadline.hold(Box::pin(query::plan(session, &authorised.sql, &pinned))).await?;
         authorised = Authorised { plan, ..authorised };
     }
@@ -136,6 +140,7 @@ pub(crate) async fn ingest(
     let logged = Logged::new(session, &described(ingest), begun);
     match ingested(session, ingest, rows, &deadline).await {
         Ok(rows) => {
+            live.affects(Some(rows));
             logged.finished();
             Ok(rows)
         }
@@ -176,7 +181,7 @@ async fn ingested(
 ) -> Result<u64> {
     let transaction = ingest.transaction.or_else(|| session.transactions().only());
     let mut scope = session.transactions().scope(transaction).await?;
-    let pinned = scope.pin(session.engine());
+    let pinned = scope.pin(session.engine(), session.isolation());
     let (engine, wanted, base) = (session.engine().clone(), ingest.clone(), pinned.clone());
     let work = async move { engine.ingest(&wanted, rows, &base).await };
     let written = deadline.hold(Box::pin(as_part(session, work))).await?;
@@ -204,8 +209,8 @@ pub(crate) fn described(ingest: &Ingest) -> Arc<str> {
     Arc::from(text)
 }
 
-/// The result of a statement that has changed rows: how many.
-fn counted(rows: Option<u64>) -> Result<Execution> {
+/// The result of a statement that has changed rows, or gone past them: how many.
+pub(crate) fn counted(rows: Option<u64>) -> Result<Execution> {
     let Some(rows) = rows else { return Ok(nothing()) };
     let count: ArrayRef = Arc::new(Int64Array::from(vec![i64::try_from(rows).unwrap_or(i64::MAX)]));
     let batch = RecordBatch::try_from_iter([("count", count)])
@@ -325,6 +330,7 @@ impl<'a> Logged<'a> {
             duration: self.begun.started.elapsed(),
             rows: 0,
             rows_in: self.begun.live.rows_in(),
+            rows_affected: self.begun.live.rows_affected(),
             bytes: 0,
             error: error.map(Error::to_string),
             decision: decision(error),

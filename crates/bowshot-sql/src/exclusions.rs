@@ -7,7 +7,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// The name of the call.
-pub(crate) const EXCLUDING: &str = "__excluding";
+pub const EXCLUDING: &str = "__excluding";
 
 /// Frames of one text that are marked, and tokens between the beginning of one and its EXCLUDE: each is looked for by itself.
 const MOST_FRAMES: usize = 500;

@@ -147,6 +147,11 @@ In SQL, `SET search_path` is `schema`, `SET TIME ZONE` and `SET timezone` are `t
 `RESET name` and `RESET ALL` go back to the defaults. `SHOW name`, `SHOW ALL`, `SHOW VARIABLES` and `current_setting('name')`
 tell what is in force.
 
+`SET search_path = a, b` has names without a schema looked for in several schemas, as in PostgreSQL: among the session's own
+tables first, then in each schema of the list that is there, in its order. What you may not see is not there, so that the next
+schema is looked into. New tables are made in the first schema that is there, which is `schema`; setting `schema` or `USE` ends
+the list. A view keeps the schemas in which its tables were found when it was made. `$user` stands for no schema.
+
 # Parameters that change nothing
 
 Clients of PostgreSQL, MySQL and DuckDB set these. They are kept for the session and shown, and change nothing: one that would

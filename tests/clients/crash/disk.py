@@ -11,6 +11,8 @@ import urllib.parse
 
 import pyarrow.parquet as pq
 
+from server import BUSY_FACTOR
+
 IN_THE_LOG = re.compile(r"\d{20}\.json|\d{20}\.checkpoint(\..*)?\.parquet|\d{20}\.crc|\d{20}\.\d{20}\.compacted\.json|_last_checkpoint")
 # The last one says which opening of the catalog the kept results are of.
 ALWAYS_THERE = {"catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm", "bowshot.lock", "result_cache/opening"}
@@ -102,7 +104,7 @@ def orphans(folder, locations):
     return strays
 
 
-def orphans_that_stay(folder, locations, seconds=10.0):
+def orphans_that_stay(folder, locations, seconds=10.0 * BUSY_FACTOR):
     """Orphans that are still there after a while: what a server writes right now is not referred to yet, and it may take
     files away behind the back of the first statements. `locations` is asked again each time."""
     deadline = time.monotonic() + seconds

@@ -5,6 +5,8 @@ import itertools
 import random
 import threading
 
+from server import BUSY_FACTOR
+
 from . import load
 from .load import Client, Gone
 
@@ -107,8 +109,8 @@ class Load:
             if client is not None:
                 client.close()
 
-    def end(self, seconds=30):
+    def end(self, seconds=30 * BUSY_FACTOR):
         for thread in self.threads:
             thread.join(seconds)
             if thread.is_alive():
-                self.ledger.complain(f"{thread.name} still waits {seconds} s after the server was killed")
+                self.ledger.complain(f"{thread.name} still waits {seconds:g} s after the server was killed")

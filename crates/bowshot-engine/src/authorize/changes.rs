@@ -156,6 +156,7 @@ fn check_ddl(ddl: &Ddl, pinned: &Pinned, access: &Access) -> Result<()> {
     match ddl {
         Ddl::Access(change) => change.check(access),
         Ddl::Secret(_) => secrets::check(access),
+        Ddl::Type(change) => change.check(access),
         Ddl::CreateCatalog { .. } => {
             Err(denied(&format!("`{}` may not make catalogs", access.user())).with_hint("an admin may"))
         }

@@ -7,6 +7,7 @@ use crate::job::Job;
 use crate::models::asks_model;
 use crate::policy::{Access, is_guarded};
 use crate::snapshot::names::{CHANGE_SCHEMA, TARGET};
+use crate::statement::session::CursorStatement;
 use crate::write::Write;
 use crate::write::alter::Alteration;
 use crate::write::change::ADDRESS;
@@ -100,7 +101,8 @@ fn at(place: &[String]) -> Thing {
         1 => "catalog",
         2 => "schema",
         3 => return Thing::table(place.iter().map(String::as_str), Touch::Changes),
-        _ => "model",
+        4 => "model",
+        _ => "type",
     };
     let name: Vec<&str> = place.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
     of_kind(kind, &name)
@@ -113,7 +115,7 @@ fn of_kind(kind: &'static str, name: &[&str]) -> Thing {
 /// What a statement does beside reading, in a word, and with what; `None` for what concerns its session alone.
 fn doing(action: &Action) -> Option<(&'static str, Vec<Thing>)> {
     match action {
-        Action::Query => Some(("query", Vec::new())),
+        Action::Query | Action::Cursor(CursorStatement::Declare { .. }) => Some(("query", Vec::new())),
         Action::Write(change) => Some(writing(&change.write)),
         Action::Cache(CacheStatement::Warm(_)) => Some(("warm", Vec::new())),
         Action::Cache(_) => Some(("cache", Vec::new())),
@@ -127,6 +129,7 @@ fn doing(action: &Action) -> Option<(&'static str, Vec<Thing>)> {
         | Action::Reset { .. }
         | Action::Scratch
         | Action::Session(_)
+        | Action::Cursor(_)
         | Action::Transaction(_) => None,
     }
 }
@@ -179,6 +182,7 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
         Ddl::Truncate { names } => ("truncate", names.iter().map(changed).collect()),
         Ddl::Optimize { name } => ("optimize", vec![changed(name)]),
         Ddl::Vacuum { name, .. } => ("vacuum", vec![changed(name)]),
+        Ddl::Type(change) => (change.action(), vec![of_kind("type", &parts(&change.name))]),
         Ddl::Secret(change) => ("secret", vec![of_kind("secret", &[change.name()])]),
         Ddl::Access(change) => ("rights", change.places().iter().map(|place| at(place)).collect()),
         Ddl::Several(changes) => {

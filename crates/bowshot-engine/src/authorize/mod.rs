@@ -16,12 +16,12 @@ use crate::policy::{self, Access};
 use crate::snapshot::Pinned;
 use crate::snapshot::names::CHANGE_SCHEMA;
 use crate::statement::TransactionStatement;
-use crate::statement::session::SessionStatement;
+use crate::statement::session::{CursorStatement, SessionStatement};
 use crate::write::Write;
 use crate::write::data_modifying_with::Step;
 use crate::write::ddl::Ddl;
 use crate::write::returning::{Detail, Returning};
-use bowshot_api::{Decider, Principal, Result};
+use bowshot_api::{Decider, Error, ErrorKind, Principal, Result};
 use bowshot_sql::{CacheStatement, DatabaseStatement};
 use bowshot_storage::tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -49,6 +49,8 @@ pub enum Action {
     Database(DatabaseStatement),
     /// Steers the session.
     Session(SessionStatement),
+    /// Opens, reads or closes a cursor of the session.
+    Cursor(CursorStatement),
     /// Begins or ends a transaction of the session.
     Transaction(TransactionStatement),
 }
@@ -95,9 +97,12 @@ impl Action {
         !matches!(self, Self::Query)
     }
 
-    /// Whether it changes rows and returns them.
+    /// Whether it does something and returns rows.
     pub fn returns(&self) -> bool {
-        matches!(self, Self::Write(change) if change.returning.is_some())
+        match self {
+            Self::Write(change) => change.returning.is_some(),
+            other => matches!(other, Self::Cursor(CursorStatement::Fetch { .. })),
+        }
     }
 }
 
@@ -130,6 +135,17 @@ impl AuthorizedPlan {
             action => action,
         };
         Ok(Self { action, ..self })
+    }
+
+    /// The same query, as that of the cursor which the statement declares.
+    ///
+    /// # Errors
+    /// `Syntax` for what is no query.
+    pub(crate) fn declared(self, statement: CursorStatement) -> Result<Self> {
+        match self.action {
+            Action::Query => Ok(Self { action: Action::Cursor(statement), text: None, ..self }),
+            _ => Err(Error::new(ErrorKind::Syntax, "syntax error: DECLARE CURSOR takes a query")),
+        }
     }
 
     /// The text of a statement without parameters, if it has one.
@@ -303,6 +319,7 @@ fn permitted(
         | Action::Reset { .. }
         | Action::Scratch
         | Action::Session(_)
+        | Action::Cursor(_)
         | Action::Transaction(_) => {}
     }
     check_nodes(planned.plan(), scratch)?;

@@ -27,14 +27,14 @@ pub(super) async fn table(
     let external = |error: Error| DataFusionError::External(Box::new(error));
     let range = range(written).map_err(external)?;
     if visible.raw.entry(&name).is_some() && visible.access.reading(&name) != Reading::Unseen {
-        visible.raw.note(&name);
+        visible.raw.note_read(&name);
         visible.check_read(&name, &visible.access.reading(&name))?;
         return Err(external(keeps_none(&name)));
     }
     let is_file = name.catalog == DEFAULT_CATALOG && name.schema == DEFAULT_SCHEMA;
     let name = if is_file { visible.parts.file_table(&name) } else { name };
     // Under the name that it has, however it was written: others decide by it.
-    visible.raw.note(&name);
+    visible.raw.note_read(&name);
     let reading = visible.access.reading(&name);
     // Not those behind `main`, which shows what may be seen and hides where it comes from: the rights are looked at here.
     let files = visible.parts.files.as_ref().filter(|_| is_file);

@@ -24,6 +24,17 @@ pub struct NamedStatement {
     pub types: Arc<Vec<String>>,
 }
 
+/// A cursor of the session.
+#[derive(Debug, Clone)]
+pub struct OpenCursor {
+    /// Its name.
+    pub name: String,
+    /// The statement that has declared it.
+    pub sql: Arc<str>,
+    /// Whether it is there after the commit of its transaction.
+    pub is_held: bool,
+}
+
 /// See the module.
 pub trait Client: Send + Sync + std::fmt::Debug {
     /// All settings, sorted by name.
@@ -43,6 +54,9 @@ pub trait Client: Send + Sync + std::fmt::Debug {
 
     /// A statement that `PREPARE` has named.
     fn named(&self, name: &str) -> Option<NamedStatement>;
+
+    /// All open cursors, sorted by name.
+    fn cursors(&self) -> Vec<OpenCursor>;
 
     /// The number of the session, for clients that know sessions by numbers.
     fn number(&self) -> i32;

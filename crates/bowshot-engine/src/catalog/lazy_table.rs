@@ -273,10 +273,23 @@ impl Builder {
     }
 }
 
-struct LazyTable {
+/// A table of which nothing has been made yet.
+pub(crate) struct LazyTable {
     defined: &'static Defined,
     schema: SchemaRef,
     visible: Arc<Visible>,
+}
+
+impl LazyTable {
+    /// Whether it is this table.
+    pub(crate) fn is(&self, defined: &'static Defined) -> bool {
+        std::ptr::eq(self.defined, defined)
+    }
+
+    /// What its rows are about.
+    pub(crate) fn visible(&self) -> &Visible {
+        &self.visible
+    }
 }
 
 impl std::fmt::Debug for LazyTable {
@@ -302,7 +315,7 @@ impl TableProvider for LazyTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let about = About::of(filters, state);
+        let about = About::of(self.defined.name, filters, state);
         let read = match projection {
             // Rows that are only counted have a column all the same.
             Some(read) if read.is_empty() => vec![0],
@@ -321,7 +334,7 @@ impl TableProvider for LazyTable {
         Ok(filters
             .iter()
             .map(|filter| {
-                if About::knows(filter) {
+                if About::knows(self.defined.name, filter) {
                     TableProviderFilterPushDown::Inexact
                 } else {
                     TableProviderFilterPushDown::Unsupported

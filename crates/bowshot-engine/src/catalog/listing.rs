@@ -35,6 +35,8 @@ pub(crate) struct About {
 #[derive(Debug, Clone)]
 struct Condition {
     schema: SchemaRef,
+    /// What the columns of the schema have.
+    keys: Vec<Key>,
     holds: Arc<dyn PhysicalExpr>,
 }
 
@@ -45,6 +47,10 @@ enum Key {
     Schema,
     Name,
     Oid,
+    /// The name of a table, or of one of its indexes.
+    Relation,
+    /// The number of the schema.
+    Namespace,
 }
 
 /// The columns that say which table a row is about.
@@ -63,32 +69,38 @@ const KEYS: [(&str, Key); 12] = [
     ("objoid", Key::Oid),
 ];
 
-fn key(name: &str) -> Option<Key> {
-    KEYS.iter().find(|(known, _)| *known == name).map(|(_, key)| *key)
+/// What a column of a listing has. Columns that others call the same have another meaning outside of `pg_class`.
+fn key(listing: &str, name: &str) -> Option<Key> {
+    match (listing, name) {
+        ("pg_class", "oid") => Some(Key::Oid),
+        ("pg_class", "relname") => Some(Key::Relation),
+        ("pg_class", "relnamespace") => Some(Key::Namespace),
+        _ => KEYS.iter().find(|(known, _)| *known == name).map(|(_, key)| *key),
+    }
 }
 
 impl About {
-    /// What the filters say that have to hold together.
-    pub(crate) fn of(filters: &[Expr], state: &dyn Session) -> Self {
+    /// What the filters of a listing say that have to hold together.
+    pub(crate) fn of(listing: &str, filters: &[Expr], state: &dyn Session) -> Self {
         let mut about = Self::default();
         for (name, value) in filters.iter().filter_map(equality) {
-            match key(name) {
+            match key(listing, name) {
                 Some(Key::Catalog) => about.catalog = Some(value),
                 Some(Key::Schema) => about.schema = Some(value),
                 _ => {}
             }
         }
-        let known: Vec<Expr> = filters.iter().filter(|filter| Self::knows(filter)).cloned().collect();
-        about.condition = conjunction(known).and_then(|filter| condition(filter, state));
+        let known = filters.iter().filter(|filter| Self::knows(listing, filter));
+        about.condition = conjunction(known.cloned()).and_then(|filter| condition(listing, filter, state));
         about
     }
 
-    /// Whether a filter says which tables.
-    pub(crate) fn knows(filter: &Expr) -> bool {
+    /// Whether a filter of a listing says which tables.
+    pub(crate) fn knows(listing: &str, filter: &Expr) -> bool {
         let columns = filter.column_refs();
         !columns.is_empty()
             && !filter.is_volatile()
-            && columns.iter().all(|column| key(&column.name).is_some())
+            && columns.iter().all(|column| key(listing, &column.name).is_some())
     }
 
     fn fits_schema(&self, catalog: &str, schema: &str) -> bool {
@@ -97,35 +109,42 @@ impl About {
     }
 
     /// Leaves the tables of a schema that may be asked about. What cannot be told stays: the filter looks at the rows once more.
-    /// `indexes` gives the numbers of a table's indexes, which have rows of their own.
+    /// `indexes` gives the names and numbers of a table's indexes, which have rows of their own.
     fn keep(
         &self,
         (catalog, schema): (&str, &str),
         names: &mut Vec<String>,
-        indexes: impl Fn(&EntryName) -> Vec<i64>,
+        indexes: impl Fn(&EntryName) -> Vec<(String, i64)>,
     ) {
         let Some(condition) = &self.condition else { return };
-        let by_oid = condition.schema.fields().iter().any(|field| key(field.name()) == Some(Key::Oid));
+        let by_index = condition.keys.iter().any(|key| matches!(key, Key::Oid | Key::Relation));
         // One row for each table, and one for each of its indexes.
-        let (mut owners, mut numbers) = (Vec::with_capacity(names.len()), Vec::new());
+        let (mut owners, mut relations) = (Vec::with_capacity(names.len()), Vec::new());
         for (at, name) in names.iter().enumerate() {
             owners.push(at);
-            if by_oid {
+            if by_index {
                 let name = EntryName::new(catalog, schema, name);
-                numbers.push(oids::table(&name));
+                relations.push((name.name.clone(), oids::table(&name)));
                 for index in indexes(&name) {
                     owners.push(at);
-                    numbers.push(index);
+                    relations.push(index);
                 }
             }
         }
-        let columns = condition.schema.fields().iter().map(|field| -> ArrayRef {
+        let columns = condition.keys.iter().map(|key| -> ArrayRef {
             let same = |text: &str| Arc::new(StringArray::from_iter_values(owners.iter().map(|_| text))) as _;
-            match key(field.name()) {
-                Some(Key::Catalog) => same(catalog),
-                Some(Key::Schema) => same(schema),
-                Some(Key::Oid) => Arc::new(Int64Array::from_iter_values(numbers.iter().copied())),
-                _ => Arc::new(owners.iter().map(|at| names.get(*at)).collect::<StringArray>()),
+            match key {
+                Key::Catalog => same(catalog),
+                Key::Schema => same(schema),
+                Key::Name => Arc::new(owners.iter().map(|at| names.get(*at)).collect::<StringArray>()),
+                Key::Relation => {
+                    Arc::new(StringArray::from_iter_values(relations.iter().map(|(name, _)| name)))
+                }
+                Key::Oid => Arc::new(Int64Array::from_iter_values(relations.iter().map(|(_, oid)| *oid))),
+                Key::Namespace => {
+                    let oid = oids::schema(catalog, schema);
+                    Arc::new(Int64Array::from_iter_values(owners.iter().map(|_| oid)))
+                }
             }
         });
         let Ok(rows) = RecordBatch::try_new(Arc::clone(&condition.schema), columns.collect()) else { return };
@@ -146,7 +165,7 @@ impl About {
 }
 
 /// The condition that a filter is; `None` if it cannot be computed of names and numbers.
-fn condition(filter: Expr, state: &dyn Session) -> Option<Condition> {
+fn condition(listing: &str, filter: Expr, state: &dyn Session) -> Option<Condition> {
     // A column of a table whose name stands in two of the listing's cannot be told apart.
     let filter = filter.transform(|part| {
         Ok(match part {
@@ -157,14 +176,15 @@ fn condition(filter: Expr, state: &dyn Session) -> Option<Condition> {
     let filter = filter.data().ok()?;
     let mut names: Vec<String> = filter.column_refs().into_iter().map(|column| column.name.clone()).collect();
     names.sort();
-    let fields = names.into_iter().map(|name| {
-        let data_type = if key(&name) == Some(Key::Oid) { DataType::Int64 } else { DataType::Utf8 };
-        Field::new(name, data_type, true)
+    let keys = names.iter().map(|name| key(listing, name)).collect::<Option<Vec<_>>>()?;
+    let fields = names.into_iter().zip(&keys).map(|(name, key)| {
+        let is_number = matches!(key, Key::Oid | Key::Namespace);
+        Field::new(name, if is_number { DataType::Int64 } else { DataType::Utf8 }, true)
     });
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let columns = DFSchema::try_from(Arc::clone(&schema)).ok()?;
     let holds = state.create_physical_expr(filter, &columns).ok()?;
-    Some(Condition { schema, holds })
+    Some(Condition { schema, keys, holds })
 }
 
 /// `column = 'text'`
@@ -272,14 +292,14 @@ impl Listed {
 impl Visible {
     /// Schemas with their catalogs, those of the server about itself included.
     pub(crate) fn all_schemas(&self) -> Vec<(String, String)> {
-        self.schemas_within(None)
+        self.schemas_within(|_| true)
     }
 
-    /// The same of one catalog, if one is wanted: what is in other databases is not asked for nothing.
-    fn schemas_within(&self, wanted: Option<&str>) -> Vec<(String, String)> {
+    /// The same of some catalogs: what is in other databases is not asked for nothing.
+    pub(crate) fn schemas_within(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, String)> {
         let mut all = Vec::new();
         for catalog in self.catalog_names() {
-            if wanted.is_some_and(|wanted| wanted != catalog) {
+            if !is_wanted(&catalog) {
                 continue;
             }
             let mut schemas = self.schema_names(&catalog);
@@ -295,8 +315,16 @@ impl Visible {
 
     /// The tables and views that are asked about, sorted by their names.
     pub(crate) fn listed(&self, about: &About) -> Vec<Listed> {
+        self.listed_within(about, |_| true)
+    }
+
+    /// The same of some catalogs.
+    pub(crate) fn listed_within(&self, about: &About, is_wanted: impl Fn(&str) -> bool) -> Vec<Listed> {
         let mut listed = Vec::new();
-        for (catalog, schema) in self.schemas_within(about.catalog.as_deref()) {
+        let asked = |catalog: &str| {
+            about.catalog.as_deref().is_none_or(|wanted| wanted == catalog) && is_wanted(catalog)
+        };
+        for (catalog, schema) in self.schemas_within(asked) {
             if !about.fits_schema(&catalog, &schema) {
                 continue;
             }
@@ -319,10 +347,10 @@ impl Visible {
         listed
     }
 
-    fn indexes_of(&self, name: &EntryName) -> Vec<i64> {
+    fn indexes_of(&self, name: &EntryName) -> Vec<(String, i64)> {
         let Some(Entry::Table(table)) = self.pinned.entry(name) else { return Vec::new() };
-        let names = relations::named(name, table.definition());
-        names.iter().map(|index| oids::constraint(name, index)).collect()
+        let named = relations::named(name, table.definition()).into_iter();
+        named.map(|index| (index.clone(), oids::constraint(name, &index))).collect()
     }
 
     fn names_in(&self, catalog: &str, schema: &str) -> Vec<String> {

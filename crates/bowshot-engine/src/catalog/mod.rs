@@ -7,6 +7,7 @@ pub(crate) mod changes;
 pub(crate) mod client;
 pub(crate) mod defaults;
 pub(crate) mod elsewhere;
+pub(crate) mod enum_types;
 pub(crate) mod file_paths;
 pub(crate) mod functions;
 pub(crate) mod identity;
@@ -17,11 +18,13 @@ pub(crate) mod lazy_table;
 pub(crate) mod listing;
 pub(crate) mod metadata;
 pub(crate) mod models;
+mod mysql_schema;
 pub(crate) mod names;
 pub(crate) mod origins;
 pub(crate) mod pg_catalog;
 pub(crate) mod providers;
 pub(crate) mod public;
+pub(crate) mod search_path;
 pub(crate) mod show_create;
 pub(crate) mod system;
 pub(crate) mod table_functions;
@@ -46,7 +49,7 @@ use bowshot_storage::FileCatalog;
 use bowshot_storage::exchange::ExchangeFolder;
 use bowshot_storage::secrets::Secrets;
 use bowshot_storage::tables::{Entry, EntryName, Snapshot, Table, TableStore};
-use client::{ClientSlot, Setting};
+use client::{ClientSlot, OpenCursor, Setting};
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
     MemorySchemaProvider, SchemaProvider, TableProvider,
@@ -181,6 +184,11 @@ impl Visible {
         self.client.get().map(|client| client.settings()).unwrap_or_default()
     }
 
+    /// Cursors of the session that asks.
+    pub(crate) fn cursors(&self) -> Vec<OpenCursor> {
+        self.client.get().map(|client| client.cursors()).unwrap_or_default()
+    }
+
     /// The number of the session that asks.
     pub(crate) fn number(&self) -> Option<i32> {
         self.client.get().map(|client| client.number())
@@ -280,7 +288,7 @@ impl Visible {
         if self.is_default(&name.catalog, &name.schema) {
             let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &name.name);
             if let Some(entry) = self.raw.entry(&own) {
-                self.raw.note(&own);
+                self.raw.note_read(&own);
                 return self.provider((&own, entry), true).await.map(Some);
             }
         }
@@ -300,7 +308,7 @@ impl Visible {
         if let Some(entry) = self.raw.entry(name).filter(|_| reading != Reading::Unseen) {
             let own = name.catalog == TEMPORARY_CATALOG;
             self.check_read(name, &reading)?;
-            self.raw.note(name);
+            self.raw.note_read(name);
             let found = self.provider((name, entry), own).await?;
             return self.guarded((name, &reading), found, None).map(Some);
         }
@@ -312,7 +320,7 @@ impl Visible {
             let reading = self.access.reading(&name);
             if reading != Reading::Unseen {
                 self.check_read(&name, &reading)?;
-                self.raw.note(&name);
+                self.raw.note_read(&name);
                 return self.guarded((&name, &reading), files, None).map(Some);
             }
         }
@@ -360,6 +368,7 @@ impl Visible {
         found: Arc<dyn TableProvider>,
         address: &str,
     ) -> Result<Arc<dyn TableProvider>> {
+        self.raw.note_read(name);
         self.guarded((name, &self.access.reading(name)), found, Some(address))
     }
 

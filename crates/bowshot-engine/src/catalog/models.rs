@@ -23,12 +23,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Gives a state the functions that ask the models of a statement.
 pub(super) fn register(state: &mut SessionState, visible: &Visible) {
     let (default_catalog, default_schema) = visible.default_names();
+    let path = visible.other_schemas();
     let finder: Arc<dyn FindModel> = Arc::new(SeenModels {
         snapshot: Arc::clone(visible.raw.shared()),
         access: visible.access.clone(),
         models: Arc::clone(&visible.parts.models),
         default_catalog,
         default_schema,
+        path,
         found: Mutex::default(),
     });
     put(state, models::functions(&finder));
@@ -54,6 +56,8 @@ struct SeenModels {
     models: Arc<Models>,
     default_catalog: String,
     default_schema: String,
+    /// Schemas that are looked into after the default one.
+    path: Vec<String>,
     /// By the names that were asked for: the planner asks several times for each.
     found: Mutex<HashMap<String, Arc<Found>>>,
 }
@@ -78,8 +82,12 @@ impl FindModel for SeenModels {
             Error::invalid(format!("`{name}` is no name of a model"))
                 .with_hint("write it as in SQL: names of capital letters or signs stand in double quotes")
         })?;
-        let full = Names::model_within(&full, (&self.default_catalog, &self.default_schema))?;
-        let note = seen(&self.snapshot, &self.access, &full).ok_or_else(|| not_there(&full))?;
+        let others = self.path.iter().filter(|_| full.0.len() == 1);
+        let first = Names::model_within(&full, (&self.default_catalog, &self.default_schema))?;
+        let others = others.map(|schema| EntryName::new(&self.default_catalog, schema, &first.name));
+        let known = |full: EntryName| Some((seen(&self.snapshot, &self.access, &full)?, full));
+        let found = std::iter::once(first.clone()).chain(others).find_map(known);
+        let (note, full) = found.ok_or_else(|| not_there(&first))?;
         let model = self.models.get(&note.sha256)?;
         let found = Arc::new(Found { name: full.to_string(), sha256: note.sha256.clone(), model });
         self.lock().insert(name.to_owned(), Arc::clone(&found));

@@ -1,7 +1,8 @@
 //! From the names in a statement to the things that they mean.
 
+use crate::catalog::enum_types::SeenTypes;
 use crate::catalog::public::Schemas;
-use crate::catalog::{CatalogParts, elsewhere};
+use crate::catalog::{CatalogParts, elsewhere, models};
 use crate::policy::Access;
 use crate::snapshot::Pinned;
 use crate::snapshot::names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
@@ -20,6 +21,8 @@ pub(crate) struct Names {
     pub(crate) parts: CatalogParts,
     pub(crate) default_catalog: String,
     pub(crate) default_schema: String,
+    /// Schemas of the default catalog in which names are looked for after the default schema.
+    pub(crate) path: Vec<String>,
 }
 
 /// An identifier as it is stored: lower case unless it was quoted.
@@ -79,16 +82,41 @@ impl Names {
         Schemas { pinned, databases, default_catalog: &self.default_catalog }
     }
 
-    /// The session's own tables hide those of the default schema.
+    /// The types that the statement may name.
+    pub(crate) fn types(&self) -> SeenTypes<'_> {
+        SeenTypes::new(self.schemas(), (&self.default_schema, &self.path), &self.access)
+    }
+
+    /// The session's own tables hide those of the default schema, and these hide those of later schemas of the search path.
     pub(crate) fn unqualified(&self, name: &str) -> EntryName {
         let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, name);
         if self.pinned.entry(&own).is_some() {
             return own;
         }
-        EntryName::new(&self.default_catalog, &self.default_schema, name)
+        let first = EntryName::new(&self.default_catalog, &self.default_schema, name);
+        if self.path.is_empty() || !self.is_nothing(&first) {
+            return first;
+        }
+        self.in_path(name).find(|other| !self.is_nothing(other)).unwrap_or(first)
     }
 
-    /// The full name of a model. None is temporary.
+    /// A name in the schemas that are looked into after the default one.
+    fn in_path<'a>(&'a self, name: &'a str) -> impl Iterator<Item = EntryName> + 'a {
+        self.path.iter().map(move |schema| EntryName::new(&self.default_catalog, schema, name))
+    }
+
+    /// The full name of a model that is there.
+    pub(crate) fn known_model(&self, name: &ObjectName) -> Result<EntryName> {
+        let first = self.model(name)?;
+        let is_there = |full: &EntryName| models::seen(self.pinned.shared(), &self.access, full).is_some();
+        if name.0.len() > 1 || is_there(&first) {
+            return Ok(first);
+        }
+        let found = self.in_path(&first.name).find(is_there);
+        Ok(found.unwrap_or(first))
+    }
+
+    /// The full name of a model to be made. None is temporary.
     pub(crate) fn model(&self, name: &ObjectName) -> Result<EntryName> {
         Self::model_within(name, (&self.default_catalog, &self.default_schema))
     }

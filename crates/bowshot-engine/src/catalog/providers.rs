@@ -1,7 +1,9 @@
 //! The catalogs and schemas of one statement, as DataFusion asks for them.
 
 use crate::catalog::Visible;
+use crate::catalog::client::Flavour;
 use crate::catalog::information_schema::InformationSchema;
+use crate::catalog::mysql_schema::{MYSQL, MysqlSchema};
 use crate::catalog::pg_catalog::{self, PgCatalog};
 use crate::catalog::system::SystemSchema;
 use crate::catalog::system::tables::AboutTables;
@@ -53,6 +55,13 @@ struct Catalog {
     name: String,
 }
 
+impl Catalog {
+    /// Whether somebody has made the schema, or another database may have it.
+    fn has_own(&self, schema: &str) -> bool {
+        self.visible.pinned.has_schema(&self.name, schema) || self.visible.parts.databases.has(&self.name)
+    }
+}
+
 impl CatalogProvider for Catalog {
     fn schema_names(&self) -> Vec<String> {
         let mut names = self.visible.schema_names(&self.name);
@@ -65,6 +74,9 @@ impl CatalogProvider for Catalog {
         match name {
             INFORMATION_SCHEMA => return Some(Arc::new(InformationSchema(Arc::clone(visible)))),
             PG_CATALOG => return Some(Arc::new(PgCatalog(Arc::clone(visible)))),
+            MYSQL if visible.flavour() == Flavour::MySql && !self.has_own(name) => {
+                return Some(Arc::new(MysqlSchema(Arc::clone(visible))));
+            }
             _ => {}
         }
         if name == SYSTEM_SCHEMA && self.name == DEFAULT_CATALOG {

@@ -73,9 +73,13 @@ impl VisitorMut for Public<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if let Expr::CompoundIdentifier(parts) = expr
-            && let [schema, _, _] = parts.as_mut_slice()
+        let Expr::CompoundIdentifier(parts) = expr else { return ControlFlow::Continue(()) };
+        if let [schema, _, _] = parts.as_slice()
+            && ident(schema) == PG_TEMP
         {
+            drop(parts.splice(..1, [TEMPORARY_CATALOG, DEFAULT_SCHEMA].map(Ident::new)));
+        }
+        if let [schema, _, _] = parts.as_mut_slice() {
             self.put(None, schema);
         }
         ControlFlow::Continue(())

@@ -28,7 +28,7 @@ pub(super) async fn table(
     let reading = visible.access.reading(&name);
     let entry = visible.raw.entry(&name).filter(|_| reading != Reading::Unseen);
     if entry.is_some() {
-        visible.raw.note(&name);
+        visible.raw.note_read(&name);
     }
     match entry {
         Some(Entry::Table(table)) => own(visible, (&name, &reading), table, as_of),
@@ -65,7 +65,7 @@ async fn of_others(
     let is_file = name.catalog == DEFAULT_CATALOG && name.schema == DEFAULT_SCHEMA;
     let name = if is_file { visible.parts.file_table(&name) } else { name };
     // Under the name that it has, however it was written: others decide by it.
-    visible.raw.note(&name);
+    visible.raw.note_read(&name);
     let reading = visible.access.reading(&name);
     if reading == Reading::Unseen {
         return Err(external(keeps_none(&name)));

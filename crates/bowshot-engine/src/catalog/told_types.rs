@@ -11,6 +11,7 @@ use crate::catalog::defaults::without_defaults;
 use crate::execute;
 use crate::policy::behind_guard;
 use crate::types::declared::{DECLARED, Declared, is_kept};
+use crate::types::enums::EnumType;
 use bowshot_api::Layout;
 use bowshot_storage::tables::{EXTENSION, PADDED, Table};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
@@ -30,6 +31,8 @@ const OF_VIEW: usize = 20;
 /// Functions of rows that give one of the values that they are given.
 const PASSING: [&str; 8] =
     ["min", "max", "any_value", "first_value", "last_value", "nth_value", "lag", "lead"];
+/// Those of them that compare.
+const EXTREMES: [&str; 2] = ["min", "max"];
 /// Functions that give one of their arguments.
 const CHOOSING: [&str; 5] = ["coalesce", "greatest", "ifnull", "least", "nvl"];
 /// Functions that make UUIDs.
@@ -40,6 +43,8 @@ pub(crate) enum Kind {
     Json,
     Jsonb,
     Uuid,
+    /// A text that PostgreSQL calls otherwise, of any length.
+    Varchar,
 }
 
 /// What a column is beyond its type: the metadata that its field has, and the fields within it.
@@ -56,12 +61,15 @@ impl Told {
     /// What a field says, of a column of this type.
     fn of(field: &Field, data_type: &DataType) -> Option<Arc<Self>> {
         let kind = Kind::of(field);
-        let metadata = field.metadata().iter().filter(|(key, _)| match key.as_str() {
+        let metadata = field.metadata().iter().filter(|(key, value)| match key.as_str() {
             DECLARED => kind.is_some(),
-            key => is_kept(key),
+            key => is_kept(key, value),
         });
-        let metadata: HashMap<_, _> = metadata.map(|(key, value)| (key.clone(), value.clone())).collect();
-        let told = Self { data_type: data_type.clone(), metadata };
+        let metadata = metadata.map(|(key, value)| match kind {
+            Some(kind) if key == DECLARED => (key.clone(), kind.declared().to_string()),
+            _ => (key.clone(), value.clone()),
+        });
+        let told = Self { data_type: data_type.clone(), metadata: metadata.collect() };
         (!told.metadata.is_empty() || has_metadata(data_type)).then(|| Arc::new(told))
     }
 
@@ -147,6 +155,7 @@ impl Kind {
             Self::Json => Declared::Json,
             Self::Jsonb => Declared::Jsonb,
             Self::Uuid => Declared::Uuid,
+            Self::Varchar => Declared::PlainVarchar,
         }
     }
 
@@ -155,6 +164,7 @@ impl Kind {
             Declared::Json => Some(Self::Json),
             Declared::Jsonb => Some(Self::Jsonb),
             Declared::Uuid => Some(Self::Uuid),
+            Declared::Varchar(_) | Declared::PlainVarchar => Some(Self::Varchar),
             _ => None,
         }
     }
@@ -208,7 +218,7 @@ pub(crate) fn table_schema(table: &dyn TableProvider) -> SchemaRef {
 fn told(schema: &SchemaRef, kinds: &[Option<Arc<Told>>]) -> SchemaRef {
     let kinds: &[Option<Arc<Told>>] = if kinds.len() == schema.fields().len() { kinds } else { &[] };
     let fields = schema.fields().iter().enumerate().map(|(at, field)| {
-        let field = without_marks(field);
+        let field = without_labels(&without_marks(field));
         match kinds.get(at).and_then(Option::as_ref) {
             Some(told) => told.mark(&field),
             None => field,
@@ -217,9 +227,11 @@ fn told(schema: &SchemaRef, kinds: &[Option<Arc<Told>>]) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields.collect::<Fields>(), schema.metadata().clone()))
 }
 
-/// A field without what only operators ask for. What a cast makes of JSONB has no extension type any more, and is none.
+/// A field without what only operators ask for. What a cast makes of JSONB, or of an enumerated type, has no extension type any
+/// more, and is none.
 pub(crate) fn without_marks(field: &FieldRef) -> FieldRef {
-    let is_text = !field.metadata().contains_key(EXTENSION) && Kind::of(field) == Some(Kind::Jsonb);
+    let is_text = !field.metadata().contains_key(EXTENSION)
+        && matches!(Declared::of(field), Some(Declared::Jsonb | Declared::Enum(_)));
     if !is_text && !field.metadata().contains_key(PADDED) {
         return Arc::clone(field);
     }
@@ -229,6 +241,23 @@ pub(crate) fn without_marks(field: &FieldRef) -> FieldRef {
         metadata.remove(DECLARED);
     }
     Arc::new(field.as_ref().clone().with_metadata(metadata))
+}
+
+/// A field of an enumerated type as clients have it: a text.
+fn without_labels(field: &FieldRef) -> FieldRef {
+    if EnumType::of(field).is_none() {
+        return Arc::clone(field);
+    }
+    let mut metadata = field.metadata().clone();
+    metadata.remove(DECLARED);
+    metadata.remove(EXTENSION);
+    Arc::new(field.as_ref().clone().with_metadata(metadata))
+}
+
+/// The same as [`without_marks`], without labels, for all columns of a schema, of rows that go into a file.
+pub(crate) fn schema_without_marks(schema: &SchemaRef) -> SchemaRef {
+    let fields: Fields = schema.fields().iter().map(|field| without_labels(&without_marks(field))).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
 /// A schema whose columns say what they are.
@@ -407,7 +436,11 @@ impl<'a> Seen<'a> {
                 self.agreed(results.chain(case.else_expr.as_deref()))
             }
             Expr::AggregateFunction(call) if PASSING.contains(&call.func.name()) => {
-                call.params.args.first().and_then(|value| self.of(value))
+                let told = call.params.args.first().and_then(|value| self.of(value));
+                // PostgreSQL has these of texts alone.
+                told.filter(|told| {
+                    !EXTREMES.contains(&call.func.name()) || told.kind() != Some(Kind::Varchar)
+                })
             }
             Expr::AggregateFunction(call) if call.func.name() == "array_agg" => {
                 call.params.args.first().and_then(|value| self.of(value)).map(|told| told.list())

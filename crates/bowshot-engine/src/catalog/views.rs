@@ -1,7 +1,9 @@
 //! Views as tables: their queries are planned anew in every statement.
 
 use super::Visible;
+use super::enum_types::SeenTypes;
 use super::public::{self, Schemas};
+use super::search_path;
 use crate::job::leaving_others;
 use crate::plan;
 use crate::plan::allowed::check_readable;
@@ -33,7 +35,9 @@ impl Visible {
             )));
         }
         let mut state = self.context.state();
-        let names = &mut state.config_mut().options_mut().catalog;
+        let options = state.config_mut().options_mut();
+        search_path::clear(options);
+        let names = &mut options.catalog;
         (names.default_catalog, names.default_schema) =
             (view.default_catalog.clone(), view.default_schema.clone());
         let inner = Self {
@@ -50,6 +54,7 @@ impl Visible {
         let (pinned, databases) = (&self.pinned, &self.parts.databases);
         let schemas = Schemas { pinned, databases, default_catalog: &view.default_catalog };
         public::resolve(&mut statement, &schemas);
+        SeenTypes::new(schemas, (&view.default_schema, &[]), &self.access).resolve(&mut statement);
         let plan = Box::pin(plan::logical(&state, statement)).await?;
         check_readable(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;
         if view.columns.is_empty() { Ok(plan) } else { plan::renamed(plan, &view.columns) }

@@ -4,6 +4,7 @@
 //! ```text
 //! text ─► recognised, by its first words ─┬─► Rows: a query over information_schema and system       (show, pragma)
 //!                                         ├─► Act: something that the session does                    (set, kill, …)
+//!                                         ├─► Cursor: what is done with a cursor; its query is planned    (cursors)
 //!                                         ├─► Instead: another text that means the same               (explain)
 //!                                         ├─► Describe, Summarize: the query is planned first         (describe, summarize)
 //!                                         ├─► Execute: the named statement with values in it          (prepare)
@@ -13,6 +14,7 @@
 //! Nothing here changes a table, and nothing of it applies to scratch sessions.
 
 mod asked;
+mod cursors;
 pub(crate) mod describe;
 mod explain;
 mod kill;
@@ -32,7 +34,7 @@ mod use_names;
 pub(crate) use asked::Asked;
 
 use crate::catalog::client::Flavour;
-use crate::statement::session::SessionStatement;
+use crate::statement::session::{CursorStatement, SessionStatement};
 use bowshot_api::Result;
 use datafusion::sql::parser::Statement as Parsed;
 use parse::Words;
@@ -44,6 +46,8 @@ pub(crate) enum Expanded {
     Rows(Box<Parsed>),
     /// Something that the session does.
     Act(SessionStatement),
+    /// Something that is done with a cursor.
+    Cursor(CursorStatement),
     /// A text that means the same.
     Instead(String),
     /// The columns of the query in this text.
@@ -85,6 +89,7 @@ pub(crate) fn recognise(sql: &str, asked: &Asked<'_>) -> Result<Option<Expanded>
         "pragma" => pragma::recognise(words, asked).map(Some),
         "prepare" | "execute" | "deallocate" | "discard" => prepare::recognise(words, &first, asked),
         "kill" => kill::recognise(words).map(Some),
+        "declare" | "fetch" | "move" | "close" => cursors::recognise(words, &first).map(Some),
         "analyze" | "analyse" | "checkpoint" => refuse::harmless(words, asked).map(Some),
         "check" if second == "table" && asked.flavour() == Flavour::MySql => {
             refuse::check(words, asked).map(Some)

@@ -98,6 +98,14 @@ impl<'a> Words<'a> {
         Some(text)
     }
 
+    /// A whole number without a sign.
+    pub(super) fn number(&mut self) -> Option<u64> {
+        let Token::Number(digits, _) = &self.parser.peek_token_ref().token else { return None };
+        let number = digits.parse().ok()?;
+        self.parser.next_token();
+        Some(number)
+    }
+
     /// The name of a table or the like.
     pub(super) fn name(&mut self) -> Result<ObjectName> {
         self.parser.parse_object_name(false).map_err(syntax)
@@ -149,6 +157,14 @@ impl<'a> Words<'a> {
         let place = self.parser.peek_token_ref().span.start;
         let at = Offsets::new(self.sql).of(place).unwrap_or(self.sql.len());
         self.sql.get(at..).unwrap_or_default()
+    }
+
+    /// The same behind blanks instead of what stands before it, so that errors name its place in the whole text.
+    pub(super) fn rest_in_place(&self) -> String {
+        let rest = self.rest();
+        let before = self.sql.get(..self.sql.len().saturating_sub(rest.len())).unwrap_or_default();
+        let blank = |character: char| if character == '\n' { '\n' } else { ' ' };
+        before.chars().map(blank).chain(rest.chars()).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use super::Expanded;
 use super::asked::{Asked, texts};
 use super::parse::Words;
 use crate::statement::session::SessionStatement;
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, Notice, Result};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// `ANALYZE [t]`, `CHECKPOINT`: statistics are kept with the rows, and what is committed is written.
@@ -54,10 +54,10 @@ pub(super) fn index(mut words: Words<'_>, first: &str, asked: &Asked<'_>) -> Res
         let name = words.name()?;
         // The columns and the kind of the index say nothing here.
         asked.table(&name)?;
-    } else {
-        let _ = words.take_all(&["if", "exists"]);
-        words.name()?;
+        return Ok(Expanded::Act(SessionStatement::Notice(Notice::NoIndexes)));
     }
+    let _ = words.take_all(&["if", "exists"]);
+    words.name()?;
     Ok(Expanded::Act(SessionStatement::Nothing))
 }
 
@@ -84,20 +84,17 @@ const fn refusal(words: &'static [&'static str], reason: &'static str, hint: &'s
     Refusal { words, reason, hint }
 }
 
-const CURSORS: &str = "read the result of the query itself: its rows are sent as they are read";
 const FILES: &str = "serve files and folders with `bowshot serve NAME=PATH`";
 const BUILT_IN: &str = "what Bowshot can do is built in; there is nothing to load";
 const ALL_RIGHTS: &str = "the operator decides who may connect: see `access.users` in the configuration";
 
 const REFUSED: &[Refusal] = &[
     refusal(&["attach"], "ATTACH is not supported", FILES),
-    refusal(&["close"], "there are no cursors", CURSORS),
     refusal(
         &["cluster"],
         "CLUSTER is not supported",
         "there are no indexes to follow; `OPTIMIZE t` rewrites small files",
     ),
-    refusal(&["declare"], "there are no cursors", CURSORS),
     refusal(&["detach"], "DETACH is not supported", FILES),
     refusal(
         &["do"],
@@ -109,7 +106,6 @@ const REFUSED: &[Refusal] = &[
         "EXPORT DATABASE is not supported",
         "write each table to a file: `COPY t TO 't.parquet'`",
     ),
-    refusal(&["fetch"], "there are no cursors", CURSORS),
     refusal(
         &["flush"],
         "FLUSH is not supported",
@@ -117,7 +113,7 @@ const REFUSED: &[Refusal] = &[
     ),
     refusal(&["force"], "FORCE is not supported", BUILT_IN),
     refusal(&["grant"], "GRANT is not supported: everybody who may connect may do everything", ALL_RIGHTS),
-    refusal(&["handler"], "there are no cursors", CURSORS),
+    refusal(&["handler"], "HANDLER is not supported", "declare a cursor: `DECLARE c CURSOR FOR SELECT …`"),
     refusal(&["import"], "IMPORT is not supported", "read files into tables: `COPY t FROM 'file'`"),
     refusal(&["install"], "there are no extensions", BUILT_IN),
     refusal(
@@ -127,7 +123,6 @@ const REFUSED: &[Refusal] = &[
     ),
     refusal(&["load"], "there are no extensions", BUILT_IN),
     refusal(&["lock"], "LOCK is not supported", "transactions have snapshot isolation and need no locks"),
-    refusal(&["move"], "there are no cursors", CURSORS),
     refusal(
         &["notify"],
         "NOTIFY is not supported: there are no notifications",
@@ -197,7 +192,6 @@ const THINGS: &[(&str, &str, &str)] = &[
         "functions cannot be created",
         "write the expression into a view: `CREATE VIEW v AS SELECT …`",
     ),
-    ("type", "types cannot be created", "write it where the column is: `CREATE TABLE t (c ENUM('a', 'b'))`"),
     ("procedure", "procedures cannot be created", "send the statements one by one"),
     ("macro", "macros cannot be created", "write the expression into a view: `CREATE VIEW v AS SELECT …`"),
     ("aggregate", "aggregates cannot be created", "the functions that there are: `SHOW FUNCTIONS`"),

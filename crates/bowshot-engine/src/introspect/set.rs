@@ -2,6 +2,7 @@
 
 use super::Expanded;
 use super::parse::Words;
+use crate::catalog::search_path::join_path;
 use crate::statement::session::{Assignment, SessionStatement};
 use bowshot_api::{Error, Result};
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -88,12 +89,13 @@ fn special(words: &mut Words<'_>, session: bool) -> Result<Option<SessionStateme
     }
     let characteristics = session && words.take_all(&["characteristics", "as"]);
     if words.take("transaction") {
-        return transaction(words, characteristics).map(Some);
+        let statement = transaction(words, characteristics)?;
+        return Ok(Some(if session { statement } else { as_local(statement) }));
     }
     Ok(None)
 }
 
-/// Transactions have snapshot isolation, which is at least what the weaker levels promise.
+/// All levels below SERIALIZABLE are snapshot isolation, which is at least what they promise.
 fn transaction(words: &mut Words<'_>, characteristics: bool) -> Result<SessionStatement> {
     let name = if characteristics { "default_transaction_isolation" } else { "transaction_isolation" };
     let mut statement = SessionStatement::Nothing;
@@ -165,18 +167,45 @@ fn assignments(words: &mut Words<'_>) -> Result<Vec<Assignment>> {
         if !(words.take_token(&Token::Eq) || words.take_token(&Token::Assignment) || words.take("to")) {
             return Err(words.unexpected().with_hint("write `SET name = value`"));
         }
-        let mut value = value(words)?;
-        // A comma goes on with a list, as PostgreSQL has it, or with the next assignment, as MySQL has it.
-        while words.is(&Token::Comma) && !is_assignment(words, 2) {
-            words.token();
-            let more = self::value(words)?;
-            value = Some([value, more].into_iter().flatten().collect::<Vec<_>>().join(", "));
-        }
+        let is_path = name.eq_ignore_ascii_case("search_path");
+        let value = if is_path { search_path(words)? } else { list(words)? };
         assignments.push(Assignment { name, value });
         if !words.take_token(&Token::Comma) {
             return Ok(assignments);
         }
     }
+}
+
+/// One value or several.
+fn list(words: &mut Words<'_>) -> Result<Option<String>> {
+    let mut list = value(words)?;
+    while take_comma(words) {
+        let more = value(words)?;
+        list = Some([list, more].into_iter().flatten().collect::<Vec<_>>().join(", "));
+    }
+    Ok(list)
+}
+
+/// The names of schemas. A text is one name, whatever is in it.
+fn search_path(words: &mut Words<'_>) -> Result<Option<String>> {
+    if words.take("default") {
+        return Ok(None);
+    }
+    let mut names = Vec::new();
+    loop {
+        names.push(match words.string() {
+            Some(name) => name,
+            None => words.single()?,
+        });
+        if !take_comma(words) {
+            return Ok(Some(join_path(&names)));
+        }
+    }
+}
+
+/// Takes a comma that goes on with a list, as PostgreSQL has it, and not with the next assignment, as MySQL has it.
+fn take_comma(words: &mut Words<'_>) -> bool {
+    !is_assignment(words, 2) && words.take_token(&Token::Comma)
 }
 
 /// Whether an equals sign comes so many tokens later.

@@ -42,7 +42,7 @@ pub(super) fn status(mut words: Words<'_>) -> Result<Parsed> {
     filtered(&shown, wanted)
 }
 
-/// `SHOW WARNINGS`, `SHOW ERRORS`: what is wrong is an error, and told at once.
+/// `SHOW WARNINGS`, `SHOW ERRORS`: what a statement says is told at once. MySQL's protocol answers them by itself.
 pub(super) fn warnings(mut words: Words<'_>) -> Result<Parsed> {
     if words.take("limit") {
         while !words.at_end() {
@@ -50,7 +50,12 @@ pub(super) fn warnings(mut words: Words<'_>) -> Result<Parsed> {
         }
     }
     words.end()?;
-    filtered_texts(&["Level", "Code", "Message"], &[], Wanted::All)
+    let shown = Shown {
+        items: "level AS \"Level\", code AS \"Code\", message AS \"Message\"",
+        from: "FROM (SELECT '' AS level, 0 AS code, '' AS message) AS conditions WHERE false",
+        order: "level",
+    };
+    filtered(&shown, Wanted::All)
 }
 
 /// `SHOW GRANTS [FOR user]`: without rules, everybody who may connect may do everything that the server does.
@@ -58,8 +63,13 @@ pub(super) fn grants(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parsed> 
     let access = &asked.visible.access;
     let mut about = None;
     if words.take("for") {
-        about =
-            words.name().ok().and_then(|name| Some(crate::catalog::names::ident(name.0.last()?.as_ident()?)));
+        // `CURRENT_USER`, `CURRENT_USER()`: who asks. A quoted name is as it is written, and what is behind it is a host.
+        if !words.take("current_user") {
+            about = words.string().or_else(|| {
+                let name = words.name().ok()?;
+                Some(crate::catalog::names::ident(name.0.last()?.as_ident()?))
+            });
+        }
         while !words.at_end() {
             words.token();
         }

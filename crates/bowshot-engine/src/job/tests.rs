@@ -2,6 +2,7 @@
 
 use super::*;
 use datafusion::common::runtime::JoinSet;
+use std::sync::atomic::AtomicUsize;
 use tokio::runtime::Runtime;
 use tokio::task::yield_now;
 
@@ -17,74 +18,89 @@ fn burn(milliseconds: u64) {
     std::thread::sleep(Duration::from_millis(milliseconds));
 }
 
+/// The end of a test that waits in vain: far longer than what it waits for takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn wait_until(condition: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < LIMIT, "waited in vain");
+        burn(1);
+    }
+}
+
+/// Keeps the threads that come to it until it is opened.
+#[derive(Default)]
+struct Gate {
+    waiting: AtomicUsize,
+    is_open: AtomicBool,
+}
+
+impl Gate {
+    fn wait(&self) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        wait_until(|| self.is_open.load(Ordering::Relaxed));
+    }
+
+    fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    fn open(&self) {
+        self.is_open.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Planning that keeps its thread until a gate is opened.
+async fn plan_at(gate: Arc<Gate>) -> Result<()> {
+    apart(async move {
+        gate.wait();
+        Ok(())
+    })
+    .await
+}
+
 #[test]
 fn planning_keeps_no_thread_from_others() {
-    let (runtime, planning) = (runtime(), Planning::new(1));
-    let long = runtime.spawn(job(&planning).inside(async {
-        apart(async {
-            burn(500);
-            Ok(1)
-        })
-        .await
-    }));
-    runtime.block_on(async {
-        while planning.busy() == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        let began = Instant::now();
-        tokio::spawn(async {}).await.unwrap();
-        assert!(began.elapsed() < Duration::from_millis(250), "{:?}", began.elapsed());
-        assert_eq!(long.await.unwrap().unwrap(), 1);
-    });
+    let (runtime, planning, gate) = (runtime(), Planning::new(1), Arc::<Gate>::default());
+    let long = runtime.spawn(job(&planning).inside(plan_at(Arc::clone(&gate))));
+    wait_until(|| gate.waiting() == 1);
+    runtime.block_on(runtime.spawn(async {})).unwrap();
+    assert!(!long.is_finished(), "another task waited for the planning");
+    gate.open();
+    runtime.block_on(long).unwrap().unwrap();
     assert_eq!((planning.busy(), planning.burning()), (0, 0));
 }
 
 #[test]
 fn what_is_given_up_burns_without_a_place() {
-    let (runtime, planning) = (runtime(), Planning::new(1));
+    let (runtime, planning, gate) = (runtime(), Planning::new(1), Arc::<Gate>::default());
     let given_up = job(&planning);
-    let work = runtime.spawn(given_up.inside(async {
-        apart(async {
-            burn(300);
-            Ok(())
-        })
-        .await
-    }));
-    runtime.block_on(async {
-        while planning.busy() == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        given_up.stop(Stop::Late);
-        assert_eq!((planning.busy(), planning.burning()), (0, 1));
-        assert_eq!(work.await.unwrap().unwrap_err().kind(), ErrorKind::Timeout);
-    });
+    let work = runtime.spawn(given_up.inside(plan_at(Arc::clone(&gate))));
+    wait_until(|| gate.waiting() == 1);
+    given_up.stop(Stop::Late);
+    assert_eq!((planning.busy(), planning.burning()), (0, 1));
+    gate.open();
+    assert_eq!(runtime.block_on(work).unwrap().unwrap_err().kind(), ErrorKind::Timeout);
     assert_eq!((planning.busy(), planning.burning()), (0, 0));
 }
 
 #[test]
 fn a_user_leaves_places_to_others() {
-    let (runtime, planning) = (runtime(), Planning::new(1));
-    let hold = |job: Arc<Job>| {
-        runtime.spawn(job.inside(async {
-            apart(async {
-                burn(300);
-                Ok(())
-            })
-            .await
-        }))
-    };
-    let works: Vec<_> = (0..20).map(|_| hold(job(&planning))).collect();
-    runtime.block_on(async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(planning.busy(), LEAST - 2);
-        let other = Job::new("ann", None, (&planning, &Arc::new(Budget::new(0))));
-        let began = Instant::now();
-        other.inside(apart(async { Ok(()) })).await.unwrap();
-        assert!(began.elapsed() < Duration::from_millis(150), "{:?}", began.elapsed());
-        for work in works {
-            work.await.unwrap().unwrap();
-        }
-    });
+    let (runtime, planning, gate) = (runtime(), Planning::new(1), Arc::<Gate>::default());
+    let hold = |_| runtime.spawn(job(&planning).inside(plan_at(Arc::clone(&gate))));
+    let works: Vec<_> = (0..20).map(hold).collect();
+    wait_until(|| gate.waiting() == LEAST - 2);
+    // It runs after all of them have asked for a place.
+    runtime.block_on(runtime.spawn(async {})).unwrap();
+    assert_eq!((planning.busy(), gate.waiting()), (LEAST - 2, LEAST - 2));
+    let other = Job::new("ann", None, (&planning, &Arc::new(Budget::new(0))));
+    runtime.block_on(other.inside(apart(async { Ok(()) }))).unwrap();
+    assert_eq!(gate.waiting(), LEAST - 2, "it waited for the others");
+    gate.open();
+    for work in works {
+        runtime.block_on(work).unwrap().unwrap();
+    }
 }
 
 /// Of one thread.
@@ -148,45 +164,56 @@ fn one_of_many(planning: &Arc<Planning>) -> Arc<Job> {
     Job::new("eve", None, (planning, &budget))
 }
 
-/// Work that keeps its thread for 400 ms in each of its polls.
-async fn long_polls(times: usize) {
+/// Longer than a poll may keep its thread from others.
+const LONG_MILLISECONDS: u64 = 60;
+
+/// One long poll that waits for nothing.
+async fn long_poll() {
+    burn(LONG_MILLISECONDS);
+    yield_now().await;
+}
+
+/// Long polls, each of which ends only when another task has run meanwhile.
+async fn polls_beside(others: Arc<AtomicUsize>, times: usize) {
     for _ in 0..times {
-        burn(400);
+        burn(LONG_MILLISECONDS);
+        let before = others.load(Ordering::Relaxed);
+        wait_until(|| others.load(Ordering::Relaxed) > before);
         yield_now().await;
     }
 }
 
-/// How long a task waits that begins now, as often as that is asked while something runs.
-async fn waits(work: tokio::task::JoinHandle<()>) -> Vec<Duration> {
-    let mut waits = vec![];
+/// Runs other tasks, and counts them, until the work has ended.
+async fn run_beside(work: tokio::task::JoinHandle<()>, others: &Arc<AtomicUsize>) {
     while !work.is_finished() {
-        let began = Instant::now();
-        tokio::spawn(async {}).await.unwrap();
-        waits.push(began.elapsed());
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        let ran = Arc::clone(others);
+        let other = async move {
+            ran.fetch_add(1, Ordering::Relaxed);
+        };
+        tokio::spawn(other).await.unwrap();
+        burn(1);
     }
     work.await.unwrap();
-    waits
 }
 
 #[test]
 fn long_polls_keep_the_thread_from_others_once() {
-    let (runtime, planning) = (runtime(), Planning::new(1));
-    let work = runtime.spawn(one_of_many(&planning).inside(long_polls(6)));
-    let mut waits = runtime.block_on(async { waits(work).await });
-    waits.sort();
-    assert!(waits.len() > 20, "{waits:?}");
-    assert!(waits[waits.len() - 3] < Duration::from_millis(300), "{waits:?}");
+    let (runtime, planning, others) = (runtime(), Planning::new(1), Arc::<AtomicUsize>::default());
+    let after = polls_beside(Arc::clone(&others), 5);
+    let work = runtime.spawn(one_of_many(&planning).inside(async {
+        long_poll().await;
+        after.await;
+    }));
+    runtime.block_on(run_beside(work, &others));
 }
 
 #[test]
 fn tasks_of_a_job_with_long_polls_begin_beside_others() {
-    let (runtime, planning) = (runtime(), Planning::new(1));
+    let (runtime, planning, others) = (runtime(), Planning::new(1), Arc::<AtomicUsize>::default());
     let job = one_of_many(&planning);
-    runtime.block_on(runtime.spawn(job.inside(long_polls(1)))).unwrap();
-    let work = runtime.spawn(job.inside(long_polls(3)));
-    let waits = runtime.block_on(async { waits(work).await });
-    assert!(*waits.iter().max().unwrap() < Duration::from_millis(300), "{waits:?}");
+    runtime.block_on(runtime.spawn(job.inside(long_poll()))).unwrap();
+    let work = runtime.spawn(job.inside(polls_beside(Arc::clone(&others), 3)));
+    runtime.block_on(run_beside(work, &others));
 }
 
 #[test]
@@ -215,7 +242,7 @@ fn only_so_many_polls_have_a_thread_of_their_own() {
 fn work_with_long_polls_still_returns_to_the_scheduler() {
     let (runtime, planning) = (runtime(), Planning::new(1));
     let work = runtime.spawn(one_of_many(&planning).inside(async {
-        burn(60);
+        burn(LONG_MILLISECONDS);
         loop {
             tokio::task::coop::consume_budget().await;
         }
@@ -223,7 +250,7 @@ fn work_with_long_polls_still_returns_to_the_scheduler() {
     runtime.block_on(async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         work.abort();
-        let ended = tokio::time::timeout(Duration::from_secs(10), work).await;
+        let ended = tokio::time::timeout(LIMIT, work).await;
         assert!(ended.unwrap().unwrap_err().is_cancelled());
     });
 }

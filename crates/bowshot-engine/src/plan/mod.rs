@@ -13,7 +13,7 @@ pub(crate) mod text_limits;
 
 use crate::error::classify;
 use crate::models;
-use crate::rules::{MySqlOperands, ParameterOperands, computed_once};
+use crate::rules::{MySqlOperands, ParameterOperands, compared_by_labels, computed_once};
 use crate::statement::copy::{self, CopyStatement, Direction};
 use bowshot_api::{Error, ErrorKind, Position, Result};
 use bowshot_sql::rewrite::{self, Defaults, Source, Wanted};
@@ -68,6 +68,7 @@ pub(crate) fn kept_expression(
     let mut expr = bowshot_sql::parse_expression(sql, Dialect::new(KEPT)).map_err(external)?;
     rewrite::expression(&mut expr, KEPT).map_err(external)?;
     let expr = state.create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, columns)?;
+    let expr = compared_by_labels(expr, columns)?;
     if models::asks_model_by_name(&expr) {
         let error = Error::unsupported(
             "models are asked in queries and views, but in no policies, masks, defaults, checks and generated columns",

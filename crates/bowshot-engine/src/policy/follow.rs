@@ -3,10 +3,11 @@
 
 use super::access::Access;
 use super::grants::{self, Given, Grants, given_text};
-use super::rules::{Key, Place, Rules, policy_text};
+use super::rules::{Key, Place, Rules, policy_text, type_place};
 use crate::snapshot::Pinned;
 use crate::snapshot::names::DEFAULT_CATALOG;
 use bowshot_api::Result;
+use bowshot_storage::tables::EntryName;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ pub(crate) fn follow(before: &Pinned, after: Pinned, access: &Access) -> Result<
     if Arc::ptr_eq(before.shared(), after.shared()) {
         return Ok(after);
     }
-    let after = without_lost_models(after)?;
+    let after = without_lost(after)?;
     if access.is_off() {
         return Ok(after);
     }
@@ -52,14 +53,16 @@ pub(crate) fn follow(before: &Pinned, after: Pinned, access: &Access) -> Result<
     after.changed(DEFAULT_CATALOG, |snapshot| snapshot.with_notes(changes))
 }
 
-/// Models go with the schema that they are in.
-fn without_lost_models(after: Pinned) -> Result<Pinned> {
+/// Models and types go with the schema that they are in.
+fn without_lost(after: Pinned) -> Result<Pinned> {
     let rules = after.shared().notes().read(Rules::of);
     let lost = rules.models.keys().filter(|place| match place.as_slice() {
         [catalog, schema, ..] => !after.shared().has_schema(catalog, schema),
         _ => true,
     });
-    let changes: Changes = lost.flat_map(|place| without_model(&rules, place)).collect();
+    let mut changes: Changes = lost.flat_map(|place| without_model(&rules, place)).collect();
+    let lost = rules.types.keys().filter(|name| !after.shared().has_schema(&name.catalog, &name.schema));
+    changes.extend(lost.flat_map(|name| without_type(&rules, name)));
     if changes.is_empty() {
         return Ok(after);
     }
@@ -70,6 +73,13 @@ fn without_lost_models(after: Pinned) -> Result<Pinned> {
 pub(crate) fn without_model(rules: &Rules, place: &Place) -> Changes {
     let mut changes = vec![(Key::Model(place).text(), None)];
     carry(rules, place, None, &mut changes);
+    changes
+}
+
+/// What takes a type out, with the rules about it.
+pub(crate) fn without_type(rules: &Rules, name: &EntryName) -> Changes {
+    let mut changes = vec![(Key::Type(name).text(), None)];
+    carry(rules, &type_place(name), None, &mut changes);
     changes
 }
 

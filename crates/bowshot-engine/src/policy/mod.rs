@@ -32,7 +32,7 @@ mod shown;
 
 pub(crate) use access::{Access, Reading, Touched};
 pub(crate) use files::{SeenFiles, file_name};
-pub(crate) use follow::{follow, without_model};
+pub(crate) use follow::{follow, without_model, without_type};
 pub(crate) use functions::user_attribute;
 pub use gate::{AccessSettings, CatalogUsers, ConfiguredUser, UsersSeen};
 pub(crate) use gate::{Basis, CurrentSettings, Gate, has_user, is_known};

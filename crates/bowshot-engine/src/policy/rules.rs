@@ -1,4 +1,4 @@
-//! The notes of a snapshot as rules, and as models, which rules are about. Keys are JSON arrays, so that no name can be taken
+//! The notes of a snapshot as rules, and as models and types, which rules are about. Keys are JSON arrays, so that no name can be taken
 //! for two.
 
 use super::grants::{self, Given, Grants, given_from};
@@ -37,6 +37,8 @@ pub(crate) struct Rules {
     /// Tokens by user and name.
     pub(crate) tokens: BTreeMap<(String, String), Token>,
     pub(crate) models: BTreeMap<Place, Arc<ModelNote>>,
+    /// Labels of enumerated types.
+    pub(crate) types: BTreeMap<EntryName, Vec<String>>,
     /// What the mask `hash` mixes in.
     pub(crate) salt: String,
     /// A note that cannot be read: nothing is granted then.
@@ -123,6 +125,8 @@ pub(crate) enum Key<'a> {
     },
     /// No rule, but what rules are about.
     Model(&'a [String]),
+    /// The same.
+    Type(&'a EntryName),
     Salt,
     /// Written with the first rule and never taken out: dropping the last one must not open everything.
     Closed,
@@ -143,6 +147,7 @@ impl Key<'_> {
             Self::Policy { place, mask, name } => json!(["policy", place, mask, name]),
             Self::Token { user, name } => json!(["token", user, name]),
             Self::Model(place) => json!(["model", place]),
+            Self::Type(name) => json!(["type", [name.catalog, name.schema, name.name]]),
             Self::Salt => json!(["salt"]),
             Self::Closed => json!(["closed"]),
         }
@@ -167,19 +172,20 @@ pub(crate) fn closes(key: &str) -> bool {
                 | "salt"
                 | "token"
                 | "model"
+                | "type"
                 | "secret"
         )
     )
 }
 
-/// Whether a note is a rule: with tokens, models and secrets alone, everybody may do everything.
+/// Whether a note is a rule: with tokens, models, types and secrets alone, everybody may do everything.
 fn is_rule(key: &str) -> bool {
     !key.starts_with("[\"token\",") && !is_thing(key)
 }
 
-/// Whether a note is that of a model or a secret, with which no right comes or goes.
+/// Whether a note is that of a model, a type or a secret, with which no right comes or goes.
 pub(crate) fn is_thing(key: &str) -> bool {
-    key.starts_with("[\"model\",") || Secrets::is_note(key)
+    key.starts_with("[\"model\",") || key.starts_with("[\"type\",") || Secrets::is_note(key)
 }
 
 /// What a note of a right, an owner or a policy is about.
@@ -196,6 +202,11 @@ pub(crate) fn place_in(key: &str) -> Option<Place> {
 /// The place of a model.
 pub(crate) fn model_place(name: &EntryName) -> Place {
     vec![name.catalog.clone(), name.schema.clone(), String::new(), name.name.clone()]
+}
+
+/// The place of a type: as that of a model, with one more empty part.
+pub(crate) fn type_place(name: &EntryName) -> Place {
+    vec![name.catalog.clone(), name.schema.clone(), String::new(), String::new(), name.name.clone()]
 }
 
 /// The place of a table or view.
@@ -287,6 +298,10 @@ impl Rules {
                     return None;
                 }
                 self.models.insert(place, Arc::new(model_from(&value)?));
+            }
+            ("type", 2) => {
+                let [catalog, schema, name]: [String; 3] = texts(parts.get(1)?)?.try_into().ok()?;
+                self.types.insert(EntryName { catalog, schema, name }, texts(&value)?);
             }
             ("closed", 1) => {}
             ("salt", 1) => value.as_str()?.clone_into(&mut self.salt),
@@ -396,6 +411,10 @@ mod tests {
         let at = model_place(&EntryName::new("c", "s", "m"));
         let alone = Rules::of(&BTreeMap::from([(Key::Model(&at).text(), model_text(&model))]));
         assert!(!alone.any && !alone.broken, "models are no rules");
+        let mood = EntryName::new("c", "s", "mood");
+        let alone_too = Rules::of(&BTreeMap::from([(Key::Type(&mood).text(), json!(["sad"]).to_string())]));
+        assert!(!alone_too.any && !alone_too.broken, "types are no rules");
+        assert_eq!(alone_too.types.get(&mood), Some(&vec!["sad".to_owned()]));
         let secret = Rules::of(&BTreeMap::from([(Secrets::note("lake"), "no JSON".to_owned())]));
         assert!(!secret.any && !secret.broken, "secrets are no rules");
         assert_eq!(alone.models.get(&at).map(AsRef::as_ref), Some(&model));
@@ -415,6 +434,7 @@ mod tests {
             ("[\"unheard of\"]", "true"),
             ("[\"role\"]", "true"),
             ("[\"model\",[\"c\",\"s\",\"\",\"m\"]]", "true"),
+            ("[\"type\",[\"c\",\"s\",\"t\"]]", "true"),
             (
                 "[\"model\",[\"c\",\"s\",\"m\"]]",
                 "{\"id\":\"i\",\"version\":1,\"sha256\":\"0\",\"bytes\":1,\"made\":1}",

@@ -1,7 +1,7 @@
 //! What plans mean before they are optimised, where DataFusion means something else than SQL does. Sessions with a scratch
 //! catalog are plain DataFusion.
 
-use super::{OuterTypes, Unnest, below_nulls, integers, multisets, operators};
+use super::{OuterTypes, Unnest, below_nulls, excluded_rows, integers, multisets, operators};
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::optimizer::analyzer::Analyzer;
 use datafusion::optimizer::{AnalyzerRule, analyzer::type_coercion::TypeCoercion};
@@ -12,6 +12,7 @@ pub(crate) fn with_our_meaning(mut state: SessionStateBuilder) -> SessionStateBu
     state.scalar_functions().get_or_insert_default().extend(integers::functions());
     state.scalar_functions().get_or_insert_default().extend(operators::functions());
     state.scalar_functions().get_or_insert_default().extend(below_nulls::functions());
+    state.scalar_functions().get_or_insert_default().push(excluded_rows::mark());
     let planners = state.expr_planners().get_or_insert_default();
     planners.insert(0, Arc::new(operators::IntervalPlanner));
     planners.insert(0, Arc::new(operators::UuidPlanner));
@@ -41,6 +42,7 @@ fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
             rules.push(rule);
         }
     }
+    rules.push(Arc::new(excluded_rows::ExcludedRows));
     // Last, so that all types are settled.
     rules.push(Arc::new(Unnest));
     rules

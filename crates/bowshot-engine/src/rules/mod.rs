@@ -12,6 +12,7 @@ mod constants;
 mod cross_joins;
 mod decimals;
 mod dependencies;
+mod excluded_rows;
 mod expressions;
 mod floats;
 mod forgetful;
@@ -40,7 +41,7 @@ pub(crate) use floats::{extreme, extreme_of};
 pub(crate) use forgetful::{Forgetful, Forgotten};
 pub(crate) use guards::{guard, guarded_operator};
 pub use join_order::{SESSION_JOIN_ORDER, SessionJoinOrder};
-pub(crate) use operators::{MySqlOperands, ParameterOperands, is_glued};
+pub(crate) use operators::{MySqlOperands, ParameterOperands, compared_by_labels, is_glued};
 pub(crate) use subqueries::{OuterTypes, Unnest, one_row_function};
 
 /// The rules of the physical optimiser, in their order. Scratch sessions, which are compared with DataFusion, keep its view of what

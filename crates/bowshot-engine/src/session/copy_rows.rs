@@ -2,6 +2,7 @@
 //! batches ahead of or behind the rest.
 
 use crate::authorize::AuthorizedPlan;
+use crate::catalog::told_types;
 use crate::error::classify;
 use crate::plan::{Planned, parameters};
 use crate::session::write::Written;
@@ -47,6 +48,7 @@ impl EngineSession {
                 Ok(Some(Written {
                     pinned: plan.pinned().clone(),
                     rows: Some(rows),
+                    rows_in_all: Some(rows),
                     returned: None,
                     last: LastWrite::default(),
                 }))
@@ -74,7 +76,7 @@ impl EngineSession {
                 (BatchStream::new(schema, rows.map(|batch| batch.map_err(classify)).boxed()), origin)
             }
         };
-        let schema = Layout::default().schema(&rows.schema());
+        let schema = Layout::default().schema(&told_types::schema_without_marks(&rows.schema()));
         let exchange = Arc::clone(folder(&names)?);
         let (sender, receiver) = channel(AHEAD);
         let (copy, columns) = (copy.clone(), Arc::clone(&schema));
@@ -111,6 +113,7 @@ impl EngineSession {
         Ok(Written {
             pinned: applied.pinned,
             rows: Some(applied.rows),
+            rows_in_all: Some(applied.rows),
             returned: None,
             last: LastWrite::default(),
         })

@@ -40,6 +40,7 @@ impl EngineSession {
         Ok(Some(Written {
             pinned: plan.pinned().clone(),
             rows: Some(written),
+            rows_in_all: Some(written),
             returned: None,
             last: LastWrite::default(),
         }))

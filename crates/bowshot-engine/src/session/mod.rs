@@ -10,6 +10,7 @@ pub(crate) mod judging;
 mod listing;
 pub(crate) mod on_nodes;
 mod query;
+mod search_path;
 pub(crate) mod template;
 mod told_parameters;
 pub(crate) mod transaction;
@@ -18,10 +19,9 @@ pub(crate) mod write;
 
 use crate::authorize::{self, Action, AuthorizedPlan, Change};
 use crate::catalog::client::ClientSlot;
-use crate::catalog::functions::Facts;
+use crate::catalog::functions::{Facts, SeededRandom};
 use crate::catalog::lazy_state::{LazyState, SpareState};
-use crate::catalog::names::Names;
-use crate::catalog::{CatalogParts, Visible, public, show_create, told_types};
+use crate::catalog::{self, CatalogParts, Visible, public, show_create, told_types};
 use crate::distribution::Distribution;
 use crate::error::classify;
 use crate::execute::{Execution, Parallelism};
@@ -64,6 +64,7 @@ pub struct EngineSession {
     tables: Arc<SessionTables>,
     gate: Arc<Gate>,
     client: ClientSlot,
+    seeded: SeededRandom,
     scratch: bool,
     spare: Arc<SpareState>,
     /// Whether it asks what somebody may ask later, and nobody has asked yet.
@@ -86,7 +87,7 @@ impl EngineSession {
         let scratch = shared.scratch;
         current_user::functions(principal).into_iter().for_each(|function| context.register_udf(function));
         let (principal, tables, client) = (principal.clone(), Arc::new(tables), ClientSlot::default());
-        let spare = SpareState::new(&shared.spare_states);
+        let (spare, seeded) = (SpareState::new(&shared.spare_states), SeededRandom::default());
         let gate = Arc::new(Gate::new(&shared.access, &principal, &tables));
         if !scratch {
             models::functions_without_models().into_iter().for_each(|function| {
@@ -98,10 +99,11 @@ impl EngineSession {
                 gate: Arc::clone(&gate),
                 parts: seen_parts(&shared, &gate),
                 client: client.clone(),
+                seeded: seeded.clone(),
             };
             crate::catalog::table_functions::register(&context, &Arc::new(facts));
         }
-        Self { context, shared, principal, tables, gate, client, scratch, spare, ahead: false }
+        Self { context, shared, principal, tables, gate, client, seeded, scratch, spare, ahead: false }
     }
 
     /// Who is asked about settings and named statements.
@@ -180,19 +182,6 @@ impl EngineSession {
         self.shared.distribution()
     }
 
-    pub(crate) fn names(&self, pinned: &Pinned) -> Names {
-        let state = self.context.state_ref();
-        let state = state.read();
-        let names = &state.config_options().catalog;
-        Names {
-            pinned: pinned.clone(),
-            access: self.gate.access(pinned),
-            parts: self.shared.parts.clone(),
-            default_catalog: names.default_catalog.clone(),
-            default_schema: names.default_schema.clone(),
-        }
-    }
-
     pub(crate) fn stores(&self) -> Stores {
         Stores { shared: Arc::clone(&self.tables.shared), own: Arc::clone(&self.tables.own) }
     }
@@ -215,6 +204,10 @@ impl EngineSession {
         if let Some(input) = pinned.input() {
             input.choose(state.config_mut().options_mut());
         }
+        if self.seeded.is_seeded() {
+            // Several partitions would draw the numbers in another order each time.
+            state.config_mut().options_mut().execution.target_partitions = 1;
+        }
         state
     }
 
@@ -225,6 +218,7 @@ impl EngineSession {
     pub async fn plan(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
         let noting = self.shared.decider().map(|_| pinned.noting());
         let pinned = noting.as_ref().unwrap_or(pinned);
+        self.settle_search_path(pinned)?;
         let planned = leaving_others(!text_limits::is_small(sql), self.plan_text(sql, pinned)).await;
         planned.map_err(|error| secrets::untold(error, sql, plan::dialect(&self.options())))
     }
@@ -286,9 +280,11 @@ impl EngineSession {
             if let Some(explained) = Box::pin(self.explain_change(&statement, pinned, source)).await? {
                 return Ok(explained);
             }
-            let names = self.names(pinned);
+            let (visible, names) = (self.visible(pinned), self.names(pinned));
             public::resolve(&mut statement, &names.schemas());
-            let recognised = Box::pin(recognise(&statement, &self.visible(pinned), &names, source)).await?;
+            names.types().resolve(&mut statement);
+            catalog::search_path::resolve(&mut statement, &names, &visible);
+            let recognised = Box::pin(recognise(&statement, &visible, &names, source)).await?;
             let (planned, action) = match recognised {
                 None => {
                     let state = self.state(pinned);
@@ -424,6 +420,7 @@ impl EngineSession {
     ) -> Result<Execution> {
         let mut state = self.state(plan.pinned());
         if let Parallelism::Streams(streams) | Parallelism::Nodes { streams: Some(streams), .. } = parallelism
+            && !self.seeded.is_seeded()
         {
             let partitions = &mut state.config_mut().options_mut().execution.target_partitions;
             *partitions = streams.max(*partitions);
@@ -470,7 +467,8 @@ impl EngineSession {
             | Action::Transaction(_)
             | Action::Cache(_)
             | Action::Database(_)
-            | Action::Session(_) => {
+            | Action::Session(_)
+            | Action::Cursor(_) => {
                 Err(ApiError::internal("a statement that changes something was run as a query"))
             }
         }

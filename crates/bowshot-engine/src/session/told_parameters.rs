@@ -59,6 +59,8 @@ pub(crate) fn parameters(plan: &AuthorizedPlan) -> SchemaRef {
 }
 
 fn note(expr: &Expr, kind: Option<Kind>, wanted: &mut Wanted) {
+    // Texts are compared as such, whatever PostgreSQL calls a column of them.
+    let kind = kind.filter(|kind| *kind != Kind::Varchar);
     let (Expr::Placeholder(Placeholder { id, .. }), Some(kind)) = (expr, kind) else { return };
     let there = wanted.entry(id.clone()).or_insert(Some(kind));
     if *there != Some(kind) {

@@ -3,7 +3,7 @@
 //! All of it is immutable snapshots, so that a savepoint is a pointer and a rollback forgets one. What changed is found out
 //! at commit, where the stores compare the two states.
 
-use crate::snapshot::Pinned;
+use crate::snapshot::{Isolation, Pinned};
 use bowshot_api::{Error, Reason, Result, SavepointId};
 
 /// See the module.
@@ -12,6 +12,9 @@ pub struct Transaction {
     /// What it saw first and what it has made of that; none before its first statement.
     states: Option<States>,
     read_only: bool,
+    /// Of the session where the transaction was begun without one, from its first statement on.
+    isolation: Option<Isolation>,
+    has_run: bool,
     savepoints: Vec<Savepoint>,
 }
 
@@ -35,7 +38,7 @@ const MAX_SAVEPOINTS: usize = 1_000;
 impl Transaction {
     /// A transaction that has seen nothing yet.
     pub fn new(read_only: bool) -> Self {
-        Self { states: None, read_only, savepoints: Vec::new() }
+        Self { states: None, read_only, isolation: None, has_run: false, savepoints: Vec::new() }
     }
 
     /// Says whether the statements from now on only read.
@@ -43,11 +46,37 @@ impl Transaction {
         self.read_only = read_only;
     }
 
+    /// Chooses the level before the first statement that reads or writes.
+    ///
+    /// # Errors
+    /// `Invalid` afterwards.
+    pub fn set_isolation(&mut self, isolation: Isolation) -> Result<()> {
+        if self.isolation == Some(isolation) {
+            return Ok(());
+        }
+        if self.has_run || !self.savepoints.is_empty() {
+            return Err(Error::invalid(
+                "the isolation level must be set before any query of the transaction",
+            )
+            .with_reason(Reason::ActiveTransaction)
+            .with_hint("end the transaction, and begin another one"));
+        }
+        // What was pinned for the statement that chooses the level notes no reads.
+        (self.isolation, self.states) = (Some(isolation), None);
+        Ok(())
+    }
+
+    /// Notes that one of its statements reads or writes.
+    pub fn begin_statement(&mut self) {
+        self.has_run = true;
+    }
+
     /// What its next statement sees. The first one decides: drivers begin a transaction long before they use it, right
-    /// after the one before.
-    pub fn current(&mut self, now: impl FnOnce() -> Pinned) -> &Pinned {
+    /// after the one before. `of_session` is the level of a transaction that was begun without one.
+    pub fn current(&mut self, of_session: Isolation, now: impl FnOnce() -> Pinned) -> &Pinned {
+        let isolation = *self.isolation.get_or_insert(of_session);
         let states = self.states.get_or_insert_with(|| {
-            let base = now();
+            let base = now().isolated(isolation);
             States { current: base.clone(), base }
         });
         &states.current
@@ -68,6 +97,7 @@ impl Transaction {
                 .with_reason(Reason::ReadOnlyTransaction)
                 .with_hint("end it, and begin one without READ ONLY"));
         }
+        self.has_run = true;
         if let Some(states) = &mut self.states {
             states.current = state;
         }
@@ -104,6 +134,11 @@ impl Transaction {
     /// Whether this savepoint is there.
     pub fn has_savepoint(&self, id: SavepointId) -> bool {
         self.savepoints.iter().any(|savepoint| savepoint.id == id)
+    }
+
+    /// How many savepoints it has.
+    pub fn savepoint_count(&self) -> usize {
+        self.savepoints.len()
     }
 
     /// Forgets a savepoint and those after it.

@@ -11,6 +11,7 @@ use crate::plan::{self, text_limits};
 use crate::session::EngineSession;
 use crate::snapshot::Pinned;
 use crate::statement::forms;
+use crate::statement::session::CursorStatement;
 use crate::write::data_modifying_with;
 use crate::write::recognise::nothing;
 use crate::write::returning::Detail;
@@ -116,6 +117,7 @@ impl EngineSession {
                     return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), false)
                         .await;
                 }
+                Expanded::Cursor(statement) => return self.plan_cursor(statement, pinned).await,
                 Expanded::Instead(sql) => return self.plan(&sql, pinned).await,
                 Expanded::Execute(statement) => {
                     return self.plan_statement(*statement, pinned, self.untold()).await;
@@ -146,6 +148,16 @@ impl EngineSession {
             authorize::enforce(planned, None, self.judged(pinned), false).await
         }
         .boxed()
+    }
+
+    /// A statement about cursors. Whoever declares one needs the rights that its query needs.
+    async fn plan_cursor(&self, statement: CursorStatement, pinned: &Pinned) -> Result<AuthorizedPlan> {
+        if let CursorStatement::Declare { sql, .. } = &statement {
+            let query = Box::pin(self.plan(sql, pinned)).await?;
+            return query.declared(statement);
+        }
+        let action = Some(Action::Cursor(statement));
+        authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), false).await
     }
 
     /// Of a statement that is made here, and stands in no text.

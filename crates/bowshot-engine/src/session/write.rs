@@ -15,7 +15,7 @@ use crate::write::data_modifying_with::Step;
 use crate::write::fit::Casts;
 use crate::write::returning::{Detail, Returned, Returning, with_tables};
 use crate::write::rows::{Rows, absent_values, checked, physical, started, stream};
-use crate::write::{Write, bound, define, literal};
+use crate::write::{Write, bound, define, literal, notices};
 use crate::{job, policy};
 use bowshot_api::{
     BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, LastWrite, PrimaryKey, Reason, Result,
@@ -37,6 +37,8 @@ pub struct Written {
     pub pinned: Pinned,
     /// The number of rows that it changed; `None` for a change of the catalog.
     pub rows: Option<u64>,
+    /// The number of rows that all its parts changed: those of its WITH, too.
+    pub rows_in_all: Option<u64>,
     /// What the statement returns, if it says so.
     pub returned: Option<Returned>,
     /// What it did to rows beyond their number.
@@ -100,11 +102,18 @@ impl EngineSession {
                 }
             }
         }
-        Ok(Written { pinned, rows: write.counts().then_some(changed), returned, last })
+        let rows = write.counts().then_some(changed);
+        Ok(Written { pinned, rows, rows_in_all: rows, returned, last })
     }
 
     async fn written(&self, plan: &AuthorizedPlan, applied: Applied) -> Result<Written> {
-        let last = applied.last();
+        let write = effect(plan)?;
+        let notices = if matches!(write, Write::Ddl(_) | Write::CreateAs(_)) {
+            notices::collect(write, &self.names(plan.pinned()), &applied.pinned)
+        } else {
+            Vec::new()
+        };
+        let last = LastWrite { notices, ..applied.last() };
         let returned = match plan.returning() {
             None => None,
             Some(returning) => {
@@ -114,8 +123,8 @@ impl EngineSession {
                 Some(returned)
             }
         };
-        let rows = effect(plan)?.counts().then_some(applied.rows);
-        Ok(Written { pinned: applied.pinned, rows, returned, last })
+        let rows = write.counts().then_some(applied.rows);
+        Ok(Written { pinned: applied.pinned, rows, rows_in_all: rows, returned, last })
     }
 
     /// EXPLAIN ANALYZE of such a statement: its plan, with what it took.
@@ -136,7 +145,7 @@ impl EngineSession {
         returned.add_plan(physical.as_ref(), detail, applied.rows)?;
         let last = applied.last();
         let rows = write.counts().then_some(applied.rows);
-        Ok(Written { pinned: applied.pinned, rows, returned: Some(returned), last })
+        Ok(Written { pinned: applied.pinned, rows, rows_in_all: rows, returned: Some(returned), last })
     }
 
     /// A statement whose WITH changes rows: its parts in their order, all on the tables as they were before.
@@ -148,7 +157,8 @@ impl EngineSession {
     ) -> Result<Written> {
         let bound = bound_once(plan, rows)?;
         let (state, mut pinned) = (self.lazy_state(plan.pinned()), plan.pinned().clone());
-        let (mut tables, mut answer, mut changed, mut last) = (Vec::new(), None, 0, LastWrite::default());
+        let (mut tables, mut answer, mut last) = (Vec::new(), None, LastWrite::default());
+        let (mut changed, mut in_all) = (0, 0);
         let main = Step {
             table: String::new(),
             write: Arc::clone(&change.write),
@@ -165,6 +175,7 @@ impl EngineSession {
                 last = together(last, applied.last());
                 // Of a change behind WITH its own rows are counted, as PostgreSQL does.
                 changed = if step.table.is_empty() { applied.rows } else { changed + applied.rows };
+                in_all += applied.rows;
                 pinned = applied.pinned;
                 (applied.touched, step.returning.clone())
             };
@@ -178,7 +189,7 @@ impl EngineSession {
                 None => None,
             };
         }
-        Ok(Written { pinned, rows: Some(changed), returned: answer, last })
+        Ok(Written { pinned, rows: Some(changed), rows_in_all: Some(in_all), returned: answer, last })
     }
 
     async fn run(&self, write: &Write, plan: LogicalPlan, pinned: &Pinned) -> Result<Applied> {
@@ -227,7 +238,8 @@ impl EngineSession {
         let applied = apply::insert(&name, added, Casts::Exact, rows, &place).await?;
         let changed = policy::follow(pinned, applied.pinned, &names.access)?;
         let last = LastWrite::default();
-        Ok(Written { pinned: changed, rows: Some(applied.rows), returned: None, last })
+        let rows = Some(applied.rows);
+        Ok(Written { pinned: changed, rows, rows_in_all: rows, returned: None, last })
     }
 
     /// Whether rows may go into a table: for those who have to wait long for the first of them.
@@ -284,7 +296,12 @@ fn together(one: LastWrite, next: LastWrite) -> LastWrite {
         (Some(one), Some(next)) => Some(one + next),
         (one, next) => one.or(next),
     };
-    LastWrite { changed, generated: one.generated.or(next.generated), number: next.number.or(one.number) }
+    LastWrite {
+        changed,
+        generated: one.generated.or(next.generated),
+        number: next.number.or(one.number),
+        notices: Vec::new(),
+    }
 }
 
 /// The plan with the one row of parameters that it takes, or none.

@@ -1,6 +1,7 @@
 //! The tables of one session: those that everybody shares, and its own. A commit shows the changes of both, or of neither.
 
 use crate::snapshot::Pinned;
+use crate::snapshot::names::TEMPORARY_CATALOG;
 use bowshot_api::Result;
 use bowshot_storage::tables::TableStore;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -31,18 +32,23 @@ impl SessionTables {
     /// Makes the changes between two states visible, all at once. Blocks while the store writes.
     ///
     /// # Errors
-    /// `Conflict` when another one was first on either side; then nothing has changed on both.
+    /// `Conflict` when another one was first on either side, or has changed what a serializable transaction has read; then
+    /// nothing has changed on both.
     pub(crate) fn commit(&self, base: &Pinned, changed: &Pinned) -> Result<()> {
-        if Arc::ptr_eq(base.own(), changed.own()) {
+        let reads = base.reads();
+        let reads_own = reads.iter().any(|name| name.catalog == TEMPORARY_CATALOG);
+        if Arc::ptr_eq(base.own(), changed.own()) && !reads_own {
             let _turn = self.turn.read().unwrap_or_else(PoisonError::into_inner);
-            self.shared.commit(base.shared(), changed.shared())?;
+            self.shared.commit_serializable(base.shared(), changed.shared(), reads)?;
             return Ok(());
         }
         let _turn = self.turn.write().unwrap_or_else(PoisonError::into_inner);
+        // Nobody else commits to this side during the turn.
+        self.own.check_unchanged(base.own(), &reads)?;
         let mut both = Both::begin(self);
         // First the side that is easily put back.
         self.own.commit(base.own(), changed.own())?;
-        self.shared.commit(base.shared(), changed.shared())?;
+        self.shared.commit_serializable(base.shared(), changed.shared(), reads)?;
         both.kept = true;
         Ok(())
     }
@@ -85,7 +91,7 @@ impl Drop for Both<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::names::TEMPORARY_CATALOG;
+    use crate::snapshot::Isolation;
     use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
     use bowshot_api::ErrorKind;
     use bowshot_storage::tables::{Column, Definition, Entry, EntryName, Table};
@@ -137,6 +143,21 @@ mod tests {
         }
         let now = tables.pin();
         assert!([shared("t"), own("t"), shared("u"), own("u")].iter().all(|name| now.entry(name).is_some()));
+    }
+
+    #[test]
+    fn a_serializable_commit_needs_what_it_has_read_on_both_sides() {
+        for read in [shared("t"), own("t")] {
+            let tables = tables();
+            let [first, second] = [(); 2].map(|()| tables.pin().isolated(Isolation::Serializable));
+            first.note_read(&read);
+            second.note_read(&shared("else"));
+            tables.commit(&second, &with(&second, &read)).expect("nobody changed what it has read");
+            let error =
+                tables.commit(&first, &with(&first, &shared("u"))).expect_err("it has read the table");
+            assert_eq!(error.kind(), ErrorKind::Conflict, "{read}: {error}");
+            assert!(tables.pin().entry(&shared("u")).is_none());
+        }
     }
 
     #[test]

@@ -12,6 +12,18 @@ use names::TEMPORARY_CATALOG;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Names of tables, which all clones of a state add to.
+type NameSet = Arc<Mutex<BTreeSet<EntryName>>>;
+
+/// What a transaction is sure of when it commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// All that it has read was of one moment.
+    Snapshot,
+    /// It is as if all that write had run one after the other.
+    Serializable,
+}
+
 /// The state of all tables at one moment. Cheap to clone; changes make a new one.
 #[derive(Debug, Clone)]
 pub struct Pinned {
@@ -20,12 +32,14 @@ pub struct Pinned {
     /// Rows that come along with the statement.
     input: Option<Arc<StreamedTable>>,
     /// Which names were looked up in it, where somebody wants to know.
-    found: Option<Arc<Mutex<BTreeSet<EntryName>>>>,
+    found: Option<NameSet>,
+    /// What a serializable transaction has read in it and in what was made of it.
+    reads: Option<NameSet>,
 }
 
 impl Pinned {
     pub(crate) fn new(shared: Arc<Snapshot>, own: Arc<Snapshot>) -> Self {
-        Self { shared, own, input: None, found: None }
+        Self { shared, own, input: None, found: None, reads: None }
     }
 
     /// The same with rows that come along with one statement.
@@ -44,22 +58,37 @@ impl Pinned {
         Self { found: Some(Arc::default()), ..self.clone() }
     }
 
-    /// The same tables in another state, and the same note.
+    /// The same tables in another state, and the same notes.
     pub(crate) fn noting_as(self, other: &Self) -> Self {
-        Self { found: other.found.clone(), ..self }
+        Self { found: other.found.clone(), reads: other.reads.clone(), ..self }
     }
 
+    /// The state that a transaction begins with.
+    #[must_use]
+    pub fn isolated(self, isolation: Isolation) -> Self {
+        let reads = (isolation == Isolation::Serializable).then(Arc::default);
+        Self { reads, ..self }
+    }
+
+    /// Notes that a name was looked up.
     pub(crate) fn note(&self, name: &EntryName) {
-        if let Some(found) = &self.found {
-            found.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
-        }
+        insert(self.found.as_ref(), name);
+    }
+
+    /// Notes that rows are read: what a plan says depends on all that is under the name.
+    pub(crate) fn note_read(&self, name: &EntryName) {
+        self.note(name);
+        insert(self.reads.as_ref(), name);
     }
 
     /// The tables that were looked up.
     pub(crate) fn noted(&self) -> BTreeSet<EntryName> {
-        let found =
-            self.found.as_ref().map(|found| found.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        found.unwrap_or_default()
+        all(self.found.as_ref())
+    }
+
+    /// The tables that must not have changed when a transaction that began with this state writes.
+    pub(crate) fn reads(&self) -> BTreeSet<EntryName> {
+        all(self.reads.as_ref())
     }
 
     /// The tables that everybody sees.
@@ -72,9 +101,14 @@ impl Pinned {
         &self.own
     }
 
-    /// Whether this is the very same state.
+    /// Whether this is the very same state, and belongs to the same transaction if that one is serializable: a plan of another
+    /// one has noted its tables elsewhere.
     pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared) && Arc::ptr_eq(&self.own, &other.own)
+        let reads = match (&self.reads, &other.reads) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        reads && Arc::ptr_eq(&self.shared, &other.shared) && Arc::ptr_eq(&self.own, &other.own)
     }
 
     pub(crate) fn entry(&self, name: &EntryName) -> Option<&Entry> {
@@ -107,4 +141,14 @@ impl Pinned {
     fn side(&self, catalog: &str) -> &Arc<Snapshot> {
         if catalog == TEMPORARY_CATALOG { &self.own } else { &self.shared }
     }
+}
+
+fn insert(names: Option<&NameSet>, name: &EntryName) {
+    if let Some(names) = names {
+        names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+    }
+}
+
+fn all(names: Option<&NameSet>) -> BTreeSet<EntryName> {
+    names.map(|names| names.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
 }

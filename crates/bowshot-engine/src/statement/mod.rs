@@ -13,8 +13,8 @@ pub(crate) mod table_hints;
 /// A statement about transactions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransactionStatement {
-    /// `BEGIN`, `START TRANSACTION`
-    Begin { read_only: bool },
+    /// `BEGIN`, `START TRANSACTION`, and the isolation level if it names one
+    Begin { read_only: bool, isolation: Option<String> },
     /// `COMMIT`, `END`
     Commit,
     /// `ROLLBACK`, `ABORT`

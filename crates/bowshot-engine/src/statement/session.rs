@@ -1,5 +1,7 @@
 //! Statements about the session itself. They are recognised here; the session above the engine carries them out.
 
+use bowshot_api::Notice;
+
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionStatement {
@@ -21,6 +23,21 @@ pub enum SessionStatement {
     Kill(Killed),
     /// Accepted, and nothing to do.
     Nothing,
+    /// The same, and its client is told why.
+    Notice(Notice),
+}
+
+/// A statement about the cursors of the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CursorStatement {
+    /// `DECLARE name CURSOR FOR query`; one that is held is there after the commit of its transaction, too.
+    Declare { name: String, is_held: bool, sql: String },
+    /// `FETCH`: so many rows; `None` for all that are left.
+    Fetch { name: String, rows: Option<u64> },
+    /// `MOVE`: leaves them out.
+    Move { name: String, rows: Option<u64> },
+    /// `CLOSE name`, `CLOSE ALL`
+    Close(Option<String>),
 }
 
 /// One assignment of `SET`.

@@ -4,6 +4,7 @@
 use super::declared::{DECLARED, Declared};
 use super::functions::{self, Held, Rounded};
 use super::{moved, read, zone};
+use bowshot_storage::tables::PADDED;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, DFSchemaRef, Result, ScalarValue};
@@ -121,7 +122,12 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
     let declared = Declared::of(field);
     let prepared = prepared(inner, &source, field.data_type(), zone);
     if prepared.is_none() && !field.metadata().contains_key(DECLARED) {
-        return Ok(Transformed::no(expr));
+        let texts = source.is_string() && field.data_type().is_string() && field.name().is_empty();
+        return Ok(if texts && is_padded(inner, columns) {
+            Transformed::yes(wrap(inner.clone(), plain(field)))
+        } else {
+            Transformed::no(expr)
+        });
     }
     let tries = matches!(expr, Expr::TryCast(_));
     let value = match prepared {
@@ -135,13 +141,23 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
         other => other,
     };
     Ok(Transformed::yes(match held {
-        // Operators ask for JSONB.
-        Some(Declared::Jsonb) => {
-            ScalarUDF::new_from_impl(Held::new(Declared::Jsonb, field)).call(vec![value])
+        // Operators ask for these.
+        Some(declared @ (Declared::Jsonb | Declared::Enum(_))) => {
+            ScalarUDF::new_from_impl(Held::new(declared, field)).call(vec![value])
         }
         Some(declared) => ScalarUDF::new_from_impl(Held::new(declared, &undeclared(field))).call(vec![value]),
         None => value,
     }))
+}
+
+/// Whether it is a value of CHAR(n).
+fn is_padded(value: &Expr, columns: &Columns) -> bool {
+    value.to_field(columns.all()).is_ok_and(|(_, field)| field.metadata().contains_key(PADDED))
+}
+
+/// The field of a text whose blanks at the end count. A field without a name would get the metadata of what is cast.
+fn plain(field: &FieldRef) -> FieldRef {
+    Arc::new(Field::new("text", field.data_type().clone(), true).with_metadata(field.metadata().clone()))
 }
 
 /// A function of an instant sees the clock of the session's zone.

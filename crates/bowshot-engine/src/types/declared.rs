@@ -2,6 +2,7 @@
 //! metadata of the field and held against the values: on the way into a table a value that does not fit is an error, an
 //! explicit cast cuts it off, as the standard has it.
 
+use super::enums::EnumType;
 use bowshot_api::{Error, Result};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryArray, StringArray};
 use datafusion::arrow::compute::cast;
@@ -12,10 +13,12 @@ use std::sync::Arc;
 
 /// Key of the metadata.
 pub(crate) use bowshot_storage::tables::DECLARED;
+use bowshot_storage::tables::{ENUM, EXTENSION};
 
-/// Whether a key of the metadata of a field belongs to its values: others say how a file or a server keeps them.
-pub(crate) fn is_kept(key: &str) -> bool {
-    !(key.starts_with("bowshot:") || key.starts_with("PARQUET:"))
+/// Whether an entry of the metadata of a field belongs to its values: others say how a file or a server keeps them, or are for
+/// operators alone.
+pub(crate) fn is_kept(key: &str, value: &str) -> bool {
+    !(key.starts_with("bowshot:") || key.starts_with("PARQUET:") || (key == EXTENSION && value == ENUM))
 }
 
 /// See the module.
@@ -23,12 +26,14 @@ pub(crate) fn is_kept(key: &str) -> bool {
 pub(crate) enum Declared {
     /// Text of so many characters at most.
     Varchar(u64),
+    /// Text of any length. It is nothing more than a text, and called otherwise by PostgreSQL.
+    PlainVarchar,
     /// The same, without the blanks at its end, which count for nothing; it is not filled up with them.
     Char(u64),
     /// Bytes, so many at most.
     Varbinary(u64),
-    /// One of these texts.
-    Enum(Vec<String>),
+    /// One of the labels of an enumerated type.
+    Enum(EnumType),
     Json,
     /// JSON in its normal form: each key once and in order, so that equal values are equal texts.
     Jsonb,
@@ -60,13 +65,16 @@ impl Declared {
             "JSON" => Self::Json,
             "JSONB" => Self::Jsonb,
             "UUID" => Self::Uuid,
+            "VARCHAR" if rest.is_empty() => Self::PlainVarchar,
             "VARCHAR" => Self::Varchar(inner.parse().ok()?),
             "CHAR" => Self::Char(inner.parse().ok()?),
             "VARBINARY" => Self::Varbinary(inner.parse().ok()?),
             "TIME" => Self::Time(inner.parse().ok()?),
             "TIMESTAMP" if text.ends_with("ZONE") => Self::TimestampTz(inner.parse().ok()?),
             "TIMESTAMP" => Self::Timestamp(inner.parse().ok()?),
-            "ENUM" => Self::Enum(texts(rest.strip_suffix(')')?)?),
+            "ENUM" | "ENUM_OF" => {
+                Self::Enum(EnumType::of_texts(texts(rest.strip_suffix(')')?)?, name == "ENUM_OF")?)
+            }
             _ => return None,
         })
     }
@@ -89,6 +97,7 @@ impl Declared {
 
     fn fitted(&self, values: &ArrayRef, cut: bool) -> Result<ArrayRef> {
         match self {
+            Self::PlainVarchar => Ok(Arc::clone(values)),
             Self::Varchar(length) => texts_of(values, |text| self.shortened(text, *length, cut)),
             Self::Char(length) => texts_of(values, |text| {
                 let trimmed = text.trim_end_matches(' ');
@@ -97,13 +106,7 @@ impl Declared {
                 Ok((kept.len() < text.len()).then(|| kept.to_owned()))
             }),
             Self::Varbinary(length) => self.bytes(values, *length, cut),
-            Self::Enum(members) => texts_of(values, |text| {
-                if members.iter().any(|member| member == text) {
-                    return Ok(None);
-                }
-                Err(Error::invalid(format!("invalid input value for enum: \"{text}\""))
-                    .with_hint(format!("it takes {}", members.join(", "))))
-            }),
+            Self::Enum(of) => texts_of(values, |text| of.position(text).map(|_| None)),
             Self::Json => texts_of(values, |text| json(text).map(|()| None)),
             Self::Jsonb => texts_of(values, |text| {
                 json(text)?;
@@ -158,6 +161,7 @@ impl Declared {
 impl fmt::Display for Declared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::PlainVarchar => f.write_str("VARCHAR"),
             Self::Varchar(length) => write!(f, "VARCHAR({length})"),
             Self::Char(length) => write!(f, "CHAR({length})"),
             Self::Varbinary(length) => write!(f, "VARBINARY({length})"),
@@ -167,10 +171,7 @@ impl fmt::Display for Declared {
             Self::Timestamp(digits) => write!(f, "TIMESTAMP({digits})"),
             Self::TimestampTz(digits) => write!(f, "TIMESTAMP({digits}) WITH TIME ZONE"),
             Self::Time(digits) => write!(f, "TIME({digits})"),
-            Self::Enum(members) => {
-                let quoted = members.iter().map(|member| format!("'{}'", member.replace('\'', "''")));
-                write!(f, "ENUM({})", quoted.collect::<Vec<_>>().join(", "))
-            }
+            Self::Enum(of) => write!(f, "{of}"),
         }
     }
 }
@@ -254,9 +255,10 @@ mod tests {
     fn a_declaration_survives_its_text() {
         for declared in [
             Declared::Varchar(10),
+            Declared::PlainVarchar,
             Declared::Char(1),
             Declared::Varbinary(16),
-            Declared::Enum(vec!["a".to_owned(), "it's, (b)".to_owned()]),
+            Declared::Enum(EnumType { name: None, labels: vec!["a".to_owned(), "it's, (b)".to_owned()] }),
             Declared::Json,
             Declared::Jsonb,
             Declared::Uuid,

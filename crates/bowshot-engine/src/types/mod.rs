@@ -13,6 +13,7 @@
 pub(crate) mod casts;
 mod custom;
 pub(crate) mod declared;
+pub(crate) mod enums;
 pub(crate) mod functions;
 mod moved;
 pub(crate) mod names;

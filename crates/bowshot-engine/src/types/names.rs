@@ -2,11 +2,15 @@
 //! and `pg_catalog` all ask here, so that they say the same.
 
 use super::declared::{DECLARED, Declared};
+use super::enums::EnumType;
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 
 /// The name as `CREATE TABLE` takes it, with the length that was declared: `DECIMAL(10,2)`, `INTEGER[]`, `VARCHAR(20)`. Arrow's
 /// own for types that SQL has no name for.
 pub(crate) fn sql(field: &Field) -> String {
+    if let Some(of) = EnumType::declared(field) {
+        return of.sql();
+    }
     if let Some(declared) = field.metadata().get(DECLARED) {
         return declared.clone();
     }
@@ -135,7 +139,7 @@ pub(crate) fn decimal_digits(data_type: &DataType) -> Option<(i32, i32, Option<i
     Some((digits, 10, Some(0)))
 }
 
-/// The same as clients of PostgreSQL know it: a text without a length is one of their type `text`, as their protocol has it too.
+/// The same as clients of PostgreSQL know it: a text that nobody declared as VARCHAR is one of their type `text`.
 pub(crate) fn standard_of_postgres(field: &Field) -> String {
     let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     let plain = Declared::of(field).is_none() && extension(field).is_none();
@@ -206,6 +210,10 @@ pub(crate) fn mysql(field: &Field) -> String {
         DataType::Timestamp(_, None) => return with_digits("datetime"),
         DataType::Time32(_) | DataType::Time64(_) => return with_digits("time"),
         _ => {}
+    }
+    if let Some(EnumType { labels, .. }) = EnumType::declared(field) {
+        let labels = labels.iter().map(|label| format!("'{}'", label.replace('\'', "''")));
+        return format!("enum({})", labels.collect::<Vec<_>>().join(","));
     }
     if let Some(declared) = field.metadata().get(DECLARED) {
         return declared.to_ascii_lowercase();
@@ -296,7 +304,7 @@ pub(crate) fn postgres(field: &Field) -> PostgresType {
         (Some("uuid"), _) => 2950,
         (Some("jsonb"), _) => 3802,
         (Some(_), _) => 114,
-        (None, Some(Declared::Varchar(_))) => 1043,
+        (None, Some(Declared::Varchar(_) | Declared::PlainVarchar)) => 1043,
         (None, Some(Declared::Char(_))) => 1042,
         (None, _) => postgres_oid(field.data_type()),
     };

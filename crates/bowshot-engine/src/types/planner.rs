@@ -2,13 +2,14 @@
 
 use super::custom;
 use super::declared::Declared;
+use super::enums::EnumType;
 use bowshot_api::Error;
 use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, IntervalUnit, TimeUnit};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryLength, CharacterLength, DataType as SqlType, EnumMember, ExactNumberInfo, Ident,
+    ArrayElemTypeDef, BinaryLength, CharacterLength, DataType as SqlType, ExactNumberInfo, Ident,
     StructField, TimezoneInfo,
 };
 use std::sync::Arc;
@@ -106,12 +107,7 @@ impl Types {
             }
             SqlType::Struct(parts, _) | SqlType::Tuple(parts) => self.structure(parts, depth)?,
             SqlType::Map(key, value) => map(self.part("key", key, depth)?, self.part("value", value, depth)?),
-            SqlType::Enum(members, _) => {
-                let members = members.iter().map(|member| match member {
-                    EnumMember::Name(name) | EnumMember::NamedValue(name, _) => name.clone(),
-                });
-                Declared::Enum(members.collect()).field(DataType::Utf8)
-            }
+            SqlType::Enum(members, _) => EnumType::of_members(members).field(),
             other => return Err(unknown(other)),
         })
     }

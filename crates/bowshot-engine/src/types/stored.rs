@@ -11,6 +11,7 @@
 //! | HUGEINT, which is DECIMAL(39, 0) | DECIMAL(38, 0), in which its longest values have no place |
 
 use super::declared::{DECLARED, is_kept};
+use super::enums::EnumType;
 use super::planner::DIGITS_OF_128_BITS;
 use super::{names, texts};
 use bowshot_storage::tables::{Definition, Storage, durable_type};
@@ -113,6 +114,17 @@ pub(crate) fn schema(definition: &Definition) -> SchemaRef {
     ))
 }
 
+/// The same with what operators of checks and policies ask for.
+pub(crate) fn operand_schema(definition: &Definition) -> SchemaRef {
+    let plain = schema(definition);
+    let fields = plain.fields().iter().zip(&definition.columns);
+    let fields = fields.map(|(field, column)| match EnumType::declared(&column.field) {
+        Some(of) => Arc::new(field.as_ref().clone().with_metadata(of.field().metadata().clone())),
+        None => Arc::clone(field),
+    });
+    Arc::new(Schema::new(fields.collect::<Fields>()))
+}
+
 /// A column of a table as SQL has it.
 pub(crate) fn meant_field(kept: &Field) -> FieldRef {
     Arc::new(Field::new(kept.name(), logical(kept), kept.is_nullable()))
@@ -172,7 +184,7 @@ pub(crate) fn as_declared(
 
 /// A cast to the type of a column, with what its metadata say of the values.
 fn cast_to(kept: Expr, logical: DataType, column: &Field) -> Expr {
-    let told = column.metadata().iter().filter(|(key, _)| is_kept(key));
+    let told = column.metadata().iter().filter(|(key, value)| is_kept(key, value));
     let metadata: HashMap<_, _> = told.map(|(key, value)| (key.clone(), value.clone())).collect();
     if metadata.is_empty() {
         return cast(kept, logical);

@@ -236,6 +236,7 @@ fn add_column(
     } else {
         let one = value.to_array().map_err(classify)?;
         let kept = stored::converted(&one, &data_type).map_err(|error| classify(error.into()))?;
+        let kept = Declared::of(&field).map_or(Ok(Arc::clone(&kept)), |declared| declared.assign(&kept))?;
         ScalarValue::try_from_array(&kept, 0).map_err(classify)?
     };
     definition.columns.push(Column { field, ..column.clone() });

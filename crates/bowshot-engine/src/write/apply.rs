@@ -58,7 +58,12 @@ impl Applied {
     /// What clients are told of the rows beyond how many they are.
     pub(crate) fn last(&self) -> LastWrite {
         let (first, number) = self.numbers.unzip();
-        LastWrite { changed: self.changed, generated: first.filter(|_| self.generated), number }
+        LastWrite {
+            changed: self.changed,
+            generated: first.filter(|_| self.generated),
+            number,
+            ..LastWrite::default()
+        }
     }
 }
 
@@ -97,6 +102,7 @@ pub(crate) async fn apply(
         }
         Write::Overwrite(name) => {
             let table = Arc::new(place.names.table(name)?.truncate());
+            place.names.pinned.note_read(name);
             insert(name, adding(name, &table, place), Casts::Assign, rows, place).await
         }
         Write::Delete(name) => delete(name, rows, place).await,

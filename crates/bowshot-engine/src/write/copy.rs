@@ -4,7 +4,7 @@
 //! road of a bulk ingest: nothing may be lost in casts, and defaults, checks and keys hold.
 
 use crate::catalog::names::{Names, ident};
-use crate::catalog::{Visible, public};
+use crate::catalog::{Visible, public, search_path};
 use crate::error::classify;
 use crate::statement::copy::{CopyStatement, Direction};
 use crate::types::stored;
@@ -92,6 +92,8 @@ pub(crate) fn recognise<'a>(
         nulls::aware(&mut statement)?;
         let mut statement = Parsed::Statement(Box::new(statement));
         public::resolve(&mut statement, &names.schemas());
+        names.types().resolve(&mut statement);
+        search_path::resolve(&mut statement, names, visible);
         let plan = crate::plan::logical(&visible.state(), statement).await.map_err(classify)?;
         options.shape.check(&Layout::default().schema(plan.schema().as_arrow()))?;
         Ok((Write::CopyOut(CopyOut { path, shape: options.shape, overwrite: options.overwrite }), plan))

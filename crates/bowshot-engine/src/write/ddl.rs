@@ -4,6 +4,7 @@ use crate::catalog::names::Names;
 use crate::snapshot::Pinned;
 use crate::write::access::AccessChange;
 use crate::write::alter::{self, Alteration, column_of};
+use crate::write::enums::TypeChange;
 use crate::write::models::{self, NewModel};
 use crate::write::secrets::SecretChange;
 use crate::write::{NewExternal, NewTable, NewView, WhenThere, external};
@@ -81,6 +82,8 @@ pub(crate) enum Ddl {
         name: EntryName,
         if_exists: bool,
     },
+    /// Enumerated types.
+    Type(TypeChange),
     /// Who may do what.
     Access(AccessChange),
     /// Credentials of sources.
@@ -126,14 +129,14 @@ impl Ddl {
                 pinned.clone()
             }
             Self::DropCatalog { name, cascade, .. } => {
-                check_no_models(models::are_in(name, None, names) && !cascade, "catalog", name)?;
+                check_empty(models::are_in(name, None, names) && !cascade, "catalog", name)?;
                 pinned.changed(name, |tables| tables.drop_catalog(name, *cascade))?
             }
             Self::DropSchema { catalog, name, if_exists: true, .. } if !pinned.has_schema(catalog, name) => {
                 pinned.clone()
             }
             Self::DropSchema { catalog, name, cascade, .. } => {
-                check_no_models(models::are_in(catalog, Some(name), names) && !cascade, "schema", name)?;
+                check_empty(models::are_in(catalog, Some(name), names) && !cascade, "schema", name)?;
                 pinned.changed(catalog, |tables| tables.drop_schema(catalog, name, *cascade))?
             }
             Self::DropTable { name, if_exists } => drop_table(name, *if_exists, names)?,
@@ -147,6 +150,7 @@ impl Ddl {
             Self::DropMaterialized { name, if_exists } => drop_materialized(name, *if_exists, names)?,
             Self::CreateModel(new) => models::create(new, names, None)?,
             Self::DropModel { name, if_exists } => models::drop_model(name, *if_exists, names)?,
+            Self::Type(change) => change.apply(names, store)?,
             Self::Access(change) => change.apply(pinned)?,
             Self::Secret(change) => change.apply(names)?,
             Self::Several(changes) => {
@@ -169,11 +173,11 @@ impl Ddl {
     }
 }
 
-fn check_no_models(there: bool, what: &str, name: &str) -> Result<()> {
+fn check_empty(there: bool, what: &str, name: &str) -> Result<()> {
     if !there {
         return Ok(());
     }
-    Err(Error::invalid(format!("{what} `{name}` is not empty: there are models in it"))
+    Err(Error::invalid(format!("{what} `{name}` is not empty: there are models or types in it"))
         .with_reason(Reason::DependentObjects)
         .with_hint("drop what is in it first, or add CASCADE"))
 }
@@ -329,6 +333,7 @@ fn truncate(tables: &[EntryName], names: &Names) -> Result<(Pinned, u64)> {
     let (mut pinned, mut rows) = (names.pinned.clone(), 0);
     for name in tables {
         let table = names.table(name)?;
+        names.pinned.note_read(name);
         rows += table.rows();
         pinned = put(&pinned, name, Entry::Table(Arc::new(table.truncate())))?;
     }

@@ -1,8 +1,9 @@
 //! What `CREATE TABLE` and `CREATE VIEW` define.
 
 use crate::catalog::names::{Names, ident};
-use crate::catalog::{Visible, defaults, told_types};
+use crate::catalog::{Visible, defaults, search_path, told_types};
 use crate::error::classify;
+use crate::types::declared::Declared;
 use crate::types::{names, stored};
 use crate::write::ddl::Ddl;
 use crate::write::parts::{self, Parts};
@@ -46,9 +47,13 @@ pub(crate) fn table<'a>(
         let has_rows = create.query.is_some();
         create.or_replace = false;
         create.if_not_exists = false;
+        let varchars = plain_varchars(&create.columns);
         let rows = planned(create, state).await?;
-        let schema =
-            if has_rows { made_schema(&rows, state) } else { rows.schema().inner().as_ref().clone() };
+        let schema = if has_rows {
+            made_schema(&rows, state)
+        } else {
+            with_varchars(rows.schema().inner(), &varchars)
+        };
         let definition = parts.definition(&schema, has_rows, storage)?;
         check_expressions(&definition, state)?;
         parts::note_referred(&definition.references, names)?;
@@ -166,7 +171,37 @@ pub(crate) fn planned_columns<'a>(
     create: CreateTable,
     state: &'a SessionState,
 ) -> BoxFuture<'a, Result<SchemaRef>> {
-    async move { Ok(Layout::default().schema(planned(create, state).await?.schema().as_arrow())) }.boxed()
+    async move {
+        let varchars = plain_varchars(&create.columns);
+        let planned = planned(create, state).await?;
+        Ok(Layout::default().schema(&with_varchars(planned.schema().inner(), &varchars)))
+    }
+    .boxed()
+}
+
+/// The columns that are VARCHAR without a length, which are texts like those of TEXT to all but clients of PostgreSQL. A cast to
+/// it says nothing of its values, so that only columns are marked.
+fn plain_varchars(columns: &[ast::ColumnDef]) -> HashSet<String> {
+    use ast::DataType::{CharVarying, CharacterVarying, Nvarchar, Varchar};
+    let is_plain = |column: &&ast::ColumnDef| {
+        matches!(
+            column.data_type,
+            Varchar(None) | Nvarchar(None) | CharacterVarying(None) | CharVarying(None)
+        )
+    };
+    columns.iter().filter(is_plain).map(|column| ident(&column.name)).collect()
+}
+
+/// The schema with these columns marked as VARCHAR.
+fn with_varchars(schema: &Schema, varchars: &HashSet<String>) -> Schema {
+    let fields = schema.fields().iter().map(|field| {
+        if !varchars.contains(field.name()) {
+            return Arc::clone(field);
+        }
+        let declared = Declared::PlainVarchar.field(field.data_type().clone());
+        Arc::new(parts::declared(&declared, field.as_ref().clone()))
+    });
+    Schema::new(fields.collect::<Fields>())
 }
 
 pub(crate) fn when_there(or_replace: bool, if_not_exists: bool) -> Result<WhenThere> {
@@ -305,7 +340,7 @@ pub(crate) fn check_expressions(definition: &Definition, state: &SessionState) -
             }
         }
     }
-    let columns = DFSchema::try_from(stored::schema(definition)).map_err(classify)?;
+    let columns = DFSchema::try_from(stored::operand_schema(definition)).map_err(classify)?;
     for check in &definition.checks {
         super::fit::plan_check(&columns, check, state)?;
     }
@@ -349,6 +384,7 @@ pub(crate) fn view<'a>(
         let name = names.new_name(&create.name, create.temporary)?;
         let written = bowshot_sql::view_query(source.text, bowshot_sql::Dialect::new(source.dialect));
         let sql = written.map_or_else(|| create.query.to_string(), ToOwned::to_owned);
+        let sql = search_path::qualify_view(sql, source.dialect, names, visible)?;
         // What everybody sees is not made of the tables of one session.
         let state = if create.temporary { visible.state() } else { visible.without_own().state() };
         let query = Statement::Statement(Box::new(ast::Statement::Query(create.query)));

@@ -61,7 +61,8 @@ impl Fit {
     ) -> Result<Self> {
         let schema = definition.schema();
         let meant = stored::schema(definition);
-        let columns = DFSchema::try_from(Arc::clone(&meant)).map_err(classify)?;
+        let operands = stored::operand_schema(definition);
+        let columns = DFSchema::try_from(Arc::clone(&operands)).map_err(classify)?;
         let checks = definition.checks.iter();
         let checks = checks.map(|check| Ok((check.name.clone(), plan_check(&columns, check, state)?)));
         let checks = checks.collect::<Result<_>>()?;
@@ -77,7 +78,7 @@ impl Fit {
         });
         let numbered = numbered.collect();
         let policy = match state.access().written(table) {
-            Some(filters) => Some(policy::plan_filter(table, &filters, &meant, state).map_err(classify)?),
+            Some(filters) => Some(policy::plan_filter(table, &filters, &operands, state).map_err(classify)?),
             None => None,
         };
         let (table, sees_all) = (table.clone(), state.access().check_whole(table).is_ok());

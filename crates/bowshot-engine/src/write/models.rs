@@ -90,7 +90,7 @@ pub(crate) fn recognise(sql: &str, dialect: &dyn Dialect, names: &Names) -> Resu
         Error::new(ErrorKind::Syntax, format!("syntax error: {error}")).with_hint(format!("write `{form}`"))
     })?;
     Ok(Some(match read {
-        Read::Drop { name, if_exists } => Ddl::DropModel { name: names.model(&name)?, if_exists },
+        Read::Drop { name, if_exists } => Ddl::DropModel { name: names.known_model(&name)?, if_exists },
         Read::Create { name, file, format, when_there } => {
             Ddl::CreateModel(NewModel { name: names.model(&name)?, file, format, when_there })
         }
@@ -346,12 +346,14 @@ pub(crate) fn may_know(name: &EntryName, access: &Access) -> bool {
     access.owns(&place) || access.may(Privilege::Select, &place)
 }
 
-/// Whether a schema has models in it.
+/// Whether a schema has models or types in it.
 pub(crate) fn are_in(catalog: &str, schema: Option<&str>, names: &Names) -> bool {
     let rules = names.pinned.shared().notes().read(Rules::of);
     let within = |place: &Vec<String>| match place.as_slice() {
         [there, within, ..] => there == catalog && schema.is_none_or(|schema| schema == within),
         _ => false,
     };
-    rules.models.keys().any(within)
+    let has_type =
+        |name: &EntryName| name.catalog == catalog && schema.is_none_or(|schema| schema == name.schema);
+    rules.models.keys().any(within) || rules.types.keys().any(has_type)
 }

@@ -252,7 +252,7 @@ impl Parts {
 /// A field with what is declared for another one, and with what its metadata say of its values.
 pub(crate) fn declared(from: &Field, field: Field) -> Field {
     let mut metadata = field.metadata().clone();
-    let told = from.metadata().iter().filter(|(key, _)| *key == DECLARED || is_kept(key));
+    let told = from.metadata().iter().filter(|(key, value)| *key == DECLARED || is_kept(key, value));
     metadata.extend(told.map(|(key, value)| (key.clone(), value.clone())));
     field.with_metadata(metadata)
 }

@@ -13,7 +13,7 @@ use crate::write::change::{self, Changed};
 use crate::write::data_modifying_with::{self, Step};
 use crate::write::ddl::Ddl;
 use crate::write::returning::{self, Returning};
-use crate::write::{Affected, Write, altering, define, external, insert, kept, merge, nulls};
+use crate::write::{Affected, Write, altering, define, enums, external, insert, kept, merge, nulls};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::rewrite::Source;
 use bowshot_sql::{DialectName, Privilege};
@@ -27,7 +27,7 @@ use datafusion::logical_expr::{EmptyRelation, Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     self, CommentObject, Ident, ObjectName, ObjectType, Query, SchemaName, SelectItem, SetExpr, Statement,
-    TransactionAccessMode, TransactionIsolationLevel, TransactionMode, With,
+    TransactionAccessMode, TransactionMode, With,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -358,7 +358,7 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
             let resolved = tables.map(|table| Ok(names.writable(&table.name)?.0)).collect::<Result<_>>()?;
             Ddl::Truncate { names: resolved }
         }
-        _ => return Ok(None),
+        other => return enums::recognise(other, names),
     }))
 }
 
@@ -391,6 +391,7 @@ fn dropped_thing(
             let (catalog, name) = names.schema(name)?;
             Ddl::DropSchema { catalog, name, if_exists, cascade }
         }
+        ObjectType::Type => enums::dropped(name, if_exists, names)?,
         ObjectType::Database => Ddl::DropCatalog { name: names.catalog(name)?, if_exists, cascade },
         other => return Err(Error::unsupported(format!("DROP {other} is not supported"))),
     })
@@ -415,9 +416,7 @@ fn commented(kind: CommentObject, name: &ObjectName, text: Option<String>, names
 /// The statements that begin and end transactions.
 fn transaction(statement: &Statement) -> Result<Option<TransactionStatement>> {
     Ok(Some(match statement {
-        Statement::StartTransaction { modes, .. } => {
-            TransactionStatement::Begin { read_only: read_only(modes)? }
-        }
+        Statement::StartTransaction { modes, .. } => begin(modes),
         Statement::Commit { chain: false, .. } => TransactionStatement::Commit,
         Statement::Rollback { chain: false, savepoint: None } => TransactionStatement::Rollback,
         Statement::Rollback { chain: false, savepoint: Some(name) } => {
@@ -432,18 +431,16 @@ fn transaction(statement: &Statement) -> Result<Option<TransactionStatement>> {
     }))
 }
 
-/// Transactions have snapshot isolation, which is at least what the weaker levels promise.
-fn read_only(modes: &[TransactionMode]) -> Result<bool> {
-    let mut read_only = false;
+/// What a transaction is begun with.
+fn begin(modes: &[TransactionMode]) -> TransactionStatement {
+    let (mut read_only, mut isolation) = (false, None);
     for mode in modes {
         match mode {
             TransactionMode::AccessMode(access) => read_only = *access == TransactionAccessMode::ReadOnly,
-            TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable) => {
-                return Err(Error::unsupported("isolation level SERIALIZABLE is not supported")
-                    .with_hint("transactions have snapshot isolation: use REPEATABLE READ"));
+            TransactionMode::IsolationLevel(level) => {
+                isolation = Some(level.to_string().to_ascii_lowercase());
             }
-            TransactionMode::IsolationLevel(_) => {}
         }
     }
-    Ok(read_only)
+    TransactionStatement::Begin { read_only, isolation }
 }

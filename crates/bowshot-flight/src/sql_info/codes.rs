@@ -84,7 +84,10 @@ fn syntax() -> Vec<(Code, Value)> {
         (Code::SqlSupportedSubqueries, Value::Bitmask(bits(&[0, 1, 2]))),
         (Code::SqlSupportedUnions, Value::Bitmask(bits(&[0, 1]))),
         (Code::SqlDefaultTransactionIsolation, Value::BigInt(i64::from(REPEATABLE_READ))),
-        (Code::SqlSupportedTransactionsIsolationLevels, Value::Bitmask(bits(&[REPEATABLE_READ]))),
+        (
+            Code::SqlSupportedTransactionsIsolationLevels,
+            Value::Bitmask(bits(&[REPEATABLE_READ, SERIALIZABLE])),
+        ),
         // Results are read once, forward, and cannot be changed.
         (Code::SqlSupportedResultSetTypes, Value::Bitmask(bits(&[1]))),
         (Code::SqlSupportedConcurrenciesForResultSetUnspecified, Value::Bitmask(0)),
@@ -106,8 +109,10 @@ const AS_WRITTEN: i64 = 0;
 const NULLS_HIGH: i64 = 0;
 /// `SQL_SUPPORTED_TRANSACTION_SAVEPOINT`
 const TRANSACTIONS_AND_SAVEPOINTS: i32 = 2;
-/// `SQL_TRANSACTION_REPEATABLE_READ`: the highest level that snapshots keep. They are not serializable.
+/// `SQL_TRANSACTION_REPEATABLE_READ`: what snapshots are at least.
 const REPEATABLE_READ: u32 = 3;
+/// `SQL_TRANSACTION_SERIALIZABLE`, which a session asks for.
+const SERIALIZABLE: u32 = 4;
 
 const TRUE: &[Code] = &[
     Code::FlightSqlServerCancel,

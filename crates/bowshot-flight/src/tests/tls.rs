@@ -114,7 +114,8 @@ async fn clients_that_agree_on_a_key_and_say_no_more_lose_their_place() {
     client.close().await.unwrap();
     let _other = silent_after(&port, b"PRI").await;
     port.shutdown.take().unwrap().send(()).unwrap();
-    timeout(Duration::from_secs(3), &mut port.served).await.unwrap().unwrap().unwrap();
+    // Less than the time for a greeting.
+    timeout(Duration::from_secs(8), &mut port.served).await.unwrap().unwrap().unwrap();
 }
 
 #[tokio::test]

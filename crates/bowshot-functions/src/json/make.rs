@@ -1,5 +1,6 @@
 //! Functions that make JSON of other values, and the two that take text for JSON.
 
+use super::order_key::order_key;
 use super::reader::Reader;
 use super::rows::{Rows, at, each_row, gives_json, gives_jsonb, gives_text, null, takes_one};
 use super::value::Json;
@@ -97,7 +98,7 @@ pub fn normal_jsonb(text: &str) -> Result<String> {
     Ok(Reader::tree(text)?.normal_text())
 }
 
-/// A function whose results are equal where its arguments are equal as JSONB.
+/// A function whose results are texts in the order of its arguments as JSONB, and equal where these are.
 #[must_use]
 pub fn jsonb_key() -> Arc<ScalarUDF> {
     udf("__bowshot_jsonb_key", takes_one, gives_text, keys)
@@ -108,7 +109,7 @@ fn keys(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let documents = rows.text(0)?;
     each_row(rows.count, |row, out| {
         let Some(document) = at(documents, row) else { return null(out) };
-        out.append_value(Reader::tree(document)?.into_normal().without_zeros().compact());
+        out.append_value(order_key(&Reader::tree(document)?.into_normal()));
         Ok(())
     })
 }

@@ -11,6 +11,7 @@ mod extract;
 mod kept;
 mod make;
 mod operators;
+mod order_key;
 mod pairs;
 mod path;
 mod reader;

@@ -1,12 +1,12 @@
 //! PostgreSQL's operators on JSON, as calls of functions.
 //!
-//! JSON is text: between two texts `->`, `->>`, `#>`, `@>`, `?` … have no other meaning. `||` and `-` do, so that they are JSON's
-//! only where one side says that it is JSON.
+//! JSON is text: between two texts `->`, `->>`, `#>`, `@>`, `?` … have no other meaning. `||` and `-` do, so that `-` is JSON's
+//! only where one side says that it is JSON, and `||` where one says that it is JSONB.
 
 use super::rows::{is_json, is_jsonb, jsonb_field};
 use crate::define::Body;
 use crate::made::text_type;
-use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable};
@@ -79,7 +79,9 @@ fn function_of(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<&'static
         BinaryOperator::QuestionAnd => "json_has_all_keys",
         BinaryOperator::AtQuestion => "json_exists",
         BinaryOperator::StringConcat => {
-            let (left, right) = (marked(&raw.left, schema)?, marked(&raw.right, schema)?);
+            // To PostgreSQL and DuckDB that of JSON is that of texts.
+            let of_jsonb = |side: &Expr| Ok::<_, DataFusionError>(is_jsonb(&side.to_field(schema)?.1));
+            let (left, right) = (of_jsonb(&raw.left)?, of_jsonb(&raw.right)?);
             let both = left && (right || is_untyped(&raw.right)) || right && is_untyped(&raw.left);
             return Ok(both.then_some("json_concat"));
         }

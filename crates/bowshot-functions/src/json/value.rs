@@ -111,21 +111,6 @@ impl<'a> Json<'a> {
         out
     }
 
-    /// With numbers in their shortest form.
-    pub(crate) fn without_zeros(self) -> Self {
-        match self {
-            Json::Array(elements) => Json::Array(elements.into_iter().map(Self::without_zeros).collect()),
-            Json::Object(members) => {
-                Json::Object(members.into_iter().map(|(key, value)| (key, value.without_zeros())).collect())
-            }
-            Json::Number(digits) if digits.contains('.') && !digits.contains(['e', 'E']) => {
-                let shortest = digits.trim_end_matches('0').trim_end_matches('.');
-                Json::Number(Cow::Owned(shortest.to_owned()))
-            }
-            other => other,
-        }
-    }
-
     /// The text with a line for each value, four columns further in for each level.
     pub(crate) fn pretty(&self, level: usize, out: &mut String) {
         let line = |out: &mut String, level: usize| {

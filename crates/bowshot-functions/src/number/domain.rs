@@ -4,7 +4,7 @@ use crate::define::{Function, Gives, scalar};
 use crate::values::Kind::{self, Float as Number, Int as Whole};
 use crate::values::{Arguments, Flag, Float, Int, Real, fill, map1, map2};
 use arrow::array::ArrayRef;
-use datafusion::common::{Result, exec_err, not_impl_err};
+use datafusion::common::{Result, exec_err};
 
 /// Applies a function where it is defined.
 fn within(
@@ -246,10 +246,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
         width_bucket,
     ),
     scalar("e", "the number e", &[&[]], Gives::Float, |a| fill::<Real, _>(a, |_| std::f64::consts::E)),
-    scalar("setseed", "not supported: random numbers cannot be repeated", ONE, Gives::Float, |_| {
-        not_impl_err!("`setseed` is not supported, random numbers cannot be repeated")
-    })
-    .volatile(),
 ];
 
 /// Exact at the multiples of 30 degrees, as PostgreSQL's functions of degrees are.

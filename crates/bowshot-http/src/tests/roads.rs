@@ -1,7 +1,7 @@
 //! Callers of other machines, over connections that are encrypted or not.
 
 use super::choices;
-use super::door::Door;
+use super::test_server::TestServer;
 use crate::arrival::Road;
 use crate::caller::{Caller, Peer};
 use crate::chores::chores;
@@ -21,7 +21,7 @@ async fn ask(
     (address, is_encrypted): (&str, bool),
     header: Option<&str>,
 ) -> u16 {
-    let server = Door::open(Limits::default(), users_only);
+    let server = TestServer::open(Limits::default(), users_only);
     let context =
         Context { server, choices: Arc::new(choices), chores: chores().0, locks: SessionLocks::default() };
     let road = Road { is_encrypted, is_http2: false, certificate: None };

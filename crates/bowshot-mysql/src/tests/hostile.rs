@@ -33,7 +33,7 @@ async fn nonsense_in_the_place_of_a_handshake_ends_the_connection() {
         let words = last_words(client.stream).await;
         assert!(words.is_empty() || words[4] == 0xff, "{bytes:?}: {words:?}");
     }
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn packets_that_cannot_be_end_the_connection() {
         let words = last_words(client.stream).await;
         assert_eq!(words[4..7], [&[0xff][..], &code.to_le_bytes()].concat(), "{bytes:?}: {words:?}");
     }
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
 }
 
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn a_client_that_ends_in_the_middle_of_a_packet_is_gone() {
     client.stream.write_all(b"\x20\0\0\0\x03rows").await.unwrap();
     client.stream.shutdown().await.unwrap();
     assert!(last_words(client.stream).await.is_empty());
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
 }
 
 #[tokio::test]

@@ -9,15 +9,15 @@ use bowshot_api::Limits;
 async fn a_session_begins_with_its_dialect_and_database() {
     let port = Port::new().await;
     let client = port.connect_as(CLIENT, "main").await;
-    assert_eq!(port.door.effects(), ["dialect = Some(String(\"mysql\"))", "USE `main`"]);
+    assert_eq!(port.server.effects(), ["dialect = Some(String(\"mysql\"))", "USE `main`"]);
     drop(client);
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
     let mut client = port.raw().await;
     assert_eq!(client.greeting().await & SSL, 0, "no encryption is offered without a certificate");
     client.hello(CLIENT, "ada", "nowhere").await;
     assert!(super::error(&client.next().await.unwrap()).starts_with("E[1049 "));
     assert_eq!(client.next().await, None);
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn passwords_are_asked_for_where_there_are_users() {
             _ => assert!(super::error(&answer).starts_with("E[1045 28000"), "{password:?}"),
         }
     }
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
 }
 
 #[tokio::test]
@@ -44,20 +44,20 @@ async fn a_session_begins_again() {
     let mut client = port.connect_as(CLIENT, "main").await;
     let (id, ..) = client.prepare("rows 1").await.unwrap();
     client.query("SET autocommit = 0").await;
-    port.door.effects();
+    port.server.effects();
     client.command(0x1f, b"").await;
     assert_eq!(client.result(false).await.0, "OK[0 auto]");
-    assert_eq!(port.door.effects(), ["dialect = Some(String(\"mysql\"))", "USE `main`"]);
+    assert_eq!(port.server.effects(), ["dialect = Some(String(\"mysql\"))", "USE `main`"]);
     client.execute(id, 0, b"").await;
     assert!(client.result(true).await.0.starts_with("E[1243 "));
     client.command(0x11, b"bob\0\x00\0\x2d\0mysql_native_password\0").await;
     assert_eq!(client.result(false).await.0, "OK[0 auto]");
-    assert_eq!(port.door.effects(), ["dialect = Some(String(\"mysql\"))"]);
-    port.door.until(|counts| counts.sessions == 1).await;
+    assert_eq!(port.server.effects(), ["dialect = Some(String(\"mysql\"))"]);
+    port.server.until(|counts| counts.sessions == 1).await;
     client.command(0x11, b"bob").await;
     assert!(client.result(false).await.0.starts_with("E[1835 "));
     assert_eq!(client.next().await, None);
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn there_are_only_so_many_connections() {
     assert!(super::error(&second.next().await.unwrap()).starts_with("E[1040 08004"));
     assert_eq!(second.next().await, None);
     drop(first);
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
 }
 
 #[tokio::test]
@@ -78,13 +78,13 @@ async fn a_kill_ends_what_runs_and_nothing_else() {
     let (mut client, mut other) = (port.connect().await, port.connect().await);
     for (sql, running) in [("hang", "hanging"), ("wait", "streams")] {
         client.command(3, sql.as_bytes()).await;
-        port.door
+        port.server
             .until(|counts| if running == "hanging" { counts.hanging == 1 } else { counts.streams == 1 })
             .await;
         assert_eq!(other.query(&format!("KILL QUERY {}", client.id)).await, "OK[0 auto]");
         let answer = client.result(false).await.0;
         assert!(answer.ends_with("E[1317 70100query execution was interrupted]"), "{answer}");
-        port.door.until(|counts| counts.hanging + counts.streams == 0).await;
+        port.server.until(|counts| counts.hanging + counts.streams == 0).await;
     }
     other.query(&format!("KILL QUERY {}", client.id)).await;
     assert_eq!(client.query("rows 1").await, "T[n 8] D[0] EOF[auto]");
@@ -95,7 +95,7 @@ async fn a_kill_ends_what_runs_and_nothing_else() {
     client.number = 0;
     assert_eq!(super::error(&client.next().await.unwrap()), "E[1317 70100the connection was killed]");
     assert_eq!(client.next().await, None);
-    port.door.until(|counts| counts.sessions == 1).await;
+    port.server.until(|counts| counts.sessions == 1).await;
 }
 
 #[tokio::test]
@@ -104,9 +104,9 @@ async fn a_client_that_goes_takes_its_statement_along() {
     for sql in ["hang", "wait"] {
         let mut client = port.connect().await;
         client.command(3, sql.as_bytes()).await;
-        port.door.until(|counts| counts.hanging + counts.streams == 1).await;
+        port.server.until(|counts| counts.hanging + counts.streams == 1).await;
         drop(client);
-        port.door.until(|counts| counts.hanging + counts.streams + counts.sessions == 0).await;
+        port.server.until(|counts| counts.hanging + counts.streams + counts.sessions == 0).await;
     }
 }
 
@@ -115,10 +115,10 @@ async fn a_slow_reader_keeps_the_rest_of_the_result_away() {
     let port = Port::new().await;
     let mut client = port.connect().await;
     client.command(3, b"rows 20000000").await;
-    port.door.until(|counts| counts.streams == 1).await;
+    port.server.until(|counts| counts.streams == 1).await;
     assert_eq!(client.next().await.unwrap(), [1]);
     drop(client);
-    port.door.until(|counts| counts.streams + counts.sessions == 0).await;
+    port.server.until(|counts| counts.streams + counts.sessions == 0).await;
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ async fn values_go_there_and_come_back() {
 async fn statements_of_all_sorts_can_be_prepared() {
     let port = Port::new().await;
     let mut client = port.connect().await;
-    port.door.effects();
+    port.server.effects();
     let (insert, columns, parameters) = client.prepare("insert").await.unwrap();
     assert_eq!((columns, parameters), (0, 0));
     let (begin, ..) = client.prepare("START TRANSACTION").await.unwrap();
@@ -34,7 +34,7 @@ async fn statements_of_all_sorts_can_be_prepared() {
     assert_eq!(client.result(true).await.0, "OK[0 trans auto]");
     client.execute(insert, 0, b"").await;
     assert_eq!(client.result(true).await.0, "OK[3 trans auto]");
-    assert_eq!(port.door.effects(), ["BEGIN", "insert"]);
+    assert_eq!(port.server.effects(), ["BEGIN", "insert"]);
     for (sql, code) in [("wrong", 1064), ("rows 1; rows 1", 1064), ("", 1064), ("fetch @@a", 1193)] {
         assert!(client.prepare(sql).await.unwrap_err().starts_with(&format!("E[{code} ")), "{sql}");
     }
@@ -66,7 +66,7 @@ async fn cursors_give_so_many_rows_at_a_time() {
         }
         client.command(0x1a, &id.to_le_bytes()).await;
         assert_eq!(client.result(true).await.0, "OK[0 auto]");
-        port.door.until(|counts| counts.streams == 0).await;
+        port.server.until(|counts| counts.streams == 0).await;
         client.command(0x19, &id.to_le_bytes()).await;
         client.execute(id, 0, b"").await;
         assert!(client.result(true).await.0.starts_with("E[1243 "));

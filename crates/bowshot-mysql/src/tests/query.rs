@@ -57,7 +57,7 @@ async fn several_statements_need_leave() {
 async fn transactions_are_told_and_begin_by_themselves_without_autocommit() {
     let port = Port::new().await;
     let mut client = port.connect().await;
-    port.door.effects();
+    port.server.effects();
     for (sql, expected, effects) in [
         ("begin", "OK[0 trans auto]", &["BEGIN"][..]),
         ("insert", "OK[3 trans auto]", &["insert"]),
@@ -80,7 +80,7 @@ async fn transactions_are_told_and_begin_by_themselves_without_autocommit() {
         ("SET autocommit=2", "E[1231 42000variable 'autocommit' can't be set to the value of '2']", &[]),
     ] {
         assert_eq!(client.query(sql).await, expected, "{sql}");
-        assert_eq!(port.door.effects(), effects, "{sql}");
+        assert_eq!(port.server.effects(), effects, "{sql}");
     }
 }
 
@@ -88,7 +88,7 @@ async fn transactions_are_told_and_begin_by_themselves_without_autocommit() {
 async fn what_is_set_is_kept_by_the_session() {
     let port = Port::new().await;
     let mut client = port.connect().await;
-    port.door.effects();
+    port.server.effects();
     for (sql, code) in [
         ("SET NAMES utf8mb4", ""),
         ("SET NAMES latin1", "1115"),
@@ -107,7 +107,7 @@ async fn what_is_set_is_kept_by_the_session() {
         let expected = if code.is_empty() { "OK[".to_owned() } else { format!("E[{code} ") };
         assert!(answer.starts_with(&expected), "{sql}: {answer}");
     }
-    let set = port.door.effects().join(", ");
+    let set = port.server.effects().join(", ");
     for effect in ["sql_mode = Some(String(\",A\"))", "String(\"read committed\")", "USE `main`"] {
         assert!(set.contains(effect), "{effect}: {set}");
     }
@@ -129,20 +129,20 @@ async fn a_select_gives_as_many_rows_as_the_session_says() {
         assert_eq!(client.query(sql).await, expected, "{sql}");
     }
     assert!(client.query("SET sql_select_limit = many").await.starts_with("E[1231 "));
-    port.door.until(|counts| counts.streams == 0).await;
+    port.server.until(|counts| counts.streams == 0).await;
 }
 
 #[tokio::test]
 async fn a_statement_can_be_bounded() {
     let port = Port::new().await;
     let mut client = port.connect().await;
-    port.door.effects();
+    port.server.effects();
     assert_eq!(
         client.query("SET STATEMENT max_statement_time=0.5 FOR rows 1").await,
         "T[n 8] D[0] EOF[auto]"
     );
     assert_eq!(
-        port.door.effects(),
+        port.server.effects(),
         ["statement_timeout_ms = Some(Int64(500))", "statement_timeout_ms = None"]
     );
 }
@@ -181,7 +181,7 @@ async fn commands_without_a_statement() {
     }
     client.command(1, b"").await;
     assert_eq!(client.next().await, None);
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
 }
 
 #[tokio::test]
@@ -190,6 +190,6 @@ async fn a_panic_ends_its_connection_alone() {
     let mut client = port.connect().await;
     assert_eq!(client.query("panic").await, "E[1105 HY000the server has a defect]");
     assert_eq!(client.next().await, None);
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
     assert_eq!(port.connect().await.query("rows 1").await, "T[n 8] D[0] EOF[auto]");
 }

@@ -130,5 +130,5 @@ async fn words_before_the_handshake_of_tls_are_no_part_of_the_session() {
     let mut words = Vec::new();
     _ = tokio::io::AsyncReadExt::read_to_end(&mut client.stream, &mut words).await;
     assert!(words.is_empty() || words[0] == 21, "an alert of TLS: {words:?}");
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
 }

@@ -48,7 +48,7 @@ const KINDS: &[(Kind, u32, u32, i16)] = &[
     (Kind::Uuid, 2950, 2951, 16),
     (Kind::Jsonb, 3802, 3807, -1),
     (Kind::Oid, 26, 1028, 4),
-    // Texts of other names, for parameters: "char", name, bpchar, varchar, unknown.
+    // Texts of other names, for parameters: "char", name, bpchar, varchar, unknown. Columns are varchar too.
     (Kind::Text, 18, 1002, -1),
     (Kind::Text, 19, 1003, -1),
     (Kind::Text, 1042, 1014, -1),
@@ -62,6 +62,9 @@ const OIDS: &str = "bowshot:oidvector";
 /// Their types.
 const INT2VECTOR: u32 = 22;
 const OIDVECTOR: u32 = 30;
+/// The types of texts that are VARCHAR, and of arrays of them.
+const VARCHAR: u32 = 1043;
+const VARCHARS: u32 = 1015;
 
 /// A type of PostgreSQL as a column has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +73,8 @@ pub(crate) struct PgType {
     pub(crate) is_array: bool,
     /// An array that the catalog writes as `1 2`, which is a type of its own.
     pub(super) is_vector: bool,
+    /// A text that its table declares as VARCHAR.
+    is_varchar: bool,
     modifier: i32,
 }
 
@@ -79,10 +84,10 @@ impl PgType {
         // A cast to text leaves it in the metadata.
         if matches!(field.data_type(), DataType::List(_)) {
             if field.metadata().contains_key(VECTOR) {
-                return Self { kind: Kind::Int2, is_array: true, is_vector: true, modifier: -1 };
+                return Self { is_array: true, is_vector: true, ..Self::scalar(Kind::Int2) };
             }
             if field.metadata().contains_key(OIDS) {
-                return Self { kind: Kind::Int4, is_array: true, is_vector: true, modifier: -1 };
+                return Self { is_array: true, is_vector: true, ..Self::scalar(Kind::Int4) };
             }
         }
         match field.data_type() {
@@ -95,7 +100,11 @@ impl PgType {
             DataType::RunEndEncoded(_, values) => {
                 Self::of(&field.clone().with_data_type(values.data_type().clone()))
             }
-            _ => Self { modifier: modifier(field.data_type()), ..Self::scalar(kind(field)) },
+            data_type => {
+                let kind = kind(field);
+                let is_varchar = kind == Kind::Text && is(field, "varchar");
+                Self { modifier: modifier(data_type), is_varchar, ..Self::scalar(kind) }
+            }
         }
     }
 
@@ -110,7 +119,7 @@ impl PgType {
 
     /// A type by itself.
     pub(crate) fn scalar(kind: Kind) -> Self {
-        Self { kind, is_array: false, is_vector: false, modifier: -1 }
+        Self { kind, is_array: false, is_vector: false, is_varchar: false, modifier: -1 }
     }
 
     /// The type of an identifier, if values of it can be read.
@@ -124,6 +133,9 @@ impl PgType {
     pub(crate) fn oid(self) -> u32 {
         if self.is_vector {
             return if self.kind == Kind::Int2 { INT2VECTOR } else { OIDVECTOR };
+        }
+        if self.is_varchar {
+            return if self.is_array { VARCHARS } else { VARCHAR };
         }
         let found = KINDS.iter().find(|(kind, ..)| *kind == self.kind);
         found.map_or(25, |(_, scalar, array, _)| if self.is_array { *array } else { *scalar })

@@ -35,7 +35,7 @@ async fn rows_are_written_as_they_come() {
     }
     client.send(b'c', b"").await;
     assert_eq!(shown(&client.until_ready().await), "C[COPY 2] ZI");
-    let written = std::mem::take(&mut *port.door.written.lock().unwrap());
+    let written = std::mem::take(&mut *port.server.written.lock().unwrap());
     assert_eq!(written[0].column(0).as_primitive::<Int64Type>().values().as_ref(), [1, 2]);
     let texts: Vec<_> = written[0].column(1).as_string::<i32>().iter().collect();
     assert_eq!(texts, [Some("a\nb"), None]);
@@ -45,7 +45,7 @@ async fn rows_are_written_as_they_come() {
 async fn what_goes_wrong_leaves_nothing_and_the_connection_goes_on() {
     let port = Port::new().await;
     let mut client = port.connect().await;
-    port.door.effects();
+    port.server.effects();
     for (table, data, end, expected) in [
         ("t", "x\ta\n", b'c', "E[22P02: invalid input syntax for type bigint: \"x\" (COPY, line 1)] ZI"),
         ("t", "1\n", b'c', "E[22P04: missing data for a column (COPY, line 1)] ZI"),
@@ -59,7 +59,7 @@ async fn what_goes_wrong_leaves_nothing_and_the_connection_goes_on() {
         client.send(end, if end == b'f' { b"why\0" } else { b"" }).await;
         assert_eq!(shown(&client.until_ready().await), expected);
     }
-    assert_eq!(port.door.effects(), Vec::<String>::new());
+    assert_eq!(port.server.effects(), Vec::<String>::new());
     assert_eq!(client.query("rows 1").await, "T[n 20] D[0] C[ROWS] ZI");
 }
 
@@ -67,11 +67,11 @@ async fn what_goes_wrong_leaves_nothing_and_the_connection_goes_on() {
 async fn a_client_that_goes_in_the_middle_writes_nothing() {
     let port = Port::new().await;
     let mut client = port.connect().await;
-    port.door.effects();
+    port.server.effects();
     client.send(b'Q', b"copy t from stdin\0").await;
     assert_eq!(client.next().await.unwrap().0, 'G');
     client.send(b'd', b"1\ta\n").await;
     drop(client);
-    port.door.until(|counts| counts.sessions == 0).await;
-    assert_eq!(port.door.effects(), Vec::<String>::new());
+    port.server.until(|counts| counts.sessions == 0).await;
+    assert_eq!(port.server.effects(), Vec::<String>::new());
 }

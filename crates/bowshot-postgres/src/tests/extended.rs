@@ -57,7 +57,7 @@ async fn after_an_error_everything_waits_for_sync() {
 async fn statements_between_two_syncs_are_one_transaction() {
     let port = Port::new().await;
     let mut client = port.connect().await;
-    port.door.effects();
+    port.server.effects();
     for (texts, effects) in [
         (&["insert a"][..], &["insert a"][..]),
         (&["insert a", "insert b"], &["(begin)", "insert a", "insert b", "(Commit)"]),
@@ -74,7 +74,7 @@ async fn statements_between_two_syncs_are_one_transaction() {
         }
         let answer = client.sync().await;
         assert!(answer.ends_with("ZI"), "{texts:?}: {answer}");
-        assert_eq!(port.door.effects(), effects, "{texts:?}");
+        assert_eq!(port.server.effects(), effects, "{texts:?}");
     }
 }
 

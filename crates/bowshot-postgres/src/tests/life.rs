@@ -28,12 +28,12 @@ async fn a_session_begins_with_the_options_of_its_client() {
         assert!(text.contains(status), "{status}");
     }
     assert!(answers.iter().any(|(tag, body)| *tag == 'K' && body.len() == 8));
-    let set = port.door.effects().join(", ");
+    let set = port.server.effects().join(", ");
     for name in ["dialect", "catalog", "application_name", "TimeZone"] {
         assert!(set.contains(name), "{set}");
     }
     client.send(b'X', b"").await;
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn sessions_that_cannot_be_had_are_refused() {
         }
         assert!(shown(&answers).contains(&format!("E[{code}: ")), "{parameters:?}: {}", shown(&answers));
     }
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn nonsense_ends_the_connection() {
     let mut client = port.connect().await;
     client.send(b'?', b"").await;
     assert!(shown(&[client.next().await.unwrap()]).starts_with("E[08P01: "));
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn there_are_only_so_many_connections() {
     second.start(&[("user", "ada")]).await;
     assert!(shown(&[second.next().await.unwrap()]).starts_with("E[53300: "));
     drop(first);
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
 }
 
 async fn cancel(port: &Port, key: &[u8]) {
@@ -176,14 +176,14 @@ async fn a_cancel_ends_what_runs_and_nothing_else() {
     let key = answers.iter().find(|(tag, _)| *tag == 'K').unwrap().1.clone();
     for (sql, running) in [("hang", "hanging"), ("wait", "streams")] {
         client.send(b'Q', &super::zero_ended(sql)).await;
-        port.door
+        port.server
             .until(|counts| if running == "hanging" { counts.hanging == 1 } else { counts.streams == 1 })
             .await;
         cancel(&port, &[&key[..4], &[0; 4]].concat()).await;
         cancel(&port, &key).await;
         let answer = shown(&client.until_ready().await);
         assert!(answer.ends_with("E[57014: canceling statement due to user request] ZI"), "{answer}");
-        port.door.until(|counts| counts.hanging + counts.streams == 0).await;
+        port.server.until(|counts| counts.hanging + counts.streams == 0).await;
     }
     cancel(&port, &key).await;
     assert_eq!(client.query("rows 1").await, "T[n 20] D[0] C[ROWS] ZI");
@@ -195,9 +195,9 @@ async fn a_client_that_goes_takes_its_statement_along() {
     for sql in ["hang", "wait"] {
         let mut client: Client<_> = port.connect().await;
         client.send(b'Q', &super::zero_ended(sql)).await;
-        port.door.until(|counts| counts.hanging + counts.streams == 1).await;
+        port.server.until(|counts| counts.hanging + counts.streams == 1).await;
         drop(client);
-        port.door.until(|counts| counts.hanging + counts.streams + counts.sessions == 0).await;
+        port.server.until(|counts| counts.hanging + counts.streams + counts.sessions == 0).await;
     }
 }
 
@@ -206,10 +206,10 @@ async fn a_slow_reader_keeps_the_rest_of_the_result_away() {
     let port = Port::new().await;
     let mut client = port.connect().await;
     client.send(b'Q', b"rows 20000000\0").await;
-    port.door.until(|counts| counts.streams == 1).await;
+    port.server.until(|counts| counts.streams == 1).await;
     assert_eq!(client.next().await.unwrap().0, 'T');
     drop(client);
-    port.door.until(|counts| counts.streams + counts.sessions == 0).await;
+    port.server.until(|counts| counts.streams + counts.sessions == 0).await;
 }
 
 #[tokio::test]

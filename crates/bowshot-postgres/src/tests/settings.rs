@@ -32,16 +32,16 @@ async fn what_a_client_began_with_is_what_it_goes_back_to() {
     client.start(&[("user", "ada"), ("application_name", "a"), ("TimeZone", "Asia/Tokyo")]).await;
     client.until_ready().await;
     client.query("set application_name b").await;
-    port.door.effects();
+    port.server.effects();
     client.query("RESET application_name").await;
     let names = |effects: Vec<String>| {
         effects.iter().map(|effect| effect.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(names(port.door.effects()), ["RESET", "application_name"]);
+    assert_eq!(names(port.server.effects()), ["RESET", "application_name"]);
     client.query("RESET ALL").await;
-    assert_eq!(names(port.door.effects()), ["RESET", "dialect", "application_name", "TimeZone"]);
+    assert_eq!(names(port.server.effects()), ["RESET", "dialect", "application_name", "TimeZone"]);
     client.query("DISCARD ALL").await;
-    assert_eq!(names(port.door.effects()), ["DISCARD", "dialect", "application_name", "TimeZone"]);
+    assert_eq!(names(port.server.effects()), ["DISCARD", "dialect", "application_name", "TimeZone"]);
 }
 
 #[tokio::test]
@@ -49,12 +49,12 @@ async fn a_transaction_that_has_done_nothing_can_become_read_only() {
     let port = Port::new().await;
     let mut client = port.connect().await;
     client.query("begin").await;
-    port.door.effects();
+    port.server.effects();
     assert_eq!(client.query("SET TRANSACTION READ ONLY").await, "C[SET] ZT");
-    assert_eq!(port.door.effects(), ["ROLLBACK", "BEGIN TRANSACTION READ ONLY"]);
+    assert_eq!(port.server.effects(), ["ROLLBACK", "BEGIN TRANSACTION READ ONLY"]);
     client.query("insert").await;
     client.query("SET TRANSACTION READ ONLY").await;
-    assert_eq!(port.door.effects(), ["insert", "SET TRANSACTION READ ONLY"]);
+    assert_eq!(port.server.effects(), ["insert", "SET TRANSACTION READ ONLY"]);
     client.query("rollback").await;
     assert_eq!(
         client.query("SET TRANSACTION READ ONLY").await,

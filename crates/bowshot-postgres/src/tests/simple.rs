@@ -51,7 +51,7 @@ async fn transactions_fail_until_they_end() {
 async fn statements_of_one_text_are_one_transaction() {
     let port = Port::new().await;
     let mut client = port.connect().await;
-    port.door.effects();
+    port.server.effects();
     for (sql, effects) in [
         ("insert", &["insert"][..]),
         ("insert; insert", &["(begin)", "insert", "insert", "(Commit)"]),
@@ -74,7 +74,7 @@ async fn statements_of_one_text_are_one_transaction() {
         ("commit; insert", &["commit", "insert"]),
     ] {
         client.query(sql).await;
-        assert_eq!(port.door.effects(), effects, "{sql}");
+        assert_eq!(port.server.effects(), effects, "{sql}");
     }
 }
 
@@ -85,6 +85,6 @@ async fn a_panic_ends_its_connection_alone() {
     client.send(b'Q', b"panic\0").await;
     assert_eq!(super::shown(&[client.next().await.unwrap()]), "E[XX000: the server has a defect]");
     assert_eq!(client.next().await, None);
-    port.door.until(|counts| counts.sessions == 0).await;
+    port.server.until(|counts| counts.sessions == 0).await;
     assert_eq!(port.connect().await.query("rows 1").await, "T[n 20] D[0] C[ROWS] ZI");
 }

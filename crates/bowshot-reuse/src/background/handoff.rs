@@ -34,11 +34,12 @@ pub(crate) struct Handoff {
     /// The thread of the lowest priority.
     low: Handle,
     throttle: Arc<Throttle>,
+    patience: Duration,
 }
 
 impl Handoff {
     pub(crate) fn new(low: Handle, throttle: Arc<Throttle>) -> Self {
-        Self { low, throttle }
+        Self { low, throttle, patience: PATIENCE }
     }
 
     /// Runs a job on the thread of the lowest priority, and from when that does not do on the caller's; all of it there if a
@@ -59,7 +60,7 @@ impl Handoff {
             };
             let aside = self.throttle.waited().saturating_sub(waited);
             let had = started.elapsed().saturating_sub(aside);
-            if (handed_over || self.throttle.is_urgent() || is_held_up(had, slot.worked()))
+            if (handed_over || self.throttle.is_urgent() || self.is_held_up(had, slot.worked()))
                 && let Some(job) = slot.take()
             {
                 metrics::counter!("bowshot_join_cache_taken_over_total").increment(1);
@@ -68,11 +69,11 @@ impl Handoff {
             }
         }
     }
-}
 
-/// Whether a job that has worked for so long should have worked for far longer in the time that it had.
-fn is_held_up(had: Duration, worked: Duration) -> bool {
-    had.saturating_sub(worked) > PATIENCE + worked * LOST_TO_WORKED
+    /// Whether a job that has worked for so long should have worked for far longer in the time that it had.
+    fn is_held_up(&self, had: Duration, worked: Duration) -> bool {
+        had.saturating_sub(worked) > self.patience + worked * LOST_TO_WORKED
+    }
 }
 
 /// A job, until somebody else takes it over.
@@ -144,18 +145,26 @@ impl<T> Slot<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bowshot_os::thread_time;
     use futures::FutureExt;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::mpsc;
     use tokio::runtime::{Builder, Runtime};
+
+    /// The end of a test that waits in vain: far longer than what it waits for takes on a busy machine.
+    const LIMIT: Duration = Duration::from_secs(120);
+    /// More than a job loses in any test.
+    const NEVER: Duration = Duration::from_secs(3_600);
 
     fn thread(name: &str) -> Runtime {
         Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build().unwrap()
     }
 
     /// The queries' thread, the low one, and what hands jobs over.
-    fn handoff() -> (Runtime, Runtime, Arc<Throttle>, Handoff) {
+    fn handoff(patience: Duration) -> (Runtime, Runtime, Arc<Throttle>, Handoff) {
         let (queries, low) = (thread("query"), thread("low"));
         let throttle = Arc::new(Throttle::new(queries.handle().clone(), 10));
-        let handoff = Handoff::new(low.handle().clone(), Arc::clone(&throttle));
+        let handoff = Handoff { low: low.handle().clone(), throttle: Arc::clone(&throttle), patience };
         (queries, low, throttle, handoff)
     }
 
@@ -163,33 +172,79 @@ mod tests {
         std::thread::current().name().unwrap_or_default().to_owned()
     }
 
-    /// A job of some steps that tells on which threads they were taken. In each it gets no processor for a while.
-    async fn steps(count: u32, lost: Duration) -> Vec<String> {
-        stepwise(count, || std::thread::sleep(lost)).await
+    fn wait_until(condition: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !condition() {
+            assert!(begun.elapsed() < LIMIT, "waited in vain");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
-    async fn stepwise(count: u32, step: impl Fn()) -> Vec<String> {
-        let mut threads = Vec::new();
-        for _ in 0..count {
-            step();
+    /// Blocks the only thread of a runtime until the sender is dropped.
+    fn block(runtime: &Runtime) -> mpsc::Sender<()> {
+        let (release, released) = mpsc::channel();
+        let (begin, begun) = mpsc::channel();
+        runtime.spawn(async move {
+            begin.send(()).unwrap();
+            // The error says that the sender is gone.
+            let _ = released.recv();
+        });
+        begun.recv_timeout(LIMIT).unwrap();
+        release
+    }
+
+    /// A job whose steps get no processor: it goes on until it has left the low thread, then for three more. It gives the thread
+    /// of each.
+    async fn steps_until_moved(taken: Arc<AtomicUsize>) -> Vec<String> {
+        let (begun, mut threads, mut left) = (Instant::now(), Vec::new(), 3);
+        while left > 0 && begun.elapsed() < LIMIT {
+            std::thread::sleep(Duration::from_millis(5));
             threads.push(here());
+            left -= u32::from(here() != "low");
+            taken.fetch_add(1, Ordering::Relaxed);
             tokio::task::yield_now().await;
         }
         threads
     }
 
+    /// How many steps such a job took before it left the low thread.
+    fn steps_before_move(threads: &[String]) -> usize {
+        let moved = threads.iter().position(|thread| thread != "low").expect("it has left the low thread");
+        assert_eq!(&threads[moved..], ["beside"; 3]);
+        moved
+    }
+
+    #[test]
+    fn a_job_is_held_up_when_it_loses_far_more_than_it_works() {
+        let (_queries, _low, _throttle, handoff) = handoff(PATIENCE);
+        for (had_ms, worked_ms, is_held_up) in [
+            (1_000, 0, false),
+            (1_001, 0, true),
+            (6_000, 1_000, false),
+            (6_001, 1_000, true),
+            (60_000, 60_000, false),
+            // Clocks of threads may be ahead of the one on the wall.
+            (10, 20, false),
+        ] {
+            let (had, worked) = (Duration::from_millis(had_ms), Duration::from_millis(worked_ms));
+            assert_eq!(handoff.is_held_up(had, worked), is_held_up, "{had:?} {worked:?}");
+        }
+    }
+
     #[test]
     fn what_is_not_held_up_stays_where_it_is() {
-        let (_queries, _low, _throttle, handoff) = handoff();
-        // Longer than it is waited for one that does not work.
-        let job = stepwise(30, || {
-            let end = bowshot_os::thread_time() + Duration::from_millis(50);
-            while bowshot_os::thread_time() < end {
-                std::hint::spin_loop();
+        let (_queries, _low, _throttle, handoff) = handoff(NEVER);
+        let job = async {
+            let (begun, mut threads) = (Instant::now(), Vec::new());
+            // It is looked after some times.
+            while begun.elapsed() < LOOK * 5 {
+                threads.push(here());
+                tokio::task::yield_now().await;
             }
-        });
+            threads
+        };
         let threads = thread("beside").block_on(handoff.run(job.boxed())).unwrap();
-        assert_eq!(threads, vec!["low"; 30]);
+        assert!(threads.iter().all(|thread| thread == "low"));
     }
 
     #[test]
@@ -202,67 +257,61 @@ mod tests {
     }
 
     #[test]
-    fn what_gets_too_little_is_carried_on_from_where_it_is() {
-        let (_queries, _low, _throttle, handoff) = handoff();
+    fn what_gets_too_little_is_taken_over() {
+        let (_queries, _low, _throttle, handoff) = handoff(Duration::ZERO);
         let beside = thread("beside");
-        let caller =
-            beside.spawn(async move { handoff.run(steps(40, Duration::from_millis(100)).boxed()).await });
-        let threads = beside.block_on(caller).unwrap().unwrap();
-        assert_eq!(threads.len(), 40);
-        let moved = threads.iter().position(|thread| thread == "beside").unwrap();
-        assert!((8..30).contains(&moved), "{moved}");
-        assert!(threads.iter().skip(moved).all(|thread| thread == "beside"));
+        let job = steps_until_moved(Arc::default()).boxed();
+        let caller = beside.spawn(async move { handoff.run(job).await });
+        steps_before_move(&beside.block_on(caller).unwrap().unwrap());
     }
 
     #[test]
-    fn what_a_query_waits_for_is_carried_on_after_its_next_step() {
-        let (_queries, _low, throttle, handoff) = handoff();
-        let beside = thread("beside");
-        let caller =
-            beside.spawn(async move { handoff.run(steps(40, Duration::from_millis(10)).boxed()).await });
-        std::thread::sleep(Duration::from_millis(60));
+    fn what_a_query_waits_for_is_carried_on_from_where_it_is() {
+        let (_queries, _low, throttle, handoff) = handoff(NEVER);
+        let (beside, taken) = (thread("beside"), Arc::new(AtomicUsize::new(0)));
+        let job = steps_until_moved(Arc::clone(&taken)).boxed();
+        let caller = beside.spawn(async move { handoff.run(job).await });
+        wait_until(|| taken.load(Ordering::Relaxed) >= 3);
         let urgent = throttle.urgent();
         let threads = beside.block_on(caller).unwrap().unwrap();
         drop(urgent);
-        let moved = threads.iter().position(|thread| thread == "beside").unwrap();
-        assert!((1..30).contains(&moved), "{moved}");
+        assert!(steps_before_move(&threads) >= 3, "{threads:?}");
+        assert_eq!(threads.len(), taken.load(Ordering::Relaxed));
     }
 
     #[test]
     fn what_steps_aside_does_not_wait_for_the_thread_that_it_has_left() {
-        let (queries, low, throttle, handoff) = handoff();
-        let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, aside) = (Arc::clone(&stop), Arc::clone(&throttle));
-        queries.spawn(async move {
-            while !stopped.load(Ordering::Relaxed) {
-                std::hint::spin_loop();
-            }
-        });
+        let (queries, low, throttle, handoff) = handoff(NEVER);
+        let query = block(&queries);
+        let has_worked = Arc::new(AtomicBool::new(false));
+        let (worked, aside) = (Arc::clone(&has_worked), Arc::clone(&throttle));
         let job = async move {
             aside.pass().await;
-            let end = bowshot_os::thread_time() + Duration::from_millis(100);
-            while bowshot_os::thread_time() < end {
-                std::hint::spin_loop();
+            while here() == "low" {
+                let end = thread_time() + Duration::from_millis(20);
+                while thread_time() < end {
+                    std::hint::spin_loop();
+                }
+                worked.store(true, Ordering::Relaxed);
+                // On the timer of its thread.
+                aside.pass().await;
             }
-            // For about a second, on the timer of the thread.
-            aside.pass().await;
             here()
         };
         let beside = thread("beside");
         let caller = beside.spawn(async move { handoff.run(job.boxed()).await });
-        std::thread::sleep(Duration::from_millis(300));
-        low.spawn(async { std::thread::sleep(Duration::from_secs(3)) });
-        std::thread::sleep(Duration::from_millis(50));
-        let (begun, urgent) = (Instant::now(), throttle.urgent());
-        assert_eq!(beside.block_on(caller).unwrap().unwrap(), "beside");
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
-        drop(urgent);
-        stop.store(true, Ordering::Relaxed);
+        wait_until(|| has_worked.load(Ordering::Relaxed));
+        // From here on that timer stands still.
+        let blocked = block(&low);
+        let urgent = throttle.urgent();
+        let ended = beside.block_on(async { timeout(LIMIT, caller).await });
+        assert_eq!(ended.expect("it goes on").unwrap().unwrap(), "beside");
+        drop((urgent, blocked, query));
     }
 
     #[test]
     fn what_nobody_wants_any_more_ends() {
-        let (_queries, _low, _throttle, handoff) = handoff();
+        let (_queries, _low, _throttle, handoff) = handoff(NEVER);
         let held = Arc::new(());
         let job = {
             let held = Arc::clone(&held);
@@ -274,16 +323,12 @@ mod tests {
         thread("beside").block_on(async {
             assert!(timeout(Duration::from_millis(50), handoff.run(job.boxed())).await.is_err());
         });
-        let begun = Instant::now();
-        while Arc::strong_count(&held) > 1 && begun.elapsed() < Duration::from_secs(10) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert_eq!(Arc::strong_count(&held), 1);
+        wait_until(|| Arc::strong_count(&held) == 1);
     }
 
     #[test]
     fn a_job_that_panics_is_over() {
-        let (_queries, _low, _throttle, handoff) = handoff();
+        let (_queries, _low, _throttle, handoff) = handoff(NEVER);
         let job = async { panic!("on purpose") };
         assert!(thread("beside").block_on(handoff.run::<()>(job.boxed())).is_none());
     }

@@ -7,7 +7,7 @@ use super::key::ResultKey;
 use super::store::KeptResult;
 use bowshot_api::{Layout, Principal};
 use bowshot_cache::{Pattern, TableName};
-use bowshot_engine::internals::dialect;
+use bowshot_engine::internals::{SearchPath, dialect};
 use bowshot_engine::reuse::Asked;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, Word};
 use std::collections::{HashMap, HashSet};
@@ -85,8 +85,9 @@ impl Questions {
         let text = replaced(asked, &tables, |name| Pattern::of(&name.table).text)?;
         let options = asked.config.options();
         let (catalog, parser) = (&options.catalog, &options.sql_parser);
+        let path = options.extensions.get::<SearchPath>().map(|path| path.schemas.as_str());
         let settings = format!(
-            "{} {:?} {:?} {}",
+            "{} {:?} {:?} {path:?} {}",
             &key.settings, catalog.default_catalog, catalog.default_schema, parser.dialect
         );
         let template = Key { text, principal: asked.principal.clone(), settings, layout: asked.layout };

@@ -2,7 +2,7 @@
 
 use super::{FETCH_GRACE, QueryResult};
 use crate::partition::Attention;
-use bowshot_api::{Delivery, Error, ErrorKind};
+use bowshot_api::{Delivery, Error, ErrorKind, Origin, Result};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
@@ -33,6 +33,11 @@ impl QueryResult {
             && !self.partitions.iter().any(|partition| partition.has_readers())
     }
 
+    /// A cursor reads it from now on. A server that takes no new statements takes no FETCH, and so does not wait for its rows.
+    pub(crate) fn goes_to_cursor(&self) {
+        self.of_cursor.store(true, Ordering::Release);
+    }
+
     pub(super) fn is_fresh(&self) -> bool {
         let left = self.expires().saturating_duration_since(Instant::now());
         left + FETCH_GRACE > self.house.limits.result_timeout
@@ -47,6 +52,13 @@ impl QueryResult {
         let timeout = self.house.limits.result_timeout;
         *self.expires.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + timeout;
         SystemTime::now() + timeout
+    }
+}
+
+/// Of rows that were read and wait somewhere else for their client.
+impl Origin for QueryResult {
+    fn check(&self) -> Result<()> {
+        self.partitions.iter().try_for_each(|partition| partition.check())
     }
 }
 

@@ -1,13 +1,21 @@
 //! What a session's client sets, and what the engine asks of it.
 
 use super::ClientSession;
-use crate::known::{self, Known};
-use crate::options::Options;
+use crate::known::{self, Known, SEARCH_PATH};
+use crate::options::{ISOLATION, Options};
 use crate::shown;
-use bowshot_api::{Error, OptionValue, Reason, Result};
-use bowshot_engine::{Assignment, Client, NamedStatement, Setting};
+use bowshot_api::{Error, ErrorKind, OptionValue, Reason, Result, TransactionId};
+use bowshot_engine::{
+    Assignment, Client, Isolation, NamedStatement, OpenCursor, SESSION_SEARCH_PATH, Setting,
+    explicit_schemas, join_path, split_path,
+};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+
+/// The schema of names that do not say theirs, as PostgreSQL calls it.
+const PUBLIC: &str = "public";
+/// Most schemas in which names are looked for.
+const MAX_SCHEMAS: usize = 64;
 
 /// The session as the engine asks it.
 pub(super) fn asked(session: &Weak<ClientSession>) -> Arc<dyn Client> {
@@ -23,9 +31,10 @@ impl ClientSession {
     /// Sets an option here and in the engine.
     pub(crate) fn set(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
         let value = match value {
-            Some(OptionValue::String(text)) => {
-                known::translated(name, &text, |schema| self.has_schema(schema))?.map(OptionValue::String)
+            Some(OptionValue::String(list)) if name.eq_ignore_ascii_case(SEARCH_PATH) => {
+                return self.set_search_path(&list);
             }
+            Some(OptionValue::String(text)) => Some(OptionValue::String(known::translated(name, &text)?)),
             other => other,
         };
         let mut options = self.lock_options();
@@ -33,10 +42,54 @@ impl ClientSession {
         let setting =
             changed.set(name, value.as_ref(), (&self.server.defaults, &self.server.house.limits))?;
         self.check_names(&options, &changed)?;
+        if changed.isolation() != options.isolation() {
+            self.transactions.set_isolation(None, changed.isolation())?;
+        }
         if let Some((key, value)) = setting {
             self.engine.set_config(key, &value)?;
         }
+        if changed.search_path != options.search_path {
+            self.engine.set_config(SESSION_SEARCH_PATH, &changed.search_path)?;
+        }
+        self.put_options(&mut options, changed);
+        Ok(())
+    }
+
+    /// A prepared statement means other tables once names are looked for elsewhere.
+    fn put_options(&self, options: &mut Options, changed: Options) {
+        if options.names() != changed.names() {
+            self.prepared.expire_plans();
+        }
         *options = changed;
+    }
+
+    /// Sets the schemas in which names are looked for. One alone is the option `schema`; PostgreSQL's `public` is the default
+    /// where no schema is called so.
+    fn set_search_path(&self, list: &str) -> Result<()> {
+        let names = explicit_schemas(list);
+        let one = match names.as_slice() {
+            [] => None,
+            [one] if one == PUBLIC && !self.has_schema(one) => None,
+            [one] => Some(OptionValue::String(one.clone())),
+            [first, ..] => return self.set_schemas(first, &split_path(list), list),
+        };
+        self.set("schema", one)
+    }
+
+    fn set_schemas(&self, written_first: &str, names: &[String], list: &str) -> Result<()> {
+        if names.len() > MAX_SCHEMAS {
+            let message = format!("`search_path` names {} schemas, and may name {MAX_SCHEMAS}", names.len());
+            return Err(Error::new(ErrorKind::LimitReached, message)
+                .with_hint("name tables of other schemas by `schema.table`"));
+        }
+        let mut options = self.lock_options();
+        let found = self.engine.schemas_of_path(list, &self.engine.pin());
+        let schema = found.into_iter().next().ok_or_else(|| schema_not_found(written_first))?;
+        let search_path = join_path(names);
+        self.engine.set_config("datafusion.catalog.default_schema", &schema)?;
+        self.engine.set_config(SESSION_SEARCH_PATH, &search_path)?;
+        let changed = Options { schema, search_path, ..options.clone() };
+        self.put_options(&mut options, changed);
         Ok(())
     }
 
@@ -51,7 +104,10 @@ impl ClientSession {
         let mut options = self.lock_options();
         self.engine.set_config("datafusion.catalog.default_catalog", catalog)?;
         self.engine.set_config("datafusion.catalog.default_schema", schema)?;
-        (options.catalog, options.schema) = (catalog.to_owned(), schema.to_owned());
+        self.engine.set_config(SESSION_SEARCH_PATH, "")?;
+        let (catalog, schema) = (catalog.to_owned(), schema.to_owned());
+        let changed = Options { catalog, schema, search_path: String::new(), ..options.clone() };
+        self.put_options(&mut options, changed);
         Ok(())
     }
 
@@ -61,6 +117,26 @@ impl ClientSession {
             let before = self.value_of(name)?;
             self.set(name, value.clone().map(OptionValue::String))?;
             self.lock_locals().push(before);
+        }
+        Ok(())
+    }
+
+    /// The level of transactions that do not name theirs.
+    pub(crate) fn isolation(&self) -> Isolation {
+        self.lock_options().isolation()
+    }
+
+    /// Gives the transaction that was just begun its level, which is shown until it ends.
+    pub(crate) fn begin_with(&self, level: &str) -> Result<()> {
+        self.set_local(&[Assignment { name: ISOLATION.to_owned(), value: Some(level.to_owned()) }])
+    }
+
+    /// Gives a transaction that its caller names the level that a statement in it asks for.
+    pub(crate) fn isolate(&self, id: TransactionId, assignments: &[Assignment]) -> Result<()> {
+        for Assignment { value, .. } in assignments.iter().filter(|assignment| assignment.name == ISOLATION) {
+            let (mut options, value) = (self.current_options(), value.clone().map(OptionValue::String));
+            options.set(ISOLATION, value.as_ref(), (&self.server.defaults, &self.server.house.limits))?;
+            self.transactions.set_isolation(Some(id), options.isolation())?;
         }
         Ok(())
     }
@@ -90,6 +166,10 @@ impl ClientSession {
                 name: parameter.name.to_owned(),
                 value: options.parameters.get(parameter.name).cloned(),
             },
+            // The list says which schema is the first.
+            Known::Option(option) if option.name == "schema" && !options.search_path.is_empty() => {
+                Assignment { name: SEARCH_PATH.to_owned(), value: Some(options.search_path) }
+            }
             Known::Option(option) => {
                 let settings = shown::settings(&options, &self.principal.name);
                 let setting = settings.into_iter().find(|setting| setting.name == option.name);
@@ -112,7 +192,7 @@ impl ClientSession {
                 tracing::warn!(option = key, %error, "a session option was not set back");
             }
         }
-        *options = earlier;
+        self.put_options(&mut options, earlier);
     }
 
     /// Names of catalog and schema must exist, else every later statement would fail in a puzzling way.
@@ -127,12 +207,25 @@ impl ClientSession {
         }
         let schemas = || self.engine.schemas(Some(&new.catalog), None, &pinned);
         if new.schema != old.schema && !schemas().iter().any(|(_, schema)| *schema == new.schema) {
-            return Err(Error::invalid(format!("schema `{}` not found", new.schema))
-                .with_reason(Reason::UndefinedSchema)
-                .with_hint("list the schemas with `SELECT schema_name FROM information_schema.schemata`"));
+            return Err(schema_not_found(&new.schema));
         }
         Ok(())
     }
+
+    /// The options with the schema that is the first one of the search path now.
+    fn effective_options(&self) -> Options {
+        let mut options = self.current_options();
+        if !options.search_path.is_empty() {
+            options.schema = self.engine.default_schema();
+        }
+        options
+    }
+}
+
+fn schema_not_found(schema: &str) -> Error {
+    Error::invalid(format!("schema `{schema}` not found"))
+        .with_reason(Reason::UndefinedSchema)
+        .with_hint("list the schemas with `SELECT schema_name FROM information_schema.schemata`")
 }
 
 /// The session as the engine asks it, which must not keep it.
@@ -143,12 +236,13 @@ impl Client for Me {
     fn settings(&self) -> Vec<Setting> {
         self.0
             .upgrade()
-            .map(|me| shown::settings(&me.current_options(), &me.principal.name))
+            .map(|me| shown::settings(&me.effective_options(), &me.principal.name))
             .unwrap_or_default()
     }
 
     fn setting(&self, name: &str) -> Result<Setting> {
         let wanted = match known::find(name)? {
+            Known::Option(_) if name.eq_ignore_ascii_case(SEARCH_PATH) => SEARCH_PATH,
             Known::Option(option) => option.name,
             Known::Parameter(parameter) => parameter.name,
         };
@@ -171,6 +265,10 @@ impl Client for Me {
 
     fn named(&self, name: &str) -> Option<NamedStatement> {
         self.0.upgrade()?.named.get(name)
+    }
+
+    fn cursors(&self) -> Vec<OpenCursor> {
+        self.0.upgrade().map(|me| me.transactions.cursors().list()).unwrap_or_default()
     }
 
     fn number(&self) -> i32 {

@@ -1,6 +1,8 @@
 //! COPY between tables and files of the exchange folder: what comes back, what is refused, what is left behind.
 
 use super::*;
+use arrow::array::Int64Array;
+use arrow::datatypes::{DataType, Field, Schema};
 use arrow::util::pretty::pretty_format_batches;
 use bowshot_api::Error;
 use std::path::Path;
@@ -202,7 +204,7 @@ async fn a_query_that_fails_leaves_nothing() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), gone).await.expect("the file goes");
+    tokio::time::timeout(Duration::from_secs(60), gone).await.expect("the file goes");
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! Statements that change tables: how long they may run, and what the log tells of them.
 
 use super::*;
-use arrow::datatypes::SchemaRef;
+use arrow::array::Int64Array;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bowshot_api::{BatchStream, IfExists, IfMissing, Ingest};
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 const ENDLESS_INSERT: &str =
     "INSERT INTO t SELECT value FROM generate_series(1, 10000000000000) AS s(value) WHERE value < 0";
 
-fn store(limits: Limits) -> Arc<Bowshot> {
+pub(super) fn store(limits: Limits) -> Arc<Bowshot> {
     let config = EngineConfig { threads: 2, ..EngineConfig::default() };
     let engine = Engine::without_files(&config, None, 64 << 20).expect("the engine starts");
     let server = Bowshot::new(engine, Authenticator::anonymous(), limits, Arc::new(QueryLog::default()));
@@ -110,7 +111,7 @@ async fn what_was_written_or_failed_is_in_the_log() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), ended).await.expect("it ends");
+    tokio::time::timeout(Duration::from_secs(60), ended).await.expect("it ends");
     // A statement whose caller has left is shown as running until its work has noticed.
     let over = log(&server).into_iter().filter(|[_, outcome, _]| outcome != "running");
     let told: Vec<[String; 2]> = over.map(|[sql, outcome, _]| [sql, outcome]).collect();

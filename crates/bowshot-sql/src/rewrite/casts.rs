@@ -70,9 +70,9 @@ fn type_columns(query: &mut Query) {
     }
 }
 
-/// Types that are texts with a mark.
+/// Types that are texts with a mark, as enumerated ones are too.
 fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::JSON | DataType::JSONB | DataType::Uuid)
+    matches!(data_type, DataType::JSON | DataType::JSONB | DataType::Uuid | DataType::Custom(..))
 }
 
 fn is_double(data_type: &DataType) -> bool {

@@ -1,5 +1,6 @@
 //! Frames without some of their rows: `EXCLUDE CURRENT ROW`, `EXCLUDE GROUP`, `EXCLUDE TIES`. An aggregate over such a frame is
-//! put together of those over the frames before and behind what is left out, where these are frames.
+//! put together of those over the frames before and behind what is left out, where these are frames. All else is the engine's,
+//! which a call among the keys of PARTITION BY says what is left out.
 
 use crate::exclusions::EXCLUDING;
 use crate::template;
@@ -41,15 +42,22 @@ fn without(function: &Function) -> Result<Option<Expr>> {
     let Some(frame) = &window.window_frame else { return Ok(None) };
     let Some((what, start_bound)) = marked(&frame.start_bound) else { return Ok(None) };
     let frame = WindowFrame { start_bound, ..frame.clone() };
-    let parts = parts(what, frame, !window.order_by.is_empty());
-    let parts = parts.ok_or_else(|| {
-        Error::unsupported(format!("EXCLUDE {} is not supported for this frame", what.to_uppercase()))
-            .with_hint(
-                "CURRENT ROW goes with ROWS, GROUP and TIES with an ORDER BY and with GROUPS, or with bounds that \
-                 are UNBOUNDED or CURRENT ROW",
-            )
-    })?;
-    together(function, window, &parts).map(Some)
+    let parts = parts(what, frame.clone(), !window.order_by.is_empty());
+    if let Some(parts) = parts
+        && let Some(whole) = together(function, window, &parts)?
+    {
+        return Ok(Some(whole));
+    }
+    by_engine(function, window, (what, frame)).map(Some)
+}
+
+/// The call, with a mark that says what is left out.
+fn by_engine(function: &Function, window: &WindowSpec, (what, frame): (&str, WindowFrame)) -> Result<Expr> {
+    let what = Expr::value(Value::SingleQuotedString(what.to_owned()));
+    let mark = template::expression(&format!("{EXCLUDING}(what)"), &[("what", &what)])?;
+    let mut window = window.clone();
+    window.partition_by.push(mark);
+    Ok(over(function, &window, &frame))
 }
 
 /// What is excluded, and the bound itself.
@@ -148,7 +156,8 @@ fn over(function: &Function, window: &WindowSpec, frame: &WindowFrame) -> Expr {
     Expr::Function(Function { over: Some(WindowType::WindowSpec(window)), ..function.clone() })
 }
 
-fn together(function: &Function, window: &WindowSpec, frames: &[WindowFrame]) -> Result<Expr> {
+/// `None` for functions whose values over several frames do not tell that over all of them.
+fn together(function: &Function, window: &WindowSpec, frames: &[WindowFrame]) -> Result<Option<Expr>> {
     let name = function.name.to_string().to_ascii_lowercase();
     let values: Vec<Expr> = frames.iter().map(|frame| over(function, window, frame)).collect();
     let distinct = matches!(&function.args, FunctionArguments::List(list)
@@ -158,16 +167,15 @@ fn together(function: &Function, window: &WindowSpec, frames: &[WindowFrame]) ->
         "count" if !distinct => "l + r",
         "min" => "coalesce(least(l, r), l, r)",
         "max" => "coalesce(greatest(l, r), l, r)",
-        "first_value" => return first(function, window, frames.iter().zip(values).collect()),
-        "last_value" => return first(function, window, frames.iter().zip(values).rev().collect()),
-        _ => {
-            return Err(Error::unsupported(format!("`{name}` is not supported over a frame with EXCLUDE"))
-                .with_hint("sum, count, min, max, first_value and last_value are"));
-        }
+        "first_value" => return first(function, window, frames.iter().zip(values).collect()).map(Some),
+        "last_value" => return first(function, window, frames.iter().zip(values).rev().collect()).map(Some),
+        _ => return Ok(None),
     };
     let mut values = values.into_iter();
     let first = values.next().ok_or_else(|| Error::internal("a frame has no parts"))?;
-    values.try_fold(first, |left, right| template::expression(pairs, &[("l", &left), ("r", &right)]))
+    let whole =
+        values.try_fold(first, |left, right| template::expression(pairs, &[("l", &left), ("r", &right)]));
+    whole.map(Some)
 }
 
 /// The value of the first part that has a row, or of the first that has a value where NULLs are ignored.

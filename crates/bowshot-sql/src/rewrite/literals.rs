@@ -41,7 +41,8 @@ fn text(expr: &Expr) -> Option<&str> {
     }
 }
 
-fn number(expr: &Expr) -> Option<Expr> {
+/// A text as the number that it is.
+pub(super) fn number(expr: &Expr) -> Option<Expr> {
     let text = text(expr)?;
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     let is_number = digits.bytes().any(|byte| byte.is_ascii_digit())

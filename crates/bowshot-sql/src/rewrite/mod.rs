@@ -1,6 +1,7 @@
 //! Rewrites statements, on the tree alone. Each file is one kind of change; [`statement`] has their order.
 
 mod around;
+mod bare_tables;
 mod casts;
 mod catalog;
 mod changes;
@@ -39,10 +40,12 @@ mod shared_queries;
 mod spelled;
 mod strangers;
 mod ties;
+mod value_rows;
 mod versions;
 mod whole_rows;
 mod wildcards;
 mod windows;
+mod with_names;
 
 use crate::dialect::DialectName;
 use crate::walk::Tree;
@@ -53,7 +56,9 @@ use sqlparser::ast::{Expr, Query, Statement};
 #[cfg(test)]
 mod tests;
 
+pub use crate::exclusions::EXCLUDING;
 pub use around::{AROUND, inside};
+pub use bare_tables::qualify_bare_tables;
 pub use casts::CAST_TO;
 pub use catalog::array_elements;
 pub use changes::{NamedChanges, changes};
@@ -124,6 +129,7 @@ fn all<T: Tree + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
     recursion::rewrite(statement)?;
     // Names are what was written, so they come before anything is changed.
     column_names::name(statement, source)?;
+    value_rows::rewrite(statement, source.dialect)?;
     floats::in_casts(statement, source.dialect);
     if source.dialect == DialectName::MySql {
         mysql::assigned_variables(statement)?;

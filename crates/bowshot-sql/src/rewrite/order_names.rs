@@ -9,7 +9,7 @@ use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Distinct, Expr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
-    TableFactor, VisitorMut,
+    TableFactor, TableWithJoins, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -46,8 +46,9 @@ impl VisitorMut for Orders {
                 continue;
             }
             let written = key.expr.clone();
-            let (table, is_plain) = (table(select), is_plain(select));
-            key.expr.walk(&mut Marks { names: &names, table, is_plain, queries: 0, aggregates: 0 })?;
+            let (table, tables, is_plain) = (table(select), tables(select), is_plain(select));
+            let (queries, aggregates) = (0, 0);
+            key.expr.walk(&mut Marks { names: &names, table, tables, is_plain, queries, aggregates })?;
             if key.expr != written
                 && let Some(name) = column(select, &written)
             {
@@ -87,16 +88,28 @@ fn column(select: &Select, written: &Expr) -> Option<Ident> {
 
 /// The name of the only table.
 fn table(select: &Select) -> Option<Ident> {
-    let [from] = select.from.as_slice() else { return None };
-    let (TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. }) = &from.relation else {
-        return None;
+    match select.from.as_slice() {
+        [from] if from.joins.is_empty() => name_of(&from.relation).cloned(),
+        _ => None,
+    }
+}
+
+/// The names of tables beside others.
+fn tables(select: &Select) -> Vec<Ident> {
+    let joined = |from: &TableWithJoins| {
+        let tables = std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation));
+        tables.filter_map(name_of).cloned().collect::<Vec<_>>()
     };
-    let name = match (&from.relation, alias) {
+    select.from.iter().flat_map(joined).collect()
+}
+
+fn name_of(table: &TableFactor) -> Option<&Ident> {
+    let (TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. }) = table else { return None };
+    match (table, alias) {
         (_, Some(alias)) => Some(&alias.name),
         (TableFactor::Table { name, .. }, None) => name.0.last()?.as_ident(),
         _ => None,
-    };
-    name.filter(|_| from.joins.is_empty()).cloned()
+    }
 }
 
 fn is_plain(select: &Select) -> bool {
@@ -111,7 +124,9 @@ fn is_gathered(expr: &Expr) -> bool {
 
 struct Marks<'a> {
     names: &'a [String],
+    /// The only table.
     table: Option<Ident>,
+    tables: Vec<Ident>,
     /// Whether the rows of the result are those of the tables.
     is_plain: bool,
     /// How many of each are around; windows are among the aggregates.
@@ -139,11 +154,13 @@ impl VisitorMut for Marks<'_> {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         self.aggregates -= usize::from(is_gathered(expr));
-        let (name, is_qualified) = match (&*expr, &self.table) {
-            (Expr::Identifier(name), _) => (name.clone(), false),
+        let (name, of) = match &*expr {
+            Expr::Identifier(name) => (name.clone(), None),
             // Beside a column of the result of that name the planner takes it for ambiguous.
-            (Expr::CompoundIdentifier(names), Some(table)) if self.is_plain => match names.as_slice() {
-                [of, name] if meaning(of) == meaning(table) => (name.clone(), true),
+            Expr::CompoundIdentifier(names) if self.is_plain => match names.as_slice() {
+                [of, name] if self.tables.iter().any(|table| meaning(table) == meaning(of)) => {
+                    (name.clone(), Some(meaning(of)))
+                }
                 _ => return ControlFlow::Continue(()),
             },
             _ => return ControlFlow::Continue(()),
@@ -154,13 +171,21 @@ impl VisitorMut for Marks<'_> {
         // An aggregate never takes columns of the result.
         if self.aggregates > 0 {
             if let Some(table) = &self.table
-                && !is_qualified
+                && of.is_none()
             {
                 *expr = Expr::CompoundIdentifier(vec![table.clone(), name]);
             }
             return ControlFlow::Continue(());
         }
-        match template::expression(&format!("{KEPT_APART}(x)"), &[("x", &Expr::Identifier(name))]) {
+        let name = Expr::Identifier(name);
+        let marked = match of.filter(|_| self.table.is_none()) {
+            Some(of) => {
+                let of = Expr::value(Value::SingleQuotedString(of));
+                template::expression(&format!("{KEPT_APART}(x, y)"), &[("x", &name), ("y", &of)])
+            }
+            None => template::expression(&format!("{KEPT_APART}(x)"), &[("x", &name)]),
+        };
+        match marked {
             Ok(marked) => *expr = marked,
             Err(error) => return ControlFlow::Break(error),
         }

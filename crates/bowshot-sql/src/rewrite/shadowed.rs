@@ -1,9 +1,10 @@
 //! A query of WITH that has the name of one around it: the planner has one list of names for both, so the inner one gets another
 //! name, and its uses an alias.
 
+use super::with_names::{Name, WithNames};
 use crate::template::{meaning, quoted};
 use crate::walk::Tree;
-use sqlparser::ast::{ObjectName, Query, TableAlias, TableFactor, VisitorMut};
+use sqlparser::ast::{Ident, ObjectName, Query, TableAlias, TableFactor, VisitorMut};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
@@ -13,57 +14,36 @@ pub(super) fn rename(statement: &mut impl Tree) {
 
 #[derive(Default)]
 struct Shadowed {
-    frames: Vec<Frame>,
+    around: WithNames,
     renamed: usize,
 }
 
-/// One query with the names that its WITH gives.
-struct Frame {
-    names: Vec<Name>,
-    recursive: bool,
-    /// How many of the queries of its WITH have been looked at: they come first, in their order.
-    visible: usize,
-}
-
-struct Name {
-    written: String,
-    /// What it is called from now on, if that is another name.
-    now: Option<String>,
-}
-
-impl Frame {
-    fn seen(&self) -> &[Name] {
-        let own = usize::from(self.recursive);
-        self.names.get(..(self.visible + own).min(self.names.len())).unwrap_or_default()
-    }
-}
-
 impl Shadowed {
-    fn frame(&mut self, query: &mut Query) -> Frame {
-        let mut frame = Frame { names: Vec::new(), recursive: false, visible: 0 };
-        let Some(with) = &mut query.with else { return frame };
-        frame.recursive = with.recursive;
-        for table in &mut with.cte_tables {
-            let written = meaning(&table.alias.name);
-            let around =
-                self.frames.iter().flat_map(|frame| &frame.names).any(|name| name.written == written);
-            let now = around.then(|| {
-                self.renamed += 1;
-                format!("{written}__{}", self.renamed)
-            });
-            if let Some(now) = &now {
-                table.alias.name = quoted(now);
+    fn enter(&mut self, query: &mut Query) {
+        let (mut recursive, mut names) = (false, Vec::new());
+        if let Some(with) = &mut query.with {
+            recursive = with.recursive;
+            for table in &mut with.cte_tables {
+                names.push(self.name(&mut table.alias.name));
             }
-            frame.names.push(Name { written, now });
         }
-        frame
+        self.around.enter(recursive, names);
+    }
+
+    fn name(&mut self, alias: &mut Ident) -> Name {
+        let written = meaning(alias);
+        let now = self.around.is_taken(&written).then(|| {
+            self.renamed += 1;
+            format!("{written}__{}", self.renamed)
+        });
+        if let Some(now) = &now {
+            *alias = quoted(now);
+        }
+        Name { written, now }
     }
 
     fn now(&self, written: &str) -> Option<String> {
-        let frames = self.frames.iter().rev();
-        let mut found =
-            frames.filter_map(|frame| frame.seen().iter().rev().find(|name| name.written == written));
-        found.next().and_then(|name| name.now.clone())
+        self.around.find(written).and_then(|name| name.now.clone())
     }
 }
 
@@ -71,18 +51,12 @@ impl VisitorMut for Shadowed {
     type Break = Infallible;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
-        let frame = self.frame(query);
-        self.frames.push(frame);
+        self.enter(query);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
-        self.frames.pop();
-        if let Some(around) = self.frames.last_mut()
-            && around.visible < around.names.len()
-        {
-            around.visible += 1;
-        }
+        self.around.leave();
         ControlFlow::Continue(())
     }
 

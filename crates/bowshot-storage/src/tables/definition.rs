@@ -10,8 +10,14 @@ pub const DECLARED: &str = "bowshot:type";
 pub const PADDED: &str = "bowshot:padded";
 /// Key of a field's metadata under which stands the extension type of Arrow.
 pub const EXTENSION: &str = "ARROW:extension:name";
+/// The extension type that columns of an enumerated type have in queries; their labels stand in the declaration.
+pub const ENUM: &str = "bowshot.enum";
+/// What the keys of the extension type and of its parameters begin with.
+const EXTENSION_KEYS: &str = "ARROW:extension:";
 /// The extension type of UUIDs, which are 16 bytes.
 pub const UUID: &str = "arrow.uuid";
+/// The extension type of JSON, which is text.
+const JSON: &str = "arrow.json";
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -144,12 +150,27 @@ impl Definition {
         Arc::new(Schema::new(self.columns.iter().map(plain).collect::<Vec<_>>()))
     }
 
-    /// The columns of `plain`, which are these, with what operators ask for: JSONB has no spelling, and CHAR(n) is padded.
+    /// The columns of `plain`, which are these, with what operators ask for: JSONB has no spelling, CHAR(n) is padded,
+    /// ENUM has an order of its own, and JSON is more than a text.
     pub(super) fn for_operators(&self, plain: &SchemaRef) -> SchemaRef {
-        let marked = |column: &Column| match column.field.metadata().get(DECLARED)?.as_str() {
-            "JSONB" => Some(column.field.metadata().clone()),
-            declared if declared.starts_with("CHAR(") => Some([(PADDED.to_owned(), String::new())].into()),
-            _ => None,
+        let marked = |column: &Column| {
+            let metadata = column.field.metadata();
+            match metadata.get(DECLARED).map(String::as_str) {
+                Some("JSONB") => Some(metadata.clone()),
+                Some(declared) if declared.starts_with("ENUM") => {
+                    let extension = (EXTENSION.to_owned(), ENUM.to_owned());
+                    Some([(DECLARED.to_owned(), declared.to_owned()), extension].into())
+                }
+                Some(declared) if declared.starts_with("CHAR(") => {
+                    Some([(PADDED.to_owned(), String::new())].into())
+                }
+                // A cast to text takes the extension type away, and would leave the declaration.
+                _ if metadata.get(EXTENSION).is_some_and(|name| name == JSON) => {
+                    let extension = metadata.iter().filter(|(key, _)| key.starts_with(EXTENSION_KEYS));
+                    Some(extension.map(|(key, value)| (key.clone(), value.clone())).collect())
+                }
+                _ => None,
+            }
         };
         if self.columns.iter().all(|column| marked(column).is_none()) {
             return Arc::clone(plain);

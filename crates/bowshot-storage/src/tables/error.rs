@@ -22,6 +22,8 @@ pub enum What {
     Rule,
     /// A model.
     Model,
+    /// An enumerated type.
+    Type,
     /// Credentials of sources.
     Secret,
 }
@@ -35,6 +37,7 @@ impl fmt::Display for What {
             Self::View => "view",
             Self::Rule => "rule about access",
             Self::Model => "model",
+            Self::Type => "type",
             Self::Secret => "secret",
         })
     }
@@ -58,6 +61,9 @@ pub enum Error {
     /// Another transaction was first; `change` is what it did ("created", "changed", "dropped").
     #[error("{what} `{name}` was {change} by another transaction")]
     Conflict { what: What, name: String, change: &'static str },
+    /// A serializable transaction has read what another one changed meanwhile. No name: it may be behind a view.
+    #[error("could not serialize access due to read/write dependencies among transactions")]
+    NotSerializable,
     /// The rows would take more memory than the store may use, in bytes.
     #[error("tables in memory would take {wanted} bytes, more than their limit: {limit}")]
     Full { wanted: u64, limit: u64 },
@@ -154,7 +160,7 @@ impl Error {
             Self::Missing { .. } => ErrorKind::NotFound,
             Self::Exists { .. } => ErrorKind::AlreadyExists,
             Self::NotEmpty { .. } | Self::IsDefault { .. } | Self::Invalid(_) => ErrorKind::Invalid,
-            Self::Conflict { .. } => ErrorKind::Conflict,
+            Self::Conflict { .. } | Self::NotSerializable => ErrorKind::Conflict,
             Self::Full { .. } | Self::TooMuch(_) => ErrorKind::LimitReached,
             Self::Broken { .. } => ErrorKind::Corrupt,
             Self::File { reason, .. } if reason.kind() == io::ErrorKind::StorageFull => {
@@ -182,13 +188,13 @@ impl Error {
                 What::Catalog => Reason::UndefinedCatalog,
                 What::Schema => Reason::UndefinedSchema,
                 What::Table | What::View => Reason::UndefinedTable,
-                What::Rule | What::Model | What::Secret => return None,
+                What::Rule | What::Model | What::Type | What::Secret => return None,
             },
             Self::Exists { what, .. } => match what {
                 What::Catalog => Reason::DuplicateCatalog,
                 What::Schema => Reason::DuplicateSchema,
                 What::Table | What::View => Reason::DuplicateTable,
-                What::Rule | What::Model | What::Secret => return None,
+                What::Rule | What::Model | What::Type | What::Secret => return None,
             },
             Self::NotEmpty { .. } | Self::IsDefault { .. } => Reason::DependentObjects,
             Self::Full { .. } => Reason::InsufficientResources,
@@ -238,6 +244,7 @@ impl Error {
             Self::NotEmpty { .. } => Some("drop what is in it first, or add CASCADE"),
             Self::IsDefault { .. } => Some("drop its tables and views one by one"),
             Self::Conflict { .. } => Some("run the transaction again"),
+            Self::NotSerializable => Some("the transaction might succeed if retried: run all of it again"),
             Self::Full { .. } => Some("drop or truncate a table, or raise `storage.memory_bytes`"),
             Self::TooMuch(_) => Some("choose shorter names, fewer columns or flatter types"),
             Self::Broken { .. } => {

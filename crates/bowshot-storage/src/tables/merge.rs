@@ -85,6 +85,15 @@ fn all_children<N: Node>(
         && pairs().all(|((name, node), (other_name, other))| name == other_name && are(node, other))
 }
 
+/// Whether what is under each of the names is still what it was, but for where rows are kept.
+pub(super) fn are_unchanged(names: &BTreeSet<EntryName>, base: &Snapshot, head: &Snapshot) -> bool {
+    names.iter().all(|name| match (base.entry(name), head.entry(name)) {
+        (Some(base), Some(head)) => base.id() == head.id() && base.alike(head),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
+    })
+}
+
 /// The tables that `merged` has in another state than the head.
 pub(super) fn changed_tables(head: &Snapshot, merged: &Snapshot) -> Vec<(EntryName, Arc<Table>)> {
     let mut found = Vec::new();

@@ -23,7 +23,8 @@
 //!   changes no row and conflicts with nothing, unless rows were united that the transaction has never seen.
 //! - What was created, dropped, redefined or renamed must be in the newest snapshot as it was in the base.
 //! - What a transaction only read is not looked at. So two transactions may each read what the other one writes, and
-//!   both commit (write skew). Who needs more must write to what he reads.
+//!   both commit (write skew). [`TableStore::commit_serializable`] looks at that as well: a table that was read must be as it
+//!   was in the base.
 //!
 //! # Where rows are
 //!
@@ -56,7 +57,7 @@ mod writer;
 
 pub use broken::{Broken, examine, notes_in};
 pub use definition::{
-    Check, Column, DECLARED, Definition, EXTENSION, Generated, Identity, Key, Materialized, PADDED,
+    Check, Column, DECLARED, Definition, ENUM, EXTENSION, Generated, Identity, Key, Materialized, PADDED,
     Reference, Storage, UUID,
 };
 pub use durable::{Opening, TablesPlace, durable_type};

@@ -5,18 +5,19 @@ use super::durable::{
     Bucket, Catalog, Disk, Keeper, Leftovers, Loaded, Opening, Persisted, StoredFile, TablesPlace, load,
     look_after_bucket, persist, remove_abandoned_holds, write_file,
 };
-use super::merge::Sides;
+use super::merge::{Sides, are_unchanged};
 use super::model_files::ModelFiles;
 use super::numbers::Numbers;
 use super::owned::owned;
 use super::segment::{Segment, without_dead_texts};
 use super::snapshot::{Defaults, Snapshot};
 use super::unite::unite_small_segments;
-use super::{Error, Table};
+use super::{EntryName, Error, Table};
 use crate::ColumnCache;
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use std::collections::BTreeSet;
 use std::mem;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -54,6 +55,8 @@ pub(super) struct Folder {
 struct Request {
     base: Arc<Snapshot>,
     changed: Arc<Snapshot>,
+    /// What the transaction has read, where that must not have changed since `base`.
+    reads: BTreeSet<EntryName>,
     outcome: Mutex<Option<Result<Arc<Snapshot>, Error>>>,
 }
 
@@ -167,12 +170,26 @@ impl TableStore {
     ///
     /// Fails with [`Error::Conflict`], and changes nothing, when another transaction was first.
     pub fn commit(&self, base: &Arc<Snapshot>, changed: &Arc<Snapshot>) -> Result<Arc<Snapshot>, Error> {
+        self.commit_serializable(base, changed, BTreeSet::new())
+    }
+
+    /// The same for a transaction that has read these tables. Where each transaction that writes commits so, all of them are
+    /// as if they had run one after the other, in the order of their commits.
+    ///
+    /// Fails with [`Error::NotSerializable`], too, when another transaction has changed one of them since `base`.
+    pub fn commit_serializable(
+        &self,
+        base: &Arc<Snapshot>,
+        changed: &Arc<Snapshot>,
+        reads: BTreeSet<EntryName>,
+    ) -> Result<Arc<Snapshot>, Error> {
         if base.same(changed) {
             return Ok(self.snapshot());
         }
         let request = Arc::new(Request {
             base: Arc::clone(base),
             changed: Arc::clone(changed),
+            reads,
             outcome: Mutex::default(),
         });
         lock(&self.waiting).push(Arc::clone(&request));
@@ -220,7 +237,12 @@ impl TableStore {
         let mut merged = Vec::with_capacity(requests.len());
         for request in requests {
             let sides = Sides { base: request.base.as_ref(), changed: request.changed.as_ref(), head: &next };
-            match Snapshot::merge(sides) {
+            let merged_one = if are_unchanged(&request.reads, sides.base, sides.head) {
+                Snapshot::merge(sides)
+            } else {
+                Err(Error::NotSerializable)
+            };
+            match merged_one {
                 Ok(snapshot) => {
                     next = snapshot;
                     merged.push(request);
@@ -241,6 +263,13 @@ impl TableStore {
             *lock(&request.outcome) = Some(Ok(Arc::clone(&next)));
         }
         Ok(persisted)
+    }
+
+    /// Whether these tables are as they were: for stores with one writer, which is the caller.
+    ///
+    /// Fails with [`Error::NotSerializable`] where one of them has changed.
+    pub fn check_unchanged(&self, base: &Snapshot, reads: &BTreeSet<EntryName>) -> Result<(), Error> {
+        if are_unchanged(reads, base, &self.snapshot()) { Ok(()) } else { Err(Error::NotSerializable) }
     }
 
     /// Keeps commits out for as long as it lives.

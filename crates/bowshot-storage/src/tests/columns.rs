@@ -213,7 +213,7 @@ async fn scans_that_need_few_rows_are_left_to_the_file() {
 /// Waits until no more than so many bytes are taken: the tasks of a scan that failed or was given up may not be gone yet,
 /// and give their room back when they are.
 async fn falls_to(world: &World, bytes: u64) {
-    for _ in 0..250 {
+    for _ in 0..3_000 {
         if world.columns.bytes() <= bytes {
             return;
         }

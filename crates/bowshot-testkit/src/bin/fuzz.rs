@@ -34,7 +34,7 @@ const SPARE_HANDLES: f64 = 2.0;
 /// Memory above idle that the process may keep: caches and what the allocator holds back.
 const KEPT_MEMORY: f64 = 1024.0 * 1024.0 * 1024.0;
 /// How long the server may take to let go of everything.
-const SETTLING: Duration = Duration::from_secs(60);
+const SETTLING: Duration = Duration::from_secs(180);
 
 #[derive(Parser)]
 struct Arguments {

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 /// A call that takes longer hangs.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 /// How long a half-closed call is left open.
 const PATIENCE: Duration = Duration::from_millis(20);
 /// Payload that is kept; the rest of an answer is read and dropped.

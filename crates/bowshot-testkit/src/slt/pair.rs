@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Longest time that one record may take on the wire before it counts as different.
-const RECORD_TIMEOUT: Duration = Duration::from_secs(60);
+const RECORD_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Marks parts of the expected text that change from run to run.
 const IGNORED: &str = "<slt:ignore>";

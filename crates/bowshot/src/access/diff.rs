@@ -225,7 +225,8 @@ fn kind(place: &Place) -> &'static str {
         1 => "CATALOG",
         2 => "SCHEMA",
         3 => "TABLE",
-        _ => "MODEL",
+        4 => "MODEL",
+        _ => "TYPE",
     }
 }
 

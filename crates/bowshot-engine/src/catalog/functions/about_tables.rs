@@ -4,7 +4,7 @@ use crate::catalog::functions::{BOOL, Call, LONG, TEXT, Told, relations, text};
 use crate::catalog::information_schema::{KeyKind, key_name, reference_name};
 use crate::catalog::pg_catalog::constraints::{referred_columns, seen_referred};
 use crate::catalog::pg_catalog::oids;
-use crate::snapshot::names::{DEFAULT_SCHEMA, PUBLIC, TEMPORARY_CATALOG};
+use crate::snapshot::names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
 use bowshot_storage::tables::{Definition, Entry, EntryName, Key, Reference};
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
@@ -48,12 +48,9 @@ pub(crate) fn written(call: &Call<'_>, name: &str) -> Option<EntryName> {
     let part =
         |place: usize| object.0.get(place).and_then(|part| part.as_ident()).map(crate::catalog::names::ident);
     let full = match object.0.len() {
-        1 => {
-            let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, part(0)?);
-            if call.facts.gate.pin().entry(&own).is_some() {
-                return Some(own);
-            }
-            EntryName::new(call.catalog(), call.schema(), part(0)?)
+        1 => return Some(call.unqualified(&part(0)?)),
+        2 if [PG_TEMP, TEMPORARY_CATALOG].contains(&part(0)?.as_str()) => {
+            EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, part(1)?)
         }
         2 => EntryName::new(call.catalog(), part(0)?, part(1)?),
         _ => EntryName::new(part(0)?, part(1)?, part(2)?),
@@ -181,23 +178,8 @@ fn reference(call: &Call<'_>, oid: i64, name: &EntryName, definition: &Definitio
 /// Whether a name without a schema means it.
 fn is_visible(call: &Call<'_>) -> Result<ScalarValue> {
     let Some(oid) = call.number(0) else { return Ok(ScalarValue::Boolean(None)) };
-    let visible = match found(call) {
-        Some((name, _)) => {
-            name.catalog == TEMPORARY_CATALOG
-                || (name.catalog == call.catalog() && name.schema == call.schema())
-        }
-        // Indexes are seen where their tables are.
-        None if relations::index(call, oid).is_some_and(|table| {
-            table.catalog == TEMPORARY_CATALOG
-                || (table.catalog == call.catalog() && table.schema == call.schema())
-        }) =>
-        {
-            true
-        }
-        // Tables of files, and those of the server about itself.
-        None => {
-            call.table(oid).is_some_and(|name| name.catalog == call.catalog() && name.schema == call.schema())
-        }
-    };
-    Ok(ScalarValue::from(visible))
+    // Indexes are seen where their tables are.
+    let index = || relations::index(call, oid);
+    let name = found(call).map(|(name, _)| name).or_else(index).or_else(|| call.table(oid).cloned());
+    Ok(ScalarValue::from(name.is_some_and(|name| call.unqualified(&name.name) == name)))
 }

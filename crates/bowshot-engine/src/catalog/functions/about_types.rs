@@ -1,6 +1,7 @@
 //! What PostgreSQL's clients ask about types, users and encodings by their numbers.
 
-use crate::catalog::functions::{Call, TEXT, Told, text};
+use crate::catalog::enum_types;
+use crate::catalog::functions::{Call, TEXT, Told, relations, text};
 use crate::catalog::pg_catalog::oids;
 use crate::types::names::POSTGRES_TYPES;
 use datafusion::error::Result;
@@ -32,7 +33,13 @@ const STANDARD: [(&str, &str); 14] = [
 
 fn format_type(call: &Call<'_>) -> Result<ScalarValue> {
     match call.number(0) {
-        Some(oid) => text(shown(oid, call.number(1))),
+        Some(oid) => match shown(oid, call.number(1)) {
+            unknown if unknown == "???" => {
+                let name = enum_types::name_of(call, oid).or_else(|| relations::row_type_name(call, oid));
+                text(name.unwrap_or(unknown))
+            }
+            known => text(known),
+        },
         None => Ok(ScalarValue::Utf8(None)),
     }
 }

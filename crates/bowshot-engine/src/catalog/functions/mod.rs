@@ -8,14 +8,20 @@ mod nullary;
 mod numbered;
 mod objects;
 mod privileges;
+mod random;
 mod refused;
 pub(crate) mod relations;
 mod settings;
+mod sleep;
 
-use crate::catalog::CatalogParts;
 use crate::catalog::client::{ClientSlot, Flavour};
+use crate::catalog::pg_catalog::oids;
+use crate::catalog::public::Schemas;
+use crate::catalog::{CatalogParts, search_path};
 use crate::policy::Gate;
+use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::Principal;
+use bowshot_storage::tables::EntryName;
 use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::config::{ConfigOptions, Dialect};
@@ -25,6 +31,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 use numbered::Numbered;
+pub(crate) use random::SeededRandom;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -35,6 +42,7 @@ pub(crate) struct Facts {
     pub(crate) gate: Arc<Gate>,
     pub(crate) parts: CatalogParts,
     pub(crate) client: ClientSlot,
+    pub(crate) seeded: SeededRandom,
 }
 
 /// What one call knows.
@@ -106,6 +114,29 @@ impl Call<'_> {
     pub(crate) fn schema(&self) -> &str {
         &self.options.catalog.default_schema
     }
+
+    /// The schemas in which names are looked for that do not say theirs.
+    pub(crate) fn schemas(&self) -> Vec<String> {
+        let pinned = self.facts.gate.pin();
+        let databases = &self.facts.parts.databases;
+        let schemas = Schemas { pinned: &pinned, databases, default_catalog: self.catalog() };
+        schemas.find_searched(self.options, &self.facts.gate.newest())
+    }
+
+    /// The table that a name without a schema means, or would mean if it were there.
+    pub(crate) fn unqualified(&self, name: &str) -> EntryName {
+        let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, name);
+        if self.facts.gate.pin().entry(&own).is_some() {
+            return own;
+        }
+        let first = EntryName::new(self.catalog(), self.schema(), name);
+        if search_path::list(self.options).is_none() {
+            return first;
+        }
+        let of_schema = |schema: String| EntryName::new(self.catalog(), schema, name);
+        let is_there = |full: &EntryName| self.table(oids::table(full)) == Some(full);
+        self.schemas().into_iter().map(of_schema).find(is_there).unwrap_or(first)
+    }
 }
 
 /// The functions for one session.
@@ -119,8 +150,10 @@ pub(crate) fn of_session(facts: &Arc<Facts>) -> Vec<ScalarUDF> {
         .chain(refused::FUNCTIONS);
     let told = told.chain(administration::FUNCTIONS).chain(objects::FUNCTIONS).chain(relations::FUNCTIONS);
     let stable = told.map(|told| (told, Volatility::Stable));
-    let all = stable.chain(settings::CHANGING.iter().map(|told| (told, Volatility::Volatile)));
-    all.map(|(told, volatility)| SessionFunction::new(told, facts, volatility).into()).collect()
+    let changing = settings::CHANGING.iter().chain(random::CHANGING).chain(sleep::FUNCTIONS);
+    let all = stable.chain(changing.map(|told| (told, Volatility::Volatile)));
+    let all = all.map(|(told, volatility)| ScalarUDF::from(SessionFunction::new(told, facts, volatility)));
+    all.chain([random::function(facts)]).collect()
 }
 
 /// What `version()` tells clients of each kind.

@@ -27,11 +27,14 @@ pub(crate) static FUNCTIONS: &[Told] = &[
         name: "current_schemas",
         arguments: (1, 1),
         returns: TEXTS,
-        value: |call| match call.truth(0) {
+        value: |call| {
+            let searched = call.schemas();
+            let (mut schemas, is_all) = (Vec::new(), call.truth(0) == Some(true));
             // PostgreSQL's clients look for each of them in `pg_namespace`.
-            Some(true) if call.flavour() == Flavour::Postgres => texts(&[call.schema(), "pg_catalog"]),
-            Some(true) => texts(&["temp", call.schema(), "pg_catalog"]),
-            _ => texts(&[call.schema()]),
+            schemas.extend((is_all && call.flavour() != Flavour::Postgres).then_some("temp"));
+            schemas.extend(searched.iter().map(String::as_str));
+            schemas.extend(is_all.then_some("pg_catalog"));
+            texts(&schemas)
         },
     },
     Told { name: "user", arguments: NONE, returns: TEXT, value: |call| text(&call.facts.principal.name) },

@@ -13,6 +13,8 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct Numbered {
     tables: OnceCell<HashMap<i64, EntryName>>,
+    /// By the types of their rows and of arrays of those.
+    row_types: OnceCell<HashMap<i64, EntryName>>,
     constraints: OnceCell<HashMap<i64, EntryName>>,
 }
 
@@ -27,6 +29,17 @@ impl Call<'_> {
             tables
         });
         tables.get(&oid)
+    }
+
+    /// The table or view that a number is the type of the rows of, and whether it is that of arrays of them.
+    pub(crate) fn row_type(&self, oid: i64) -> Option<(&EntryName, bool)> {
+        let types = self.numbered.row_types.get_or_init(|| {
+            let own = relations::tables(self).into_iter().filter(|name| !relations::is_internal(name));
+            own.flat_map(|name| [(oids::row_type(&name), name.clone()), (oids::row_array(&name), name)])
+                .collect()
+        });
+        let name = types.get(&oid)?;
+        Some((name, oids::row_array(name) == oid))
     }
 
     /// The table that a key, index or check belongs to, and its definition.

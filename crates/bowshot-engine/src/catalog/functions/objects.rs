@@ -1,6 +1,7 @@
 //! Numbers of things as names, and names as numbers: what casts to `regclass` and its kind become. For each kind one function
 //! gives the number and another the name; each takes both.
 
+use crate::catalog::enum_types;
 use crate::catalog::functions::{BOOL, Call, LONG, TEXT, TEXTS, Told, relations, text};
 use crate::catalog::listing::external;
 use crate::catalog::pg_catalog::oids;
@@ -24,8 +25,10 @@ pub(crate) static FUNCTIONS: &[Told] = &[
     told("regclass_names", TEXTS, |call| names(call, relations::name)),
     told("to_regclass", LONG, |call| looked_up(call, relations::number)),
     told("regtype", LONG, |call| number(call, "type", type_number)),
-    told("regtype_name", TEXT, |call| name(call, "type", type_number, |_, oid| Some(type_name(oid)))),
-    told("regtype_names", TEXTS, |call| names(call, |_, oid| Some(type_name(oid)))),
+    told("regtype_name", TEXT, |call| {
+        name(call, "type", type_number, |call, oid| Some(type_name(call, oid)))
+    }),
+    told("regtype_names", TEXTS, |call| names(call, |call, oid| Some(type_name(call, oid)))),
     told("to_regtype", LONG, |call| looked_up(call, type_number)),
     told("regnamespace", LONG, |call| number(call, "schema", schema_number)),
     told("regnamespace_name", TEXT, |call| name(call, "schema", schema_number, schema_name)),
@@ -39,7 +42,9 @@ pub(crate) static FUNCTIONS: &[Told] = &[
     told("regproc_name", TEXT, function_name),
     told("regproc_names", TEXTS, |call| names(call, |_, oid| Some(oid.to_string()))),
     told("to_regproc", LONG, function_number),
-    told("pg_type_is_visible", BOOL, |call| visible(call, |oid| known_type(oid).is_some())),
+    told("pg_type_is_visible", BOOL, |call| {
+        visible(call, |oid| known_type(oid).is_some() || unlisted_type(call, oid).is_some())
+    }),
     told("pg_function_is_visible", BOOL, |call| visible(call, |_| true)),
     told("pg_collation_is_visible", BOOL, |call| visible(call, |_| true)),
     told("pg_conversion_is_visible", BOOL, |call| visible(call, |_| true)),
@@ -120,7 +125,7 @@ fn names(call: &Call<'_>, name: Name) -> Result<ScalarValue> {
     Ok(ScalarValue::List(ScalarValue::new_list_nullable(&named, &DataType::Utf8)))
 }
 
-fn visible(call: &Call<'_>, is_there: fn(i64) -> bool) -> Result<ScalarValue> {
+fn visible(call: &Call<'_>, is_there: impl Fn(i64) -> bool) -> Result<ScalarValue> {
     Ok(ScalarValue::Boolean(call.number(0).map(is_there)))
 }
 
@@ -147,7 +152,7 @@ const SPELLINGS: [(&str, &str); 19] = [
     ("blob", "bytea"),
 ];
 
-fn type_number(_: &Call<'_>, written: &str) -> Option<i64> {
+fn type_number(call: &Call<'_>, written: &str) -> Option<i64> {
     let (plain, is_array) = match written.split_once('[') {
         Some((element, _)) => (element.trim(), true),
         None => (written, false),
@@ -167,7 +172,10 @@ fn type_number(_: &Call<'_>, written: &str) -> Option<i64> {
         (Some(known), _) if is_array => Some(known.array).filter(|array| *array != 0),
         (Some(known), _) => Some(known.oid),
         (None, Some(element)) => Some(element.array).filter(|array| *array != 0),
-        (None, None) => None,
+        (None, None) => {
+            let name = written.split('[').next().unwrap_or_default().trim();
+            enum_types::number_of(call, name, is_array).or_else(|| relations::row_type(call, name, is_array))
+        }
     }
 }
 
@@ -175,11 +183,16 @@ fn known_type(oid: i64) -> Option<&'static PostgresType> {
     POSTGRES_TYPES.iter().find(|known| known.oid == oid || known.array == oid && oid != 0)
 }
 
-fn type_name(oid: i64) -> String {
+fn type_name(call: &Call<'_>, oid: i64) -> String {
     match known_type(oid) {
         Some(_) => crate::catalog::functions::about_types::shown(oid, None),
-        None => oid.to_string(),
+        None => unlisted_type(call, oid).unwrap_or_else(|| oid.to_string()),
     }
+}
+
+/// The name of a type that somebody has made, or of the rows of a table.
+fn unlisted_type(call: &Call<'_>, oid: i64) -> Option<String> {
+    enum_types::name_of(call, oid).or_else(|| relations::row_type_name(call, oid))
 }
 
 /// The schemas of the catalog in force, those of the server about itself included.

@@ -6,14 +6,10 @@ use bowshot_api::Error;
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
 
-const SLEEP: &str = "a statement that sleeps holds a place that others wait for: let the client wait";
-
 const LOCKS: &str =
     "there are no locks that clients take: a transaction that would overwrite another one's change fails";
 
 pub(crate) static FUNCTIONS: &[Told] = &[
-    Told { name: "pg_sleep", arguments: (1, 1), returns: TEXT, value: |_| refused("pg_sleep", SLEEP) },
-    Told { name: "sleep", arguments: (1, 1), returns: LONG, value: |_| refused("sleep", SLEEP) },
     Told {
         name: "benchmark",
         arguments: (2, 2),

@@ -4,7 +4,7 @@ use crate::catalog::functions::about_tables::written;
 use crate::catalog::functions::{BOOL, Call, LONG, LONGS, TEXT, Told, text};
 use crate::catalog::information_schema::{self, KeyKind, key_name};
 use crate::catalog::pg_catalog::{self, oids};
-use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
+use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA};
 use bowshot_storage::tables::{Definition, EntryName};
 use datafusion::arrow::array::{Int64Array, ListArray, StructArray};
 use datafusion::arrow::buffer::OffsetBuffer;
@@ -124,6 +124,17 @@ pub(crate) fn number(call: &Call<'_>, name: &str) -> Option<i64> {
     found.map(|(table, index)| oids::constraint(&table, &index))
 }
 
+/// The number of the type of the rows of a table or view, or of that of arrays of them.
+pub(crate) fn row_type(call: &Call<'_>, name: &str, is_array: bool) -> Option<i64> {
+    let full = written(call, name).filter(|full| !is_internal(full) && is_there(call, full))?;
+    Some(if is_array { oids::row_array(&full) } else { oids::row_type(&full) })
+}
+
+/// Whether a table is one of the server's own, whose rows have no type.
+pub(crate) fn is_internal(name: &EntryName) -> bool {
+    [PG_CATALOG, INFORMATION_SCHEMA, SYSTEM_SCHEMA].contains(&name.schema.as_str())
+}
+
 fn is_there(call: &Call<'_>, name: &EntryName) -> bool {
     match name.schema.as_str() {
         PG_CATALOG => pg_catalog::find(&name.name).is_some(),
@@ -140,21 +151,26 @@ fn system(call: &Call<'_>) -> Vec<String> {
 
 /// The name of a table, view or index, with its schema where it is not found without.
 pub(crate) fn name(call: &Call<'_>, oid: i64) -> Option<String> {
-    let visible = |name: &EntryName| {
-        name.catalog == TEMPORARY_CATALOG
-            || name.schema == PG_CATALOG
-            || (name.catalog == call.catalog() && name.schema == call.schema())
-    };
-    let shown = |table: &EntryName, name: &str| {
-        let name = quoted(name);
-        if visible(table) { name } else { format!("{}.{name}", quoted(&table.schema)) }
-    };
     if let Some(found) = call.table(oid) {
-        return Some(shown(found, &found.name));
+        return Some(text_of_name(call, found, &found.name));
     }
     let (table, definition) = call.constrained(oid)?;
     let index = named(table, &definition).into_iter().find(|index| oids::constraint(table, index) == oid)?;
-    Some(shown(table, &index))
+    Some(text_of_name(call, table, &index))
+}
+
+/// The name of the type of a table's rows, or of arrays of them.
+pub(crate) fn row_type_name(call: &Call<'_>, oid: i64) -> Option<String> {
+    let (table, is_array) = call.row_type(oid)?;
+    let name = text_of_name(call, table, &table.name);
+    Some(if is_array { format!("{name}[]") } else { name })
+}
+
+/// A name with the schema of its table where it is not found without.
+fn text_of_name(call: &Call<'_>, table: &EntryName, name: &str) -> String {
+    let is_visible = table.schema == PG_CATALOG || call.unqualified(&table.name) == *table;
+    let name = quoted(name);
+    if is_visible { name } else { format!("{}.{name}", quoted(&table.schema)) }
 }
 
 /// The table that an index belongs to.

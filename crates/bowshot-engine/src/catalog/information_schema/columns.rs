@@ -6,6 +6,7 @@ use crate::catalog::client::Flavour;
 use crate::catalog::information_schema::tables::{full, yes};
 use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
 use crate::catalog::listing::{About, Listed};
+use crate::types::enums::EnumType;
 use crate::types::names;
 use Kind::{Count, Int, Text};
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -104,6 +105,10 @@ fn type_cells(field: &Field, flavour: Flavour) -> [Cell; 13] {
     let postgres = names::postgres(field);
     let udt =
         if names::is_list(data_type) { format!("_{}", postgres.name) } else { postgres.name.to_owned() };
+    let (udt_schema, udt) = match EnumType::declared(field).and_then(|of| of.name) {
+        Some(name) => (name.schema, name.name),
+        None => ("pg_catalog".to_owned(), udt),
+    };
     let data_type_name = match flavour {
         Flavour::MySql => without_numbers(&names::mysql(field)),
         Flavour::Postgres => names::standard_of_postgres(field),
@@ -121,7 +126,7 @@ fn type_cells(field: &Field, flavour: Flavour) -> [Cell; 13] {
         is_text.then_some("UTF8").into(),
         is_text.then_some("C").into(),
         crate::snapshot::names::DEFAULT_CATALOG.into(),
-        "pg_catalog".into(),
+        udt_schema.into(),
         udt.into(),
     ]
 }

@@ -1,12 +1,16 @@
 //! What MySQL has beside the standard, for its clients: most of them tables without rows, since there are no tablespaces,
 //! partitions and events, and the comments of functions.
 
+use crate::catalog::information_schema::tables::yes;
 use crate::catalog::lazy_table::{Cell, Defined, Kind, nothing};
+use crate::catalog::system::access::rights;
 use Kind::{Int, Long, Text};
+use bowshot_sql::Privilege;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, ident, lit};
+use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::keywords::{
     ALL_KEYWORDS, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
 };
@@ -191,7 +195,16 @@ pub(super) static SCHEMA_PRIVILEGES: Defined = Defined {
         ("privilege_type", Text),
         ("is_grantable", Text),
     ],
-    rows: nothing,
+    rows: |visible, _, rows| {
+        for right in rights(&visible.access) {
+            let ([_, schema], None) = (right.place.as_slice(), &right.columns) else { continue };
+            let privilege = right.privilege;
+            let name = if privilege == Privilege::Own { "ALL PRIVILEGES" } else { privilege.as_str() };
+            let grantee = format!("'{}'@'%'", right.grantee);
+            rows.add([grantee.into(), "def".into(), schema.into(), name.into(), yes(right.grantable)]);
+        }
+        Box::pin(std::future::ready(Ok(())))
+    },
 };
 
 pub(super) static KEYWORDS: Defined = Defined {
@@ -218,11 +231,29 @@ pub(super) static COLLATIONS_OF_SETS: Defined = Defined {
     },
 };
 
+/// Columns of `routines` that MySQL has for procedures with a text, which are null here.
+const OF_PROCEDURES: [&str; 12] = [
+    "dtd_identifier",
+    "routine_body",
+    "routine_definition",
+    "external_language",
+    "sql_data_access",
+    "security_type",
+    "created",
+    "last_altered",
+    "sql_mode",
+    "definer",
+    "character_set_client",
+    "database_collation",
+];
+
 /// `routines` with `routine_comment`, which is what DataFusion calls a description, and without those that nobody calls by name.
 pub(super) fn with_comments(routines: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
     let schema = routines.schema();
     let columns = schema.fields().iter().map(|field| ident(field.name()));
-    let columns: Vec<Expr> = columns.chain([ident("description").alias("routine_comment")]).collect();
+    let unknown = OF_PROCEDURES.iter().map(|name| lit(ScalarValue::Utf8(None)).alias(*name));
+    let columns = columns.chain([ident("description").alias("routine_comment")]).chain(unknown);
+    let columns: Vec<Expr> = columns.collect();
     let rows = LogicalPlanBuilder::scan("routines", provider_as_source(routines), None)?;
     let named = ident("routine_name").not_like(lit("\\_\\_%"));
     Ok(Arc::new(ViewTable::new(rows.filter(named)?.project(columns)?.build()?, None)))

@@ -3,7 +3,7 @@
 use crate::catalog::lazy_table::{Cell, Defined, Kind};
 use crate::catalog::pg_catalog::classes::{here, ready};
 use crate::catalog::pg_catalog::oids;
-use Kind::{Int, Long, Text};
+use Kind::{Bool, Int, Long, Text};
 
 pub(crate) static ACTIVITY: Defined = Defined {
     name: "pg_stat_activity",
@@ -52,6 +52,25 @@ pub(crate) static ACTIVITY: Defined = Defined {
                 .chain(unknown(4))
                 .chain(["client backend".into()]),
         );
+        ready()
+    },
+};
+
+pub(crate) static CURSORS: Defined = Defined {
+    name: "pg_cursors",
+    columns: &[
+        ("name", Text),
+        ("statement", Text),
+        ("is_holdable", Bool),
+        ("is_binary", Bool),
+        ("is_scrollable", Bool),
+        ("creation_time", Text),
+    ],
+    rows: |visible, _, rows| {
+        for cursor in visible.cursors() {
+            let (name, sql) = (Cell::from(cursor.name), Cell::from(&*cursor.sql));
+            rows.add([name, sql, cursor.is_held.into(), false.into(), false.into(), Cell::Null]);
+        }
         ready()
     },
 };

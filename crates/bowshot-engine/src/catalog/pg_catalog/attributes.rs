@@ -6,6 +6,7 @@ use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
 use crate::catalog::listing::{About, Listed};
 use crate::catalog::pg_catalog::classes::{here, ready};
 use crate::catalog::pg_catalog::oids;
+use crate::types::enums::EnumType;
 use crate::types::names;
 use Kind::{Bool, Int, Long, Short, Text, Texts};
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -112,7 +113,11 @@ fn attribute(listed: &Listed, position: usize, field: &Field) -> [Cell; 22] {
         listed.definition().is_some_and(|definition| definition.generated(field.name()).is_some());
     let postgres = names::postgres(field);
     let list = names::is_list(field.data_type());
-    let (oid, length) = if list { (postgres.array, -1) } else { (postgres.oid, postgres.length) };
+    let (oid, length) = match EnumType::declared(field).and_then(|of| of.name) {
+        Some(name) => (oids::enum_type(&name), 4),
+        None if list => (postgres.array, -1),
+        None => (postgres.oid, postgres.length),
+    };
     [
         oids::table(&listed.name).into(),
         field.name().into(),

@@ -15,14 +15,12 @@ pub(crate) static NAMESPACE: Defined = Defined {
     columns: &[("oid", Long), ("nspname", Text), ("nspowner", Long), ("nspacl", Texts)],
     rows: |visible, _, rows| {
         let current = visible.default_names().0;
-        for (catalog, schema) in visible.all_schemas() {
+        let is_here = |catalog: &str| catalog == current || catalog == TEMPORARY_CATALOG;
+        for (catalog, schema) in visible.schemas_within(is_here) {
             let oid = Cell::from(oids::schema(&catalog, &schema));
-            if catalog == current {
-                rows.add([oid, schema.into(), oids::OWNER.into()]);
-            } else if catalog == TEMPORARY_CATALOG {
-                // Under the name that finds its tables: PostgreSQL has a number behind it.
-                rows.add([oid, PG_TEMP.into(), oids::OWNER.into()]);
-            }
+            // Under the name that finds its tables: PostgreSQL has a number behind it.
+            let name = if catalog == TEMPORARY_CATALOG { PG_TEMP.into() } else { schema.into() };
+            rows.add([oid, name, oids::OWNER.into()]);
         }
         ready()
     },
@@ -134,9 +132,21 @@ pub(crate) fn ready<'a>() -> BoxFuture<'a, Result<()>> {
 /// The tables of the catalog in force, and the session's own: a connection of PostgreSQL's knows one database.
 pub(crate) fn here(visible: &Visible, about: &About) -> Vec<Listed> {
     let (current, _) = visible.default_names();
-    let mut listed = visible.listed(about);
-    listed.retain(|listed| listed.name.catalog == current || listed.is_temporary());
-    listed
+    visible.listed_within(about, |catalog| catalog == current || catalog == TEMPORARY_CATALOG)
+}
+
+/// The numbers of the tables of these names, and of those that have an index of such a name, with all of their indexes.
+pub(crate) fn numbers(visible: &Visible, names: &[&str]) -> Vec<i64> {
+    let mut numbers = Vec::new();
+    for listed in here(visible, &About::default()) {
+        let keys = keys_of(&listed);
+        let is_named = |name: &str| names.contains(&name);
+        if is_named(&listed.name.name) || keys.iter().any(|(index, ..)| is_named(index)) {
+            numbers.push(oids::table(&listed.name));
+            numbers.extend(keys.iter().map(|(index, ..)| oids::constraint(&listed.name, index)));
+        }
+    }
+    numbers
 }
 
 fn classes<'a>(visible: &'a Visible, about: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
@@ -165,7 +175,7 @@ fn class(listed: &Listed, columns: usize) -> [Cell; 28] {
         oid.into(),
         (&listed.name.name).into(),
         oids::schema(&listed.name.catalog, &listed.name.schema).into(),
-        0.into(),
+        if listed.is_internal() { 0 } else { oids::row_type(&listed.name) }.into(),
         0.into(),
         oids::OWNER.into(),
         if listed.is_view() { 0 } else { 2 }.into(),
@@ -210,6 +220,7 @@ fn index(listed: &Listed, name: &str, columns: usize) -> [Cell; 28] {
     for (place, cell) in [
         (0, Cell::from(oid)),
         (1, name.into()),
+        (3, 0.into()),
         (6, 403.into()),
         (7, oid.into()),
         (14, false.into()),

@@ -3,12 +3,6 @@
 use crate::catalog::lazy_table::{Defined, Kind, nothing};
 use Kind::{Bool, Int, Long, Longs, Short, Shorts, Text, Texts};
 
-pub(crate) static ENUM: Defined = Defined {
-    name: "pg_enum",
-    columns: &[("oid", Long), ("enumtypid", Long), ("enumsortorder", Long), ("enumlabel", Text)],
-    rows: nothing,
-};
-
 pub(crate) static EXTENSION: Defined = Defined {
     name: "pg_extension",
     columns: &[

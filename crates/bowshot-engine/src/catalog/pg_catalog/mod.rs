@@ -12,8 +12,11 @@ mod keywords;
 pub(crate) mod oids;
 mod places;
 mod procedures;
+mod relation_numbers;
 mod server;
 mod types;
+
+pub(crate) use relation_numbers::RelationNumbers;
 
 use crate::catalog::Visible;
 use crate::catalog::lazy_table::Defined;
@@ -25,6 +28,7 @@ use std::sync::Arc;
 
 static DEFINED: &[&Defined] = &[
     &activity::ACTIVITY,
+    &activity::CURSORS,
     &activity::USER_TABLES,
     &attributes::ATTRIBUTE,
     &attributes::ATTRDEF,
@@ -45,7 +49,6 @@ static DEFINED: &[&Defined] = &[
     &duckdb::VIEWS,
     &duckdb::SQLITE_MASTER,
     &duckdb::SQLITE_SCHEMA,
-    &empty::ENUM,
     &empty::EXTENSION,
     &empty::INHERITS,
     &empty::SEQUENCES,
@@ -61,6 +64,7 @@ static DEFINED: &[&Defined] = &[
     &server::ROLES,
     &server::SETTINGS,
     &server::USER,
+    &types::ENUM,
     &types::TYPE,
 ];
 

@@ -81,6 +81,31 @@ pub(crate) fn table(name: &EntryName) -> i64 {
     own.map_or_else(|| number(&["table", &name.catalog, &name.schema, &name.name]), |(_, oid)| *oid)
 }
 
+/// The number of the type of a table's rows.
+pub(crate) fn row_type(table: &EntryName) -> i64 {
+    number(&["type", &table.catalog, &table.schema, &table.name])
+}
+
+/// The number of the type of arrays of a table's rows.
+pub(crate) fn row_array(table: &EntryName) -> i64 {
+    number(&["array", &table.catalog, &table.schema, &table.name])
+}
+
+/// The number of an enumerated type.
+pub(crate) fn enum_type(name: &EntryName) -> i64 {
+    number(&["enum", &name.catalog, &name.schema, &name.name])
+}
+
+/// The number of the type of arrays of an enumerated type.
+pub(crate) fn enum_array(name: &EntryName) -> i64 {
+    number(&["enum array", &name.catalog, &name.schema, &name.name])
+}
+
+/// The number of a label.
+pub(crate) fn enum_label(name: &EntryName, label: &str) -> i64 {
+    number(&["enum label", &name.catalog, &name.schema, &name.name, label])
+}
+
 /// The number of a constraint, and of the index that stands for it.
 pub(crate) fn constraint(table: &EntryName, name: &str) -> i64 {
     number(&["constraint", &table.catalog, &table.schema, &table.name, name])

@@ -103,7 +103,8 @@ fn kind(place: &Place) -> &'static str {
         1 => "CATALOG",
         2 => "SCHEMA",
         3 => "TABLE",
-        _ => "MODEL",
+        4 => "MODEL",
+        _ => "TYPE",
     }
 }
 
@@ -111,7 +112,7 @@ fn part(place: &Place, n: usize) -> Option<String> {
     place.get(n).cloned()
 }
 
-/// The name of a table or a model.
+/// The name of a table, a model or a type.
 fn named(place: &Place) -> Option<String> {
     if place.len() > 2 { place.last().cloned() } else { None }
 }

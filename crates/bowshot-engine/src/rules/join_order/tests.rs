@@ -374,7 +374,7 @@ async fn many_tables_are_planned_soon() {
         let rows = collect(plan.expect("plan"), context.task_ctx()).await.expect("rows");
         assert!(pretty_format_batches(&rows).expect("text").to_string().contains("| 100 "));
         // Far above what it takes: without a limit, 40 tables would take ages.
-        assert!(took < Duration::from_secs(20), "{tables} tables: {took:?}");
+        assert!(took < Duration::from_secs(60), "{tables} tables: {took:?}");
     }
 }
 

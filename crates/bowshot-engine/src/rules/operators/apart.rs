@@ -10,12 +10,13 @@ use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::{
     BinaryExpr, Cast, ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use std::sync::{Arc, LazyLock};
 
 static APART: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    Arc::new(ScalarUDF::from(Apart { signature: Signature::any(1, Volatility::Immutable) }))
+    let arguments = vec![TypeSignature::Any(1), TypeSignature::Any(2)];
+    Arc::new(ScalarUDF::from(Apart { signature: Signature::one_of(arguments, Volatility::Immutable) }))
 });
 
 /// The function, for those that look it up by name.
@@ -233,7 +234,7 @@ fn is_certain(expr: &Expr) -> bool {
     }
 }
 
-/// Gives what it is given.
+/// Gives what it is given. A second argument says which table a column is of.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Apart {
     signature: Signature,
@@ -246,7 +247,7 @@ impl ScalarUDFImpl for Apart {
 
     /// That of the condition, so that columns keep their names.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        let [condition] = args else { return internal_err!("one condition is kept apart") };
+        let [condition, ..] = args else { return internal_err!("one condition is kept apart") };
         Ok(condition.schema_name().to_string())
     }
 
@@ -256,13 +257,13 @@ impl ScalarUDFImpl for Apart {
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments {
-            [condition] => Ok(condition.clone()),
+            [condition, ..] => Ok(condition.clone()),
             _ => internal_err!("one condition is kept apart"),
         }
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let [condition] = args.arg_fields else { return internal_err!("one condition is kept apart") };
+        let [condition, ..] = args.arg_fields else { return internal_err!("one condition is kept apart") };
         Ok(Arc::new(Field::new(self.name(), condition.data_type().clone(), condition.is_nullable())))
     }
 
@@ -270,10 +271,10 @@ impl ScalarUDFImpl for Apart {
         true
     }
 
-    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match (args.args.pop(), args.args.is_empty()) {
-            (Some(condition), true) => Ok(condition),
-            _ => internal_err!("one condition is kept apart"),
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match args.args.into_iter().next() {
+            Some(condition) => Ok(condition),
+            None => internal_err!("one condition is kept apart"),
         }
     }
 }

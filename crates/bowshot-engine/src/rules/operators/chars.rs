@@ -5,10 +5,13 @@ use super::is_choice;
 use crate::types::declared::Declared;
 use bowshot_functions::normal_jsonb;
 use bowshot_storage::tables::{EXTENSION, PADDED};
+use datafusion::arrow::datatypes::Field;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Between, InList};
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::logical_expr::expr::{Between, FieldMetadata, InList};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, Projection, Union};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Types with one spelling for each value.
 #[derive(Clone, Copy)]
@@ -70,14 +73,9 @@ fn of_choice<'a>(mut values: impl Iterator<Item = &'a Expr>, schema: &DFSchema) 
 
 fn spelling(expr: &Expr, schema: &DFSchema) -> Option<Spelling> {
     match expr {
-        Expr::Column(column) => {
-            let field = schema.field_from_column(column).ok()?;
-            match Declared::of(field) {
-                Some(Declared::Char(_)) => Some(Spelling::Char),
-                Some(Declared::Jsonb) if field.metadata().contains_key(EXTENSION) => Some(Spelling::Jsonb),
-                _ => field.metadata().contains_key(PADDED).then_some(Spelling::Char),
-            }
-        }
+        Expr::Column(column) => of_field(schema.field_from_column(column).ok()?),
+        Expr::OuterReferenceColumn(field, _) => of_field(field),
+        Expr::ScalarSubquery(query) => of_field(query.subquery.schema().fields().first()?),
         // What a cast to it has become.
         Expr::ScalarFunction(call) if call.name().starts_with("cast_as_char(") => Some(Spelling::Char),
         Expr::ScalarFunction(call) if call.name() == "cast_as_jsonb" => Some(Spelling::Jsonb),
@@ -89,6 +87,69 @@ fn spelling(expr: &Expr, schema: &DFSchema) -> Option<Spelling> {
         Expr::Alias(alias) => spelling(&alias.expr, schema),
         _ => None,
     }
+}
+
+fn of_field(field: &Field) -> Option<Spelling> {
+    match Declared::of(field) {
+        Some(Declared::Char(_)) => Some(Spelling::Char),
+        Some(Declared::Jsonb) if field.metadata().contains_key(EXTENSION) => Some(Spelling::Jsonb),
+        _ => field.metadata().contains_key(PADDED).then_some(Spelling::Char),
+    }
+}
+
+/// `min(c)` and `max(c)`, which are CHAR(n) as well.
+pub(super) fn extreme(function: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let is_char = match &function {
+        Expr::AggregateFunction(call) if matches!(call.func.name(), "min" | "max") => {
+            let value = call.params.args.first();
+            value.is_some_and(|value| matches!(spelling(value, schema), Some(Spelling::Char)))
+        }
+        _ => false,
+    };
+    if !is_char {
+        return Transformed::no(function);
+    }
+    let name = function.schema_name().to_string();
+    Transformed::yes(function.alias_with_metadata(name, Some(padded())))
+}
+
+/// What the field of a value of CHAR(n) says.
+fn padded() -> FieldMetadata {
+    FieldMetadata::from(HashMap::from([(PADDED.to_owned(), String::new())]))
+}
+
+/// `SELECT c FROM t UNION SELECT 'ab '`
+pub(super) fn in_union(mut union: Union) -> Result<Transformed<Union>> {
+    let width = union.inputs.first().map_or(0, |input| input.schema().fields().len());
+    let mut changed = false;
+    for place in 0..width {
+        let is_char = |input: &LogicalPlan| {
+            input.schema().fields().get(place).is_some_and(|field| field.metadata().contains_key(PADDED))
+        };
+        if !union.inputs.iter().any(|input| is_char(input)) {
+            continue;
+        }
+        for input in &mut union.inputs {
+            let LogicalPlan::Projection(projection) = &**input else { continue };
+            let mut exprs = projection.expr.clone();
+            let Some(expr) = exprs.get_mut(place) else { continue };
+            let mut value = std::mem::take(expr).unalias_nested().data;
+            if !matches!(value, Expr::Literal(..)) {
+                continue;
+            }
+            Spelling::Char.write(&mut value)?;
+            let (relation, name) = projection.schema.qualified_field(place);
+            *expr = value.alias_qualified_with_metadata(relation.cloned(), name.name(), Some(padded()));
+            let written = Projection::try_new(exprs, Arc::clone(&projection.input))?;
+            *input = Arc::new(LogicalPlan::Projection(written));
+            changed = true;
+        }
+    }
+    Ok(if changed {
+        Transformed::yes(Union::try_new_with_loose_types(union.inputs)?)
+    } else {
+        Transformed::no(union)
+    })
 }
 
 /// The values of which an expression takes one.

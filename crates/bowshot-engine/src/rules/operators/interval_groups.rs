@@ -1,6 +1,8 @@
 //! Groups of intervals and of JSONB: those that are equal, as a month and 30 days, are one group, and show one of their members. The
-//! greatest and the least interval are told by length, too.
+//! greatest and the least interval are told by length, too, and those of an enumerated type by their labels.
 
+use super::distinct_values;
+use super::enums;
 use super::functions::length_of;
 use super::intervals::is_interval;
 use super::keys::Key;
@@ -76,13 +78,19 @@ pub(super) fn function(mut function: AggregateFunction, schema: &DFSchema) -> Tr
             function.params.args = vec![key];
             Transformed::yes(function)
         }
-        name @ ("min" | "max") if is_interval(&value, schema) => {
-            let by_length = Sort::new(length_of(value.clone()), name == "min", false);
-            let mut extreme = first(value, vec![by_length]);
+        name @ ("min" | "max") => {
+            let length = is_interval(&value, schema).then(|| length_of(value.clone()));
+            let Some(key) = length.or_else(|| enums::extreme_key(&value, schema)) else {
+                return Transformed::no(function);
+            };
+            let mut extreme = first(value, vec![Sort::new(key, name == "min", false)]);
             extreme.params.filter = function.params.filter;
             Transformed::yes(extreme)
         }
-        _ => Transformed::no(function),
+        _ => match distinct_values::by_key(&mut function, schema) {
+            true => Transformed::yes(function),
+            false => Transformed::no(function),
+        },
     }
 }
 

@@ -1,8 +1,14 @@
-//! `min` and `max` of intervals as window functions, told by length as everywhere. DataFusion's compare months first.
+//! `min` and `max` of intervals as window functions, told by length as everywhere, and of enumerated types, told by their labels.
+//! DataFusion's compare months, or the texts.
 
+use super::enum_functions::positions;
+use super::enums;
+use crate::types::enums::EnumType;
 use bowshot_functions::interval_length;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
-use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
+use datafusion::arrow::datatypes::{
+    DataType, Field, FieldRef, Int32Type, IntervalMonthDayNanoType, IntervalUnit,
+};
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::function::AccumulatorArgs;
@@ -20,10 +26,14 @@ pub(super) fn by_length(call: &mut WindowFunction, schema: &DFSchema) -> bool {
     let WindowFunctionDefinition::AggregateUDF(function) = &call.fun else { return false };
     let greatest = function.name() == "max";
     let [value] = call.params.args.as_slice() else { return false };
-    if !(greatest || function.name() == "min") || !value.get_type(schema).is_ok_and(|of| of == INTERVAL) {
+    if !(greatest || function.name() == "min") {
         return false;
     }
-    let extreme = Extreme { greatest, signature: Signature::any(1, Volatility::Immutable) };
+    let of = enums::named(value, schema);
+    if of.is_none() && !value.get_type(schema).is_ok_and(|of| of == INTERVAL) {
+        return false;
+    }
+    let extreme = Extreme { greatest, of, signature: Signature::any(1, Volatility::Immutable) };
     call.fun = WindowFunctionDefinition::AggregateUDF(Arc::new(AggregateUDF::from(extreme)));
     true
 }
@@ -31,6 +41,8 @@ pub(super) fn by_length(call: &mut WindowFunction, schema: &DFSchema) -> bool {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Extreme {
     greatest: bool,
+    /// The type of values that are no intervals.
+    of: Option<EnumType>,
     signature: Signature,
 }
 
@@ -43,12 +55,27 @@ impl AggregateUDFImpl for Extreme {
         &self.signature
     }
 
-    fn return_type(&self, _given: &[DataType]) -> Result<DataType> {
-        Ok(INTERVAL)
+    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
+        Ok(given.first().filter(|_| self.of.is_some()).cloned().unwrap_or(INTERVAL))
     }
 
-    fn accumulator(&self, _given: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Candidates { greatest: self.greatest, came: 0, gone: 0, values: VecDeque::new() }))
+    fn return_field(&self, given: &[FieldRef]) -> Result<FieldRef> {
+        Ok(Arc::new(match given.first().filter(|_| self.of.is_some()) {
+            Some(value) => Field::new(self.name(), value.data_type().clone(), true)
+                .with_metadata(value.metadata().clone()),
+            None => Field::new(self.name(), INTERVAL, true),
+        }))
+    }
+
+    fn accumulator(&self, given: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(Candidates {
+            greatest: self.greatest,
+            of: self.of.clone(),
+            nothing: ScalarValue::try_new_null(given.return_field.data_type())?,
+            came: 0,
+            gone: 0,
+            values: VecDeque::new(),
+        }))
     }
 }
 
@@ -56,18 +83,36 @@ impl AggregateUDFImpl for Extreme {
 #[derive(Debug)]
 struct Candidates {
     greatest: bool,
+    of: Option<EnumType>,
+    /// The value of a frame without any.
+    nothing: ScalarValue,
     /// How many values have come, and how many have left.
     came: usize,
     gone: usize,
-    /// Which one it was, its length, and the value.
-    values: VecDeque<(usize, i128, IntervalMonthDayNano)>,
+    /// Which one it was, its length or place, and the value.
+    values: VecDeque<(usize, i128, ScalarValue)>,
+}
+
+impl Candidates {
+    /// The values that are there, with what they are told by.
+    fn measured(&self, values: &ArrayRef) -> Result<Vec<(i128, ScalarValue)>> {
+        let Some(of) = &self.of else {
+            let there = values.as_primitive::<IntervalMonthDayNanoType>().iter().flatten();
+            let measured =
+                there.map(|value| (interval_length(value), ScalarValue::IntervalMonthDayNano(Some(value))));
+            return Ok(measured.collect());
+        };
+        let places = positions(values, of)?;
+        let places = places.as_primitive::<Int32Type>().iter().enumerate();
+        let there = places.filter_map(|(row, place)| Some((row, place?)));
+        there.map(|(row, place)| Ok((i128::from(place), ScalarValue::try_from_array(values, row)?))).collect()
+    }
 }
 
 impl Accumulator for Candidates {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let [values] = values else { return internal_err!("an extreme takes one interval") };
-        for value in values.as_primitive::<IntervalMonthDayNanoType>().iter().flatten() {
-            let length = interval_length(value);
+        let [values] = values else { return internal_err!("an extreme takes one value") };
+        for (length, value) in self.measured(values)? {
             while self
                 .values
                 .back()
@@ -82,7 +127,7 @@ impl Accumulator for Candidates {
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let [values] = values else { return internal_err!("an extreme takes one interval") };
+        let [values] = values else { return internal_err!("an extreme takes one value") };
         self.gone += values.len() - values.null_count();
         while self.values.front().is_some_and(|(place, ..)| *place < self.gone) {
             self.values.pop_front();
@@ -95,11 +140,11 @@ impl Accumulator for Candidates {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::IntervalMonthDayNano(self.values.front().map(|(.., value)| *value)))
+        Ok(self.values.front().map_or_else(|| self.nothing.clone(), |(.., value)| value.clone()))
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.values.capacity() * size_of::<(usize, i128, IntervalMonthDayNano)>()
+        size_of_val(self) + self.values.capacity() * size_of::<(usize, i128, ScalarValue)>()
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {

@@ -1,5 +1,5 @@
 //! Types in which equal values have several forms, and what such values are compared by: an interval by its length, JSONB by its
-//! text with numbers in their shortest form, since `{"a": 1}` is `{"a": 1.0}` but keeps its digits.
+//! place in PostgreSQL's order, since `{"a": 1}` is `{"a": 1.0}` but keeps its digits.
 
 use super::{functions, intervals};
 use crate::types::declared::Declared;
@@ -8,7 +8,7 @@ use bowshot_storage::tables::EXTENSION;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr::{Between, InList};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, Subquery,
 };
@@ -73,14 +73,27 @@ fn replace(value: &mut Expr, key: Key) {
 
 /// Comparisons of JSONB.
 pub(super) fn compared(mut binary: BinaryExpr, schema: &DFSchema) -> Transformed<BinaryExpr> {
-    use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
-    let compares = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    let compares =
+        matches!(binary.op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom);
     if !compares || !are_jsonb([binary.left.as_ref(), binary.right.as_ref()].into_iter(), schema) {
         return Transformed::no(binary);
     }
     replace(&mut binary.left, Key::Jsonb);
     replace(&mut binary.right, Key::Jsonb);
     Transformed::yes(binary)
+}
+
+/// `j BETWEEN '1' AND '[]'`
+pub(super) fn between(mut between: Between, schema: &DFSchema) -> Transformed<Between> {
+    let all = [between.expr.as_ref(), between.low.as_ref(), between.high.as_ref()];
+    if !are_jsonb(all.into_iter(), schema) {
+        return Transformed::no(between);
+    }
+    replace(&mut between.expr, Key::Jsonb);
+    replace(&mut between.low, Key::Jsonb);
+    replace(&mut between.high, Key::Jsonb);
+    Transformed::yes(between)
 }
 
 /// `j IN ('{"a": 1.0}')`

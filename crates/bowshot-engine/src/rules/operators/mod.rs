@@ -7,6 +7,9 @@ mod apart;
 mod booleans;
 mod chars;
 mod dates;
+mod distinct_values;
+mod enum_functions;
+mod enums;
 mod floats;
 mod functions;
 mod interval_groups;
@@ -34,6 +37,7 @@ use datafusion::optimizer::AnalyzerRule;
 use std::sync::Arc;
 
 pub(super) use booleans::BooleanLiterals;
+pub(crate) use enums::compared_by_labels;
 pub(super) use floats::of_one_kind;
 pub(super) use intervals::IntervalPlanner;
 pub(super) use lists::BothZeros;
@@ -52,6 +56,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         .map(Arc::clone)
         .chain(numbers::functions())
         .chain([mysql_numbers::function()])
+        .chain(enum_functions::all())
         .chain([apart::function(), bowshot_kernels::nan::function(), bowshot_functions::jsonb_key()])
         .collect()
 }
@@ -67,14 +72,16 @@ impl AnalyzerRule for OperatorsOfSql {
         let mut changed = false;
         plan.transform_up_with_subqueries(|node| match node {
             LogicalPlan::Union(union) => {
-                let typed = if postgres { untyped::in_union(union)? } else { Transformed::no(union) };
+                let written = chars::in_union(union)?;
+                let typed = if postgres { written.transform_data(untyped::in_union)? } else { written };
                 let mut union = floats::union(typed.data)?;
                 union.transformed |= typed.transformed;
                 changed |= union.transformed;
                 Ok(union)
             }
             node => {
-                let node = if postgres { in_node(node, untyped::in_case, &mut changed)?.data } else { node };
+                let node =
+                    if postgres { in_node(node, untyped::in_choices, &mut changed)?.data } else { node };
                 let Transformed { data: node, transformed, .. } = interval_groups::by_key(node)?;
                 if transformed {
                     changed = true;
@@ -126,17 +133,21 @@ fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match node {
         Expr::BinaryExpr(binary) => {
             let binary = chars::compared(binary, schema)?;
+            let binary = binary.transform_data(|binary| enums::compared(binary, schema))?;
             let binary = binary.transform_data(|binary| Ok(keys::compared(binary, schema)))?;
             binary.transform_data(|binary| in_binary(binary, schema))
         }
         Expr::Between(between) => {
             let between = chars::between(between, schema)?;
+            let between = between.transform_data(|between| enums::between(between, schema))?;
             let between = between.transform_data(|between| Ok(uuids::between(between, schema)))?;
             let between = between.transform_data(|between| Ok(floats::between(between, schema)))?;
+            let between = between.transform_data(|between| Ok(keys::between(between, schema)))?;
             let between = between.transform_data(|between| Ok(intervals::between(between, schema)))?;
             between.transform_data(|between| Ok(dates::between(between, schema)))
         }
         Expr::InList(list) => {
+            enums::check_list(&list, schema)?;
             let list = chars::in_list(list, schema)?;
             let list = list.transform_data(|list| Ok(uuids::in_list(list, schema)))?;
             let list = list.transform_data(|list| Ok(floats::in_list(list, schema)))?;
@@ -151,15 +162,17 @@ fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(if changed { Transformed::yes(inside) } else { Transformed::no(inside) })
         }
         Expr::SetComparison(mut set) => {
-            let changed = keys::beside_subquery(&mut set.expr, &mut set.subquery, schema)?
+            let changed = enums::beside_subquery(&mut set, schema)?
+                || keys::beside_subquery(&mut set.expr, &mut set.subquery, schema)?
                 || uuids::beside_subquery(&mut set.expr, &mut set.subquery, schema)?;
             let set = Expr::SetComparison(set);
             Ok(if changed { Transformed::yes(set) } else { Transformed::no(set) })
         }
         Expr::Case(mut case) => {
             let changed = in_case(&mut case, schema)?;
-            let case = Expr::Case(case);
-            Ok(if changed { Transformed::yes(case) } else { Transformed::no(case) })
+            let mut case = enums::case(case, schema)?;
+            case.transformed |= changed;
+            Ok(case)
         }
         Expr::ScalarFunction(call) => in_call(call, schema),
         Expr::WindowFunction(mut call) => {
@@ -172,10 +185,14 @@ fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         Expr::Literal(value, metadata) => Ok(numbers::literal(value, metadata)),
         Expr::Cast(cast) => Ok(numbers::cast(cast, schema)),
-        Expr::AggregateFunction(function) => {
+        Expr::AggregateFunction(mut function) => {
             accuracy::check(function.func.name(), &function.params.args)?;
-            let function = interval_groups::function(function, schema);
-            function.transform_data(|function| Ok(of_durations(function)))
+            enums::check_distinct(&function, schema)?;
+            let ordered = order::of_aggregate(&mut function, schema);
+            let mut function = interval_groups::function(function, schema);
+            function.transformed |= ordered;
+            let function = function.transform_data(|function| Ok(of_durations(function)))?;
+            function.transform_data(|function| Ok(chars::extreme(function, schema)))
         }
         node => Ok(Transformed::no(node)),
     }
@@ -188,6 +205,9 @@ fn is_choice(function: &str) -> bool {
 
 fn in_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
     if let Some(expr) = uuids::told_type(&call, schema).or_else(|| intervals::chosen(&call, schema)) {
+        return Ok(Transformed::yes(expr));
+    }
+    if let Some(expr) = enums::called(&call, schema)? {
         return Ok(Transformed::yes(expr));
     }
     let mut changed = false;

@@ -1,7 +1,8 @@
-//! Keys of an order. Intervals are ordered by how long they are, as they are compared; and zero is one number, whatever its
-//! sign, where rows that are equal by one key are ordered by the next, or are peers of a window.
+//! Keys of an order. Intervals are ordered by how long they are and JSONB by its kind and size, as they are compared, enumerated
+//! types by their labels; and zero is one number, whatever its sign, where rows that are equal by one key are ordered by the next,
+//! or are peers of a window.
 
-use super::functions;
+use super::enums;
 use super::keys::Key;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -14,7 +15,7 @@ pub(super) fn by(sort: &mut Sort) {
     let schema = sort.input.schema();
     let last = sort.expr.len().saturating_sub(1);
     for (place, key) in sort.expr.iter_mut().enumerate() {
-        if let Some(new) = by_length(&key.expr, schema) {
+        if let Some(new) = by_key(&key.expr, schema) {
             key.expr = new;
         } else if place < last
             && let Some(new) = with_one_zero(&key.expr, schema)
@@ -35,8 +36,24 @@ pub(super) fn of_window(params: &mut WindowFunctionParams, schema: &DFSchema) ->
     }
     let order = params.order_by.iter_mut().map(|key| &mut key.expr);
     for key in order.chain(params.partition_by.iter_mut()) {
-        if let Some(new) = by_length(key, schema).or_else(|| with_one_zero(key, schema)) {
+        if let Some(new) = by_key(key, schema).or_else(|| with_one_zero(key, schema)) {
             *key = new;
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// The order in which an aggregate takes its values.
+pub(super) fn of_aggregate(function: &mut AggregateFunction, schema: &DFSchema) -> bool {
+    // That of DISTINCT is by its argument, and that of WITHIN GROUP gives the values.
+    if function.params.distinct || function.func.supports_within_group_clause() {
+        return false;
+    }
+    let mut changed = false;
+    for key in &mut function.params.order_by {
+        if let Some(new) = by_key(&key.expr, schema) {
+            key.expr = new;
             changed = true;
         }
     }
@@ -51,6 +68,9 @@ pub(super) fn distinct_on(distinct: &mut DistinctOn) -> bool {
     for expr in distinct.on_expr.iter_mut().chain(order) {
         if let Some(key) = Key::of(expr, &schema) {
             *expr = key.call(std::mem::take(expr));
+            changed = true;
+        } else if let Some(key) = enums::order_key(expr, &schema) {
+            *expr = key;
             changed = true;
         }
     }
@@ -90,8 +110,9 @@ pub(super) fn distinct(aggregate: &mut Aggregate) -> bool {
     changed
 }
 
-fn by_length(key: &Expr, schema: &DFSchema) -> Option<Expr> {
-    matches!(key.get_type(schema), Ok(DataType::Interval(_))).then(|| functions::length_of(key.clone()))
+fn by_key(value: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let key = Key::of(value, schema).map(|key| key.call(value.clone()));
+    key.or_else(|| enums::order_key(value, schema))
 }
 
 fn with_one_zero(key: &Expr, schema: &DFSchema) -> Option<Expr> {

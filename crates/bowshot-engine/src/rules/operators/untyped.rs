@@ -89,13 +89,17 @@ fn array(text: &str, to: &DataType) -> Option<Expr> {
     Some(cast(&Expr::Literal(list, None), to.clone()))
 }
 
-/// `CASE WHEN a THEN 1 ELSE '2' END`
-pub(super) fn in_case(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    expr.transform_up(|node| {
-        let Expr::Case(mut case) = node else { return Ok(Transformed::no(node)) };
-        let changed = in_answers(answers(&mut case), schema);
-        let case = Expr::Case(case);
-        Ok(if changed { Transformed::yes(case) } else { Transformed::no(case) })
+/// `CASE WHEN a THEN 1 ELSE '2' END`, `1.5 IN ('1.54')`
+pub(super) fn in_choices(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    expr.transform_up(|mut node| {
+        let changed = match &mut node {
+            Expr::Case(case) => in_answers(answers(case), schema),
+            Expr::InList(list) => {
+                in_answers(std::iter::once(list.expr.as_mut()).chain(&mut list.list).collect(), schema)
+            }
+            _ => false,
+        };
+        Ok(if changed { Transformed::yes(node) } else { Transformed::no(node) })
     })
 }
 
@@ -202,7 +206,17 @@ fn common(types: &[DataType], text: &str) -> Option<DataType> {
             DataType::Int64
         });
     }
-    let is_known = matches!(first, DataType::Boolean | DataType::Date32 | DataType::Timestamp(_, None));
+    let is_moment = |of: &DataType| matches!(of, DataType::Date32 | DataType::Timestamp(..));
+    if types.clone().all(is_moment) {
+        // A date among times is one at midnight, and one without a zone among instants is one of the session's zone.
+        return types
+            .max_by_key(|of| match of {
+                DataType::Timestamp(_, zone) => 1 + u8::from(zone.is_some()),
+                _ => 0,
+            })
+            .cloned();
+    }
+    let is_known = matches!(first, DataType::Boolean | DataType::Time64(_) | DataType::Interval(_));
     (is_known && types.all(|of| of == first)).then(|| first.clone())
 }
 

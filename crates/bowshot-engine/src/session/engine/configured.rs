@@ -2,6 +2,8 @@
 
 use super::EngineConfig;
 use crate::catalog::identity;
+use crate::catalog::pg_catalog::RelationNumbers;
+use crate::catalog::search_path::SearchPath;
 use crate::error::classify;
 use crate::execute::computed_once::Planner;
 use crate::reuse::SessionCache;
@@ -30,13 +32,18 @@ pub(super) fn template(
     tables: &Arc<TableStore>,
 ) -> Result<SessionState> {
     let session_config = config.session_config.clone().unwrap_or_else(|| session_config(config));
+    let mut rules_of_plans = rules::logical(config.scratch);
+    if !config.scratch {
+        // Before conditions are pushed down.
+        rules_of_plans.insert(0, Arc::new(RelationNumbers));
+    }
     let mut template = SessionStateBuilder::new()
         .with_config(session_config)
         .with_runtime_env(environment)
         // Scratch engines are compared with DataFusion, whose functions they keep.
         .with_expr_planners(if config.scratch { Vec::new() } else { bowshot_functions::planners() })
         .with_default_features()
-        .with_optimizer_rules(rules::logical(config.scratch))
+        .with_optimizer_rules(rules_of_plans)
         .with_physical_optimizer_rules(rules::physical(config.scratch));
     // Scratch sessions have DataFusion's own types and answers.
     if !config.scratch {
@@ -72,7 +79,8 @@ fn session_config(config: &EngineConfig) -> SessionConfig {
         .with_target_partitions(config.threads)
         .with_batch_size(config.batch_rows)
         .with_option_extension(SessionCache::default())
-        .with_option_extension(SessionJoinOrder::default());
+        .with_option_extension(SessionJoinOrder::default())
+        .with_option_extension(SearchPath::default());
     let options: &mut ConfigOptions = session.options_mut();
     // Plain strings from the scan to the wire: views drag whole decoded pages along (DESIGN.md 4).
     options.execution.parquet.schema_force_view_types = false;

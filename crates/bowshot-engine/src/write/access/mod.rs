@@ -243,7 +243,7 @@ fn place(object: &Object, (access, names): (&Access, &Names)) -> Result<Place> {
     match object {
         Object::Table(table) => Ok(place_of(&target(table, (access, names))?)),
         Object::Model(model) => {
-            let name = names.model(model)?;
+            let name = names.known_model(model)?;
             let place = model_place(&name);
             let there = names.pinned.shared().notes().read(Rules::of).models.contains_key(&place);
             if there && may_know(&name, access) { Ok(place) } else { Err(not_there(&name)) }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::tables::View;
 use bowshot_api::ErrorKind;
+use std::collections::BTreeSet;
 use uuid::Uuid;
 
 type Answer = Result<Arc<Snapshot>, Error>;
@@ -363,4 +364,18 @@ fn small_segments_are_united() {
     let changed = Arc::new(base.with_entry(&name("t"), Entry::Table(deleted)).unwrap());
     (20_000..20_065).for_each(|id| append(rows([id])));
     conflicts(store.commit(&base, &changed), CHANGED);
+}
+
+#[test]
+fn a_serializable_commit_needs_what_it_has_read_as_it_was() {
+    let world = unkeyed();
+    let reads = || BTreeSet::from([name("t"), name("not_there")]);
+    let with = |schema: &str| Arc::new(world.base.create_schema("bowshot", schema).unwrap());
+    world.store.commit_serializable(&world.base, &with("before"), reads()).unwrap();
+    world.commit(|world| world.append(20)).unwrap();
+    let late = world.store.commit_serializable(&world.base, &with("after"), reads());
+    assert!(matches!(late, Err(Error::NotSerializable)), "{late:?}");
+    // It has written nothing, or read nothing.
+    world.store.commit_serializable(&world.base, &world.base, reads()).unwrap();
+    world.store.commit_serializable(&world.base, &with("after"), BTreeSet::new()).unwrap();
 }

@@ -6,17 +6,6 @@ use Kind::{Bool, Int, Long, Short, Shorts, Text, Texts};
 
 pub(crate) static TABLES: &[Defined] = &[
     empty(
-        "pg_cursors",
-        &[
-            ("name", Text),
-            ("statement", Text),
-            ("is_holdable", Bool),
-            ("is_binary", Bool),
-            ("is_scrollable", Bool),
-            ("creation_time", Text),
-        ],
-    ),
-    empty(
         "pg_file_settings",
         &[
             ("sourcefile", Text),

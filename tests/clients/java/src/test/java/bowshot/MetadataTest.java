@@ -80,7 +80,7 @@ class MetadataTest {
         () -> assertFalse(metadata.dataDefinitionCausesTransactionCommit()),
         () -> assertFalse(metadata.dataDefinitionIgnoredInTransactions()),
         () -> assertTrue(metadata.supportsTransactionIsolationLevel(Connection.TRANSACTION_REPEATABLE_READ)),
-        () -> assertFalse(metadata.supportsTransactionIsolationLevel(Connection.TRANSACTION_SERIALIZABLE)),
+        () -> assertTrue(metadata.supportsTransactionIsolationLevel(Connection.TRANSACTION_SERIALIZABLE)),
         () -> assertTrue(metadata.supportsANSI92EntryLevelSQL()),
         () -> assertTrue(metadata.supportsGroupBy()),
         () -> assertFalse(metadata.getCatalogTerm().isEmpty()),

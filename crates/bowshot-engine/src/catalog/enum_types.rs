@@ -1,0 +1,226 @@
+//! Which enumerated type a name means in one statement. Types belong to the snapshot of the statement as its tables do; one that
+//! its caller may not know is not there.
+
+use super::Visible;
+use super::functions::{Call, relations};
+use super::names::ident;
+use super::pg_catalog::oids;
+use super::public::Schemas;
+use crate::policy::Access;
+use crate::policy::rules::{Rules, type_place};
+use crate::snapshot::Pinned;
+use crate::snapshot::names::{DEFAULT_SCHEMA, PUBLIC};
+use crate::types::enums::EnumType;
+use bowshot_sql::{Privilege, Tree};
+use bowshot_storage::tables::EntryName;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    self, AlterColumnOperation, AlterTableOperation, ArrayElemTypeDef, ColumnDef, ColumnOption,
+    DataType as SqlType, Expr, ObjectName, VisitorMut,
+};
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// The types that one statement may name.
+pub(crate) struct SeenTypes<'a> {
+    schemas: Schemas<'a>,
+    default_schema: &'a str,
+    /// Schemas that names are looked for in after the default one.
+    path: &'a [String],
+    access: &'a Access,
+    rules: Arc<Rules>,
+}
+
+/// Who may neither read, change nor make anything in the schema of a type does not learn that it is there.
+pub(crate) fn may_know(name: &EntryName, access: &Access) -> bool {
+    access.may(Privilege::Select, &type_place(name))
+        || access.may(Privilege::Create, &[name.catalog.clone(), name.schema.clone()])
+}
+
+impl<'a> SeenTypes<'a> {
+    pub(crate) fn new(
+        schemas: Schemas<'a>,
+        (default_schema, path): (&'a str, &'a [String]),
+        access: &'a Access,
+    ) -> Self {
+        let rules = schemas.pinned.shared().notes().read(Rules::of);
+        Self { schemas, default_schema, path, access, rules }
+    }
+
+    /// The full name of a type that is there or will be; `None` for what is no name of one.
+    pub(crate) fn full_name(&self, name: &ObjectName) -> Option<EntryName> {
+        let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(ident)).collect();
+        let catalog = self.schemas.default_catalog;
+        match parts?.as_slice() {
+            [name] => Some(EntryName::new(catalog, self.default_schema, name)),
+            [schema, name] => Some(EntryName::new(catalog, self.schema(catalog, schema), name)),
+            [catalog, schema, name] => Some(EntryName::new(catalog, self.schema(catalog, schema), name)),
+            _ => None,
+        }
+    }
+
+    fn schema<'s>(&self, catalog: &str, schema: &'s str) -> &'s str {
+        if schema == PUBLIC && self.schemas.has_alias(catalog) { DEFAULT_SCHEMA } else { schema }
+    }
+
+    /// Puts the labels in the place of the names of types.
+    pub(crate) fn resolve(&self, statement: &mut Statement) {
+        if self.rules.types.is_empty() {
+            return;
+        }
+        match statement {
+            Statement::Statement(statement) => {
+                let ControlFlow::Continue(()) = statement.walk(&mut Resolve(self));
+            }
+            Statement::Explain(explain) => self.resolve(&mut explain.statement),
+            _ => {}
+        }
+    }
+
+    fn find(&self, name: &ObjectName) -> Option<EnumType> {
+        let first = self.full_name(name)?;
+        let path = if name.0.len() == 1 { self.path } else { &[] };
+        let others = path.iter().map(|schema| EntryName::new(&first.catalog, schema, &first.name));
+        std::iter::once(first.clone()).chain(others).find_map(|name| {
+            let labels = self.rules.types.get(&name).filter(|_| may_know(&name, self.access))?.clone();
+            Some(EnumType { name: Some(name), labels })
+        })
+    }
+
+    fn put(&self, data_type: &mut SqlType) {
+        let found = match data_type {
+            SqlType::Custom(name, modifiers) if modifiers.is_empty() => self.find(name),
+            SqlType::Array(
+                ArrayElemTypeDef::AngleBracket(item)
+                | ArrayElemTypeDef::SquareBracket(item, _)
+                | ArrayElemTypeDef::Parenthesis(item),
+            ) => {
+                self.put(item);
+                None
+            }
+            _ => None,
+        };
+        if let Some(found) = found {
+            *data_type = found.syntax();
+        }
+    }
+}
+
+impl SeenTypes<'_> {
+    fn put_column(&self, column: &mut ColumnDef) {
+        self.put(&mut column.data_type);
+        for option in &mut column.options {
+            if let ColumnOption::Default(value) = &mut option.option {
+                self.put_default(value);
+            }
+        }
+    }
+
+    /// A default is held against the type of its column anyway: `'a'::t` is kept as the text.
+    fn put_default(&self, value: &mut Expr) {
+        if let Expr::Cast { expr, data_type: SqlType::Custom(name, _), .. } = value
+            && matches!(expr.as_ref(), Expr::Value(_))
+            && self.find(name).is_some()
+        {
+            *value = expr.as_ref().clone();
+        }
+    }
+}
+
+struct Resolve<'a>(&'a SeenTypes<'a>);
+
+impl VisitorMut for Resolve<'_> {
+    type Break = Infallible;
+
+    fn pre_visit_statement(&mut self, statement: &mut ast::Statement) -> ControlFlow<Infallible> {
+        match statement {
+            ast::Statement::CreateTable(create) => {
+                create.columns.iter_mut().for_each(|column| self.0.put_column(column));
+            }
+            ast::Statement::AlterTable(alter) => {
+                for operation in &mut alter.operations {
+                    match operation {
+                        AlterTableOperation::AddColumn { column_def, .. } => {
+                            self.0.put_column(column_def);
+                        }
+                        AlterTableOperation::AlterColumn {
+                            op: AlterColumnOperation::SetDefault { value },
+                            ..
+                        } => self.0.put_default(value),
+                        AlterTableOperation::ChangeColumn { data_type, .. }
+                        | AlterTableOperation::ModifyColumn { data_type, .. }
+                        | AlterTableOperation::AlterColumn {
+                            op: AlterColumnOperation::SetDataType { data_type, .. },
+                            ..
+                        } => self.0.put(data_type),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        match expr {
+            Expr::Cast { data_type, .. } | Expr::Convert { data_type: Some(data_type), .. } => {
+                self.0.put(data_type);
+            }
+            Expr::TypedString(typed) => self.0.put(&mut typed.data_type),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Visible {
+    /// The types of the catalog in force that may be known, by name.
+    pub(crate) fn enum_types(&self) -> Vec<EnumType> {
+        let (current, _) = self.default_names();
+        within(&current, &self.pinned, &self.access)
+    }
+}
+
+fn within(catalog: &str, pinned: &Pinned, access: &Access) -> Vec<EnumType> {
+    let rules = pinned.shared().notes().read(Rules::of);
+    let seen = rules.types.iter().filter(|(name, _)| name.catalog == catalog && may_know(name, access));
+    seen.map(|(name, labels)| EnumType { name: Some(name.clone()), labels: labels.clone() }).collect()
+}
+
+fn names_within(call: &Call<'_>) -> impl Iterator<Item = EntryName> {
+    let pinned = call.facts.gate.pin();
+    let access = call.facts.gate.access(&pinned);
+    within(call.catalog(), &pinned, &access).into_iter().filter_map(|of| of.name)
+}
+
+/// The number of a type, or of that of arrays of it.
+pub(crate) fn number_of(call: &Call<'_>, written: &str, is_array: bool) -> Option<i64> {
+    let parts = relations::parts(written)?;
+    let (schema, name) = match parts.as_slice() {
+        [name] => (call.schema(), name.as_str()),
+        [.., schema, name] => (schema.as_str(), name.as_str()),
+        [] => return None,
+    };
+    let schema = if schema == PUBLIC { DEFAULT_SCHEMA } else { schema };
+    let found = names_within(call).find(|full| full.schema == schema && full.name == name)?;
+    Some(if is_array { oids::enum_array(&found) } else { oids::enum_type(&found) })
+}
+
+/// The name of a type, or of that of arrays of it, with the schema where it is not found without.
+pub(crate) fn name_of(call: &Call<'_>, oid: i64) -> Option<String> {
+    names_within(call).find_map(|full| {
+        let suffix = match oid {
+            oid if oid == oids::enum_type(&full) => "",
+            oid if oid == oids::enum_array(&full) => "[]",
+            _ => return None,
+        };
+        let name = relations::quoted(&full.name);
+        Some(if full.schema == call.schema() {
+            format!("{name}{suffix}")
+        } else {
+            format!("{}.{name}{suffix}", relations::quoted(&full.schema))
+        })
+    })
+}

@@ -1,0 +1,328 @@
+//! Cursors: queries that stay open, whose rows `FETCH` gives a few at a time. Each is a result of the server like any other, with its
+//! own place in `system.queries`, buffer and limits; it ends with its transaction unless it is held.
+
+use crate::admission::Slot;
+use crate::live::State;
+use crate::query::{self, Acting, nothing};
+use crate::result::QueryResult;
+use crate::session::ClientSession;
+use crate::write::counted;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use bowshot_api::{
+    Answer, BatchStream, Delivery, Endpoints, Error, ErrorKind, Origin, Reason, Request, Result, Session,
+    Statement, TransactionEnd, TransactionId,
+};
+use bowshot_engine::{Action, CursorStatement, Execution, KeptRights, OpenCursor};
+use futures::StreamExt;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::OwnedMutexGuard;
+
+/// Open cursors of one session: each may hold a full buffer of rows.
+const MAX_OPEN: usize = 100;
+
+/// The cursors of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Cursors(Mutex<HashMap<String, Cursor>>);
+
+#[derive(Debug)]
+struct Cursor {
+    /// The statement that has declared it.
+    sql: Arc<str>,
+    schema: SchemaRef,
+    /// The transaction that it ends with; of one that is held, the one whose rollback ends it.
+    transaction: Option<TransactionId>,
+    /// How many savepoints that had then.
+    savepoints: usize,
+    is_held: bool,
+    /// Those that it was declared with: when they end, so does reading it.
+    rights: Arc<KeptRights>,
+    /// Nothing for one that has failed. A statement that reads it has it meanwhile, and the next one waits.
+    rows: Arc<tokio::sync::Mutex<Option<Rows>>>,
+}
+
+/// What has not been read.
+#[derive(Debug)]
+struct Rows {
+    query: Arc<QueryResult>,
+    /// Nothing after the last batch.
+    stream: Option<BatchStream>,
+    /// Of the last batch.
+    rest: Option<RecordBatch>,
+}
+
+/// A cursor in the hands of the statement that reads it. It is gone unless that gives it back: nobody knows where it stands.
+#[derive(Debug)]
+struct Reading {
+    place: OwnedMutexGuard<Option<Rows>>,
+    rows: Rows,
+    /// How many rows are wanted; `None` for all.
+    left: Option<u64>,
+}
+
+/// Does what a statement about cursors says.
+///
+/// # Errors
+/// `NotFound` and `AlreadyExists` for names, `Invalid` outside of a transaction, `LimitReached`; what the query failed with.
+pub(crate) async fn run(
+    session: &ClientSession,
+    statement: &CursorStatement,
+    acting: Acting<'_>,
+) -> Result<Execution> {
+    let cursors = session.transactions().cursors();
+    match statement {
+        CursorStatement::Declare { name, is_held, sql } => {
+            declare(session, (name, *is_held, sql.trim_start()), acting).await?;
+            Ok(nothing())
+        }
+        CursorStatement::Fetch { name, rows } => {
+            let schema = cursors.schema(name)?;
+            Ok(cursors.reading(name, *rows).await?.execution(schema))
+        }
+        CursorStatement::Move { name, rows } => cursors.reading(name, *rows).await?.skip().await,
+        CursorStatement::Close(name) => cursors.close(name.as_deref()).map(|()| nothing()),
+    }
+}
+
+async fn declare(
+    session: &ClientSession,
+    (name, is_held, sql): (&str, bool, &str),
+    acting: Acting<'_>,
+) -> Result<()> {
+    let cursors = session.transactions().cursors();
+    let transaction = acting.transaction.or_else(|| session.transactions().current());
+    if transaction.is_none() && !is_held {
+        return Err(Error::invalid("DECLARE CURSOR can only be used in transaction blocks")
+            .with_reason(Reason::NoTransaction)
+            .with_hint("begin one, or declare it WITH HOLD"));
+    }
+    check_name(&cursors.lock(), name)?;
+    let savepoints = match transaction {
+        Some(id) => session.transactions().savepoint_count(id).await?,
+        None => 0,
+    };
+    let rights = Arc::new(session.engine().kept_rights().of(&acting.authorised.plan));
+    // Its query takes a slot of its own, and could wait for this one for ever.
+    drop(acting.live.job.release::<Arc<Slot>>());
+    let answer = start(session, sql, acting).await?;
+    let query = session.server().results.find(session.owner(), answer.query)?;
+    // Whoever reads it is here from now on: a result without a reader expires.
+    let stream = Some(session.server().read(&query, 0)?);
+    query.goes_to_cursor();
+    query::admit(session, acting.live).await?;
+    acting.live.is(State::Running);
+    let rows = Arc::new(tokio::sync::Mutex::new(Some(Rows { query, stream, rest: None })));
+    let mut open = cursors.lock();
+    check_name(&open, name)?;
+    // Whoever ends it from now on finds the cursor.
+    if transaction.is_some_and(|id| !session.transactions().is_open(id)) {
+        return Err(Error::invalid("the transaction ended while its cursor was opened")
+            .with_reason(Reason::NoTransaction)
+            .with_hint("begin another one"));
+    }
+    let (sql, schema) = (Arc::clone(&acting.authorised.sql), answer.schema);
+    open.insert(name.to_owned(), Cursor { sql, schema, transaction, savepoints, is_held, rights, rows });
+    Ok(())
+}
+
+/// Starts the query, which is planned and judged like any other.
+async fn start(session: &ClientSession, sql: &str, acting: Acting<'_>) -> Result<Answer> {
+    let request = |statement| Request {
+        endpoints: Some(Endpoints::Exactly(1)),
+        delivery: Some(Delivery::Stream),
+        ..Request::of(statement).within(acting.transaction)
+    };
+    let values = &acting.authorised.parameters;
+    if values.is_empty() {
+        return session.start(&request(Statement::Sql(sql.to_owned()))).await;
+    }
+    let id = session.prepare(sql, acting.transaction).await?.id;
+    let started = match session.bind(id, values.to_vec()).await {
+        Ok(()) => session.start(&request(Statement::Prepared(id))).await,
+        Err(error) => Err(error),
+    };
+    session.prepared().remove(id);
+    started
+}
+
+fn check_name(open: &HashMap<String, Cursor>, name: &str) -> Result<()> {
+    if open.contains_key(name) {
+        return Err(Error::new(ErrorKind::AlreadyExists, format!("cursor `{name}` already exists"))
+            .with_reason(Reason::DuplicateCursor)
+            .with_hint("close it first, or choose another name"));
+    }
+    if open.len() >= MAX_OPEN {
+        let message = format!("the session has {MAX_OPEN} open cursors, which is the limit");
+        return Err(Error::new(ErrorKind::LimitReached, message).with_hint("close some of them"));
+    }
+    Ok(())
+}
+
+fn missing(name: &str) -> Error {
+    Error::not_found(format!("cursor `{name}` does not exist"))
+        .with_reason(Reason::UndefinedCursor)
+        .with_hint(
+            "a cursor ends with its transaction unless it is declared WITH HOLD, and when reading it fails",
+        )
+}
+
+impl Cursors {
+    /// Those that are there: one whose reader failed or left is not.
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Cursor>> {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, cursor| !cursor.rows.try_lock().is_ok_and(|rows| rows.is_none()));
+        open
+    }
+
+    /// The columns of the rows that a statement fetches; nothing for another statement. It may be prepared before its cursor is
+    /// declared, and has no columns then.
+    pub(crate) fn fetched(&self, action: &Action) -> Option<SchemaRef> {
+        match action {
+            Action::Cursor(CursorStatement::Fetch { name, .. }) => {
+                Some(self.schema(name).unwrap_or_else(|_| SchemaRef::new(Schema::empty())))
+            }
+            _ => None,
+        }
+    }
+
+    /// All of them, sorted by name.
+    pub(crate) fn list(&self) -> Vec<OpenCursor> {
+        let open = self.lock();
+        let mut listed: Vec<OpenCursor> = open
+            .iter()
+            .map(|(name, Cursor { sql, is_held, .. })| OpenCursor {
+                name: name.clone(),
+                sql: Arc::clone(sql),
+                is_held: *is_held,
+            })
+            .collect();
+        listed.sort_by(|one, other| one.name.cmp(&other.name));
+        listed
+    }
+
+    fn schema(&self, name: &str) -> Result<SchemaRef> {
+        self.lock().get(name).map(|cursor| Arc::clone(&cursor.schema)).ok_or_else(|| missing(name))
+    }
+
+    async fn reading(&self, name: &str, left: Option<u64>) -> Result<Reading> {
+        let both = |cursor: &Cursor| (Arc::clone(&cursor.rights), Arc::clone(&cursor.rows));
+        let found = self.lock().get(name).map(both);
+        let (rights, rows) = found.ok_or_else(|| missing(name))?;
+        rights.check().await?;
+        let mut place = rows.lock_owned().await;
+        let rows = place.take().ok_or_else(|| missing(name))?;
+        Ok(Reading { place, rows, left })
+    }
+
+    /// Closes one, or all.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub(crate) fn close(&self, name: Option<&str>) -> Result<()> {
+        match name {
+            None => self.clear(),
+            Some(name) => drop(self.lock().remove(name).ok_or_else(|| missing(name))?),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    /// Closes what was declared after a savepoint that is rolled back to. `left` is how many savepoints its transaction has now.
+    pub(crate) fn savepoint_ended(&self, id: TransactionId, left: usize, end: TransactionEnd) {
+        self.lock().retain(|_, cursor| {
+            let is_later = cursor.transaction == Some(id) && cursor.savepoints >= left;
+            if is_later {
+                cursor.savepoints = left;
+            }
+            !is_later || end == TransactionEnd::Commit
+        });
+    }
+
+    /// Closes what ends with a transaction. What is held stays after a commit, and ends with no other transaction.
+    pub(crate) fn transaction_ended(&self, id: TransactionId, end: TransactionEnd) {
+        self.lock().retain(|_, cursor| {
+            let ends = cursor.transaction == Some(id);
+            if ends {
+                cursor.transaction = None;
+            }
+            !ends || (cursor.is_held && end == TransactionEnd::Commit)
+        });
+    }
+}
+
+impl Rows {
+    /// The next rows, at most so many; nothing after the last one.
+    async fn next(&mut self, most: Option<u64>) -> Result<Option<RecordBatch>> {
+        loop {
+            let batch = if let Some(rest) = self.rest.take() {
+                rest
+            } else {
+                let Some(stream) = &mut self.stream else { return Ok(None) };
+                let next = stream.next().await;
+                let Some(batch) = next else {
+                    self.stream = None;
+                    return Ok(None);
+                };
+                batch?
+            };
+            let there = batch.num_rows();
+            let taken =
+                most.map_or(there, |most| usize::try_from(most).map_or(there, |most| most.min(there)));
+            if taken < there {
+                self.rest = Some(batch.slice(taken, there - taken));
+            }
+            if taken > 0 {
+                return Ok(Some(batch.slice(0, taken)));
+            }
+        }
+    }
+}
+
+impl Reading {
+    /// The next rows that are wanted; nothing when there are no more, and then the cursor is given back.
+    async fn next(mut self) -> Result<Option<(RecordBatch, Option<Self>)>> {
+        let batch = if self.left == Some(0) { None } else { self.rows.next(self.left).await? };
+        let Some(batch) = batch else {
+            self.give_back();
+            return Ok(None);
+        };
+        self.left = self.left.map(|left| left.saturating_sub(batch.num_rows() as u64));
+        // The client may not ask for what follows its rows.
+        if self.left == Some(0) {
+            self.give_back();
+            return Ok(Some((batch, None)));
+        }
+        Ok(Some((batch, Some(self))))
+    }
+
+    fn give_back(mut self) {
+        *self.place = Some(self.rows);
+    }
+
+    fn execution(self, schema: SchemaRef) -> Execution {
+        let origin: Arc<dyn Origin> = Arc::<QueryResult>::clone(&self.rows.query);
+        let batches = futures::stream::try_unfold(Some(self), |reading| async move {
+            match reading {
+                Some(reading) => reading.next().await,
+                None => Ok(None),
+            }
+        });
+        let stream = BatchStream::new(SchemaRef::clone(&schema), batches.boxed());
+        Execution { schema, streams: vec![stream.with_origin(Some(origin))], rows: None, ..nothing() }
+    }
+
+    /// Leaves the rows out, and tells how many there were.
+    async fn skip(self) -> Result<Execution> {
+        let (mut reading, mut skipped) = (Some(self), 0);
+        while let Some(next) = reading.take() {
+            let Some((batch, rest)) = next.next().await? else { break };
+            skipped += batch.num_rows() as u64;
+            reading = rest;
+        }
+        counted(Some(skipped))
+    }
+}

@@ -1,0 +1,176 @@
+//! `VALUES ('2024-01-01'), (DATE '2024-01-02')`: in PostgreSQL a text that is written out has the type of the other rows. The planner
+//! makes texts of all of them. Rows of INSERT are left alone, since each of their values has the type of its column.
+
+use super::literals;
+use crate::dialect::DialectName;
+use crate::template;
+use crate::walk::Tree;
+use bowshot_api::{Error, Result};
+use sqlparser::ast::{
+    DataType, Expr, Query, SetExpr, Statement, TimezoneInfo, UnaryOperator, Value, VisitorMut,
+};
+use std::ops::ControlFlow;
+
+pub(super) fn rewrite(statement: &mut impl Tree, dialect: DialectName) -> Result<()> {
+    if dialect != DialectName::Postgres {
+        return Ok(());
+    }
+    match statement.walk(&mut Rows { is_inserted: false }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct Rows {
+    /// Whether the next query is that of an INSERT.
+    is_inserted: bool,
+}
+
+impl VisitorMut for Rows {
+    type Break = Error;
+
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<Error> {
+        self.is_inserted = matches!(statement, Statement::Insert(insert) if insert.source.is_some());
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        let is_inserted = std::mem::take(&mut self.is_inserted);
+        match query.body.as_mut() {
+            SetExpr::Values(values) if !is_inserted => {
+                let mut rows: Vec<&mut Vec<Expr>> =
+                    values.rows.iter_mut().map(|row| &mut row.content).collect();
+                in_columns(&mut rows).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn in_columns(rows: &mut [&mut Vec<Expr>]) -> Result<()> {
+    let width = rows.first().map_or(0, |row| row.len());
+    for column in 0..width {
+        let types = rows.iter().filter_map(|row| row.get(column).and_then(literal_type));
+        let Some(common) = types.max_by_key(|kind| kind.rank()) else { continue };
+        for value in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
+            if is_text(value) {
+                *value = common.read(value)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the values of a column are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LiteralType {
+    Boolean,
+    Date,
+    Timestamp,
+    Instant,
+    Time,
+    Interval,
+    Uuid,
+    Integer,
+    Numeric,
+    Double,
+}
+
+impl LiteralType {
+    /// Of two types the one that has the values of both.
+    fn rank(self) -> u8 {
+        match self {
+            Self::Boolean | Self::Date | Self::Time | Self::Interval | Self::Uuid | Self::Integer => 0,
+            Self::Timestamp | Self::Numeric => 1,
+            Self::Instant | Self::Double => 2,
+        }
+    }
+
+    /// A text as a value of the type.
+    fn read(self, text: &Expr) -> Result<Expr> {
+        let cast = match self {
+            Self::Integer => match literals::number(text).filter(is_integer) {
+                Some(number) => return Ok(number),
+                None => "CAST(x AS INTEGER)",
+            },
+            Self::Numeric => match literals::number(text) {
+                Some(number) => return Ok(number),
+                None => "CAST(x AS NUMERIC)",
+            },
+            Self::Boolean => "CAST(x AS BOOLEAN)",
+            Self::Date => "CAST(x AS DATE)",
+            Self::Timestamp => "CAST(x AS TIMESTAMP)",
+            Self::Instant => "CAST(x AS TIMESTAMP WITH TIME ZONE)",
+            Self::Time => "CAST(x AS TIME)",
+            Self::Interval => "CAST(x AS INTERVAL)",
+            Self::Uuid => "CAST(x AS UUID)",
+            Self::Double => "CAST(x AS DOUBLE PRECISION)",
+        };
+        template::expression(cast, &[("x", text)])
+    }
+}
+
+/// What a value says of its type.
+fn literal_type(value: &Expr) -> Option<LiteralType> {
+    match value {
+        Expr::TypedString(typed) => of_type(&typed.data_type),
+        Expr::Cast { data_type, .. } => of_type(data_type),
+        Expr::Interval(_) => Some(LiteralType::Interval),
+        Expr::Nested(inner) => literal_type(inner),
+        Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => literal_type(expr),
+        Expr::Value(value) => match &value.value {
+            Value::Boolean(_) => Some(LiteralType::Boolean),
+            Value::Number(digits, _) if is_whole(digits) => Some(LiteralType::Integer),
+            Value::Number(..) => Some(LiteralType::Numeric),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn of_type(data_type: &DataType) -> Option<LiteralType> {
+    Some(match data_type {
+        DataType::Bool | DataType::Boolean => LiteralType::Boolean,
+        DataType::Date => LiteralType::Date,
+        DataType::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => LiteralType::Timestamp,
+        DataType::Timestamp(..) => LiteralType::Instant,
+        DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => LiteralType::Time,
+        DataType::Interval { .. } => LiteralType::Interval,
+        DataType::Uuid => LiteralType::Uuid,
+        DataType::SmallInt(_)
+        | DataType::Int2(_)
+        | DataType::Int(_)
+        | DataType::Int4(_)
+        | DataType::Integer(_)
+        | DataType::Int8(_)
+        | DataType::BigInt(_) => LiteralType::Integer,
+        DataType::Numeric(_) | DataType::Decimal(_) | DataType::Dec(_) => LiteralType::Numeric,
+        DataType::Real
+        | DataType::Float4
+        | DataType::Float8
+        | DataType::Float(_)
+        | DataType::Double(_)
+        | DataType::DoublePrecision => LiteralType::Double,
+        _ => return None,
+    })
+}
+
+fn is_text(value: &Expr) -> bool {
+    match value {
+        Expr::Value(value) => matches!(value.value, Value::SingleQuotedString(_)),
+        Expr::Nested(inner) => is_text(inner),
+        _ => false,
+    }
+}
+
+fn is_integer(number: &Expr) -> bool {
+    match number {
+        Expr::Value(value) => matches!(&value.value, Value::Number(digits, _) if is_whole(digits)),
+        Expr::UnaryOp { expr, .. } => is_integer(expr),
+        _ => false,
+    }
+}
+
+fn is_whole(digits: &str) -> bool {
+    digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
+}
