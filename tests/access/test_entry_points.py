@@ -213,6 +213,8 @@ SESSION = {
     "tables": "CommandGetTables",
     "close": "says nothing of tables",
     "unsupported": "an error of ours",
+    "message": "a notice of ours",
+    "hint": "a notice of ours",
     "from_bytes": "reads a handle",
     "sql": "makes a request",
     "of": "makes a request",

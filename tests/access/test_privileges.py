@@ -121,14 +121,14 @@ def test_types_are_known_to_who_may_use_their_schema(made):
     for sql in ("CREATE SCHEMA kinds", "CREATE TYPE kinds.mood AS ENUM ('sad', 'happy')", "CREATE TABLE kinds.m (m kinds.mood)"):
         root.rows(sql)
     known = "SELECT count(*) FROM pg_catalog.pg_type WHERE typname = 'mood'"
-    assert ada.rows(known) == [(0,)]
+    assert ada.rows(known) == [("0",)]
     refused(ada, "SELECT 'sad'::kinds.mood", "mood")
     for sql in ("DROP TYPE kinds.mood", "ALTER TYPE kinds.mood ADD VALUE 'x'"):
         refused(ada, sql, "does not exist")
     refused(ada, "CREATE TYPE kinds.other AS ENUM ('a')", "may not make anything")
     root.rows("GRANT SELECT ON SCHEMA kinds TO ada")
-    assert ada.rows(known) == [(1,)]
-    assert ada.rows("SELECT 'sad'::kinds.mood < 'happy'") == [(True,)]
+    assert ada.rows(known) == [("1",)]
+    assert ada.rows("SELECT CASE WHEN 'sad'::kinds.mood < 'happy' THEN 'less' END") == [("less",)]
     refused(ada, "ALTER TYPE kinds.mood ADD VALUE 'x'", "may not change type")
     root.rows("DROP SCHEMA kinds CASCADE")
-    assert root.rows(known) == [(0,)]
+    assert root.rows(known) == [("0",)]

@@ -2,10 +2,12 @@
 wherever a query passes them on; UUIDs that are bytes meet UUIDs that are texts; intervals of Parquet have months."""
 
 import datetime
+import json
 import urllib.request
 import uuid
 
 import duckdb
+import psycopg
 import pyarrow as pa
 import pyarrow.flight as flight
 import pyarrow.parquet as pq
@@ -164,3 +166,31 @@ def test_types_of_files_of_duckdb(tmp_path):
         assert db.rows(f"SELECT {day} FROM t WHERE k = 1") == [(datetime.date(2024, 4, 4),)]
         assert db.one("SELECT count(*) FROM t WHERE i >= INTERVAL '60 days'") == 2
         assert db.one("SELECT CAST(u AS VARCHAR) FROM t LIMIT 1") == str(IDS[0])
+
+
+def test_lists_of_uuids_and_texts_as_parameters(tmp_path):
+    duckdb.connect().execute(
+        f"COPY (SELECT '{IDS[0]}'::UUID AS u, ['{IDS[0]}'::UUID] AS l) TO '{tmp_path / 't.parquet'}' (FORMAT parquet)"
+    )
+    with Server(tmp_path, arguments=["--pg", "127.0.0.1:0"]) as server, Database(server) as db:
+        for value in ("l[1]", "coalesce(u, u)", f"CASE WHEN u <> '{IDS[1]}' THEN u ELSE '{IDS[1]}' END"):
+            assert db.one(f"SELECT CAST({value} AS VARCHAR) FROM t") == str(IDS[0]), value
+        assert db.one("SELECT to_json(u) FROM t") == f'"{IDS[0]}"'
+        in_list = f"u = ANY(ARRAY['{IDS[1]}', '{IDS[0]}'])"
+        for condition in (f"'{IDS[0]}' = ANY(l)", in_list, f"CASE u WHEN '{IDS[0]}' THEN true END"):
+            assert db.one(f"SELECT count(*) FROM t WHERE {condition}") == 1, condition
+        db.run("CREATE TABLE own AS SELECT u FROM t")
+        connection = psycopg.connect(host="127.0.0.1", port=server.pg_port, user="ada", dbname="bowshot", autocommit=True)
+        # A text has no type in this driver: it is what stands beside it.
+        for text in (str(IDS[0]), IDS[0]):
+            for condition in ("u = %s", "u IN (%s)", "u = ANY(%s)"):
+                value = [text] if "ANY" in condition else text
+                found = connection.execute(f"SELECT count(*) FROM t WHERE {condition}", (value,)).fetchall()
+                assert found == [(1,)], (condition, text)
+            connection.execute("INSERT INTO own VALUES (%s)", (text,))
+        assert db.one(f"SELECT count(*) FROM own WHERE u = '{IDS[0]}'") == 3
+        connection.close()
+        body = json.dumps({"sql": "SELECT l FROM t WHERE u = $1", "parameters": [str(IDS[0])]}).encode()
+        request = urllib.request.Request(server.http + "/v1/sql", body, {"content-type": "application/json"})
+        with urllib.request.urlopen(request) as answer:
+            assert json.loads(answer.read())["rows"] == [[[str(IDS[0])]]]

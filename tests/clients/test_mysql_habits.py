@@ -230,12 +230,22 @@ def test_a_dump_makes_the_same_tables(served, cursor):
     cursor.execute("CREATE DATABASE dumped")
     cursor.execute("CREATE TABLE dumped.t (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(20) DEFAULT 'x', b DECIMAL(9, 2))")
     cursor.execute("INSERT INTO dumped.t (a, b) VALUES ('it''s', 1.5), (NULL, NULL)")
+    cursor.execute("USE dumped")
+    cursor.execute("CREATE VIEW v (named) AS SELECT a FROM t WHERE b > 1")
+    assert rows(cursor, "SHOW CREATE TABLE v")[0][:2] == ("v", "CREATE VIEW `v` (`named`) AS SELECT a FROM t WHERE b > 1")
     place = ["-h", "127.0.0.1", "-P", str(served.mysql_port), "-u", "ada", "--protocol=tcp"]
     dump = subprocess.run(["mariadb-dump", *place, "dumped"], capture_output=True, text=True, timeout=60)
     assert dump.returncode == 0, dump.stderr
     before = rows(cursor, "SELECT * FROM dumped.t ORDER BY id")
+    cursor.execute("DROP VIEW v")
     cursor.execute("DROP TABLE dumped.t")
     back = subprocess.run(["mariadb", *place, "dumped"], input=dump.stdout, capture_output=True, text=True, timeout=60)
     assert back.returncode == 0, back.stderr
     assert rows(cursor, "SELECT * FROM dumped.t ORDER BY id") == before
+    assert rows(cursor, "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = 'dumped' ORDER BY 1") == [
+        ("t", "BASE TABLE"), ("v", "VIEW")
+    ]
+    assert rows(cursor, "SELECT named FROM dumped.v") == [("it's",)]
+    cursor.execute("DROP VIEW v")
+    cursor.execute("USE main")
     cursor.execute("DROP DATABASE dumped")

@@ -121,3 +121,11 @@ def test_a_whole_number_that_is_told_is_one(connection):
     ]:
         result = connection.pgconn.exec_params(sql.encode(), [value])
         assert result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) == code, sql
+
+
+def test_a_label_of_an_enumerated_type_comes_in_binary(connection):
+    connection.execute("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
+    (oid,) = connection.execute("SELECT oid FROM pg_type WHERE typname = 'mood'").fetchone()
+    result = connection.pgconn.exec_params(b"SELECT $1::mood < 'happy'", [b"ok"], param_types=[oid], param_formats=[1])
+    assert result.status == psycopg.pq.ExecStatus.TUPLES_OK, result.error_message
+    assert result.get_value(0, 0) == b"t"

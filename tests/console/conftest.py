@@ -1,5 +1,6 @@
 """The built program with two users, a browser, and an eye on everything that the page asks for and complains about."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -137,6 +138,25 @@ class Console:
     def until(self, expression):
         """Waits for something to be true on the page. The page's policy lets nobody evaluate texts there, so it is asked."""
         wait_until(lambda: self.page.evaluate(expression), expression)
+
+    @contextlib.contextmanager
+    def first_answer_late(self, path):
+        """The first request of a block to a path is answered at the end of the block."""
+        held = []
+
+        def hold(route):
+            if held:
+                route.continue_()
+            else:
+                held.append(route)
+
+        self.page.route(path, hold)
+        yield
+        held[0].continue_()
+        self.page.unroute(path, hold)
+        # Long enough that an answer which the page wrongly shows is there.
+        self.page.wait_for_timeout(300)
+        self.settled()
 
     def cell(self, row, column=0):
         return self.page.wait_for_selector(f"#cell-{row}-{column}:not(:text-is('…'))").inner_text()

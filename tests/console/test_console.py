@@ -141,7 +141,7 @@ def test_results_are_looked_at_in_every_way(console, tmp_path):
         text = page.inner_text(".code")
         assert sign in text and "generate_series" in text and "a password" not in text
     page.click("button:text-is('Copy')")
-    assert "curl" in page.evaluate("navigator.clipboard.readText()")
+    console.until("navigator.clipboard.readText().then(text => text.includes('curl'))")
     console.look("copy-as")
     console.view("Export")
     for label, start in {"CSV": b"n,k,x,name", "Parquet": b"PAR1", "Arrow": b"ARROW1", "JSON lines": b'{"n":'}.items():
@@ -151,6 +151,35 @@ def test_results_are_looked_at_in_every_way(console, tmp_path):
         download.value.save_as(path)
         assert path.read_bytes().replace(b'"n","k","x","name"', b"n,k,x,name").replace(b'{"n": ', b'{"n":').startswith(start)
     console.look("export")
+
+
+def test_late_answers_replace_no_newer_ones(console):
+    console.open()
+    page = console.page
+    console.run("SELECT value AS n, 'v' || value % 5 AS name FROM generate_series(1, 1000) AS s(value)", "1,000 rows")
+    with console.first_answer_late("**/v1/sql?*"):
+        console.view("Chart")
+        page.get_by_label("x", exact=True).select_option("name")
+        page.wait_for_selector(".chart title:text-is('v0: 200')", state="attached")
+    assert page.locator(".chart rect.mark").count() == 5
+    with console.first_answer_late("**/v1/sql?*"):
+        console.view("Plan")
+        page.click("button:has-text('Run it and measure')")
+        page.wait_for_selector(".plan .tag:has-text('rows')")
+    assert page.locator(".plan .tag:has-text('rows')").count() >= 1
+    # What runs is what the editor had when the key was pressed, and no result of before stands meanwhile.
+    with console.first_answer_late("**/v1/queries/*"):
+        console.run("SELECT 1 AS n", "running")
+        assert page.locator(".views").count() == 0
+        page.fill(".editor textarea", "SELECT 2 AS n")
+    page.wait_for_selector(".status:has-text('1 rows')")
+    assert console.cell(0) == "1"
+    # A filter holds for what comes after it.
+    with console.first_answer_late("**/v1/sql?*"):
+        console.go("Catalog")
+        page.fill("input[type=search]", "no such table")
+    assert page.locator("[data-name=people]").is_hidden()
+    assert page.locator("[data-name=people]").count() == 1
 
 
 def test_catalog(console):
@@ -224,7 +253,8 @@ def test_queries_are_seen_and_ended(console, browser, address):
         stranger.settled()
         assert stranger.page.locator("td:has-text('3000000')").count() == 0
         assert stranger.complaints == []
-    running.first.locator("button:has-text('Kill')").click()
+    # Longer than the page waits between two looks: what is pressed stays until it is released.
+    running.first.locator("button:has-text('Kill')").click(delay=2500)
     running.first.wait_for(state="detached")
     console.go("Query")
     page.wait_for_selector("[role=alert]:has-text('cancelled')")

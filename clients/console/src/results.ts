@@ -112,7 +112,7 @@ export class Results {
       );
       const sql = chartSql(this.result.sql, wish);
       show(this.place, choices, section("Chart", sql, place));
-      void fill(place, async () => chart(await this.client.query(sql), wish));
+      void fill(place, async (signal) => chart(await this.client.query(sql, signal), wish));
     };
     const set = (change: Partial<Wish>) => {
       Object.assign(wish, change);
@@ -139,7 +139,7 @@ export class Results {
         h("div", { class: "choices-bar" }, button("Plan", () => explain("EXPLAIN")), button("Run it and measure", () => explain("EXPLAIN ANALYZE"))),
         section("Plan", sql, place),
       );
-      void fill(place, async () => planView(await this.client.query(sql)));
+      void fill(place, async (signal) => planView(await this.client.query(sql, signal)));
     };
     explain("EXPLAIN");
   }

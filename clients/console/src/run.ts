@@ -49,20 +49,25 @@ export class Run {
   }
 
   private fail(error: unknown): void {
+    const isCancelled = this.stop.signal.aborted;
+    // A request that fails after the cancel was shown adds nothing.
+    if (isCancelled && !this.isRunning) return;
     this.isRunning = false;
     clearTimeout(this.timer);
-    this.watcher.failed(error, this.elapsed);
+    this.watcher.failed(isCancelled ? cancelled() : error, this.elapsed);
   }
 
   /** Asks how far the statement is, until it has ended, and then often enough that its result stays. */
   private async look(): Promise<void> {
-    if (this.id === null || this.stop.signal.aborted) return;
+    if (this.id === null) return;
     const progress = await this.client.progress(this.id);
+    // Whoever cancelled it shows its end.
+    if (this.stop.signal.aborted) return;
     if (progress.state === "failed" || progress.state === "cancelled") {
       const { error } = progress;
       const problem = error
         ? new Problem(0, error.kind, error.message, error.hint, error.position ?? null)
-        : new Problem(499, "cancelled", "the query was cancelled");
+        : cancelled();
       return this.fail(problem);
     }
     if (progress.state === "finished" && this.isRunning) this.end(progress);
@@ -78,6 +83,10 @@ export class Run {
     const wasRunning = this.isRunning;
     this.stop.abort();
     if (this.id !== null) await this.client.cancel(this.id).catch(() => {});
-    if (wasRunning && this.isRunning) this.fail(new Problem(499, "cancelled", "the query was cancelled"));
+    if (wasRunning && this.isRunning) this.fail(cancelled());
   }
+}
+
+function cancelled(): Problem {
+  return new Problem(499, "cancelled", "the query was cancelled");
 }

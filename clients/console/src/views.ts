@@ -61,17 +61,26 @@ export function problemView(error: unknown, ...more: Child[]): HTMLElement {
   );
 }
 
-/** Shows what a statement gives in a place, or why it gives nothing. */
-export async function fill(place: HTMLElement, work: () => Promise<Child | Child[]>): Promise<void> {
+/** The latest work of each place. */
+const latest = new WeakMap<HTMLElement, AbortController>();
+
+/** Shows what a statement gives in a place, or why it gives nothing. Earlier work for the place ends: an answer that comes late
+ * never replaces a newer one. */
+export async function fill(place: HTMLElement, work: (signal: AbortSignal) => Promise<Child | Child[]>): Promise<void> {
+  latest.get(place)?.abort();
+  const controller = new AbortController();
+  const { signal } = controller;
+  latest.set(place, controller);
   place.setAttribute("aria-busy", "true");
+  let made: Child | Child[];
   try {
-    const made = await work();
-    show(place, ...(Array.isArray(made) ? made : [made]));
+    made = await work(signal);
   } catch (error) {
-    if (!(error instanceof Problem && error.kind === "cancelled")) show(place, problemView(error));
-  } finally {
-    place.removeAttribute("aria-busy");
+    made = problemView(error);
   }
+  if (signal.aborted) return;
+  show(place, ...(Array.isArray(made) ? made : [made]));
+  place.removeAttribute("aria-busy");
 }
 
 /** A part of a page with its statement, which can be opened in the editor. */

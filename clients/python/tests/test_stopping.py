@@ -14,7 +14,6 @@ from conftest import ENDLESS, LONG, running
 
 import bowshot
 
-
 # Far more than anything takes on a busy machine; what does not end would take for ever.
 PATIENCE = 120
 

@@ -80,6 +80,7 @@ fn column(field: &FieldRef, value: Value) -> Result<ArrayRef> {
                 let strict = CastOptions { safe: false, ..CastOptions::default() };
                 cast_with_options(&text(number), &DataType::Float64, &strict).map(|_| text(number))
             }
+            Value::String(shown) if is_uuid(wanted, shown) => Ok(text(shown)),
             Value::String(shown) if !is_binary(wanted) => {
                 let strict = CastOptions { safe: false, ..CastOptions::default() };
                 cast_with_options(&text(shown), wanted, &strict)
@@ -113,6 +114,11 @@ fn is_binary(data_type: &DataType) -> bool {
         data_type,
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
     )
+}
+
+/// Whether bytes are written as a UUID: hexadecimal digits have no hyphens.
+fn is_uuid(wanted: &DataType, text: &str) -> bool {
+    *wanted == DataType::FixedSizeBinary(16) && text.contains('-')
 }
 
 /// Reads a value as Arrow reads JSON.
@@ -162,6 +168,11 @@ mod tests {
             (DataType::Decimal128(10, 2), json!(1e-9), "Float64 1e-9"),
             (DataType::Decimal128(10, 2), json!(3), "Int64 3"),
             (DataType::Binary, json!("00ff"), "Binary 00ff"),
+            (
+                DataType::FixedSizeBinary(16),
+                json!("6fb1aaaa-0000-0000-0000-000000000000"),
+                "Utf8 6fb1aaaa-0000-0000-0000-000000000000",
+            ),
             (list, json!([1, null]), "List(Int64) [1, ]"),
             (DataType::Int64, Value::Null, "Int64 "),
             (DataType::Int64, json!("x"), "the value of the parameter `$1` cannot be used as Int64"),

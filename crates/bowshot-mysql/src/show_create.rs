@@ -1,6 +1,6 @@
 //! `SHOW CREATE TABLE`, from which clients read the columns of a table: the text as MySQL writes it, with columns, defaults,
-//! comments, key, and the clauses that the table was made with. What the engine would write has names in double quotes, which are
-//! strings to MySQL, and has none for tables of files.
+//! comments, key, and the clauses that the table was made with; of a view, what makes the view. What the engine would write has
+//! names in double quotes, which are strings to MySQL, and has none for tables of files.
 
 use crate::connection::Connection;
 use crate::lex::{quoted_name, quoted_text};
@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 impl Connection {
-    /// A query that gives the text, for a table by the parts of its name.
+    /// A query that gives the text, for a table or a view by the parts of its name.
     ///
     /// # Errors
     /// Without the table.
@@ -34,6 +34,9 @@ impl Connection {
             Err(trouble) => return Err(trouble),
         };
         let about = self.about(&table).await?;
+        if let Some(query) = &about.query {
+            return Ok(view_definition(&table.name, &told.schema, query));
+        }
         let text = text(&table.name, &told.schema, key.as_ref(), &about);
         Ok(format!(
             "SELECT {} AS `Table`, {} AS `Create Table`",
@@ -67,6 +70,10 @@ impl Connection {
         let tables = "SELECT table_comment, create_options FROM information_schema.tables";
         for row in self.texts(format!("{tables} WHERE {found}"), 2).await? {
             [about.comment, about.clauses] = <[Option<String>; 2]>::try_from(row).unwrap_or_default();
+        }
+        let views = "SELECT view_definition FROM information_schema.views";
+        for row in self.texts(format!("{views} WHERE {found}"), 1).await? {
+            about.query = row.into_iter().next().flatten();
         }
         let keys = "SELECT constraint_name, column_name, referenced_table_schema, referenced_table_name, \
                     referenced_column_name FROM information_schema.key_column_usage";
@@ -104,6 +111,8 @@ struct About {
     columns: HashMap<String, AboutColumn>,
     comment: Option<String>,
     clauses: Option<String>,
+    /// The query of a view.
+    query: Option<String>,
     references: Vec<ForeignKey>,
 }
 
@@ -150,6 +159,18 @@ fn option(session: &dyn Session, name: &str) -> String {
 fn cell(batch: &RecordBatch, column: usize, row: usize) -> Option<String> {
     let texts = batch.columns().get(column)?.as_string_opt::<i32>()?;
     texts.is_valid(row).then(|| texts.value(row).to_owned())
+}
+
+/// The query that gives what makes a view. Clients tell views by the name of its first column.
+fn view_definition(name: &str, schema: &Schema, query: &str) -> String {
+    let columns: Vec<String> = schema.fields().iter().map(|field| quoted_name(field.name())).collect();
+    let text = format!("CREATE VIEW {} ({}) AS {query}", quoted_name(name), columns.join(","));
+    format!(
+        "SELECT {} AS `View`, {} AS `Create View`, 'utf8mb4' AS character_set_client, \
+         'utf8mb4_bin' AS collation_connection",
+        quoted_text(name),
+        quoted_text(&text)
+    )
 }
 
 fn is_missing(failure: &Failure) -> bool {

@@ -229,7 +229,40 @@ fn understood(sql: &str, dialect: Dialect) -> Result<(Vec<TokenWithSpan>, bool)>
     pivot::within(&mut kept, dialect);
     columns_called_top(&mut kept);
     exclusions::mark(&mut kept);
+    drop_deferrable(&mut kept);
     Ok((kept, versions))
+}
+
+/// `BEGIN READ ONLY, DEFERRABLE`: no transaction waits for others to begin, and the parser does not know the word there.
+fn drop_deferrable(kept: &mut Vec<TokenWithSpan>) {
+    if !kept.iter().any(|token| keyword(&token.token) == Keyword::DEFERRABLE) {
+        return;
+    }
+    let (mut at_start, mut begins) = (true, false);
+    for token in std::mem::take(kept) {
+        let word = keyword(&token.token);
+        if token.token == Token::SemiColon {
+            (at_start, begins) = (true, false);
+        } else if at_start && !is_blank(&token.token) {
+            (at_start, begins) = (false, matches!(word, Keyword::BEGIN | Keyword::START));
+        }
+        if begins && word == Keyword::DEFERRABLE {
+            take_back(kept, |token| keyword(token) == Keyword::NOT);
+            take_back(kept, |token| *token == Token::Comma);
+        } else {
+            kept.push(token);
+        }
+    }
+}
+
+/// Takes away the last token, blanks aside, if it is one that is wanted.
+fn take_back(kept: &mut Vec<TokenWithSpan>, is_wanted: impl Fn(&Token) -> bool) {
+    while kept.last().is_some_and(|token| is_blank(&token.token)) {
+        kept.pop();
+    }
+    if kept.last().is_some_and(|token| is_wanted(&token.token)) {
+        kept.pop();
+    }
 }
 
 /// `SELECT top FROM t`: TOP is a name, unless a number of rows stands behind it.

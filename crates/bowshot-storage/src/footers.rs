@@ -241,12 +241,22 @@ struct Reader {
     footer: Option<Arc<ParquetMetaData>>,
 }
 
+impl Reader {
+    /// The footer. A scan that has looked at bloom filters goes on with a second reader, which it does not ask for one.
+    async fn footer(&mut self) -> Option<Arc<ParquetMetaData>> {
+        if self.footer.is_none() {
+            self.footer = self.inner.get_metadata(None).await.ok();
+        }
+        self.footer.clone()
+    }
+}
+
 impl AsyncFileReader for Reader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, parquet::errors::Result<Bytes>> {
         async move {
             let bytes = self.inner.get_bytes(range.clone()).await?;
-            if let Some(footer) = &self.footer {
-                page_counts::check(footer, &[(range, bytes.clone())])?;
+            if let Some(footer) = self.footer().await {
+                page_counts::check(&footer, &[(range, bytes.clone())])?;
             }
             Ok(bytes)
         }
@@ -259,9 +269,9 @@ impl AsyncFileReader for Reader {
     ) -> BoxFuture<'_, parquet::errors::Result<Vec<Bytes>>> {
         async move {
             let read = self.inner.get_byte_ranges(ranges.clone()).await?;
-            if let Some(footer) = &self.footer {
+            if let Some(footer) = self.footer().await {
                 let chunks: Vec<(Range<u64>, Bytes)> = ranges.into_iter().zip(read.iter().cloned()).collect();
-                page_counts::check(footer, &chunks)?;
+                page_counts::check(&footer, &chunks)?;
             }
             Ok(read)
         }

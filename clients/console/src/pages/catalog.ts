@@ -38,7 +38,7 @@ export function catalogPage(client: Client): Page {
       list.append(h("li", {}, entry));
     }
     return [...groups].map(([key, list]) => h("details", { open: true }, h("summary", {}, key), list));
-  });
+  }).then(() => sift(tree, filter.value));
   return {
     element: h("div", { class: "page" }, h("h1", {}, "Catalog"), h("div", { class: "split" }, h("nav", { "aria-label": "Tables" }, filter, section("Tables", TABLES, tree)), detail)),
   };

@@ -53,8 +53,10 @@ export function queriesPage(client: Client): Page {
     await Promise.all([look(), list()]);
   };
   const look = () =>
-    fill(live, async () => {
-      const rows = await client.query(LIVE);
+    fill(live, async (signal) => {
+      const rows = await client.query(LIVE, signal);
+      // A button that is replaced between press and release loses the click.
+      while (live.matches(":active")) await new Promise((done) => setTimeout(done, 50));
       const ids = column(rows, "query_id");
       return rowsTable(rows, {
         label: "Statements that run",
@@ -63,8 +65,8 @@ export function queriesPage(client: Client): Page {
       });
     });
   const list = () =>
-    fill(ran, async () => {
-      const rows = await client.query(past(outcome, order));
+    fill(ran, async (signal) => {
+      const rows = await client.query(past(outcome, order), signal);
       show(timeline, bars(rows));
       return rowsTable(rows, {
         label: "Statements that ran",
@@ -103,7 +105,8 @@ export function queriesPage(client: Client): Page {
   void look();
   void open();
   const tick = window.setInterval(() => {
-    if (isHere && !isHeld && !document.hidden) void look();
+    // A look that takes longer than a tick is waited for, or none would ever be shown.
+    if (isHere && !isHeld && !document.hidden && !live.hasAttribute("aria-busy")) void look();
   }, 2000);
   return {
     element: page,

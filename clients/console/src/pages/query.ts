@@ -146,7 +146,6 @@ export class Desk {
 
   private async run(tab: Tab, all: boolean): Promise<void> {
     const { editor, status, output } = tab;
-    await tab.run?.cancel();
     const whole = editor.text();
     const { start, end } = editor.selection();
     const statement = statementAt(whole, start);
@@ -158,10 +157,12 @@ export class Desk {
     show(output);
     const meter = h("progress", { max: 1, "aria-label": "Progress" });
     show(status, meter, " running");
+    const isLatest = () => tab.run === run;
     const done = (outcome: string, text: string) => {
+      this.kept.remember({ sql, at: Date.now(), outcome });
+      if (!isLatest()) return;
       show(status, text);
       announce(text);
-      this.kept.remember({ sql, at: Date.now(), outcome });
     };
     const run: Run = new Run(this.client, sql, {
       started: (started) => {
@@ -183,14 +184,19 @@ export class Desk {
       },
       failed: (error) => {
         done(error instanceof Problem ? error.kind : "failed", "");
-        this.tell(tab, error, whole, before);
+        if (isLatest()) this.tell(tab, error, whole, before);
       },
     });
+    // The run before ends without a word: what it still answers is no longer shown.
+    const earlier = tab.run;
     tab.run = run;
+    await earlier?.cancel();
+    if (!isLatest()) return;
     try {
       tab.session ??= await this.client.openSession();
     } catch (error) {
-      return this.tell(tab, error, whole, before);
+      if (isLatest()) this.tell(tab, error, whole, before);
+      return;
     }
     await run.start(tab.session);
   }

@@ -61,15 +61,11 @@ export const accessPage = (client: Client): Page => tablesPage(client, "Access",
 export function settingsPage(client: Client): Page {
   const sql = "SHOW ALL";
   const place = h("div");
-  const filter = h("input", {
-    type: "search",
-    placeholder: "filter",
-    "aria-label": "Filter settings",
-    input: () => {
-      for (const row of place.querySelectorAll<HTMLElement>("tbody tr")) row.hidden = !row.textContent?.toLowerCase().includes(filter.value.toLowerCase());
-    },
-  });
-  void fill(place, async () => rowsTable(await client.query(sql), { label: "Settings of a session" }));
+  const sift = () => {
+    for (const row of place.querySelectorAll<HTMLElement>("tbody tr")) row.hidden = !row.textContent?.toLowerCase().includes(filter.value.toLowerCase());
+  };
+  const filter = h("input", { type: "search", placeholder: "filter", "aria-label": "Filter settings", input: sift });
+  void fill(place, async () => rowsTable(await client.query(sql), { label: "Settings of a session" })).then(sift);
   return {
     element: h(
       "div",

@@ -12,7 +12,7 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchema, Result, ScalarValue, Statistics};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType, cast};
+use datafusion::logical_expr::{Expr, ExprSchemable, TableProviderFilterPushDown, TableType, cast};
 use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
 use datafusion::physical_plan::ExecutionPlan;
 use std::borrow::Cow;
@@ -98,11 +98,16 @@ pub(crate) fn computed(
             .with_current_time()
             .build();
         let simplifier = ExprSimplifier::new(context);
-        let expr = simplifier.coerce(cast(parse(sql, state)?, data_type.clone()), &none)?;
+        let parsed = parse(sql, state)?;
+        let is_text = matches!(data_type, DataType::List(_)) && parsed.get_type(&none)?.is_string();
+        let wanted = if is_text { DataType::Utf8 } else { data_type.clone() };
+        let expr = simplifier.coerce(cast(parsed, wanted), &none)?;
         let physical = state.create_physical_expr(simplifier.simplify(expr)?, &none)?;
         let one = RecordBatchOptions::new().with_row_count(Some(1));
         let row = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &one)?;
-        ScalarValue::try_from_array(physical.evaluate(&row)?.into_array(1)?.as_ref(), 0)
+        let value = physical.evaluate(&row)?.into_array(1)?;
+        // An array may be written as a text, which is read as that of a row is.
+        ScalarValue::try_from_array(&stored::converted(&value, data_type)?, 0)
     };
     evaluate().map_err(classify)
 }

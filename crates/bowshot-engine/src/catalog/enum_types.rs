@@ -60,6 +60,11 @@ impl<'a> SeenTypes<'a> {
         }
     }
 
+    /// The full name of a type that is there, in whatever schema of the path; of another one, that of the first schema.
+    pub(crate) fn known_name(&self, name: &ObjectName) -> Option<EntryName> {
+        self.find(name).and_then(|found| found.name).or_else(|| self.full_name(name))
+    }
+
     fn schema<'s>(&self, catalog: &str, schema: &'s str) -> &'s str {
         if schema == PUBLIC && self.schemas.has_alias(catalog) { DEFAULT_SCHEMA } else { schema }
     }

@@ -10,6 +10,7 @@ pub(crate) mod elsewhere;
 pub(crate) mod enum_types;
 pub(crate) mod file_paths;
 pub(crate) mod functions;
+mod hidden_tables;
 pub(crate) mod identity;
 pub(crate) mod information_schema;
 pub(crate) mod input;
@@ -280,12 +281,16 @@ impl Visible {
                 }
             });
         }
-        if let Some(input) = self.input(name) {
+        let shared = bowshot_sql::rewrite::shared(&name.name);
+        let shared = shared.map(|table| EntryName::new(&name.catalog, &name.schema, table));
+        let may_be_own = shared.is_none();
+        let name = shared.as_ref().unwrap_or(name);
+        if may_be_own && let Some(input) = self.input(name) {
             // Who changes rows of a table gives nothing before the last row has come.
             let guess = if self.target.is_some() { Guess::Small } else { Guess::Large };
             return Ok(Some(InputTable::provider(input, guess)));
         }
-        if self.is_default(&name.catalog, &name.schema) {
+        if may_be_own && self.is_default(&name.catalog, &name.schema) {
             let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &name.name);
             if let Some(entry) = self.raw.entry(&own) {
                 self.raw.note_read(&own);

@@ -32,7 +32,10 @@ pub(crate) fn ident(ident: &Ident) -> String {
 
 fn parts(name: &ObjectName) -> Result<Vec<String>> {
     let part = |part: &ObjectNamePart| {
-        part.as_ident().map(ident).ok_or_else(|| Error::invalid(format!("`{name}` is no name of a table")))
+        let part = part.as_ident().map(ident);
+        let part = part.ok_or_else(|| Error::invalid(format!("`{name}` is no name of a table")))?;
+        let shared = bowshot_sql::rewrite::shared(&part).map(ToOwned::to_owned);
+        Ok::<_, Error>(shared.unwrap_or(part))
     };
     name.0.iter().map(part).collect()
 }

@@ -5,6 +5,7 @@
 
 use crate::catalog::Visible;
 use crate::catalog::functions::relations::quoted;
+use crate::catalog::hidden_tables;
 use crate::catalog::names::{Names, ident};
 use crate::catalog::public::Schemas;
 use crate::plan;
@@ -149,6 +150,11 @@ impl Visible {
 
 /// Names the schema of each table that is found in a later schema of the path.
 pub(crate) fn resolve(statement: &mut Statement, names: &Names, visible: &Visible) {
+    hidden_tables::mark(statement, names, visible);
+    qualify(statement, names, visible);
+}
+
+fn qualify(statement: &mut Statement, names: &Names, visible: &Visible) {
     if names.path.is_empty() {
         return;
     }
@@ -156,7 +162,7 @@ pub(crate) fn resolve(statement: &mut Statement, names: &Names, visible: &Visibl
         Statement::Statement(statement) => {
             qualify_bare_tables(statement, |table| schema_of(table, names, visible));
         }
-        Statement::Explain(explain) => resolve(&mut explain.statement, names, visible),
+        Statement::Explain(explain) => qualify(&mut explain.statement, names, visible),
         _ => {}
     }
 }

@@ -43,6 +43,8 @@ const INVALID: &[Row] = &[
     (&["time", "out of range"], Reason::DatetimeOutOfRange),
     (&["interval", "out of range"], Reason::DatetimeOutOfRange),
     (&["a time of day ends"], Reason::DatetimeOutOfRange),
+    (&["has no year before 1"], Reason::DatetimeOutOfRange),
+    (&["there is no infinite"], Reason::DatetimeOutOfRange),
     (&["neither nan nor infinity"], Reason::OutOfRange),
     (&["overflow"], Reason::OutOfRange),
     (&["out of range"], Reason::OutOfRange),

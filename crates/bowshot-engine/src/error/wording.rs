@@ -207,7 +207,10 @@ fn unmatched_call(text: &str) -> Option<String> {
         Some(rest) => {
             let (name, why) = rest.split_once('\'')?;
             // What functions of our own say of their arguments is kept.
-            let is_known = why.starts_with(" expects ") || why.starts_with(" failed to match any signature");
+            let is_known = why.starts_with(" expects ")
+                || why.starts_with(" failed to match any signature")
+                || why.contains("failed with: Error during planning: function ")
+                || why.contains("Fail to find the coerced type");
             is_known.then_some(name)?
         }
         None => text.strip_prefix("Failed to coerce arguments to satisfy a call to '")?.split('\'').next()?,
@@ -220,8 +223,9 @@ fn unmatched_call(text: &str) -> Option<String> {
 /// A text that is no value of a type: `24:00' to value of Time64(µs) type`.
 fn about_a_text(rest: &str) -> (String, Option<String>) {
     let (value, to) = rest.split_once("' to value of ").unwrap_or((rest, ""));
-    if to.starts_with("Time")
-        && let Some(error) = bowshot_api::unsupported_time("time", value)
+    let kinds = [("Timestamp", "timestamp"), ("Time", "time"), ("Date", "date")];
+    if let Some((_, kind)) = kinds.iter().find(|(name, _)| to.starts_with(name))
+        && let Some(error) = bowshot_api::unsupported_time(kind, value)
     {
         return (error.message().to_owned(), error.hint().map(ToOwned::to_owned));
     }
@@ -390,6 +394,11 @@ mod tests {
                 "Cast error: Cannot cast string '24:00' to value of Time64(µs) type",
                 "`24:00` cannot be kept: a time of day ends before 24:00",
                 "use '00:00' of the next day, or an INTERVAL",
+            ),
+            (
+                "Cast error: Cannot cast string '0044-03-15 BC' to value of Date32 type",
+                "`0044-03-15 BC` cannot be kept: a date has no year before 1",
+                "keep the year as a number, or the whole as a text",
             ),
             (
                 "Cast error: Cannot cast string 'NaN' to value of Decimal128(38, 10) type",

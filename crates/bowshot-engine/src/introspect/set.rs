@@ -117,7 +117,10 @@ fn transaction(words: &mut Words<'_>, characteristics: bool) -> Result<SessionSt
         } else if words.take_all(&["read", "only"]) {
             return Err(Error::unsupported("a transaction that has begun cannot become read-only")
                 .with_hint("begin it with `BEGIN READ ONLY`"));
-        } else if !(words.take_all(&["read", "write"]) || words.take_all(&["not", "deferrable"])) {
+        } else if !(words.take_all(&["read", "write"])
+            || words.take_all(&["not", "deferrable"])
+            || words.take("deferrable"))
+        {
             return Err(words.unexpected());
         }
         let _ = words.take_token(&Token::Comma);

@@ -3,6 +3,7 @@
 
 use crate::error::classify;
 use crate::rules::is_glued;
+use crate::types::are_uuids;
 use bowshot_api::Result;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::DFSchema;
@@ -156,10 +157,19 @@ impl Wanted {
         if QUANTIFIED.contains(&name) {
             // `a = ANY ($1)` wants a list of what `a` is.
             if let [_, value, list] = call.args.as_slice()
-                && let Ok(data_type) = value.get_type(schema)
-                && data_type != DataType::Null
+                && let Ok((_, field)) = value.to_field(schema)
+                && *field.data_type() != DataType::Null
             {
-                self.place(list, DataType::new_list(data_type, true));
+                let item = Field::new_list_field(field.data_type().clone(), true);
+                let told = if are_uuids(&field) { field.metadata().clone() } else { HashMap::new() };
+                self.place(list, DataType::List(Arc::new(item.with_metadata(told))));
+            }
+            if let [_, value, list] = call.args.as_slice()
+                && let Ok((_, field)) = list.to_field(schema)
+                && let DataType::List(item) = field.data_type()
+                && *item.data_type() != DataType::Null
+            {
+                self.place_of(value, Arc::new(item.as_ref().clone().with_nullable(true)));
             }
         } else if OF_ONE_TYPE.contains(&name) {
             self.alike(call.args.iter(), schema);

@@ -3,9 +3,10 @@
 use crate::error::classify;
 use crate::plan::parameter_types;
 use crate::plan::steps::Steps;
-use crate::types::stored;
+use crate::types::{are_uuids, stored};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_kernels::nan::with_one_nan;
+use bowshot_storage::tables::{EXTENSION, UUID};
 use datafusion::arrow::array::{ArrayRef, AsArray};
 use datafusion::arrow::compute::{CastOptions, cast as arrow_cast, cast_with_options};
 use datafusion::arrow::datatypes::{
@@ -86,7 +87,31 @@ fn parameter(name: &str, field: Option<&FieldRef>) -> Field {
         Some(DataType::Dictionary(_, value)) => value.as_ref().clone(),
         Some(other) => other.clone(),
     };
-    Field::new(name, data_type, true)
+    let parameter = Field::new(name, data_type, true);
+    match field {
+        Some(field) if has_uuids(field) => with_uuids(parameter),
+        _ => parameter,
+    }
+}
+
+/// Whether values are UUIDs that are bytes, or lists of such.
+fn has_uuids(field: &Field) -> bool {
+    match field.data_type() {
+        DataType::List(item) => are_uuids(item),
+        _ => are_uuids(field),
+    }
+}
+
+/// The field that says so, which drivers send texts for.
+fn with_uuids(field: Field) -> Field {
+    let mark = HashMap::from([(EXTENSION.to_owned(), UUID.to_owned())]);
+    match field.data_type() {
+        DataType::List(item) => {
+            let item = Arc::new(item.as_ref().clone().with_metadata(mark));
+            field.with_data_type(DataType::List(item))
+        }
+        _ => field.with_metadata(mark),
+    }
 }
 
 /// Checks that a batch of parameters fits the statement: right number of columns, castable types.
@@ -263,7 +288,7 @@ fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>, place: Place) 
         (Place::Computed, ..) => {}
     }
     let cast = match (column.data_type(), &target) {
-        (DataType::FixedSizeBinary(16), _) | (_, DataType::FixedSizeBinary(16)) => {
+        (DataType::FixedSizeBinary(16), _) | (_, DataType::FixedSizeBinary(16) | DataType::List(_)) => {
             stored::converted(&column, &target)
         }
         _ => cast_with_options(&column, &target, &strict),

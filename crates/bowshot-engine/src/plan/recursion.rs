@@ -8,6 +8,8 @@ use bowshot_sql::rewrite::CAST_TO;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DataFusionError};
+use datafusion::datasource::cte_worktable::CteWorkTable;
+use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, RecursiveQuery};
 
 /// Checks the recursions of a plan that nothing has changed yet.
@@ -32,6 +34,13 @@ fn check_one(recursion: &RecursiveQuery) -> Result<()> {
             "aggregate functions are not allowed in the recursive term of a recursive query",
         )
         .with_hint("aggregate what the recursion gives, in the query that reads it"));
+    }
+    if reads_itself_below(&recursion.recursive_term, &recursion.name).map_err(classify)? {
+        return Err(Error::invalid(format!(
+            "recursive reference to query `{}` must not appear within a subquery",
+            recursion.name
+        ))
+        .with_hint("read it in FROM of the recursive term"));
     }
     let LogicalPlan::Projection(projection) = recursion.recursive_term.as_ref() else { return Ok(()) };
     let columns = recursion.static_term.schema().fields().iter();
@@ -64,6 +73,26 @@ fn gives_totals(term: &LogicalPlan, name: &str) -> datafusion::error::Result<boo
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
+}
+
+/// Whether a subquery among the expressions of a term reads what the recursion gave before, which only FROM of the term has.
+fn reads_itself_below(term: &LogicalPlan, name: &str) -> datafusion::error::Result<bool> {
+    let mut found = false;
+    term.apply_with_subqueries(|node| {
+        node.apply_subqueries(|subquery| {
+            subquery.apply_with_subqueries(|below| {
+                found |= is_rows_before(below, name);
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(found)
+}
+
+fn is_rows_before(node: &LogicalPlan, name: &str) -> bool {
+    let LogicalPlan::TableScan(scan) = node else { return false };
+    scan.table_name.table() == name
+        && source_as_provider(&scan.source).is_ok_and(|table| table.is::<CteWorkTable>())
 }
 
 /// The type of what the planner casts to one that cannot hold it. Casts that were written have a function within.

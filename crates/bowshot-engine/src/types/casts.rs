@@ -3,7 +3,7 @@
 
 use super::declared::{DECLARED, Declared};
 use super::functions::{self, Held, Rounded};
-use super::{moved, read, zone};
+use super::{moved, read, shown, zone};
 use bowshot_storage::tables::PADDED;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -130,6 +130,11 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
         });
     }
     let tries = matches!(expr, Expr::TryCast(_));
+    if tries && declared == Some(Declared::Uuid) && source.is_string() {
+        // As bytes a text that is no UUID is null.
+        let bytes = read::call(inner.as_ref().clone(), &DataType::FixedSizeBinary(16), true)?;
+        return Ok(Transformed::yes(shown::function().call(vec![bytes])));
+    }
     let value = match prepared {
         Some(Prepared::Whole(whole)) => whole,
         Some(Prepared::Input(input)) => wrap(Box::new(input), undeclared(field)),

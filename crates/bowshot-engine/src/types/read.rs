@@ -1,15 +1,15 @@
-//! Dates, timestamps, intervals, decimals, bytes and UUIDs that are bytes from text. What Arrow reads is read by it; the rest of
-//! what PostgreSQL knows here: `2024-01-01 12:00`, clocks that are set in that hour, a zone that a timestamp without one passes
-//! over, every form of an interval.
+//! Dates, timestamps, intervals, decimals, bytes, arrays and UUIDs that are bytes from text. What Arrow reads is read by it; the
+//! rest of what PostgreSQL knows here: `2024-01-01 12:00`, clocks that are set in that hour, a zone that a timestamp without one
+//! passes over, every form of an interval.
 
 use super::functions::on_array;
-use super::{casts, numerics, zone};
+use super::{casts, numerics, stored, zone};
 use bowshot_api::{Error, Reason, unsupported_time};
 use bowshot_functions::read_time;
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, Date32Array, FixedSizeBinaryBuilder, IntervalMonthDayNanoArray,
-    StringArray, TimestampMicrosecondArray,
+    ListArray, ListBuilder, StringArray, StringBuilder, TimestampMicrosecondArray,
 };
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options, interleave};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalMonthDayNano, IntervalUnit, TimeUnit};
@@ -27,7 +27,11 @@ const MICROS_OF_DAY: i64 = 86_400_000_000;
 pub(super) fn is_ours(to: &DataType) -> bool {
     matches!(
         to,
-        DataType::Timestamp(..) | DataType::Date32 | DataType::Interval(_) | DataType::FixedSizeBinary(16)
+        DataType::Timestamp(..)
+            | DataType::Date32
+            | DataType::Interval(_)
+            | DataType::FixedSizeBinary(16)
+            | DataType::List(_)
     ) || to.is_decimal()
 }
 
@@ -38,10 +42,16 @@ pub(super) fn reads(from: &DataType, to: &DataType) -> bool {
 
 /// Texts in a type; where it is tried, what is none is NULL.
 pub(super) fn values(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<ArrayRef> {
+    // The text that a CASE seemed to be has become this type: another branch has it.
+    if texts.data_type() == to {
+        return Ok(Arc::clone(texts));
+    }
     match to {
+        DataType::Binary if texts.data_type().is_binary() => Ok(cast(texts, to)?),
         DataType::Interval(_) => intervals(texts, to, tries),
         DataType::FixedSizeBinary(_) => uuids(texts, tries),
         DataType::Binary => bytes(texts, tries),
+        DataType::List(item) => arrays(texts, item, tries),
         to if to.is_decimal() => numerics::values(texts, to, tries),
         _ => times(texts, to, tries),
     }
@@ -95,6 +105,44 @@ fn bytes(texts: &ArrayRef, tries: bool) -> Result<ArrayRef> {
         }
     });
     Ok(Arc::new(read.collect::<Result<BinaryArray>>()?))
+}
+
+/// `{1,NULL,"a b"}`. Arrow's own cast would make an array of the one text.
+fn arrays(texts: &ArrayRef, item: &FieldRef, tries: bool) -> Result<ArrayRef> {
+    let texts = cast(texts, &DataType::Utf8)?;
+    let is_nested = matches!(item.data_type(), DataType::List(_));
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for text in texts.as_string::<i32>() {
+        match text.map(|text| (text, elements(text, is_nested))) {
+            Some((_, Some(found))) => {
+                found.into_iter().for_each(|element| lists.values().append_option(element));
+                lists.append(true);
+            }
+            Some((text, None)) if !tries => {
+                let what = format!("malformed array literal: \"{text}\"");
+                return Err(refused(Error::invalid(what).with_reason(Reason::InvalidText)));
+            }
+            _ => lists.append(false),
+        }
+    }
+    let (_, offsets, elements, nulls) = lists.finish().into_parts();
+    let elements = match item.data_type() {
+        DataType::List(item) => arrays(&elements, item, tries)?,
+        to if tries && is_ours(to) => values(&elements, to, true)?,
+        to if tries => cast(&elements, to)?,
+        to => stored::converted(&elements, to)?,
+    };
+    Ok(Arc::new(ListArray::try_new(Arc::clone(item), offsets, elements, nulls)?))
+}
+
+/// What stands in an array, also arrays as texts; `None` for a text that is none.
+fn elements(text: &str, is_nested: bool) -> Option<Vec<Option<String>>> {
+    let plain = bowshot_sql::rewrite::array_elements(text);
+    if !is_nested || plain.as_ref().is_some_and(Vec::is_empty) {
+        return plain;
+    }
+    let parts = bowshot_sql::rewrite::array_parts(text)?;
+    Some(parts.into_iter().map(|part| Some(part.to_owned())).collect())
 }
 
 fn times(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<ArrayRef> {

@@ -15,7 +15,7 @@ use super::enums::EnumType;
 use super::planner::DIGITS_OF_128_BITS;
 use super::{names, texts};
 use bowshot_storage::tables::{Definition, Storage, durable_type};
-use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit,
@@ -145,6 +145,14 @@ pub(crate) fn converted(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, Ar
     }
     if let Some(converted) = texts::converted(values, to) {
         return converted.map_err(|error| ArrowError::ExternalError(Box::new(error)));
+    }
+    // Arrow does not read UUIDs, which lists may be of.
+    if let (Some(lists), DataType::List(item)) = (values.as_list_opt::<i32>(), to)
+        && *item.data_type() == DataType::FixedSizeBinary(16)
+    {
+        let elements = converted(lists.values(), item.data_type())?;
+        let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+        return Ok(Arc::new(ListArray::try_new(Arc::clone(item), offsets, elements, nulls)?));
     }
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let through = match (values.data_type(), to) {

@@ -48,7 +48,11 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
         return Ok(Transformed::no(expr));
     }
     let made = match inner.get_type(columns.all()) {
-        Ok(from) if is_text(to) && (shown::is_ours(&from) || is_uuid(inner, columns)) => {
+        Ok(from)
+            if is_text(to)
+                && (shown::is_ours(&from)
+                    || from == DataType::FixedSizeBinary(16) && is_uuid(inner, columns)) =>
+        {
             Some(as_text(inner, &from, (to, zone)))
         }
         Ok(from) if read::reads(&from, to) => Some(read::call(inner.clone(), to, tries)?),
@@ -76,8 +80,31 @@ fn nested_text(expr: &Expr, columns: &Columns) -> Option<Expr> {
     Some(if *to == DataType::Utf8 { text } else { Expr::Cast(Cast::new(Box::new(text), to.clone())) })
 }
 
+/// Whether values are UUIDs that are bytes. What gives one of several values passes on their type alone.
 fn is_uuid(expr: &Expr, columns: &Columns) -> bool {
-    expr.to_field(columns.all()).is_ok_and(|(_, field)| are_uuids(&field))
+    let is = |value: &Expr| is_uuid(value, columns);
+    let field = |value: &Expr| value.to_field(columns.all()).ok().map(|(_, field)| field);
+    match expr {
+        Expr::ScalarFunction(call) => match (call.name(), call.args.as_slice()) {
+            ("coalesce" | "greatest" | "ifnull" | "least" | "nvl", values) => values.iter().any(is),
+            ("nullif", [value, ..]) => is(value),
+            ("array_element", [list, ..]) => field(list).is_some_and(|list| are_lists_of_uuids(&list)),
+            _ => field(expr).is_some_and(|field| are_uuids(&field)),
+        },
+        Expr::Case(case) => {
+            case.when_then_expr.iter().any(|(_, then)| is(then)) || case.else_expr.as_deref().is_some_and(is)
+        }
+        _ => field(expr).is_some_and(|field| are_uuids(&field)),
+    }
+}
+
+fn are_lists_of_uuids(field: &Field) -> bool {
+    match field.data_type() {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            are_uuids(item)
+        }
+        _ => false,
+    }
 }
 
 /// Whether values are UUIDs by the extension type of Arrow.

@@ -202,6 +202,10 @@ fn altered_column<'a>(
                     ColumnDef { name: Ident::new("c"), data_type: data_type.clone(), options: Vec::new() };
                 Alteration::SetType { column, field: planned_type(definition, state).await? }
             }
+            AlterColumnOperation::SetDataType { .. } => {
+                return Err(Error::unsupported("ALTER COLUMN … TYPE … USING is not supported")
+                    .with_hint("add a column of the type, fill it with UPDATE, and drop the other one"));
+            }
             other => return Err(Error::unsupported(format!("ALTER COLUMN … {other} is not supported"))),
         })
     }

@@ -81,7 +81,10 @@ pub(crate) fn recognise(statement: &Statement, names: &Names) -> Result<Option<D
         }
         _ => return Ok(None),
     };
-    Ok(Some(Ddl::Type(TypeChange { name: full_name(name, names)?, change })))
+    let types = names.types();
+    let full =
+        if matches!(change, Change::Create(_)) { types.full_name(name) } else { types.known_name(name) };
+    Ok(Some(Ddl::Type(TypeChange { name: checked(full, name, names)?, change })))
 }
 
 /// `DROP TYPE [IF EXISTS] t`. With CASCADE the columns of the type would go too: those are to be named.
@@ -89,11 +92,12 @@ pub(crate) fn recognise(statement: &Statement, names: &Names) -> Result<Option<D
 /// # Errors
 /// `Invalid` for what is no name of a type.
 pub(crate) fn dropped(name: &ObjectName, if_exists: bool, names: &Names) -> Result<Ddl> {
-    Ok(Ddl::Type(TypeChange { name: full_name(name, names)?, change: Change::Drop { if_exists } }))
+    let name = checked(names.types().known_name(name), name, names)?;
+    Ok(Ddl::Type(TypeChange { name, change: Change::Drop { if_exists } }))
 }
 
-fn full_name(name: &ObjectName, names: &Names) -> Result<EntryName> {
-    let full = names.types().full_name(name);
+/// The full name of a type, if there can be one of that name.
+fn checked(full: Option<EntryName>, name: &ObjectName, names: &Names) -> Result<EntryName> {
     let full = full.ok_or_else(|| Error::invalid(format!("`{name}` is no name of a type")))?;
     if full.catalog == TEMPORARY_CATALOG || full.schema == TEMPORARY_CATALOG {
         return Err(Error::invalid("there are no temporary types"));

@@ -118,16 +118,48 @@ fn write_defaults<'a>(
     Ok(())
 }
 
-/// `INSERT INTO t VALUES (1)` into a table of more columns: the others get their defaults, as in PostgreSQL.
+/// `INSERT INTO t VALUES (1)`, `INSERT INTO t SELECT 1` into a table of more columns: the others get their defaults, as in
+/// PostgreSQL.
 pub(crate) fn name_first_columns(insert: &mut Insert, definition: &Definition) {
-    let Some(source) = &insert.source else { return };
-    let SetExpr::Values(values) = source.body.as_ref() else { return };
-    let count = values.rows.first().map_or(0, |row| row.content.len());
-    let all_alike = values.rows.iter().all(|row| row.content.len() == count);
-    if insert.columns.is_empty() && all_alike && count > 0 && count < definition.columns.len() {
+    let Some(count) = insert.source.as_ref().and_then(|source| columns_of(&source.body)) else { return };
+    if insert.columns.is_empty() && count > 0 && count < definition.columns.len() {
         let names = definition.columns.iter().take(count).map(|column| column.field.name());
         let names = names.map(|name| ObjectName::from(vec![Ident::with_quote('"', name)]));
         insert.columns = names.collect();
+    }
+}
+
+/// How many columns a query has, where its text alone says so.
+fn columns_of(body: &SetExpr) -> Option<usize> {
+    match body {
+        SetExpr::Values(values) => {
+            let count = values.rows.first()?.content.len();
+            values.rows.iter().all(|row| row.content.len() == count).then_some(count)
+        }
+        SetExpr::Select(select) => {
+            let is_one = |item: &SelectItem| match item {
+                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                    !expr.has_expression(may_be_several)
+                }
+                _ => false,
+            };
+            select.projection.iter().all(is_one).then_some(select.projection.len())
+        }
+        SetExpr::SetOperation { left, .. } => columns_of(left),
+        SetExpr::Query(inner) => columns_of(&inner.body),
+        _ => None,
+    }
+}
+
+/// `COLUMNS(…)`, and `unnest` of a struct.
+fn may_be_several(expr: &Expr) -> bool {
+    match expr {
+        Expr::Function(function) => {
+            let name = function.name.to_string().to_lowercase();
+            matches!(name.trim_matches('"'), "columns" | "unnest")
+        }
+        Expr::Wildcard(_) | Expr::QualifiedWildcard(..) => true,
+        _ => false,
     }
 }
 

@@ -3,7 +3,9 @@
 use super::calendar::{DAY, HOUR, MINUTE, SECOND, interval as span_of};
 use super::fields::interval_micros;
 use crate::define::{Function, Gives, scalar};
-use crate::values::Kind::{self, Date as Day, Float as Number, Int as Whole, Interval as Span, Stamp as At};
+use crate::values::Kind::{
+    self, Date as Day, Float as Number, Int as Whole, Interval as Span, Stamp as At, Text,
+};
 use crate::values::{Arguments, Date, Float, Int, Int64, Interval, Lapse, Moment, fill, map1};
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit};
@@ -145,7 +147,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     scalar(
         "to_days",
         "an interval of days; of a date, MySQL's number of the day",
-        &[&[Whole], &[Day]],
+        &[&[Whole], &[Day], &[Text]],
         Gives::By(interval_or_number),
         to_days,
     ),
@@ -154,7 +156,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     scalar(
         "to_seconds",
         "an interval of seconds; of a timestamp, MySQL's number of the second",
-        &[&[Number], &[At]],
+        &[&[Number], &[At], &[Text]],
         Gives::By(interval_or_number),
         to_seconds,
     ),

@@ -52,6 +52,11 @@ pub(crate) fn is_json(field: &Field) -> bool {
     field.metadata().get(EXTENSION).is_some_and(|name| name == NAME) && text_type(field.data_type())
 }
 
+/// Whether the bytes in a field are UUIDs.
+pub(crate) fn is_uuid(field: &Field) -> bool {
+    field.metadata().get(EXTENSION).is_some_and(|name| name == "arrow.uuid")
+}
+
 pub(crate) fn gives_json(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
     Ok(json_field())
 }

@@ -1,6 +1,6 @@
 //! Arrow's values as JSON, each as PostgreSQL's `to_json` writes it.
 
-use super::rows::is_json;
+use super::rows::{is_json, is_uuid};
 use super::value::quote;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{
@@ -8,8 +8,9 @@ use datafusion::arrow::datatypes::{
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion::common::Result;
+use datafusion::common::{Result, exec_datafusion_err};
 use std::fmt::Write;
+use uuid::Uuid;
 
 /// How PostgreSQL writes a moment in JSON: ISO 8601, with a T, and no more digits than there are.
 const SHOWN: FormatOptions<'static> = FormatOptions::new()
@@ -50,6 +51,11 @@ pub(crate) fn write(array: &ArrayRef, field: &Field, row: usize, out: &mut Strin
         DataType::Dictionary(..) => {
             let values = datafusion::arrow::compute::cast(&array.slice(row, 1), &DataType::Utf8)?;
             write(&values, field, 0, out)?;
+        }
+        DataType::FixedSizeBinary(16) if is_uuid(field) => {
+            let bytes = array.as_fixed_size_binary().value(row);
+            let uuid = Uuid::from_slice(bytes).map_err(|error| exec_datafusion_err!("{error}"))?;
+            quote(&uuid.hyphenated().to_string(), out);
         }
         _ => quote(&ArrayFormatter::try_new(array, &SHOWN)?.value(row).try_to_string()?, out),
     }

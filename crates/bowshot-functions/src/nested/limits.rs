@@ -8,7 +8,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     DataType, Field, FieldRef, Int64Type, IntervalMonthDayNanoType, TimeUnit,
 };
-use datafusion::common::Result;
+use datafusion::common::{Result, exec_err};
 use datafusion::functions_nested::{range, repeat, resize, set_ops};
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
@@ -29,7 +29,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
         guarded(repeat::array_repeat_udf(), counted)
     }),
     made("array_resize", "the list cut or filled up to a length", || {
-        guarded(resize::array_resize_udf(), counted)
+        guarded(resize::array_resize_udf(), resized)
     }),
     // No longer than both lists.
     made("array_union", "the different elements of both lists", || {
@@ -80,8 +80,8 @@ impl ScalarUDFImpl for Guarded {
     }
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        let fields: Vec<FieldRef> =
-            given.iter().map(|of| Arc::new(Field::new("", of.clone(), true))).collect();
+        let given = if self.of.name() == "array_resize" { resized_types(given) } else { given.to_vec() };
+        let fields: Vec<FieldRef> = given.into_iter().map(|of| Arc::new(Field::new("", of, true))).collect();
         let fields = fields_with_udf(&fields, self.of.as_ref())?;
         Ok(fields.iter().map(|field| with_nulls(field.data_type())).collect())
     }
@@ -111,6 +111,32 @@ fn counted(arrays: &[ArrayRef]) -> Result<(usize, usize)> {
         .flatten()
         .fold(0_usize, |sum, count| sum.saturating_add(usize::try_from(count).unwrap_or(0)));
     Ok((total, values.get_array_memory_size() / values.len().max(1)))
+}
+
+/// DataFusion knows neither a NULL among bytes nor one in place of the list.
+fn resized_types(given: &[DataType]) -> Vec<DataType> {
+    match given {
+        [DataType::Null, rest @ ..] => {
+            let item = rest.get(1).filter(|of| **of != DataType::Null).unwrap_or(&DataType::Int64);
+            std::iter::once(DataType::new_list(item.clone(), true)).chain(rest.iter().cloned()).collect()
+        }
+        [list @ DataType::List(item), length, DataType::Null] => {
+            vec![list.clone(), length.clone(), item.data_type().clone()]
+        }
+        _ => given.to_vec(),
+    }
+}
+
+/// The same as [`counted`] of lengths, of which none is negative.
+fn resized(arrays: &[ArrayRef]) -> Result<(usize, usize)> {
+    if let [lists, lengths, ..] = arrays {
+        let lengths = cast(lengths, &DataType::Int64)?;
+        let mut lengths = lengths.as_primitive::<Int64Type>().iter().enumerate();
+        if lengths.any(|(row, length)| lists.is_valid(row) && length.is_some_and(|length| length < 0)) {
+            return exec_err!("the length of a list cannot be negative");
+        }
+    }
+    counted(arrays)
 }
 
 const NANOS_A_DAY: i128 = 86_400_000_000_000;

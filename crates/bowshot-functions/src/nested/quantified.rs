@@ -28,7 +28,13 @@ fn takes(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
         DataType::Null => &DataType::Null,
         list => element(list).map_or_else(|| misfit(name, given), |element| Ok(element.data_type()))?,
     };
-    match comparison_coercion(value, inside) {
+    let of = match (value, inside) {
+        // A text beside UUIDs is one.
+        (uuid @ DataType::FixedSizeBinary(16), text) if text_type(text) => Some(uuid.clone()),
+        (text, uuid @ DataType::FixedSizeBinary(16)) if text_type(text) => Some(uuid.clone()),
+        _ => comparison_coercion(value, inside),
+    };
+    match of {
         Some(of) if text_type(operator) => Ok(vec![DataType::Utf8, of.clone(), list_of(of)]),
         _ => misfit(name, given),
     }

@@ -21,6 +21,22 @@ pub(super) fn is_uuid(field: &Field) -> bool {
         && field.metadata().get(EXTENSION).is_some_and(|name| name == UUID)
 }
 
+/// The same for what is in lists and maps: the writer of their values is given the field of the whole.
+fn has_uuids(field: &Field) -> bool {
+    match field.data_type() {
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _) => has_uuids(item),
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(pair) => pair.last().is_some_and(|value| has_uuids(value)),
+            _ => false,
+        },
+        _ => is_uuid(field),
+    }
+}
+
 /// How values become JSON.
 pub(super) fn options() -> EncoderOptions {
     EncoderOptions::default().with_explicit_nulls(true).with_encoder_factory(Arc::new(OwnForms))
@@ -67,7 +83,9 @@ impl EncoderFactory for OwnForms {
             DataType::Float16 => Box::new(Float(array.as_primitive::<Float16Type>().clone())),
             DataType::Float32 => Box::new(Float(array.as_primitive::<Float32Type>().clone())),
             DataType::Float64 => Box::new(Float(array.as_primitive::<Float64Type>().clone())),
-            _ if is_uuid(field) => Box::new(Uuids(array.as_fixed_size_binary().clone())),
+            DataType::FixedSizeBinary(16) if has_uuids(field) => {
+                Box::new(Uuids(array.as_fixed_size_binary().clone()))
+            }
             _ => return Ok(None),
         };
         Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))

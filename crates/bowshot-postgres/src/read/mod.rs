@@ -27,6 +27,8 @@ const LAST_DAY: i32 = 2_932_896;
 const FIRST_MICRO: i64 = FIRST_DAY as i64 * DAY_MICROS;
 const LAST_MICRO: i64 = (LAST_DAY as i64 + 1) * DAY_MICROS - 1;
 const DAY_MICROS: i64 = 86_400_000_000;
+/// The first number of a type that somebody has made.
+const FIRST_OF_USERS: u32 = 16_384;
 
 /// One row of parameters: type, format and bytes of each.
 ///
@@ -37,7 +39,7 @@ pub(crate) fn row<'a>(
 ) -> Result<RecordBatch, Failure> {
     let (mut fields, mut columns) = (Vec::new(), Vec::<ArrayRef>::new());
     for (index, (oid, format, value)) in values.enumerate() {
-        let mut column = Column::new(known(oid, format)?, None);
+        let mut column = Column::new(known(oid, (format, value))?, None);
         column.push(value, format).map_err(|failure| Failure {
             message: format!("parameter ${}: {}", index + 1, failure.message),
             ..failure
@@ -51,11 +53,14 @@ pub(crate) fn row<'a>(
         .map_err(|error| Failure::new("XX000", format!("parameters make no row: {error}")))
 }
 
-/// A type that is not known here has a text all the same, which the engine may understand.
-fn known(oid: u32, format: Format) -> Result<PgType, Failure> {
+/// A type that is not known here has a text all the same, which the engine may understand; a label of an enumerated type is one
+/// in binary too, where rows and arrays have zeros.
+fn known(oid: u32, (format, value): (Format, Option<&[u8]>)) -> Result<PgType, Failure> {
+    let may_be_label = || oid >= FIRST_OF_USERS && value.is_none_or(|bytes| !bytes.contains(&0));
     match (PgType::of_oid(oid), format) {
         (Some(kind), _) => Ok(kind),
         (None, Format::Text) => Ok(PgType::scalar(Kind::Text)),
+        (None, Format::Binary) if may_be_label() => Ok(PgType::scalar(Kind::Text)),
         (None, Format::Binary) => {
             Err(Failure::new("42704", format!("values of the type with OID {oid} cannot be read in binary"))
                 .with_hint("send it as text"))

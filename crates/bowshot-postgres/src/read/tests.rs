@@ -145,7 +145,8 @@ fn malformed_binary_values_are_refused() {
         (1007, &wrong_element, "42804"),
         (1007, &long_element, "22P03"),
         (1007, &two_dimensions, "0A000"),
-        (424_242, b"", "42704"),
+        (424_242, b"\x00", "42704"),
+        (9_999, b"a", "42704"),
     ] {
         let failure = row([(oid, Binary, Some(bytes))].into_iter()).unwrap_err();
         assert_eq!(failure.code, code, "{oid} {bytes:?}");

@@ -88,7 +88,7 @@ async fn what_does_not_fit_is_refused() {
         ("echo 1", &[23], &[Some(b"x".as_ref())], 0, "22P02"),
         ("echo 1", &[23], &[Some(b"99999999999")], 0, "22003"),
         ("echo 1", &[23], &[Some(b"abc")], 1, "22P03"),
-        ("echo 1", &[999_999], &[Some(b"abc")], 1, "42704"),
+        ("echo 1", &[999_999], &[Some(b"a\0c")], 1, "42704"),
         ("echo 1", &[25], &[Some(b"\xff")], 0, "22021"),
     ] {
         client.parse("", sql, types).await;

@@ -11,7 +11,7 @@ use crate::walk::Tree;
 use bowshot_api::Result;
 use sqlparser::ast::{
     AccessExpr, CastKind, DataType, Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
-    Visitor, VisitorMut,
+    Statement, Visitor, VisitorMut,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
@@ -42,6 +42,20 @@ struct Names<'text> {
 
 impl VisitorMut for Names<'_> {
     type Break = Infallible;
+
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<Infallible> {
+        let returned = match statement {
+            Statement::Insert(insert) => insert.returning.as_mut(),
+            Statement::Update(update) => update.returning.as_mut(),
+            Statement::Delete(delete) => delete.returning.as_mut(),
+            _ => None,
+        };
+        if let Some(items) = returned {
+            self.name_items(items, None);
+            number_same(items, &[], &HashSet::new());
+        }
+        ControlFlow::Continue(())
+    }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
         let mut said = Said::default();
@@ -89,12 +103,17 @@ impl Names<'_> {
             DialectName::Postgres => None,
             _ => self.texts(select.select_token.0.span.start, select.projection.len()),
         };
-        for (at, item) in select.projection.iter_mut().enumerate() {
+        self.name_items(&mut select.projection, texts.as_deref());
+    }
+
+    /// `texts` are those of the items as they were written, where they are known.
+    fn name_items(&self, items: &mut [SelectItem], texts: Option<&[String]>) {
+        for (at, item) in items.iter_mut().enumerate() {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
             if is_column(expr) || super::wildcards::has_list(expr) {
                 continue;
             }
-            let name = match (&texts, self.source.dialect) {
+            let name = match (texts, self.source.dialect) {
                 (_, DialectName::Postgres) => postgres_name(expr),
                 _ if is_cast_column(expr, true) => postgres_name(expr),
                 (Some(texts), _) => texts.get(at).cloned().unwrap_or_else(|| expr.to_string()),

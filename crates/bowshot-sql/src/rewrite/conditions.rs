@@ -56,6 +56,34 @@ fn row(expr: &Expr) -> Option<&[Expr]> {
     }
 }
 
+/// `(a, b) IS NULL`, `ROW(a, b) IS NOT NULL`: all fields are, or none is.
+pub(super) fn of_each_field(condition: &Expr) -> Option<Expr> {
+    let (value, make): (_, fn(Box<Expr>) -> Expr) = match condition {
+        Expr::IsNull(value) => (value, Expr::IsNull),
+        Expr::IsNotNull(value) => (value, Expr::IsNotNull),
+        _ => return None,
+    };
+    let fields = fields_of(value)?.into_iter().map(|field| make(Box::new(bracketed(field.clone()))));
+    all_of(fields, BinaryOperator::And).map(bracketed)
+}
+
+/// The fields of a row that is written out.
+fn fields_of(value: &Expr) -> Option<Vec<&Expr>> {
+    match value {
+        Expr::Nested(inner) => fields_of(inner),
+        Expr::Tuple(fields) => Some(fields.iter().collect()),
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
+            let FunctionArguments::List(list) = &function.args else { return None };
+            let fields = list.args.iter().map(|argument| match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(field)) => Some(field),
+                _ => None,
+            });
+            fields.collect()
+        }
+        _ => None,
+    }
+}
+
 fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }

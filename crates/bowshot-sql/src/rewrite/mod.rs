@@ -60,7 +60,7 @@ pub use crate::exclusions::EXCLUDING;
 pub use around::{AROUND, inside};
 pub use bare_tables::qualify_bare_tables;
 pub use casts::CAST_TO;
-pub use catalog::array_elements;
+pub use catalog::{array_elements, array_parts};
 pub use changes::{NamedChanges, changes};
 pub use column_names::{MARK, shown};
 pub use files::{FileOption, NamedFiles, files};
@@ -69,7 +69,7 @@ pub use places::{Wanted, place};
 pub use repairs::{inline_alias, spell};
 pub use shared_queries::{SHARED, share_queries};
 pub use strangers::{Defaults, keep_strangers_out, stranger};
-pub use versions::{AsOf, marked, plain, unmarked};
+pub use versions::{AsOf, mark_shared, marked, plain, shared, unmarked};
 pub use whole_rows::{WHOLE_ROW, whole_row};
 pub use wildcards::{Named, expand, probe};
 

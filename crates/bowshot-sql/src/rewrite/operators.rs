@@ -1,6 +1,6 @@
 //! Operators and calls that the planner does not know, or takes for another one.
 
-use super::{intervals, likes, literals, mysql, mysql_functions, mysql_truth, patterns};
+use super::{conditions, intervals, likes, literals, mysql, mysql_functions, mysql_truth, patterns};
 use crate::dialect::DialectName;
 use crate::template::{self, meaning};
 use crate::walk::Tree;
@@ -109,6 +109,9 @@ impl Operators {
             }
             Expr::IsTrue(of) | Expr::IsNotTrue(of) | Expr::IsFalse(of) | Expr::IsNotFalse(of) => {
                 truth(expr, of).map(Some)
+            }
+            Expr::IsNull(_) | Expr::IsNotNull(_) if self.0 == DialectName::Postgres => {
+                Ok(conditions::of_each_field(expr))
             }
             Expr::IsUnknown(of) => Ok(Some(Expr::IsNull(of.clone()))),
             Expr::IsNotUnknown(of) => Ok(Some(Expr::IsNotNull(of.clone()))),

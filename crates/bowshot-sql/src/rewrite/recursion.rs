@@ -181,15 +181,21 @@ impl<'a> Terms<'a> {
     }
 
     fn first_value(&self, columns: &[Ident]) -> Result<Expr> {
-        self.value(columns, self.first)
+        together(self.values(columns, self.first)?)
     }
 
+    /// In the types that the columns have by the first term: a list of structs takes no others.
     fn next_value(&self, columns: &[Ident]) -> Result<Expr> {
-        self.value(columns, self.next)
+        let values = self.values(columns, self.next)?;
+        let values = columns.iter().zip(values).map(|(column, value)| {
+            let holes = [("b", &self.before(column)), ("v", &value)];
+            self.call("CASE WHEN false THEN b ELSE v END", &holes)
+        });
+        together(values.collect::<Result<_>>()?)
     }
 
-    /// What a term gives for the columns: one value, or a struct of several.
-    fn value(&self, columns: &[Ident], term: &Select) -> Result<Expr> {
+    /// What a term gives for the columns.
+    fn values(&self, columns: &[Ident], term: &Select) -> Result<Vec<Expr>> {
         let values = columns.iter().map(|column| {
             let at = self.place(column).ok_or_else(|| {
                 Error::invalid(format!("column `{}` is none of the recursive query", column.value))
@@ -201,13 +207,7 @@ impl<'a> Terms<'a> {
                 _ => Err(Error::unsupported("CYCLE and SEARCH take a query that names its columns")),
             }
         });
-        let values = values.collect::<Result<Vec<Expr>>>()?;
-        if let [only] = values.as_slice() {
-            return Ok(only.clone());
-        }
-        let names: Vec<String> = (0..values.len()).map(|at| format!("__value_{at}")).collect();
-        let holes: Vec<(&str, &Expr)> = names.iter().map(String::as_str).zip(&values).collect();
-        template::expression(&format!("struct({})", names.join(", ")), &holes)
+        values.collect()
     }
 
     /// Which column of the query has that name.
@@ -242,4 +242,14 @@ impl<'a> Terms<'a> {
         });
         Ok(())
     }
+}
+
+/// One value, or a struct of several.
+fn together(values: Vec<Expr>) -> Result<Expr> {
+    if let [only] = values.as_slice() {
+        return Ok(only.clone());
+    }
+    let names: Vec<String> = (0..values.len()).map(|at| format!("__value_{at}")).collect();
+    let holes: Vec<(&str, &Expr)> = names.iter().map(String::as_str).zip(&values).collect();
+    template::expression(&format!("struct({})", names.join(", ")), &holes)
 }

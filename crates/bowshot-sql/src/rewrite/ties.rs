@@ -1,5 +1,5 @@
-//! `FETCH FIRST n ROWS WITH TIES`: the rows up to that rank, in the order of the query. `LIMIT o.n` of a query beside others: the
-//! rows up to that number.
+//! `FETCH FIRST n ROWS WITH TIES`: the rows up to that rank, in the order of the query. `LIMIT o.n` and `OFFSET o.n` of a
+//! query beside others: the rows up to that number, or behind it.
 
 use crate::parse::PERCENT;
 use crate::template::{self, meaning};
@@ -74,17 +74,20 @@ fn meant(key: OrderByExpr, columns: &[SelectItem]) -> Result<OrderByExpr> {
     })
 }
 
-/// Keeps so many rows as a column of an outer query says, which a limit of the planner does not see.
+/// Keeps so many rows, behind so many others, as columns of an outer query say, which a limit of the planner does not see.
 pub(super) fn numbered(query: &mut Query) -> Result<()> {
-    let Some(LimitClause::LimitOffset { limit, offset: None, .. }) = &mut query.limit_clause else {
+    let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause else {
         return Ok(());
     };
     let percent = limit.as_ref().and_then(percentage);
-    if percent.is_none() && !limit.as_ref().is_some_and(super::joins::has_column) {
+    let has_column = limit.as_ref().is_some_and(super::joins::has_column)
+        || offset.as_ref().is_some_and(|offset| super::joins::has_column(&offset.value));
+    let is_plain = if percent.is_some() { offset.is_some() } else { !has_column };
+    if is_plain {
         return Ok(());
     }
-    let Some(rows) = percent.clone().or(limit.take()) else { return Ok(()) };
-    *limit = None;
+    let (written, before) = (limit.take(), offset.take().map(|offset| offset.value));
+    let rows = percent.clone().or(written);
     let keys = match query.order_by.as_ref().map(|order| &order.kind) {
         Some(OrderByKind::Expressions(keys)) => keys.clone(),
         _ => Vec::new(),
@@ -100,11 +103,15 @@ pub(super) fn numbered(query: &mut Query) -> Result<()> {
     let keys = keys.into_iter().map(|key| meant(key, &select.projection)).collect::<Result<Vec<_>>>()?;
     let mut number = template::expression("row_number() OVER (ORDER BY k)", &[])?;
     let ControlFlow::Continue(()) = number.walk(&mut Order(keys));
-    let text = match percent {
-        Some(_) => "r <= floor(count(*) OVER () * n / 100.0)",
-        None => "n IS NULL OR r <= n",
+    let text = match (&percent, &rows, &before) {
+        (Some(_), ..) => "r <= floor(count(*) OVER () * n / 100.0)",
+        (None, _, None) => "n IS NULL OR r <= n",
+        (None, None, Some(_)) => "r > coalesce(b, 0)",
+        (None, Some(_), Some(_)) => "r > coalesce(b, 0) AND (n IS NULL OR r <= coalesce(b, 0) + n)",
     };
-    select.qualify = Some(template::expression(text, &[("r", &number), ("n", &rows)])?);
+    let all = Expr::value(Value::Null);
+    let (rows, before) = (rows.as_ref().unwrap_or(&all), before.as_ref().unwrap_or(&all));
+    select.qualify = Some(template::expression(text, &[("r", &number), ("n", rows), ("b", before)])?);
     Ok(())
 }
 

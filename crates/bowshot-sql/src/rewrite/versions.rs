@@ -15,6 +15,9 @@ use std::ops::ControlFlow;
 /// Begins a name that carries a version. The tokenizer gives no name with it: [`mark`] refuses those of quoted ones.
 pub(super) const MARK: char = '\u{2}';
 
+/// Stands between the marks of a table that the session's own table of its name does not hide.
+const SHARED: &str = "=";
+
 /// Which state of a table is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AsOf<'name> {
@@ -50,7 +53,23 @@ pub fn unmarked(message: &str) -> Cow<'_, str> {
 /// The name of a table, without which state or which changes of it are meant.
 pub fn plain(name: &str) -> &str {
     let of_changes = || changes::changes(name).map(|changes| changes.table);
-    marked(name).map(|(table, _)| table).or_else(of_changes).unwrap_or(name)
+    marked(name).map(|(table, _)| table).or_else(of_changes).or_else(|| shared(name)).unwrap_or(name)
+}
+
+/// The name of a table of a schema, of a name that [`mark_shared`] has made.
+pub fn shared(name: &str) -> Option<&str> {
+    name.strip_prefix(MARK)?.strip_prefix(SHARED)?.strip_prefix(MARK)
+}
+
+/// Marks a table as that of its schema, whatever tables the session has.
+pub fn mark_shared(name: &mut ObjectName, alias: &mut Option<TableAlias>) {
+    let Some(table) = name.0.last().and_then(|part| part.as_ident()).map(meaning) else { return };
+    if table.starts_with(MARK) {
+        return;
+    }
+    name.0.pop();
+    name.0.push(ObjectNamePart::Identifier(quoted(&format!("{MARK}{SHARED}{MARK}{table}"))));
+    alias.get_or_insert(TableAlias { explicit: true, name: quoted(&table), columns: Vec::new(), at: None });
 }
 
 pub(super) fn mark(statement: &mut impl Tree) -> Result<()> {

@@ -195,7 +195,8 @@ fn plain_float(text: &[u8]) -> Option<f64> {
     if !number && !word() {
         return None;
     }
-    std::str::from_utf8(text).ok()?.parse().ok()
+    // Digits are no infinity, however many there are.
+    std::str::from_utf8(text).ok()?.parse().ok().filter(|value: &f64| value.is_finite() || !number)
 }
 
 /// Whether the digits before the decimal sign stand in groups of three: `1,234,567.8`.

@@ -17,7 +17,7 @@ use parquet::data_type::ByteArray;
 use parquet::file::metadata::{
     ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataReader,
 };
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::statistics::{Statistics, ValueStatistics};
 use std::fs::File;
 use std::path::Path;
@@ -192,6 +192,35 @@ async fn footers_that_count_other_rows_are_errors() {
             let error = World::open(&[&path]).error(sql).await;
             says(&error, ErrorKind::Corrupt, &["t.parquet", "the footer counts"]);
         }
+    }
+}
+
+/// All counts of the footer say one row more than the pages have.
+#[tokio::test]
+async fn pages_of_fewer_rows_are_errors_below_filters_too() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let batch = RecordBatch::try_from_iter([("i", numbers)]).unwrap();
+    let properties = WriterProperties::builder().set_statistics_enabled(EnabledStatistics::Chunk);
+    let properties = properties.set_offset_index_disabled(true).build();
+    let mut writer =
+        ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    rewrite_footer(&path, |metadata| {
+        let groups = metadata.row_groups().iter().map(|group| {
+            let columns = group.columns().iter().map(|chunk| {
+                chunk.clone().into_builder().set_num_values(chunk.num_values() + 1).build().unwrap()
+            });
+            let more = group.clone().into_builder().set_num_rows(group.num_rows() + 1);
+            more.set_column_metadata(columns.collect()).build().unwrap()
+        });
+        ParquetMetaDataBuilder::new(metadata.file_metadata().clone()).set_row_groups(groups.collect()).build()
+    });
+    for sql in ["select i from t", "select i from t where i >= 2"] {
+        let error = World::open(&[&path]).error(sql).await;
+        says(&error, ErrorKind::Corrupt, &["t.parquet", "the footer counts 4 rows"]);
     }
 }
 

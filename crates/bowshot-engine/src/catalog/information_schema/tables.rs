@@ -58,6 +58,11 @@ pub(crate) static VIEWS: Defined = Defined {
         ("check_option", Text),
         ("is_updatable", Text),
         ("is_insertable_into", Text),
+        // MySQL's, which dumps ask for.
+        ("definer", Text),
+        ("security_type", Text),
+        ("character_set_client", Text),
+        ("collation_connection", Text),
     ],
     rows: |visible, about, rows| {
         views(visible, about, rows);
@@ -192,7 +197,8 @@ fn views(visible: &Visible, about: &About, rows: &mut Rows) {
     for listed in visible.listed(about) {
         let Some(view) = listed.view() else { continue };
         let rest = [(&view.sql).into(), "NONE".into(), yes(false), yes(false)];
-        rows.add(full(&listed).into_iter().chain(rest));
+        let of_mysql = ["root@%", "INVOKER", "utf8mb4", "utf8mb4_bin"].map(Cell::from);
+        rows.add(full(&listed).into_iter().chain(rest).chain(of_mysql));
     }
 }
 

@@ -89,6 +89,10 @@ fn equal_texts(condition: &Expr) -> Option<(&Column, Vec<&str>)> {
 fn written(value: &Expr) -> Option<&str> {
     match value {
         Expr::Literal(value, _) => value.try_as_str().flatten(),
+        // Drivers write `'t'::VARCHAR`; constants are folded only after this rule.
+        Expr::Cast(cast) if cast.field.data_type().is_string() && cast.field.metadata().is_empty() => {
+            written(&cast.expr)
+        }
         _ => None,
     }
 }

@@ -31,6 +31,15 @@ pub(crate) fn spelled_out(select: &mut Select, order: Option<&mut OrderBy>) -> R
         let merged: Vec<_> = chains.iter().flat_map(|chain| chain.merged.iter()).cloned().collect();
         conditions(select)?;
         columns(select, order, &merged)?;
+        return Ok(());
+    }
+    // The planner finds such a name ambiguous in WHERE, and everywhere where more than two tables share it.
+    let shared = || chains.iter().flat_map(|chain| &chain.merged);
+    let merged: Vec<_> = shared().map(Merged::of_left).collect();
+    if shared().any(|one| one.sides.len() > 2) {
+        columns(select, order, &merged)?;
+    } else if let Some(condition) = &mut select.selection {
+        finished(condition.walk(&mut Spelling { merged: &merged, depth: 0 }))?;
     }
     Ok(())
 }
@@ -60,6 +69,11 @@ impl Merged {
 
     fn is(&self, name: &Ident) -> bool {
         same(&self.name, name)
+    }
+
+    /// The column where the left side has all values.
+    fn of_left(&self) -> Self {
+        Self { sides: self.sides.iter().take(1).cloned().collect(), ..self.clone() }
     }
 }
 
@@ -221,9 +235,7 @@ fn plain(options: &str) -> bool {
 impl Chain {
     /// What `*` stands for where the left side has all values.
     fn all_of_left(&self) -> Vec<String> {
-        let left = self.merged.iter();
-        let left =
-            left.map(|one| Merged { sides: one.sides.iter().take(1).cloned().collect(), ..one.clone() });
+        let left = self.merged.iter().map(Merged::of_left);
         let columns = left.map(|one| format!("{} AS {}", one.text(1), one.name)).collect::<Vec<_>>();
         let tables = self.all().split_off(self.merged.len());
         columns.into_iter().chain(tables).collect()

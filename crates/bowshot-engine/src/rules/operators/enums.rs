@@ -233,8 +233,15 @@ pub(super) fn case(case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(marked(Expr::Case(case), &of)))
 }
 
-/// Refuses an order of DISTINCT values by their labels, which would be one by their texts.
-pub(super) fn check_distinct(function: &AggregateFunction, schema: &DFSchema) -> Result<()> {
+/// Refuses aggregates that would go by the texts of labels: DISTINCT in their order, and the value at a fraction of it.
+pub(super) fn check_aggregate(function: &AggregateFunction, schema: &DFSchema) -> Result<()> {
+    if function.func.name() == "quantile_disc"
+        && function.params.args.iter().any(|value| named(value, schema).is_some())
+    {
+        let message = "`percentile_disc` of an enumerated type is not supported";
+        let hint = "order the rows by the value, and take one with LIMIT 1 and OFFSET";
+        return Err(external(Error::unsupported(message).with_hint(hint)));
+    }
     if !function.params.distinct
         || !function.params.order_by.iter().any(|key| of(&key.expr, schema).is_some())
     {

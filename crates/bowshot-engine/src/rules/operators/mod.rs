@@ -187,7 +187,7 @@ fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::Cast(cast) => Ok(numbers::cast(cast, schema)),
         Expr::AggregateFunction(mut function) => {
             accuracy::check(function.func.name(), &function.params.args)?;
-            enums::check_distinct(&function, schema)?;
+            enums::check_aggregate(&function, schema)?;
             let ordered = order::of_aggregate(&mut function, schema);
             let mut function = interval_groups::function(function, schema);
             function.transformed |= ordered;
@@ -212,11 +212,12 @@ fn in_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     }
     let mut changed = false;
     if is_choice(call.name()) {
-        changed |= uuids::among_bytes(call.args.iter_mut().collect(), schema);
+        changed |= uuids::among_choices(call.args.iter_mut().collect(), schema);
     }
     if call.name() == "nullif" {
         changed |= chars::among(call.args.iter_mut().collect(), schema)?;
     }
+    changed |= uuids::quantified(&mut call, schema);
     changed |= intervals::sought(&mut call, schema);
     changed |= floats::arguments(&mut call.args, schema);
     let call = Expr::ScalarFunction(call);
@@ -227,12 +228,12 @@ fn in_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
 fn in_case(case: &mut Case, schema: &DFSchema) -> Result<bool> {
     let answers = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
     let mut answers: Vec<&mut Expr> = answers.chain(case.else_expr.iter_mut().map(AsMut::as_mut)).collect();
-    let mut changed = uuids::among_bytes(answers.iter_mut().map(|answer| &mut **answer).collect(), schema);
+    let mut changed = uuids::among_choices(answers.iter_mut().map(|answer| &mut **answer).collect(), schema);
     changed |= floats::together(answers.into_iter(), schema);
     if let Some(base) = &mut case.expr {
         let tests = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
         let mut tests: Vec<&mut Expr> = std::iter::once(base.as_mut()).chain(tests).collect();
-        changed |= uuids::among_bytes(tests.iter_mut().map(|test| &mut **test).collect(), schema);
+        changed |= uuids::among_choices(tests.iter_mut().map(|test| &mut **test).collect(), schema);
         changed |= chars::among(tests.iter_mut().map(|test| &mut **test).collect(), schema)?;
         changed |= intervals::lengths(tests.iter_mut().map(|test| &mut **test).collect(), schema);
         changed |= floats::together(tests.into_iter(), schema);

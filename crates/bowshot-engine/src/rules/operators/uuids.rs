@@ -118,11 +118,51 @@ pub(super) fn told_type(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr
 }
 
 /// Reads texts that are written out among bytes as bytes; says whether there are any.
-pub(super) fn among_bytes(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+fn among_bytes(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let has_uuid = |value: &&mut Expr| value.get_type(schema).is_ok_and(|of| is_uuid(&of));
     values.iter().any(|value| written(value).is_some())
         && !values.iter().any(has_uuid)
         && together(values, schema)
+}
+
+/// The same for values that one is chosen of, or compared with: what is written out beside UUIDs is one.
+pub(super) fn among_choices(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    if !values.iter().any(|value| value.to_field(schema).is_ok_and(|(_, field)| are_uuids(&field))) {
+        return among_bytes(values, schema);
+    }
+    let mut changed = false;
+    for value in values {
+        if written(value).is_some_and(|text| !text.starts_with("\\x")) {
+            *value = read(std::mem::take(value));
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Reads a text beside a list of UUIDs as one, and those that a list is made of beside a UUID; says whether there are any.
+pub(super) fn quantified(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
+    if !call.name().starts_with("quantified_") {
+        return false;
+    }
+    let [_, value, list] = call.args.as_mut_slice() else { return false };
+    let (Ok(of_value), Ok(DataType::List(item))) = (value.get_type(schema), list.get_type(schema)) else {
+        return false;
+    };
+    if is_uuid(item.data_type()) && of_value.is_string() {
+        *value = read(std::mem::take(value));
+        return true;
+    }
+    match list {
+        Expr::ScalarFunction(made) if is_uuid(&of_value) && item.data_type().is_string() => {
+            if made.name() != "make_array" {
+                return false;
+            }
+            made.args.iter_mut().for_each(|text| *text = read(std::mem::take(text)));
+            true
+        }
+        _ => false,
+    }
 }
 
 /// Reads the texts as UUIDs if others are, and those that are written out as bytes if others are bytes; says whether there are

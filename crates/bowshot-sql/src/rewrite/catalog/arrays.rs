@@ -53,7 +53,7 @@ fn dimensions(text: &str, most: usize) -> Option<(Expr, Vec<usize>)> {
 }
 
 /// What stands between the outermost brackets and commas.
-fn parts(text: &str) -> Option<Vec<&str>> {
+pub fn parts(text: &str) -> Option<Vec<&str>> {
     let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
     let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_usize);
     let (mut in_quotes, mut escaped) = (false, false);

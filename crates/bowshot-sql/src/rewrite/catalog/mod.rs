@@ -10,7 +10,7 @@ mod tables;
 mod types;
 mod vectors;
 
-pub use arrays::elements as array_elements;
+pub use arrays::{elements as array_elements, parts as array_parts};
 
 use crate::dialect::DialectName;
 use crate::walk::Tree;

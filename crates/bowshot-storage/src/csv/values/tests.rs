@@ -71,6 +71,7 @@ fn numbers_as_they_are_written() {
     assert_eq!(huge(b"9223372036854775808"), Some(9_223_372_036_854_775_808));
     assert_eq!(float(b"1.234,5", &comma), Some(1234.5));
     assert_eq!(float(b"infinite", &Notation::default()), None);
+    assert_eq!(float(b"-1e400", &Notation::default()), None);
     for (text, padded) in [
         ("007", true),
         ("-01", true),
