@@ -37,14 +37,14 @@ fn is_plain(expr: &Expr) -> bool {
     match expr {
         Expr::Column(_) => true,
         Expr::Alias(alias) => is_plain(&alias.expr),
-        // Arrow reads texts as moments and intervals in other forms than SQL does.
+        // Arrow reads texts as moments, intervals and arrays in other forms than SQL does.
         Expr::Cast(cast) => is_plain(&cast.expr) && !is_read(cast.field.data_type()),
         other => is_literal(other),
     }
 }
 
 fn is_read(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Timestamp(..) | DataType::Interval(_))
+    matches!(data_type, DataType::Timestamp(..) | DataType::Interval(_) | DataType::List(_))
 }
 
 fn is_literal(expr: &Expr) -> bool {

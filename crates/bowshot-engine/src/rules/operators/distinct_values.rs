@@ -1,5 +1,6 @@
 //! `array_agg(DISTINCT v)`, `sum(DISTINCT v)` of intervals and of JSONB: values with one key, as a month and 30 days, are one value.
-//! As in PostgreSQL the aggregate takes them in their order.
+//! As in PostgreSQL the aggregate takes them in their order. `array_agg(DISTINCT v ORDER BY v)` of any type comes here too:
+//! beside one of the other order DataFusion 55 reverses it and then sorts its values as before.
 
 use super::keys::Key;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
@@ -19,7 +20,14 @@ use std::sync::Arc;
 pub(super) fn by_key(function: &mut AggregateFunction, schema: &DFSchema) -> bool {
     let params = &mut function.params;
     let [value] = params.args.as_slice() else { return false };
-    let Some(key) = Key::of(value, schema).filter(|_| params.distinct) else { return false };
+    if !params.distinct {
+        return false;
+    }
+    let key = match Key::of(value, schema) {
+        Some(key) => key.call(value.clone()),
+        None if function.func.name() == "array_agg" && !params.order_by.is_empty() => value.clone(),
+        None => return false,
+    };
     let (descending, nulls_first) = match params.order_by.as_slice() {
         [] => (false, false),
         [order] if order.expr == *value => (!order.asc, order.nulls_first),
@@ -35,7 +43,6 @@ pub(super) fn by_key(function: &mut AggregateFunction, schema: &DFSchema) -> boo
     };
     let name = format!("distinct_{}{order}", function.func.name());
     let of = Distinct { name, of: Arc::clone(&function.func), descending, nulls_first, signature };
-    let key = key.call(value.clone());
     params.args.push(key);
     params.distinct = false;
     params.order_by = Vec::new();
