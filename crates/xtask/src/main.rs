@@ -5,6 +5,7 @@
 mod bench;
 mod check;
 mod console;
+mod dependencies;
 mod docs;
 mod findings;
 mod machine;
@@ -56,6 +57,8 @@ enum Command {
         /// One of them alone.
         name: Option<String>,
     },
+    /// Licences of other crates, crates in several versions, and what is newer in the registry.
+    Dependencies,
     /// Writes the generated reference pages.
     Docs {
         /// Only tells whether they are up to date.
@@ -104,6 +107,7 @@ fn run(cli: Cli) -> Result<bool> {
         Command::Test(args) => suite::run(&args),
         Command::Bench { args } => bench::run(&args),
         Command::Findings { name } => findings::run(name.as_deref()),
+        Command::Dependencies => dependencies::run(),
         Command::Docs { check } => docs::run(check),
         Command::Console { check } => console::run(check),
         Command::Release { args } => release::run(&args),

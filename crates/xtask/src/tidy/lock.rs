@@ -1,10 +1,13 @@
-//! One version each of the crates whose types cross our borders: two of them would not fit together.
+//! One version each of the crates whose types cross our borders: two of them would not fit together. And no crate from
+//! elsewhere than crates.io.
 
 use super::Tree;
 use anyhow::{Context, Result};
 use toml::Table;
 
 const SINGLE: &[&str] = &["arrow", "arrow-array", "datafusion", "object_store", "prost", "tonic", "rustls"];
+
+const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 pub(super) fn complaints(tree: &Tree) -> Result<Vec<String>> {
     let lock: Table = tree.read("Cargo.lock")?.parse().context("`Cargo.lock` is not TOML")?;
@@ -16,6 +19,12 @@ fn in_lock(lock: &Table) -> Vec<String> {
     let text =
         |package: &toml::Value, key: &str| package.get(key).and_then(|v| v.as_str()).map(str::to_owned);
     let mut found = Vec::new();
+    for package in packages {
+        if let Some(source) = text(package, "source").filter(|source| source != CRATES_IO) {
+            let name = text(package, "name").unwrap_or_default();
+            found.push(format!("Cargo.lock: `{name}` comes from {source}, not from crates.io"));
+        }
+    }
     for name in SINGLE {
         let versions: Vec<String> = packages
             .iter()
@@ -43,5 +52,7 @@ mod tests {
         assert!(in_lock(&one.parse().unwrap()).is_empty());
         let two = format!("{one}{}", one.replace("1.0.0", "2.0.0"));
         assert_eq!(in_lock(&two.parse().unwrap()).len(), 1);
+        let elsewhere = format!("{one}source = \"git+https://example.org/tonic\"\n");
+        assert_eq!(in_lock(&elsewhere.parse().unwrap()).len(), 1);
     }
 }
