@@ -307,11 +307,14 @@ mod tests {
     #[test]
     fn a_label_is_added_at_its_place() {
         let labels = ["a", "c"].map(str::to_owned);
-        let added = |beside| with_label(&labels, "b", beside).map(|labels| labels.concat());
+        let added = |beside: Option<(Side, &str)>| {
+            let beside = beside.map(|(side, label)| (side, label.to_owned()));
+            with_label(&labels, "b", beside.as_ref()).map(|labels| labels.concat())
+        };
         assert_eq!(added(None).unwrap(), "acb");
-        assert_eq!(added(Some(&(Side::Before, "c".to_owned()))).unwrap(), "abc");
-        assert_eq!(added(Some(&(Side::After, "a".to_owned()))).unwrap(), "abc");
-        assert!(added(Some(&(Side::After, "x".to_owned()))).is_err());
+        assert_eq!(added(Some((Side::Before, "c"))).unwrap(), "abc");
+        assert_eq!(added(Some((Side::After, "a"))).unwrap(), "abc");
+        assert!(added(Some((Side::After, "x"))).is_err());
         assert!(with_label(&labels, "a", None).is_err());
     }
 }
