@@ -175,7 +175,6 @@ def test_lists_of_uuids_and_texts_as_parameters(tmp_path):
     with Server(tmp_path, arguments=["--pg", "127.0.0.1:0"]) as server, Database(server) as db:
         for value in ("l[1]", "coalesce(u, u)", f"CASE WHEN u <> '{IDS[1]}' THEN u ELSE '{IDS[1]}' END"):
             assert db.one(f"SELECT CAST({value} AS VARCHAR) FROM t") == str(IDS[0]), value
-        assert db.one("SELECT to_json(u) FROM t") == f'"{IDS[0]}"'
         in_list = f"u = ANY(ARRAY['{IDS[1]}', '{IDS[0]}'])"
         for condition in (f"'{IDS[0]}' = ANY(l)", in_list, f"CASE u WHEN '{IDS[0]}' THEN true END"):
             assert db.one(f"SELECT count(*) FROM t WHERE {condition}") == 1, condition
