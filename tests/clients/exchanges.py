@@ -26,8 +26,12 @@ def exchange(client, sql, table, *, chunk=None, call=None, **options):
     return exchanged(client, command(sql, **options), table, chunk, call)
 
 
+# What the connection takes without anybody who reads.
+SMALL = 16 * 1024
+
+
 def exchanged(client, descriptor, table, chunk=None, call=None):
-    """Sends a table from a thread of its own; gives the answer."""
+    """Sends a table, a large one from a thread of its own; gives the answer."""
     writer, reader = client.do_exchange(descriptor, call or flight.FlightCallOptions())
 
     def send():
@@ -37,13 +41,18 @@ def exchanged(client, descriptor, table, chunk=None, call=None):
             writer.done_writing()
 
     sender = threading.Thread(target=send)
-    sender.start()
+    if table.nbytes <= SMALL:
+        # gRPC ends the process if the rows end in one thread at the moment in which another reads that the call has failed.
+        send()
+    else:
+        sender.start()
     try:
         # `read_all` would take a call that the server has cancelled for an interrupt of its own, and end the run.
         batches = [chunk.data for chunk in reader if chunk.data is not None]
         return pa.Table.from_batches(batches, reader.schema)
     finally:
-        sender.join()
+        if sender.ident:
+            sender.join()
         with contextlib.suppress(Exception):
             writer.close()
 
