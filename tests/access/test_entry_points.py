@@ -230,8 +230,15 @@ def test_every_way_in_has_a_case():
     assert routes == set(HTTP)
     assert code(r"\bfn ([a-z_]+)", "bowshot-api/src/session.rs") == set(SESSION)
     assert set(re.findall(r"^    (\w+)\(", (CRATES / "bowshot-engine/src/authorize/mod.rs").read_text().split("pub enum Action")[1].split("}\n\n")[0], re.M)) == {
-        "Write", "Cache", "Database", "Session", "Transaction",
+        "Write", "Cache", "Cursor", "Database", "Session", "Transaction",
     }, "a new kind of statement needs a rule in authorize/changes.rs, and a case here"
+
+
+@pytest.mark.parametrize("protocol", ["flight", "http", "postgres"])
+def test_cursors_are_over_tables_that_are_seen(shared, protocol):
+    carl = shared.at("carl", protocol)
+    with pytest.raises(Exception, match="not.found|does not exist"):
+        carl.rows("DECLARE c CURSOR WITH HOLD FOR SELECT * FROM people")
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST"])
