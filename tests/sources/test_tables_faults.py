@@ -228,4 +228,4 @@ def test_a_log_that_others_have_written_to_is_left_alone(place):
         assert place.entries_of(table) == [0, 1]
         with place.store.files.open_input_stream(f"lake/{place.prefix}/{name}") as stream:
             assert b"OTHERS" in stream.read()
-        assert "other programs do not see the newest rows" in server.log()
+        wait_until(lambda: "other programs do not see the newest rows" in server.log(), "the operator is told", 20)
