@@ -175,6 +175,7 @@ def test_lists_of_uuids_and_texts_as_parameters(tmp_path):
     with Server(tmp_path, arguments=["--pg", "127.0.0.1:0"]) as server, Database(server) as db:
         for value in ("l[1]", "coalesce(u, u)", f"CASE WHEN u <> '{IDS[1]}' THEN u ELSE '{IDS[1]}' END"):
             assert db.one(f"SELECT CAST({value} AS VARCHAR) FROM t") == str(IDS[0]), value
+        assert db.one("SELECT to_json(u) FROM t") == f'"{IDS[0]}"'
         in_list = f"u = ANY(ARRAY['{IDS[1]}', '{IDS[0]}'])"
         for condition in (f"'{IDS[0]}' = ANY(l)", in_list, f"CASE u WHEN '{IDS[0]}' THEN true END"):
             assert db.one(f"SELECT count(*) FROM t WHERE {condition}") == 1, condition
@@ -193,3 +194,48 @@ def test_lists_of_uuids_and_texts_as_parameters(tmp_path):
         request = urllib.request.Request(server.http + "/v1/sql", body, {"content-type": "application/json"})
         with urllib.request.urlopen(request) as answer:
             assert json.loads(answer.read())["rows"] == [[[str(IDS[0])]]]
+
+
+def test_uuids_above_operators(tmp_path):
+    """Aggregates, CASE, `unnest` and rows pass on the type of UUIDs that are bytes alone; they stay UUIDs."""
+    one, other = str(IDS[0]), str(IDS[1])
+    duckdb.connect().execute(
+        f"COPY (SELECT '{one}'::UUID AS u, ['{one}'::UUID] AS l) TO '{tmp_path / 't.parquet'}' (FORMAT parquet)"
+    )
+    with Server(tmp_path) as server, Database(server) as db:
+        for value in ("min(u)", "max(u)", "any_value(u)", "(array_agg(u))[1]", "(SELECT min(u) FROM t)"):
+            assert db.one(f"SELECT CAST({value} AS VARCHAR) FROM t") == one, value
+            assert db.one(f"SELECT pg_typeof({value}) FROM t") == "uuid", value
+            assert db.one(f"SELECT to_json({value}) FROM t") == f'"{one}"', value
+        rows = db.rows("SELECT CAST(unnest(l) AS VARCHAR), pg_typeof(unnest(l)), pg_typeof(l) FROM t")
+        assert rows == [(one, "uuid", "uuid[]")]
+        for value in ("CASE WHEN u IS NOT NULL THEN u END", "coalesce(u, u)", f"coalesce(u, '{other}')", "min(u)", "unnest(l)"):
+            below = f"(SELECT {value} AS x FROM t) AS q"
+            assert db.one(f"SELECT CAST(x AS VARCHAR) FROM {below}") == one, value
+            assert db.one(f"SELECT json_agg(x) FROM {below}") == f'["{one}"]', value
+        for value, answer in (
+            (f"coalesce(u, '{other}')", one),
+            (f"nullif(u, '{other}')", one),
+            (f"nullif(u, '{one}')", None),
+            (f"greatest(u, '{other}')", one),
+            (f"least('{other}', u)", other),
+        ):
+            assert db.one(f"SELECT CAST({value} AS VARCHAR) FROM t") == answer, value
+            assert told(schema_of(server, f"SELECT {value} FROM t").field(0)) == "arrow.uuid", value
+        assert db.rows(f"SELECT u IS DISTINCT FROM '{one}', u IS NOT DISTINCT FROM '{one}' FROM t") == [(False, True)]
+        for text in ("nullif(u, 'text')", "greatest(u, 'text')", "u IS DISTINCT FROM 'text'"):
+            with pytest.raises(Exception, match="invalid input syntax for type uuid"):
+                db.rows(f"SELECT {text} FROM t")
+        row = json.dumps({"u": one, "l": [one]}, separators=(",", ":"))
+        for made, answer in (
+            ("row_to_json(t)", row),
+            ("json_agg(t)", f"[{row}]"),
+            ("json_build_object('u', u, 'l', l)", row),
+            ("json_build_array(u)", f'["{one}"]'),
+            ("to_jsonb(u)", f'"{one}"'),
+            ("to_json(ARRAY[u])", f'["{one}"]'),
+        ):
+            assert db.one(f"SELECT {made} FROM t") == answer, made
+        assert json.loads(db.one("SELECT json_object_agg(u, u) FROM t")) == {one: one}
+        db.run("CREATE TABLE d (u UUID)", "INSERT INTO d SELECT max(u) FROM t")
+        assert db.rows("SELECT u FROM d UNION SELECT min(u) FROM t") == [(one,)]

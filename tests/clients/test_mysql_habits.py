@@ -47,6 +47,10 @@ def test_numbers_that_the_server_gives(cursor):
     assert (cursor.execute("INSERT INTO numbered SET a = 90"), cursor.lastrowid) == (1, 9)
     assert (cursor.execute("REPLACE INTO numbered (a) VALUES (100)"), cursor.lastrowid) == (1, 10)
     assert (cursor.execute("UPDATE numbered SET a = 11 WHERE a = 10"), cursor.lastrowid) == (1, 0)
+    assert (cursor.execute("UPDATE numbered SET a = LAST_INSERT_ID(a + 1) WHERE a = 11"), cursor.lastrowid) == (1, 12)
+    assert rows(cursor, "SELECT LAST_INSERT_ID(77)") == [(77,)]
+    assert rows(cursor, "SELECT LAST_INSERT_ID(), @@last_insert_id") == [(77, 77)]
+    assert (cursor.execute("UPDATE numbered SET a = 11 WHERE a = 12"), cursor.lastrowid) == (1, 0)
     cursor.execute("DROP TABLE numbered")
 
 
@@ -222,6 +226,12 @@ def test_serializable_transactions_fail_where_others_changed_what_they_read(serv
             first.execute("COMMIT")
         assert caught.value.args[0] == 1213 and "could not serialize access" in caught.value.args[1]
         assert rows(first, "SELECT * FROM counts") == []
+        # The level of the session is that of its later transactions.
+        first.execute("BEGIN")
+        assert rows(first, "SELECT * FROM counts") == []
+        first.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        first.execute("COMMIT")
+        assert rows(first, "SELECT @@session.transaction_isolation") == [("READ-COMMITTED",)]
         first.execute("DROP TABLE counted, counts")
 
 

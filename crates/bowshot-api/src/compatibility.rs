@@ -251,7 +251,12 @@ pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = &[
     parameter("sql_auto_is_null", "off", ONLY_OFF, "`IS NULL` means null"),
     parameter("sql_big_selects", "on", Accepted::Boolean, "large joins are not refused"),
     parameter("sql_log_bin", "on", Accepted::Boolean, "there is no replication"),
-    parameter("sql_mode", "", Accepted::Text, "statements are always strict"),
+    parameter(
+        "sql_mode",
+        "",
+        Accepted::Text,
+        "statements are always strict; of its words NO_AUTO_VALUE_ON_ZERO alone has an effect",
+    ),
     parameter("sql_notes", "on", Accepted::Boolean, "no notes are sent"),
     parameter("sql_quote_show_create", "on", Accepted::Boolean, "names are quoted where they have to be"),
     parameter(

@@ -60,7 +60,7 @@ mod types;
 mod write;
 
 pub use authorize::{Action, AuthorizedPlan, Change};
-pub use bowshot_sql::{Dialect, DialectName, redact_secrets};
+pub use bowshot_sql::{Dialect, DialectName, first_words, redact_secrets};
 pub use catalog::client::{Client, NamedStatement, OpenCursor, Setting};
 pub use catalog::search_path::{SESSION_SEARCH_PATH, explicit_schemas, join_path, split_path};
 pub use catalog::system::SystemTables;

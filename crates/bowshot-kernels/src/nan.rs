@@ -1,7 +1,8 @@
 //! One NaN. Hardware and files know many, of both signs (numpy's `0/0` has the negative one); to SQL they are one value, greater
 //! than all numbers. Comparisons, hashes and orders go by bits, so values get the one NaN when they come into the engine.
 //!
-//! The cost: one pass over the floating-point numbers of a batch. Only a batch that has another NaN is copied.
+//! Zero keeps its sign, but is compared without: the keys of values have one zero, too. The cost: one pass over the floating-point
+//! numbers of a batch. Only a batch that has another NaN (or the other zero) is copied.
 
 use arrow::array::{Array, ArrayData, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow::buffer::Buffer;
@@ -28,10 +29,14 @@ const NAN_64: u64 = f64::NAN.to_bits();
 /// # Errors
 /// For arrays whose parts do not fit together.
 pub fn with_one_nan(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    with_form(array, Form::OneNan)
+}
+
+fn with_form(array: &ArrayRef, form: Form) -> Result<ArrayRef, ArrowError> {
     if !has_floats(array.data_type()) {
         return Ok(Arc::clone(array));
     }
-    let changed = canonical(&array.to_data())?;
+    let changed = canonical(&array.to_data(), form)?;
     Ok(changed.map_or_else(|| Arc::clone(array), make_array))
 }
 
@@ -51,16 +56,36 @@ pub fn rows_with_one_nan(rows: RecordBatch) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new_with_options(rows.schema(), columns, &options)
 }
 
-static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(OneNan::new())));
+static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Form::OneNan));
+static KEY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Form::Key));
+
+fn udf(form: Form) -> Arc<ScalarUDF> {
+    let signature = Signature::any(1, Volatility::Immutable);
+    Arc::new(ScalarUDF::from(WithForm { form, signature }))
+}
 
 /// The function that does so in plans.
 pub fn function() -> Arc<ScalarUDF> {
     Arc::clone(&FUNCTION)
 }
 
-/// Whether it is that function.
+/// The function that gives what values are compared by: with one NaN and one zero, also within lists, structs and maps.
+pub fn key_function() -> Arc<ScalarUDF> {
+    Arc::clone(&KEY)
+}
+
+/// Whether it is the function of [`function`].
 pub fn is_function(function: &ScalarUDF) -> bool {
-    function.inner().is::<OneNan>()
+    has_form(function, Form::OneNan)
+}
+
+/// Whether it is the function of [`key_function`].
+pub fn is_key_function(function: &ScalarUDF) -> bool {
+    has_form(function, Form::Key)
+}
+
+fn has_form(function: &ScalarUDF, form: Form) -> bool {
+    function.inner().downcast_ref::<WithForm>().is_some_and(|of| of.form == form)
 }
 
 /// Whether there are floating-point numbers in values of the type.
@@ -83,33 +108,49 @@ pub fn has_floats(data_type: &DataType) -> bool {
 }
 
 /// `None` where there is nothing to change.
-fn canonical(data: &ArrayData) -> Result<Option<ArrayData>, ArrowError> {
+fn canonical(data: &ArrayData, form: Form) -> Result<Option<ArrayData>, ArrowError> {
+    let is_key = form == Form::Key;
     match data.data_type() {
-        DataType::Float16 => numbers(data, NAN_16, |bits: u16| bits & 0x7fff > 0x7c00 && bits != NAN_16),
-        DataType::Float32 => {
-            numbers(data, NAN_32, |bits: u32| bits & 0x7fff_ffff > 0x7f80_0000 && bits != NAN_32)
-        }
+        DataType::Float16 => numbers(data, (NAN_16, 0), |bits: u16| {
+            (bits & 0x7fff > 0x7c00 && bits != NAN_16, is_key && bits == 1 << 15)
+        }),
+        DataType::Float32 => numbers(data, (NAN_32, 0), |bits: u32| {
+            (bits & 0x7fff_ffff > 0x7f80_0000 && bits != NAN_32, is_key && bits == 1 << 31)
+        }),
         DataType::Float64 => {
             let infinite = f64::INFINITY.to_bits();
-            numbers(data, NAN_64, |bits: u64| bits & !(1 << 63) > infinite && bits != NAN_64)
+            numbers(data, (NAN_64, 0), |bits: u64| {
+                (bits & !(1 << 63) > infinite && bits != NAN_64, is_key && bits == 1 << 63)
+            })
         }
-        other if has_floats(other) => nested(data),
+        other if has_floats(other) => nested(data, form),
         _ => Ok(None),
     }
 }
 
+/// `is_other` says whether bits are those of another NaN, and whether those of the other zero.
 fn numbers<T: ArrowNativeType>(
     data: &ArrayData,
-    nan: T,
-    is_other: impl Fn(T) -> bool,
+    (nan, zero): (T, T),
+    is_other: impl Fn(T) -> (bool, bool),
 ) -> Result<Option<ArrayData>, ArrowError> {
     let Some(values) = data.buffer::<T>(0).get(..data.len()) else { return Ok(None) };
     // Without a way out within, the inner loop is one of vectors.
-    let found = |chunk: &[T]| chunk.iter().fold(false, |found, bits| found | is_other(*bits));
+    let found = |chunk: &[T]| {
+        chunk.iter().fold(false, |found, bits| {
+            let (is_nan, is_zero) = is_other(*bits);
+            found | is_nan | is_zero
+        })
+    };
     if !values.chunks(TOGETHER).any(found) {
         return Ok(None);
     }
-    let one: Vec<T> = values.iter().map(|bits| if is_other(*bits) { nan } else { *bits }).collect();
+    let one = values.iter().map(|bits| match is_other(*bits) {
+        (true, _) => nan,
+        (_, true) => zero,
+        _ => *bits,
+    });
+    let one: Vec<T> = one.collect();
     let new = ArrayData::builder(data.data_type().clone())
         .len(one.len())
         .nulls(data.nulls().cloned())
@@ -117,8 +158,8 @@ fn numbers<T: ArrowNativeType>(
     new.build().map(Some)
 }
 
-fn nested(data: &ArrayData) -> Result<Option<ArrayData>, ArrowError> {
-    let parts = data.child_data().iter().map(canonical).collect::<Result<Vec<_>, _>>()?;
+fn nested(data: &ArrayData, form: Form) -> Result<Option<ArrayData>, ArrowError> {
+    let parts = data.child_data().iter().map(|part| canonical(part, form)).collect::<Result<Vec<_>, _>>()?;
     if parts.iter().all(Option::is_none) {
         return Ok(None);
     }
@@ -127,28 +168,35 @@ fn nested(data: &ArrayData) -> Result<Option<ArrayData>, ArrowError> {
     data.clone().into_builder().child_data(parts).build().map(Some)
 }
 
+/// What the numbers of a value have one of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Form {
+    OneNan,
+    /// One NaN and one zero.
+    Key,
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct OneNan {
+struct WithForm {
+    form: Form,
     signature: Signature,
 }
 
-impl OneNan {
-    const NAME: &'static str = "__one_nan";
-
-    fn new() -> Self {
-        Self { signature: Signature::any(1, Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for OneNan {
+impl ScalarUDFImpl for WithForm {
     fn name(&self) -> &'static str {
-        Self::NAME
+        match self.form {
+            Form::OneNan => "__one_nan",
+            Form::Key => "__float_key",
+        }
     }
 
-    /// The one of what is computed, so that columns keep their names.
+    /// The one of what is computed, so that columns keep their names. A key is another value.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        let [of] = args else { return internal_err!("`{}` takes one number", Self::NAME) };
-        Ok(of.schema_name().to_string())
+        let [of] = args else { return internal_err!("`{}` takes one value", self.name()) };
+        Ok(match self.form {
+            Form::OneNan => of.schema_name().to_string(),
+            Form::Key => format!("{}({})", self.name(), of.schema_name()),
+        })
     }
 
     fn signature(&self) -> &Signature {
@@ -158,14 +206,14 @@ impl ScalarUDFImpl for OneNan {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [of] => Ok(of.clone()),
-            _ => internal_err!("`{}` takes one number", Self::NAME),
+            _ => internal_err!("`{}` takes one value", self.name()),
         }
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let types: Vec<_> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(Self::NAME, self.return_type(&types)?, nullable)))
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
     }
 
     fn is_strict(&self) -> bool {
@@ -178,12 +226,12 @@ impl ScalarUDFImpl for OneNan {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match args.args.into_iter().next() {
-            Some(ColumnarValue::Array(array)) => Ok(ColumnarValue::Array(with_one_nan(&array)?)),
+            Some(ColumnarValue::Array(array)) => Ok(ColumnarValue::Array(with_form(&array, self.form)?)),
             Some(ColumnarValue::Scalar(scalar)) => {
-                let one = with_one_nan(&scalar.to_array()?)?;
+                let one = with_form(&scalar.to_array()?, self.form)?;
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?))
             }
-            None => internal_err!("`{}` takes one number", Self::NAME),
+            None => internal_err!("`{}` takes one value", self.name()),
         }
     }
 }
@@ -258,6 +306,22 @@ mod tests {
         assert_eq!(bits(inner.as_struct().column(0))[0], NAN_64);
         let coded = with_one_nan(&coded).unwrap();
         assert_eq!(bits(coded.as_any_dictionary().values())[3], NAN_64);
+    }
+
+    #[test]
+    fn keys_have_one_zero_as_well() {
+        let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Float64Type, _, _>([
+            Some(vec![Some(-0.0), Some(-f64::NAN), None]),
+            Some(vec![Some(-1.0)]),
+        ]));
+        let keys = with_form(&lists, Form::Key).unwrap();
+        assert_eq!(bits(keys.as_list::<i32>().values()), [0, NAN_64, 0, (-1.0_f64).to_bits()]);
+        assert!(keys.as_list::<i32>().values().is_null(2));
+        let again = with_form(&keys, Form::Key).unwrap();
+        assert!(Arc::ptr_eq(&again, &keys));
+        let names = [function(), key_function()].map(|of| of.name().to_owned());
+        assert_eq!(names, ["__one_nan", "__float_key"]);
+        assert!(is_key_function(&key_function()) && !is_key_function(&function()));
     }
 
     #[test]

@@ -216,8 +216,7 @@ impl Connection {
         }
         self.tell(&described, None);
         running.send(&mut self.wire, &self.cancel, (Format::Binary, None)).await?;
-        self.own.found = running.sent();
-        self.end_of_rows(0);
+        self.finish_rows(&running);
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use crate::running::{Running, columns};
 use crate::statement::{Effect, Sort, check_condition, is_select};
 use crate::status::{Failure, Result, Trouble};
 use crate::variables::{truth, value};
-use bowshot_api::{OptionValue, Request, Statement};
+use bowshot_api::{LastWrite, OptionValue, Request, Statement};
 use bytes::BufMut;
 use std::sync::Arc;
 
@@ -113,9 +113,22 @@ impl Connection {
         let mut running = self.start(request, is_select(sql)).await?;
         self.tell(&columns(running.schema())?, None);
         running.send(&mut self.wire, &self.cancel, (Format::Text, None)).await?;
-        self.own.found = running.sent();
-        self.end_of_rows(0);
+        self.finish_rows(&running);
         Ok(())
+    }
+
+    /// Ends the rows of a query, and remembers what variables tell of it.
+    pub(crate) fn finish_rows(&mut self, running: &Running) {
+        self.own.found = running.sent();
+        // `SELECT last_insert_id(7)` has chosen one.
+        self.note_generated(&self.session.last_write());
+        self.end_of_rows(0);
+    }
+
+    fn note_generated(&mut self, last: &LastWrite) {
+        if let Some(generated) = last.generated.and_then(|number| u64::try_from(number).ok()) {
+            self.own.generated = generated;
+        }
     }
 
     /// Runs a statement for its effect.
@@ -125,11 +138,9 @@ impl Connection {
         let last = session.last_write();
         self.add_notices(&last.notices);
         let rows = if self.counts_found() { found } else { last.changed.unwrap_or(found) };
-        let unsigned = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
-        if let Some(generated) = unsigned(last.generated) {
-            self.own.generated = generated;
-        }
-        self.ok_with_number((rows, unsigned(last.generated.or(last.number)).unwrap_or(0)));
+        self.note_generated(&last);
+        let number = last.generated.or(last.number).and_then(|number| u64::try_from(number).ok());
+        self.ok_with_number((rows, number.unwrap_or(0)));
         Ok(())
     }
 

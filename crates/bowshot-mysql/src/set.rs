@@ -79,7 +79,7 @@ impl<'a> Words<'a> {
         if self.take("global") || self.take("persist") {
             return Err(of_the_server());
         }
-        let _ = self.take("session") || self.take("local");
+        let is_session = self.take("session") || self.take("local");
         if self.take("names") {
             let names = self.name_or_default()?;
             let collation = if self.take("collate") { self.name_or_default()? } else { None };
@@ -96,7 +96,9 @@ impl<'a> Words<'a> {
             return Ok(());
         }
         if first.is_some_and(|token| token.is("transaction")) {
-            return self.transaction(found);
+            // That of the session is for its later transactions.
+            let level = if is_session { "default_transaction_isolation" } else { "transaction_isolation" };
+            return self.transaction(level, found);
         }
         let own = first.filter(|token| token.kind == Kind::Variable && !token.text.starts_with("@@"));
         let name = own.map_or_else(|| name(first), |token| Ok(user_name(token.text)))?;
@@ -137,7 +139,7 @@ impl<'a> Words<'a> {
     }
 
     /// `ISOLATION LEVEL …`, `READ ONLY`, `READ WRITE`, and a comma between them.
-    fn transaction(&mut self, found: &mut Vec<Assignment>) -> Result<(), Failure> {
+    fn transaction(&mut self, variable: &str, found: &mut Vec<Assignment>) -> Result<(), Failure> {
         loop {
             if self.take("isolation") && self.take("level") {
                 let mut level = String::new();
@@ -145,7 +147,7 @@ impl<'a> Words<'a> {
                     level.push_str(if level.is_empty() { "" } else { " " });
                     level.push_str(&word.text.to_ascii_lowercase());
                 }
-                found.push(Assignment::Variable("transaction_isolation".to_owned(), Value::Text(level)));
+                found.push(Assignment::Variable(variable.to_owned(), Value::Text(level)));
             } else if self.take("read") {
                 let read_only = self.take("only");
                 if !read_only && !self.take("write") {
@@ -265,7 +267,10 @@ mod tests {
             ),
             (
                 "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
-                vec![variable("transaction_isolation", text("read committed")), Assignment::ReadOnly(true)],
+                vec![
+                    variable("default_transaction_isolation", text("read committed")),
+                    Assignment::ReadOnly(true),
+                ],
             ),
             (
                 "set session_track_system_variables=CONCAT('a',IF(LOCATE('*',@@x)>0,'b','')),session_track_schema=1,NAMES utf8mb4",

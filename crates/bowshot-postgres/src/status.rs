@@ -73,6 +73,7 @@ impl From<&Notice> for Failure {
     fn from(notice: &Notice) -> Self {
         let code = match notice {
             Notice::Exists("schema", _) => "42P06",
+            Notice::Exists("catalog", _) => "42P04",
             Notice::Exists(..) => "42P07",
             Notice::NoIndexes | Notice::ForeignKeysNotEnforced | Notice::Missing(..) => "00000",
         };

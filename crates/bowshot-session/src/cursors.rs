@@ -50,6 +50,8 @@ struct Rows {
     stream: Option<BatchStream>,
     /// Of the last batch.
     rest: Option<RecordBatch>,
+    /// Whether it stands on a row, which FETCH 0 would give once more.
+    is_on_row: bool,
 }
 
 /// A cursor in the hands of the statement that reads it. It is gone unless that gives it back: nobody knows where it stands.
@@ -112,7 +114,7 @@ async fn declare(
     query.goes_to_cursor();
     query::admit(session, acting.live).await?;
     acting.live.is(State::Running);
-    let rows = Arc::new(tokio::sync::Mutex::new(Some(Rows { query, stream, rest: None })));
+    let rows = Arc::new(tokio::sync::Mutex::new(Some(Rows { query, stream, rest: None, is_on_row: false })));
     let mut open = cursors.lock();
     check_name(&open, name)?;
     // Whoever ends it from now on finds the cursor.
@@ -211,6 +213,11 @@ impl Cursors {
         let (rights, rows) = found.ok_or_else(|| missing(name))?;
         rights.check().await?;
         let mut place = rows.lock_owned().await;
+        if left == Some(0) && place.as_ref().is_some_and(|rows| rows.is_on_row) {
+            return Err(Error::unsupported("cursor can only scan forward")
+                .with_reason(Reason::WrongState)
+                .with_hint("declare it once more to read it again"));
+        }
         let rows = place.take().ok_or_else(|| missing(name))?;
         Ok(Reading { place, rows, left })
     }
@@ -264,7 +271,7 @@ impl Rows {
                 let Some(stream) = &mut self.stream else { return Ok(None) };
                 let next = stream.next().await;
                 let Some(batch) = next else {
-                    self.stream = None;
+                    (self.stream, self.is_on_row) = (None, false);
                     return Ok(None);
                 };
                 batch?
@@ -276,6 +283,7 @@ impl Rows {
                 self.rest = Some(batch.slice(taken, there - taken));
             }
             if taken > 0 {
+                self.is_on_row = true;
                 return Ok(Some(batch.slice(0, taken)));
             }
         }

@@ -11,6 +11,16 @@ pub(crate) enum Known {
     Parameter(&'static CompatibilityParameter),
 }
 
+impl Known {
+    /// The name of its own, whichever it was called by.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Option(option) => option.name,
+            Self::Parameter(parameter) => parameter.name,
+        }
+    }
+}
+
 /// PostgreSQL's name of the schemas in which names are looked for. The first one is the option `schema`.
 pub(crate) const SEARCH_PATH: &str = "search_path";
 

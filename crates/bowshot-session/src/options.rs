@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The parameter that the level of transactions is kept under.
 pub(crate) const ISOLATION: &str = "transaction_isolation";
 /// PostgreSQL's name for the level of the session's next transactions.
-const DEFAULT_ISOLATION: &str = "default_transaction_isolation";
+pub(crate) const DEFAULT_ISOLATION: &str = "default_transaction_isolation";
 
 /// Options in force.
 #[derive(Debug, Clone, PartialEq)]

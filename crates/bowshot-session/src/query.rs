@@ -16,8 +16,8 @@ use arrow::array::{ArrayRef, StringArray};
 use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{
-    BatchStream, Delivery, Endpoints, Error, ErrorKind, LastWrite, Lifecycle, OptionValue, Request, Result,
-    STATUS_RESULT, Statement, SubstraitPlan, TRACES, TransactionId,
+    BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, Request, Result,
+    STATUS_RESULT, Statement, SubstraitPlan, TRACES, TransactionEnd, TransactionId,
 };
 use bowshot_engine::{
     Action, AuthorizedPlan, CursorStatement, Execution, KeptRights, Parallelism, Pinned, ProgressMeter,
@@ -149,11 +149,11 @@ async fn attempt(
     let begun = planned(session, statement, (live, &pinned), (parallelism, &options), repeatable);
     let (authorised, execution) = placed(begun).await?;
     if matches!(authorised.plan.action(), Action::Query | Action::Write(_) | Action::Cursor(_)) {
-        scope.begin_statement();
+        scope.begin_statement(&authorised.sql);
     }
     if authorised.plan.action().is_update() {
         // What the statement before has said is not said of this one.
-        session.note_write(LastWrite::default());
+        session.clear_last_write();
     }
     live.is(State::Running);
     let execution = match (execution, authorised.plan.action()) {
@@ -405,10 +405,19 @@ async fn execute(
         }
         Action::Transaction(statement) => {
             let ended = session.transactions().run(statement, transaction, session.engine()).await;
-            session.end_locals();
+            // A COMMIT that fails rolls back.
+            let is_kept = ended.is_ok() && *statement == TransactionStatement::Commit;
+            session.end_settings(if is_kept { TransactionEnd::Commit } else { TransactionEnd::Rollback });
             ended?;
-            if let TransactionStatement::Begin { isolation: Some(level), .. } = statement {
-                session.begin_with(level)?;
+            match statement {
+                TransactionStatement::Begin { isolation: Some(level), .. } => session.begin_with(level)?,
+                TransactionStatement::Release(_) if transaction.is_none() => {
+                    session.end_savepoint_settings(TransactionEnd::Commit);
+                }
+                TransactionStatement::RollbackTo(_) if transaction.is_none() => {
+                    session.end_savepoint_settings(TransactionEnd::Rollback);
+                }
+                _ => {}
             }
             Ok(nothing())
         }

@@ -2,6 +2,7 @@
 
 mod last_write;
 mod settings;
+mod transaction_settings;
 
 use crate::bowshot::Shared;
 use crate::named::NamedStatements;
@@ -20,9 +21,7 @@ use bowshot_api::{
     SessionId, Statement, StatementId, TRACES, TableEntry, TableFilter, TableName, TransactionEnd,
     TransactionId,
 };
-use bowshot_engine::{
-    Assignment, AuthorizedPlan, Dialect, DialectName, EngineSession, Pinned, apart, redact_secrets,
-};
+use bowshot_engine::{AuthorizedPlan, Dialect, DialectName, EngineSession, Pinned, apart, redact_secrets};
 use futures::StreamExt;
 use std::borrow::Cow;
 use std::future::Future;
@@ -30,6 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use tracing::{Instrument, Span, info_span};
+use transaction_settings::SettingChanges;
 
 /// The statements of a session run on the query runtime from their text to their result, in one task each: going there and
 /// back again for each part costs a small statement more than the part.
@@ -43,8 +43,7 @@ pub(crate) struct ClientSession {
     expires: Mutex<Option<SystemTime>>,
     engine: EngineSession,
     options: Mutex<Options>,
-    /// What `SET LOCAL` has changed, and what was there before.
-    locals: Mutex<Vec<Assignment>>,
+    setting_changes: Mutex<SettingChanges>,
     prepared: PreparedStatements,
     named: NamedStatements,
     /// Rows that the last statement has changed; −1 if it was none that changes rows.
@@ -73,7 +72,7 @@ impl ClientSession {
                 principal,
                 engine,
                 options: Mutex::new(options),
-                locals: Mutex::default(),
+                setting_changes: Mutex::default(),
                 prepared: PreparedStatements::default(),
                 named: NamedStatements::default(),
                 changed_rows: AtomicI64::new(-1),
@@ -263,7 +262,7 @@ impl ClientSession {
     }
 
     async fn updated(&self, request: &Request, live: &Arc<live::Statement>) -> Result<Option<u64>> {
-        self.note_write(LastWrite::default());
+        self.clear_last_write();
         let query = query::start(self, request, (Expected::Effect, live)).await?;
         let mut rows = self.server.read(&query, 0)?;
         let nothing = query.answer().rows.filter(|rows| *rows == 0);
@@ -350,7 +349,7 @@ impl Session for ClientSession {
     }
 
     fn last_write(&self) -> LastWrite {
-        self.last_write.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock_last_write().clone()
     }
 
     async fn ingest(&self, ingest: &Ingest, rows: BatchStream) -> Result<u64> {
@@ -404,7 +403,7 @@ impl Session for ClientSession {
     async fn end_implicit(&self, end: TransactionEnd) -> Result<()> {
         self.run(move |me| async move {
             let ended = me.transactions.end_implicit(end, &me.engine).await;
-            me.end_locals();
+            me.end_settings(if ended.is_ok() { end } else { TransactionEnd::Rollback });
             ended
         })
         .await
@@ -414,7 +413,7 @@ impl Session for ClientSession {
         self.check_open()?;
         self.run(|me| async move {
             let ended = me.transactions.end(transaction, end, &me.engine).await;
-            me.end_locals();
+            me.end_settings(if ended.is_ok() { end } else { TransactionEnd::Rollback });
             ended
         })
         .await

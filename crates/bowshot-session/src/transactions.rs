@@ -3,7 +3,7 @@
 
 use crate::cursors::Cursors;
 use bowshot_api::{Error, ErrorKind, Reason, Result, SavepointId, TransactionEnd, TransactionId};
-use bowshot_engine::{EngineSession, Isolation, Pinned, Transaction, TransactionStatement};
+use bowshot_engine::{EngineSession, Isolation, Pinned, Transaction, TransactionStatement, first_words};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,6 +29,7 @@ pub(crate) struct Transactions {
 struct Current {
     id: TransactionId,
     block: Block,
+    read_only: bool,
 }
 
 /// Who began the current transaction (PostgreSQL manual, "Multiple Statements in a Simple Query").
@@ -113,10 +114,13 @@ impl Scope {
         }
     }
 
-    /// Notes that the statement reads or writes: the level of its transaction stays from now on.
-    pub(crate) fn begin_statement(&mut self) {
+    /// Notes that the statement reads or writes: the level of its transaction stays from now on. SHOW reads no rows.
+    pub(crate) fn begin_statement(&mut self, sql: &str) {
         if let Self::Within(transaction) = self {
-            transaction.begin_statement();
+            let [first, _] = first_words(sql);
+            if first != "show" {
+                transaction.begin_statement();
+            }
         }
     }
 
@@ -185,14 +189,14 @@ impl Transactions {
     pub(crate) fn begin_implicit(&self) -> Result<()> {
         if self.current().is_none() {
             let id = self.begin(false)?;
-            self.set_current(Current { id, block: Block::Implicit });
+            self.set_current(Current { id, block: Block::Implicit, read_only: false });
         }
         Ok(())
     }
 
     /// Ends the transaction that [`Transactions::begin_implicit`] began, if it is open and no `BEGIN` has taken it over.
     pub(crate) async fn end_implicit(&self, end: TransactionEnd, engine: &EngineSession) -> Result<()> {
-        let Some(Current { id, block: Block::Implicit }) = self.current_block() else { return Ok(()) };
+        let Some(Current { id, block: Block::Implicit, .. }) = self.current_block() else { return Ok(()) };
         match end {
             TransactionEnd::Commit => self.end(id, end, engine).await,
             // What still runs in it changes nothing that anybody will see: its client need not wait for that.
@@ -246,14 +250,11 @@ impl Transactions {
     pub(crate) async fn end_savepoint(&self, savepoint: SavepointId, end: TransactionEnd) -> Result<()> {
         let holds =
             |open: &Open| open.savepoints.lock().unwrap_or_else(PoisonError::into_inner).contains(&savepoint);
-        let owner = self.lock().iter().find(|(_, open)| holds(open)).map(|(id, open)| (*id, open.clone()));
-        if let Some((id, open)) = owner
+        let owner = self.lock().iter().find(|(_, open)| holds(open)).map(|(id, _)| *id);
+        if let Some(id) = owner
             && let Ok(Scope::Within(mut transaction)) = self.scope(Some(id)).await
         {
-            let ended = self.end_within((id, &mut transaction), savepoint, end);
-            let mut savepoints = open.savepoints.lock().unwrap_or_else(PoisonError::into_inner);
-            savepoints.retain(|savepoint| transaction.has_savepoint(*savepoint));
-            return ended;
+            return self.end_within((id, &mut transaction), savepoint, end);
         }
         Err(Error::not_found(format!("savepoint `{savepoint}` not found"))
             .with_reason(Reason::UndefinedSavepoint)
@@ -285,7 +286,7 @@ impl Transactions {
                     }
                     None => self.begin(*read_only)?,
                 };
-                self.set_current(Current { id, block: Block::Explicit });
+                self.set_current(Current { id, block: Block::Explicit, read_only: *read_only });
                 Ok(())
             }
             (TransactionStatement::Commit | TransactionStatement::Rollback, Some(id), _) => {
@@ -334,6 +335,10 @@ impl Transactions {
             TransactionEnd::Commit => transaction.release(savepoint)?,
             TransactionEnd::Rollback => transaction.roll_back_to(savepoint)?,
         }
+        if let Some(open) = self.lock().get(&id) {
+            let mut savepoints = open.savepoints.lock().unwrap_or_else(PoisonError::into_inner);
+            savepoints.retain(|savepoint| transaction.has_savepoint(*savepoint));
+        }
         self.cursors.savepoint_ended(id, transaction.savepoint_count(), end);
         Ok(())
     }
@@ -341,6 +346,13 @@ impl Transactions {
     /// How many savepoints an open transaction has.
     pub(crate) async fn savepoint_count(&self, id: TransactionId) -> Result<usize> {
         Ok(self.hold(id).await?.savepoint_count())
+    }
+
+    /// The same of the one that statements belong to which name none, if there is one. It waits for no statement.
+    pub(crate) fn current_savepoints(&self) -> Option<usize> {
+        let id = self.current()?;
+        let open = self.lock().get(&id)?.clone();
+        Some(open.savepoints.lock().unwrap_or_else(PoisonError::into_inner).len())
     }
 
     async fn named(&self, id: TransactionId, name: &str, end: TransactionEnd) -> Result<()> {
@@ -399,6 +411,11 @@ impl Transactions {
     /// Whether the session has begun one with SQL.
     pub(crate) fn is_begun(&self) -> bool {
         self.current_block().is_some_and(|current| current.block == Block::Explicit)
+    }
+
+    /// Whether `BEGIN READ ONLY` has begun the current one.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.current_block().is_some_and(|current| current.read_only)
     }
 
     /// The transaction that the next statement belongs to, if it names none.

@@ -144,13 +144,21 @@ fn sql() -> String {
 const PARAMETERS_HEAD: &str = "
 In SQL, `SET search_path` is `schema`, `SET TIME ZONE` and `SET timezone` are `time_zone`, and `SET statement_timeout` is
 `statement_timeout_ms` in PostgreSQL's units: milliseconds, or `5s`, `2min`. `SET LOCAL` holds until the transaction ends,
-`RESET name` and `RESET ALL` go back to the defaults. `SHOW name`, `SHOW ALL`, `SHOW VARIABLES` and `current_setting('name')`
+`RESET name` and `RESET ALL` go back to the defaults. ROLLBACK undoes what was set in a transaction that `BEGIN` has begun, and
+`ROLLBACK TO` what was set after the savepoint, as in PostgreSQL; in dialect `mysql` it stays. `SHOW name`, `SHOW ALL`, `SHOW VARIABLES` and `current_setting('name')`
 tell what is in force.
 
-`SET search_path = a, b` has names without a schema looked for in several schemas, as in PostgreSQL: among the session's own
-tables first, then in each schema of the list that is there, in its order. What you may not see is not there, so that the next
-schema is looked into. New tables are made in the first schema that is there, which is `schema`; setting `schema` or `USE` ends
-the list. A view keeps the schemas in which its tables were found when it was made. `$user` stands for no schema.
+To look for names without a schema in several schemas, as in PostgreSQL:
+
+```sql
+SET search_path = a, b;
+SELECT * FROM t;            -- a.t if there is one, else b.t
+CREATE TABLE u (x INT);     -- a.u
+```
+
+The session's temporary tables come first, then the schemas of the list in its order. What you may not see, and a schema that does not
+exist, is passed over. New tables are made in the first schema that exists, which is then `schema`; setting `schema` or `USE` ends the
+list. A view goes on reading the tables that were found when it was made. `$user` stands for no schema.
 
 # Parameters that change nothing
 

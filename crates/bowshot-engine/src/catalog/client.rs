@@ -66,6 +66,9 @@ pub trait Client: Send + Sync + std::fmt::Debug {
 
     /// The last number that the server gave to a row of the session's in a column that numbers itself, or 0.
     fn generated_number(&self) -> i64;
+
+    /// Takes a number for the last one that the server gave.
+    fn set_generated_number(&self, number: i64);
 }
 
 /// The client of a session, once it has told who it is. A session without one has no settings.

@@ -93,7 +93,7 @@ impl<'a> SeenTypes<'a> {
         })
     }
 
-    fn put(&self, data_type: &mut SqlType) {
+    fn resolve_type(&self, data_type: &mut SqlType) {
         let found = match data_type {
             SqlType::Custom(name, modifiers) if modifiers.is_empty() => self.find(name),
             SqlType::Array(
@@ -101,7 +101,7 @@ impl<'a> SeenTypes<'a> {
                 | ArrayElemTypeDef::SquareBracket(item, _)
                 | ArrayElemTypeDef::Parenthesis(item),
             ) => {
-                self.put(item);
+                self.resolve_type(item);
                 None
             }
             _ => None,
@@ -113,17 +113,17 @@ impl<'a> SeenTypes<'a> {
 }
 
 impl SeenTypes<'_> {
-    fn put_column(&self, column: &mut ColumnDef) {
-        self.put(&mut column.data_type);
+    fn resolve_column(&self, column: &mut ColumnDef) {
+        self.resolve_type(&mut column.data_type);
         for option in &mut column.options {
             if let ColumnOption::Default(value) = &mut option.option {
-                self.put_default(value);
+                self.resolve_default(value);
             }
         }
     }
 
     /// A default is held against the type of its column anyway: `'a'::t` is kept as the text.
-    fn put_default(&self, value: &mut Expr) {
+    fn resolve_default(&self, value: &mut Expr) {
         if let Expr::Cast { expr, data_type: SqlType::Custom(name, _), .. } = value
             && matches!(expr.as_ref(), Expr::Value(_))
             && self.find(name).is_some()
@@ -141,24 +141,24 @@ impl VisitorMut for Resolve<'_> {
     fn pre_visit_statement(&mut self, statement: &mut ast::Statement) -> ControlFlow<Infallible> {
         match statement {
             ast::Statement::CreateTable(create) => {
-                create.columns.iter_mut().for_each(|column| self.0.put_column(column));
+                create.columns.iter_mut().for_each(|column| self.0.resolve_column(column));
             }
             ast::Statement::AlterTable(alter) => {
                 for operation in &mut alter.operations {
                     match operation {
                         AlterTableOperation::AddColumn { column_def, .. } => {
-                            self.0.put_column(column_def);
+                            self.0.resolve_column(column_def);
                         }
                         AlterTableOperation::AlterColumn {
                             op: AlterColumnOperation::SetDefault { value },
                             ..
-                        } => self.0.put_default(value),
+                        } => self.0.resolve_default(value),
                         AlterTableOperation::ChangeColumn { data_type, .. }
                         | AlterTableOperation::ModifyColumn { data_type, .. }
                         | AlterTableOperation::AlterColumn {
                             op: AlterColumnOperation::SetDataType { data_type, .. },
                             ..
-                        } => self.0.put(data_type),
+                        } => self.0.resolve_type(data_type),
                         _ => {}
                     }
                 }
@@ -171,9 +171,9 @@ impl VisitorMut for Resolve<'_> {
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
         match expr {
             Expr::Cast { data_type, .. } | Expr::Convert { data_type: Some(data_type), .. } => {
-                self.0.put(data_type);
+                self.0.resolve_type(data_type);
             }
-            Expr::TypedString(typed) => self.0.put(&mut typed.data_type),
+            Expr::TypedString(typed) => self.0.resolve_type(&mut typed.data_type),
             _ => {}
         }
         ControlFlow::Continue(())
@@ -184,24 +184,24 @@ impl Visible {
     /// The types of the catalog in force that may be known, by name.
     pub(crate) fn enum_types(&self) -> Vec<EnumType> {
         let (current, _) = self.default_names();
-        within(&current, &self.pinned, &self.access)
+        visible_types(&current, &self.pinned, &self.access)
     }
 }
 
-fn within(catalog: &str, pinned: &Pinned, access: &Access) -> Vec<EnumType> {
+fn visible_types(catalog: &str, pinned: &Pinned, access: &Access) -> Vec<EnumType> {
     let rules = pinned.shared().notes().read(Rules::of);
     let seen = rules.types.iter().filter(|(name, _)| name.catalog == catalog && may_know(name, access));
     seen.map(|(name, labels)| EnumType { name: Some(name.clone()), labels: labels.clone() }).collect()
 }
 
-fn names_within(call: &Call<'_>) -> impl Iterator<Item = EntryName> {
+fn visible_names(call: &Call<'_>) -> impl Iterator<Item = EntryName> {
     let pinned = call.facts.gate.pin();
     let access = call.facts.gate.access(&pinned);
-    within(call.catalog(), &pinned, &access).into_iter().filter_map(|of| of.name)
+    visible_types(call.catalog(), &pinned, &access).into_iter().filter_map(|of| of.name)
 }
 
 /// The number of a type, or of that of arrays of it.
-pub(crate) fn number_of(call: &Call<'_>, written: &str, is_array: bool) -> Option<i64> {
+pub(crate) fn type_oid(call: &Call<'_>, written: &str, is_array: bool) -> Option<i64> {
     let parts = relations::parts(written)?;
     let (schema, name) = match parts.as_slice() {
         [name] => (call.schema(), name.as_str()),
@@ -209,13 +209,13 @@ pub(crate) fn number_of(call: &Call<'_>, written: &str, is_array: bool) -> Optio
         [] => return None,
     };
     let schema = if schema == PUBLIC { DEFAULT_SCHEMA } else { schema };
-    let found = names_within(call).find(|full| full.schema == schema && full.name == name)?;
+    let found = visible_names(call).find(|full| full.schema == schema && full.name == name)?;
     Some(if is_array { oids::enum_array(&found) } else { oids::enum_type(&found) })
 }
 
 /// The name of a type, or of that of arrays of it, with the schema where it is not found without.
-pub(crate) fn name_of(call: &Call<'_>, oid: i64) -> Option<String> {
-    names_within(call).find_map(|full| {
+pub(crate) fn type_name(call: &Call<'_>, oid: i64) -> Option<String> {
+    visible_names(call).find_map(|full| {
         let suffix = match oid {
             oid if oid == oids::enum_type(&full) => "",
             oid if oid == oids::enum_array(&full) => "[]",

@@ -195,6 +195,13 @@ impl Visible {
         self.client.get().map(|client| client.number())
     }
 
+    /// Whether 0 asks for the next number of a column that numbers itself, as it does unless MySQL's mode says otherwise.
+    pub(crate) fn numbers_zeros(&self) -> bool {
+        let mode = self.client.get().and_then(|client| client.setting("sql_mode").ok());
+        let is_off = |word: &str| word.trim().eq_ignore_ascii_case("NO_AUTO_VALUE_ON_ZERO");
+        !mode.is_some_and(|mode| mode.value.split(',').any(is_off))
+    }
+
     pub(crate) fn schema_provider(&self, catalog: &str, schema: &str) -> Option<Arc<dyn SchemaProvider>> {
         Catalogs(Arc::new(self.clone())).catalog(catalog)?.schema(schema)
     }

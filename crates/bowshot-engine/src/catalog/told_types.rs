@@ -10,6 +10,7 @@
 use crate::catalog::defaults::without_defaults;
 use crate::execute;
 use crate::policy::behind_guard;
+use crate::types::are_uuids;
 use crate::types::declared::{DECLARED, Declared, is_kept};
 use crate::types::enums::EnumType;
 use bowshot_api::Layout;
@@ -20,7 +21,7 @@ use datafusion::common::{Column, DFSchema, JoinType};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, Join, LogicalPlan, TableScan, Unnest};
+use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, Join, LogicalPlan, Unnest};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -104,7 +105,7 @@ impl Told {
     }
 
     /// The field with what is told of its values.
-    fn mark(&self, field: &FieldRef) -> FieldRef {
+    pub(crate) fn mark(&self, field: &FieldRef) -> FieldRef {
         let field = Kind::mark(self.kind(), field);
         let mut metadata = field.metadata().clone();
         if is_same(&self.data_type, field.data_type()) {
@@ -271,12 +272,15 @@ pub(crate) fn marked(schema: &SchemaRef, kinds: &[Option<Kind>]) -> SchemaRef {
 }
 
 /// What the columns of a plan are.
-fn of_plan(plan: &LogicalPlan, depth: usize) -> Kinds {
+pub(crate) fn of_plan(plan: &LogicalPlan, depth: usize) -> Kinds {
     let count = plan.schema().fields().len();
     let below = |input: &LogicalPlan| of_plan(input, depth + 1);
     let found = match plan {
         _ if depth > DEEPEST => Kinds::new(),
-        LogicalPlan::TableScan(scan) => of_scan(scan, depth),
+        LogicalPlan::TableScan(scan) => match source_as_provider(&scan.source) {
+            Ok(provider) => of_table(provider.as_ref(), scan.projected_schema.fields(), depth),
+            Err(_) => Kinds::new(),
+        },
         LogicalPlan::Projection(projection) => {
             Seen::by(&projection.input, depth).all(&projection.expr).collect()
         }
@@ -319,11 +323,6 @@ fn of_join(join: &Join, depth: usize) -> Kinds {
         JoinType::LeftMark => with(left(), vec![None]),
         JoinType::RightMark => with(right(), vec![None]),
     }
-}
-
-fn of_scan(scan: &TableScan, depth: usize) -> Kinds {
-    let Ok(provider) = source_as_provider(&scan.source) else { return Kinds::new() };
-    of_table(provider.as_ref(), scan.projected_schema.fields(), depth)
 }
 
 fn of_table(provider: &dyn TableProvider, fields: &Fields, depth: usize) -> Kinds {
@@ -421,7 +420,10 @@ impl<'a> Seen<'a> {
     /// What all of these are that are not NULL.
     fn agreed<'s>(&'s self, exprs: impl IntoIterator<Item = &'s Expr> + 's) -> Option<Arc<Told>> {
         let is_null = |expr: &&Expr| matches!(expr, Expr::Literal(value, _) if value.is_null());
-        agreed(self.all(exprs.into_iter().filter(move |expr| !is_null(expr))))
+        let all: Kinds = self.all(exprs.into_iter().filter(move |expr| !is_null(expr))).collect();
+        // A text beside UUIDs that are bytes is read as one.
+        let uuids = all.iter().flatten().find(|told| are_uuids(&told.field(""))).cloned();
+        uuids.or_else(|| agreed(all.into_iter()))
     }
 
     /// What the value of an expression is.

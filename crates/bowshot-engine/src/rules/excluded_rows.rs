@@ -3,6 +3,7 @@
 //! among the keys of PARTITION BY. Each row costs as much as its frame has rows.
 
 use super::expressions::in_node;
+use crate::job::step;
 use bowshot_api::Error;
 use bowshot_sql::rewrite::EXCLUDING;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
@@ -21,6 +22,9 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::PhysicalExpr;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Rows of frames that are read before the statement is asked whether it is over.
+const ROWS_OF_A_STEP: usize = 1 << 16;
 
 /// See the module.
 #[derive(Debug)]
@@ -184,6 +188,7 @@ impl WindowUDFImpl for Excluding {
             result,
             ignores_nulls: given.ignore_nulls(),
             row: 0,
+            rows_read: 0,
             groups: None,
             group: 0,
             last: None,
@@ -204,6 +209,8 @@ struct Evaluator {
     result: Option<FieldRef>,
     ignores_nulls: bool,
     row: usize,
+    /// Rows of frames since the last step.
+    rows_read: usize,
     /// Rows that are equal to the order, and which of these the row is in.
     groups: Option<Vec<Range<usize>>>,
     group: usize,
@@ -232,7 +239,13 @@ impl PartitionEvaluator for Evaluator {
         {
             return Ok(value.clone());
         }
-        let value = self.value(values, &parts, row)?;
+        self.rows_read += parts.iter().map(ExactSizeIterator::len).sum::<usize>();
+        let value = if self.rows_read < ROWS_OF_A_STEP {
+            self.value(values, &parts, row)?
+        } else {
+            self.rows_read = 0;
+            step(|| self.value(values, &parts, row))?
+        };
         self.last = Some((parts, value.clone()));
         Ok(value)
     }

@@ -1,11 +1,11 @@
 //! Expressions of logical plans, rewritten where they stand.
 
 use super::integers;
+use crate::types::with_uuids;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 
 /// How an expression is rewritten that stands above columns of such a schema.
@@ -33,7 +33,13 @@ pub(super) fn in_node(
     if !*changed && has_no_expressions(&node)? {
         return Ok(Transformed::no(node));
     }
-    let mut schema = merge_schema(&node.inputs());
+    let mut schema = match node.inputs().as_slice() {
+        [input] => with_uuids(input).as_ref().clone(),
+        inputs => inputs.iter().fold(DFSchema::empty(), |mut all, input| {
+            all.merge(&with_uuids(input));
+            all
+        }),
+    };
     if let LogicalPlan::TableScan(scan) = &node {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }

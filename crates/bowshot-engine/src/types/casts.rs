@@ -3,7 +3,7 @@
 
 use super::declared::{DECLARED, Declared};
 use super::functions::{self, Held, Rounded};
-use super::{moved, read, shown, zone};
+use super::{moved, read, shown, uuids, zone};
 use bowshot_storage::tables::PADDED;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -70,7 +70,7 @@ impl Columns {
     fn of(node: &LogicalPlan) -> Self {
         let inputs = match node {
             LogicalPlan::TableScan(scan) => vec![Arc::clone(&scan.projected_schema)],
-            other => other.inputs().into_iter().map(|input| Arc::clone(input.schema())).collect(),
+            other => other.inputs().into_iter().map(uuids::with_uuids).collect(),
         };
         Self { inputs, merged: OnceCell::new() }
     }

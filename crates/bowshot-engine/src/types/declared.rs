@@ -73,7 +73,7 @@ impl Declared {
             "TIMESTAMP" if text.ends_with("ZONE") => Self::TimestampTz(inner.parse().ok()?),
             "TIMESTAMP" => Self::Timestamp(inner.parse().ok()?),
             "ENUM" | "ENUM_OF" => {
-                Self::Enum(EnumType::of_texts(texts(rest.strip_suffix(')')?)?, name == "ENUM_OF")?)
+                Self::Enum(EnumType::from_texts(texts(rest.strip_suffix(')')?)?, name == "ENUM_OF")?)
             }
             _ => return None,
         })

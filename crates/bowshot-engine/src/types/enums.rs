@@ -63,7 +63,7 @@ impl EnumType {
 
     /// The name as it is written in SQL, with the schema where that is not the default one; the labels without a name.
     pub(crate) fn sql(&self) -> String {
-        let Some(name) = &self.name else { return listed(self.labels.iter()) };
+        let Some(name) = &self.name else { return listed("ENUM", self.labels.iter()) };
         let parts = match (name.catalog == DEFAULT_CATALOG, name.schema == DEFAULT_SCHEMA) {
             (true, true) => vec![&name.name],
             (true, false) => vec![&name.schema, &name.name],
@@ -84,7 +84,7 @@ impl EnumType {
     }
 
     /// The reverse of [`EnumType::syntax`].
-    pub(super) fn of_members(members: &[EnumMember]) -> Self {
+    pub(super) fn from_members(members: &[EnumMember]) -> Self {
         let (name, rest) = match members.split_first() {
             Some((EnumMember::NamedValue(first, _), rest)) => {
                 match serde_json::from_str::<[String; 3]>(first) {
@@ -101,7 +101,7 @@ impl EnumType {
     }
 
     /// The reverse of its text, of which this is the list: with a name, its parts come first.
-    pub(super) fn of_texts(mut texts: Vec<String>, is_named: bool) -> Option<Self> {
+    pub(super) fn from_texts(mut texts: Vec<String>, is_named: bool) -> Option<Self> {
         if !is_named {
             return Some(Self { name: None, labels: texts });
         }
@@ -118,18 +118,17 @@ impl EnumType {
 impl fmt::Display for EnumType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
-            None => f.write_str(&listed(self.labels.iter())),
+            None => f.write_str(&listed("ENUM", self.labels.iter())),
             Some(EntryName { catalog, schema, name }) => {
-                let all = listed([catalog, schema, name].into_iter().chain(&self.labels));
-                write!(f, "ENUM_OF{}", all.trim_start_matches("ENUM"))
+                f.write_str(&listed("ENUM_OF", [catalog, schema, name].into_iter().chain(&self.labels)))
             }
         }
     }
 }
 
-fn listed<'a>(texts: impl Iterator<Item = &'a String>) -> String {
+fn listed<'a>(keyword: &str, texts: impl Iterator<Item = &'a String>) -> String {
     let quoted = texts.map(|text| format!("'{}'", text.replace('\'', "''")));
-    format!("ENUM({})", quoted.collect::<Vec<_>>().join(", "))
+    format!("{keyword}({})", quoted.collect::<Vec<_>>().join(", "))
 }
 
 /// Refuses a name that a type has already which is no enumerated one: the name would mean that one.
@@ -155,7 +154,7 @@ mod tests {
             let of = EnumType { name, labels: vec!["a".to_owned(), "b', (c".to_owned()] };
             assert_eq!(EnumType::of(&of.field()), Some(of.clone()));
             let SqlType::Enum(members, None) = of.syntax() else { unreachable!("it is one") };
-            assert_eq!(EnumType::of_members(&members), of);
+            assert_eq!(EnumType::from_members(&members), of);
         }
     }
 }

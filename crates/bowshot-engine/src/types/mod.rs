@@ -26,12 +26,13 @@ mod shown;
 pub(crate) mod stored;
 mod temporal;
 mod texts;
+mod uuids;
 pub(crate) mod zone;
 
 pub(crate) use nested_texts::{OIDS, VECTOR};
 pub(crate) use planner::Types;
 pub(crate) use read::reads_strictly;
-pub(crate) use texts::are_uuids;
+pub(crate) use uuids::{are_lists_of_uuids, are_uuids, is_uuid, with_uuids};
 
 use datafusion::optimizer::AnalyzerRule;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 
 use super::functions::on_array;
 use super::shown;
-use super::texts::are_uuids;
+use super::uuids::are_uuids;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};

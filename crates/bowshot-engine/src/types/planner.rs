@@ -107,7 +107,7 @@ impl Types {
             }
             SqlType::Struct(parts, _) | SqlType::Tuple(parts) => self.structure(parts, depth)?,
             SqlType::Map(key, value) => map(self.part("key", key, depth)?, self.part("value", value, depth)?),
-            SqlType::Enum(members, _) => EnumType::of_members(members).field(),
+            SqlType::Enum(members, _) => EnumType::from_members(members).field(),
             other => return Err(unknown(other)),
         })
     }

@@ -2,10 +2,9 @@
 //! else, as in `'at ' || now()`. What they become: [`shown`] and [`read`].
 
 use super::casts::{Columns, rewritten};
-use super::{nested_texts, read, shown, zone};
-use bowshot_storage::tables::{EXTENSION, UUID};
+use super::{nested_texts, read, shown, uuids, zone};
 use datafusion::arrow::array::ArrayRef;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::config::{ConfigOptions, Dialect};
@@ -41,7 +40,7 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
     let (inner, field, tries): (&Expr, &FieldRef, bool) = match &expr {
         Expr::Cast(Cast { expr, field }) => (expr.as_ref(), field, false),
         Expr::TryCast(TryCast { expr, field }) => (expr.as_ref(), field, true),
-        _ => return Ok(Transformed::no(expr)),
+        _ => return Ok(uuids::in_json(expr, columns)),
     };
     let to = field.data_type();
     if !(is_text(to) || read::is_ours(to)) || !field.metadata().is_empty() {
@@ -51,7 +50,7 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
         Ok(from)
             if is_text(to)
                 && (shown::is_ours(&from)
-                    || from == DataType::FixedSizeBinary(16) && is_uuid(inner, columns)) =>
+                    || from == DataType::FixedSizeBinary(16) && uuids::is_uuid(inner, columns.all())) =>
         {
             Some(as_text(inner, &from, (to, zone)))
         }
@@ -78,39 +77,6 @@ fn nested_text(expr: &Expr, columns: &Columns) -> Option<Expr> {
         .then(|| nested_texts::function(nested_texts::is_vector(&from)).call(vec![inner.as_ref().clone()]))?;
     let to = field.data_type();
     Some(if *to == DataType::Utf8 { text } else { Expr::Cast(Cast::new(Box::new(text), to.clone())) })
-}
-
-/// Whether values are UUIDs that are bytes. What gives one of several values passes on their type alone.
-fn is_uuid(expr: &Expr, columns: &Columns) -> bool {
-    let is = |value: &Expr| is_uuid(value, columns);
-    let field = |value: &Expr| value.to_field(columns.all()).ok().map(|(_, field)| field);
-    match expr {
-        Expr::ScalarFunction(call) => match (call.name(), call.args.as_slice()) {
-            ("coalesce" | "greatest" | "ifnull" | "least" | "nvl", values) => values.iter().any(is),
-            ("nullif", [value, ..]) => is(value),
-            ("array_element", [list, ..]) => field(list).is_some_and(|list| are_lists_of_uuids(&list)),
-            _ => field(expr).is_some_and(|field| are_uuids(&field)),
-        },
-        Expr::Case(case) => {
-            case.when_then_expr.iter().any(|(_, then)| is(then)) || case.else_expr.as_deref().is_some_and(is)
-        }
-        _ => field(expr).is_some_and(|field| are_uuids(&field)),
-    }
-}
-
-fn are_lists_of_uuids(field: &Field) -> bool {
-    match field.data_type() {
-        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            are_uuids(item)
-        }
-        _ => false,
-    }
-}
-
-/// Whether values are UUIDs by the extension type of Arrow.
-pub(crate) fn are_uuids(field: &Field) -> bool {
-    *field.data_type() == DataType::FixedSizeBinary(16)
-        && field.metadata().get(EXTENSION).is_some_and(|name| name == UUID)
 }
 
 /// A time as text, an instant as the clock of the session's zone shows it.

@@ -6,7 +6,7 @@ use crate::snapshot::Pinned;
 use crate::types::declared::Declared;
 use crate::types::stored;
 use crate::write::ddl::{Stores, put};
-use crate::write::{define, fit, parts};
+use crate::write::{define, enums, fit, parts};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_storage::tables::{
     Check, Column, Definition, Entry, EntryName, Error as TablesError, Key, Reference, Table, TableStore,
@@ -133,7 +133,9 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
             relabel(table, store, definition)
         }
         Alteration::SetDefault { column, default } => {
-            column_of(&mut definition, name, column)?.default.clone_from(default);
+            let column = column_of(&mut definition, name, column)?;
+            column.default.clone_from(default);
+            enums::check_default(column)?;
             relabel(table, store, definition)
         }
         Alteration::SetNullable { column, nullable } => {

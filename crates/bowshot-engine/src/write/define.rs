@@ -6,6 +6,7 @@ use crate::error::classify;
 use crate::types::declared::Declared;
 use crate::types::{names, stored};
 use crate::write::ddl::Ddl;
+use crate::write::enums;
 use crate::write::parts::{self, Parts};
 use crate::write::{NewTable, NewView, WhenThere, Write};
 use bowshot_api::{Error, Layout, Reason, Result, SAME_NAME_MARK, shown_name};
@@ -152,6 +153,7 @@ fn copied(like: &CreateTableLikeKind, storage: Storage, names: &Names) -> Result
 /// The query that a plain CREATE TABLE stands for: one with its columns.
 fn planned<'a>(mut create: CreateTable, state: &'a SessionState) -> BoxFuture<'a, Result<LogicalPlan>> {
     async move {
+        create.columns.iter().try_for_each(enums::check_column)?;
         // Under a name that nobody has: whether it is taken is decided where the catalog changes.
         create.name = ast::ObjectName::from(vec![ast::Ident::new("__bowshot_new")]);
         let statement = Statement::Statement(Box::new(ast::Statement::CreateTable(create)));
@@ -330,6 +332,7 @@ pub(crate) fn of_rows(schema: &Schema, storage: Storage) -> Result<Definition> {
 /// Defaults and checks must make sense before rows depend on them.
 pub(crate) fn check_expressions(definition: &Definition, state: &SessionState) -> Result<()> {
     for column in &definition.columns {
+        enums::check_default(column)?;
         if let Some(default) = &column.default {
             let planned = defaults::parse(default, state).map_err(classify)?;
             if !planned.column_refs().is_empty() {

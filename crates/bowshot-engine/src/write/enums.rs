@@ -10,12 +10,14 @@ use crate::snapshot::Pinned;
 use crate::snapshot::names::{DEFAULT_CATALOG, TEMPORARY_CATALOG};
 use crate::types::declared::{DECLARED, Declared};
 use crate::types::enums::{self, EnumType};
+use crate::write::change;
 use crate::write::ddl::{Ddl, Stores, put};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
-use bowshot_storage::tables::{Definition, Entry, EntryName, Snapshot, Table};
+use bowshot_storage::tables::{Column, Definition, Entry, EntryName, Snapshot, Table};
 use datafusion::sql::sqlparser::ast::{
-    AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, Ident, ObjectName,
-    Statement, UserDefinedTypeRepresentation,
+    AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, ArrayElemTypeDef, ColumnDef,
+    DataType as SqlType, Expr, Ident, ObjectName, Statement, UserDefinedTypeRepresentation, Value,
+    ValueWithSpan,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -37,7 +39,7 @@ pub(crate) struct TypeChange {
 #[derive(Debug, Clone)]
 enum Change {
     Create(Vec<String>),
-    AddValue { label: String, keep: bool, beside: Option<(Side, String)> },
+    AddValue { label: String, if_not_exists: bool, position: Option<(Side, String)> },
     Drop { if_exists: bool },
 }
 
@@ -72,12 +74,12 @@ pub(crate) fn recognise(statement: &Statement, names: &Names) -> Result<Option<D
                         "a label can be added: `ALTER TYPE name ADD VALUE 'label' [BEFORE | AFTER 'other']`",
                     ));
             };
-            let beside = match position {
+            let position = match position {
                 None => None,
                 Some(AlterTypeAddValuePosition::Before(other)) => Some((Side::Before, label(other)?)),
                 Some(AlterTypeAddValuePosition::After(other)) => Some((Side::After, label(other)?)),
             };
-            (name, Change::AddValue { label: label(value)?, keep: *if_not_exists, beside })
+            (name, Change::AddValue { label: label(value)?, if_not_exists: *if_not_exists, position })
         }
         _ => return Ok(None),
     };
@@ -175,11 +177,11 @@ impl TypeChange {
             (Change::Drop { if_exists: true }, None) => Ok(names.pinned.clone()),
             (_, None) => Err(not_there(&self.name)),
             (Change::Drop { .. }, Some(_)) => drop_type(&self.name, &rules, names),
-            (Change::AddValue { label, keep: true, .. }, Some(labels)) if labels.contains(label) => {
+            (Change::AddValue { label, if_not_exists: true, .. }, Some(labels)) if labels.contains(label) => {
                 Ok(names.pinned.clone())
             }
-            (Change::AddValue { label, beside, .. }, Some(labels)) => {
-                let labels = with_label(labels, label, beside.as_ref())?;
+            (Change::AddValue { label, position, .. }, Some(labels)) => {
+                let labels = with_label(labels, label, position.as_ref())?;
                 add_value(&EnumType { name: Some(self.name.clone()), labels }, names, stores)
             }
         }
@@ -216,8 +218,8 @@ fn create(name: &EntryName, labels: &[String], rules: &Rules, names: &Names) -> 
     names.pinned.changed(DEFAULT_CATALOG, |snapshot| snapshot.with_notes(changes))
 }
 
-fn with_label(labels: &[String], new: &str, beside: Option<&(Side, String)>) -> Result<Vec<String>> {
-    let place = match beside {
+fn with_label(labels: &[String], new: &str, position: Option<&(Side, String)>) -> Result<Vec<String>> {
+    let place = match position {
         None => labels.len(),
         Some((side, other)) => {
             let place = labels.iter().position(|label| label == other).ok_or_else(|| {
@@ -300,6 +302,50 @@ fn drop_type(name: &EntryName, rules: &Rules, names: &Names) -> Result<Pinned> {
     names.pinned.changed(DEFAULT_CATALOG, |snapshot| snapshot.with_notes(without_type(rules, name)))
 }
 
+/// Refuses a default that is written out and is no label of the type of its column.
+///
+/// # Errors
+/// `Invalid`.
+pub(crate) fn check_default(column: &Column) -> Result<()> {
+    let (Some(of), Some(default)) = (EnumType::declared(&column.field), &column.default) else {
+        return Ok(());
+    };
+    match change::expression(default)? {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => {
+            of.position(&text).map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a column whose parts would be of such a type: they are not held against its labels.
+///
+/// # Errors
+/// `Unsupported`.
+pub(crate) fn check_column(column: &ColumnDef) -> Result<()> {
+    if matches!(column.data_type, SqlType::Enum(..)) || !has_enum(&column.data_type) {
+        return Ok(());
+    }
+    let message = format!("column `{}` cannot be an array of an enumerated type", column.name.value);
+    Err(Error::unsupported(message).with_hint("use `TEXT[]`, or a table with a row for each element"))
+}
+
+fn has_enum(sql_type: &SqlType) -> bool {
+    match sql_type {
+        SqlType::Enum(..) => true,
+        SqlType::Array(
+            ArrayElemTypeDef::AngleBracket(item)
+            | ArrayElemTypeDef::SquareBracket(item, _)
+            | ArrayElemTypeDef::Parenthesis(item),
+        ) => has_enum(item),
+        SqlType::Struct(parts, _) | SqlType::Tuple(parts) => {
+            parts.iter().any(|part| has_enum(&part.field_type))
+        }
+        SqlType::Map(key, value) => has_enum(key) || has_enum(value),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,9 +353,9 @@ mod tests {
     #[test]
     fn a_label_is_added_at_its_place() {
         let labels = ["a", "c"].map(str::to_owned);
-        let added = |beside: Option<(Side, &str)>| {
-            let beside = beside.map(|(side, label)| (side, label.to_owned()));
-            with_label(&labels, "b", beside.as_ref()).map(|labels| labels.concat())
+        let added = |position: Option<(Side, &str)>| {
+            let position = position.map(|(side, label)| (side, label.to_owned()));
+            with_label(&labels, "b", position.as_ref()).map(|labels| labels.concat())
         };
         assert_eq!(added(None).unwrap(), "acb");
         assert_eq!(added(Some((Side::Before, "c"))).unwrap(), "abc");

@@ -81,7 +81,7 @@ pub(super) fn insert<'a>(
         if conflict.is_some() {
             names.access.check_merged(&target)?;
         }
-        values::written_out(&mut insert, definition, visible.flavour())?;
+        values::written_out(&mut insert, definition, visible)?;
         let rows = new_rows(insert, &table, visible).await;
         let rows = rows.map_err(|error| names.access.told_of_columns(&target, error))?;
         let returning = (items.as_deref(), &alias);
@@ -190,7 +190,8 @@ fn with_uuids<'a>(
         let places = insert.columns.iter().map(|name| Ok(definition.position(&ident(&names::last(name)?))));
         let places = places.collect::<Result<Vec<Option<usize>>>>()?;
         let mut differs = false;
-        let columns = rows.schema().iter().enumerate().map(|(at, (relation, field))| {
+        let given = types::with_uuids(&rows);
+        let columns = given.iter().enumerate().map(|(at, (relation, field))| {
             let place = if places.is_empty() { Some(at) } else { places.get(at).copied().flatten() };
             let column = place.and_then(|place| definition.columns.get(place));
             let value = Expr::Column(Column::new(relation.cloned(), field.name()));

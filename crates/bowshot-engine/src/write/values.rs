@@ -1,6 +1,7 @@
 //! The values of an INSERT, made into what the planner knows: `DEFAULT` is the default of its column, and rows with queries
 //! among their values are queries themselves.
 
+use crate::catalog::Visible;
 use crate::catalog::client::Flavour;
 use crate::catalog::defaults;
 use crate::catalog::names::{self, ident};
@@ -13,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     AssignmentTarget, Expr, Ident, Insert, ObjectName, Query, SelectItem, SetExpr, SetOperator,
     SetQuantifier, Value, Values, Visitor,
 };
+use std::cell::LazyCell;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -42,12 +44,12 @@ pub(crate) fn assigned(insert: &mut Insert) -> Result<()> {
     Ok(())
 }
 
-/// Rewrites the values of an INSERT into the table. In MySQL's dialect NULL asks for the next number of a column that numbers
-/// itself.
+/// Rewrites the values of an INSERT into the table. In MySQL's dialect NULL and 0 ask for the next number of a column that
+/// numbers itself.
 ///
 /// # Errors
 /// `LimitReached` for too many rows with queries.
-pub(crate) fn written_out(insert: &mut Insert, definition: &Definition, flavour: Flavour) -> Result<()> {
+pub(crate) fn written_out(insert: &mut Insert, definition: &Definition, visible: &Visible) -> Result<()> {
     if insert.source.is_none() && insert.columns.is_empty() && insert.assignments.is_empty() {
         let defaults = definition.columns.iter().map(|_| "DEFAULT").collect::<Vec<_>>().join(", ");
         insert.source = Some(change::parse(&format!("VALUES ({defaults})"))?);
@@ -59,8 +61,10 @@ pub(crate) fn written_out(insert: &mut Insert, definition: &Definition, flavour:
         let position = if named.is_empty() { Some(place) } else { named.get(place).copied().flatten() };
         position.and_then(|position| definition.columns.get(position))
     };
-    if flavour == Flavour::MySql && !definition.identities.is_empty() {
-        number_nulls(values, definition, column_of);
+    if visible.flavour() == Flavour::MySql && !definition.identities.is_empty() {
+        let numbers_zeros = LazyCell::new(|| visible.numbers_zeros());
+        let asks = |value: &Expr| is_null(value) || (is_zero(value) && *numbers_zeros);
+        number_rows(values, definition, column_of, asks);
     }
     write_defaults(values, definition, column_of)?;
     if has_query(values) {
@@ -190,17 +194,27 @@ pub(crate) fn are_within(query: &Query) -> bool {
     }
 }
 
-/// Puts `DEFAULT` in the place of NULL where a column numbers itself.
-fn number_nulls<'a>(
+fn is_null(value: &Expr) -> bool {
+    matches!(value, Expr::Value(value) if value.value == Value::Null)
+}
+
+fn is_zero(value: &Expr) -> bool {
+    let Expr::Value(value) = value else { return false };
+    let (Value::Number(text, _) | Value::SingleQuotedString(text)) = &value.value else { return false };
+    text.starts_with('0') && text.bytes().all(|byte| matches!(byte, b'0' | b'.'))
+}
+
+/// Puts `DEFAULT` in the place of values that ask for a number, where a column numbers itself.
+fn number_rows<'a>(
     values: &mut Values,
     definition: &Definition,
     column_of: impl Fn(usize) -> Option<&'a Column>,
+    asks: impl Fn(&Expr) -> bool,
 ) {
-    let is_null = |value: &Expr| matches!(value, Expr::Value(value) if value.value == Value::Null);
     for row in &mut values.rows {
         for (place, value) in row.content.iter_mut().enumerate() {
             let numbers = |column: &Column| definition.identity(column.field.name()).is_some();
-            if is_null(value) && column_of(place).is_some_and(numbers) {
+            if asks(value) && column_of(place).is_some_and(numbers) {
                 *value = Expr::Identifier(Ident::new("DEFAULT"));
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Choices become CASE before a query runs: what is not chosen is not computed.
 
-mod coalesce;
+mod choices;
 mod decode;
 mod joined;
 mod types;
@@ -18,7 +18,6 @@ use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
-pub(crate) use coalesce::coalesce;
 pub(crate) use decode::decode;
 pub use joined::balanced;
 
@@ -27,10 +26,10 @@ pub(crate) const FUNCTIONS: &[Function] = &[
         .aliases(&["iff", "iif"]),
     stock("nvl", "the first value, the second if it is null").aliases(&["ifnull"]),
     stock("nvl2", "the second value if the first is not null, else the third"),
-    stock("nullif", "null if both values are equal, else the first"),
-    made("coalesce", "the first value that is not null", coalesce),
-    stock("greatest", "the greatest value; nulls are passed over"),
-    stock("least", "the least value; nulls are passed over"),
+    made("nullif", "null if both values are equal, else the first", choices::nullif),
+    made("coalesce", "the first value that is not null", choices::coalesce),
+    made("greatest", "the greatest value; nulls are passed over", choices::greatest),
+    made("least", "the least value; nulls are passed over", choices::least),
     made("decode", "the result that belongs to the first search value that equals the expression, `decode(x, 1, 'one', 'many')`; with two arguments the bytes of a text", decode)
         .note("formats `hex`, `base64`, `escape`"),
     rewrite("isnull", "whether a value is null; with two values the first that is not", &[&[Any], &[Same, Same]], Gives::By(null_type), |args| {

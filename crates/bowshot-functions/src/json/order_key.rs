@@ -91,7 +91,7 @@ mod tests {
     /// As PostgreSQL 15 orders them.
     #[test]
     fn values_are_in_order() {
-        let scalars = r#"[] null "" "a" "a\u0001" "ab" "b" -1e2000 -10 -9.5 -9 -0.01 0 1e-2000 0.001 0.0099 0.01 1 1.05 1.5 9 10 100 1e2000 false true"#;
+        let scalars = r#"[] null "" "a" "a\u0001" "ab" "b" -1e2000 -10 -9.5 -9 -0.01 0 1e-2000 0.001 99e-4 1e-2 0.011 1 1.05 1.5 9 10 100 1e2000 false true"#;
         let nested =
             r#"[null] [1] [[]] [1,1] [1,2] [1,1,1] {} {"a":1} {"a":[1]} {"aa":1} {"b":0} {"a":1,"b":1}"#;
         let ordered: Vec<&str> = scalars.split(' ').chain(nested.split(' ')).collect();
@@ -103,9 +103,14 @@ mod tests {
 
     #[test]
     fn equal_values_have_one_key() {
-        for (one, other) in
-            [("1", "1.0"), ("10", "1e1"), ("-0", "0.00"), ("0.5", "5e-1"), ("[-1.50]", "[-15e-1]")]
-        {
+        for (one, other) in [
+            ("1", "1.0"),
+            ("10", "1e1"),
+            ("-0", "0.00"),
+            ("0.5", "5e-1"),
+            ("-0.001", "-1e-3"),
+            ("[-1.50]", "[-15e-1]"),
+        ] {
             assert_eq!(key(one), key(other), "{one} = {other}");
         }
         assert_eq!(key(r#"{"b": 1, "a": 2}"#), key(r#"{"a": 2, "b": 1.0}"#));

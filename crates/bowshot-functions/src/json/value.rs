@@ -247,7 +247,7 @@ fn plain_number(digits: Cow<'_, str>) -> Cow<'_, str> {
     let point = length(whole).saturating_add(exponent);
     let missing = usize::try_from(1_i64.saturating_sub(point)).unwrap_or(0);
     all.insert_str(0, &"0".repeat(missing));
-    let point = usize::try_from(point).unwrap_or(0) + missing;
+    let point = usize::try_from(point.max(1)).unwrap_or(1);
     while all.len() < point {
         all.push('0');
     }

@@ -1,19 +1,21 @@
 //! What a session's client sets, and what the engine asks of it.
 
 use super::ClientSession;
-use crate::known::{self, Known, SEARCH_PATH};
-use crate::options::{ISOLATION, Options};
+use crate::known::{self, SEARCH_PATH};
+use crate::options::{DEFAULT_ISOLATION, Options};
 use crate::shown;
-use bowshot_api::{Error, ErrorKind, OptionValue, Reason, Result, TransactionId};
+use bowshot_api::{Error, ErrorKind, OptionValue, Reason, Result};
 use bowshot_engine::{
     Assignment, Client, Isolation, NamedStatement, OpenCursor, SESSION_SEARCH_PATH, Setting,
     explicit_schemas, join_path, split_path,
 };
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// The schema of names that do not say theirs, as PostgreSQL calls it.
 const PUBLIC: &str = "public";
+/// The parameter that tells whether the transaction only reads.
+const READ_ONLY: &str = "transaction_read_only";
 /// Most schemas in which names are looked for.
 const MAX_SCHEMAS: usize = 64;
 
@@ -29,7 +31,7 @@ impl ClientSession {
     }
 
     /// Sets an option here and in the engine.
-    pub(crate) fn set(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
+    pub(super) fn change_setting(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
         let value = match value {
             Some(OptionValue::String(list)) if name.eq_ignore_ascii_case(SEARCH_PATH) => {
                 return self.set_search_path(&list);
@@ -42,6 +44,9 @@ impl ClientSession {
         let setting =
             changed.set(name, value.as_ref(), (&self.server.defaults, &self.server.house.limits))?;
         self.check_names(&options, &changed)?;
+        if name.eq_ignore_ascii_case(DEFAULT_ISOLATION) && self.transactions.current().is_some() {
+            self.defer_isolation(&options, &mut changed);
+        }
         if changed.isolation() != options.isolation() {
             self.transactions.set_isolation(None, changed.isolation())?;
         }
@@ -73,7 +78,7 @@ impl ClientSession {
             [one] => Some(OptionValue::String(one.clone())),
             [first, ..] => return self.set_schemas(first, &split_path(list), list),
         };
-        self.set("schema", one)
+        self.change_setting("schema", one)
     }
 
     fn set_schemas(&self, written_first: &str, names: &[String], list: &str) -> Result<()> {
@@ -101,6 +106,7 @@ impl ClientSession {
 
     /// Sets catalog and schema together: the schema need not be in the catalog that was in force before.
     pub(crate) fn use_names(&self, catalog: &str, schema: &str) -> Result<()> {
+        self.remember_settings();
         let mut options = self.lock_options();
         self.engine.set_config("datafusion.catalog.default_catalog", catalog)?;
         self.engine.set_config("datafusion.catalog.default_schema", schema)?;
@@ -111,76 +117,15 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Sets what is set back when the transaction ends.
-    pub(crate) fn set_local(&self, assignments: &[Assignment]) -> Result<()> {
-        for Assignment { name, value } in assignments {
-            let before = self.value_of(name)?;
-            self.set(name, value.clone().map(OptionValue::String))?;
-            self.lock_locals().push(before);
-        }
-        Ok(())
-    }
-
     /// The level of transactions that do not name theirs.
     pub(crate) fn isolation(&self) -> Isolation {
         self.lock_options().isolation()
     }
 
-    /// Gives the transaction that was just begun its level, which is shown until it ends.
-    pub(crate) fn begin_with(&self, level: &str) -> Result<()> {
-        self.set_local(&[Assignment { name: ISOLATION.to_owned(), value: Some(level.to_owned()) }])
-    }
-
-    /// Gives a transaction that its caller names the level that a statement in it asks for.
-    pub(crate) fn isolate(&self, id: TransactionId, assignments: &[Assignment]) -> Result<()> {
-        for Assignment { value, .. } in assignments.iter().filter(|assignment| assignment.name == ISOLATION) {
-            let (mut options, value) = (self.current_options(), value.clone().map(OptionValue::String));
-            options.set(ISOLATION, value.as_ref(), (&self.server.defaults, &self.server.house.limits))?;
-            self.transactions.set_isolation(Some(id), options.isolation())?;
-        }
-        Ok(())
-    }
-
-    /// Sets back what `SET LOCAL` has set, once no transaction is open any more.
-    pub(crate) fn end_locals(&self) {
-        if self.transactions.current().is_some() {
-            return;
-        }
-        let locals = std::mem::take(&mut *self.lock_locals());
-        for Assignment { name, value } in locals.into_iter().rev() {
-            if let Err(error) = self.set(&name, value.map(OptionValue::String)) {
-                tracing::warn!(option = name, %error, "a session option was not set back");
-            }
-        }
-    }
-
-    fn lock_locals(&self) -> MutexGuard<'_, Vec<Assignment>> {
-        self.locals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// An option under its own name with its value; without one where that is the default of a parameter.
-    fn value_of(&self, name: &str) -> Result<Assignment> {
-        let options = self.current_options();
-        Ok(match known::find(name)? {
-            Known::Parameter(parameter) => Assignment {
-                name: parameter.name.to_owned(),
-                value: options.parameters.get(parameter.name).cloned(),
-            },
-            // The list says which schema is the first.
-            Known::Option(option) if option.name == "schema" && !options.search_path.is_empty() => {
-                Assignment { name: SEARCH_PATH.to_owned(), value: Some(options.search_path) }
-            }
-            Known::Option(option) => {
-                let settings = shown::settings(&options, &self.principal.name);
-                let setting = settings.into_iter().find(|setting| setting.name == option.name);
-                Assignment { name: option.name.to_owned(), value: setting.map(|setting| setting.value) }
-            }
-        })
-    }
-
     /// Sets everything back to what a new session has.
     pub(crate) fn reset_all(&self) {
-        self.lock_locals().clear();
+        self.remember_settings();
+        self.forget_locals();
         self.put_back(Options::new(&self.server.defaults));
     }
 
@@ -212,9 +157,12 @@ impl ClientSession {
         Ok(())
     }
 
-    /// The options with the schema that is the first one of the search path now.
+    /// The options with the schema that is the first one of the search path now, and with what the transaction may do.
     fn effective_options(&self) -> Options {
         let mut options = self.current_options();
+        if self.transactions.is_read_only() {
+            options.parameters.insert(READ_ONLY, "on".to_owned());
+        }
         if !options.search_path.is_empty() {
             options.schema = self.engine.default_schema();
         }
@@ -241,11 +189,8 @@ impl Client for Me {
     }
 
     fn setting(&self, name: &str) -> Result<Setting> {
-        let wanted = match known::find(name)? {
-            Known::Option(_) if name.eq_ignore_ascii_case(SEARCH_PATH) => SEARCH_PATH,
-            Known::Option(option) => option.name,
-            Known::Parameter(parameter) => parameter.name,
-        };
+        let known = known::find(name)?;
+        let wanted = if name.eq_ignore_ascii_case(SEARCH_PATH) { SEARCH_PATH } else { known.name() };
         let settings = self.settings().into_iter();
         let mut found = settings.filter(|setting| setting.name == wanted);
         found.next().ok_or_else(|| Error::internal(format!("session option `{wanted}` is not shown")))
@@ -281,5 +226,11 @@ impl Client for Me {
 
     fn generated_number(&self) -> i64 {
         self.0.upgrade().map_or(0, |me| me.last_generated())
+    }
+
+    fn set_generated_number(&self, number: i64) {
+        if let Some(me) = self.0.upgrade() {
+            me.set_last_generated(number);
+        }
     }
 }

@@ -64,6 +64,12 @@ fn is_length(function: &Function) -> bool {
     is_in_dimension && function.name.to_string().eq_ignore_ascii_case("array_length")
 }
 
+/// `a <=> b`: of its sides the planner asks what they mean beside each other, but not of those of IS NOT DISTINCT FROM.
+fn not_distinct(left: &Expr, right: &Expr) -> Expr {
+    let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
+    Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Spaceship, right }))
+}
+
 impl Operators {
     fn operator(&self, expr: &Expr) -> Result<Option<Expr>> {
         match expr {
@@ -112,6 +118,11 @@ impl Operators {
             }
             Expr::IsNull(_) | Expr::IsNotNull(_) if self.0 == DialectName::Postgres => {
                 Ok(conditions::of_each_field(expr))
+            }
+            Expr::IsNotDistinctFrom(left, right) => Ok(Some(not_distinct(left, right))),
+            Expr::IsDistinctFrom(left, right) => {
+                let not = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(not_distinct(left, right)) };
+                Ok(Some(Expr::Nested(Box::new(not))))
             }
             Expr::IsUnknown(of) => Ok(Some(Expr::IsNull(of.clone()))),
             Expr::IsNotUnknown(of) => Ok(Some(Expr::IsNotNull(of.clone()))),

@@ -35,7 +35,7 @@ fn format_type(call: &Call<'_>) -> Result<ScalarValue> {
     match call.number(0) {
         Some(oid) => match shown(oid, call.number(1)) {
             unknown if unknown == "???" => {
-                let name = enum_types::name_of(call, oid).or_else(|| relations::row_type_name(call, oid));
+                let name = enum_types::type_name(call, oid).or_else(|| relations::row_type_name(call, oid));
                 text(name.unwrap_or(unknown))
             }
             known => text(known),

@@ -1,8 +1,9 @@
 //! Functions without arguments, and those about the schemas in force.
 
 use crate::catalog::client::Flavour;
-use crate::catalog::functions::{BOOL, INT, LONG, TEXT, TEXTS, Told, text, texts, version};
+use crate::catalog::functions::{BOOL, Call, INT, LONG, TEXT, TEXTS, Told, text, texts, version};
 use datafusion::arrow::datatypes::DataType;
+use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
 
 const NONE: (usize, usize) = (0, 0);
@@ -77,14 +78,7 @@ pub(crate) static FUNCTIONS: &[Told] = &[
         returns: LONG,
         value: |call| Ok(ScalarValue::Int64(call.facts.client.get().map(|client| client.changed_rows()))),
     },
-    Told {
-        name: "last_insert_id",
-        arguments: NONE,
-        returns: LONG,
-        value: |call| {
-            Ok(ScalarValue::from(call.facts.client.get().map_or(0, |client| client.generated_number())))
-        },
-    },
+    Told { name: "last_insert_id", arguments: (0, 1), returns: LONG, value: last_insert_id },
     Told { name: "inet_client_addr", arguments: NONE, returns: TEXT, value: |_| Ok(ScalarValue::Utf8(None)) },
     Told { name: "inet_client_port", arguments: NONE, returns: INT, value: |_| Ok(ScalarValue::Int32(None)) },
     Told { name: "inet_server_addr", arguments: NONE, returns: TEXT, value: |_| Ok(ScalarValue::Utf8(None)) },
@@ -102,3 +96,14 @@ pub(crate) static FUNCTIONS: &[Told] = &[
         value: |_| ScalarValue::try_from(&DataType::Int64),
     },
 ];
+
+/// The last number that the server has given, or the one that the call names, which counts as that from now on.
+fn last_insert_id(call: &Call<'_>) -> Result<ScalarValue> {
+    let Some(client) = call.facts.client.get() else { return Ok(ScalarValue::from(0_i64)) };
+    if call.arguments.is_empty() {
+        return Ok(ScalarValue::from(client.generated_number()));
+    }
+    let number = call.number(0);
+    client.set_generated_number(number.unwrap_or(0));
+    Ok(ScalarValue::Int64(number))
+}

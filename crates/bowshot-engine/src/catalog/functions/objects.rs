@@ -174,7 +174,7 @@ fn type_number(call: &Call<'_>, written: &str) -> Option<i64> {
         (None, Some(element)) => Some(element.array).filter(|array| *array != 0),
         (None, None) => {
             let name = written.split('[').next().unwrap_or_default().trim();
-            enum_types::number_of(call, name, is_array).or_else(|| relations::row_type(call, name, is_array))
+            enum_types::type_oid(call, name, is_array).or_else(|| relations::row_type(call, name, is_array))
         }
     }
 }
@@ -192,7 +192,7 @@ fn type_name(call: &Call<'_>, oid: i64) -> String {
 
 /// The name of a type that somebody has made, or of the rows of a table.
 fn unlisted_type(call: &Call<'_>, oid: i64) -> Option<String> {
-    enum_types::name_of(call, oid).or_else(|| relations::row_type_name(call, oid))
+    enum_types::type_name(call, oid).or_else(|| relations::row_type_name(call, oid))
 }
 
 /// The schemas of the catalog in force, those of the server about itself included.

@@ -33,15 +33,20 @@ pub(crate) fn spelled_out(select: &mut Select, order: Option<&mut OrderBy>) -> R
         columns(select, order, &merged)?;
         return Ok(());
     }
-    // The planner finds such a name ambiguous in WHERE, and everywhere where more than two tables share it.
+    // The planner finds such a name ambiguous in WHERE and in expressions of ORDER BY, and everywhere where more than two tables
+    // share it.
     let shared = || chains.iter().flat_map(|chain| &chain.merged);
-    let merged: Vec<_> = shared().map(Merged::of_left).collect();
+    let mut merged: Vec<_> = shared().map(Merged::of_left).collect();
     if shared().any(|one| one.sides.len() > 2) {
         columns(select, order, &merged)?;
-    } else if let Some(condition) = &mut select.selection {
+        return Ok(());
+    }
+    if let Some(condition) = &mut select.selection {
         finished(condition.walk(&mut Spelling { merged: &merged, depth: 0 }))?;
     }
-    Ok(())
+    let names = result_names(select);
+    merged.retain(|one| !names.iter().any(|name| one.is(name)));
+    order_keys(order, &merged, |expr| matches!(expr, Expr::Identifier(_)))
 }
 
 fn unclear() -> Error {
@@ -299,22 +304,34 @@ fn columns(select: &mut Select, order: Option<&mut OrderBy>, merged: &[Merged]) 
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }
     }
-    let shown: Vec<_> = select
-        .projection
-        .iter()
-        .filter_map(|item| match item {
-            SelectItem::ExprWithAlias { alias, .. } => Some(alias.clone()),
-            _ => None,
-        })
-        .collect();
-    let mut spelling = Spelling { merged, depth: 0 };
-    finished(select.walk(&mut spelling))?;
-    if let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = order {
-        // A name alone is that of a column of the result, if there is one.
-        let by_result = |expr: &Expr| matches!(expr, Expr::Identifier(name) if shown.iter().any(|alias| same(alias, name)));
-        for key in keys.iter_mut().filter(|key| !by_result(&key.expr)) {
-            finished(key.walk(&mut spelling))?;
-        }
+    let names = result_names(select);
+    finished(select.walk(&mut Spelling { merged, depth: 0 }))?;
+    // A name alone is that of a column of the result, if there is one.
+    order_keys(
+        order,
+        merged,
+        |expr| matches!(expr, Expr::Identifier(name) if names.iter().any(|alias| same(alias, name))),
+    )
+}
+
+/// The names that columns of the result are given.
+fn result_names(select: &Select) -> Vec<Ident> {
+    let aliases = select.projection.iter().filter_map(|item| match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.clone()),
+        _ => None,
+    });
+    aliases.collect()
+}
+
+/// Names of shared columns in ORDER BY, except in keys that are by the result.
+fn order_keys(
+    order: Option<&mut OrderBy>,
+    merged: &[Merged],
+    by_result: impl Fn(&Expr) -> bool,
+) -> Result<()> {
+    let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = order else { return Ok(()) };
+    for key in keys.iter_mut().filter(|key| !by_result(&key.expr)) {
+        finished(key.walk(&mut Spelling { merged, depth: 0 }))?;
     }
     Ok(())
 }

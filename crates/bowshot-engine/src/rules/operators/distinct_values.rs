@@ -3,8 +3,11 @@
 //! beside one of the other order DataFusion 55 reverses it and then sorts its values as before.
 
 use super::keys::Key;
+use super::order;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
+use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::AggregateFunction;
@@ -12,7 +15,6 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -25,7 +27,9 @@ pub(super) fn by_key(function: &mut AggregateFunction, schema: &DFSchema) -> boo
     }
     let key = match Key::of(value, schema) {
         Some(key) => key.call(value.clone()),
-        None if function.func.name() == "array_agg" && !params.order_by.is_empty() => value.clone(),
+        None if function.func.name() == "array_agg" && !params.order_by.is_empty() => {
+            order::with_one_zero(value, schema).unwrap_or_else(|| value.clone())
+        }
         None => return false,
     };
     let (descending, nulls_first) = match params.order_by.as_slice() {
@@ -127,31 +131,28 @@ struct Values {
 impl Values {
     fn add(&mut self, values: &ArrayRef, keys: &ArrayRef) -> Result<()> {
         for row in 0..values.len().min(keys.len()) {
-            let key = ScalarValue::try_from_array(keys, row)?;
+            // A list of a column would hold on to all of the column.
+            let key = ScalarValue::try_from_array(keys, row)?.compacted();
             if self.found.contains_key(&key) {
                 continue;
             }
-            let value = ScalarValue::try_from_array(values, row)?;
+            let value = ScalarValue::try_from_array(values, row)?.compacted();
             self.bytes += key.size() + value.size();
             self.found.insert(key, value);
         }
         Ok(())
     }
 
-    fn order(&self, one: &ScalarValue, other: &ScalarValue) -> Ordering {
-        let nulls = one.is_null().cmp(&other.is_null());
-        if nulls.is_ne() {
-            return if self.nulls_first { nulls.reverse() } else { nulls };
-        }
-        let order = one.partial_cmp(other).unwrap_or(Ordering::Equal);
-        if self.descending { order.reverse() } else { order }
-    }
-
-    /// The keys and their values in the order of the keys.
-    fn in_order(&self) -> Vec<(&ScalarValue, &ScalarValue)> {
-        let mut found: Vec<_> = self.found.iter().collect();
-        found.sort_by(|(one, _), (other, _)| self.order(one, other));
-        found
+    /// The values in the order of their keys.
+    fn in_order(&self) -> Result<ArrayRef> {
+        let options = SortOptions { descending: self.descending, nulls_first: self.nulls_first };
+        let keys = self.column(1, self.found.keys())?;
+        // Keys of all types have an order there, also rows with NULLs in them.
+        let field = SortField::new_with_options(keys.data_type().clone(), options);
+        let keys = RowConverter::new(vec![field])?.convert_columns(&[keys])?;
+        let mut found: Vec<_> = keys.iter().zip(self.found.values()).collect();
+        found.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        self.column(0, found.into_iter().map(|(_, value)| value))
     }
 
     fn column<'a>(&self, place: usize, values: impl Iterator<Item = &'a ScalarValue>) -> Result<ArrayRef> {
@@ -181,15 +182,14 @@ impl Accumulator for Values {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let found = self.in_order();
-        let values = self.column(0, found.iter().map(|(_, value)| *value))?;
-        let keys = self.column(1, found.iter().map(|(key, _)| *key))?;
+        let values = self.column(0, self.found.values())?;
+        let keys = self.column(1, self.found.keys())?;
         let list = |column: ArrayRef| SingleRowListArrayBuilder::new(column).build_list_scalar();
         Ok(vec![list(values), list(keys)])
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let values = self.column(0, self.in_order().into_iter().map(|(_, value)| value))?;
+        let values = self.in_order()?;
         if !values.is_empty() {
             self.inner.update_batch(&[values])?;
         }

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 static ALL: LazyLock<[Arc<ScalarUDF>; 6]> =
-    LazyLock::new(|| Kind::ALL.map(|kind| Arc::new(ScalarUDF::from(OfEnums::new(kind)))));
+    LazyLock::new(|| Kind::ALL.map(|kind| Arc::new(ScalarUDF::from(EnumFunction::new(kind)))));
 
 /// The functions, for those that look them up by name.
 pub(super) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
@@ -34,16 +34,21 @@ pub(super) fn label(position: Expr, of: &EnumType) -> Expr {
 }
 
 /// A text as a value of the type, of which it is one.
-pub(super) fn marked(value: Expr, of: &EnumType) -> Expr {
-    call(Kind::Marked, value, of)
+pub(super) fn enum_value(value: Expr, of: &EnumType) -> Expr {
+    call(Kind::Value, value, of)
+}
+
+/// Whether [`enum_value`] has made a call.
+pub(super) fn is_enum_value(call: &ScalarFunction) -> bool {
+    call.name() == Kind::Value.name()
 }
 
 fn call(kind: Kind, value: Expr, of: &EnumType) -> Expr {
-    let [position, label, marked, ..] = &*ALL;
+    let [position, label, value_of, ..] = &*ALL;
     let function = match kind {
         Kind::Position => position,
         Kind::Label => label,
-        _ => marked,
+        _ => value_of,
     };
     let declared = Expr::Literal(ScalarValue::from(Declared::Enum(of.clone()).to_string()), None);
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), vec![value, declared]))
@@ -53,7 +58,7 @@ fn call(kind: Kind, value: Expr, of: &EnumType) -> Expr {
 enum Kind {
     Position,
     Label,
-    Marked,
+    Value,
     /// PostgreSQL's functions, which are computed when the plan is analysed.
     Range,
     First,
@@ -61,13 +66,13 @@ enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 6] = [Self::Position, Self::Label, Self::Marked, Self::Range, Self::First, Self::Last];
+    const ALL: [Self; 6] = [Self::Position, Self::Label, Self::Value, Self::Range, Self::First, Self::Last];
 
     fn name(self) -> &'static str {
         match self {
             Self::Position => "__bowshot_enum_position",
             Self::Label => "__bowshot_enum_label",
-            Self::Marked => "__bowshot_enum_value",
+            Self::Value => "__bowshot_enum_value",
             Self::Range => "enum_range",
             Self::First => "enum_first",
             Self::Last => "enum_last",
@@ -76,15 +81,15 @@ impl Kind {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct OfEnums {
+struct EnumFunction {
     kind: Kind,
     signature: Signature,
 }
 
-impl OfEnums {
+impl EnumFunction {
     fn new(kind: Kind) -> Self {
         let signature = match kind {
-            Kind::Position | Kind::Label | Kind::Marked => Signature::any(2, Volatility::Immutable),
+            Kind::Position | Kind::Label | Kind::Value => Signature::any(2, Volatility::Immutable),
             Kind::Range => {
                 let forms = vec![TypeSignature::Any(1), TypeSignature::Any(2)];
                 Signature::one_of(forms, Volatility::Immutable)
@@ -95,7 +100,7 @@ impl OfEnums {
     }
 }
 
-impl ScalarUDFImpl for OfEnums {
+impl ScalarUDFImpl for EnumFunction {
     fn name(&self) -> &'static str {
         self.kind.name()
     }
@@ -114,7 +119,7 @@ impl ScalarUDFImpl for OfEnums {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let plain = Field::new(self.name(), self.return_type(&[])?, true);
-        if !matches!(self.kind, Kind::Label | Kind::Marked) {
+        if !matches!(self.kind, Kind::Label | Kind::Value) {
             return Ok(Arc::new(plain));
         }
         let declared = args.scalar_arguments.get(1).copied().flatten();

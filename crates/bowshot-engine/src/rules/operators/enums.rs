@@ -2,8 +2,9 @@
 //! a value is one of its labels. `ENUM('a', 'b')` of a column, which has no name, is ordered so by ORDER BY and windows, and compared
 //! as a text, as in MySQL.
 
-use super::enum_functions::{label, marked, position};
+use super::enum_functions::{enum_value, is_enum_value, label, position};
 use super::is_choice;
+use super::untyped::{selected, with_value};
 use crate::types::enums::EnumType;
 use bowshot_api::{Error, Reason};
 use datafusion::arrow::datatypes::DataType;
@@ -11,7 +12,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, Between, InList, ScalarFunction, SetComparison};
 use datafusion::logical_expr::{
-    BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, Operator, Projection, lit,
+    BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Union, lit,
 };
 use std::sync::Arc;
 
@@ -166,7 +167,7 @@ pub(super) fn called(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<
             let of = common(call.args.iter(), schema, false)?;
             let is_all = |of: &EnumType| call.args.iter().all(|value| belongs(value, of, schema));
             let of = of.filter(is_all);
-            Ok(of.map(|of| marked(Expr::ScalarFunction(call.clone()), &of)))
+            Ok(of.map(|of| enum_value(Expr::ScalarFunction(call.clone()), &of)))
         }
     }
 }
@@ -185,8 +186,8 @@ fn enum_labels(call: &ScalarFunction, schema: &DFSchema) -> Result<Expr> {
         )
     })?;
     match call.name() {
-        "enum_first" => return Ok(lit(ScalarValue::Utf8(of.labels.first().cloned()))),
-        "enum_last" => return Ok(lit(ScalarValue::Utf8(of.labels.last().cloned()))),
+        "enum_first" => return Ok(enum_value(lit(ScalarValue::Utf8(of.labels.first().cloned())), &of)),
+        "enum_last" => return Ok(enum_value(lit(ScalarValue::Utf8(of.labels.last().cloned())), &of)),
         _ => {}
     }
     let (first, last) = match call.args.as_slice() {
@@ -208,8 +209,8 @@ fn bound(value: &Expr, of: &EnumType) -> Result<Option<usize>> {
             value.try_as_str().flatten().map(|text| of.position(text).map_err(external)).transpose()
         }
         Expr::Cast(cast) => bound(&cast.expr, of),
-        // What a cast to the type has become.
-        Expr::ScalarFunction(call) if call.name().starts_with("cast_as_enum") => {
+        // What a cast to the type, `enum_first` and `enum_last` have become.
+        Expr::ScalarFunction(call) if call.name().starts_with("cast_as_enum") || is_enum_value(call) => {
             call.args.first().map_or(Ok(None), |value| bound(value, of))
         }
         _ => Err(external(
@@ -217,6 +218,31 @@ fn bound(value: &Expr, of: &EnumType) -> Result<Option<usize>> {
                 .with_hint("write them as texts, or compare the column with them"),
         )),
     }
+}
+
+/// `SELECT m FROM t UNION SELECT 'a'`
+pub(super) fn in_union(mut union: Union) -> Result<Transformed<Union>> {
+    let width = union.inputs.first().map_or(0, |input| input.schema().fields().len());
+    let mut changed = false;
+    for place in 0..width {
+        let fields = union.inputs.iter().filter_map(|input| input.schema().fields().get(place));
+        let types = fields.filter_map(|field| EnumType::of(field)).filter(|of| of.name.is_some());
+        let Some(of) = types.max_by_key(|of| of.labels.len()) else { continue };
+        for input in &mut union.inputs {
+            let (Some(text), LogicalPlan::Projection(projection)) = (selected(input, place), &**input) else {
+                continue;
+            };
+            of.position(text).map_err(external)?;
+            let typed = with_value(projection, place, |text| enum_value(text, &of))?;
+            *input = Arc::new(typed);
+            changed = true;
+        }
+    }
+    Ok(if changed {
+        Transformed::yes(Union::try_new_with_loose_types(union.inputs)?)
+    } else {
+        Transformed::no(union)
+    })
 }
 
 /// CASE between values of a type.
@@ -230,7 +256,7 @@ pub(super) fn case(case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
         return Ok(Transformed::no(Expr::Case(case)));
     }
     common(answers.into_iter(), schema, false)?;
-    Ok(Transformed::yes(marked(Expr::Case(case), &of)))
+    Ok(Transformed::yes(enum_value(Expr::Case(case), &of)))
 }
 
 /// Refuses aggregates that would go by the texts of labels: DISTINCT in their order, and the value at a fraction of it.

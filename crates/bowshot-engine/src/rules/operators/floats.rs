@@ -1,11 +1,11 @@
 //! Decimals beside floating-point numbers become such numbers, as in PostgreSQL and DuckDB. DataFusion makes decimals with 15
 //! digits behind the point of both, which most floating-point numbers do not fit, and NaN is none.
 
-use crate::types::are_uuids;
 use crate::types::casts::bytes_of;
+use crate::types::{are_uuids, with_uuids};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, DFSchema, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, InList};
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Projection, Union};
 use std::sync::Arc;
@@ -78,8 +78,9 @@ pub(super) fn union(union: Union) -> Result<Transformed<LogicalPlan>> {
 /// where some have those and others UUIDs that are bytes, and with bytes beside texts; `None` where they are all right.
 pub(in crate::rules) fn of_one_kind(plans: Vec<Arc<LogicalPlan>>) -> Result<Option<Vec<Arc<LogicalPlan>>>> {
     let columns = plans.first().map_or(0, |plan| plan.schema().fields().len());
+    let schemas: Vec<DFSchemaRef> = plans.iter().map(|plan| with_uuids(plan)).collect();
     let has = |place: usize, is: fn(&Field) -> bool| {
-        plans.iter().filter_map(|plan| plan.schema().fields().get(place)).any(|field| is(field))
+        schemas.iter().filter_map(|schema| schema.fields().get(place)).any(|field| is(field))
     };
     let wanted = (0..columns).map(|place| {
         if has(place, |field| field.data_type().is_floating()) && has(place, is_decimal) {
@@ -112,7 +113,8 @@ fn is_bytes(field: &Field) -> bool {
 }
 
 fn with_types(input: Arc<LogicalPlan>, wanted: &[Option<DataType>]) -> Result<LogicalPlan> {
-    let columns = input.schema().iter().zip(wanted).map(|((relation, field), wanted)| {
+    let schema = with_uuids(&input);
+    let columns = schema.iter().zip(wanted).map(|((relation, field), wanted)| {
         let column = Expr::Column(Column::new(relation.cloned(), field.name()));
         match wanted {
             Some(to) if is_decimal(field) || are_uuids(field) => {

@@ -1,5 +1,6 @@
-//! Groups of intervals and of JSONB: those that are equal, as a month and 30 days, are one group, and show one of their members. The
-//! greatest and the least interval are told by length, too, and those of an enumerated type by their labels.
+//! Groups of intervals, of JSONB and of nested floating-point numbers: those that are equal, as a month and 30 days, are one group,
+//! and show one of their members. The greatest and the least interval are told by length, too, and those of an enumerated type by
+//! their labels.
 
 use super::distinct_values;
 use super::enums;
@@ -94,23 +95,24 @@ pub(super) fn function(mut function: AggregateFunction, schema: &DFSchema) -> Tr
     }
 }
 
-/// The key of a value, or the row of the keys of those that it is made of.
+/// The key of a value, or of a row of the keys of those that it is made of.
 fn key(value: Expr, schema: &DFSchema) -> Option<Expr> {
-    if let Some(key) = Key::of(&value, schema) {
-        return Some(key.call(value));
-    }
-    let Expr::ScalarFunction(mut row) = value.unalias() else { return None };
-    if row.func.name() != "struct" {
-        return None;
-    }
+    let mut value = value.unalias();
     let mut changed = false;
-    for part in &mut row.args {
-        if let Some(key) = Key::of(part, schema) {
-            *part = key.call(std::mem::take(part));
-            changed = true;
+    if let Expr::ScalarFunction(row) = &mut value
+        && row.func.name() == "struct"
+    {
+        for part in &mut row.args {
+            if let Some(key) = Key::of(part, schema) {
+                *part = key.call(std::mem::take(part));
+                changed = true;
+            }
         }
     }
-    changed.then_some(Expr::ScalarFunction(row))
+    match Key::of(&value, schema) {
+        Some(key) => Some(key.call(value)),
+        None => changed.then_some(value),
+    }
 }
 
 /// The first of the values that are there.

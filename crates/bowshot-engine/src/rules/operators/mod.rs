@@ -57,7 +57,8 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         .chain(numbers::functions())
         .chain([mysql_numbers::function()])
         .chain(enum_functions::all())
-        .chain([apart::function(), bowshot_kernels::nan::function(), bowshot_functions::jsonb_key()])
+        .chain([apart::function(), bowshot_functions::jsonb_key()])
+        .chain([bowshot_kernels::nan::function(), bowshot_kernels::nan::key_function()])
         .collect()
 }
 
@@ -72,7 +73,7 @@ impl AnalyzerRule for OperatorsOfSql {
         let mut changed = false;
         plan.transform_up_with_subqueries(|node| match node {
             LogicalPlan::Union(union) => {
-                let written = chars::in_union(union)?;
+                let written = chars::in_union(union)?.transform_data(enums::in_union)?;
                 let typed = if postgres { written.transform_data(untyped::in_union)? } else { written };
                 let mut union = floats::union(typed.data)?;
                 union.transformed |= typed.transformed;
@@ -219,6 +220,7 @@ fn in_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     }
     changed |= uuids::quantified(&mut call, schema);
     changed |= intervals::sought(&mut call, schema);
+    changed |= keys::sought(&mut call, schema);
     changed |= floats::arguments(&mut call.args, schema);
     let call = Expr::ScalarFunction(call);
     Ok(if changed { Transformed::yes(call) } else { Transformed::no(call) })
@@ -236,6 +238,7 @@ fn in_case(case: &mut Case, schema: &DFSchema) -> Result<bool> {
         changed |= uuids::among_choices(tests.iter_mut().map(|test| &mut **test).collect(), schema);
         changed |= chars::among(tests.iter_mut().map(|test| &mut **test).collect(), schema)?;
         changed |= intervals::lengths(tests.iter_mut().map(|test| &mut **test).collect(), schema);
+        changed |= keys::nested_floats(tests.iter_mut().map(|test| &mut **test), schema);
         changed |= floats::together(tests.into_iter(), schema);
     }
     Ok(changed)

@@ -69,7 +69,7 @@ pub(super) fn distinct_on(distinct: &mut DistinctOn) -> bool {
         if let Some(key) = Key::of(expr, &schema) {
             *expr = key.call(std::mem::take(expr));
             changed = true;
-        } else if let Some(key) = enums::order_key(expr, &schema) {
+        } else if let Some(key) = enums::order_key(expr, &schema).or_else(|| with_one_zero(expr, &schema)) {
             *expr = key;
             changed = true;
         }
@@ -77,13 +77,9 @@ pub(super) fn distinct_on(distinct: &mut DistinctOn) -> bool {
     changed
 }
 
-/// Values of several `count(DISTINCT x)`, which are told apart by their bits. Those of one alone become groups.
+/// Values of `count(DISTINCT x)`, which DataFusion compares by their bits where it makes no groups of them.
 pub(super) fn distinct(aggregate: &mut Aggregate) -> bool {
-    let is_distinct = |expr: &&Expr| {
-        let function = if let Expr::Alias(alias) = *expr { alias.expr.as_ref() } else { *expr };
-        matches!(function, Expr::AggregateFunction(call) if call.params.distinct)
-    };
-    if aggregate.aggr_expr.iter().filter(is_distinct).count() < 2 {
+    if becomes_groups(aggregate) {
         return false;
     }
     let schema = Arc::clone(aggregate.input.schema());
@@ -92,11 +88,11 @@ pub(super) fn distinct(aggregate: &mut Aggregate) -> bool {
         let name = expr.schema_name().to_string();
         let mut function = expr.clone().unalias();
         let Expr::AggregateFunction(AggregateFunction { params, .. }) = &mut function else { continue };
-        if !params.distinct || !params.order_by.is_empty() {
+        if !params.distinct {
             continue;
         }
         let mut differs = false;
-        for argument in &mut params.args {
+        for argument in params.args.iter_mut().chain(params.order_by.iter_mut().map(|key| &mut key.expr)) {
             if let Some(new) = with_one_zero(argument, &schema) {
                 *argument = new;
                 differs = true;
@@ -110,12 +106,27 @@ pub(super) fn distinct(aggregate: &mut Aggregate) -> bool {
     changed
 }
 
+/// Whether DataFusion makes groups of the values of its one DISTINCT (`SingleDistinctToGroupBy`).
+fn becomes_groups(aggregate: &Aggregate) -> bool {
+    let mut count = 0;
+    let is_fit = |expr: &Expr| {
+        let Expr::AggregateFunction(AggregateFunction { func, params }) = expr else { return false };
+        count += usize::from(params.distinct);
+        params.filter.is_none()
+            && params.order_by.is_empty()
+            && (params.distinct || matches!(func.name(), "sum" | "min" | "max"))
+    };
+    let in_sets = aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_)));
+    !in_sets && aggregate.aggr_expr.iter().all(is_fit) && count < 2
+}
+
 fn by_key(value: &Expr, schema: &DFSchema) -> Option<Expr> {
     let key = Key::of(value, schema).map(|key| key.call(value.clone()));
     key.or_else(|| enums::order_key(value, schema))
 }
 
-fn with_one_zero(key: &Expr, schema: &DFSchema) -> Option<Expr> {
+/// A floating-point number whose zero has no sign; `None` for values of other types.
+pub(super) fn with_one_zero(key: &Expr, schema: &DFSchema) -> Option<Expr> {
     // The sum of both zeros is the positive one.
     let zero = zero_of(&key.get_type(schema).ok()?)?;
     if is_with_one_zero(key) {

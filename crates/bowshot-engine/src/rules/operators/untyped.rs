@@ -131,9 +131,14 @@ fn in_answers(answers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     };
     let mut changed = false;
     for answer in answers {
-        let meant = written(answer).and_then(|text| common(&types, text));
-        if let Some(to) = meant {
-            *answer = cast(answer, to);
+        let meant = written(answer).and_then(|text| match types.as_slice() {
+            [list @ DataType::List(_), others @ ..] if others.iter().all(|of| of == list) => {
+                array(text, list)
+            }
+            _ => common(&types, text).map(|to| cast(answer, to)),
+        });
+        if let Some(meant) = meant {
+            *answer = meant;
             changed = true;
         }
     }
@@ -151,7 +156,7 @@ pub(super) fn in_union(mut union: Union) -> Result<Transformed<Union>> {
         for input in &mut union.inputs {
             let meant = selected(input, place).and_then(|text| common(&types, text));
             let (Some(to), LogicalPlan::Projection(projection)) = (meant, &**input) else { continue };
-            let typed = with_type(projection, place, &to)?;
+            let typed = with_value(projection, place, |text| cast(&text, to))?;
             *input = Arc::new(typed);
             changed = true;
         }
@@ -165,7 +170,7 @@ pub(super) fn in_union(mut union: Union) -> Result<Transformed<Union>> {
 }
 
 /// The text that a query selects as one of its columns.
-fn selected(plan: &LogicalPlan, place: usize) -> Option<&str> {
+pub(super) fn selected(plan: &LogicalPlan, place: usize) -> Option<&str> {
     let LogicalPlan::Projection(projection) = plan else { return None };
     let mut expr = projection.expr.get(place)?;
     while let Expr::Alias(alias) = expr {
@@ -174,12 +179,17 @@ fn selected(plan: &LogicalPlan, place: usize) -> Option<&str> {
     written(expr)
 }
 
-fn with_type(projection: &Projection, place: usize, to: &DataType) -> Result<LogicalPlan> {
+/// The query with another value in one of its columns.
+pub(super) fn with_value(
+    projection: &Projection,
+    place: usize,
+    change: impl FnOnce(Expr) -> Expr,
+) -> Result<LogicalPlan> {
     let mut exprs = projection.expr.clone();
     if let Some(expr) = exprs.get_mut(place) {
         let (relation, field) = projection.schema.qualified_field(place);
         let value = std::mem::take(expr).unalias_nested().data;
-        *expr = cast(&value, to.clone()).alias_qualified(relation.cloned(), field.name());
+        *expr = change(value).alias_qualified(relation.cloned(), field.name());
     }
     Projection::try_new(exprs, Arc::clone(&projection.input)).map(LogicalPlan::Projection)
 }

@@ -1,9 +1,9 @@
 //! UUIDs that are bytes, as Arrow and the files of others have them, beside texts: the texts are read as UUIDs. What is written in
 //! PostgreSQL's form of bytes (`'\x00ff…'`) stays that, and is read so beside other bytes.
 
-use crate::types::are_uuids;
 use crate::types::casts::escaped_bytes;
 use crate::types::declared::Declared;
+use crate::types::{are_lists_of_uuids, is_uuid};
 use bowshot_storage::tables::EXTENSION;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
@@ -32,6 +32,7 @@ impl ExprPlanner for UuidPlanner {
                 | BinaryOperator::LtEq
                 | BinaryOperator::Gt
                 | BinaryOperator::GtEq
+                | BinaryOperator::Spaceship
         );
         if compares {
             together([&mut expr.left, &mut expr.right], schema);
@@ -58,9 +59,9 @@ pub(super) fn keys(join: &mut Join) -> bool {
     let mut changed = false;
     for (one, other) in &mut join.on {
         let (Ok(of_one), Ok(of_other)) = (one.get_type(&left), other.get_type(&right)) else { continue };
-        let text = if is_uuid(&of_one) && of_other.is_string() {
+        let text = if is_uuid_type(&of_one) && of_other.is_string() {
             other
-        } else if is_uuid(&of_other) && of_one.is_string() {
+        } else if is_uuid_type(&of_other) && of_one.is_string() {
             one
         } else {
             continue;
@@ -80,10 +81,10 @@ pub(super) fn beside_subquery(expr: &mut Expr, subquery: &mut Subquery, schema: 
     let (Ok(of_expr), Ok(of_row)) = (expr.get_type(schema), row.get_type(plan.schema())) else {
         return Ok(false);
     };
-    if is_uuid(&of_expr) && of_row.is_string() {
+    if is_uuid_type(&of_expr) && of_row.is_string() {
         let rows = Projection::try_new(vec![read(row)], plan)?;
         *subquery = subquery.with_plan(Arc::new(LogicalPlan::Projection(rows)));
-    } else if is_uuid(&of_row) && of_expr.is_string() {
+    } else if is_uuid_type(&of_row) && of_expr.is_string() {
         *expr = read(std::mem::take(expr));
     } else {
         return Ok(false);
@@ -98,7 +99,7 @@ fn read(text: Expr) -> Expr {
 const UUID: DataType = DataType::FixedSizeBinary(16);
 const JSON: &str = "arrow.json";
 
-fn is_uuid(data_type: &DataType) -> bool {
+fn is_uuid_type(data_type: &DataType) -> bool {
     *data_type == UUID
 }
 
@@ -110,7 +111,8 @@ pub(super) fn told_type(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr
         field.data_type().is_string() && field.metadata().get(EXTENSION).is_some_and(|name| name == JSON)
     };
     match field.as_ref() {
-        field if are_uuids(field) => Some(lit("uuid")),
+        _ if is_uuid(value, schema) => Some(lit("uuid")),
+        field if are_lists_of_uuids(field) => Some(lit("uuid[]")),
         field if !is_json(field) => None,
         field if Declared::of(field) == Some(Declared::Jsonb) => Some(lit("jsonb")),
         _ => Some(lit("json")),
@@ -119,7 +121,7 @@ pub(super) fn told_type(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr
 
 /// Reads texts that are written out among bytes as bytes; says whether there are any.
 fn among_bytes(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
-    let has_uuid = |value: &&mut Expr| value.get_type(schema).is_ok_and(|of| is_uuid(&of));
+    let has_uuid = |value: &&mut Expr| value.get_type(schema).is_ok_and(|of| is_uuid_type(&of));
     values.iter().any(|value| written(value).is_some())
         && !values.iter().any(has_uuid)
         && together(values, schema)
@@ -127,7 +129,7 @@ fn among_bytes(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
 
 /// The same for values that one is chosen of, or compared with: what is written out beside UUIDs is one.
 pub(super) fn among_choices(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
-    if !values.iter().any(|value| value.to_field(schema).is_ok_and(|(_, field)| are_uuids(&field))) {
+    if !values.iter().any(|value| is_uuid(value, schema)) {
         return among_bytes(values, schema);
     }
     let mut changed = false;
@@ -149,12 +151,12 @@ pub(super) fn quantified(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
     let (Ok(of_value), Ok(DataType::List(item))) = (value.get_type(schema), list.get_type(schema)) else {
         return false;
     };
-    if is_uuid(item.data_type()) && of_value.is_string() {
+    if is_uuid_type(item.data_type()) && of_value.is_string() {
         *value = read(std::mem::take(value));
         return true;
     }
     match list {
-        Expr::ScalarFunction(made) if is_uuid(&of_value) && item.data_type().is_string() => {
+        Expr::ScalarFunction(made) if is_uuid_type(&of_value) && item.data_type().is_string() => {
             if made.name() != "make_array" {
                 return false;
             }
@@ -170,7 +172,7 @@ pub(super) fn quantified(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
 fn together<'a>(all: impl IntoIterator<Item = &'a mut Expr>, schema: &DFSchema) -> bool {
     let all: Vec<_> = all.into_iter().map(|expr| (expr.get_type(schema).ok(), expr)).collect();
     let has = |is: fn(&DataType) -> bool| all.iter().any(|(of, _)| of.as_ref().is_some_and(is));
-    let uuids = has(is_uuid);
+    let uuids = has(is_uuid_type);
     if !uuids && !has(|of| matches!(of, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)) {
         return false;
     }

@@ -138,14 +138,20 @@ pub fn elements(text: &str) -> Option<Vec<Option<String>>> {
     let mut characters = inner.chars();
     while let Some(character) = characters.next() {
         match character {
+            '"' if in_quotes => in_quotes = false,
+            '"' if !quoted && element.is_empty() => (quoted, in_quotes) = (true, true),
+            ',' if !in_quotes && (quoted || !element.is_empty()) => {
+                found.push(ended(&mut element, &mut quoted));
+            }
+            '"' | ',' | '{' | '}' if !in_quotes => return None,
+            // Blanks around an element do not belong to it.
+            blank if !in_quotes && blank.is_whitespace() && (quoted || element.is_empty()) => {}
+            _ if quoted && !in_quotes => return None,
             '\\' => element.push(characters.next()?),
-            '"' => (quoted, in_quotes) = (true, !in_quotes),
-            ',' if !in_quotes => found.push(ended(&mut element, &mut quoted)),
-            '{' | '}' if !in_quotes => return None,
             other => element.push(other),
         }
     }
-    if in_quotes {
+    if in_quotes || !quoted && element.is_empty() {
         return None;
     }
     found.push(ended(&mut element, &mut quoted));
