@@ -1,10 +1,10 @@
 //! Connections between the nodes, and what goes over them: one for each other node, shared by all that runs there.
 
 use crate::broken_wire::{ToldChannel, told};
+use crate::membership::Cluster;
 use crate::parcel::Parcel;
 use async_trait::async_trait;
 use bowshot_engine::portable::Portable;
-use bowshot_membership::Cluster;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::Result;
 use datafusion::error::DataFusionError;

@@ -1,6 +1,7 @@
 //! Endpoints of results, on this node and on others: where they are, what they do, and their rows.
 
 use crate::channels::Channels;
+use crate::membership::{Cluster, Member, State};
 use crate::node_url::node_url;
 use crate::service::{FAIL, OPENED, READY, STATE, gone, local, opened, question, state_from_json};
 use crate::sink::described;
@@ -14,7 +15,6 @@ use bowshot_api::{BatchStream, Error, ErrorKind, Location, Principal, Result};
 use bowshot_engine::WeakEngine;
 use bowshot_engine::distribution::{from_text, to_text};
 use bowshot_engine::endpoints::{EndpointId, EndpointState, Handout, LocalEndpoint, ResultEndpoints};
-use bowshot_membership::{Cluster, Member, State};
 use datafusion_distributed::grpc::BoxCloneSyncChannel;
 use futures::future::{join_all, select_all, try_join_all};
 use futures::{StreamExt, TryStreamExt};

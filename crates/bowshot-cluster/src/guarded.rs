@@ -2,8 +2,8 @@
 //! what the rules of another one hide, so that where one node has rules, all need rights: what nobody has been given there is
 //! denied, until the same rules are there too.
 
+use crate::membership::Cluster;
 use bowshot_engine::WeakEngine;
-use bowshot_membership::Cluster;
 use std::time::Duration;
 use tokio::time::timeout;
 

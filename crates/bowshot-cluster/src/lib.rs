@@ -13,12 +13,13 @@
 //!
 //! What a stage is, where plans are cut and how rows are exchanged is datafusion-distributed's. Here it is decided whether a plan
 //! may leave its node at all ([`placement`]), how it travels ([`parcel`]), and what it finds where it arrives ([`parts`]).
-//! Who the nodes are, `bowshot-membership` knows.
+//! [`membership`] knows who the nodes are.
 
 mod broken_wire;
 mod channels;
 mod endpoints;
 mod guarded;
+pub mod membership;
 mod node_url;
 mod parcel;
 mod parts;
@@ -30,9 +31,9 @@ mod stages;
 mod telling;
 mod vouchers;
 
+use crate::membership::Cluster;
 use bowshot_engine::Engine;
 use bowshot_engine::portable::Portable;
-use bowshot_membership::Cluster;
 use bowshot_storage::ColumnCache;
 use bowshot_storage::portable::PortableFiles;
 use channels::Channels;

@@ -1,6 +1,7 @@
 //! Parts of plans that other nodes have sent: the session in which one runs, and the service that takes them in.
 
 use crate::channels::{Between, Channels};
+use crate::membership::{Cluster, Part, WorkStream};
 use crate::parcel::ParcelCodec;
 use crate::service::EndpointService;
 use crate::sink::Store;
@@ -10,7 +11,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowshot_engine::WeakEngine;
 use bowshot_engine::portable::Portable;
-use bowshot_membership::{Cluster, Part, WorkStream};
 use datafusion::common::{Result, exec_err, internal_datafusion_err, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;

@@ -1,8 +1,8 @@
 //! `system.query_stages`: the stages of statements that run on several nodes, as the node sees them that has cut them.
 
+use crate::membership::Member;
 use bowshot_api::{Error, QueryId};
 use bowshot_engine::Job;
-use bowshot_membership::Member;
 use datafusion::arrow::array::{ArrayRef, StringArray, TimestampMicrosecondArray, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::arrow::record_batch::RecordBatch;

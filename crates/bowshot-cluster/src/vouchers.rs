@@ -8,10 +8,10 @@
 //! The signature is over all that, the query, the number of the endpoint and the principal, none of whom the voucher names: it is
 //! checked for the one who shows it. So it is no credential. Who has found one still has to be who it was made for.
 
+use crate::membership::Cluster;
 use crate::sink::described;
 use bowshot_api::{Principal, QueryId};
 use bowshot_engine::endpoints::EndpointId;
-use bowshot_membership::Cluster;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
@@ -81,8 +81,8 @@ fn seconds(time: SystemTime) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::membership::{Security, Settings};
     use bowshot_api::Secret;
-    use bowshot_membership::{Security, Settings};
 
     async fn cluster(secret: &str) -> Cluster {
         let secret = Security::SharedSecret(Secret::new(secret));

@@ -18,7 +18,7 @@
 //!   alive when such a file is truncated (`guard.rs`); [`FilePages`]: the same for the bytes of any file (`pages.rs`).
 //! - [`shared`]: memory that a client on the same machine maps instead of receiving rows, and the other way round (Linux).
 //!
-//! Nothing here knows sessions, queries or SQL. Beside `bowshot-os` this is the only crate that may hold `unsafe` code.
+//! Nothing here knows sessions, queries or SQL. This is the only crate that may have `unsafe` code.
 
 mod batch;
 mod body;
@@ -35,6 +35,7 @@ mod large_message;
 mod map;
 mod mapped;
 mod measure;
+pub mod os;
 mod pages;
 mod parts;
 mod rope;

@@ -1,6 +1,6 @@
 //! Which rows a table of a plan has, if that can be said exactly: the key by which its joins are cached.
 
-use bowshot_cache::{Content, TableKey, TableName};
+use crate::cache::{Content, TableKey, TableName};
 use bowshot_engine::internals::without_defaults;
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_storage::tables::{Entry, EntryName, Snapshot, Storage, Table, TableStore};

@@ -2,7 +2,7 @@
 
 use crate::usage::Usage;
 use anyhow::{Context, Result};
-use bowshot_membership::NodeFiles;
+use bowshot_cluster::membership::NodeFiles;
 use clap::{Args, Subcommand};
 use std::io::Write;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(crate) struct NodeArgs {
 pub(crate) fn run(command: &ClusterCommand) -> Result<()> {
     match command {
         ClusterCommand::Init { folder, node, addresses } => {
-            let made = bowshot_membership::init(folder).map_err(mistake)?;
+            let made = bowshot_cluster::membership::init(folder).map_err(mistake)?;
             say(&format!(
                 "authority    {}\nits key      {}  keep it where no node is\n",
                 made.authority.display(),
@@ -61,7 +61,8 @@ pub(crate) fn run(command: &ClusterCommand) -> Result<()> {
 }
 
 fn add(node: &NodeArgs) -> Result<()> {
-    let made = bowshot_membership::add_node(&node.folder, &node.node, &node.addresses).map_err(mistake)?;
+    let made =
+        bowshot_cluster::membership::add_node(&node.folder, &node.node, &node.addresses).map_err(mistake)?;
     say(&lines(&made))
 }
 
@@ -76,7 +77,7 @@ fn lines(files: &NodeFiles) -> String {
 }
 
 /// A mistake of whoever called, with what to do.
-pub(crate) fn mistake(error: bowshot_membership::Error) -> Usage {
+pub(crate) fn mistake(error: bowshot_cluster::membership::Error) -> Usage {
     let usage = Usage::new(error.to_string());
     match error.hint() {
         Some(hint) => usage.with_hint(hint),

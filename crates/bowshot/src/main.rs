@@ -37,7 +37,8 @@ use usage::Usage;
 /// Arrow buffers come and go by the megabyte from many threads, which the system's allocator handles badly. What it gives is
 /// counted, so that the memory of all statements together has a limit.
 #[global_allocator]
-static ALLOCATOR: bowshot_os::Counting<mimalloc::MiMalloc> = bowshot_os::Counting(mimalloc::MiMalloc);
+static ALLOCATOR: bowshot_ipc::os::Counting<mimalloc::MiMalloc> =
+    bowshot_ipc::os::Counting(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
     // Prints help and mistakes by itself, the latter with exit code 2.

@@ -2,7 +2,7 @@
 //! that there are.
 
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_os::process_bytes;
+use bowshot_ipc::os::process_bytes;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 

@@ -20,7 +20,7 @@ pub(crate) use planning::leaving_others;
 pub use planning::{Planning, apart, placed};
 
 use bowshot_api::{Error, ErrorKind, QueryId, Result};
-use bowshot_os::thread_bytes;
+use bowshot_ipc::os::thread_bytes;
 use datafusion::error::DataFusionError;
 use futures::stream::{self, Stream, StreamExt};
 use planning::Place;

@@ -342,7 +342,7 @@ impl Engine {
 
     /// Bytes of memory that the process has taken.
     pub fn memory_taken(&self) -> u64 {
-        bowshot_os::process_bytes()
+        bowshot_ipc::os::process_bytes()
     }
 
     /// Bytes that running queries have reserved.

@@ -4,7 +4,7 @@
 //! write to it: it has mapped the memory before the seals were set (`F_SEAL_FUTURE_WRITE`). So it can fill the same pages again
 //! when the client has given them back, which is four times as fast as asking the system for new ones.
 
-use bowshot_os::Outside;
+use crate::os::Outside;
 use bytes::Bytes;
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use std::fs::File;

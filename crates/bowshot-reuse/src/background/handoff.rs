@@ -9,7 +9,7 @@
 //! To raise the priority of the thread instead is no way: an ordinary user may only lower it.
 
 use super::throttle::Throttle;
-use bowshot_os::ThreadClock;
+use bowshot_ipc::os::ThreadClock;
 use futures::future::BoxFuture;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -145,7 +145,7 @@ impl<T> Slot<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bowshot_os::thread_time;
+    use bowshot_ipc::os::thread_time;
     use futures::FutureExt;
     use std::sync::atomic::AtomicUsize;
     use std::sync::mpsc;

@@ -17,7 +17,7 @@ pub(crate) fn beside() -> io::Result<QueryRuntime> {
 /// When the operating system gives no thread.
 pub(crate) fn background() -> io::Result<QueryRuntime> {
     QueryRuntime::start_thread("background", || {
-        if let Err(error) = bowshot_os::lower_thread_priority() {
+        if let Err(error) = bowshot_ipc::os::lower_thread_priority() {
             tracing::warn!(%error, "background work competes with queries");
         }
     })

@@ -5,7 +5,7 @@
 //! in which no query thread runs. Not for ever: of the time in which queries run it may take a share, by the processor time
 //! that its thread has had.
 
-use bowshot_os::thread_time;
+use bowshot_ipc::os::thread_time;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;

@@ -2,8 +2,8 @@
 //! aliases, and where filters and projections stand between them, are gone.
 
 use super::text;
+use crate::cache::{ColumnRef, JoinShape, Member, Outer, OuterKind, TableKey, Tree};
 use crate::keys;
-use bowshot_cache::{ColumnRef, JoinShape, Member, Outer, OuterKind, TableKey, Tree};
 use bowshot_storage::tables::Snapshot;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality};
@@ -90,7 +90,7 @@ impl Block {
     pub(super) fn shape(&self, settings: String) -> Result<Shaped, Reason> {
         let tree = self.part.tree().ok_or(UNSTABLE)?;
         let (shape, numbers) = JoinShape::new(self.keys.clone(), &tree, settings);
-        let conditions = tree.conditions.iter().map(|text| bowshot_cache::renumber(text, &numbers)).collect();
+        let conditions = tree.conditions.iter().map(|text| crate::cache::renumber(text, &numbers)).collect();
         let mut columns = BTreeSet::new();
         for output in &self.part.outputs {
             if !matches!(output, Expr::Column(_)) {

@@ -2,7 +2,7 @@
 
 use super::substitute::column_name;
 use super::text;
-use bowshot_cache::{ColumnRef, Member, OuterKind, Tree};
+use crate::cache::{ColumnRef, Member, OuterKind, Tree};
 use datafusion::catalog::TableProvider;
 use datafusion::common::{JoinType, Result, TableReference, internal_err, plan_err};
 use datafusion::datasource::provider_as_source;

@@ -6,10 +6,10 @@ use super::builder::Builder;
 use super::queue::Job;
 use super::{JoinCache, JoinCacheConfig, codes, log};
 use crate::background::{Throttle, ThrottleRule};
+use crate::cache::{About, CachedJoin, ColumnRef, Content, ENTRY_BYTES, JoinShape, Member, Place};
 use crate::copied;
 use crate::keys::{self, Found};
 use crate::settings::in_settings;
-use bowshot_cache::{About, CachedJoin, ColumnRef, Content, ENTRY_BYTES, JoinShape, Member, Place};
 use bowshot_engine::internals::{FileViews, builder_from, watched};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
@@ -140,7 +140,7 @@ impl JoinCache {
     /// The word for what became of a join, which is told to whom it may concern.
     fn outcome(&self, job: &Job, filled: Option<Result<Filled>>, took: Duration) -> &'static str {
         let tables = || {
-            let names: Vec<String> = job.order.tables.iter().map(bowshot_cache::TableName::short).collect();
+            let names: Vec<String> = job.order.tables.iter().map(crate::cache::TableName::short).collect();
             names.join(", ")
         };
         match filled {

@@ -33,10 +33,10 @@ mod upkeep;
 pub(crate) use tables::{FORECASTS, HISTORY, TABLE, rows};
 
 use crate::background::{self, Handoff, Throttle, ThrottleRule};
+use crate::cache::{Budget, Flights, History, JoinShape, Store, TableName};
 use crate::keys::{self, Sources};
 use crate::lineage;
 use bowshot_api::Result;
-use bowshot_cache::{Budget, Flights, History, JoinShape, Store, TableName};
 use bowshot_engine::internals::classify;
 use bowshot_engine::{Base, QueryRuntime};
 use datafusion::error::DataFusionError;

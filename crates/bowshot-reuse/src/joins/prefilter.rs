@@ -2,8 +2,8 @@
 //! plans that no cached join fits need no other.
 
 use super::substitute::address;
+use crate::cache::{ColumnNames, identity_digest};
 use crate::keys;
-use bowshot_cache::{ColumnNames, identity_digest};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan};

@@ -1,6 +1,6 @@
 //! Joins that wait to be computed: the ones that save most come first, and what finds no place is left out.
 
-use bowshot_cache::{JoinShape, Order};
+use crate::cache::{JoinShape, Order};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 

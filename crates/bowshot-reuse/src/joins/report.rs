@@ -3,7 +3,7 @@
 use super::JoinCache;
 use super::block::{Reason, Shaped};
 use super::lookup::Candidate;
-use bowshot_cache::{CachedJoin, Near};
+use crate::cache::{CachedJoin, Near};
 use datafusion::common::display::{PlanType, StringifiedPlan};
 use datafusion::logical_expr::{Explain, LogicalPlan};
 use std::sync::Arc;

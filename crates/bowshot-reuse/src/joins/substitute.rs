@@ -4,7 +4,7 @@ use super::block::{Block, Shaped};
 use super::codes;
 use super::rows::CachedRows;
 use super::text;
-use bowshot_cache::{CachedJoin, Loaded, Match, Store};
+use crate::cache::{CachedJoin, Loaded, Match, Store};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, TableReference, plan_err};
 use datafusion::config::ConfigOptions;

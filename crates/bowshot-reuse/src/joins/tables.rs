@@ -2,9 +2,9 @@
 //! values that statements compare with: those may be somebody else's secrets.
 
 use super::JoinCache;
+use crate::cache::{CachedJoin, Order, Template};
 use crate::columns::{batch, real, text, time, truth, whole};
 use bowshot_api::Result;
-use bowshot_cache::{CachedJoin, Order, Template};
 use chrono::Utc;
 use datafusion::arrow::record_batch::RecordBatch;
 use std::sync::Arc;
@@ -93,6 +93,6 @@ fn forecasts(cache: Option<&JoinCache>) -> Result<RecordBatch> {
     ])
 }
 
-fn shown(names: &[bowshot_cache::TableName]) -> String {
-    names.iter().map(bowshot_cache::TableName::short).collect::<Vec<_>>().join(", ")
+fn shown(names: &[crate::cache::TableName]) -> String {
+    names.iter().map(crate::cache::TableName::short).collect::<Vec<_>>().join(", ")
 }

@@ -3,8 +3,8 @@
 
 use super::JoinCache;
 use super::queue::Job;
+use crate::cache::{Content, JoinShape, Order, Pattern, TableKey, TableName};
 use crate::keys;
-use bowshot_cache::{Content, JoinShape, Order, Pattern, TableKey, TableName};
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use chrono::Utc;
 use futures::FutureExt;
@@ -292,7 +292,7 @@ impl JoinCache {
 
     fn is_there(&self, order: &Order, keys: Vec<TableKey>) -> bool {
         let (shape, numbers) = JoinShape::new(keys, &order.tree, order.settings.clone());
-        let columns = order.columns.iter().map(|column| bowshot_cache::ColumnRef {
+        let columns = order.columns.iter().map(|column| crate::cache::ColumnRef {
             table: numbers.get(column.table).copied().unwrap_or(column.table),
             column: column.column.clone(),
         });

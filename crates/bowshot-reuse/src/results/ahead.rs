@@ -3,10 +3,10 @@
 
 use super::ResultCache;
 use super::questions::Foretold;
+use crate::cache::{TableKey, TableName};
 use crate::joins::JoinCache;
 use crate::keys;
 use bowshot_api::{Error, Result, batch_bytes};
-use bowshot_cache::{TableKey, TableName};
 use bowshot_engine::reuse::{Asked, Background};
 use bowshot_engine::{Action, Engine, Parallelism, WeakEngine};
 use futures::{FutureExt, StreamExt, stream};

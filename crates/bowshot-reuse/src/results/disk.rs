@@ -4,8 +4,8 @@
 use super::key::Question;
 use super::store::{KeptResult, Saved};
 use super::{ResultCache, ResultCacheConfig, written};
+use crate::cache::{AboutResult, ResultFiles, TableKey, Written};
 use crate::{keys, lineage};
-use bowshot_cache::{AboutResult, ResultFiles, TableKey, Written};
 use bowshot_engine::reuse::Asked;
 use bowshot_storage::tables::TableStore;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -24,7 +24,7 @@ pub(super) fn open(config: &ResultCacheConfig, tables: &TableStore) -> Option<Re
         ResultFiles::remove_all(&folder);
         return None;
     }
-    let files = ResultFiles::open(folder.clone(), config.disk_bytes, bowshot_cache::this_program)?;
+    let files = ResultFiles::open(folder.clone(), config.disk_bytes, crate::cache::this_program)?;
     let (newest, continues) = (tables.snapshot(), lineage::continues(&folder, tables.opening()));
     files.remove_changed(|table| keys::holds(table, &newest) && (continues || keys::is_file(table)));
     lineage::note(&folder, tables.opening());

@@ -5,9 +5,9 @@
 //! Only what is listed here has a key: unknown nodes, expressions and tables have none, nor have functions that may give
 //! something else the next time.
 
+use crate::cache::{Content, TableKey, TableName};
 use crate::{keys, settings};
 use bowshot_api::Layout;
-use bowshot_cache::{Content, TableKey, TableName};
 use bowshot_engine::Parallelism;
 use bowshot_engine::internals::SessionJoinOrder;
 use bowshot_engine::reuse::Form;

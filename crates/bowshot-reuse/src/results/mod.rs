@@ -18,10 +18,10 @@ mod store;
 mod tests;
 mod written;
 
+use crate::cache::ResultFiles;
 use crate::columns::{batch, real, text, time, whole};
 use crate::settings::results_are_on;
 use bowshot_api::BatchStream;
-use bowshot_cache::ResultFiles;
 use bowshot_engine::reuse::{Asked, Form};
 use bowshot_engine::{Execution, ProgressMeter};
 use bowshot_storage::tables::TableStore;
@@ -201,7 +201,7 @@ pub(crate) fn rows(cache: Option<&ResultCache>) -> bowshot_api::Result<RecordBat
     let results = cache.map(|cache| cache.store.all()).unwrap_or_default();
     let results = results.as_slice();
     let names = |result: &KeptResult| {
-        let names: Vec<String> = result.key.names().map(bowshot_cache::TableName::short).collect();
+        let names: Vec<String> = result.key.names().map(crate::cache::TableName::short).collect();
         names.join(", ")
     };
     batch(vec![

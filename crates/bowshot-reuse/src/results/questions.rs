@@ -5,8 +5,8 @@
 
 use super::key::ResultKey;
 use super::store::KeptResult;
+use crate::cache::{Pattern, TableName};
 use bowshot_api::{Layout, Principal};
-use bowshot_cache::{Pattern, TableName};
 use bowshot_engine::internals::{SearchPath, dialect};
 use bowshot_engine::reuse::Asked;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, Word};
@@ -124,7 +124,7 @@ impl Questions {
         });
         template.count += 1;
         (template.unused, template.used) = (0, Instant::now());
-        if template.seen.last().is_none_or(|latest| bowshot_cache::is_later(&tables, latest)) {
+        if template.seen.last().is_none_or(|latest| crate::cache::is_later(&tables, latest)) {
             template.latest = asked.clone();
             template.seen.push(tables);
             let outdated = template.seen.len().saturating_sub(2);
@@ -150,7 +150,7 @@ impl Questions {
             let patterns: HashSet<String> =
                 latest.iter().map(|table| Pattern::of(&table.table).text).collect();
             let new = patterns.iter().filter_map(|pattern| by_pattern.get(pattern)).flatten();
-            let next = new.filter_map(|table| bowshot_cache::next_tables(&template.seen, table));
+            let next = new.filter_map(|table| crate::cache::next_tables(&template.seen, table));
             // The text moves on by the names of tables only.
             let stays = |tables: &Vec<TableName>| {
                 tables.iter().zip(latest).all(|(one, other)| one.schema == other.schema)
@@ -227,8 +227,8 @@ fn is_name(word: &Word, table: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::{Content, TableKey};
     use crate::results::key::Question;
-    use bowshot_cache::{Content, TableKey};
     use datafusion::logical_expr::LogicalPlanBuilder;
     use datafusion::prelude::SessionConfig;
 

@@ -2,7 +2,7 @@
 
 use super::key::Question;
 use super::store::{KeptResult, Store};
-use bowshot_cache::{Content, TableKey, TableName};
+use crate::cache::{Content, TableKey, TableName};
 use datafusion::arrow::array::{Int64Array, RecordBatch};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::scalar::ScalarValue;

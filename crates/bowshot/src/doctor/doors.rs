@@ -5,7 +5,7 @@ use super::places::others_read;
 use crate::config::{Config, Listen};
 use crate::serve::{ClientAuthority, Reach, Tls, authenticator, resolve};
 use bowshot_access::CertificateFacts;
-use bowshot_membership::Security;
+use bowshot_cluster::membership::Security;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use std::net::{SocketAddr, TcpListener};

@@ -4,7 +4,7 @@ use super::address::{Addresses, Reach, reachable, resolve};
 use crate::cluster::mistake;
 use crate::config::{Config, Listen};
 use anyhow::{Context, Result};
-use bowshot_membership::{Cluster, Error, Settings};
+use bowshot_cluster::membership::{Cluster, Error, Settings};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -18,8 +18,8 @@ pub(super) use condition::over_codes;
 pub(super) use group::grouped_by_codes;
 pub(super) use make::{add_codes, code_bytes, without_codes};
 
+use crate::cache::Loaded;
 use crate::copied;
-use bowshot_cache::Loaded;
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt16Type};
 use datafusion::arrow::error::ArrowError;

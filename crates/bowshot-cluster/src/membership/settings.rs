@@ -1,0 +1,157 @@
+//! What a node is told at its start.
+
+use crate::membership::error::Error;
+use crate::membership::security::Keys;
+use bowshot_api::Secret;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Shortest time between heartbeats: a shorter one would only make work.
+const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(20);
+/// Members of the list to join, at most.
+const MAX_JOIN: usize = 1_000;
+/// Fewest bytes of a shared secret. Whoever stands between two nodes sees enough to try out short ones.
+const SHORTEST_SECRET: usize = 16;
+
+/// What a node is told at its start.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where the internal port is opened.
+    pub listen: SocketAddr,
+    /// `HOST:PORT` under which other nodes reach it; `listen` without one.
+    pub advertise: Option<String>,
+    /// `HOST:PORT` of nodes that are asked first. Others are heard of from them.
+    pub join: Vec<String>,
+    /// How nodes prove to one another that they are nodes.
+    pub security: Security,
+    /// Version and format of plans: nodes of another build are members, but get no work.
+    pub build: String,
+    /// Where clients reach this node.
+    pub public: String,
+    /// How often each member is asked.
+    pub heartbeat: Duration,
+    /// How long a member may be silent before it gets no more work.
+    pub suspect_after: Duration,
+    /// How long a member may be silent before it counts as gone.
+    pub dead_after: Duration,
+    /// Threads that run queries, for others to know.
+    pub threads: u32,
+    /// Bytes of memory for queries, for others to know.
+    pub memory: u64,
+    /// The cluster that the node's data belongs to, if it has belonged to one.
+    pub cluster: Option<Uuid>,
+}
+
+impl Settings {
+    /// Heartbeats each second, suspicion after five, death after twenty.
+    pub fn new(listen: SocketAddr, security: Security) -> Self {
+        Self {
+            listen,
+            advertise: None,
+            join: Vec::new(),
+            security,
+            build: String::new(),
+            public: String::new(),
+            heartbeat: Duration::from_secs(1),
+            suspect_after: Duration::from_secs(5),
+            dead_after: Duration::from_secs(20),
+            threads: 0,
+            memory: 0,
+            cluster: None,
+        }
+    }
+
+    /// Refuses what cannot work.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let refuse = |text: &str, hint: &str| Err(Error::setting(text, hint));
+        if self.heartbeat < SHORTEST_HEARTBEAT {
+            return refuse("the heartbeat is too short", "`cluster.heartbeat` is 20ms or more");
+        }
+        if self.suspect_after < self.heartbeat * 2 || self.dead_after < self.suspect_after {
+            return refuse(
+                "the times of suspicion and death do not fit the heartbeat",
+                "`cluster.suspect_after` is at least twice `cluster.heartbeat`, and `cluster.dead_after` is not shorter",
+            );
+        }
+        if self.listen.ip().is_unspecified() && self.advertise.is_none() {
+            return refuse(
+                &format!(
+                    "other nodes cannot reach `{}`, which means every address of this machine",
+                    self.listen
+                ),
+                "say with `--advertise HOST:PORT` where they reach this node",
+            );
+        }
+        if self.join.len() > MAX_JOIN {
+            return refuse("there are more than 1000 nodes to join", "name a few: they tell of the others");
+        }
+        let addresses = self.join.iter().chain(&self.advertise);
+        if let Some(bad) = addresses.into_iter().find(|address| !is_address(address)) {
+            return refuse(
+                &format!("`{bad}` is no address of a node"),
+                "write `HOST:PORT`, such as `10.0.0.7:7400` or `[::1]:7400`",
+            );
+        }
+        self.security.check(self.listen)
+    }
+}
+
+/// How nodes prove to one another that they are nodes.
+#[derive(Debug, Clone)]
+pub enum Security {
+    /// Certificates of the cluster's own authority, over TLS 1.3.
+    MutualTls {
+        /// Certificates of the authority (PEM).
+        authority: PathBuf,
+        /// The node's certificate and those that lead to the authority (PEM).
+        certificate: PathBuf,
+        /// The node's private key (PEM).
+        key: PathBuf,
+    },
+    /// A secret that all nodes know. Nothing is encrypted, so that all of them are on this machine.
+    SharedSecret(Secret),
+}
+
+impl Security {
+    /// Reads the files, and keeps nothing of them: for whoever only wants to know whether they can be used.
+    ///
+    /// # Errors
+    /// For files that cannot be read, or do not fit one another.
+    pub fn examine(&self) -> Result<(), Error> {
+        Keys::load(self).map(|_| ())
+    }
+
+    fn check(&self, listen: SocketAddr) -> Result<(), Error> {
+        let Self::SharedSecret(secret) = self else { return Ok(()) };
+        if !listen.ip().to_canonical().is_loopback() {
+            return Err(Error::setting(
+                format!("a shared secret does not protect `{listen}`, which other machines reach"),
+                "make certificates with `bowshot cluster init`, or listen at 127.0.0.1",
+            ));
+        }
+        if secret.expose().len() < SHORTEST_SECRET {
+            return Err(Error::setting(
+                "the cluster's secret is shorter than 16 bytes",
+                "`openssl rand -hex 32` makes a good one",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a text is `HOST:PORT` with a port that can be connected to.
+pub(crate) fn is_address(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let is_bracketed = host.starts_with('[') && host.ends_with(']');
+    let is_plain = host.bytes().all(|byte| byte.is_ascii_graphic());
+    let has_host = !host.is_empty() && text.len() <= 300 && is_plain && (is_bracketed || !host.contains(':'));
+    has_host && port.parse::<u16>().is_ok_and(|port| port != 0)
+}
+
+/// The host of `HOST:PORT`, without brackets.
+pub(crate) fn host(address: &str) -> &str {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}

@@ -1,0 +1,287 @@
+//! What the tasks of a node have in common: its table behind a lock, and what others are shown of it.
+
+use crate::membership::error::denied;
+use crate::membership::member::{Member, State};
+use crate::membership::message::{Answer, Beat, VERSION};
+use crate::membership::security::Keys;
+use crate::membership::settings::Settings;
+use crate::membership::signing::Signing;
+use crate::membership::stream::WorkStream;
+use crate::membership::table::{Change, Moment, Table, Word};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::{mpsc, watch};
+use uuid::Uuid;
+
+/// The cluster that this node belongs to, and whether its data or another node has said so.
+#[derive(Debug, Clone, Copy)]
+struct Belonging {
+    cluster: Uuid,
+    firm: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) keys: Keys,
+    pub(crate) signing: Signing,
+    table: Mutex<Table>,
+    belonging: Mutex<Belonging>,
+    /// Nodes to join that call themselves by another address.
+    aliases: Mutex<BTreeMap<String, String>>,
+    shown: RwLock<Arc<Vec<Member>>>,
+    pub(crate) changes: watch::Sender<u64>,
+    /// Whoever waits for the next heartbeat waits no longer when this changes.
+    pub(crate) hurry: watch::Sender<u64>,
+    /// Parts of queries that run here.
+    pub(crate) parts: watch::Sender<usize>,
+    pub(crate) work: mpsc::Sender<WorkStream>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        settings: Settings,
+        (keys, signing): (Keys, Signing),
+        table: Table,
+        work: mpsc::Sender<WorkStream>,
+    ) -> Arc<Self> {
+        let firm = settings.cluster.is_some();
+        let cluster = settings.cluster.unwrap_or_else(|| keys.cluster());
+        let shared = Arc::new(Self {
+            settings,
+            keys,
+            signing,
+            table: Mutex::new(table),
+            belonging: Mutex::new(Belonging { cluster, firm }),
+            aliases: Mutex::default(),
+            shown: RwLock::default(),
+            changes: watch::Sender::new(0),
+            hurry: watch::Sender::new(0),
+            parts: watch::Sender::new(0),
+            work,
+        });
+        shared.look();
+        shared
+    }
+
+    pub(crate) fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Members as they were when they were last looked at.
+    pub(crate) fn members(&self) -> Arc<Vec<Member>> {
+        Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn cluster(&self) -> Uuid {
+        self.belonging.lock().unwrap_or_else(PoisonError::into_inner).cluster
+    }
+
+    /// From now on it is this cluster and no other.
+    pub(crate) fn settle(&self) -> Uuid {
+        let mut mine = self.belonging.lock().unwrap_or_else(PoisonError::into_inner);
+        mine.firm = true;
+        mine.cluster
+    }
+
+    /// Judges all members and shows what came of it.
+    pub(crate) fn look(&self) {
+        self.judge(&mut self.table(), true);
+    }
+
+    fn judge(&self, table: &mut Table, is_regular: bool) {
+        let now = Moment::now();
+        let changes = table.judge(now);
+        let has_changed = table.take_changed();
+        if !has_changed && !is_regular {
+            return;
+        }
+        let members = table.members(now);
+        if has_changed {
+            count(&members);
+        }
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(members);
+        changes.iter().for_each(log);
+        if has_changed {
+            self.changes.send_modify(|version| *version += 1);
+        }
+    }
+
+    /// Whom to ask: all members, and those to join that are none yet.
+    pub(crate) fn targets(&self) -> BTreeSet<String> {
+        let table = self.table();
+        let aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_open = |address: &&String| {
+            let other = aliases.get(*address).and_then(|real| table.state_at(real));
+            **address != table.me().address && other.is_none_or(|state| state == State::Dead)
+        };
+        let join = self.settings.join.iter().filter(is_open).cloned();
+        table.addresses().into_iter().chain(join).collect()
+    }
+
+    /// What this node tells the one at an address.
+    pub(crate) fn beat(&self, address: &str) -> Beat {
+        let Belonging { cluster, firm } = *self.belonging.lock().unwrap_or_else(PoisonError::into_inner);
+        let (now, table) = (Moment::now(), self.table());
+        Beat {
+            version: VERSION,
+            cluster,
+            firm,
+            from: table.me().clone(),
+            reaches_you: table.reaches(address, now),
+            now_us: micros(now.wall),
+            known: table.known(now),
+            signing_key: self.signing.told(),
+        }
+    }
+
+    /// A heartbeat has come from another node.
+    pub(crate) fn hear(&self, beat: Beat) -> Answer {
+        if let Err(reason) = self.check(&beat) {
+            return Answer::Refused { reason };
+        }
+        let (address, id, key) = (beat.from.address.clone(), beat.from.id, beat.signing_key);
+        let word = Word { from: beat.from, reaches_me: beat.reaches_you, known: beat.known };
+        let mut table = self.table();
+        self.signing.hear(id, key, |id| table.node(id).is_some());
+        let was_dead = table.state_at(&address) == Some(State::Dead);
+        table.heard(&word, Moment::now());
+        self.judge(&mut table, false);
+        drop(table);
+        if was_dead {
+            // It is back, and is asked less often than others as long as it is not.
+            self.ask_now();
+        }
+        Answer::Beat(self.beat(&address))
+    }
+
+    /// The node at an address has answered what it was asked then.
+    pub(crate) fn take_answer(
+        &self,
+        address: &str,
+        beat: Beat,
+        clock_skew_ms: Option<i64>,
+        asked: Instant,
+    ) -> io::Result<()> {
+        self.check(&beat).map_err(denied)?;
+        if beat.from.address != address {
+            let mut aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
+            aliases.insert(address.to_owned(), beat.from.address.clone());
+        }
+        let (id, key) = (beat.from.id, beat.signing_key);
+        let word = Word { from: beat.from, reaches_me: beat.reaches_you, known: beat.known };
+        let mut table = self.table();
+        self.signing.hear(id, key, |id| table.node(id).is_some());
+        table.answered(&word, clock_skew_ms, asked, Moment::now());
+        self.judge(&mut table, false);
+        Ok(())
+    }
+
+    /// A call to an address has failed.
+    pub(crate) fn failed(&self, address: &str) {
+        let mut table = self.table();
+        table.failed(address);
+        self.judge(&mut table, false);
+    }
+
+    /// Asks everybody now.
+    pub(crate) fn ask_now(&self) {
+        self.hurry.send_modify(|count| *count += 1);
+    }
+
+    /// Tells all others that this node takes work.
+    pub(crate) fn begin_serving(&self) {
+        let mut table = self.table();
+        table.serve();
+        self.judge(&mut table, false);
+        drop(table);
+        self.ask_now();
+    }
+
+    /// Tells all others whether this node has rules of access.
+    pub(crate) fn tell_guarded(&self, guarded: bool) {
+        let mut table = self.table();
+        let is_new = table.guard(guarded);
+        self.judge(&mut table, false);
+        drop(table);
+        if is_new {
+            self.ask_now();
+        }
+    }
+
+    /// Tells all others that this node ends; since when.
+    pub(crate) fn begin_leaving(&self) -> Instant {
+        let mut table = self.table();
+        // Whoever is asked from now on hears of it.
+        let now = Moment::now();
+        table.leave(now);
+        self.judge(&mut table, false);
+        drop(table);
+        self.ask_now();
+        now.at
+    }
+
+    /// Whether work of a node is taken.
+    pub(crate) fn check_work_of(&self, id: Uuid) -> Result<(), &'static str> {
+        let table = self.table();
+        let Some(node) = table.node(id) else { return Err("the node that asks is not known here yet") };
+        if node.build != table.me().build {
+            return Err("the node that asks is of another build");
+        }
+        match table.me().serves {
+            true => Ok(()),
+            false => Err("this node takes no work"),
+        }
+    }
+
+    /// Whether a message is of this cluster. A node whose data belongs to no cluster takes the word of one whose data does.
+    fn check(&self, beat: &Beat) -> Result<(), String> {
+        if beat.version != VERSION {
+            return Err(format!(
+                "it speaks version {VERSION} of the cluster's messages, not {}",
+                beat.version
+            ));
+        }
+        if !beat.from.is_sound() {
+            return Err("the node does not describe itself as nodes do".to_owned());
+        }
+        let mut mine = self.belonging.lock().unwrap_or_else(PoisonError::into_inner);
+        match (beat.firm, mine.firm) {
+            (true, true) if beat.cluster != mine.cluster => {
+                let (one, other) = (beat.cluster, mine.cluster);
+                return Err(format!(
+                    "the data of one node belongs to cluster {one}, that of the other to {other}"
+                ));
+            }
+            (true, false) => *mine = Belonging { cluster: beat.cluster, firm: true },
+            // They believe one another: while an authority is replaced, what they make of it may differ.
+            (false, false) => mine.cluster = mine.cluster.min(beat.cluster),
+            (_, true) => {}
+        }
+        Ok(())
+    }
+}
+
+fn log(change: &Change) {
+    let (node, address) = (change.node, &change.address);
+    let (from, to) = (change.from.name(), change.to.name());
+    match change.to {
+        State::Suspect | State::Dead => tracing::warn!(%node, %address, from, to, "a cluster member changed"),
+        _ => tracing::info!(%node, %address, from, to, "a cluster member changed"),
+    }
+}
+
+fn count(members: &[Member]) {
+    for state in State::ALL {
+        let number = members.iter().filter(|member| member.state == state).count();
+        metrics::gauge!("bowshot_cluster_members", "state" => state.name()).set(number as f64);
+    }
+}
+
+/// Microseconds since 1970.
+pub(crate) fn micros(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,81 @@
+//! One computation at a time for each key; whoever comes while it runs may wait for its end.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// What is being computed.
+#[derive(Debug)]
+pub(crate) struct Flights<K: Eq + Hash> {
+    running: Arc<Mutex<HashMap<K, watch::Receiver<()>>>>,
+}
+
+/// The right to compute something. Others may, once it is dropped.
+#[derive(Debug)]
+pub(crate) struct Flight<K: Eq + Hash> {
+    running: Arc<Mutex<HashMap<K, watch::Receiver<()>>>>,
+    key: Option<K>,
+    _ends: watch::Sender<()>,
+}
+
+impl<K: Eq + Hash> Default for Flights<K> {
+    fn default() -> Self {
+        Self { running: Arc::default() }
+    }
+}
+
+impl<K: Eq + Hash + Clone> Flights<K> {
+    /// The right to compute `key`, unless somebody has it.
+    pub(crate) fn begin(&self, key: &K) -> Option<Flight<K>> {
+        let mut running = lock(&self.running);
+        if running.contains_key(key) {
+            return None;
+        }
+        let (ends, receiver) = watch::channel(());
+        running.insert(key.clone(), receiver);
+        Some(Flight { running: Arc::clone(&self.running), key: Some(key.clone()), _ends: ends })
+    }
+
+    /// Waits until nobody computes `key`, but not longer than `timeout`. Tells whether there was something to wait for
+    /// and it came to its end.
+    pub(crate) async fn wait(&self, key: &K, timeout: Duration) -> bool {
+        let receiver = lock(&self.running).get(key).cloned();
+        let Some(mut receiver) = receiver else { return false };
+        // The sender is dropped at the end, which is an error here.
+        let ended = async { while receiver.changed().await.is_ok() {} };
+        tokio::time::timeout(timeout, ended).await.is_ok()
+    }
+}
+
+impl<K: Eq + Hash> Drop for Flight<K> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key.take() {
+            lock(&self.running).remove(&key);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_computes_and_others_wait() {
+        let flights = Flights::default();
+        let flight = flights.begin(&1).expect("nobody computes");
+        assert!(flights.begin(&1).is_none());
+        assert!(flights.begin(&2).is_some());
+        assert!(!flights.wait(&1, Duration::from_millis(1)).await);
+        let waiting = flights.wait(&1, Duration::from_secs(60));
+        let (ended, ()) = tokio::join!(waiting, async { drop(flight) });
+        assert!(ended);
+        assert!(flights.begin(&1).is_some());
+        assert!(!flights.wait(&3, Duration::ZERO).await);
+    }
+}

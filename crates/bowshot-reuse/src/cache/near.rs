@@ -1,0 +1,37 @@
+//! Why a join that is there does not give one that is wanted, for people who ask.
+
+use crate::cache::shape::{JoinShape, TableName};
+use crate::cache::store::{Store, is_named_like};
+
+/// What a cached join lacks to give another one of the same tables; the least first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Near {
+    /// Columns.
+    Columns,
+    /// Rows: it has conditions that the other one does not have.
+    Conditions,
+    /// It is of another version of this table.
+    Version(TableName),
+}
+
+impl Store {
+    /// What the join lacks that is nearest to `wanted`, of which [`Self::find`] finds none.
+    pub(crate) fn near(&self, wanted: &JoinShape, conditions: &[String]) -> Option<Near> {
+        let near = self.all().into_iter().filter_map(|join| {
+            let there = &join.about.shape;
+            if !is_named_like(there, wanted)
+                || there.settings != wanted.settings
+                || there.tree.without_filters() != wanted.tree.without_filters()
+            {
+                return None;
+            }
+            let mut pairs = there.tables.iter().zip(&wanted.tables);
+            Some(match pairs.find(|(there, wanted)| there != wanted) {
+                Some((changed, _)) => Near::Version(changed.name.clone()),
+                None if there.gives(wanted, conditions).is_some() => Near::Columns,
+                None => Near::Conditions,
+            })
+        });
+        near.min()
+    }
+}

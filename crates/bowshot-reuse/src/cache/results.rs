@@ -1,0 +1,384 @@
+//! Whole results as files, under a budget: what is asked again after it had to leave memory, or after a restart, is read
+//! instead of being computed.
+//!
+//! A result is found by a digest and told from others by all that decides it, written out: its query, the contents of its
+//! tables, and the program that has computed it, since another build may compute something else.
+
+use crate::cache::Error;
+use crate::cache::file::{self, CacheFile, now_milliseconds};
+use crate::cache::folder;
+use crate::cache::shape::{TableKey, TableName};
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// What a description takes beside the text of the query, about.
+const ENTRY_BYTES: u64 = 2 << 10;
+/// Results on disk at most.
+const MAX_RESULTS: usize = 10_000;
+/// One result has at most one part of so many of the budget.
+const LARGEST_PART: u64 = 8;
+/// How long nothing is written after the disk has failed.
+const REST: Duration = Duration::from_secs(60);
+
+/// A result without its rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AboutResult {
+    /// The query with all that decides its result: two queries have the same text only if they are the same.
+    pub(crate) query: String,
+    /// The build of the program.
+    pub(crate) program: String,
+    /// What its tables held.
+    pub(crate) tables: Vec<TableKey>,
+    /// What queries are looked for by.
+    pub(crate) digest: u64,
+    /// Batches of each stream.
+    pub(crate) streams: Vec<usize>,
+    /// Whether the query asked for an order.
+    pub(crate) ordered: bool,
+    /// Rows that its plan promised.
+    pub(crate) promised: Option<u64>,
+    /// Bytes of the rows in memory.
+    pub(crate) bytes: u64,
+    /// What computing it took.
+    pub(crate) cost: Duration,
+    pub(crate) created: SystemTime,
+}
+
+impl AboutResult {
+    /// The result with the rows of its file.
+    fn with_rows(self, file: &CacheFile) -> Result<(Self, SchemaRef, Vec<RecordBatch>), Error> {
+        let (schema, batches) = file.read()?;
+        if self.fits(&batches) { Ok((self, schema, batches)) } else { Err(file.damaged()) }
+    }
+
+    /// Whether these are its batches.
+    fn fits(&self, batches: &[RecordBatch]) -> bool {
+        let rows: u64 = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+        let count = self.streams.iter().try_fold(0_usize, |count, of| count.checked_add(*of));
+        count == Some(batches.len()) && self.promised.is_none_or(|promised| promised == rows)
+    }
+}
+
+/// What became of a result that was to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// It is on disk.
+    There,
+    /// The disk does not work at the moment.
+    Later,
+    /// It is too large.
+    Never,
+}
+
+/// A file with what must be known to decide whether it is looked into, and how long it stays.
+#[derive(Debug)]
+struct Entry {
+    file: CacheFile,
+    tables: Arc<[TableKey]>,
+    /// Of the file and its description.
+    bytes: u64,
+    /// Of the rows in memory.
+    memory: u64,
+    /// When it was last used, by [`Files::clock`].
+    used: AtomicU64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct ResultFiles {
+    folder: PathBuf,
+    limit: u64,
+    ask_program: fn() -> String,
+    program: OnceLock<String>,
+    files: Mutex<Files>,
+    next: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Files {
+    by_digest: HashMap<u64, Vec<Arc<Entry>>>,
+    bytes: u64,
+    count: usize,
+    clock: u64,
+    /// Until when nothing is written.
+    rests_until: Option<Instant>,
+}
+
+impl ResultFiles {
+    /// The results of a folder that this build has written, at most so many bytes of them; all other files of the cache are
+    /// removed. A folder that cannot be used is not used. `program` names the build; it is asked when that is needed first.
+    pub(crate) fn open(folder: PathBuf, limit: u64, program: fn() -> String) -> Option<Self> {
+        let mut found: Vec<(AboutResult, CacheFile)> =
+            file::found(&folder, not_opened).inspect_err(not_opened).ok()?;
+        found.sort_by_key(|(about, _)| about.created);
+        // Files that cannot be read at the moment have numbers, too; and the clock may have been set back.
+        let last = found.iter().map(|(_, file)| file.number()).max().unwrap_or_default();
+        let next = AtomicU64::new(now_milliseconds().max(last.saturating_add(1)));
+        let (known, files) = (OnceLock::new(), Mutex::default());
+        let files = Self { folder, limit, ask_program: program, program: known, files, next };
+        for (about, file) in found {
+            let bytes = file.bytes + file.description_bytes();
+            if about.program == files.program() && bytes <= limit {
+                files.make_room(bytes);
+                files.add(about, file, bytes);
+            } else {
+                file.remove();
+            }
+        }
+        Some(files)
+    }
+
+    /// The build of the program that results belong to.
+    pub(crate) fn program(&self) -> &str {
+        self.program.get_or_init(self.ask_program)
+    }
+
+    /// Removes all results of a folder that is not to be used any more.
+    pub(crate) fn remove_all(folder: &Path) {
+        if folder.exists() {
+            let found = file::found::<AboutResult>(folder, not_opened).inspect_err(not_opened);
+            found.unwrap_or_default().iter().for_each(|(_, file)| file.remove());
+        }
+    }
+
+    /// Whether a query may be found whose result has so many bytes in memory at most.
+    pub(crate) fn may_have(&self, digest: u64, tables: &[TableKey], largest: u64) -> bool {
+        let files = self.lock();
+        let entries = files.by_digest.get(&digest).map(Vec::as_slice).unwrap_or_default();
+        entries.iter().any(|entry| *entry.tables == *tables && entry.memory <= largest)
+    }
+
+    /// Whether nothing is written for a while, because the disk has failed.
+    pub(crate) fn rests(&self) -> bool {
+        self.lock().rests_until.is_some_and(|end| Instant::now() < end)
+    }
+
+    /// The result of a query over tables with these contents. Blocks. A file that cannot be read is removed.
+    pub(crate) fn read(
+        &self,
+        digest: u64,
+        tables: &[TableKey],
+        query: &str,
+    ) -> Option<(AboutResult, SchemaRef, Vec<RecordBatch>)> {
+        let entries = self.lock().by_digest.get(&digest)?.clone();
+        for entry in entries.into_iter().filter(|entry| *entry.tables == *tables) {
+            let read = entry.file.description::<AboutResult>().and_then(|about| {
+                let wanted =
+                    about.query == query && about.tables == tables && about.program == self.program();
+                wanted.then(|| about.with_rows(&entry.file)).transpose()
+            });
+            match read {
+                Ok(Some(found)) => {
+                    self.lock().touch(&entry);
+                    return Some(found);
+                }
+                Ok(None) => {}
+                // Somebody else may have found it useless, or made room, meanwhile.
+                Err(error) => {
+                    if self.remove(|_, other| Arc::ptr_eq(other, &entry)) > 0 {
+                        failed("read", &error);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Notes that a result was given from memory; false if there is none of such a query on disk.
+    pub(crate) fn used(&self, digest: u64, tables: &[TableKey]) -> bool {
+        let mut files = self.lock();
+        let entries = files.by_digest.get(&digest).cloned().unwrap_or_default();
+        let found = entries.iter().find(|entry| *entry.tables == *tables);
+        found.is_some_and(|entry| {
+            files.touch(entry);
+            true
+        })
+    }
+
+    /// Writes a result, in place of what was least recently used. Blocks. A disk that fails costs the file, and nothing is
+    /// written for a minute.
+    pub(crate) fn write(&self, about: AboutResult, schema: &SchemaRef, batches: &[RecordBatch]) -> Written {
+        let bytes = about.bytes + about.query.len() as u64 + ENTRY_BYTES;
+        if bytes > self.limit / LARGEST_PART {
+            return Written::Never;
+        }
+        if self.rests() {
+            return Written::Later;
+        }
+        if self.has(&about) {
+            return Written::There;
+        }
+        // What the same query gave over other contents is asked for no more.
+        self.remove(|digest, entry| {
+            let same = digest == about.digest && names(&entry.tables).eq(names(&about.tables));
+            same && *entry.tables != *about.tables
+        });
+        self.make_room(bytes);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        match self.write_files(number, &about, (schema.as_ref(), batches)) {
+            Ok((described, file)) => {
+                let bytes = file.bytes + described;
+                self.make_room(bytes);
+                self.add(about, file, bytes);
+                Written::There
+            }
+            Err(error) => {
+                failed("write", &error);
+                self.lock().rests_until = Instant::now().checked_add(REST);
+                Written::Later
+            }
+        }
+    }
+
+    fn write_files(
+        &self,
+        number: u64,
+        about: &AboutResult,
+        rows: (&Schema, &[RecordBatch]),
+    ) -> Result<(u64, CacheFile), Error> {
+        // Somebody may have removed the folder, for the room, perhaps.
+        folder::private(&self.folder).map_err(|source| Error::Disk { path: self.folder.clone(), source })?;
+        let path = self.folder.join(format!("{number}.arrow"));
+        let file = CacheFile::write(path, rows, &|| {})?;
+        let described = file.describe(about).inspect_err(|_| file.remove())?;
+        Ok((described, file))
+    }
+
+    fn has(&self, about: &AboutResult) -> bool {
+        let entries = self.lock().by_digest.get(&about.digest).cloned().unwrap_or_default();
+        let same = |other: AboutResult| other.query == about.query;
+        entries.iter().any(|entry| {
+            *entry.tables == *about.tables && entry.file.description::<AboutResult>().is_ok_and(same)
+        })
+    }
+
+    /// Removes the results whose tables are no longer what they were; `holds` says whether one is.
+    pub(crate) fn remove_changed(&self, holds: impl Fn(&TableKey) -> bool) {
+        let all: Vec<Arc<[TableKey]>> =
+            self.lock().by_digest.values().flatten().map(|entry| Arc::clone(&entry.tables)).collect();
+        let distinct: HashSet<&TableKey> = all.iter().flat_map(|tables| tables.iter()).collect();
+        let changed: HashSet<&TableKey> = distinct.into_iter().filter(|table| !holds(table)).collect();
+        if !changed.is_empty() {
+            self.remove(|_, entry| entry.tables.iter().any(|table| changed.contains(table)));
+        }
+    }
+
+    /// Removes all results.
+    pub(crate) fn clear(&self) {
+        self.remove(|_, _| true);
+    }
+
+    fn add(&self, about: AboutResult, file: CacheFile, bytes: u64) {
+        let mut files = self.lock();
+        files.clock += 1;
+        let (tables, memory, used) = (about.tables.into(), about.bytes, AtomicU64::new(files.clock));
+        let entry = Entry { file, tables, bytes, memory, used };
+        files.by_digest.entry(about.digest).or_default().push(Arc::new(entry));
+        files.bytes += bytes;
+        files.count += 1;
+        files.publish();
+    }
+
+    fn make_room(&self, bytes: u64) {
+        let gone = self.lock().make_room(bytes, self.limit);
+        gone.iter().for_each(|entry| entry.file.remove());
+    }
+
+    fn remove(&self, which: impl Fn(u64, &Arc<Entry>) -> bool) -> usize {
+        let gone = self.lock().take(which);
+        // Outside the lock: files are removed here.
+        gone.iter().for_each(|entry| entry.file.remove());
+        gone.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Names this build by the bytes of its file: another one may have functions that compute something else. One that cannot be
+/// read has a name that no other process has.
+pub(crate) fn this_program() -> String {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    PROGRAM.get_or_init(name_of_program).clone()
+}
+
+fn name_of_program() -> String {
+    let summed = std::env::current_exe().and_then(|path| file::sum(&path));
+    match summed {
+        Ok((bytes, checksum)) => format!("{bytes} {checksum:08x}"),
+        Err(_) => {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            format!("unknown {} {}", std::process::id(), now.as_nanos())
+        }
+    }
+}
+
+impl Files {
+    fn touch(&mut self, entry: &Entry) {
+        self.clock += 1;
+        entry.used.store(self.clock, Ordering::Relaxed);
+        // What was found at the start was there before anybody measured.
+        self.publish();
+    }
+
+    /// Takes out what was least recently used until there is room for so many bytes.
+    fn make_room(&mut self, bytes: u64, limit: u64) -> Vec<Arc<Entry>> {
+        if self.bytes + bytes <= limit && self.count < MAX_RESULTS {
+            return Vec::new();
+        }
+        let entries = self.by_digest.values().flatten();
+        let mut all: Vec<(u64, u64)> =
+            entries.map(|entry| (entry.used.load(Ordering::Relaxed), entry.bytes)).collect();
+        all.sort_unstable();
+        let (mut left, mut victims) = (self.bytes, HashSet::new());
+        for (used, of) in all {
+            if left + bytes <= limit && self.count - victims.len() < MAX_RESULTS {
+                break;
+            }
+            left -= of;
+            victims.insert(used);
+        }
+        metrics::counter!("bowshot_result_cache_evictions_total", "place" => "disk")
+            .increment(victims.len() as u64);
+        self.take(|_, entry| victims.contains(&entry.used.load(Ordering::Relaxed)))
+    }
+
+    fn take(&mut self, which: impl Fn(u64, &Arc<Entry>) -> bool) -> Vec<Arc<Entry>> {
+        let mut taken = Vec::new();
+        self.by_digest.retain(|digest, entries| {
+            taken.extend(entries.extract_if(.., |entry| which(*digest, entry)));
+            !entries.is_empty()
+        });
+        self.bytes -= taken.iter().map(|entry| entry.bytes).sum::<u64>();
+        self.count -= taken.len();
+        self.publish();
+        taken
+    }
+
+    fn publish(&self) {
+        metrics::gauge!("bowshot_result_cache_disk_bytes").set(self.bytes as f64);
+    }
+}
+
+fn names(tables: &[TableKey]) -> impl Iterator<Item = &TableName> {
+    tables.iter().map(|table| &table.name)
+}
+
+fn not_opened(error: &Error) {
+    failed("open", error);
+}
+
+fn failed(what: &'static str, error: &Error) {
+    metrics::counter!("bowshot_result_cache_errors_total", "what" => what).increment(1);
+    tracing::warn!(what, error = error as &dyn std::error::Error, "the result cache steps aside");
+}
+
+#[cfg(test)]
+mod tests;
