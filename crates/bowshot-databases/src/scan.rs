@@ -1,14 +1,14 @@
-//! The scan of a table of another database: one statement for each partition, whose text EXPLAIN shows.
+//! The scan of a table: one statement for each partition, shown by EXPLAIN.
 
-use crate::columns::Column;
-use crate::fault::{Fault, external};
-use crate::ranges::{END, Leader};
-use crate::reading::{Reading, Wanted};
-use crate::settings::Kind;
+use crate::error::{DatabaseError, external};
+use crate::kind::Kind;
+use crate::pool::{Permit, Pool};
+use crate::query_worker::{ReadStatement, RowStream};
+use crate::request::ScanRequest;
+use crate::snapshot::{END, SharedSnapshot};
 use crate::source::Source;
 use bowshot_storage::tables::EntryName;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, internal_err};
@@ -25,54 +25,11 @@ use futures::{StreamExt, stream};
 use std::fmt;
 use std::sync::Arc;
 
-/// What is asked of a table.
-#[derive(Debug, Clone)]
-pub(crate) struct Request {
-    pub(crate) relation: String,
-    pub(crate) columns: Vec<Arc<Column>>,
-    pub(crate) schema: SchemaRef,
-    /// Of which all have to hold.
-    pub(crate) conditions: Vec<String>,
-    pub(crate) limit: Option<usize>,
-}
-
-impl Request {
-    /// Whether nothing is asked but how many rows there are.
-    fn counts(&self) -> bool {
-        self.columns.is_empty()
-    }
-
-    /// The statement, for a part of the table if one is given.
-    pub(crate) fn sql(&self, kind: Kind, part: Option<&str>) -> String {
-        let conditions =
-            self.conditions.iter().map(String::as_str).chain(part).collect::<Vec<_>>().join(" AND ");
-        let mut from = format!("FROM {}", self.relation);
-        if !conditions.is_empty() {
-            from = format!("{from} WHERE {conditions}");
-        }
-        if self.counts() {
-            return match self.limit {
-                None => format!("SELECT count(*) {from}"),
-                Some(limit) => format!("SELECT count(*) FROM (SELECT 1 AS one {from} LIMIT {limit}) AS few"),
-            };
-        }
-        let sent = self.columns.iter().map(|column| column.sent.as_str()).collect::<Vec<_>>().join(", ");
-        let limit = |limit: Option<usize>| limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default();
-        if kind == Kind::Sqlite {
-            // The first row shows the driver the types, and goes no further.
-            let witness = self.columns.iter().map(|column| column.witness).collect::<Vec<_>>().join(", ");
-            let limit = limit(self.limit.map(|limit| limit.saturating_add(1)));
-            return format!("SELECT 1, {witness} UNION ALL SELECT 0, {sent} {from}{limit}");
-        }
-        format!("SELECT {sent} {from}{}", limit(self.limit))
-    }
-}
-
 /// See the module.
 pub(crate) struct DatabaseScan {
     source: Arc<Source>,
     name: EntryName,
-    request: Request,
+    request: ScanRequest,
     ranges: Vec<String>,
     rows: Option<u64>,
     run: Arc<tokio::sync::Mutex<Option<Run>>>,
@@ -80,11 +37,11 @@ pub(crate) struct DatabaseScan {
     properties: Arc<PlanProperties>,
 }
 
-/// A run of a scan over several connections.
+/// One execution of a scan over several connections.
 struct Run {
-    leader: Arc<Leader>,
-    permit: crate::pool::Permit,
-    /// Partitions that have begun.
+    leader: Arc<SharedSnapshot>,
+    permit: Permit,
+    /// Partitions that have started.
     begun: Vec<bool>,
 }
 
@@ -101,7 +58,7 @@ impl DatabaseScan {
     pub(crate) fn new(
         source: Arc<Source>,
         name: EntryName,
-        (request, ranges): (Request, Vec<String>),
+        (request, ranges): (ScanRequest, Vec<String>),
         rows: Option<u64>,
     ) -> Self {
         let properties = Arc::new(PlanProperties::new(
@@ -123,35 +80,35 @@ impl DatabaseScan {
     }
 }
 
-/// What begins one partition.
+/// A partition before its start.
 struct Part {
     source: Arc<Source>,
     name: EntryName,
-    wanted: Wanted,
+    wanted: ReadStatement,
     run: Arc<tokio::sync::Mutex<Option<Run>>>,
-    /// Its number and how many there are.
+    /// Its number, and the number of partitions.
     place: (usize, usize),
 }
 
 impl Part {
-    async fn begin(self) -> Result<Running, Fault> {
+    async fn begin(self) -> Result<Running, DatabaseError> {
         let Self { source, name, mut wanted, run, place: (number, parts) } = self;
         let pool = Arc::clone(&source.pool);
         if parts == 1 {
             let permit = pool.permit(1).await?;
-            let reading = Reading::begin(&pool, permit, wanted)?;
+            let reading = RowStream::begin(&pool, permit, wanted)?;
             return Ok(Running { source, name, reading, leader: None });
         }
         let (leader, permit) = {
             let mut run = run.lock().await;
-            // A plan that runs once more has another moment.
+            // A plan that runs again needs a new snapshot.
             if run.as_ref().is_none_or(|run| run.begun.get(number).copied().unwrap_or(true)) {
-                // All at once: whoever had some of them and waited for others could wait for ever.
+                // All permits at once: two scans with half of them each would wait for ever.
                 let permit = pool.permit(parts + 1).await?;
                 let leader = led(&pool, Arc::clone(&permit)).await?;
                 *run = Some(Run { leader: Arc::new(leader), permit, begun: vec![false; parts] });
             }
-            let Some(now) = run.as_mut() else { return Err(Fault::Cancelled) };
+            let Some(now) = run.as_mut() else { return Err(DatabaseError::Cancelled) };
             now.begun.get_mut(number).into_iter().for_each(|begun| *begun = true);
             let taken = (Arc::clone(&now.leader), Arc::clone(&now.permit));
             if now.begun.iter().all(|begun| *begun) {
@@ -160,34 +117,34 @@ impl Part {
             taken
         };
         (wanted.before, wanted.after) = (leader.words(), Some(END));
-        let reading = Reading::begin(&pool, permit, wanted)?;
+        let reading = RowStream::begin(&pool, permit, wanted)?;
         Ok(Running { source, name, reading, leader: Some(leader) })
     }
 }
 
-/// The snapshot of a run.
-async fn led(pool: &Arc<crate::pool::Pool>, permit: crate::pool::Permit) -> Result<Leader, Fault> {
+/// Exports the snapshot of an execution.
+async fn led(pool: &Arc<Pool>, permit: Permit) -> Result<SharedSnapshot, DatabaseError> {
     let limit = pool.settings.connect_timeout + pool.settings.timeout;
     let (pool, (sender, receiver)) = (Arc::clone(pool), tokio::sync::oneshot::channel());
-    let lead = move || drop(sender.send(Leader::begin(&pool, permit)));
+    let lead = move || drop(sender.send(SharedSnapshot::begin(&pool, permit)));
     std::thread::Builder::new()
         .name("database".to_owned())
         .spawn(lead)
-        .map_err(|error| Fault::Driver(format!("no thread can be started: {error}")))?;
+        .map_err(|error| DatabaseError::Driver(format!("cannot start a thread: {error}")))?;
     match tokio::time::timeout(limit, receiver).await {
         Ok(Ok(leader)) => leader,
-        Ok(Err(_)) => Err(Fault::Driver("a driver broke down".to_owned())),
-        Err(_) => Err(Fault::Late(format!("{limit:?}"))),
+        Ok(Err(_)) => Err(DatabaseError::Driver("the driver failed".to_owned())),
+        Err(_) => Err(DatabaseError::Timeout(format!("{limit:?}"))),
     }
 }
 
-/// A partition that is read.
+/// A running partition.
 struct Running {
     source: Arc<Source>,
     name: EntryName,
-    reading: Reading,
-    /// Until rows come, by when the partition has the snapshot.
-    leader: Option<Arc<Leader>>,
+    reading: RowStream,
+    /// Held until the first rows, when the partition has the snapshot.
+    leader: Option<Arc<SharedSnapshot>>,
 }
 
 impl Running {
@@ -201,11 +158,11 @@ impl Running {
     }
 }
 
-/// The error of a partition. What was believed of the table may not be true any more.
-fn failed(source: &Source, name: &EntryName, fault: Fault) -> datafusion::error::DataFusionError {
+/// The error of a partition. Cached metadata of the table may be outdated.
+fn failed(source: &Source, name: &EntryName, fault: DatabaseError) -> datafusion::error::DataFusionError {
     source.forget(&name.schema, &name.name);
-    match source.noted::<()>(Err(fault)) {
-        Ok(()) => external(bowshot_api::Error::internal("a failure was none")),
+    match source.record::<()>(Err(fault)) {
+        Ok(()) => external(bowshot_api::Error::internal("a failed partition has no error")),
         Err(error) => external(error),
     }
 }
@@ -278,7 +235,7 @@ impl ExecutionPlan for DatabaseScan {
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let kind = self.source.settings.kind;
-        let wanted = Wanted {
+        let wanted = ReadStatement {
             before: Vec::new(),
             sql: self.request.sql(kind, self.ranges.get(partition).map(String::as_str)),
             after: None,

@@ -116,5 +116,5 @@ pub(crate) fn untold(error: Error, sql: &str, dialect: bowshot_sql::Dialect) -> 
 }
 
 fn secrets(names: &Names) -> Result<&Secrets> {
-    names.parts.secrets.as_deref().ok_or_else(|| Error::unsupported("this server keeps no secrets"))
+    names.parts.secrets.as_deref().ok_or_else(|| Error::unsupported("this server has no secrets"))
 }

@@ -4,7 +4,7 @@
 use crate::config::Config;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Principal, Result};
-use bowshot_databases::{Options, OtherDatabases};
+use bowshot_databases::{Options, ExternalDatabases};
 use bowshot_engine::SystemTables;
 use bowshot_engine::databases::Databases;
 use bowshot_storage::FileCatalog;
@@ -17,23 +17,23 @@ const NAME: &str = "databases";
 #[derive(Debug)]
 pub(super) struct WithDatabases {
     pub(super) others: Arc<dyn SystemTables>,
-    pub(super) databases: Arc<OtherDatabases>,
+    pub(super) databases: Arc<ExternalDatabases>,
 }
 
 /// The databases of the configuration, whose files are read like those that are served; nobody is asked yet.
 ///
 /// # Errors
-/// Those of [`OtherDatabases::new`] and [`OtherDatabases::open_catalogs`].
+/// Those of [`ExternalDatabases::new`] and [`ExternalDatabases::open_catalogs`].
 pub(super) fn opened(
     config: &Config,
     secrets: &Arc<Secrets>,
     files: &Arc<FileCatalog>,
-) -> Result<Arc<OtherDatabases>> {
+) -> Result<Arc<ExternalDatabases>> {
     // The client of MySQL's protocol takes the cryptography of the process, which has two of them. Where one was named before, it is
     // that one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let options = Options { secrets: Some(Arc::clone(secrets)), ..config.databases.clone() };
-    let databases = OtherDatabases::new(options, Arc::clone(files))?;
+    let databases = ExternalDatabases::new(options, Arc::clone(files))?;
     databases.open_catalogs(files)?;
     Ok(databases)
 }

@@ -1,39 +1,37 @@
-//! Tables of MySQL and MariaDB, from `information_schema`, which finds names in any case: they are compared here.
+//! Tables of MySQL and MariaDB, from `information_schema`. It ignores the case of names, so they are compared again here.
 
-use super::{Described, cell, pairs, texts};
-use crate::columns::{Column, Compares, utc};
+use super::{TableMetadata, cell, pairs};
+use crate::columns::{Column, Comparison, utc};
 use crate::dialect;
-use crate::fault::Fault;
+use crate::error::DatabaseError;
+use crate::kind::{Kind, ZeroDates};
 use crate::pool::Pool;
-use crate::reading::rows_of;
-use crate::settings::{Kind, ZeroDates};
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use std::sync::Arc;
 
-/// Schemas in which a server keeps what it is made of, accounts among it. They are seen only where the operator names them.
-const OF_THE_SERVER: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
-/// The character set in which every text is the same bytes as here. Others are converted there.
+/// System schemas, visible only if the operator lists them.
+const SYSTEM_SCHEMAS: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
+/// The character set whose bytes are UTF-8. Others are converted by the server.
 const SAME_BYTES: &str = "utf8mb4";
 
-pub(super) async fn listed(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, Fault> {
+pub(super) async fn list_tables(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, DatabaseError> {
     const SQL: &str = "SELECT table_schema, table_name FROM information_schema.tables \
          WHERE table_type NOT IN ('SYSTEM VIEW', 'SEQUENCE', 'TEMPORARY')";
-    let settings = Arc::clone(&pool.settings);
-    let rows = pool.ask(move |connection, stop| texts(&rows_of(connection, SQL, stop, &settings)?)).await?;
+    let rows = pool.query_texts(SQL.to_owned()).await?;
     let mut listed = pairs(rows);
     listed.retain(|(schema, _)| is_seen(pool, schema));
     Ok(listed)
 }
 
 fn is_seen(pool: &Pool, schema: &str) -> bool {
-    !OF_THE_SERVER.contains(&schema) || pool.settings.schemas.iter().any(|named| named == schema)
+    !SYSTEM_SCHEMAS.contains(&schema) || pool.settings.schemas.iter().any(|named| named == schema)
 }
 
-pub(super) async fn described(
+pub(super) async fn describe_table(
     pool: &Arc<Pool>,
     schema: &str,
     table: &str,
-) -> Result<Option<Described>, Fault> {
+) -> Result<Option<TableMetadata>, DatabaseError> {
     let text = |text: &str| dialect::text(Kind::Mysql, text);
     let (Some(relation), Some(of_schema), Some(of_table)) =
         (quoted(&[schema, table]), text(schema), text(table))
@@ -54,9 +52,9 @@ pub(super) async fn described(
          WHERE t.table_schema = {of_schema} AND t.table_name = {of_table}"
     );
     let settings = Arc::clone(&pool.settings);
-    let answer = pool.ask(move |connection, stop| {
-        let columns = texts(&rows_of(connection, &columns, stop, &settings)?)?;
-        Ok((columns, texts(&rows_of(connection, &about, stop, &settings)?)?))
+    let answer = pool.ask(move |connection, cancellation| {
+        let columns = connection.query_texts(&columns, cancellation, &settings)?;
+        Ok((columns, connection.query_texts(&about, cancellation, &settings)?))
     });
     let (mut rows, mut about) = answer.await?;
     let is_it = |row: &Vec<Option<String>>| cell(row, 0) == schema && cell(row, 1) == table;
@@ -72,10 +70,10 @@ pub(super) async fn described(
         if cell(row, 6) == "PRI" {
             keys.push((named, column.field.data_type().is_signed_integer()));
         }
-        // What a view gives is not held against what it says.
+        // Views may return NULL in columns that are declared NOT NULL.
         columns.push(if of_view { nullable(column) } else { column });
     }
-    let mut described = Described::new(columns, relation);
+    let mut described = TableMetadata::new(columns, relation);
     described.rows = cell(about, 4).parse().ok();
     described.key = match keys.as_slice() {
         [(key, true)] => Some(key.clone()),
@@ -100,48 +98,49 @@ fn column((name, named): (&str, &str), row: &[Option<String>], zero_dates: ZeroD
     let (base, declared) = (cell(row, 3).to_ascii_lowercase(), cell(row, 4));
     let plain = |data_type: T, compares| Column::plain(name, named, data_type, compares);
     let whole = |signed: T, unsigned: T| {
-        plain(if declared.contains("unsigned") { unsigned } else { signed }, Compares::All)
+        plain(if declared.contains("unsigned") { unsigned } else { signed }, Comparison::All)
     };
     let text = || match cell(row, 7) {
-        SAME_BYTES => plain(T::Utf8, Compares::ByteTexts),
-        _ => plain(T::Utf8, Compares::ByteTexts).sent_as(format!("CONVERT({named} USING {SAME_BYTES})")),
+        SAME_BYTES => plain(T::Utf8, Comparison::ByteTexts),
+        _ => plain(T::Utf8, Comparison::ByteTexts)
+            .with_expression(format!("CONVERT({named} USING {SAME_BYTES})")),
     };
     let column = match base.as_str() {
         "tinyint" => whole(T::Int8, T::UInt8),
         "smallint" => whole(T::Int16, T::UInt16),
         "mediumint" | "int" => whole(T::Int32, T::UInt32),
         "bigint" => whole(T::Int64, T::UInt64),
-        // A year of two digits is another one there.
-        "year" => plain(T::Int16, Compares::Nothing),
-        "bit" if declared == "bit(1)" => plain(T::Boolean, Compares::All),
-        "bit" => plain(T::UInt64, Compares::All),
+        // MySQL reads two-digit years differently.
+        "year" => plain(T::Int16, Comparison::Nothing),
+        "bit" if declared == "bit(1)" => plain(T::Boolean, Comparison::All),
+        "bit" => plain(T::UInt64, Comparison::All),
         "decimal" => match decimal(cell(row, 8), cell(row, 9)) {
-            Some(decimal) => plain(decimal, Compares::All),
-            None => plain(T::Utf8, Compares::Nothing),
+            Some(decimal) => plain(decimal, Comparison::All),
+            None => plain(T::Utf8, Comparison::Nothing),
         },
-        "float" => plain(T::Float32, Compares::Floats),
-        "double" => plain(T::Float64, Compares::Floats),
+        "float" => plain(T::Float32, Comparison::Floats),
+        "double" => plain(T::Float64, Comparison::Floats),
         "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" => text(),
-        // Sets are compared as numbers, documents as documents.
-        "set" | "json" => plain(T::Utf8, Compares::Nothing),
+        // MySQL compares sets as numbers, and JSON by its own order.
+        "set" | "json" => plain(T::Utf8, Comparison::Nothing),
         "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" | "vector" => {
-            plain(T::Binary, Compares::Nothing)
+            plain(T::Binary, Comparison::Nothing)
         }
         "geometry" | "point" | "linestring" | "polygon" | "multipoint" | "multilinestring"
-        | "multipolygon" | "geometrycollection" | "geomcollection" => plain(T::Binary, Compares::Nothing),
-        "date" => plain(T::Date32, Compares::Days),
-        "datetime" => plain(T::Timestamp(TimeUnit::Microsecond, None), Compares::Days),
-        "timestamp" => plain(utc(), Compares::Days),
-        // They may be negative, and longer than a day.
-        "time" => plain(T::Duration(TimeUnit::Microsecond), Compares::Nothing),
-        _ => plain(T::Utf8, Compares::Nothing).sent_as(format!("CAST({named} AS CHAR)")),
+        | "multipolygon" | "geometrycollection" | "geomcollection" => plain(T::Binary, Comparison::Nothing),
+        "date" => plain(T::Date32, Comparison::Days),
+        "datetime" => plain(T::Timestamp(TimeUnit::Microsecond, None), Comparison::Days),
+        "timestamp" => plain(utc(), Comparison::Days),
+        // Times may be negative, and longer than a day.
+        "time" => plain(T::Duration(TimeUnit::Microsecond), Comparison::Nothing),
+        _ => plain(T::Utf8, Comparison::Nothing).with_expression(format!("CAST({named} AS CHAR)")),
     };
-    let becomes_null = column.compares == Compares::Days && zero_dates == ZeroDates::Null;
-    let column = column.declared_as(declared);
-    if cell(row, 5) == "NO" && !becomes_null { column.never_null() } else { column }
+    let becomes_null = column.compares == Comparison::Days && zero_dates == ZeroDates::Null;
+    let column = column.with_declared_type(declared);
+    if cell(row, 5) == "NO" && !becomes_null { column.not_null() } else { column }
 }
 
-/// `decimal(p, s)` where it is a decimal here.
+/// `decimal(p, s)` as a decimal, if it fits.
 fn decimal(precision: &str, scale: &str) -> Option<DataType> {
     let (precision, scale) = (precision.parse::<u8>().ok()?, scale.parse::<i8>().ok()?);
     let fits = (1..=38).contains(&precision) && scale >= 0 && scale.unsigned_abs() <= precision;
@@ -166,7 +165,7 @@ mod tests {
         assert_eq!(decimal("39", "2"), None);
         assert_eq!(decimal("38", "30"), Some(DataType::Decimal128(38, 30)));
         assert_eq!(*of("bit", "bit(1)", "YES", "").field.data_type(), DataType::Boolean);
-        assert_eq!(of("varchar", "varchar(9)", "YES", "utf8mb4").compares, Compares::ByteTexts);
+        assert_eq!(of("varchar", "varchar(9)", "YES", "utf8mb4").compares, Comparison::ByteTexts);
         assert_eq!(of("varchar", "varchar(9)", "YES", "latin1").sent, "CONVERT(`c` USING utf8mb4)");
         assert_eq!(of("uuid", "uuid", "YES", "").sent, "CAST(`c` AS CHAR)");
         assert_eq!(of("enum", "enum('unsigned')", "YES", "utf8mb4").declared, "enum('unsigned')");

@@ -1,40 +1,32 @@
-//! Conditions in the SQL of a database.
-//!
-//! A condition is sent where every row that it keeps here is kept there too. Where the database keeps exactly these rows it is
-//! not looked at again ([`Sent::exact`]); where it may keep more (texts that a collation takes for equal, NaN), it is computed
-//! here over what comes. Everything else (functions, arithmetic, LIKE, the order of texts, casts) is computed here alone.
-//!
-//! A row on which a condition is neither true nor false is kept by neither. Below NOT nothing may be sent that keeps more.
-//!
-//! MySQL keeps dates that are no days (`0000-00-00`), which are errors here, or NULL: no condition may decide over such a row unseen.
-//! Equality with a day never keeps one; whatever else may is computed again, over the value that comes. Its texts are equal and in
-//! order as collations have it, and as here when their bytes are asked for.
+//! Filters in the SQL of a database. A filter is pushed down if the database keeps every row that it keeps here. If it keeps exactly
+//! these rows the filter is [exact](PushedFilter::exact); otherwise (collations, NaN) it is evaluated again. Below NOT only exact filters are
+//! pushed down. MySQL has dates that are not days (`0000-00-00`), which are errors or NULL here: no filter may hide such a row.
 
-use crate::columns::{Column, Compares};
+use crate::columns::{Column, Comparison};
 use crate::dialect;
-use crate::settings::Kind;
+use crate::kind::Kind;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::scalar::ScalarValue;
 use std::sync::Arc;
 
-/// Constants of one IN; longer ones are compared here.
+/// Most constants of one IN.
 const MAX_LIST: usize = 2_000;
-/// Conditions within conditions.
+/// Deepest nesting of filters.
 const MAX_DEPTH: usize = 100;
-/// Bytes of one condition.
+/// Longest filter in SQL.
 const MAX_BYTES: usize = 256 << 10;
 
-/// A condition as it is sent.
+/// A filter in SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct PushedFilter {
     pub(crate) sql: String,
-    /// Whether the database keeps the very same rows.
+    /// Whether the database keeps exactly the same rows.
     pub(crate) exact: bool,
 }
 
-impl Sent {
+impl PushedFilter {
     fn exact(sql: String) -> Self {
         Self { sql, exact: true }
     }
@@ -44,8 +36,8 @@ impl Sent {
     }
 }
 
-/// A condition over the columns of a table; `None` for one that is computed here.
-pub(crate) fn sent(kind: Kind, expr: &Expr, columns: &[Arc<Column>]) -> Option<Sent> {
+/// The SQL of a filter; `None` if it is evaluated here only.
+pub(crate) fn push_down(kind: Kind, expr: &Expr, columns: &[Arc<Column>]) -> Option<PushedFilter> {
     let sent = Writer { kind, columns }.write(expr, 0)?;
     (sent.sql.len() <= MAX_BYTES).then_some(sent)
 }
@@ -56,7 +48,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn write(&self, expr: &Expr, depth: usize) -> Option<Sent> {
+    fn write(&self, expr: &Expr, depth: usize) -> Option<PushedFilter> {
         if depth > MAX_DEPTH {
             return None;
         }
@@ -65,8 +57,8 @@ impl Writer<'_> {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
                 match (self.write(left, depth + 1), self.write(right, depth + 1)) {
                     (Some(left), Some(right)) => Some(joined(&left, "AND", &right)),
-                    // One of them alone keeps more.
-                    (Some(one), None) | (None, Some(one)) => Some(Sent { exact: false, ..one }),
+                    // One side alone keeps more rows.
+                    (Some(one), None) | (None, Some(one)) => Some(PushedFilter { exact: false, ..one }),
                     (None, None) => None,
                 }
             }
@@ -85,23 +77,23 @@ impl Writer<'_> {
                     return None;
                 }
                 let inner = self.write(inner, depth + 1).filter(|inner| inner.exact)?;
-                Some(Sent::exact(format!("(NOT {})", inner.sql)))
+                Some(PushedFilter::exact(format!("(NOT {})", inner.sql)))
             }
             Expr::IsNull(inner) => {
-                // MySQL also finds 0000-00-00 by it.
-                let column = self.column(inner).filter(|column| column.compares != Compares::Days)?;
-                Some(Sent::exact(format!("({} IS NULL)", column.named)))
+                // MySQL also finds 0000-00-00 by IS NULL.
+                let column = self.column(inner).filter(|column| column.compares != Comparison::Days)?;
+                Some(PushedFilter::exact(format!("({} IS NULL)", column.named)))
             }
             Expr::IsNotNull(inner) => {
                 let column = self.column(inner)?;
-                let exact = column.compares != Compares::Days;
-                Some(Sent { sql: format!("({} IS NOT NULL)", column.named), exact })
+                let exact = column.compares != Comparison::Days;
+                Some(PushedFilter { sql: format!("({} IS NOT NULL)", column.named), exact })
             }
             Expr::Column(_) => {
                 let column = self.column(expr)?;
                 let truth =
-                    *column.field.data_type() == DataType::Boolean && column.compares == Compares::All;
-                truth.then(|| Sent::exact(column.named.clone()))
+                    *column.field.data_type() == DataType::Boolean && column.compares == Comparison::All;
+                truth.then(|| PushedFilter::exact(column.named.clone()))
             }
             Expr::Between(between) => {
                 let Expr::Column(column) = between.expr.as_ref() else { return None };
@@ -114,7 +106,7 @@ impl Writer<'_> {
                 let both = joined(&low, "AND", &self.compared(&column.name, Operator::LtEq, high)?);
                 match between.negated {
                     false => Some(both),
-                    true => both.exact.then(|| Sent::exact(format!("(NOT {})", both.sql))),
+                    true => both.exact.then(|| PushedFilter::exact(format!("(NOT {})", both.sql))),
                 }
             }
             Expr::InList(list) => self.listed(list),
@@ -131,14 +123,14 @@ impl Writer<'_> {
         self.columns.iter().find(|column| column.field.name() == name).map(AsRef::as_ref)
     }
 
-    /// Whether something is asked of a column in which there may be days that are none.
+    /// Whether a filter reads a column that may have invalid dates.
     fn has_days(&self, expr: &Expr) -> bool {
-        let is_days = |name: &str| self.named(name).is_some_and(|column| column.compares == Compares::Days);
+        let is_days = |name: &str| self.named(name).is_some_and(|column| column.compares == Comparison::Days);
         expr.column_refs().iter().any(|column| is_days(&column.name))
     }
 
     /// `column operator constant`
-    fn compared(&self, name: &str, op: Operator, value: &ScalarValue) -> Option<Sent> {
+    fn compared(&self, name: &str, op: Operator, value: &ScalarValue) -> Option<PushedFilter> {
         let column = self.named(name)?;
         let written = match op {
             Operator::Eq => "=",
@@ -154,36 +146,36 @@ impl Writer<'_> {
         }
         let equality = matches!(op, Operator::Eq | Operator::NotEq);
         match column.compares {
-            Compares::All => {}
-            Compares::EqualTexts if equality => {}
-            Compares::CoarseTexts if op == Operator::Eq => {}
-            Compares::Floats => return self.float(column, op, value),
-            Compares::ByteTexts => return self.of_bytes(column, written, value),
-            Compares::Days if !is_moment_there(column, value) => return None,
-            Compares::Days => {}
-            Compares::Nothing | Compares::EqualTexts | Compares::CoarseTexts => return None,
+            Comparison::All => {}
+            Comparison::EqualTexts if equality => {}
+            Comparison::CoarseTexts if op == Operator::Eq => {}
+            Comparison::Floats => return self.float(column, op, value),
+            Comparison::ByteTexts => return self.of_bytes(column, written, value),
+            Comparison::Days if !is_moment_there(column, value) => return None,
+            Comparison::Days => {}
+            Comparison::Nothing | Comparison::EqualTexts | Comparison::CoarseTexts => return None,
         }
         let sql = format!("({} {written} {})", column.named, dialect::constant(self.kind, value)?);
         let exact = match column.compares {
-            Compares::CoarseTexts => false,
-            Compares::Days => op == Operator::Eq,
+            Comparison::CoarseTexts => false,
+            Comparison::Days => op == Operator::Eq,
             _ => true,
         };
-        Some(Sent { sql, exact })
+        Some(PushedFilter { sql, exact })
     }
 
-    /// Texts by their bytes. What their collation finds equal is asked for too where it is enough, since it may have an index.
-    fn of_bytes(&self, column: &Column, written: &str, value: &ScalarValue) -> Option<Sent> {
+    /// Compares texts by their bytes, and for equality by their collation too, which may use an index.
+    fn of_bytes(&self, column: &Column, written: &str, value: &ScalarValue) -> Option<PushedFilter> {
         let (named, constant) = (&column.named, dialect::constant(self.kind, value)?);
         let bytes = format!("({} {written} {})", as_bytes(&column.sent), as_bytes(&constant));
-        Some(Sent::exact(match written {
+        Some(PushedFilter::exact(match written {
             "=" if fits(column, value) => format!("(({named} = {constant}) AND {bytes})"),
             _ => bytes,
         }))
     }
 
-    /// Databases disagree on NaN and on the sign of zero: NaN is asked for too, and zero with both signs.
-    fn float(&self, column: &Column, op: Operator, value: &ScalarValue) -> Option<Sent> {
+    /// Databases disagree on NaN and on the sign of zero, so NaN and both zeros are selected too.
+    fn float(&self, column: &Column, op: Operator, value: &ScalarValue) -> Option<PushedFilter> {
         let zero = matches!(value, ScalarValue::Float32(Some(number)) if *number == 0.0)
             || matches!(value, ScalarValue::Float64(Some(number)) if *number == 0.0);
         let written = match op {
@@ -198,25 +190,25 @@ impl Writer<'_> {
         };
         let constant = dialect::constant(self.kind, value)?;
         let none = match self.kind {
-            // There is no NaN in them.
+            // They have no NaN.
             Kind::Sqlite | Kind::Mysql => {
-                return Some(Sent::more(format!("({} {written} {constant})", column.named)));
+                return Some(PushedFilter::more(format!("({} {written} {constant})", column.named)));
             }
             Kind::Postgres => "'NaN'::float8",
             Kind::DuckDb => "CAST('NaN' AS DOUBLE)",
             Kind::FlightSql => return None,
         };
         let named = &column.named;
-        Some(Sent::more(format!("({named} {written} {constant} OR {named} = {none})")))
+        Some(PushedFilter::more(format!("({named} {written} {constant} OR {named} = {none})")))
     }
 
-    fn listed(&self, list: &InList) -> Option<Sent> {
+    fn listed(&self, list: &InList) -> Option<PushedFilter> {
         let column = self.column(&list.expr)?;
         let exact = match column.compares {
-            Compares::All | Compares::EqualTexts | Compares::ByteTexts => true,
-            Compares::Days => !list.negated,
-            Compares::CoarseTexts if !list.negated => false,
-            Compares::CoarseTexts | Compares::Floats | Compares::Nothing => return None,
+            Comparison::All | Comparison::EqualTexts | Comparison::ByteTexts => true,
+            Comparison::Days => !list.negated,
+            Comparison::CoarseTexts if !list.negated => false,
+            Comparison::CoarseTexts | Comparison::Floats | Comparison::Nothing => return None,
         };
         if list.list.is_empty() || list.list.len() > MAX_LIST {
             return None;
@@ -234,34 +226,33 @@ impl Writer<'_> {
         let within =
             |named: &str, constants: &[String]| format!("({named} {not}IN ({}))", constants.join(", "));
         let plain = within(&column.named, &constants);
-        if column.compares != Compares::ByteTexts {
-            return Some(Sent { sql: plain, exact });
+        if column.compares != Comparison::ByteTexts {
+            return Some(PushedFilter { sql: plain, exact });
         }
         let constants: Vec<String> = constants.iter().map(|constant| as_bytes(constant)).collect();
         let bytes = within(&as_bytes(&column.sent), &constants);
         let alone = list.negated || !values.iter().all(|value| fits(column, value));
-        Some(Sent::exact(if alone { bytes } else { format!("({plain} AND {bytes})") }))
+        Some(PushedFilter::exact(if alone { bytes } else { format!("({plain} AND {bytes})") }))
     }
 }
 
-/// Whether a constant fits into the character set of a column, so that it can be compared in it. Texts that are converted have
-/// another one than it.
+/// Whether a constant exists in the character set of a column. A converted column has
+/// another character set than the constant.
 fn fits(column: &Column, value: &ScalarValue) -> bool {
     column.sent == column.named || value.try_as_str().flatten().is_some_and(str::is_ascii)
 }
 
-/// A text of MySQL as its bytes.
 fn as_bytes(text: &str) -> String {
     format!("CAST({text} AS BINARY)")
 }
 
-/// Whether a constant is a moment that MySQL's TIMESTAMP has: it makes something else of those before 1970 and after 2038. All
-/// others are.
+/// Whether a constant is in the range of MySQL's TIMESTAMP (1970 to 2038); always true
+/// for other types.
 fn is_moment_there(column: &Column, value: &ScalarValue) -> bool {
-    /// With a day less on both sides.
+    /// One day less on both sides.
     const MICROS: std::ops::Range<i64> = 86_400_000_000..2_147_397_247_000_000;
     let moment = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-    if column.compares != Compares::Days || *column.field.data_type() != moment {
+    if column.compares != Comparison::Days || *column.field.data_type() != moment {
         return true;
     }
     match value.cast_to(&moment) {
@@ -270,7 +261,7 @@ fn is_moment_there(column: &Column, value: &ScalarValue) -> bool {
     }
 }
 
-/// What is compared has one type here, and so it means one thing there. Texts have several that are one.
+/// Column and constant must have the same type here; the types of texts and decimals count as one.
 fn same_type(column: &Column, value: &ScalarValue) -> bool {
     let (here, there) = (column.field.data_type(), value.data_type());
     here.equals_datatype(&there)
@@ -282,8 +273,8 @@ fn same_type(column: &Column, value: &ScalarValue) -> bool {
         ) if one.is_some() == other.is_some())
 }
 
-fn joined(left: &Sent, word: &str, right: &Sent) -> Sent {
-    Sent { sql: format!("({} {word} {})", left.sql, right.sql), exact: left.exact && right.exact }
+fn joined(left: &PushedFilter, word: &str, right: &PushedFilter) -> PushedFilter {
+    PushedFilter { sql: format!("({} {word} {})", left.sql, right.sql), exact: left.exact && right.exact }
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Where a database is: an address without credentials, or a file.
 
-use crate::settings::{DatabaseSettings, Kind};
+use crate::kind::Kind;
 use bowshot_api::{Error, Result};
 use std::fmt;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
-/// Parameters of an address that may be there, since they hold no secret and change nothing that is decided elsewhere.
+/// Allowed parameters of an address: none is a secret, or overrides a setting.
 const POSTGRES_PARAMETERS: [&str; 6] = [
     "sslmode",
     "sslrootcert",
@@ -17,25 +17,25 @@ const POSTGRES_PARAMETERS: [&str; 6] = [
     "channel_binding",
 ];
 
-/// Those of an address of MySQL.
+/// Allowed parameters of an address of MySQL.
 const MYSQL_PARAMETERS: [&str; 2] = ["sslmode", "sslrootcert"];
-/// The port of a server of MySQL that names none.
+/// The default port of MySQL.
 const MYSQL_PORT: u16 = 3306;
 
-/// Whether what is sent is encrypted, and whether it is looked at who answers.
+/// Whether a connection is encrypted, and whether the server is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tls {
     No,
-    /// By whoever answers.
+    /// Encrypted, with any server.
     Unverified,
-    /// By a server whose certificate has its name, and whom an authority vouches for.
+    /// Encrypted, with a server whose certificate is valid for its name.
     Verified,
 }
 
-/// See the module. What it shows holds no secret.
+/// See the module. Its text contains no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// Scheme, host with port, and what stands behind it, from the slash on.
+pub(crate) enum Location {
+    /// Scheme, host with port, the path with its slash, and the parameters.
     Address {
         scheme: &'static str,
         host: String,
@@ -45,8 +45,8 @@ pub(crate) enum Place {
     File(PathBuf),
 }
 
-impl Place {
-    /// Of which kind an address is, as far as it says so.
+impl Location {
+    /// The kind of database that an address names, if it does.
     pub(crate) fn kind(uri: &str) -> Option<Kind> {
         let (scheme, _) = uri.split_once(':')?;
         match scheme.to_ascii_lowercase().as_str() {
@@ -59,12 +59,12 @@ impl Place {
         }
     }
 
-    /// An address without the user in it, and that user. A password is not looked for: it stays, and is refused.
+    /// Splits an address into one without user, and the user. A password stays in the address, which is then refused.
     pub(crate) fn without_user(uri: &str) -> (String, Option<String>) {
         let parts = uri.split_once("://").and_then(|(scheme, rest)| {
             let (user, behind) = rest.split_once('@')?;
             let plain = |c: char| c.is_ascii_alphanumeric() || "-._~%".contains(c);
-            let user = (!user.is_empty() && user.chars().all(plain)).then(|| decoded(user))??;
+            let user = (!user.is_empty() && user.chars().all(plain)).then(|| percent_decode(user))??;
             let user = (!user.contains(':')).then_some(user)?;
             Some((format!("{scheme}://{behind}"), user))
         });
@@ -75,10 +75,10 @@ impl Place {
     }
 
     /// # Errors
-    /// `Invalid` for what is no address of such a database, or has credentials in it. The address is not repeated.
+    /// `Invalid` for an address of another kind, or with credentials. The message does not repeat the address.
     pub(crate) fn parse(kind: Kind, uri: &str, base: Option<&Path>) -> Result<Self> {
         if uri.chars().any(char::is_control) {
-            return Err(Error::invalid("it has control characters"));
+            return Err(Error::invalid("it must not contain control characters"));
         }
         match kind {
             Kind::Sqlite | Kind::DuckDb => file(kind, uri, base),
@@ -90,7 +90,7 @@ impl Place {
         }
     }
 
-    /// Whether it is at or below a place that was opened.
+    /// Whether it is at or below an allowed location.
     pub(crate) fn is_within(&self, opened: &Self) -> bool {
         match (self, opened) {
             (Self::File(file), Self::File(opened)) => file.starts_with(opened),
@@ -107,7 +107,7 @@ impl Place {
         }
     }
 
-    /// Whether nobody but the server there reads what is sent: over TLS, or within this machine.
+    /// Whether the connection is private: over TLS, or within this machine.
     pub(crate) fn is_private(&self) -> bool {
         let Self::Address { scheme, .. } = self else { return true };
         *scheme == "grpc+tls" || self.is_here()
@@ -116,34 +116,34 @@ impl Place {
     /// Whether it is on this machine.
     fn is_here(&self) -> bool {
         let Self::Address { host, .. } = self else { return true };
-        let (name, _) = parted(host);
+        let (name, _) = split_port(host);
         let here = name.parse().is_ok_and(|address: IpAddr| address.is_loopback());
         here || name == "localhost"
     }
 
-    /// Host and port of a server of MySQL.
+    /// Host and port of a MySQL server.
     pub(crate) fn host_and_port(&self) -> Option<(String, u16)> {
         let Self::Address { host, .. } = self else { return None };
-        let (name, port) = parted(host);
+        let (name, port) = split_port(host);
         let port = port.map_or(Some(MYSQL_PORT), |port| port.parse::<u16>().ok().filter(|port| *port > 0))?;
         let plain = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
         (!name.is_empty() && name.chars().all(plain)).then(|| (name.to_owned(), port))
     }
 
-    /// The one schema that an address names behind its host.
+    /// The schema in the path of an address.
     pub(crate) fn schema(&self) -> Option<String> {
         let Self::Address { path, .. } = self else { return None };
-        decoded(path.trim_matches('/')).filter(|schema| !schema.is_empty())
+        percent_decode(path.trim_matches('/')).filter(|schema| !schema.is_empty())
     }
 
-    /// A parameter behind the question mark.
+    /// The value of a parameter.
     pub(crate) fn parameter(&self, name: &str) -> Option<String> {
         let Self::Address { parameters, .. } = self else { return None };
         let mut pairs = parameters.split('&').filter_map(|parameter| parameter.split_once('='));
-        pairs.find(|(key, _)| *key == name).and_then(|(_, value)| decoded(value))
+        pairs.find(|(key, _)| *key == name).and_then(|(_, value)| percent_decode(value))
     }
 
-    /// How a server of MySQL is reached: without TLS on this machine, and else with a certificate, if nothing else is said.
+    /// How TLS is used with MySQL. The default is none on this machine, else a verified certificate.
     pub(crate) fn tls(&self) -> Tls {
         match self.parameter("sslmode").as_deref() {
             Some("disable") => Tls::No,
@@ -152,36 +152,9 @@ impl Place {
             Some(_) | None => Tls::Verified,
         }
     }
-
-    /// The address that a driver takes, with what it needs to come in. Holds the password.
-    pub(crate) fn uri(&self, settings: &DatabaseSettings) -> String {
-        let Self::Address { scheme, host, path, parameters } = self else { return String::new() };
-        let mut uri = format!("{scheme}://");
-        if settings.kind == Kind::Postgres {
-            uri.push_str(&settings.user.as_deref().map(encoded).unwrap_or_default());
-            if let Some(password) = &settings.password {
-                let _ = write!(uri, ":{}", encoded(password.expose()));
-            }
-            if settings.user.is_some() || settings.password.is_some() {
-                uri.push('@');
-            }
-        }
-        let _ = write!(uri, "{host}{path}");
-        if settings.kind == Kind::Postgres {
-            let seconds = settings.connect_timeout.as_secs().max(2);
-            // A connection that nobody answers on ends by itself, so that no thread waits for it for ever.
-            let wait = settings.timeout.as_millis().max(1_000);
-            let between = if parameters.is_empty() { "" } else { "&" };
-            let _ = write!(
-                uri,
-                "?{parameters}{between}connect_timeout={seconds}&tcp_user_timeout={wait}&keepalives_idle=30"
-            );
-        }
-        uri
-    }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address { scheme, host, path, .. } => write!(f, "{scheme}://{host}{path}"),
@@ -190,25 +163,25 @@ impl fmt::Display for Place {
     }
 }
 
-fn address(schemes: &[(&str, &'static str)], uri: &str) -> Result<Place> {
+fn address(schemes: &[(&str, &'static str)], uri: &str) -> Result<Location> {
     let not = |reason: &str| Error::invalid(reason.to_owned());
-    let (scheme, rest) = uri.split_once("://").ok_or_else(|| not("it is no address with `://` in it"))?;
+    let (scheme, rest) = uri.split_once("://").ok_or_else(|| not("expected an address with `://`"))?;
     let scheme = scheme.to_ascii_lowercase();
     let scheme = schemes.iter().find(|(written, _)| *written == scheme).map(|(_, scheme)| *scheme);
-    let scheme = scheme.ok_or_else(|| not("its scheme is none of this kind of database"))?;
+    let scheme = scheme.ok_or_else(|| not("its scheme is not one of this kind of database"))?;
     let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
     let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     if host.contains('@') {
-        return Err(not("an address has no credentials in it")
-            .with_hint("name `user` and the password's place beside it"));
+        return Err(not("an address must not contain credentials")
+            .with_hint("set `user` and the password in their own keys"));
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:[]%,".contains(c);
     if host.is_empty() || !host.chars().all(plain) {
-        return Err(not("its host is not understood"));
+        return Err(not("invalid host"));
     }
     let plain = |c: char| c.is_alphanumeric() || "-._~/%+ ".contains(c);
     if !path.chars().all(plain) || path.split('/').any(|part| part == "..") {
-        return Err(not("what stands behind its host is not understood"));
+        return Err(not("what stands behind invalid host"));
     }
     for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
         let name = parameter.split_once('=').map_or(parameter, |(name, _)| name);
@@ -218,7 +191,7 @@ fn address(schemes: &[(&str, &'static str)], uri: &str) -> Result<Place> {
             _ => &[],
         };
         if !known.contains(&name) {
-            return Err(not("it has a parameter that is not known").with_hint(format!(
+            return Err(not("unknown parameter").with_hint(format!(
                 "PostgreSQL's are {}, MySQL's {}",
                 POSTGRES_PARAMETERS.join(", "),
                 MYSQL_PARAMETERS.join(" and ")
@@ -226,58 +199,58 @@ fn address(schemes: &[(&str, &'static str)], uri: &str) -> Result<Place> {
         }
     }
     let host = host.to_ascii_lowercase();
-    Ok(Place::Address { scheme, host, path: path.to_owned(), parameters: parameters.to_owned() })
+    Ok(Location::Address { scheme, host, path: path.to_owned(), parameters: parameters.to_owned() })
 }
 
-/// An address of MySQL, if it is one that can be asked.
-fn mysql(place: Place) -> Result<Place> {
+/// Checks an address of MySQL.
+fn mysql(place: Location) -> Result<Location> {
     if place.host_and_port().is_none() {
-        return Err(Error::invalid("its host and port are not understood"));
+        return Err(Error::invalid("invalid host or port"));
     }
-    if let Place::Address { path, .. } = &place
-        && (path.trim_matches('/').contains('/') || decoded(path).is_none())
+    if let Location::Address { path, .. } = &place
+        && (path.trim_matches('/').contains('/') || percent_decode(path).is_none())
     {
-        return Err(Error::invalid("what stands behind its host is no schema"));
+        return Err(Error::invalid("invalid schema after its host"));
     }
-    if let Place::Address { parameters, .. } = &place {
+    if let Location::Address { parameters, .. } = &place {
         let names = parameters.split('&').filter(|parameter| !parameter.is_empty());
         let mut names: Vec<&str> =
             names.map(|parameter| parameter.split('=').next().unwrap_or_default()).collect();
         let known = names.iter().all(|name| place.parameter(name).is_some_and(|value| !value.is_empty()));
         names.sort_unstable();
         if !known || names.windows(2).any(|pair| matches!(pair, [one, other] if one == other)) {
-            return Err(Error::invalid("its parameters have one value each"));
+            return Err(Error::invalid("expected one value for each parameter"));
         }
     }
     match place.parameter("sslmode").as_deref() {
         None | Some("disable" | "require" | "verify-full") => {}
         Some(_) => {
-            return Err(Error::invalid("its `sslmode` is not known").with_hint(
-                "it is `disable`, `require` (TLS with whoever answers) or `verify-full` (and its certificate has to be good)",
+            return Err(Error::invalid("unknown `sslmode`").with_hint(
+                "expected `disable`, `require` (TLS without a check of the certificate) or `verify-full`",
             ));
         }
     }
     let authority = place.parameter("sslrootcert");
     if authority.as_deref().is_some_and(|path| !Path::new(path).is_absolute()) {
-        return Err(Error::invalid("its `sslrootcert` has to begin with `/`"));
+        return Err(Error::invalid("its `sslrootcert` must be an absolute path"));
     }
     if authority.is_some() && place.tls() != Tls::Verified {
-        return Err(Error::invalid("its `sslrootcert` is not looked at with this `sslmode`")
+        return Err(Error::invalid("its `sslrootcert` has no effect with this `sslmode`")
             .with_hint("write `sslmode=verify-full`"));
     }
     Ok(place)
 }
 
-/// The name or address of a host, and its port, if there is one.
-fn parted(host: &str) -> (&str, Option<&str>) {
+/// Splits a host into its name or address, and its port.
+fn split_port(host: &str) -> (&str, Option<&str>) {
     match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((name, behind)) => (name, behind.strip_prefix(':')),
         None => host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port))),
     }
 }
 
-/// `%41` as the byte that it is.
-fn decoded(text: &str) -> Option<String> {
+/// Decodes `%41`; `None` for invalid escapes.
+fn percent_decode(text: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
     while let [byte, behind @ ..] = rest {
         rest = match (byte, behind) {
@@ -297,30 +270,31 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
-fn file(kind: Kind, uri: &str, base: Option<&Path>) -> Result<Place> {
+fn file(kind: Kind, uri: &str, base: Option<&Path>) -> Result<Location> {
     let scheme = format!("{}:", kind.name());
     let path = uri.strip_prefix(&scheme).map_or(uri, |rest| rest.strip_prefix("//").unwrap_or(rest));
-    // These mean something else to the libraries.
+    // The libraries of both databases would read these as options.
     if path.is_empty()
         || path.contains(['?', '#', '%'])
         || path.starts_with(':')
         || path.contains("://")
         || path.starts_with("file:")
     {
-        return Err(Error::invalid("it is no path of a file")
-            .with_hint("characters `?`, `#` and `%` cannot be in it"));
+        return Err(
+            Error::invalid("expected the path of a file").with_hint("it must not contain `?`, `#` or `%`")
+        );
     }
     let path = base.map_or_else(|| PathBuf::from(path), |base| base.join(path));
     if path.components().any(|part| part == Component::ParentDir) {
-        return Err(Error::invalid("a path has no `..` in it"));
+        return Err(Error::invalid("a path must not contain `..`"));
     }
-    let absolute = std::path::absolute(&path)
-        .map_err(|error| Error::invalid(format!("its path is not understood: {error}")))?;
-    Ok(Place::File(absolute))
+    let absolute =
+        std::path::absolute(&path).map_err(|error| Error::invalid(format!("invalid path: {error}")))?;
+    Ok(Location::File(absolute))
 }
 
-/// All but letters, digits and what is always plain as `%41`.
-fn encoded(text: &str) -> String {
+/// Encodes all but letters, digits and unreserved characters.
+pub(crate) fn percent_encode(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -332,9 +306,9 @@ fn encoded(text: &str) -> String {
     encoded
 }
 
-/// How a password may stand in the message of a driver.
+/// How a password may be spelled in the message of a driver.
 pub(crate) fn spellings(password: &str) -> Vec<String> {
-    let encoded = encoded(password);
+    let encoded = percent_encode(password);
     if encoded == password { vec![encoded] } else { vec![password.to_owned(), encoded] }
 }
 
@@ -342,8 +316,8 @@ pub(crate) fn spellings(password: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn pg(uri: &str) -> Place {
-        Place::parse(Kind::Postgres, uri, None).unwrap()
+    fn pg(uri: &str) -> Location {
+        Location::parse(Kind::Postgres, uri, None).unwrap()
     }
 
     #[test]
@@ -355,7 +329,7 @@ mod tests {
         let shop = pg("postgres://db.local:5432/shop");
         assert!(pg("postgres://db.local:5432/shop").is_within(&shop));
         assert!(!pg("postgres://db.local:5432/shop2").is_within(&shop));
-        let sqlite = |uri| Place::parse(Kind::Sqlite, uri, None).unwrap();
+        let sqlite = |uri| Location::parse(Kind::Sqlite, uri, None).unwrap();
         assert!(sqlite("sqlite:///data/x.db").is_within(&sqlite("/data")));
         assert!(!sqlite("/database/x.db").is_within(&sqlite("/data")));
     }
@@ -372,7 +346,7 @@ mod tests {
             "postgres://h/d?options=-c%20x",
             "h/d",
         ] {
-            assert!(Place::parse(Kind::Postgres, uri, None).is_err(), "{uri}");
+            assert!(Location::parse(Kind::Postgres, uri, None).is_err(), "{uri}");
         }
         for uri in [
             "mysql://u:p@h/d",
@@ -395,16 +369,16 @@ mod tests {
             "mysql://h/d?socket=/x",
             "postgres://h/d",
         ] {
-            assert!(Place::parse(Kind::Mysql, uri, None).is_err(), "{uri}");
+            assert!(Location::parse(Kind::Mysql, uri, None).is_err(), "{uri}");
         }
         for uri in ["", "/a/../b", ":memory:", "file:/a?mode=rwc", "/a?x", "sqlite://", "/a%2e"] {
-            assert!(Place::parse(Kind::Sqlite, uri, None).is_err(), "{uri}");
+            assert!(Location::parse(Kind::Sqlite, uri, None).is_err(), "{uri}");
         }
     }
 
     #[test]
     fn an_address_of_mysql_says_where_and_how() {
-        let my = |uri: &str| Place::parse(Kind::Mysql, uri, None).unwrap();
+        let my = |uri: &str| Location::parse(Kind::Mysql, uri, None).unwrap();
         assert_eq!(my("mysql://DB.local").host_and_port(), Some(("db.local".to_owned(), 3306)));
         assert_eq!(my("mariadb://[::1]:3307/").host_and_port(), Some(("::1".to_owned(), 3307)));
         assert_eq!(my("mysql://h/").schema(), None);
@@ -418,7 +392,7 @@ mod tests {
         assert_eq!(my("mysql://h/d?sslmode=require").tls(), Tls::Unverified);
         assert!(my("mysql://h:3306/shop").is_within(&my("mariadb://h:3306/")));
         assert!(!my("mysql://h:3306/shop2").is_within(&my("mysql://h:3306/shop")));
-        let without = |uri: &str| Place::without_user(uri);
+        let without = |uri: &str| Location::without_user(uri);
         assert_eq!(without("mysql://u%40x@h/d"), ("mysql://h/d".to_owned(), Some("u@x".to_owned())));
         for uri in ["mysql://u:p@h/d", "mysql://u%3Ap@h/d", "mysql://@h/d", "/a@b", "mysql://h/d"] {
             assert_eq!(without(uri), (uri.to_owned(), None), "{uri}");

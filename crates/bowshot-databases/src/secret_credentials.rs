@@ -1,26 +1,23 @@
-//! Credentials of secrets (`CREATE SECRET`) for databases that ATTACH opens: of the one that the statement names, or, where it names
-//! no credentials at all, of the one whose scope is most exactly about the place.
-//!
-//! A database goes with the secret that it was opened with. Made anew, it gives its new credentials to the next statement; dropped, it
-//! leaves the database without any, and nothing takes its place.
+//! Credentials of secrets (`CREATE SECRET`) for attached databases: of the secret that ATTACH names, or of the one with the longest matching
+//! scope. A replaced secret counts from the next statement on; a dropped one leaves the database without credentials.
 
-use crate::place::Place;
+use crate::location::Location;
 use crate::settings::DatabaseSettings;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_storage::secrets::{KeptSecret, Secrets};
 use std::sync::Arc;
 
-/// The settings with the credentials of a secret, if one is for them.
+/// The settings with the credentials of a matching secret.
 ///
 /// # Errors
-/// `NotFound` without the secret that is named; `Invalid` for one that is of another kind, about another place, or cannot be opened, and
-/// where nobody says who logs in and somebody has to.
-pub(crate) fn lent(settings: DatabaseSettings, secrets: Option<&Secrets>) -> Result<DatabaseSettings> {
+/// `NotFound` without the named secret; `Invalid` for one of another kind or scope, or that cannot be decrypted, and
+/// without a required user.
+pub(crate) fn resolve(settings: DatabaseSettings, secrets: Option<&Secrets>) -> Result<DatabaseSettings> {
     let secret = match (&settings.secret, secrets) {
         (None, None) => None,
         (None, Some(secrets)) => most_exact(&settings, secrets),
         (Some(name), Some(secrets)) => Some(secrets.named(name)?),
-        (Some(_), None) => return Err(Error::unsupported("this server keeps no secrets")),
+        (Some(_), None) => return Err(Error::unsupported("this server has no secrets")),
     };
     match secret {
         Some(secret) => with(settings, secret),
@@ -28,30 +25,30 @@ pub(crate) fn lent(settings: DatabaseSettings, secrets: Option<&Secrets>) -> Res
     }
 }
 
-/// Other settings, where the secret that they were opened with is another one by now.
+/// New settings if the secret was replaced.
 ///
 /// # Errors
-/// `Unavailable` where it is gone, or cannot be used any more.
-pub(crate) fn renewed(
+/// `Unavailable` if it was dropped or cannot be used any more.
+pub(crate) fn refresh(
     settings: &DatabaseSettings,
     secrets: Option<&Secrets>,
 ) -> Result<Option<DatabaseSettings>> {
-    let (Some(lent), Some(secrets)) = (&settings.lent, secrets) else { return Ok(None) };
+    let (Some(opened), Some(secrets)) = (&settings.opened_secret, secrets) else { return Ok(None) };
     let gone = |reason: &str| {
-        let (database, name) = (&settings.name, lent.name());
+        let (database, name) = (&settings.name, opened.name());
         let message = format!("the database `{database}` has no credentials: its secret `{name}` {reason}");
         Error::new(ErrorKind::Unavailable, message)
-            .with_hint("an administrator makes the secret anew with CREATE SECRET, or says DETACH and ATTACH")
+            .with_hint("create the secret again with CREATE SECRET, or DETACH and ATTACH the database")
     };
-    let now = secrets.named(lent.name()).map_err(|_| gone("was dropped"))?;
-    if Arc::ptr_eq(&now, lent) {
+    let now = secrets.named(opened.name()).map_err(|_| gone("was dropped"))?;
+    if Arc::ptr_eq(&now, opened) {
         return Ok(None);
     }
     let renewed = with(settings.clone(), now);
-    renewed.map(Some).map_err(|error| gone(&format!("was made anew, and {}", error.message())))
+    renewed.map(Some).map_err(|error| gone(&format!("was replaced, and {}", error.message())))
 }
 
-/// The secret for a database that names no credentials.
+/// The most specific secret for a database without credentials.
 fn most_exact(settings: &DatabaseSettings, secrets: &Secrets) -> Option<Arc<KeptSecret>> {
     if settings.user.is_some() || settings.password.is_some() || settings.forward_token {
         return None;
@@ -66,9 +63,9 @@ fn most_exact(settings: &DatabaseSettings, secrets: &Secrets) -> Option<Arc<Kept
     about.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, secret)| secret)
 }
 
-/// Whether a scope is about the place of a database.
+/// Whether a scope covers the location of a database.
 fn covers(settings: &DatabaseSettings, scope: &str) -> bool {
-    let scope = Place::parse(settings.kind, scope, None);
+    let scope = Location::parse(settings.kind, scope, None);
     scope.is_ok_and(|scope| settings.place.is_within(&scope))
 }
 
@@ -81,7 +78,7 @@ fn with(mut settings: DatabaseSettings, secret: Arc<KeptSecret>) -> Result<Datab
         return Err(wrong(&format!("it is not of type {}", settings.kind.name())));
     }
     if secret.scope().is_some_and(|scope| !covers(&settings, scope)) {
-        return Err(wrong("its scope is about other places"));
+        return Err(wrong("its scope is another location"));
     }
     let values = secret.values().map_err(wrong)?;
     let (user, password) = (values.get("user"), values.get("password"));
@@ -90,7 +87,7 @@ fn with(mut settings: DatabaseSettings, secret: Arc<KeptSecret>) -> Result<Datab
     settings.user = user;
     settings.password = password;
     settings.secret = Some(secret.name().to_owned());
-    settings.lent = Some(secret);
+    settings.opened_secret = Some(secret);
     settings.check_user()?;
     Ok(settings)
 }
@@ -102,7 +99,6 @@ mod tests {
     use bowshot_storage::tables::TableStore;
     use std::collections::{BTreeMap, BTreeSet};
 
-    /// Seals nothing.
     #[derive(Debug)]
     struct Open;
 
@@ -147,7 +143,7 @@ mod tests {
         fn attached(&self, uri: &str, more: &[(&str, &str)]) -> Result<DatabaseSettings> {
             let values: BTreeMap<String, Vec<String>> =
                 more.iter().map(|(key, value)| ((*key).to_owned(), vec![(*value).to_owned()])).collect();
-            lent(DatabaseSettings::attached("d", uri, &values)?, Some(&self.secrets))
+            resolve(DatabaseSettings::attached("d", uri, &values)?, Some(&self.secrets))
         }
     }
 
@@ -180,7 +176,10 @@ mod tests {
         world.make("other", "postgres", "postgres://other", "p5");
         assert!(named("other").is_err(), "about another place");
         let own = world.attached("postgres://h:5432/shop", &[("user", "u")]).unwrap();
-        assert!(own.lent.is_none() && own.password.is_none(), "whoever names a user names the password too");
+        assert!(
+            own.opened_secret.is_none() && own.password.is_none(),
+            "whoever names a user names the password too"
+        );
         assert!(world.attached("postgres://h:5432/shop", &[("user", "u"), ("secret", "any")]).is_err());
     }
 
@@ -189,7 +188,7 @@ mod tests {
         let world = World::new();
         world.make("shop", "postgres", "postgres://h", "p1");
         let opened = world.attached("postgres://h/d", &[]).unwrap();
-        let again = || renewed(&opened, Some(&world.secrets));
+        let again = || refresh(&opened, Some(&world.secrets));
         assert!(again().unwrap().is_none());
         world.make("shop", "postgres", "postgres://h", "p2");
         assert_eq!(again().unwrap().unwrap().password.as_ref().map(Secret::expose), Some("p2"));

@@ -1,30 +1,28 @@
 //! Tables of PostgreSQL, from its catalog.
 
-use super::{Described, cell, pairs, quoted, texts};
-use crate::columns::{Column, Compares, Given, utc};
+use super::{TableMetadata, cell, pairs, quoted};
+use crate::columns::{Column, Comparison, ValueEncoding, utc};
 use crate::dialect;
-use crate::fault::Fault;
+use crate::error::DatabaseError;
+use crate::kind::Kind;
 use crate::pool::Pool;
-use crate::reading::rows_of;
-use crate::settings::Kind;
 use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use std::sync::Arc;
 
-pub(super) async fn listed(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, Fault> {
+pub(super) async fn list_tables(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, DatabaseError> {
     const SQL: &str = "SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_class c \
          JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
          WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname <> 'information_schema' \
          AND n.nspname !~ '^pg_' AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')";
-    let settings = Arc::clone(&pool.settings);
-    let rows = pool.ask(move |connection, stop| texts(&rows_of(connection, SQL, stop, &settings)?)).await?;
+    let rows = pool.query_texts(SQL.to_owned()).await?;
     Ok(pairs(rows))
 }
 
-pub(super) async fn described(
+pub(super) async fn describe_table(
     pool: &Arc<Pool>,
     schema: &str,
     table: &str,
-) -> Result<Option<Described>, Fault> {
+) -> Result<Option<TableMetadata>, DatabaseError> {
     let text = |text: &str| dialect::text(Kind::Postgres, text);
     let (Some(relation), Some(of_schema), Some(of_table)) =
         (quoted(&[schema, table]), text(schema), text(table))
@@ -45,8 +43,7 @@ pub(super) async fn described(
          WHERE n.nspname = {of_schema} AND c.relname = {of_table} AND c.relkind IN ('r', 'v', 'm', 'f', 'p') \
          AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
     );
-    let settings = Arc::clone(&pool.settings);
-    let rows = pool.ask(move |connection, stop| texts(&rows_of(connection, &sql, stop, &settings)?)).await?;
+    let rows = pool.query_texts(sql).await?;
     let Some(first) = rows.first() else { return Ok(None) };
     let count = cell(first, 7).parse::<f64>().ok().filter(|count| *count >= 0.0 && cell(first, 8) != "v");
     let mut columns = Vec::with_capacity(rows.len());
@@ -60,7 +57,7 @@ pub(super) async fn described(
         }
         columns.push(column);
     }
-    let mut described = Described::new(columns, relation);
+    let mut described = TableMetadata::new(columns, relation);
     described.rows = count.map(|count| count as u64);
     described.key = key;
     Ok(Some(described))
@@ -70,43 +67,45 @@ fn column(name: &str, named: &str, row: &[Option<String>]) -> Column {
     use DataType as T;
     let (base, declared, domain) = (cell(row, 1), cell(row, 2), cell(row, 4) == "d");
     let plain = |data_type: T, compares| Column::plain(name, named, data_type, compares);
-    let texts = if cell(row, 5) == "true" { Compares::EqualTexts } else { Compares::CoarseTexts };
-    let all = Compares::All;
+    let texts = if cell(row, 5) == "true" { Comparison::EqualTexts } else { Comparison::CoarseTexts };
+    let all = Comparison::All;
     let column = match base {
         "int2" => plain(T::Int16, all),
         "int4" => plain(T::Int32, all),
         "int8" => plain(T::Int64, all),
-        // They are larger than 31 bits.
-        "oid" => plain(T::Int64, Compares::Nothing).sent_as(format!("{named}::int8")),
-        "float4" => plain(T::Float32, Compares::Floats),
-        "float8" => plain(T::Float64, Compares::Floats),
+        // Unsigned 32 bits.
+        "oid" => plain(T::Int64, Comparison::Nothing).with_expression(format!("{named}::int8")),
+        "float4" => plain(T::Float32, Comparison::Floats),
+        "float8" => plain(T::Float64, Comparison::Floats),
         "bool" => plain(T::Boolean, all),
         "text" | "varchar" => plain(T::Utf8, texts),
-        // Spaces at the end count here and not there.
-        "bpchar" => plain(T::Utf8, Compares::CoarseTexts),
-        "bytea" => plain(T::Binary, Compares::Nothing),
-        "date" => plain(T::Date32, all).given_as(Given::FiniteDays),
-        "timestamp" => plain(T::Timestamp(TimeUnit::Microsecond, None), all).given_as(Given::FiniteMicros),
-        "timestamptz" => plain(utc(), all).given_as(Given::FiniteMicros),
-        "time" => plain(T::Time64(TimeUnit::Microsecond), Compares::Nothing),
-        "interval" => plain(T::Interval(IntervalUnit::MonthDayNano), Compares::Nothing),
+        // Trailing spaces count here only.
+        "bpchar" => plain(T::Utf8, Comparison::CoarseTexts),
+        "bytea" => plain(T::Binary, Comparison::Nothing),
+        "date" => plain(T::Date32, all).with_encoding(ValueEncoding::FiniteDays),
+        "timestamp" => {
+            plain(T::Timestamp(TimeUnit::Microsecond, None), all).with_encoding(ValueEncoding::FiniteMicros)
+        }
+        "timestamptz" => plain(utc(), all).with_encoding(ValueEncoding::FiniteMicros),
+        "time" => plain(T::Time64(TimeUnit::Microsecond), Comparison::Nothing),
+        "interval" => plain(T::Interval(IntervalUnit::MonthDayNano), Comparison::Nothing),
         "numeric" => match decimal(cell(row, 3)) {
-            Some(decimal) => plain(decimal, all).given_as(Given::DecimalText),
-            None => plain(T::Utf8, Compares::Nothing).sent_as(format!("{named}::text")),
+            Some(decimal) => plain(decimal, all).with_encoding(ValueEncoding::DecimalText),
+            None => plain(T::Utf8, Comparison::Nothing).with_expression(format!("{named}::text")),
         },
-        // The driver gives bytes of which it says nothing, or less than there is: of arrays one dimension, of `money` no
-        // currency. Their texts are what PostgreSQL itself reads again.
-        _ => plain(T::Utf8, Compares::Nothing).sent_as(format!("{named}::text")),
+        // The driver returns other types as bytes or loses something, such as dimensions of arrays or the currency of
+        // `money`. PostgreSQL can read their texts again.
+        _ => plain(T::Utf8, Comparison::Nothing).with_expression(format!("{named}::text")),
     };
-    let column = column.declared_as(declared);
-    // A domain is sent as what it is made of: drivers do not know those that were made after they were opened.
+    let column = column.with_declared_type(declared);
+    // A domain is selected as its base type: drivers do not know domains that are created later.
     if domain && column.sent == named && !base.is_empty() {
-        return column.sent_as(format!("{named}::{base}"));
+        return column.with_expression(format!("{named}::{base}"));
     }
     column
 }
 
-/// `numeric(p, s)` where it is a decimal here. `numeric` alone has no limit on either side of its point.
+/// `numeric(p, s)` as a decimal, if it fits. `numeric` alone has no limits.
 fn decimal(modifier: &str) -> Option<DataType> {
     let modifier = modifier.parse::<i32>().ok()?.checked_sub(4).filter(|modifier| *modifier >= 0)?;
     let (precision, scale) = ((modifier >> 16) & 0xffff, modifier & 0x7ff);

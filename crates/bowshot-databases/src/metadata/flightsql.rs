@@ -1,9 +1,9 @@
-//! Tables of a server that speaks Flight SQL, by the metadata of the protocol.
+//! Tables of a Flight SQL server, by the metadata of the protocol.
 
-use super::{Described, quoted};
-use crate::columns::{Column, Compares, of_driver};
+use super::{TableMetadata, quoted};
+use crate::columns::{Column, Comparison, from_driver};
 use crate::dialect;
-use crate::fault::Fault;
+use crate::error::DatabaseError;
 use crate::pool::Pool;
 use adbc_core::Connection;
 use adbc_core::error::Status;
@@ -12,27 +12,27 @@ use datafusion::arrow::array::{Array, AsArray, RecordBatch, StructArray};
 use datafusion::arrow::datatypes::DataType;
 use std::sync::Arc;
 
-/// Schemas in which servers tell about themselves.
-const OF_THE_SERVER: [&str; 3] = ["information_schema", "pg_catalog", "system"];
+/// System schemas of servers.
+const SYSTEM_SCHEMAS: [&str; 3] = ["information_schema", "pg_catalog", "system"];
 
-pub(super) async fn listed(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, Fault> {
+pub(super) async fn list_tables(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, DatabaseError> {
     let settings = Arc::clone(&pool.settings);
     pool.ask(move |connection, _| {
         let catalog = settings.catalog.as_deref();
         let objects = connection.driver()?.get_objects(ObjectDepth::Tables, catalog, None, None, None, None);
-        let objects = objects.map_err(|error| Fault::running(&error, &settings))?;
+        let objects = objects.map_err(|error| DatabaseError::from_statement(&error, &settings))?;
         let mut listed = Vec::new();
         for batch in objects {
-            let batch = batch.map_err(|error| Fault::reading(&error, &settings))?;
+            let batch = batch.map_err(|error| DatabaseError::from_rows(&error, &settings))?;
             tables(&batch, &mut listed)
-                .ok_or_else(|| Fault::Unexpected("its list of tables is none".to_owned()))?;
+                .ok_or_else(|| DatabaseError::Unexpected("invalid list of tables".to_owned()))?;
         }
         Ok(listed)
     })
     .await
 }
 
-/// Takes apart what ADBC has for catalogs, schemas and tables: lists within lists.
+/// Reads ADBC's nested lists of catalogs, schemas and tables.
 fn tables(batch: &RecordBatch, listed: &mut Vec<(String, String)>) -> Option<()> {
     batch.columns().iter().try_for_each(|column| column.to_data().validate_full().ok())?;
     let schemas = batch.column_by_name("catalog_db_schemas")?.as_list_opt::<i32>()?;
@@ -45,7 +45,9 @@ fn tables(batch: &RecordBatch, listed: &mut Vec<(String, String)>) -> Option<()>
         let names = schemas.column_by_name("db_schema_name")?.as_string_opt::<i32>()?;
         let tables = schemas.column_by_name("db_schema_tables")?.as_list_opt::<i32>()?;
         for schema in 0..schemas.len() {
-            if tables.is_null(schema) || names.is_null(schema) || OF_THE_SERVER.contains(&names.value(schema))
+            if tables.is_null(schema)
+                || names.is_null(schema)
+                || SYSTEM_SCHEMAS.contains(&names.value(schema))
             {
                 continue;
             }
@@ -60,12 +62,12 @@ fn tables(batch: &RecordBatch, listed: &mut Vec<(String, String)>) -> Option<()>
     Some(())
 }
 
-/// Of a name that is in the list: servers take names for patterns, or find them in any case.
-pub(super) async fn described(
+/// The name must be in the list: servers treat names as patterns, or ignore their case.
+pub(super) async fn describe_table(
     pool: &Arc<Pool>,
     schema: &str,
     table: &str,
-) -> Result<Option<Described>, Fault> {
+) -> Result<Option<TableMetadata>, DatabaseError> {
     let catalog = pool.settings.catalog.clone();
     let parts: Vec<&str> = catalog.iter().map(String::as_str).chain([schema, table]).collect();
     let Some(relation) = quoted(&parts) else { return Ok(None) };
@@ -75,7 +77,7 @@ pub(super) async fn described(
         {
             Ok(given) => Ok(Some(given)),
             Err(error) if error.status == Status::NotFound => Ok(None),
-            Err(error) => Err(Fault::running(&error, &settings)),
+            Err(error) => Err(DatabaseError::from_statement(&error, &settings)),
         }
     });
     let Some(given) = given.await? else { return Ok(None) };
@@ -83,11 +85,11 @@ pub(super) async fn described(
     for field in given.fields() {
         let name = field.name();
         let Some(named) = dialect::name(name) else { return Ok(None) };
-        let known = of_driver(name, &named, field.data_type());
+        let known = from_driver(name, &named, field.data_type());
         columns.push(known.unwrap_or_else(|| {
             let sent = format!("CAST({named} AS VARCHAR)");
-            Column::plain(name, &named, DataType::Utf8, Compares::Nothing).sent_as(sent)
+            Column::plain(name, &named, DataType::Utf8, Comparison::Nothing).with_expression(sent)
         }));
     }
-    Ok(Some(Described::new(columns, relation)))
+    Ok(Some(TableMetadata::new(columns, relation)))
 }

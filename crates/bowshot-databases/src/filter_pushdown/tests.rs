@@ -8,21 +8,21 @@ fn columns() -> Vec<Arc<Column>> {
         Arc::new(Column::plain(name, &dialect::name(name).unwrap(), data_type, compares))
     };
     vec![
-        column("i", DataType::Int64, Compares::All),
-        column("t", DataType::Utf8, Compares::EqualTexts),
-        column("c", DataType::Utf8, Compares::CoarseTexts),
-        column("f", DataType::Float64, Compares::Floats),
-        column("b", DataType::Boolean, Compares::All),
-        column("x", DataType::Utf8, Compares::Nothing),
+        column("i", DataType::Int64, Comparison::All),
+        column("t", DataType::Utf8, Comparison::EqualTexts),
+        column("c", DataType::Utf8, Comparison::CoarseTexts),
+        column("f", DataType::Float64, Comparison::Floats),
+        column("b", DataType::Boolean, Comparison::All),
+        column("x", DataType::Utf8, Comparison::Nothing),
     ]
 }
 
 fn exact(expr: &Expr) -> Option<String> {
-    sent(Kind::Postgres, expr, &columns()).filter(|sent| sent.exact).map(|sent| sent.sql)
+    push_down(Kind::Postgres, expr, &columns()).filter(|sent| sent.exact).map(|sent| sent.sql)
 }
 
 fn more(expr: &Expr) -> Option<String> {
-    sent(Kind::Postgres, expr, &columns()).filter(|sent| !sent.exact).map(|sent| sent.sql)
+    push_down(Kind::Postgres, expr, &columns()).filter(|sent| !sent.exact).map(|sent| sent.sql)
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn what_may_keep_more_is_computed_again() {
 
 #[test]
 fn what_may_keep_less_is_not_sent() {
-    let no = |expr: Expr| assert_eq!(sent(Kind::Postgres, &expr, &columns()), None, "{expr}");
+    let no = |expr: Expr| assert_eq!(push_down(Kind::Postgres, &expr, &columns()), None, "{expr}");
     no(col("t").lt(lit("a")));
     no(col("c").not_eq(lit("a")));
     no(Expr::Not(Box::new(col("c").eq(lit("a")))));
@@ -65,26 +65,25 @@ fn what_may_keep_less_is_not_sent() {
     no(lit(true));
 }
 
-/// Columns as MySQL has them.
 fn of_mysql() -> Vec<Arc<Column>> {
     let column = |name: &str, data_type, compares| {
         Arc::new(Column::plain(name, &dialect::backticked(name).unwrap(), data_type, compares))
     };
     vec![
-        column("t", DataType::Utf8, Compares::ByteTexts),
+        column("t", DataType::Utf8, Comparison::ByteTexts),
         Arc::new(
-            Column::plain("l", "`l`", DataType::Utf8, Compares::ByteTexts)
-                .sent_as("CONVERT(`l` USING utf8mb4)".to_owned()),
+            Column::plain("l", "`l`", DataType::Utf8, Comparison::ByteTexts)
+                .with_expression("CONVERT(`l` USING utf8mb4)".to_owned()),
         ),
-        column("d", DataType::Date32, Compares::Days),
-        column("z", crate::columns::utc(), Compares::Days),
-        column("f", DataType::Float64, Compares::Floats),
-        column("i", DataType::Int64, Compares::All),
+        column("d", DataType::Date32, Comparison::Days),
+        column("z", crate::columns::utc(), Comparison::Days),
+        column("f", DataType::Float64, Comparison::Floats),
+        column("i", DataType::Int64, Comparison::All),
     ]
 }
 
 fn mysql(expr: &Expr) -> Option<(String, bool)> {
-    sent(Kind::Mysql, expr, &of_mysql()).map(|sent| (sent.sql, sent.exact))
+    push_down(Kind::Mysql, expr, &of_mysql()).map(|sent| (sent.sql, sent.exact))
 }
 
 #[test]

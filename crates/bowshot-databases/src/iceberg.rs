@@ -1,7 +1,6 @@
-//! Catalogs of Iceberg tables among the other databases. Their files are read by this server itself, so that no driver is needed:
-//! what they say, and what is read of it, is `bowshot-storage`'s.
+//! Catalogs of Iceberg tables, which need no driver: `bowshot-storage` reads them.
 
-use crate::databases::Told;
+use crate::status::DatabaseStatus;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_storage::{FileCatalog, IcebergCatalog, IcebergSettings};
 use std::collections::BTreeMap;
@@ -24,7 +23,7 @@ impl Catalogs {
             if named.insert(name.clone(), settings).is_some() {
                 return Err(Error::new(
                     ErrorKind::AlreadyExists,
-                    format!("there is a database `{name}` already"),
+                    format!("the database `{name}` already exists"),
                 ));
             }
         }
@@ -56,10 +55,10 @@ impl Catalogs {
         self.opened.get()?.get(name)
     }
 
-    /// What `system.databases` tells of them.
-    pub(crate) fn told(&self) -> impl Iterator<Item = Told> {
+    /// Rows of `system.databases`.
+    pub(crate) fn statuses(&self) -> impl Iterator<Item = DatabaseStatus> {
         let opened = self.opened.get().into_iter().flat_map(BTreeMap::values);
-        opened.map(|catalog| Told {
+        opened.map(|catalog| DatabaseStatus {
             name: catalog.name().to_owned(),
             kind: "iceberg",
             place: catalog.place(),

@@ -1,8 +1,7 @@
-//! Lakes among the other databases: catalogs of DuckLake, which need no driver. `bowshot-storage` reads them; here is which there are,
-//! and where those may be that a statement opens.
+//! Catalogs of DuckLake, which need no driver: `bowshot-storage` reads them. Decides which ones a statement may open.
 
-use crate::databases::Told;
-use crate::settings::{Values, beside, check_name, wrong};
+use crate::config_values::{Values, beside, check_name, wrong};
+use crate::status::DatabaseStatus;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_engine::databases::Attachment;
 use bowshot_storage::{DuckLake, DuckLakePlace, FileCatalog};
@@ -10,19 +9,19 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// What such a database is called where kinds are named, and the scheme of its place.
+/// The name of the kind, and the scheme of a location.
 const KIND: &str = "ducklake";
 
-/// One lake, as the operator names it.
+/// Settings of one lake.
 #[derive(Debug, Clone)]
 pub struct LakeSettings {
     place: DuckLakePlace,
-    /// Schemas whose tables are seen; all when empty.
+    /// Visible schemas; all when empty.
     schemas: Vec<String>,
 }
 
 impl LakeSettings {
-    /// Whether an entry of `[[databases]]` is of a lake.
+    /// Whether an entry of `[[databases]]` describes a lake.
     pub fn is_meant(values: &BTreeMap<String, Vec<String>>) -> bool {
         let kind = values.get("kind").map(Vec::as_slice);
         matches!(kind, Some([kind]) if kind.eq_ignore_ascii_case(KIND))
@@ -31,7 +30,7 @@ impl LakeSettings {
     /// Reads an entry of `[[databases]]`. Paths are relative to `base`.
     ///
     /// # Errors
-    /// `Invalid`, naming the database and the key; `Unsupported` for a catalog that is no file of SQLite.
+    /// `Invalid`, naming the database and the key; `Unsupported` for a catalog that is not a file of SQLite.
     pub fn read(values: &BTreeMap<String, Vec<String>>, base: Option<&Path>) -> Result<Self> {
         let values = Values(values);
         let name = values.needed("name", "?")?;
@@ -40,7 +39,7 @@ impl LakeSettings {
         Self::of(&name, &uri, &values, base)
     }
 
-    /// One that is served by its path.
+    /// A lake that is served by its path.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -48,7 +47,7 @@ impl LakeSettings {
         Self::of(name, uri, &Values(&BTreeMap::new()), None)
     }
 
-    /// One that ATTACH opens.
+    /// Settings from ATTACH.
     fn attached(attachment: &Attachment, opened: &[PathBuf]) -> Result<Self> {
         let Attachment { uri, name, options, .. } = attachment;
         let values = options.iter().map(|(key, value)| (key.clone(), vec![value.clone()])).collect();
@@ -62,7 +61,7 @@ impl LakeSettings {
     fn of(name: &str, uri: &str, values: &Values<'_>, base: Option<&Path>) -> Result<Self> {
         check_name(name)?;
         if values.truth("read_only", name)? == Some(false) {
-            return Err(wrong(name, "read_only", "a lake is only read"));
+            return Err(wrong(name, "read_only", "a lake is read-only"));
         }
         let folder = |text: &String| absolute(&beside(text, base));
         let data_path = values.one("data_path", name)?.map(|text| folder(&text)).transpose();
@@ -80,7 +79,7 @@ impl LakeSettings {
     }
 }
 
-/// Whether this is the place of a lake.
+/// Whether this is the location of a lake.
 pub fn is_lake(uri: &str) -> bool {
     after_scheme(uri, KIND).is_some()
 }
@@ -97,33 +96,33 @@ fn catalog(name: &str, uri: &str, base: Option<&Path>) -> Result<PathBuf> {
     for other in ["postgres", "postgresql", "mysql", "duckdb", "md", "quack"] {
         if after_scheme(rest, other).is_some() {
             return Err(Error::unsupported(format!(
-                "the catalog of the lake `{name}` is in another kind of database, and catalogs in files of SQLite are read"
+                "the catalog of the lake `{name}` is not supported: only SQLite files are"
             ))
-            .with_hint("let its writer keep the catalog in SQLite: `ATTACH 'ducklake:sqlite:FILE'`"));
+            .with_hint("create the lake with a catalog in SQLite: `ATTACH 'ducklake:sqlite:FILE'`"));
         }
     }
     let path = rest.strip_prefix("//").unwrap_or(rest);
     if path.is_empty() || path.contains("://") || path.chars().any(char::is_control) {
-        return Err(wrong(name, "uri", "it is no path of a file"));
+        return Err(wrong(name, "uri", "expected the path of a file"));
     }
     absolute(&beside(path, base)).map_err(|reason| wrong(name, "uri", &reason))
 }
 
 fn absolute(path: &Path) -> std::result::Result<PathBuf, String> {
     if path.components().any(|part| part == Component::ParentDir) {
-        return Err("a path has no `..` in it".to_owned());
+        return Err("a path must not contain `..`".to_owned());
     }
     std::path::absolute(path).map_err(|error| error.to_string())
 }
 
-/// One lake that is open.
+/// An open lake.
 #[derive(Debug)]
 pub(crate) struct Lake {
     settings: LakeSettings,
     lake: Arc<DuckLake>,
-    /// Whether a statement has opened it.
+    /// Whether ATTACH opened it.
     pub(crate) attached: bool,
-    /// How many tables it had, and what went wrong last.
+    /// Its number of tables, and the last error.
     seen: Mutex<(Option<usize>, Option<String>)>,
 }
 
@@ -132,19 +131,19 @@ impl Lake {
         self.settings.schemas.is_empty() || self.settings.schemas.iter().any(|allowed| allowed == schema)
     }
 
-    /// Schemas and tables; none where the catalog cannot be read. Blocks.
+    /// Schemas and tables; none if the catalog cannot be read. Blocks.
     pub(crate) fn listed(&self) -> Arc<Vec<(String, String)>> {
         match self.listing() {
             Ok(listed) => listed,
             Err(error) => {
-                tracing::warn!(database = %self.settings.place.name, %error, "the tables of a lake cannot be listed");
+                tracing::warn!(database = %self.settings.place.name, %error, "cannot list the tables of a lake");
                 Arc::default()
             }
         }
     }
 
     fn listing(&self) -> Result<Arc<Vec<(String, String)>>> {
-        let mut listed = self.noted(self.lake.listed())?;
+        let mut listed = self.record(self.lake.listed())?;
         if !self.settings.schemas.is_empty() {
             let mut kept = listed.as_ref().clone();
             kept.retain(|(schema, _)| self.may_have_schema(schema));
@@ -154,16 +153,15 @@ impl Lake {
         Ok(listed)
     }
 
-    /// The lake itself.
     pub(crate) fn open(&self) -> &Arc<DuckLake> {
         &self.lake
     }
 
-    /// Remembers what went wrong.
-    pub(crate) fn noted<T>(&self, done: Result<T>) -> Result<T> {
+    /// Records the last error.
+    pub(crate) fn record<T>(&self, done: Result<T>) -> Result<T> {
         let problem = match &done {
             Ok(_) => None,
-            // Of one table only its own statements tell.
+            // Errors of one table are not errors of the lake.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -193,15 +191,15 @@ pub(crate) struct Lakes {
 }
 
 impl Lakes {
-    /// Those that may be attached lie in the places among these that are of lakes.
+    /// Lakes can be attached in the locations of lakes among `places`.
     ///
     /// # Errors
-    /// `Invalid` for a place that is none.
+    /// `Invalid` for an invalid location.
     pub(crate) fn new(files: Arc<FileCatalog>, places: &[String]) -> Result<Self> {
         let opened = places.iter().filter(|place| is_lake(place)).map(|place| {
             catalog("attach.places", place, None).map_err(|_| {
-                Error::invalid("a place in `attach.places` is not understood")
-                    .with_hint("write the folder that catalogs and files of lakes are in: `ducklake:///data`")
+                Error::invalid("invalid location in `attach.places`")
+                    .with_hint("expected a folder of lakes, such as `ducklake:///data`")
             })
         });
         Ok(Self { files, lakes: RwLock::default(), opened: opened.collect::<Result<_>>()? })
@@ -223,7 +221,6 @@ impl Lakes {
         self.all_mut().remove(name);
     }
 
-    /// One of the configuration.
     pub(crate) fn configured(&self, settings: LakeSettings) -> Arc<Lake> {
         self.opened_as(settings, false)
     }
@@ -233,10 +230,10 @@ impl Lakes {
         Arc::new(Lake { settings, lake, attached, seen: Mutex::default() })
     }
 
-    /// One that a statement opens, whose catalog can be read.
+    /// Opens a lake by ATTACH, and reads its catalog.
     ///
     /// # Errors
-    /// `Denied` for a place that the operator has not opened; what is wrong with the catalog.
+    /// `Denied` for a location that is not allowed; errors of the catalog.
     pub(crate) async fn attached(&self, attachment: &Attachment) -> Result<Arc<Lake>> {
         let settings = LakeSettings::attached(attachment, &self.opened)?;
         let lake = self.opened_as(settings, true);
@@ -245,17 +242,15 @@ impl Lakes {
             check_opened(&looking.settings.place.catalog, &opened)?;
             looking.listing().map(drop)
         });
-        looked
-            .await
-            .map_err(|error| Error::internal("looking at a lake broke down").with_source(error))??;
+        looked.await.map_err(|error| Error::internal("cannot read the lake").with_source(error))??;
         Ok(lake)
     }
 
-    /// What `system.databases` tells of them.
-    pub(crate) fn told(&self) -> Vec<Told> {
+    /// Rows of `system.databases`.
+    pub(crate) fn statuses(&self) -> Vec<DatabaseStatus> {
         let of_one = |lake: &Arc<Lake>| {
             let (tables, problem) = lake.seen().clone();
-            Told {
+            DatabaseStatus {
                 name: lake.settings.place.name.clone(),
                 kind: KIND,
                 place: lake.settings.place.catalog.display().to_string(),
@@ -279,30 +274,30 @@ impl Lakes {
     }
 }
 
-/// A catalog lies in an opened folder, as it is written and without links.
+/// Checks that a catalog is in an allowed folder, also after links are resolved.
 fn check_opened(catalog: &Path, opened: &[PathBuf]) -> Result<()> {
     let whole = |path: &Path| std::fs::canonicalize(path).ok();
     let is_within = |folder: &PathBuf| {
         catalog.starts_with(folder)
             && match (whole(catalog), whole(folder)) {
                 (Some(catalog), Some(folder)) => catalog.starts_with(folder),
-                // What is not there is told as that, within the folder alone.
+                // A missing file is reported as missing only within the folder.
                 (None, Some(_)) => true,
                 _ => false,
             }
     };
     match opened.iter().any(is_within) {
         true => Ok(()),
-        false => Err(Error::new(ErrorKind::Denied, "no database may be attached at this place").with_hint(
-            "the operator opens folders of lakes with the setting `attach.places`: `ducklake:///folder`",
+        false => Err(Error::new(ErrorKind::Denied, "cannot attach a database at this location").with_hint(
+            "the operator can allow folders of lakes with the setting `attach.places`: `ducklake:///folder`",
         )),
     }
 }
 
-/// The error for rows that are to go into a lake.
+/// The error for a change of a lake.
 pub(crate) fn only_read(name: &str) -> Error {
-    Error::new(ErrorKind::Denied, format!("the lake `{name}` is only read"))
-        .with_hint("write it with DuckDB; the next statement here sees what was written")
+    Error::new(ErrorKind::Denied, format!("the lake `{name}` is read-only"))
+        .with_hint("write it with DuckDB; the next statement sees the new rows")
 }
 
 #[cfg(test)]
