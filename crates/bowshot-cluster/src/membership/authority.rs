@@ -1,5 +1,5 @@
-//! The cluster's own authority: `bowshot cluster init` makes it, with the folder of the first node, `bowshot cluster
-//! add-node` those of others. The authority's key is needed for nothing else, and belongs on none of the nodes.
+//! The cluster's certificate authority, made by `bowshot cluster init`; `bowshot cluster add-node` makes certificates of nodes. Nodes do
+//! not need the key of the authority.
 
 use crate::membership::error::Error;
 use crate::membership::security::NODE_NAME;
@@ -14,16 +14,16 @@ use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// Days for which the authority is good.
+/// Validity of the authority in days.
 const AUTHORITY_DAYS: u32 = 3_650;
-/// Days for which the certificate of a node is good.
+/// Validity of a node's certificate in days.
 const NODE_DAYS: u32 = 825;
 
 const AUTHORITY: &str = "authority.pem";
 const AUTHORITY_KEY: &str = "authority.key";
 const NAME: &str = "cluster";
 
-/// What `init` has made.
+/// Files of an authority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorityFiles {
     /// The authority's certificate.
@@ -32,7 +32,7 @@ pub struct AuthorityFiles {
     pub key: PathBuf,
 }
 
-/// What a node needs.
+/// Files of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeFiles {
     /// The authority's certificate.
@@ -46,14 +46,14 @@ pub struct NodeFiles {
 /// Makes an authority in a folder that has none.
 ///
 /// # Errors
-/// When there is one, or the folder cannot be written.
+/// When there is one already, or the folder cannot be written.
 pub fn init(folder: &Path) -> Result<AuthorityFiles, Error> {
     fs::create_dir_all(folder).map_err(|error| Error::file(folder, error))?;
     let files = AuthorityFiles { authority: folder.join(AUTHORITY), key: folder.join(AUTHORITY_KEY) };
     let name = format!("bowshot cluster {}", Uuid::new_v4());
     let key = KeyPair::generate().map_err(failed)?;
     let certificate = authority(&name)?.self_signed(&key).map_err(failed)?;
-    // The key is first: where there is one, nothing is touched.
+    // The key comes first: if it exists, nothing is changed.
     write(&files.key, &key.serialize_pem(), 0o600)?;
     write(&folder.join(NAME), &name, 0o644)?;
     write(&files.authority, &certificate.pem(), 0o644)?;
@@ -63,7 +63,7 @@ pub fn init(folder: &Path) -> Result<AuthorityFiles, Error> {
 /// Makes the folder of a node, with its key and a certificate for the hosts by which other nodes reach it.
 ///
 /// # Errors
-/// When there is no authority in `folder`, the node is there, or a host is no host.
+/// When `folder` has no authority, the node exists, or a host is invalid.
 pub fn add_node(folder: &Path, name: &str, hosts: &[String]) -> Result<NodeFiles, Error> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > 60 || name.starts_with('.') || !name.chars().all(is_plain) {
@@ -116,14 +116,14 @@ fn node(name: &str, hosts: &[String]) -> Result<CertificateParams, Error> {
     Ok(params)
 }
 
-/// From yesterday, since clocks differ.
+/// Valid from yesterday, since clocks differ.
 fn lasts(params: &mut CertificateParams, days: u32) {
     let now = SystemTime::now();
     params.not_before = (now - DAY).into();
     params.not_after = (now + DAY * days).into();
 }
 
-/// The authority of a folder, to sign with.
+/// The authority of a folder, for signing.
 fn issuer(folder: &Path) -> Result<Issuer<'static, KeyPair>, Error> {
     let key = KeyPair::from_pem(&read(&folder.join(AUTHORITY_KEY))?)
         .map_err(|error| Error::file(folder.join(AUTHORITY_KEY), error))?;
@@ -134,7 +134,7 @@ fn read(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(|error| Error::file(path, error))
 }
 
-/// Writes a file that is not there yet.
+/// Writes a new file.
 fn write(path: &Path, content: &str, mode: u32) -> Result<(), Error> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

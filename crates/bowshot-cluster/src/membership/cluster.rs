@@ -1,13 +1,13 @@
-//! A node's place in its cluster, for the rest of the program.
+//! A node in its cluster, for the rest of the program.
 
-use crate::membership::beat::{self, ask};
-use crate::membership::door;
 use crate::membership::error::{Error, denied, is_denied};
+use crate::membership::heartbeat::{self, ask};
+use crate::membership::listener;
 use crate::membership::member::{Member, State};
 use crate::membership::message::Node;
+use crate::membership::node_state::{NodeState, micros};
 use crate::membership::security::{Keys, Purpose};
 use crate::membership::settings::Settings;
-use crate::membership::shared::{Shared, micros};
 use crate::membership::signing::Signing;
 use crate::membership::stream::WorkStream;
 use crate::membership::table::{Moment, Table, Timing};
@@ -24,20 +24,20 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use uuid::Uuid;
 
-/// How long the start waits for the nodes to join. Those that come later are asked again and again.
+/// How long the start waits for the nodes to join. They are asked again later.
 const FIRST_PATIENCE: Duration = Duration::from_secs(3);
-/// How long it may take until a connection for work is there.
+/// Timeout of a connection for work.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the others may take to notice that this node leaves.
 const FAREWELL: Duration = Duration::from_secs(3);
-/// Connections for work that wait to be served.
+/// Most connections for work that wait to be served.
 const WAITING_WORK: usize = 64;
 
-/// This node's place in its cluster. Clones are the same place; when the last one is dropped, the port closes and the others
-/// no longer hear of this node.
+/// This node in its cluster. Clones share it; when the last one is dropped, the port closes and the other nodes
+/// no longer hear from this one.
 #[derive(Debug, Clone)]
 pub struct Cluster {
-    shared: Arc<Shared>,
+    state: Arc<NodeState>,
     listening: SocketAddr,
     incoming: Arc<Mutex<Option<mpsc::Receiver<WorkStream>>>>,
     _tasks: Arc<JoinSet<()>>,
@@ -47,7 +47,7 @@ impl Cluster {
     /// Opens the internal port, and asks the nodes to join. Those that do not answer are asked again later.
     ///
     /// # Errors
-    /// For settings that cannot work, files that cannot be used, a port that is taken, and when all nodes that answered have
+    /// For invalid settings, unusable files, a port in use, and when all nodes that answered have
     /// refused this one.
     pub async fn start(settings: Settings) -> Result<Self, Error> {
         settings.check()?;
@@ -72,20 +72,20 @@ impl Cluster {
         let (node, address) = (me.id, me.address.clone());
         let timing = Timing { suspect_after: settings.suspect_after, dead_after: settings.dead_after };
         let (work, incoming) = mpsc::channel(WAITING_WORK);
-        let shared = Shared::new(settings, (keys, signing), Table::new(me, timing, now), work);
+        let state = NodeState::new(settings, (keys, signing), Table::new(me, timing, now), work);
         let mut tasks = JoinSet::new();
-        tasks.spawn(door::run(Arc::clone(&shared), listener));
-        first_round(&shared).await?;
-        tasks.spawn(beat::run(Arc::clone(&shared)));
-        let cluster = shared.cluster();
+        tasks.spawn(listener::run(Arc::clone(&state), listener));
+        first_round(&state).await?;
+        tasks.spawn(heartbeat::run(Arc::clone(&state)));
+        let cluster = state.cluster();
         tracing::info!(%node, %address, %listening, %cluster, "this node is in the cluster");
         let incoming = Arc::new(Mutex::new(Some(incoming)));
-        Ok(Self { shared, listening, incoming, _tasks: Arc::new(tasks) })
+        Ok(Self { state, listening, incoming, _tasks: Arc::new(tasks) })
     }
 
     /// This node.
     pub fn myself(&self) -> Member {
-        let table = self.shared.table();
+        let table = self.state.table();
         let id = table.me().id;
         let members = table.members(Moment::now());
         drop(table);
@@ -95,75 +95,75 @@ impl Cluster {
             .unwrap_or_else(|| unreachable!("a node knows itself"))
     }
 
-    /// Where the internal port is open.
+    /// The address of the internal port.
     pub fn listening(&self) -> SocketAddr {
         self.listening
     }
 
     /// All members that are known, this node included, sorted by identifier.
     pub fn members(&self) -> Arc<Vec<Member>> {
-        self.shared.members()
+        self.state.members()
     }
 
-    /// Members that can be given work: alive, of this node's build, and with somebody who serves [`Cluster::work`]. This node is
+    /// Members that can be given work: alive, of this node's build, and serving [`Cluster::work`]. This node is
     /// one of them unless it leaves.
     pub fn workers(&self) -> Vec<Member> {
-        let build = &self.shared.settings.build;
+        let build = &self.state.settings.build;
         self.members().iter().filter(|member| member.takes_work_of(build)).cloned().collect()
     }
 
-    /// A signature of this node over a message, which every other node of the cluster can check.
+    /// Signs a message so that every node of the cluster can check it.
     pub fn sign(&self, message: &[u8]) -> Vec<u8> {
-        self.shared.signing.sign(message)
+        self.state.signing.sign(message)
     }
 
-    /// Whether a message was signed by the node of that identifier. Nodes with a shared secret sign for one another.
+    /// Whether a node signed a message. With a shared secret, any node may have.
     pub fn is_signed(&self, node: Uuid, message: &[u8], signature: &[u8]) -> bool {
-        let me = self.shared.table().me().id;
-        self.shared.signing.is_signed((node, me), message, signature)
+        let me = self.state.table().me().id;
+        self.state.signing.is_signed((node, me), message, signature)
     }
 
-    /// Changes whenever a member comes, goes or changes its state.
+    /// Changes when a member is added, removed or changes its state.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.shared.changes.subscribe()
+        self.state.changes.subscribe()
     }
 
     /// The cluster that this node belongs to.
     pub fn cluster(&self) -> Uuid {
-        self.shared.cluster()
+        self.state.cluster()
     }
 
-    /// The same, for good: this node's data is about to remember it, so that no other node is believed that says otherwise.
+    /// Fixes the cluster of this node, since its data is about to record it: nodes of another cluster are refused from now on.
     pub fn settle(&self) -> Uuid {
-        self.shared.settle()
+        self.state.settle()
     }
 
-    /// A call to the node at that address has failed: it is suspect until it answers, and asked at once.
+    /// Reports a failed call to a node: it is suspect until it answers a heartbeat, which is sent at once.
     pub fn report_failure(&self, address: &str) {
-        self.shared.failed(address);
-        self.shared.ask_now();
+        self.state.failed(address);
+        self.state.ask_now();
     }
 
-    /// Connections for work that come from members. There is one taker; before it, such connections are refused.
+    /// Connections for work from members. They can be taken once, and are refused before.
     pub fn work(&self) -> Option<WorkIncoming> {
         let incoming = self.incoming.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        self.shared.begin_serving();
+        self.state.begin_serving();
         Some(WorkIncoming(incoming))
     }
 
-    /// Tells the others whether this node has rules of access.
+    /// Publishes whether this node has access rules.
     pub fn tell_guarded(&self, guarded: bool) {
-        self.shared.tell_guarded(guarded);
+        self.state.tell_guarded(guarded);
     }
 
     /// Connects to a member's internal port for work.
     ///
     /// # Errors
-    /// `NotFound` for an address that is no member's, `PermissionDenied` when one end does not believe the other or the member
-    /// takes no work, and what the network says.
+    /// `NotFound` for an address of no member, `PermissionDenied` when authentication fails or the member
+    /// takes no work, and errors of the network.
     pub async fn connect(&self, address: &str) -> io::Result<WorkStream> {
         let (peer, id) = {
-            let table = self.shared.table();
+            let table = self.state.table();
             let Some(node) = table.node_at(address) else {
                 return Err(io::Error::new(
                     io::ErrorKind::NotFound,
@@ -181,7 +181,7 @@ impl Cluster {
             }
             (node.id, table.me().id)
         };
-        let dial = timeout(CONNECT_TIMEOUT, self.shared.keys.dial(address, Purpose::Work(id))).await;
+        let dial = timeout(CONNECT_TIMEOUT, self.state.keys.dial(address, Purpose::Work(id))).await;
         match dial.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
             Ok(wire) => Ok(WorkStream::new(wire, peer)),
             Err(error) => {
@@ -193,36 +193,36 @@ impl Cluster {
         }
     }
 
-    /// Notes that a part of a query runs here, until the note is dropped. [`Cluster::leave`] waits for all of them.
+    /// Counts a running task until the returned value is dropped. [`Cluster::leave`] waits for all of them.
     pub fn part(&self) -> Part {
-        self.shared.parts.send_modify(|count| *count += 1);
-        Part(self.shared.parts.clone())
+        self.state.parts.send_modify(|count| *count += 1);
+        Part(self.state.parts.clone())
     }
 
-    /// Tells the others that this node ends, so that they give it no new work, and waits until the parts that run here have
-    /// ended, at most so long.
+    /// Announces that this node leaves, so that it gets no new work, and waits until its tasks have
+    /// ended, at most `drain`.
     pub async fn leave(&self, drain: Duration) {
-        let (since, deadline) = (self.shared.begin_leaving(), Instant::now() + drain);
+        let (since, deadline) = (self.state.begin_leaving(), Instant::now() + drain);
         let told = async {
-            while !self.shared.table().all_answered_since(since) {
-                sleep(self.shared.settings.heartbeat.min(Duration::from_millis(20))).await;
+            while !self.state.table().all_answered_since(since) {
+                sleep(self.state.settings.heartbeat.min(Duration::from_millis(20))).await;
             }
         };
         let others_know = timeout(FAREWELL.min(drain), told).await.is_ok();
-        let mut parts = self.shared.parts.subscribe();
+        let mut parts = self.state.parts.subscribe();
         let idle = timeout_at(deadline, parts.wait_for(|count| *count == 0)).await.is_ok();
-        let parts = *self.shared.parts.borrow();
+        let parts = *self.state.parts.borrow();
         tracing::info!(others_know, idle, parts, "this node leaves the cluster");
     }
 }
 
-/// Asks all nodes to join at once. It is an error when some refuse this node and none takes it.
-async fn first_round(shared: &Arc<Shared>) -> Result<(), Error> {
+/// Asks all nodes to join at once. It is an error when some refuse this node and none accepts it.
+async fn first_round(state: &Arc<NodeState>) -> Result<(), Error> {
     let mut tasks = JoinSet::new();
-    for address in shared.targets() {
-        let shared = Arc::clone(shared);
+    for address in state.targets() {
+        let state = Arc::clone(state);
         tasks.spawn(async move {
-            let outcome = ask(&shared, &address, &mut None, FIRST_PATIENCE).await;
+            let outcome = ask(&state, &address, &mut None, FIRST_PATIENCE).await;
             (address, outcome)
         });
     }
@@ -245,7 +245,7 @@ async fn first_round(shared: &Arc<Shared>) -> Result<(), Error> {
     }
 }
 
-/// Connections for work, as they come in.
+/// Incoming connections for work.
 #[derive(Debug)]
 pub struct WorkIncoming(mpsc::Receiver<WorkStream>);
 
@@ -257,7 +257,7 @@ impl Stream for WorkIncoming {
     }
 }
 
-/// A part of a query that runs on this node.
+/// A running task of this node.
 #[derive(Debug)]
 pub struct Part(watch::Sender<usize>);
 

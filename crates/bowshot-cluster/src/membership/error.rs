@@ -1,4 +1,4 @@
-//! What can go wrong at the start of a node, and when certificates are made.
+//! Errors of starting a node and of making certificates.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Why a node is not in the cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A setting that cannot work.
+    /// An invalid setting.
     #[error("{text}")]
     Setting {
         /// What is wrong.
@@ -14,7 +14,7 @@ pub enum Error {
         /// What to do.
         hint: String,
     },
-    /// The internal port is taken, or not this machine's.
+    /// The internal port cannot be opened.
     #[error("the cluster's port `{address}` cannot be opened: {source}")]
     Listen {
         /// Where.
@@ -40,7 +40,7 @@ pub enum Error {
         /// What to do.
         hint: &'static str,
     },
-    /// Cryptography that does not work at all.
+    /// Certificates cannot be made.
     #[error("certificates cannot be made: {0}")]
     Certificates(String),
 }
@@ -68,12 +68,12 @@ impl Error {
     }
 }
 
-/// What was refused by the other side, as an error of a socket.
+/// A refusal as an error of a socket.
 pub(crate) fn denied(text: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, text.into())
 }
 
-/// Whether a connection failed because one side does not believe the other, and not because of the network.
+/// Whether a connection failed by authentication, and not by the network.
 pub(crate) fn is_denied(error: &io::Error) -> bool {
     let tls = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
     tls || error.kind() == io::ErrorKind::PermissionDenied

@@ -1,4 +1,4 @@
-//! Lines and frames on a connection between nodes. Both have a limit, and nothing is reserved for what was only announced.
+//! Lines and frames on a connection between nodes. Both have a limit, and no memory is reserved for an announced length.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ const LONGEST_LINE: usize = 200;
 /// Largest frame.
 const LARGEST_FRAME: u32 = 2 << 20;
 
-/// Reads a line of printable ASCII, byte by byte: what follows it belongs to whoever has the connection next.
+/// Reads a line of printable ASCII byte by byte, so that nothing after it is consumed.
 pub(crate) async fn read_line(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
     let mut line = String::new();
     loop {

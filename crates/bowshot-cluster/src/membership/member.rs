@@ -1,20 +1,20 @@
-//! What a node knows of another one, for those who use it.
+//! A member as other nodes see it.
 
 use std::time::SystemTime;
 use uuid::Uuid;
 
-/// How a member is, as this node sees it.
+/// The state of a member, as this node sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
-    /// It was heard of; that messages go both ways is not known yet.
+    /// It is known, but messages have not gone both ways yet.
     Joining,
-    /// It answers, and says that this node answers.
+    /// Messages go both ways.
     Alive,
-    /// It does not answer at the moment, or it says that this node does not: it gets no work.
+    /// Messages do not go both ways at the moment: it gets no work.
     Suspect,
-    /// It ends: what runs there runs to its end, and it gets no new work.
+    /// It shuts down: its tasks run to their end, and it gets no new work.
     Leaving,
-    /// It has not been heard of for long. It is asked now and then, and taken again when it answers.
+    /// It was silent for long. It gets few heartbeats, and is alive again when it answers.
     Dead,
 }
 
@@ -22,7 +22,7 @@ impl State {
     /// All of them, in the order of a member's life.
     pub const ALL: [Self; 5] = [Self::Joining, Self::Alive, Self::Suspect, Self::Leaving, Self::Dead];
 
-    /// As system tables, metrics and log lines name it.
+    /// Its name in system tables, metrics and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Joining => "joining",
@@ -37,7 +37,7 @@ impl State {
 /// A node of the cluster, as this node sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Another one after each start of the node.
+    /// A new identifier after each start of the node.
     pub id: Uuid,
     /// `HOST:PORT` of its internal port.
     pub address: String,
@@ -45,15 +45,15 @@ pub struct Member {
     pub public: String,
     /// Version and format of plans.
     pub build: String,
-    /// How it is.
+    /// Its state.
     pub state: State,
-    /// Since when it is so.
+    /// Since when it has this state.
     pub since: SystemTime,
-    /// Whether it is ready for work: while it still starts it is not.
+    /// Whether it is ready for work.
     pub serves: bool,
-    /// Whether it has rules of access.
+    /// Whether it has access rules.
     pub guarded: bool,
-    /// When something last came from it.
+    /// Time of its last message.
     pub last_heard: Option<SystemTime>,
     /// Threads that run its queries.
     pub threads: u32,

@@ -1,26 +1,18 @@
-//! Who is in the cluster, and how its nodes reach one another.
-//!
-//! One internal port carries everything between nodes: messages about membership, and connections for work that whoever
-//! executes plans serves and opens. Nothing comes through it that has not proven that it is a node of this cluster
-//! (`security/`), and nothing that a client holds is such a proof.
-//!
-//! The road of a member: `door.rs` lets connections in, `beat.rs` asks every member at each heartbeat, `table.rs` holds what
-//! was heard and judges, without clock, socket or task of its own, and [`Cluster`] shows what came of it. Every node
-//! judges by what it sees itself; others only tell it whom to ask.
-//!
-//! No plan, no query and no table is known here.
+//! The nodes of the cluster. One internal port carries messages about membership and connections for work, only between nodes that have
+//! authenticated (`security/`). `listener.rs` accepts connections, `heartbeat.rs` asks every member, `table/` keeps their states without clock,
+//! socket or task. Every node decides by what it sees itself. No plans, queries or tables here.
 
 mod authority;
-mod beat;
 mod cluster;
-mod door;
 mod error;
 mod frame;
+mod heartbeat;
+mod listener;
 mod member;
 mod message;
+mod node_state;
 mod security;
 mod settings;
-mod shared;
 mod signing;
 mod stream;
 mod table;

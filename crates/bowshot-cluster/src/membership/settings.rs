@@ -1,4 +1,4 @@
-//! What a node is told at its start.
+//! Settings of a node.
 
 use crate::membership::error::Error;
 use crate::membership::security::Keys;
@@ -8,44 +8,44 @@ use std::path::PathBuf;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Shortest time between heartbeats: a shorter one would only make work.
+/// Shortest time between heartbeats.
 const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(20);
-/// Members of the list to join, at most.
+/// Most nodes to join.
 const MAX_JOIN: usize = 1_000;
-/// Fewest bytes of a shared secret. Whoever stands between two nodes sees enough to try out short ones.
+/// Fewest bytes of a shared secret: an observer could guess short ones.
 const SHORTEST_SECRET: usize = 16;
 
-/// What a node is told at its start.
+/// See the module.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where the internal port is opened.
     pub listen: SocketAddr,
     /// `HOST:PORT` under which other nodes reach it; `listen` without one.
     pub advertise: Option<String>,
-    /// `HOST:PORT` of nodes that are asked first. Others are heard of from them.
+    /// `HOST:PORT` of nodes to join. They know the others.
     pub join: Vec<String>,
-    /// How nodes prove to one another that they are nodes.
+    /// How nodes authenticate one another.
     pub security: Security,
     /// Version and format of plans: nodes of another build are members, but get no work.
     pub build: String,
     /// Where clients reach this node.
     pub public: String,
-    /// How often each member is asked.
+    /// Time between heartbeats.
     pub heartbeat: Duration,
     /// How long a member may be silent before it gets no more work.
     pub suspect_after: Duration,
-    /// How long a member may be silent before it counts as gone.
+    /// How long a member may be silent before it is dead.
     pub dead_after: Duration,
-    /// Threads that run queries, for others to know.
+    /// Threads for queries, as other nodes see them.
     pub threads: u32,
-    /// Bytes of memory for queries, for others to know.
+    /// Bytes of memory for queries, as other nodes see them.
     pub memory: u64,
-    /// The cluster that the node's data belongs to, if it has belonged to one.
+    /// The cluster that the node's data belongs to, if any.
     pub cluster: Option<Uuid>,
 }
 
 impl Settings {
-    /// Heartbeats each second, suspicion after five, death after twenty.
+    /// Heartbeats each second; suspect after five seconds, dead after twenty.
     pub fn new(listen: SocketAddr, security: Security) -> Self {
         Self {
             listen,
@@ -63,7 +63,7 @@ impl Settings {
         }
     }
 
-    /// Refuses what cannot work.
+    /// Checks the settings.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let refuse = |text: &str, hint: &str| Err(Error::setting(text, hint));
         if self.heartbeat < SHORTEST_HEARTBEAT {
@@ -98,7 +98,7 @@ impl Settings {
     }
 }
 
-/// How nodes prove to one another that they are nodes.
+/// How nodes authenticate one another.
 #[derive(Debug, Clone)]
 pub enum Security {
     /// Certificates of the cluster's own authority, over TLS 1.3.
@@ -110,15 +110,15 @@ pub enum Security {
         /// The node's private key (PEM).
         key: PathBuf,
     },
-    /// A secret that all nodes know. Nothing is encrypted, so that all of them are on this machine.
+    /// A secret of all nodes. Nothing is encrypted, so all nodes must be on this machine.
     SharedSecret(Secret),
 }
 
 impl Security {
-    /// Reads the files, and keeps nothing of them: for whoever only wants to know whether they can be used.
+    /// Checks that the files can be used.
     ///
     /// # Errors
-    /// For files that cannot be read, or do not fit one another.
+    /// For files that cannot be read, or do not match.
     pub fn examine(&self) -> Result<(), Error> {
         Keys::load(self).map(|_| ())
     }

@@ -1,8 +1,5 @@
-//! Signatures that every node of the cluster can check: a keyed hash (HMAC-SHA-256) over what was signed.
-//!
-//! Nodes with a shared secret have a key of it in common, which never crosses a connection. Nodes with certificates have
-//! nothing in common that is secret: each makes a key when it starts, and tells it to the others in its heartbeats, which are
-//! encrypted and go to nodes alone. What a third node says of somebody's key counts for nothing.
+//! Signatures (HMAC-SHA-256) that every node can check. With a shared secret all nodes derive the same key from it. With certificates each
+//! node makes a key when it starts and sends it in its encrypted heartbeats; what a third node says of a key is ignored.
 
 use crate::membership::error::Error;
 use aws_lc_rs::hmac::{self, HMAC_SHA256, Key};
@@ -15,10 +12,10 @@ use uuid::Uuid;
 
 /// Bytes of a key.
 const LENGTH: usize = 32;
-/// Nodes whose keys are kept, at most.
+/// Most keys of other nodes.
 const MOST_KEYS: usize = 1_000;
 
-/// A node's key on its way to another node. It does not print.
+/// A node's key in a message. It does not print.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SigningKey([u8; LENGTH]);
 
@@ -32,36 +29,36 @@ impl fmt::Debug for SigningKey {
 #[derive(Debug)]
 pub(crate) struct Signing {
     mine: Key,
-    /// What the others are told of it; `None` where they have it.
-    told: Option<SigningKey>,
+    /// The key for other nodes; `None` if they have it.
+    distributed: Option<SigningKey>,
     theirs: Mutex<HashMap<Uuid, Key>>,
 }
 
 impl Signing {
-    /// With a key that all nodes have, or one of this node's own.
+    /// With a common key, or a new one.
     ///
     /// # Errors
     /// When the machine gives no random numbers.
     pub(crate) fn new(common: Option<Key>) -> Result<Self, Error> {
         let theirs = Mutex::default();
         if let Some(mine) = common {
-            return Ok(Self { mine, told: None, theirs });
+            return Ok(Self { mine, distributed: None, theirs });
         }
         let mut bytes = [0; LENGTH];
         rand::fill(&mut bytes).map_err(|_| {
             Error::setting("the machine gives no random numbers", "look at its source of randomness")
         })?;
-        Ok(Self { mine: Key::new(HMAC_SHA256, &bytes), told: Some(SigningKey(bytes)), theirs })
+        Ok(Self { mine: Key::new(HMAC_SHA256, &bytes), distributed: Some(SigningKey(bytes)), theirs })
     }
 
-    /// What the other nodes have to be told.
-    pub(crate) fn told(&self) -> Option<SigningKey> {
-        self.told.clone()
+    /// What the other nodes have to be distributed.
+    pub(crate) fn public(&self) -> Option<SigningKey> {
+        self.distributed.clone()
     }
 
     /// A node has told its own key. `is_known` says whose keys are still wanted.
     pub(crate) fn hear(&self, node: Uuid, key: Option<SigningKey>, is_known: impl Fn(Uuid) -> bool) {
-        let (Some(SigningKey(bytes)), true) = (key, self.told.is_some()) else { return };
+        let (Some(SigningKey(bytes)), true) = (key, self.distributed.is_some()) else { return };
         let mut theirs = self.lock();
         if !theirs.contains_key(&node) {
             theirs.retain(|node, _| is_known(*node));
@@ -78,7 +75,7 @@ impl Signing {
     /// Whether a node has signed this; compares in constant time. With a key in common, any node may have.
     pub(crate) fn is_signed(&self, by: (Uuid, Uuid), message: &[u8], tag: &[u8]) -> bool {
         let (node, me) = by;
-        if self.told.is_none() || node == me {
+        if self.distributed.is_none() || node == me {
             return hmac::verify(&self.mine, message, tag).is_ok();
         }
         self.lock().get(&node).is_some_and(|key| hmac::verify(key, message, tag).is_ok())
@@ -101,12 +98,12 @@ mod tests {
         let tag = one.sign(b"text");
         assert!(one.is_signed((id, id), b"text", &tag));
         assert!(!other.is_signed((id, me), b"text", &tag));
-        other.hear(id, one.told(), |_| true);
+        other.hear(id, one.public(), |_| true);
         assert!(other.is_signed((id, me), b"text", &tag));
         assert!(!other.is_signed((id, me), b"texts", &tag));
         assert!(!other.is_signed((Uuid::from_u128(3), me), b"text", &tag));
         assert!(!other.is_signed((id, me), b"text", &[]));
-        assert!(!format!("{:?}", one.told()).contains(|c: char| c.is_ascii_digit()));
+        assert!(!format!("{:?}", one.public()).contains(|c: char| c.is_ascii_digit()));
     }
 
     #[test]
@@ -116,9 +113,9 @@ mod tests {
             (Signing::new(Some(key())).expect("a key"), Signing::new(Some(key())).expect("a key"));
         let tag = one.sign(b"text");
         assert!(other.is_signed((Uuid::from_u128(1), Uuid::from_u128(2)), b"text", &tag));
-        assert!(one.told().is_none());
+        assert!(one.public().is_none());
         // Nor is one heard.
-        other.hear(Uuid::from_u128(1), Signing::new(None).expect("a key").told(), |_| true);
+        other.hear(Uuid::from_u128(1), Signing::new(None).expect("a key").public(), |_| true);
         assert!(other.is_signed((Uuid::from_u128(1), Uuid::from_u128(2)), b"text", &tag));
     }
 }

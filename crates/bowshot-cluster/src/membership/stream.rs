@@ -1,4 +1,4 @@
-//! A connection between two nodes that have proven to one another who they are.
+//! An authenticated connection between two nodes.
 
 use std::io;
 use std::pin::Pin;

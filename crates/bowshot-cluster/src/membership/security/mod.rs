@@ -1,4 +1,4 @@
-//! The proof that both ends of a connection are nodes of this cluster. Nothing else is read from a connection before it.
+//! Authentication of both ends of a connection. Nothing else is read from it before.
 
 mod certificates;
 mod secret;

@@ -1,5 +1,5 @@
-//! A secret that all nodes of one machine know: each end proves that it has it by a keyed hash over two fresh numbers, the
-//! one that called first. Neither the secret nor anything that is worth sending again crosses the connection.
+//! A secret that all nodes of one machine share: each end proves it by a keyed hash over two random numbers, the caller first. Neither the
+//! secret nor anything that could be replayed crosses the connection.
 
 use crate::membership::error::denied;
 use crate::membership::frame::{read_line, write_line};

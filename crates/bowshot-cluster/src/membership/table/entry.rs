@@ -1,4 +1,4 @@
-//! One other node: what came from it and when, and how it is judged by that.
+//! One other node: what was received from it and when, and the state that follows.
 
 use super::{Change, Moment, Timing};
 use crate::membership::member::{Member, State};

@@ -1,8 +1,5 @@
-//! What a node has heard of the others, and its judgement of them. It has no clock, socket or task of its own: whoever
-//! calls tells what happened and when.
-//!
-//! A member is alive when messages go both ways: it answers this node, and says that this node answers it. What others say
-//! about a member's health counts for nothing; they only tell that it exists.
+//! The states of other nodes, without clock, socket or task: the caller reports events and time. A member is alive when messages go both
+//! ways. What others say about the health of a member is ignored; they only say that it exists.
 
 mod entry;
 
@@ -44,7 +41,7 @@ impl Moment {
 
 /// What came with a message that a member itself has sent.
 #[derive(Debug)]
-pub(crate) struct Word {
+pub(crate) struct Report {
     pub(crate) from: Node,
     /// Whether it says that this node answers it.
     pub(crate) reaches_me: bool,
@@ -114,7 +111,7 @@ impl Table {
     }
 
     /// A member has sent a heartbeat by itself.
-    pub(crate) fn heard(&mut self, word: &Word, now: Moment) {
+    pub(crate) fn heard(&mut self, word: &Report, now: Moment) {
         self.learn(&word.known, now);
         if word.from.id == self.me.id || !self.admit(&word.from, false, now) {
             return;
@@ -126,7 +123,13 @@ impl Table {
 
     /// The node at an address that this one has connected to has answered what it was asked then: whoever answers there is the
     /// member.
-    pub(crate) fn answered(&mut self, word: &Word, clock_skew_ms: Option<i64>, asked: Instant, now: Moment) {
+    pub(crate) fn answered(
+        &mut self,
+        word: &Report,
+        clock_skew_ms: Option<i64>,
+        asked: Instant,
+        now: Moment,
+    ) {
         self.learn(&word.known, now);
         if word.from.id == self.me.id || !self.admit(&word.from, true, now) {
             return;
@@ -136,7 +139,7 @@ impl Table {
         }
     }
 
-    /// A call to an address has failed.
+    /// Handles a failed call.
     pub(crate) fn failed(&mut self, address: &str) {
         if let Some(entry) = self.entries.get_mut(address) {
             entry.failed();

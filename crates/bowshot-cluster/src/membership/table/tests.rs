@@ -32,19 +32,19 @@ impl World {
     }
 
     fn heard(&mut self, from: &Node, reaches_me: bool) {
-        let word = Word { from: from.clone(), reaches_me, known: Vec::new() };
+        let word = Report { from: from.clone(), reaches_me, known: Vec::new() };
         self.table.heard(&word, self.now);
         self.table.judge(self.now);
     }
 
     fn answered(&mut self, from: &Node, reaches_me: bool) {
-        let word = Word { from: from.clone(), reaches_me, known: Vec::new() };
+        let word = Report { from: from.clone(), reaches_me, known: Vec::new() };
         self.table.answered(&word, Some(3), self.now.at, self.now);
         self.table.judge(self.now);
     }
 
     fn learn(&mut self, known: &[Node]) {
-        let word = Word { from: node("me:1", 1), reaches_me: true, known: known.to_vec() };
+        let word = Report { from: node("me:1", 1), reaches_me: true, known: known.to_vec() };
         self.table.heard(&word, self.now);
         self.table.judge(self.now);
     }

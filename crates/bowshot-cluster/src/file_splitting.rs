@@ -1,10 +1,6 @@
-//! Which task reads what of a scan's files.
-//!
-//! A file is read by groups of rows: whoever has the byte where a group begins reads all of it. Cuts at equal shares of all bytes, one
-//! file after another, leave slivers of a few bytes at the ends of files, which take a whole group with them: over four files of six groups
-//! each, one of four tasks had a third of the rows. So a file is cut into equal pieces, whole files are left whole where that is
-//! even enough, and the largest piece goes to whoever has least, which bounds what one task has (Graham, "Bounds on multiprocessing
-//! timing anomalies", 1969). The same files give the same pieces, so that columns in memory are where they were.
+//! Splits the files of a scan between tasks. Equal shares of all bytes would leave slivers at the ends of files, which cost a whole row
+//! group each. So files are cut into equal pieces, and the largest piece goes to the task with the least bytes (Graham, "Bounds on
+//! multiprocessing timing anomalies", 1969). The same files give the same pieces, so that cached columns stay where they are.
 
 use datafusion::catalog::memory::DataSourceExec;
 use datafusion::datasource::listing::{FileRange, PartitionedFile};
@@ -15,16 +11,16 @@ use datafusion_distributed::{DistributedLeafExec, ScaleUpLeafNodeEvent, ScaleUpL
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// Pieces that are smaller hardly hold a group of rows, so that more of them make nothing more even.
+/// Smaller pieces hardly contain a row group.
 const LEAST_BYTES: u64 = 4 << 20;
-/// How often files are cut finer than their share asks for, at most.
-const FINEST: u64 = 4;
-/// How much more than its share a group may have, in percent, before files are cut finer.
-const TOLERATED: u64 = 5;
+/// By how much pieces may be smaller than an equal share.
+const MAX_SPLIT_FACTOR: u64 = 4;
+/// By how many percent a group may exceed its share before files are split finer.
+const TOLERANCE_PERCENT: u64 = 5;
 
-/// The scan of each task, with as many partitions as the scan has here. Rows that are in order, or in the partitions of their values, stay
-/// as datafusion-distributed has them.
-pub(crate) fn of_tasks(event: ScaleUpLeafNodeEvent<'_>) -> Option<Result<ScaleUpLeafNodeEventResponse>> {
+/// The scan of each task, with as many partitions as the scan has here. Scans with an order or a partitioning are left
+/// to datafusion-distributed.
+pub(crate) fn split_files(event: ScaleUpLeafNodeEvent<'_>) -> Option<Result<ScaleUpLeafNodeEventResponse>> {
     let scan = event.plan.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>()?;
     if scan.output_partitioning.is_some() || !scan.output_ordering.is_empty() {
         return None;
@@ -34,7 +30,7 @@ pub(crate) fn of_tasks(event: ScaleUpLeafNodeEvent<'_>) -> Option<Result<ScaleUp
     let mut rest = scan.clone();
     rest.file_groups.clear();
     let mut scans = vec![rest; event.task_count];
-    for (index, group) in evenly(whole(files), groups).into_iter().enumerate() {
+    for (index, group) in distribute(merge_ranges(files), groups).into_iter().enumerate() {
         scans[index % event.task_count].file_groups.push(FileGroup::new(group));
     }
     let scans =
@@ -43,8 +39,8 @@ pub(crate) fn of_tasks(event: ScaleUpLeafNodeEvent<'_>) -> Option<Result<ScaleUp
     Some(leaf.map(|leaf| ScaleUpLeafNodeEventResponse::new(Arc::new(leaf))))
 }
 
-/// Files whose pieces follow one another are whole again.
-fn whole<'a>(pieces: impl Iterator<Item = &'a PartitionedFile>) -> Vec<PartitionedFile> {
+/// Joins adjacent ranges of files.
+fn merge_ranges<'a>(pieces: impl Iterator<Item = &'a PartitionedFile>) -> Vec<PartitionedFile> {
     let mut files: Vec<PartitionedFile> = Vec::new();
     for piece in pieces {
         let (start, end) = piece.range();
@@ -61,28 +57,28 @@ fn whole<'a>(pieces: impl Iterator<Item = &'a PartitionedFile>) -> Vec<Partition
     files
 }
 
-/// So many groups of pieces, as even as cuts of files make them.
-fn evenly(files: Vec<PartitionedFile>, groups: usize) -> Vec<Vec<PartitionedFile>> {
+/// Distributes files over groups, as evenly as splits allow.
+fn distribute(files: Vec<PartitionedFile>, groups: usize) -> Vec<Vec<PartitionedFile>> {
     let total: u64 = files.iter().map(PartitionedFile::effective_size).sum();
     let share = total.div_ceil(groups.max(1) as u64).max(1);
-    let bound = share + share * TOLERATED / 100;
-    let ways = (1..=FINEST).map(|finer| {
+    let bound = share + share * TOLERANCE_PERCENT / 100;
+    let attempts = (1..=MAX_SPLIT_FACTOR).map(|finer| {
         let most = (share / finer).max(LEAST_BYTES.min(share));
-        dealt(files.iter().flat_map(|file| cut(file, most)).collect(), groups)
+        assign(files.iter().flat_map(|file| cut(file, most)).collect(), groups)
     });
     let mut best: Option<(u64, Vec<Vec<PartitionedFile>>)> = None;
-    for (largest, dealt) in ways {
+    for (largest, assigned) in attempts {
         if best.as_ref().is_none_or(|(least, _)| largest < *least) {
-            best = Some((largest, dealt));
+            best = Some((largest, assigned));
         }
         if largest <= bound {
             break;
         }
     }
-    best.map(|(_, dealt)| dealt).unwrap_or_default()
+    best.map(|(_, assigned)| assigned).unwrap_or_default()
 }
 
-/// A file in equal pieces of about so many bytes.
+/// Splits a file into equal pieces of about `bytes`.
 fn cut(file: &PartitionedFile, bytes: u64) -> Vec<PartitionedFile> {
     let (start, end) = file.range();
     let size = end.saturating_sub(start);
@@ -95,9 +91,9 @@ fn cut(file: &PartitionedFile, bytes: u64) -> Vec<PartitionedFile> {
     (0..pieces).map(piece).collect()
 }
 
-/// Pieces in so many groups, the largest piece first, each to the group that has least, and within a group in the order of the
-/// table. Told is how many bytes the largest group has.
-fn dealt(pieces: Vec<PartitionedFile>, groups: usize) -> (u64, Vec<Vec<PartitionedFile>>) {
+/// Assigns the largest piece first, each to the smallest group; within a group the order of the table stays. Also returns the
+/// bytes of the largest group.
+fn assign(pieces: Vec<PartitionedFile>, groups: usize) -> (u64, Vec<Vec<PartitionedFile>>) {
     let mut order: Vec<usize> = (0..pieces.len()).collect();
     order.sort_by_key(|&index| Reverse(pieces.get(index).map_or(0, PartitionedFile::effective_size)));
     let mut loads = vec![(0u64, Vec::new()); groups.max(1)];
@@ -141,7 +137,7 @@ mod tests {
             .enumerate()
             .map(|(number, bytes)| file(&number.to_string(), bytes))
             .collect();
-        let groups = evenly(files, 8);
+        let groups = distribute(files, 8);
         assert!(groups.iter().all(|group| group.len() == 1), "{groups:?}");
     }
 
@@ -158,10 +154,10 @@ mod tests {
         ] {
             let files: Vec<_> =
                 sizes.iter().enumerate().map(|(n, bytes)| file(&n.to_string(), *bytes)).collect();
-            let dealt = evenly(files.clone(), groups);
-            assert_eq!(dealt.len(), groups);
+            let assigned = distribute(files.clone(), groups);
+            assert_eq!(assigned.len(), groups);
             for of in &files {
-                let mut ranges: Vec<_> = dealt
+                let mut ranges: Vec<_> = assigned
                     .iter()
                     .flatten()
                     .filter(|piece| piece.object_meta.location == of.object_meta.location)
@@ -185,7 +181,7 @@ mod tests {
         ] {
             let files = sizes.iter().enumerate().map(|(n, bytes)| file(&n.to_string(), *bytes)).collect();
             let share = sizes.iter().sum::<u64>() / groups as u64;
-            let largest = bytes(&evenly(files, groups)).into_iter().max().unwrap();
+            let largest = bytes(&distribute(files, groups)).into_iter().max().unwrap();
             assert!(largest * 100 <= share * 115, "{largest} of {share}");
         }
     }
@@ -193,7 +189,7 @@ mod tests {
     #[test]
     fn pieces_that_were_cut_before_are_put_together() {
         let piece = |from, to| PartitionedFile { range: Some(range(from, to)), ..file("a", 100) };
-        let files = whole([piece(0, 40), piece(40, 100), file("b", 5), file("a", 100)].iter());
+        let files = merge_ranges([piece(0, 40), piece(40, 100), file("b", 5), file("a", 100)].iter());
         let found: Vec<_> =
             files.iter().map(|file| (file.object_meta.location.to_string(), file.range())).collect();
         let a = || "a".to_owned();

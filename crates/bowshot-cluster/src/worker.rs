@@ -1,11 +1,11 @@
-//! Parts of plans that other nodes have sent: the session in which one runs, and the service that takes them in.
+//! Tasks of other nodes' plans: the session in which one runs, and the service that accepts them.
 
-use crate::channels::{Between, Channels};
+use crate::channels::{Channels, WorkerChannels};
+use crate::endpoint_service::EndpointService;
+use crate::endpoint_sink::Store;
+use crate::error_propagation::{TaskJob, wrap_task};
 use crate::membership::{Cluster, Part, WorkStream};
-use crate::parcel::ParcelCodec;
-use crate::service::EndpointService;
-use crate::sink::Store;
-use crate::telling::{OfPart, telling};
+use crate::task_codec::TaskCodec;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,7 +29,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
 use uuid::Uuid;
 
-/// The header in which the options of the session travel.
+/// The header with the options of the session.
 const OPTIONS: HeaderName = HeaderName::from_static("x-bowshot-session-options");
 
 /// Options of a session as a header.
@@ -51,57 +51,57 @@ fn options(headers: &HeaderMap) -> Result<Vec<(String, String)>> {
     serde_json::from_slice(&json).map_err(|error| internal_datafusion_err!("options cannot be read: {error}"))
 }
 
-/// Takes over what plans on several nodes are told among the options.
-pub(crate) fn keep(given: &ConfigOptions, own: &mut ConfigOptions) {
+/// Copies the options of datafusion-distributed.
+pub(crate) fn copy_distributed_options(given: &ConfigOptions, own: &mut ConfigOptions) {
     if let Some(distributed) = given.extensions.get::<DistributedConfig>() {
         own.extensions.insert(distributed.clone());
     }
 }
 
-/// How often parts that are over are looked for.
-const LOOKED_EVERY: Duration = Duration::from_millis(500);
+/// How often finished tasks are released.
+const RELEASE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A part that is kept: running, or over and not let go of yet. The node does not leave before.
+/// A task that runs, or has finished and is not released yet. The node does not leave before.
 #[derive(Debug)]
-struct Kept {
+struct RunningTask {
     _of_cluster: Part,
     _one: Arc<()>,
 }
 
-/// Lets go of parts that are over, with the memory that they hold, as long as there is a runtime to do it.
+/// Releases finished tasks and their memory, as long as the runtime lives.
 ///
-/// The table of tasks drops what was taken out of it when it is used the next time, which may be never. Asking it for a task
-/// that there never is is such a use.
-pub(crate) async fn let_go(worker: Worker, kept: Weak<()>) {
+/// The worker's table of tasks drops removed entries at its next use, which may be never. A request for a task that does not
+/// exist is such a use.
+pub(crate) async fn release_finished(worker: Worker, running: Weak<()>) {
     loop {
-        tokio::time::sleep(LOOKED_EVERY).await;
-        // One is that of who makes them.
-        if kept.strong_count() > 1 {
+        tokio::time::sleep(RELEASE_INTERVAL).await;
+        // One reference belongs to the builder of sessions.
+        if running.strong_count() > 1 {
             let nothing = ExecuteTaskRequest {
                 task_key: TaskKey { query_id: Uuid::nil(), stage_id: 0, task_number: 0 },
                 target_partition_start: 0,
                 target_partition_end: 0,
                 producer_head: ProducerHead::None,
             };
-            // It would wait for the task.
+            // The call would wait for the task.
             let _ = tokio::time::timeout(Duration::from_millis(1), worker.execute_task(nothing)).await;
         }
     }
 }
 
-/// Makes the sessions in which parts run.
-pub(crate) struct PartSessions {
+/// Builds the sessions of tasks.
+pub(crate) struct WorkerSessions {
     engine: WeakEngine,
     portable: Portable,
     channels: Arc<Channels>,
     cluster: Cluster,
-    kept: Arc<()>,
+    running: Arc<()>,
 }
 
-impl PartSessions {
-    /// As many of these as there are parts, and one.
-    pub(crate) fn kept(&self) -> Weak<()> {
-        Arc::downgrade(&self.kept)
+impl WorkerSessions {
+    /// A reference for each task, and one more.
+    pub(crate) fn running(&self) -> Weak<()> {
+        Arc::downgrade(&self.running)
     }
 
     pub(crate) fn new(
@@ -110,38 +110,38 @@ impl PartSessions {
         channels: Arc<Channels>,
         cluster: Cluster,
     ) -> Self {
-        Self { engine, portable, channels, cluster, kept: Arc::default() }
+        Self { engine, portable, channels, cluster, running: Arc::default() }
     }
 }
 
 #[async_trait]
-impl WorkerSessionBuilder for PartSessions {
+impl WorkerSessionBuilder for WorkerSessions {
     async fn build_session_state(&self, ctx: WorkerQueryContext) -> Result<SessionState> {
         let Some(engine) = self.engine.upgrade() else { return exec_err!("the node is shutting down") };
         let options = options(&ctx.headers)?;
         let mut builder = ctx.builder;
-        let kept = Kept { _of_cluster: self.cluster.part(), _one: Arc::clone(&self.kept) };
+        let running = RunningTask { _of_cluster: self.cluster.part(), _one: Arc::clone(&self.running) };
         let config = builder.config().get_or_insert_default();
-        config.set_extension(Arc::new(kept));
-        config.set_extension(Arc::new(OfPart::new(&engine)));
+        config.set_extension(Arc::new(running));
+        config.set_extension(Arc::new(TaskJob::new(&engine)));
         config.set_extension(Arc::new(Store::of(&engine)));
         let part = builder
-            .with_distributed_user_codec(ParcelCodec(self.portable.clone()))
-            .with_distributed_channel_resolver(Between(Arc::clone(&self.channels)))
-            .with_distributed_worker_plan_rewrite_handler(telling);
-        engine.state_of_part(part, &options, keep)
+            .with_distributed_user_codec(TaskCodec(self.portable.clone()))
+            .with_distributed_channel_resolver(WorkerChannels(Arc::clone(&self.channels)))
+            .with_distributed_worker_plan_rewrite_handler(wrap_task);
+        engine.state_of_part(part, &options, copy_distributed_options)
     }
 }
 
-/// Works on parts until the cluster has no more connections.
+/// Serves tasks until the cluster ends its connections.
 pub(crate) async fn serve(
     worker: Worker,
     endpoints: EndpointService,
     incoming: impl Stream<Item = io::Result<WorkStream>> + Send + 'static,
 ) {
     let served = tonic::transport::Server::builder()
-        .http2_keepalive_interval(Some(crate::channels::PATIENCE))
-        .http2_keepalive_timeout(Some(crate::channels::PATIENCE))
+        .http2_keepalive_interval(Some(crate::channels::ANSWER_TIMEOUT))
+        .http2_keepalive_timeout(Some(crate::channels::ANSWER_TIMEOUT))
         .add_service(worker.into_worker_server())
         .add_service(endpoints.into_server())
         .serve_with_incoming(incoming.map(|stream| stream.map(Incoming)));

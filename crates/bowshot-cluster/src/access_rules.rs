@@ -1,18 +1,17 @@
-//! Rules of access belong to the node that keeps them, and a client may ask any node. A node without rules would show everybody
-//! what the rules of another one hide, so that where one node has rules, all need rights: what nobody has been given there is
-//! denied, until the same rules are there too.
+//! Access rules belong to one node, but clients may ask any node. So if one node has rules, all nodes deny by default, until the same rules
+//! exist there too.
 
 use crate::membership::Cluster;
 use bowshot_engine::WeakEngine;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How often this node looks at its own rules.
+/// How often this node checks its own rules.
 const PACE: Duration = Duration::from_secs(1);
 
-/// Tells the others of rules here, and hears of theirs, as long as there is an engine. What was heard of once holds until the
-/// end: nobody knows that the rules of a node are gone when the node is.
-pub(crate) async fn keep(cluster: Cluster, engine: WeakEngine) {
+/// Publishes whether there are rules here, and follows the other nodes, as long as the engine lives. Denial by default lasts until
+/// the process ends: the loss of a node does not mean that its rules are gone.
+pub(crate) async fn follow(cluster: Cluster, engine: WeakEngine) {
     let mut changes = cluster.changes();
     loop {
         changes.mark_unchanged();

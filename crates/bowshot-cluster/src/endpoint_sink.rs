@@ -1,5 +1,5 @@
-//! Where rows of a result stay on the node that makes them: the operator on top of the last stage. It gives no rows; it puts
-//! those of its input where their client finds them, and ends when the client has had them. Dropping it ends the endpoint.
+//! The operator on top of the last stage that keeps the rows of a result on the node that makes them, for their client. It ends when the
+//! client has read them; dropping it ends the endpoint.
 
 use bowshot_api::{Claims, Compression, Error, ErrorKind, Layout, Principal, QueryId};
 use bowshot_engine::Engine;
@@ -24,10 +24,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long an endpoint whose plan was dropped may wait to hear why.
+/// How long an endpoint whose plan was dropped waits for the reason.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
-/// Where endpoints of this node are, for operators that run here.
+/// The endpoints of this node, for its operators.
 pub(crate) struct Store(Option<Arc<dyn EndpointStore>>);
 
 impl Store {
@@ -53,7 +53,7 @@ impl EndpointSink {
         &self.input
     }
 
-    /// What another node must know beside the input.
+    /// Encodes everything but the input.
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
         let Handout { query, principal, layout, schema } = &self.handout;
         let mut words = Vec::new();
@@ -71,7 +71,7 @@ impl EndpointSink {
         Ok([&length.to_le_bytes()[..], &described, &words].concat())
     }
 
-    /// The operator of another node on top of `input`.
+    /// Decodes an operator on top of `input`.
     pub(crate) fn from_bytes(bytes: &[u8], input: Arc<dyn ExecutionPlan>) -> Result<Self> {
         let short = || malformed("it is too short");
         let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(short)?;
@@ -93,7 +93,7 @@ impl EndpointSink {
     }
 }
 
-/// Who may have rows, as nodes tell one another.
+/// Encodes a principal for other nodes.
 pub(crate) fn described(principal: &Principal) -> Value {
     let claims = principal.claims.as_ref().map(|claims| {
         let Claims { issuer, roles, admin, local_users } = claims.as_ref();
@@ -102,7 +102,7 @@ pub(crate) fn described(principal: &Principal) -> Value {
     json!({"name": principal.name, "authenticated": principal.authenticated, "claims": claims})
 }
 
-/// Who was told.
+/// Decodes a principal.
 pub(crate) fn principal(described: &Value) -> Result<Principal> {
     Ok(Principal {
         authenticated: truth(described, "authenticated")?,
@@ -189,7 +189,7 @@ fn external(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// Puts all rows where their client finds them, and waits until it has had them.
+/// Puts all rows into the endpoint, and waits until its client has read them.
 async fn fill(mut rows: bowshot_api::BatchStream, mut filling: Filling) -> bowshot_api::Result<()> {
     let endpoint = Arc::clone(&filling.endpoint);
     let mut wanted = true;
@@ -207,7 +207,7 @@ async fn fill(mut rows: bowshot_api::BatchStream, mut filling: Filling) -> bowsh
             }
         }
     }
-    // What the plan holds is free, and what it holds open.
+    // Frees the resources of the plan.
     drop(rows);
     endpoint.stream_ended();
     let finished = endpoint.finished().await;
@@ -215,8 +215,8 @@ async fn fill(mut rows: bowshot_api::BatchStream, mut filling: Filling) -> bowsh
     finished
 }
 
-/// A stream that fills an endpoint. Dropped before its end, it ends the endpoint: nobody wants its rows, or the node that was
-/// asked is lost, and if that is not so, it says why within a moment.
+/// A stream that fills an endpoint. Dropped before its end, it fails the endpoint: the rows are not wanted any more, or the
+/// coordinating node is lost. A living coordinator reports the reason before that.
 struct Filling {
     endpoint: Arc<dyn LocalEndpoint>,
     done: bool,
@@ -268,7 +268,7 @@ mod tests {
             assert_eq!((back.run, back.handout.query), (sink.run, query));
             assert_eq!((&back.handout.principal, back.handout.layout), (&principal, layout));
             assert_eq!(back.handout.schema, schema);
-            // The eight bytes at the end of a schema's stream say that no rows follow, which nobody asks.
+            // The last eight bytes mark the end of the stream, which is not checked.
             for end in 0..bytes.len() - 8 {
                 assert!(EndpointSink::from_bytes(&bytes[..end], Arc::clone(&input)).is_err());
             }

@@ -1,8 +1,6 @@
-//! What nodes ask one another about endpoints, on the internal port: the rows for a client that has come to another node, and
-//! what an endpoint does for the node that was asked. Flight again, so that rows travel as they do to clients; nothing
-//! else of it is answered.
+//! Requests of other nodes about endpoints of this node: states, errors and rows, as Flight over the internal port.
 
-use crate::sink::principal;
+use crate::endpoint_sink::principal;
 use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
 use arrow_flight::error::FlightError;
 use arrow_flight::flight_service_server::{FlightService, FlightServiceServer};
@@ -22,12 +20,12 @@ use std::time::Duration;
 use tonic::{Request, Response, Status, Streaming};
 use uuid::Uuid;
 
-/// How often it is looked whether an endpoint has been opened: a plan that is on its way opens it at once.
-const LOOKED_EVERY: Duration = Duration::from_millis(3);
-/// Bytes of a message of rows, about.
+/// How often to check whether an endpoint is open: the plan that opens it may still arrive.
+const POLL_INTERVAL: Duration = Duration::from_millis(3);
+/// Approximate bytes of a message of rows.
 const MESSAGE_BYTES: usize = 2 << 20;
 
-/// What is asked about an endpoint.
+/// Requests about an endpoint.
 pub(crate) const OPENED: &str = "opened";
 pub(crate) const READY: &str = "ready";
 pub(crate) const STATE: &str = "state";
@@ -49,7 +47,7 @@ impl EndpointService {
         local(&self.0, id)
     }
 
-    /// Answers a question about an endpoint.
+    /// Answers a request about an endpoint.
     async fn asked(&self, what: &str, body: &Value) -> Result<Value> {
         let id = id_of(body)?;
         match what {
@@ -80,13 +78,13 @@ pub(crate) fn local(engine: &WeakEngine, id: EndpointId) -> Result<Option<Arc<dy
     Ok(engine.endpoints().and_then(|store| store.find(id)))
 }
 
-/// Waits until the plan has come that opens an endpoint of this node.
+/// Waits until a plan opens an endpoint of this node.
 pub(crate) async fn opened(engine: &WeakEngine, id: EndpointId) -> Result<Arc<dyn LocalEndpoint>> {
     loop {
         if let Some(endpoint) = local(engine, id)? {
             return Ok(endpoint);
         }
-        tokio::time::sleep(LOOKED_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -99,7 +97,7 @@ fn unreadable(error: impl std::fmt::Display) -> Error {
     Error::internal(format!("a node asks what cannot be read: {error}"))
 }
 
-/// The question about an endpoint, as it travels.
+/// The body of a request about an endpoint.
 pub(crate) fn question(id: EndpointId) -> Value {
     json!({"run": id.run.to_string(), "index": id.index})
 }
@@ -122,7 +120,7 @@ fn state_to_json(state: EndpointState) -> Value {
     })
 }
 
-/// What another node has told of an endpoint.
+/// The state of an endpoint of another node.
 pub(crate) fn state_from_json(value: &Value) -> EndpointState {
     let (number, truth) = (
         |name: &str| value[name].as_u64().unwrap_or_default(),

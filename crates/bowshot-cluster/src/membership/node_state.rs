@@ -1,13 +1,13 @@
-//! What the tasks of a node have in common: its table behind a lock, and what others are shown of it.
+//! State that the tasks of a node share: the table behind a lock, and a snapshot of its members.
 
 use crate::membership::error::denied;
 use crate::membership::member::{Member, State};
-use crate::membership::message::{Answer, Beat, VERSION};
+use crate::membership::message::{Answer, Heartbeat, VERSION};
 use crate::membership::security::Keys;
 use crate::membership::settings::Settings;
 use crate::membership::signing::Signing;
 use crate::membership::stream::WorkStream;
-use crate::membership::table::{Change, Moment, Table, Word};
+use crate::membership::table::{Change, Moment, Report, Table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -15,32 +15,32 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
-/// The cluster that this node belongs to, and whether its data or another node has said so.
+/// The cluster of this node, and whether its data or another node has fixed it.
 #[derive(Debug, Clone, Copy)]
-struct Belonging {
+struct ClusterIdentity {
     cluster: Uuid,
     firm: bool,
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct NodeState {
     pub(crate) settings: Settings,
     pub(crate) keys: Keys,
     pub(crate) signing: Signing,
     table: Mutex<Table>,
-    belonging: Mutex<Belonging>,
-    /// Nodes to join that call themselves by another address.
+    identity: Mutex<ClusterIdentity>,
+    /// Nodes to join that advertise another address.
     aliases: Mutex<BTreeMap<String, String>>,
-    shown: RwLock<Arc<Vec<Member>>>,
+    snapshot: RwLock<Arc<Vec<Member>>>,
     pub(crate) changes: watch::Sender<u64>,
-    /// Whoever waits for the next heartbeat waits no longer when this changes.
-    pub(crate) hurry: watch::Sender<u64>,
-    /// Parts of queries that run here.
+    /// A change sends the next heartbeat at once.
+    pub(crate) ask_early: watch::Sender<u64>,
+    /// Number of running tasks.
     pub(crate) parts: watch::Sender<usize>,
     pub(crate) work: mpsc::Sender<WorkStream>,
 }
 
-impl Shared {
+impl NodeState {
     pub(crate) fn new(
         settings: Settings,
         (keys, signing): (Keys, Signing),
@@ -49,49 +49,49 @@ impl Shared {
     ) -> Arc<Self> {
         let firm = settings.cluster.is_some();
         let cluster = settings.cluster.unwrap_or_else(|| keys.cluster());
-        let shared = Arc::new(Self {
+        let state = Arc::new(Self {
             settings,
             keys,
             signing,
             table: Mutex::new(table),
-            belonging: Mutex::new(Belonging { cluster, firm }),
+            identity: Mutex::new(ClusterIdentity { cluster, firm }),
             aliases: Mutex::default(),
-            shown: RwLock::default(),
+            snapshot: RwLock::default(),
             changes: watch::Sender::new(0),
-            hurry: watch::Sender::new(0),
+            ask_early: watch::Sender::new(0),
             parts: watch::Sender::new(0),
             work,
         });
-        shared.look();
-        shared
+        state.refresh();
+        state
     }
 
     pub(crate) fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Members as they were when they were last looked at.
+    /// Members as of the last update.
     pub(crate) fn members(&self) -> Arc<Vec<Member>> {
-        Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn cluster(&self) -> Uuid {
-        self.belonging.lock().unwrap_or_else(PoisonError::into_inner).cluster
+        self.identity.lock().unwrap_or_else(PoisonError::into_inner).cluster
     }
 
-    /// From now on it is this cluster and no other.
+    /// Fixes the cluster.
     pub(crate) fn settle(&self) -> Uuid {
-        let mut mine = self.belonging.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mine = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
         mine.firm = true;
         mine.cluster
     }
 
-    /// Judges all members and shows what came of it.
-    pub(crate) fn look(&self) {
-        self.judge(&mut self.table(), true);
+    /// Updates the states of all members and the snapshot.
+    pub(crate) fn refresh(&self) {
+        self.update(&mut self.table(), true);
     }
 
-    fn judge(&self, table: &mut Table, is_regular: bool) {
+    fn update(&self, table: &mut Table, is_regular: bool) {
         let now = Moment::now();
         let changes = table.judge(now);
         let has_changed = table.take_changed();
@@ -102,14 +102,14 @@ impl Shared {
         if has_changed {
             count(&members);
         }
-        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(members);
+        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(members);
         changes.iter().for_each(log);
         if has_changed {
             self.changes.send_modify(|version| *version += 1);
         }
     }
 
-    /// Whom to ask: all members, and those to join that are none yet.
+    /// Addresses for heartbeats: all members, and nodes to join that are not members yet.
     pub(crate) fn targets(&self) -> BTreeSet<String> {
         let table = self.table();
         let aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,11 +121,11 @@ impl Shared {
         table.addresses().into_iter().chain(join).collect()
     }
 
-    /// What this node tells the one at an address.
-    pub(crate) fn beat(&self, address: &str) -> Beat {
-        let Belonging { cluster, firm } = *self.belonging.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The heartbeat to an address.
+    pub(crate) fn heartbeat(&self, address: &str) -> Heartbeat {
+        let ClusterIdentity { cluster, firm } = *self.identity.lock().unwrap_or_else(PoisonError::into_inner);
         let (now, table) = (Moment::now(), self.table());
-        Beat {
+        Heartbeat {
             version: VERSION,
             cluster,
             firm,
@@ -133,35 +133,35 @@ impl Shared {
             reaches_you: table.reaches(address, now),
             now_us: micros(now.wall),
             known: table.known(now),
-            signing_key: self.signing.told(),
+            signing_key: self.signing.public(),
         }
     }
 
-    /// A heartbeat has come from another node.
-    pub(crate) fn hear(&self, beat: Beat) -> Answer {
+    /// Handles a heartbeat of another node.
+    pub(crate) fn receive(&self, beat: Heartbeat) -> Answer {
         if let Err(reason) = self.check(&beat) {
             return Answer::Refused { reason };
         }
         let (address, id, key) = (beat.from.address.clone(), beat.from.id, beat.signing_key);
-        let word = Word { from: beat.from, reaches_me: beat.reaches_you, known: beat.known };
+        let word = Report { from: beat.from, reaches_me: beat.reaches_you, known: beat.known };
         let mut table = self.table();
         self.signing.hear(id, key, |id| table.node(id).is_some());
         let was_dead = table.state_at(&address) == Some(State::Dead);
         table.heard(&word, Moment::now());
-        self.judge(&mut table, false);
+        self.update(&mut table, false);
         drop(table);
         if was_dead {
-            // It is back, and is asked less often than others as long as it is not.
+            // The node is back, but would get few heartbeats.
             self.ask_now();
         }
-        Answer::Beat(self.beat(&address))
+        Answer::Beat(self.heartbeat(&address))
     }
 
-    /// The node at an address has answered what it was asked then.
+    /// Handles the answer of a node.
     pub(crate) fn take_answer(
         &self,
         address: &str,
-        beat: Beat,
+        beat: Heartbeat,
         clock_skew_ms: Option<i64>,
         asked: Instant,
     ) -> io::Result<()> {
@@ -171,59 +171,59 @@ impl Shared {
             aliases.insert(address.to_owned(), beat.from.address.clone());
         }
         let (id, key) = (beat.from.id, beat.signing_key);
-        let word = Word { from: beat.from, reaches_me: beat.reaches_you, known: beat.known };
+        let word = Report { from: beat.from, reaches_me: beat.reaches_you, known: beat.known };
         let mut table = self.table();
         self.signing.hear(id, key, |id| table.node(id).is_some());
         table.answered(&word, clock_skew_ms, asked, Moment::now());
-        self.judge(&mut table, false);
+        self.update(&mut table, false);
         Ok(())
     }
 
-    /// A call to an address has failed.
+    /// Handles a failed call.
     pub(crate) fn failed(&self, address: &str) {
         let mut table = self.table();
         table.failed(address);
-        self.judge(&mut table, false);
+        self.update(&mut table, false);
     }
 
-    /// Asks everybody now.
+    /// Sends heartbeats to all members now.
     pub(crate) fn ask_now(&self) {
-        self.hurry.send_modify(|count| *count += 1);
+        self.ask_early.send_modify(|count| *count += 1);
     }
 
-    /// Tells all others that this node takes work.
+    /// Announces that this node takes work.
     pub(crate) fn begin_serving(&self) {
         let mut table = self.table();
         table.serve();
-        self.judge(&mut table, false);
+        self.update(&mut table, false);
         drop(table);
         self.ask_now();
     }
 
-    /// Tells all others whether this node has rules of access.
+    /// Announces whether this node has access rules.
     pub(crate) fn tell_guarded(&self, guarded: bool) {
         let mut table = self.table();
         let is_new = table.guard(guarded);
-        self.judge(&mut table, false);
+        self.update(&mut table, false);
         drop(table);
         if is_new {
             self.ask_now();
         }
     }
 
-    /// Tells all others that this node ends; since when.
+    /// Announces that this node leaves; returns the time.
     pub(crate) fn begin_leaving(&self) -> Instant {
         let mut table = self.table();
-        // Whoever is asked from now on hears of it.
+        // Heartbeats from now on contain it.
         let now = Moment::now();
         table.leave(now);
-        self.judge(&mut table, false);
+        self.update(&mut table, false);
         drop(table);
         self.ask_now();
         now.at
     }
 
-    /// Whether work of a node is taken.
+    /// Whether this node takes work of another one.
     pub(crate) fn check_work_of(&self, id: Uuid) -> Result<(), &'static str> {
         let table = self.table();
         let Some(node) = table.node(id) else { return Err("the node that asks is not known here yet") };
@@ -236,8 +236,8 @@ impl Shared {
         }
     }
 
-    /// Whether a message is of this cluster. A node whose data belongs to no cluster takes the word of one whose data does.
-    fn check(&self, beat: &Beat) -> Result<(), String> {
+    /// Whether a message is of this cluster. A node without cluster adopts that of a node whose data has one.
+    fn check(&self, beat: &Heartbeat) -> Result<(), String> {
         if beat.version != VERSION {
             return Err(format!(
                 "it speaks version {VERSION} of the cluster's messages, not {}",
@@ -247,7 +247,7 @@ impl Shared {
         if !beat.from.is_sound() {
             return Err("the node does not describe itself as nodes do".to_owned());
         }
-        let mut mine = self.belonging.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mine = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
         match (beat.firm, mine.firm) {
             (true, true) if beat.cluster != mine.cluster => {
                 let (one, other) = (beat.cluster, mine.cluster);
@@ -255,8 +255,8 @@ impl Shared {
                     "the data of one node belongs to cluster {one}, that of the other to {other}"
                 ));
             }
-            (true, false) => *mine = Belonging { cluster: beat.cluster, firm: true },
-            // They believe one another: while an authority is replaced, what they make of it may differ.
+            (true, false) => *mine = ClusterIdentity { cluster: beat.cluster, firm: true },
+            // While an authority is replaced, the identifiers that nodes derive from it may differ.
             (false, false) => mine.cluster = mine.cluster.min(beat.cluster),
             (_, true) => {}
         }

@@ -1,5 +1,4 @@
-//! Errors of the connections between nodes, told from those of the work. They arise on any node of a plan, and arrive as what they
-//! are: a connection may be there again by the time that somebody looks.
+//! Errors of connections between nodes, separated from errors of the query. They keep their kind on the way through other nodes.
 
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind};
@@ -18,33 +17,33 @@ use http::HeaderMap;
 use std::sync::Arc;
 use tonic::Code;
 
-/// What the library says, in an error of its work, where the plan of a task has not come: whoever was to send it was stopped or cut off.
+/// The library's message when the plan of a task never arrived, because its sender stopped or lost the connection.
 const NO_PLAN: &str = "timed-out while waiting for the plan to be set by the coordinator";
 const MESSAGE: &str = "a connection between nodes of the cluster has broken";
 
-/// Whether an error says that a connection between nodes has broken, on whatever node.
-pub(crate) fn is_broken_wire(error: &Error) -> bool {
+/// Whether an error means that a connection between nodes was lost, on any node.
+pub(crate) fn is_connection_lost(error: &Error) -> bool {
     error.kind() == ErrorKind::Unavailable && error.message() == MESSAGE
 }
 
-/// The error, or what stands for one of a connection.
-pub(crate) fn told(error: DataFusionError) -> DataFusionError {
-    if !is_of_a_connection(&error) {
+/// Replaces an error of a connection by our own.
+pub(crate) fn classify_connection(error: DataFusionError) -> DataFusionError {
+    if !is_connection_error(&error) {
         return error;
     }
     let broken = Error::new(ErrorKind::Unavailable, MESSAGE).with_hint("run the statement again");
     DataFusionError::External(Box::new(broken.with_source(error)))
 }
 
-fn is_of_a_connection(error: &DataFusionError) -> bool {
+fn is_connection_error(error: &DataFusionError) -> bool {
     let mut current: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = current {
         let inner = match error.downcast_ref::<DataFusionError>() {
-            Some(DataFusionError::External(inner)) => is_one(inner.as_ref()),
+            Some(DataFusionError::External(inner)) => is_transport_error(inner.as_ref()),
             Some(DataFusionError::Execution(text)) => text.contains(NO_PLAN),
             _ => false,
         };
-        if inner || is_one(error) {
+        if inner || is_transport_error(error) {
             return true;
         }
         current = error.source();
@@ -52,9 +51,9 @@ fn is_of_a_connection(error: &DataFusionError) -> bool {
     false
 }
 
-fn is_one(error: &(dyn std::error::Error + 'static)) -> bool {
+fn is_transport_error(error: &(dyn std::error::Error + 'static)) -> bool {
     if let Some(status) = error.downcast_ref::<tonic::Status>() {
-        // What a node answers of the work comes as an error of DataFusion.
+        // Errors of the query itself arrive as errors of DataFusion.
         return matches!(
             status.code(),
             Code::Unavailable | Code::Unknown | Code::Internal | Code::Cancelled | Code::DeadlineExceeded
@@ -63,11 +62,11 @@ fn is_one(error: &(dyn std::error::Error + 'static)) -> bool {
     error.is::<tonic::transport::Error>()
 }
 
-/// A connection whose errors are told.
-pub(crate) struct ToldChannel(pub(crate) Box<dyn WorkerChannel>);
+/// A connection that classifies its errors.
+pub(crate) struct CheckedChannel(pub(crate) Box<dyn WorkerChannel>);
 
 #[async_trait]
-impl WorkerChannel for ToldChannel {
+impl WorkerChannel for CheckedChannel {
     async fn coordinator_channel(
         &mut self,
         headers: HeaderMap,
@@ -78,7 +77,7 @@ impl WorkerChannel for ToldChannel {
     ) -> Result<BoxStream<'static, Result<WorkerToCoordinatorMsg>>> {
         let answers =
             self.0.coordinator_channel(headers, set_plan_request, c2w_stream, metrics, task_ctx).await;
-        Ok(answers.map_err(told)?.map(|answer| answer.map_err(told)).boxed())
+        Ok(answers.map_err(classify_connection)?.map(|answer| answer.map_err(classify_connection)).boxed())
     }
 
     async fn execute_task(
@@ -88,12 +87,16 @@ impl WorkerChannel for ToldChannel {
         metrics: ExecutionPlanMetricsSet,
         task_ctx: &Arc<TaskContext>,
     ) -> Result<Vec<BoxStream<'static, Result<RecordBatch>>>> {
-        let rows = self.0.execute_task(headers, request, metrics, task_ctx).await.map_err(told)?;
-        Ok(rows.into_iter().map(|rows| rows.map(|batch| batch.map_err(told)).boxed()).collect())
+        let rows =
+            self.0.execute_task(headers, request, metrics, task_ctx).await.map_err(classify_connection)?;
+        Ok(rows
+            .into_iter()
+            .map(|rows| rows.map(|batch| batch.map_err(classify_connection)).boxed())
+            .collect())
     }
 
     async fn get_worker_info(&mut self, request: GetWorkerInfoRequest) -> Result<GetWorkerInfoResponse> {
-        self.0.get_worker_info(request).await.map_err(told)
+        self.0.get_worker_info(request).await.map_err(classify_connection)
     }
 }
 
@@ -108,19 +111,19 @@ mod tests {
         for error in [
             of(tonic::Status::unavailable("reset")),
             of(tonic::Status::unknown("h2")).context("task 3"),
-            DataFusionError::Shared(Arc::new(of(tonic::Status::internal("stream")))),
+            DataFusionError::NodeState(Arc::new(of(tonic::Status::internal("stream")))),
             DataFusionError::Execution(format!(
                 "Worker::execute_task {NO_PLAN}. (timed out waiting for value)"
             ))
             .context("task 1"),
         ] {
-            assert!(is_broken_wire(&classify(told(error))));
+            assert!(is_connection_lost(&classify(classify_connection(error))));
         }
         for error in [
             of(tonic::Status::out_of_range("a message is too large")),
             DataFusionError::Execution("transport error".to_owned()),
         ] {
-            assert!(!is_broken_wire(&classify(told(error))));
+            assert!(!is_connection_lost(&classify(classify_connection(error))));
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Parts as pieces of work: with the limits of a statement, and with errors that say all. On their way between nodes, errors
-//! that DataFusion does not know become texts.
+//! Tasks of other nodes' plans run with the limits of a statement, and encode errors that DataFusion does not know as texts.
 
 use bowshot_engine::distribution::told;
 use bowshot_engine::{Engine, Job, Stop};
@@ -25,55 +24,55 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// The work of one part: what it takes of memory counts, and steps within it end when nobody wants its rows any more.
-pub(crate) struct OfPart(Arc<Job>);
+/// The job of one task: counts its memory, and ends its steps when its rows are not wanted any more.
+pub(crate) struct TaskJob(Arc<Job>);
 
-impl OfPart {
+impl TaskJob {
     pub(crate) fn new(engine: &Engine) -> Self {
         Self(engine.job("a part of another node's plan", None))
     }
 }
 
-impl Drop for OfPart {
+impl Drop for TaskJob {
     fn drop(&mut self) {
         self.0.stop(Stop::Over);
     }
 }
 
-/// The plan of a task that tells its errors. How rows are handed out stays on top, and is put there by whoever asks for them.
-pub(crate) fn telling(event: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEventResponse> {
+/// Wraps the plan of a task. A repartition or broadcast for the consumer stays on top.
+pub(crate) fn wrap_task(event: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEventResponse> {
     let plan = event.plan;
     let hands_out = plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>();
     let plan = match plan.children().as_slice() {
         [child] if hands_out => {
-            let child = Telling::around(Arc::clone(child));
+            let child = ErrorPropagation::around(Arc::clone(child));
             let same = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
             plan.replace_children(vec![child], same)?
         }
-        _ => Telling::around(plan),
+        _ => ErrorPropagation::around(plan),
     };
     Ok(WorkerPlanRewriteEventResponse::new(plan))
 }
 
-/// An operator that is another one in everything but its errors.
+/// An operator that changes only the errors of another one.
 #[derive(Debug)]
-struct Telling(Arc<dyn ExecutionPlan>);
+struct ErrorPropagation(Arc<dyn ExecutionPlan>);
 
-impl Telling {
+impl ErrorPropagation {
     fn around(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        // These are looked for by what they are.
+        // datafusion-distributed finds these by their type.
         let known = plan.is_network_boundary() || plan.name() == "ChildrenIsolatorUnionExec";
         if known { plan } else { Arc::new(Self(plan)) }
     }
 }
 
-impl DisplayAs for Telling {
+impl DisplayAs for ErrorPropagation {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt_as(format, f)
     }
 }
 
-impl ExecutionPlan for Telling {
+impl ExecutionPlan for ErrorPropagation {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -106,11 +105,11 @@ impl ExecutionPlan for Telling {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let part = context.session_config().get_extension::<OfPart>();
+        let part = context.session_config().get_extension::<TaskJob>();
         let mut rows = self.0.execute(partition, context).map_err(told)?;
         let schema = rows.schema();
         let rows = stream::poll_fn(move |cx| {
-            let Some(OfPart(job)) = part.as_deref() else { return rows.poll_next_unpin(cx) };
+            let Some(TaskJob(job)) = part.as_deref() else { return rows.poll_next_unpin(cx) };
             if let Err(error) = job.check() {
                 return Poll::Ready(Some(Err(DataFusionError::External(Box::new(error)))));
             }

@@ -1,7 +1,7 @@
-//! The plan of a task on its way: bytes of ours in a message of datafusion-distributed, which would write only what DataFusion
-//! itself knows. Where the rows are to stay there, what is needed for that goes before it.
+//! The plan of a task as bytes in a message of datafusion-distributed, which could encode only plans of DataFusion itself. If its rows stay on
+//! the node, the endpoint precedes the plan.
 
-use crate::sink::EndpointSink;
+use crate::endpoint_sink::EndpointSink;
 use bowshot_engine::portable::Portable;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_datafusion_err, internal_err};
@@ -12,16 +12,16 @@ use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConve
 use std::fmt;
 use std::sync::Arc;
 
-/// A plan as bytes, which stands for it until it arrives.
+/// A plan as bytes until it is decoded.
 #[derive(Debug)]
-pub(crate) struct Parcel {
+pub(crate) struct EncodedTask {
     bytes: Vec<u8>,
     properties: Arc<PlanProperties>,
 }
 
-impl Parcel {
-    /// The plan as bytes. `context` has the functions that there are where it arrives.
-    pub(crate) fn of(
+impl EncodedTask {
+    /// Encodes a plan. `context` has the functions of the receiving node.
+    pub(crate) fn encode(
         plan: &Arc<dyn ExecutionPlan>,
         portable: &Portable,
         context: &TaskContext,
@@ -38,15 +38,15 @@ impl Parcel {
     }
 }
 
-impl DisplayAs for Parcel {
+impl DisplayAs for EncodedTask {
     fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl ExecutionPlan for Parcel {
+impl ExecutionPlan for EncodedTask {
     fn name(&self) -> &'static str {
-        "Parcel"
+        "EncodedTask"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -72,27 +72,27 @@ impl ExecutionPlan for Parcel {
     }
 
     fn execute(&self, _partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        internal_err!("a plan on its way does not run")
+        internal_err!("an encoded task cannot run")
     }
 }
 
-/// Writes and reads [`Parcel`]s.
+/// Encodes and decodes [`EncodedTask`]s.
 #[derive(Debug)]
-pub(crate) struct ParcelCodec(pub(crate) Portable);
+pub(crate) struct TaskCodec(pub(crate) Portable);
 
-impl PhysicalExtensionCodec for ParcelCodec {
+impl PhysicalExtensionCodec for TaskCodec {
     fn try_encode(
         &self,
         node: Arc<dyn ExecutionPlan>,
         buf: &mut Vec<u8>,
         _proto_converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
-        match node.downcast_ref::<Parcel>() {
-            Some(parcel) => {
-                buf.extend_from_slice(&parcel.bytes);
+        match node.downcast_ref::<EncodedTask>() {
+            Some(task) => {
+                buf.extend_from_slice(&task.bytes);
                 Ok(())
             }
-            None => internal_err!("`{}` is not packed", node.name()),
+            None => internal_err!("cannot encode `{}`", node.name()),
         }
     }
 
@@ -103,7 +103,7 @@ impl PhysicalExtensionCodec for ParcelCodec {
         ctx: &TaskContext,
         _proto_converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let short = || internal_datafusion_err!("a plan of another node is cut off");
+        let short = || internal_datafusion_err!("a plan of another node is truncated");
         let (length, rest) = buf.split_first_chunk::<4>().ok_or_else(short)?;
         let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| short())?;
         let (sink, plan) = rest.split_at_checked(length).ok_or_else(short)?;

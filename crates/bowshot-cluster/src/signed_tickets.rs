@@ -1,38 +1,32 @@
-//! What tickets say of endpoints of any node, signed by the node that was asked: who may have which rows of which node, and
-//! until when. Every node of the cluster can check one, whoever has made it.
-//!
-//! ```text
-//! run (16) · node that signs (16) · node that has the rows (16) · seconds since 1970 until which it is good (8) · signature (32)
-//! ```
-//!
-//! The signature is over all that, the query, the number of the endpoint and the principal, none of whom the voucher names: it is
-//! checked for the one who shows it. So it is no credential. Who has found one still has to be who it was made for.
+//! Signed tickets for endpoints of any node: run (16 bytes), signing node (16), node with the rows (16), expiry in seconds since 1970 (8),
+//! signature (32). The signature also covers the query, the index of the endpoint and the principal, so a ticket is no credential: whoever
+//! finds one must still be the principal that it was made for. Every node can check it.
 
+use crate::endpoint_sink::described;
 use crate::membership::Cluster;
-use crate::sink::described;
 use bowshot_api::{Principal, QueryId};
 use bowshot_engine::endpoints::EndpointId;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
-/// How long a voucher is good. A result is gone long before, unless somebody reads one endpoint after another.
-const GOOD_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+/// Validity of a ticket: results normally end long before.
+const VALIDITY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The rows that a voucher is for.
+/// The rows that a ticket is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Voucher {
+pub(crate) struct SignedTicket {
     pub(crate) id: EndpointId,
-    /// The node that has them.
+    /// The node with the rows.
     pub(crate) node: Uuid,
     until: u64,
 }
 
-impl Voucher {
+impl SignedTicket {
     pub(crate) fn new(id: EndpointId, node: Uuid, now: SystemTime) -> Self {
-        Self { id, node, until: seconds(now + GOOD_FOR) }
+        Self { id, node, until: seconds(now + VALIDITY) }
     }
 
-    /// The bytes for a principal.
+    /// Signs the ticket for a principal.
     pub(crate) fn signed(&self, cluster: &Cluster, (query, principal): (QueryId, &Principal)) -> Vec<u8> {
         let said = self.said(cluster.myself().id);
         let signature = cluster.sign(&self.message(&said, (query, principal)));
@@ -50,8 +44,8 @@ impl Voucher {
         [b"endpoint:".as_slice(), said, query.as_bytes(), &index, principal.as_bytes()].concat()
     }
 
-    /// The voucher that a principal has shown for an endpoint of a query; `None` for one that no node of the cluster has made
-    /// for that, or that is no good any more.
+    /// Checks the ticket of a principal for an endpoint of a query; `None` if no node of the cluster signed it
+    /// for that, or if it has expired.
     pub(crate) fn check(
         cluster: &Cluster,
         bytes: &[u8],
@@ -62,15 +56,15 @@ impl Voucher {
         let (run, rest) = said.split_first_chunk::<16>()?;
         let (signer, rest) = rest.split_first_chunk::<16>()?;
         let (node, until) = rest.split_first_chunk::<16>()?;
-        let voucher = Self {
+        let ticket = Self {
             id: EndpointId { run: Uuid::from_bytes(*run), index },
             node: Uuid::from_bytes(*node),
             until: u64::from_be_bytes(until.try_into().ok()?),
         };
-        let message = voucher.message(said, (query, principal));
-        let is_good = cluster.is_signed(Uuid::from_bytes(*signer), &message, signature)
-            && voucher.until >= seconds(now);
-        is_good.then_some(voucher)
+        let message = ticket.message(said, (query, principal));
+        let is_good =
+            cluster.is_signed(Uuid::from_bytes(*signer), &message, signature) && ticket.until >= seconds(now);
+        is_good.then_some(ticket)
     }
 }
 
@@ -96,24 +90,24 @@ mod tests {
         let (ann, bob) = (Principal::user("ann"), Principal::user("bob"));
         let (query, now) = (QueryId::random(), SystemTime::now());
         let id = EndpointId { run: Uuid::from_u128(1), index: 2 };
-        let voucher = Voucher::new(id, Uuid::from_u128(3), now);
-        let bytes = voucher.signed(&one, (query, &ann));
-        assert_eq!(Voucher::check(&other, &bytes, (query, 2, &ann), now), Some(voucher));
+        let ticket = SignedTicket::new(id, Uuid::from_u128(3), now);
+        let bytes = ticket.signed(&one, (query, &ann));
+        assert_eq!(SignedTicket::check(&other, &bytes, (query, 2, &ann), now), Some(ticket));
         for (query, index, principal) in [(query, 2, &bob), (query, 1, &ann), (QueryId::random(), 2, &ann)] {
-            assert_eq!(Voucher::check(&other, &bytes, (query, index, principal), now), None);
+            assert_eq!(SignedTicket::check(&other, &bytes, (query, index, principal), now), None);
         }
         let nobody = Principal { authenticated: false, ..ann.clone() };
-        assert_eq!(Voucher::check(&other, &bytes, (query, 2, &nobody), now), None);
-        let tomorrow = now + GOOD_FOR + Duration::from_secs(1);
-        assert_eq!(Voucher::check(&other, &bytes, (query, 2, &ann), tomorrow), None);
+        assert_eq!(SignedTicket::check(&other, &bytes, (query, 2, &nobody), now), None);
+        let tomorrow = now + VALIDITY + Duration::from_secs(1);
+        assert_eq!(SignedTicket::check(&other, &bytes, (query, 2, &ann), tomorrow), None);
         let strangers = cluster("another secret of some length").await;
-        assert_eq!(Voucher::check(&strangers, &bytes, (query, 2, &ann), now), None);
+        assert_eq!(SignedTicket::check(&strangers, &bytes, (query, 2, &ann), now), None);
         for place in 0..bytes.len() {
             let mut forged = bytes.clone();
             forged[place] ^= 1;
-            // The signer of nodes with a secret is any of them.
-            assert_eq!(Voucher::check(&other, &forged, (query, 2, &ann), now), None, "{place}");
-            assert_eq!(Voucher::check(&other, &bytes[..place], (query, 2, &ann), now), None, "{place}");
+            // Nodes with a shared secret have one key.
+            assert_eq!(SignedTicket::check(&other, &forged, (query, 2, &ann), now), None, "{place}");
+            assert_eq!(SignedTicket::check(&other, &bytes[..place], (query, 2, &ann), now), None, "{place}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Heartbeats: every member is asked at each, over a connection that stays open, and its answer goes into the table.
+//! Heartbeats: sent to every member over a connection that stays open; answers update the table.
 
 use crate::membership::error::{denied, is_denied};
 use crate::membership::frame::{read_frame, write_frame};
 use crate::membership::member::State;
 use crate::membership::message::Answer;
+use crate::membership::node_state::{NodeState, micros};
 use crate::membership::security::Purpose;
-use crate::membership::shared::{Shared, micros};
 use crate::membership::stream::Wire;
 use crate::membership::table::fraction;
 use std::collections::BTreeMap;
@@ -15,28 +15,28 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-/// How often members are judged, at least.
+/// Longest time between updates of member states.
 const LONGEST_TICK: Duration = Duration::from_millis(250);
-/// How often a dead member is asked, at least.
+/// Longest time between heartbeats to a dead member.
 const LONGEST_PACE: Duration = Duration::from_secs(10);
-/// A clock that is further away than this is worth a word.
+/// Difference of clocks that is logged.
 const LARGEST_SKEW_MS: u64 = 5_000;
-/// An answer that took longer says nothing about a clock.
+/// Longest round trip from which the clock is estimated.
 const LONGEST_TRIP: Duration = Duration::from_secs(1);
 
-/// Judges members, and has a task for each that asks it. Dropping it ends them all.
-pub(crate) async fn run(shared: Arc<Shared>) {
+/// Updates member states, and runs a task for each member that sends heartbeats. Dropping it ends them all.
+pub(crate) async fn run(state: Arc<NodeState>) {
     let mut tasks = JoinSet::new();
     let mut asked: BTreeMap<String, AbortHandle> = BTreeMap::new();
-    let mut changes = shared.changes.subscribe();
-    let tick = (shared.settings.heartbeat / 2).min(LONGEST_TICK);
+    let mut changes = state.changes.subscribe();
+    let tick = (state.settings.heartbeat / 2).min(LONGEST_TICK);
     loop {
         changes.mark_unchanged();
-        shared.look();
-        let targets = shared.targets();
+        state.refresh();
+        let targets = state.targets();
         for address in &targets {
             if !asked.contains_key(address) {
-                let task = keep_asking(Arc::clone(&shared), address.clone());
+                let task = keep_asking(Arc::clone(&state), address.clone());
                 asked.insert(address.clone(), tasks.spawn(task));
             }
         }
@@ -55,77 +55,77 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Asks one address for ever.
-async fn keep_asking(shared: Arc<Shared>, address: String) {
-    let mut hurry = shared.hurry.subscribe();
-    let (mut wire, mut told) = (None, Told::default());
+/// Sends heartbeats to one address for ever.
+async fn keep_asking(state: Arc<NodeState>, address: String) {
+    let mut ask_early = state.ask_early.subscribe();
+    let (mut wire, mut problems) = (None, LoggedProblems::default());
     loop {
-        let outcome = ask(&shared, &address, &mut wire, shared.settings.suspect_after).await;
-        told.note(&address, &outcome);
-        let pace = pace(&shared, &address, outcome.is_ok());
+        let outcome = ask(&state, &address, &mut wire, state.settings.suspect_after).await;
+        problems.note(&address, &outcome);
+        let pace = pace(&state, &address, outcome.is_ok());
         tokio::select! {
             () = sleep(pace.mul_f64(0.9 + 0.2 * fraction())) => {}
-            _ = hurry.changed() => {}
+            _ = ask_early.changed() => {}
         }
     }
 }
 
-/// How long to wait until an address is asked again: who is gone is asked less often.
-fn pace(shared: &Shared, address: &str, answers: bool) -> Duration {
-    let heartbeat = shared.settings.heartbeat;
-    match shared.table().state_at(address) {
+/// The time until the next heartbeat: dead members get fewer.
+fn pace(state: &NodeState, address: &str, answers: bool) -> Duration {
+    let heartbeat = state.settings.heartbeat;
+    match state.table().state_at(address) {
         Some(State::Dead) => (heartbeat * 5).min(LONGEST_PACE).max(heartbeat),
         None if !answers => (heartbeat * 2).min(LONGEST_PACE).max(heartbeat),
         _ => heartbeat,
     }
 }
 
-/// By how much the other clock is ahead, as far as the answer tells.
+/// By how much the other clock is ahead, if known.
 type Skew = Option<i64>;
 
-/// Asks once. A connection that has ended meanwhile is made anew, once.
+/// Sends one heartbeat, over a new connection if the old one was closed.
 pub(crate) async fn ask(
-    shared: &Shared,
+    state: &NodeState,
     address: &str,
-    kept: &mut Option<Wire>,
+    connection: &mut Option<Wire>,
     limit: Duration,
 ) -> io::Result<Skew> {
     let attempt = async {
-        if let Some(wire) = kept.take()
-            && let Ok((wire, skew)) = exchange(shared, address, wire).await
+        if let Some(wire) = connection.take()
+            && let Ok((wire, skew)) = exchange(state, address, wire).await
         {
             return Ok((wire, skew));
         }
-        let wire = shared.keys.dial(address, Purpose::Members).await?;
-        exchange(shared, address, wire).await
+        let wire = state.keys.dial(address, Purpose::Members).await?;
+        exchange(state, address, wire).await
     };
     let outcome = timeout(limit, attempt).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     match outcome {
         Ok((wire, skew)) => {
-            *kept = Some(wire);
+            *connection = Some(wire);
             Ok(skew)
         }
         Err(error) => {
-            shared.failed(address);
+            state.failed(address);
             Err(error)
         }
     }
 }
 
-async fn exchange(shared: &Shared, address: &str, mut wire: Wire) -> io::Result<(Wire, Skew)> {
+async fn exchange(state: &NodeState, address: &str, mut wire: Wire) -> io::Result<(Wire, Skew)> {
     let (sent, begun) = (SystemTime::now(), Instant::now());
-    write_frame(&mut wire, &shared.beat(address)).await?;
+    write_frame(&mut wire, &state.heartbeat(address)).await?;
     match read_frame(&mut wire).await? {
         Answer::Beat(beat) => {
             let skew = skew_ms(beat.now_us, micros(sent), begun.elapsed());
-            shared.take_answer(address, beat, skew, begun)?;
+            state.take_answer(address, beat, skew, begun)?;
             Ok((wire, skew))
         }
         Answer::Refused { reason } => Err(denied(reason)),
     }
 }
 
-/// The answer was made about half-way between question and answer.
+/// Assumes that the answer was made in the middle of the round trip.
 fn skew_ms(theirs_us: u64, sent_us: u64, trip: Duration) -> Skew {
     if trip > LONGEST_TRIP {
         return None;
@@ -135,14 +135,14 @@ fn skew_ms(theirs_us: u64, sent_us: u64, trip: Duration) -> Skew {
     i64::try_from(ahead / 1_000).ok()
 }
 
-/// What was said about an address, so that it is said once.
+/// Problems of an address that were logged, so that each is logged once.
 #[derive(Debug, Default)]
-struct Told {
+struct LoggedProblems {
     problem: Option<String>,
     skewed: bool,
 }
 
-impl Told {
+impl LoggedProblems {
     fn note(&mut self, address: &str, outcome: &io::Result<Skew>) {
         match outcome {
             Ok(skew) => {
