@@ -44,7 +44,7 @@ pub fn register(state: &mut SessionState) -> Result<()> {
                     state.register_udf(Arc::new(ScalarUDF::new_from_impl(defined)))?;
                 }
             }
-            Body::Made(make) => {
+            Body::Udf(make) => {
                 let made = make().as_ref().clone().with_aliases(function.aliases.iter().copied());
                 state.register_udf(Arc::new(made))?;
             }

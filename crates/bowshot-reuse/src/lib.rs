@@ -5,15 +5,15 @@
 
 mod background;
 mod cache;
-mod caches;
 mod columns;
-mod copied;
+mod deep_copy;
 mod joins;
 mod keys;
 mod lineage;
 mod results;
+mod reuse;
 mod settings;
 
-pub use caches::{ReuseConfig, start};
 pub use joins::JoinCacheConfig;
 pub use results::ResultCacheConfig;
+pub use reuse::{ReuseConfig, start};

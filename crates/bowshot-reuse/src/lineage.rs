@@ -34,7 +34,7 @@ pub(crate) fn note(folder: &Path, opening: Opening) {
 
 fn write(path: &Path, number: i64) -> io::Result<()> {
     let begun = path.with_extension("begun");
-    crate::cache::create_private(&begun)?.write_all(number.to_string().as_bytes())?;
+    crate::cache::create_private_file(&begun)?.write_all(number.to_string().as_bytes())?;
     std::fs::rename(&begun, path)
 }
 

@@ -7,7 +7,7 @@
 mod groups;
 
 use super::average::{SlidingSum, is_interval};
-use crate::made::misfit;
+use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::datatypes::{
     ArrowPrimitiveType, DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, Int64Type,
@@ -163,8 +163,8 @@ impl AggregateUDFImpl for Sum {
             })
         }
         match given {
-            [of] => added(of).map_or_else(|| misfit("sum", given), |of| Ok(vec![of])),
-            _ => misfit("sum", given),
+            [of] => added(of).map_or_else(|| no_overload("sum", given), |of| Ok(vec![of])),
+            _ => no_overload("sum", given),
         }
     }
 

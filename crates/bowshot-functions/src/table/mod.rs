@@ -2,7 +2,7 @@
 //!
 //! With columns as arguments, the functions that give lists are used under `unnest`: `json_members`, `json_elements`.
 
-mod expanded;
+mod list_rows;
 mod series;
 
 use crate::define::{Body, Function};
@@ -11,7 +11,7 @@ use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::catalog::{MemTable, TableFunctionImpl, TableProvider};
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::Expr;
-use expanded::Expanded;
+use list_rows::Expanded;
 use series::Series;
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use crate::cache::Error;
 use crate::cache::file::CacheFile;
-use crate::cache::forecast::is_later;
 use crate::cache::needs::{self, ColumnNames};
+use crate::cache::prediction::is_later;
 use crate::cache::shape::{ColumnRef, JoinShape};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 
 /// What is known of a join without its rows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct About {
+pub(crate) struct JoinInfo {
     pub(crate) shape: JoinShape,
     /// The columns of the rows, in their order.
     pub(crate) columns: Vec<ColumnRef>,
@@ -35,7 +35,7 @@ pub(crate) struct About {
 #[derive(Debug)]
 pub(crate) struct CachedJoin {
     pub(crate) id: u64,
-    pub(crate) about: About,
+    pub(crate) about: JoinInfo,
     /// What a query must have for it to fit.
     pub(crate) needs: (u64, ColumnNames),
     schema: SchemaRef,
@@ -90,13 +90,13 @@ struct Rows {
 
 /// Where the rows of a join are, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RowLocation {
     Memory,
     Disk,
     Gone,
 }
 
-impl Place {
+impl RowLocation {
     /// As `system.join_cache` shows it.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -108,16 +108,16 @@ impl Place {
 }
 
 impl CachedJoin {
-    pub(crate) fn in_memory(id: u64, about: About, schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+    pub(crate) fn in_memory(id: u64, about: JoinInfo, schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         let rows = Rows { memory: Some(batches.into()), ..Rows::default() };
         Self::new(id, about, schema, rows)
     }
 
-    pub(crate) fn in_file(id: u64, about: About, file: CacheFile) -> Self {
+    pub(crate) fn in_file(id: u64, about: JoinInfo, file: CacheFile) -> Self {
         Self::new(id, about, Arc::new(Schema::empty()), Rows { file: Some(file), ..Rows::default() })
     }
 
-    fn new(id: u64, about: About, schema: SchemaRef, rows: Rows) -> Self {
+    fn new(id: u64, about: JoinInfo, schema: SchemaRef, rows: Rows) -> Self {
         let created = seconds(about.created);
         Self {
             id,
@@ -170,12 +170,12 @@ impl CachedJoin {
     }
 
     /// Where the rows are.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> RowLocation {
         let rows = self.lock();
         match (&rows.memory, &rows.file) {
-            (Some(_), _) => Place::Memory,
-            (None, Some(_)) => Place::Disk,
-            (None, None) => Place::Gone,
+            (Some(_), _) => RowLocation::Memory,
+            (None, Some(_)) => RowLocation::Disk,
+            (None, None) => RowLocation::Gone,
         }
     }
 

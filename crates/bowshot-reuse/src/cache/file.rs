@@ -2,8 +2,8 @@
 //! checksum in the description, or in memory, is compared before rows are read, so that those of a damaged file never are.
 
 use crate::cache::Error;
+use crate::cache::cache_folder;
 use crate::cache::entry::Loaded;
-use crate::cache::folder;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::FileReader;
@@ -73,8 +73,8 @@ impl CacheFile {
             ArrowError::IoError(_, source) => disk(source),
             other => Error::Arrow(other),
         };
-        let file = folder::create(path).map_err(disk)?;
-        let buffered = Summed::new(BufWriter::with_capacity(READ_BYTES, file));
+        let file = cache_folder::create(path).map_err(disk)?;
+        let buffered = ChecksumWriter::new(BufWriter::with_capacity(READ_BYTES, file));
         let mut writer = FileWriter::try_new(buffered, schema).map_err(written)?;
         for batch in batches {
             pause();
@@ -96,7 +96,7 @@ impl CacheFile {
         let description = Description { format: FORMAT, bytes, checksum, about, about_checksum };
         let text = serde_json::to_vec(&description).map_err(|error| disk(error.into()))?;
         let (target, begun) = (described(&self.path), self.path.with_extension("begun"));
-        let written = folder::create(&begun)
+        let written = cache_folder::create(&begun)
             .and_then(|mut file| file.write_all(&text))
             .and_then(|()| fs::rename(&begun, target));
         written.inspect_err(|_| remove(&begun)).map_err(disk)?;
@@ -178,7 +178,7 @@ pub(crate) fn found<A: DeserializeOwned>(
     tell: fn(&Error),
 ) -> Result<Vec<(A, CacheFile)>, Error> {
     let disk = |source| Error::Disk { path: place.to_path_buf(), source };
-    folder::private(place).map_err(disk)?;
+    cache_folder::private(place).map_err(disk)?;
     let mut found = Vec::new();
     for entry in fs::read_dir(place).map_err(disk)? {
         let path = entry.map_err(disk)?.path();
@@ -255,19 +255,19 @@ fn remove(path: &Path) {
 }
 
 /// Sums up what it writes.
-struct Summed<W> {
+struct ChecksumWriter<W> {
     inner: W,
     bytes: u64,
     checksum: crc32fast::Hasher,
 }
 
-impl<W> Summed<W> {
+impl<W> ChecksumWriter<W> {
     fn new(inner: W) -> Self {
         Self { inner, bytes: 0, checksum: crc32fast::Hasher::new() }
     }
 }
 
-impl<W: Write> Write for Summed<W> {
+impl<W: Write> Write for ChecksumWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.inner.write(bytes)?;
         self.checksum.update(bytes.get(..count).unwrap_or_default());

@@ -1,7 +1,7 @@
 //! Which joins were asked for: templates in which the tables of a sequence are one, with what is needed to compute the
 //! next join of each ahead.
 
-use crate::cache::forecast;
+use crate::cache::prediction;
 use crate::cache::sequence::Pattern;
 use crate::cache::shape::{ColumnRef, JoinShape, TableName, Tree};
 use crate::cache::slice::Slices;
@@ -149,7 +149,7 @@ impl History {
         let often =
             templates.values().filter(|template| template.count >= least && template.passed < GIVEN_UP);
         let next = often.filter_map(|template| {
-            let tables = forecast::next(&template.seen, appeared)?;
+            let tables = prediction::next(&template.seen, appeared)?;
             Some((template.rank(now), template.order(tables, &template.filters)))
         });
         next.collect()
@@ -379,7 +379,7 @@ impl Template {
             self.seen.retain(|other| *other != tables);
             self.seen.push(tables);
             // An earlier day that is asked for again is not the latest.
-            forecast::sort(&mut self.seen);
+            prediction::sort(&mut self.seen);
             if self.seen.len() > REMEMBERED {
                 self.seen.remove(0);
             }

@@ -5,8 +5,8 @@
 //! tables, and the program that has computed it, since another build may compute something else.
 
 use crate::cache::Error;
+use crate::cache::cache_folder;
 use crate::cache::file::{self, CacheFile, now_milliseconds};
-use crate::cache::folder;
 use crate::cache::shape::{TableKey, TableName};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -28,7 +28,7 @@ const REST: Duration = Duration::from_secs(60);
 
 /// A result without its rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct AboutResult {
+pub(crate) struct ResultInfo {
     /// The query with all that decides its result: two queries have the same text only if they are the same.
     pub(crate) query: String,
     /// The build of the program.
@@ -50,7 +50,7 @@ pub(crate) struct AboutResult {
     pub(crate) created: SystemTime,
 }
 
-impl AboutResult {
+impl ResultInfo {
     /// The result with the rows of its file.
     fn with_rows(self, file: &CacheFile) -> Result<(Self, SchemaRef, Vec<RecordBatch>), Error> {
         let (schema, batches) = file.read()?;
@@ -114,7 +114,7 @@ impl ResultFiles {
     /// The results of a folder that this build has written, at most so many bytes of them; all other files of the cache are
     /// removed. A folder that cannot be used is not used. `program` names the build; it is asked when that is needed first.
     pub(crate) fn open(folder: PathBuf, limit: u64, program: fn() -> String) -> Option<Self> {
-        let mut found: Vec<(AboutResult, CacheFile)> =
+        let mut found: Vec<(ResultInfo, CacheFile)> =
             file::found(&folder, not_opened).inspect_err(not_opened).ok()?;
         found.sort_by_key(|(about, _)| about.created);
         // Files that cannot be read at the moment have numbers, too; and the clock may have been set back.
@@ -142,7 +142,7 @@ impl ResultFiles {
     /// Removes all results of a folder that is not to be used any more.
     pub(crate) fn remove_all(folder: &Path) {
         if folder.exists() {
-            let found = file::found::<AboutResult>(folder, not_opened).inspect_err(not_opened);
+            let found = file::found::<ResultInfo>(folder, not_opened).inspect_err(not_opened);
             found.unwrap_or_default().iter().for_each(|(_, file)| file.remove());
         }
     }
@@ -165,10 +165,10 @@ impl ResultFiles {
         digest: u64,
         tables: &[TableKey],
         query: &str,
-    ) -> Option<(AboutResult, SchemaRef, Vec<RecordBatch>)> {
+    ) -> Option<(ResultInfo, SchemaRef, Vec<RecordBatch>)> {
         let entries = self.lock().by_digest.get(&digest)?.clone();
         for entry in entries.into_iter().filter(|entry| *entry.tables == *tables) {
-            let read = entry.file.description::<AboutResult>().and_then(|about| {
+            let read = entry.file.description::<ResultInfo>().and_then(|about| {
                 let wanted =
                     about.query == query && about.tables == tables && about.program == self.program();
                 wanted.then(|| about.with_rows(&entry.file)).transpose()
@@ -203,7 +203,7 @@ impl ResultFiles {
 
     /// Writes a result, in place of what was least recently used. Blocks. A disk that fails costs the file, and nothing is
     /// written for a minute.
-    pub(crate) fn write(&self, about: AboutResult, schema: &SchemaRef, batches: &[RecordBatch]) -> Written {
+    pub(crate) fn write(&self, about: ResultInfo, schema: &SchemaRef, batches: &[RecordBatch]) -> Written {
         let bytes = about.bytes + about.query.len() as u64 + ENTRY_BYTES;
         if bytes > self.limit / LARGEST_PART {
             return Written::Never;
@@ -239,22 +239,23 @@ impl ResultFiles {
     fn write_files(
         &self,
         number: u64,
-        about: &AboutResult,
+        about: &ResultInfo,
         rows: (&Schema, &[RecordBatch]),
     ) -> Result<(u64, CacheFile), Error> {
         // Somebody may have removed the folder, for the room, perhaps.
-        folder::private(&self.folder).map_err(|source| Error::Disk { path: self.folder.clone(), source })?;
+        cache_folder::private(&self.folder)
+            .map_err(|source| Error::Disk { path: self.folder.clone(), source })?;
         let path = self.folder.join(format!("{number}.arrow"));
         let file = CacheFile::write(path, rows, &|| {})?;
         let described = file.describe(about).inspect_err(|_| file.remove())?;
         Ok((described, file))
     }
 
-    fn has(&self, about: &AboutResult) -> bool {
+    fn has(&self, about: &ResultInfo) -> bool {
         let entries = self.lock().by_digest.get(&about.digest).cloned().unwrap_or_default();
-        let same = |other: AboutResult| other.query == about.query;
+        let same = |other: ResultInfo| other.query == about.query;
         entries.iter().any(|entry| {
-            *entry.tables == *about.tables && entry.file.description::<AboutResult>().is_ok_and(same)
+            *entry.tables == *about.tables && entry.file.description::<ResultInfo>().is_ok_and(same)
         })
     }
 
@@ -274,7 +275,7 @@ impl ResultFiles {
         self.remove(|_, _| true);
     }
 
-    fn add(&self, about: AboutResult, file: CacheFile, bytes: u64) {
+    fn add(&self, about: ResultInfo, file: CacheFile, bytes: u64) {
         let mut files = self.lock();
         files.clock += 1;
         let (tables, memory, used) = (about.tables.into(), about.bytes, AtomicU64::new(files.clock));

@@ -5,7 +5,7 @@
 //! quotes is a JSON string. Whoever makes the texts sees to it that equal texts mean the same, and that different
 //! values never make equal texts.
 
-use crate::cache::range;
+use crate::cache::implication;
 use crate::cache::sequence::Pattern;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -204,7 +204,7 @@ impl JoinShape {
             }
             let texts: Vec<String> = conditions.iter().map(|text| renumber(text, &numbers)).collect();
             let fulfilled =
-                |there: &String| texts.iter().any(|text| text == there || range::implies(text, there));
+                |there: &String| texts.iter().any(|text| text == there || implication::implies(text, there));
             if !self.tree.conditions.iter().all(fulfilled) {
                 return None;
             }

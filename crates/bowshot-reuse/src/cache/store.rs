@@ -2,9 +2,9 @@
 //! byte leaves first.
 
 use crate::cache::Error;
-use crate::cache::entry::{About, CachedJoin};
+use crate::cache::cache_folder::Claim;
+use crate::cache::entry::{CachedJoin, JoinInfo};
 use crate::cache::file::{self, now_milliseconds};
-use crate::cache::folder::Claim;
 use crate::cache::needs::Needs;
 use crate::cache::results::this_program;
 use crate::cache::shape::{ColumnRef, JoinShape, Match, TableKey, columns_in};
@@ -60,7 +60,7 @@ impl Store {
     pub(crate) fn open(budget: Budget) -> Self {
         let opened = budget.folder.as_deref().map(|folder| {
             let claim = Claim::take(folder)?;
-            Ok((claim, file::found::<Described<About>>(folder, not_opened)?))
+            Ok((claim, file::found::<Described<JoinInfo>>(folder, not_opened)?))
         });
         let (budget, claim, found) = match opened {
             Some(Ok((claim, found))) => (budget, Some(claim), found),
@@ -167,11 +167,11 @@ impl Store {
     /// [`Error::TooLarge`] when there is no room that is worth less.
     pub(crate) fn insert(
         &self,
-        about: About,
+        about: JoinInfo,
         schema: SchemaRef,
         batches: Vec<RecordBatch>,
     ) -> Result<Arc<CachedJoin>, Error> {
-        let about = About { bytes: about.bytes + ENTRY_BYTES, ..about };
+        let about = JoinInfo { bytes: about.bytes + ENTRY_BYTES, ..about };
         let mut join = CachedJoin::in_memory(self.next_id(), about, schema, batches);
         let (join, dropped) = {
             let mut joins = self.lock();
@@ -372,7 +372,12 @@ fn least(joins: impl Iterator<Item = Arc<CachedJoin>>, now: SystemTime) -> Optio
     joins.filter(|join| !join.is_pinned()).min_by(|one, other| one.worth(now).total_cmp(&other.worth(now)))
 }
 
-fn has_columns(about: &About, found: &Match, conditions: &[String], columns: &BTreeSet<ColumnRef>) -> bool {
+fn has_columns(
+    about: &JoinInfo,
+    found: &Match,
+    conditions: &[String],
+    columns: &BTreeSet<ColumnRef>,
+) -> bool {
     let there = |column: &ColumnRef| {
         let number = found.numbers.get(column.table).copied();
         about.columns.iter().any(|other| Some(other.table) == number && other.column == column.column)

@@ -1,7 +1,7 @@
 //! A part of a plan that joins tables, as tables, conditions and the columns that come out: the order of the joins, the
 //! aliases, and where filters and projections stand between them, are gone.
 
-use super::text;
+use super::expression_text;
 use crate::cache::{ColumnRef, JoinShape, Member, Outer, OuterKind, TableKey, Tree};
 use crate::keys;
 use bowshot_storage::tables::Snapshot;
@@ -94,10 +94,10 @@ impl Block {
         let mut columns = BTreeSet::new();
         for output in &self.part.outputs {
             if !matches!(output, Expr::Column(_)) {
-                text::of(output).ok_or(UNSTABLE)?;
+                expression_text::of(output).ok_or(UNSTABLE)?;
             }
             for column in output.column_refs() {
-                let (table, name) = text::numbered(column).ok_or(UNSTABLE)?;
+                let (table, name) = expression_text::numbered(column).ok_or(UNSTABLE)?;
                 let table = numbers.get(table).copied().unwrap_or(table);
                 columns.insert(ColumnRef { table, column: name.to_owned() });
             }
@@ -117,10 +117,10 @@ impl Part {
                 kind: *kind,
                 left: left.tree()?,
                 right: right.tree()?,
-                on: on.iter().map(text::of).collect::<Option<_>>()?,
+                on: on.iter().map(expression_text::of).collect::<Option<_>>()?,
             }))),
         });
-        let conditions = self.conditions.iter().map(text::of);
+        let conditions = self.conditions.iter().map(expression_text::of);
         Some(Tree {
             members: members.collect::<Option<_>>()?,
             conditions: conditions.collect::<Option<_>>()?,
@@ -140,7 +140,7 @@ impl Part {
             let tables: BTreeSet<_> = condition
                 .column_refs()
                 .into_iter()
-                .filter_map(text::numbered)
+                .filter_map(expression_text::numbered)
                 .map(|(table, _)| table)
                 .collect();
             tables.len() == 1
@@ -212,8 +212,8 @@ impl Reader<'_> {
         let number = keys.len();
         keys.push(keys::of(&provider, &name, (self.newest, self.run))?);
         let fields = scan.projected_schema.fields().iter();
-        let relation = text::relation(number);
-        let outputs = fields.map(|field| text::column_of(&relation, field.name())).collect();
+        let relation = expression_text::relation(number);
+        let outputs = fields.map(|field| expression_text::column_of(&relation, field.name())).collect();
         let conditions =
             scan.filters.iter().flat_map(split_conjunction).map(|filter| self.numbered(filter, number));
         let conditions = conditions.collect::<Result<_, _>>()?;
@@ -292,7 +292,7 @@ impl Reader<'_> {
     }
 
     fn numbered(&self, expr: &Expr, table: usize) -> Result<Expr, Reason> {
-        self.replaced(expr, &|column| Some(text::column(table, &column.name)))
+        self.replaced(expr, &|column| Some(expression_text::column(table, &column.name)))
     }
 
     /// The expression with other columns and without aliases.

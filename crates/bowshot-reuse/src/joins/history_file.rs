@@ -59,7 +59,7 @@ impl JoinCache {
         let path = self.store.claimed()?.join(FILE);
         let begun = path.with_extension("begun");
         // It has the constants that queries compared with.
-        crate::cache::create_private(&begun)?.write_all(text.as_bytes())?;
+        crate::cache::create_private_file(&begun)?.write_all(text.as_bytes())?;
         Ok(fs::rename(&begun, &path)?)
     }
 }

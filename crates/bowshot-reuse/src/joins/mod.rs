@@ -3,37 +3,37 @@
 //! stand where they belong, every way to write a join has become the same, and policies are part of the plan.
 //!
 //! 1. [`prefilter`] tells in microseconds of most plans that nothing is there for them. [`block`] takes a part of the plan
-//!    apart into tables, conditions and columns; [`keys`](crate::keys) says which version each table has, [`text`] makes keys
+//!    apart into tables, conditions and columns; [`keys`](crate::keys) says which version each table has, [`expression_text`] makes keys
 //!    of expressions. What is not known in all three is not cached.
 //! 2. `bowshot_cache` finds a join that gives this one, and says which conditions still have to be applied.
 //! 3. [`substitute`] puts a scan of the cached rows in its place, with those conditions and the columns on top; [`codes`]
 //!    makes numbers of texts that are compared or grouped.
-//! 4. A miss is noted in the history, by [`learner`] unless queries wait for joins; [`fill`] computes what is worth it in the
-//!    background ([`upkeep`] decides), from the newest committed state of the tables.
+//! 4. A miss is noted in the history, by [`learner`] unless queries wait for joins; [`computation`] computes what is worth it in the
+//!    background ([`maintenance`] decides), from the newest committed state of the tables.
 //!
 //! Whatever goes wrong, the query runs as if there were no cache.
 
 mod block;
-mod builder;
 mod codes;
+mod computation;
 mod control;
-mod fill;
+mod expression_text;
 mod history_file;
 mod learner;
 mod lookup;
+mod maintenance;
+mod plan_builder;
 mod prefilter;
 mod queue;
 mod report;
 mod rows;
 mod substitute;
 mod tables;
-mod text;
-mod upkeep;
 
 pub(crate) use tables::{FORECASTS, HISTORY, TABLE, rows};
 
 use crate::background::{self, Handoff, Throttle, ThrottleRule};
-use crate::cache::{Budget, Flights, History, JoinShape, Store, TableName};
+use crate::cache::{Budget, History, JoinShape, SingleFlight, Store, TableName};
 use crate::keys::{self, Sources};
 use crate::lineage;
 use bowshot_api::Result;
@@ -44,6 +44,7 @@ use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use history_file::Saved;
 use learner::Learner;
+use maintenance::Watch;
 use queue::Queue;
 use std::collections::HashSet;
 use std::io;
@@ -51,7 +52,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use upkeep::Watch;
 
 /// What the join cache may take and when it computes.
 #[derive(Debug, Clone)]
@@ -102,7 +102,7 @@ pub(crate) struct JoinCache {
     store: Arc<Store>,
     history: History,
     saved: Mutex<Saved>,
-    flights: Flights<JoinShape>,
+    flights: SingleFlight<JoinShape>,
     queue: Queue,
     learner: Learner,
     watch: Watch,
@@ -192,14 +192,14 @@ impl Joins {
         };
         let queries = base.queries.clone();
         let throttle = Arc::new(Throttle::new(queries.clone(), config.busy_percent));
-        let state = fill::state(base.template, config, &throttle).map_err(classify)?;
+        let state = computation::state(base.template, config, &throttle).map_err(classify)?;
         let background = started(background::background())?;
         let cache = Arc::new(JoinCache {
             config: config.clone(),
             store: Arc::new(Store::open(budget)),
             history: History::new(config.history),
             saved: Mutex::default(),
-            flights: Flights::default(),
+            flights: SingleFlight::default(),
             queue: Queue::default(),
             learner: Learner::default(),
             watch: Watch::default(),
@@ -216,9 +216,9 @@ impl Joins {
         let learning = started(background::background())?;
         // The runtimes own them; they end with them.
         drop(learning.spawn(learner::work(Arc::clone(&cache))));
-        drop(beside.spawn(upkeep::work(Arc::clone(&cache))));
-        drop(beside.spawn(fill::work(Arc::clone(&cache))));
-        drop(background.spawn(upkeep::write(Arc::clone(&cache))));
+        drop(beside.spawn(maintenance::work(Arc::clone(&cache))));
+        drop(beside.spawn(computation::work(Arc::clone(&cache))));
+        drop(background.spawn(maintenance::write(Arc::clone(&cache))));
         Ok(Some(Self { cache, beside, _background: background, _learning: learning }))
     }
 

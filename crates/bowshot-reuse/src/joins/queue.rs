@@ -14,7 +14,7 @@ pub(super) struct Job {
     pub(super) rank: f64,
     /// Whether nobody has asked for it yet.
     pub(super) forecast: bool,
-    /// [`super::upkeep::Watch::generation`] when it was ordered.
+    /// [`super::maintenance::Watch::generation`] when it was ordered.
     pub(super) generation: u64,
 }
 

@@ -2,8 +2,8 @@
 
 use super::block::{Block, Shaped};
 use super::codes;
+use super::expression_text;
 use super::rows::CachedRows;
-use super::text;
 use crate::cache::{CachedJoin, Loaded, Match, Store};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, TableReference, plan_err};
@@ -77,7 +77,7 @@ impl Found<'_> {
     fn over_rows(&self, expr: &Expr, name: &TableReference) -> Result<Expr> {
         let changed = expr.clone().transform_up(|expr| {
             let Expr::Column(column) = &expr else { return Ok(Transformed::no(expr)) };
-            let Some((table, column)) = text::numbered(column) else {
+            let Some((table, column)) = expression_text::numbered(column) else {
                 return plan_err!("`{column}` is no column of a table");
             };
             let number = self.shaped.numbers.get(table).and_then(|number| self.how.numbers.get(*number));

@@ -74,13 +74,13 @@ fn history(templates: &[Template]) -> Result<RecordBatch> {
     ])
 }
 
-/// What was foretold, what waits to be computed, and what should be there because it was asked for before.
+/// What was predicted, what waits to be computed, and what should be there because it was asked for before.
 fn forecasts(cache: Option<&JoinCache>) -> Result<RecordBatch> {
     let mut rows: Vec<(Order, f64, &str)> = Vec::new();
     if let Some(cache) = cache {
         let waiting = cache.queue.waiting();
         rows.extend(waiting.into_iter().map(|job| (job.order, job.rank, "waiting")));
-        rows.extend(cache.watch.foretold().into_iter().map(|(rank, order)| (order, rank, "foretold")));
+        rows.extend(cache.watch.predicted().into_iter().map(|(rank, order)| (order, rank, "foretold")));
         let slices = cache.history.next_slices(cache.config.fill_after, Utc::now());
         rows.extend(slices.into_iter().map(|(rank, order)| (order, rank, "foretold")));
         let latest = cache.history.latest(cache.config.fill_after, Utc::now());

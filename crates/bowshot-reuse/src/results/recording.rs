@@ -5,9 +5,9 @@
 
 use super::ResultCache;
 use super::key::Question;
-use super::store::KeptResult;
+use super::store::CachedResult;
 use crate::background::Throttle;
-use crate::copied;
+use crate::deep_copy;
 use bowshot_api::{BatchStream, batch_bytes};
 use bowshot_engine::reuse::{Asked, Computed};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -51,7 +51,7 @@ impl Recording {
         let largest = self.cache.store.largest();
         let key_bytes = self.question.bytes + ENTRY_BYTES;
         let fits = rows.unwrap_or(0).saturating_mul(columns) < largest && key_bytes < largest;
-        let plain = schema.fields().iter().all(|field| copied::is_plain(field.data_type()));
+        let plain = schema.fields().iter().all(|field| deep_copy::is_plain(field.data_type()));
         if !fits || !plain || !self.question.still_holds() || !self.cache.store.begin(key_bytes) {
             return streams;
         }
@@ -116,7 +116,7 @@ impl Shared {
         if !self.take(batch_bytes(batch) as u64) {
             return false;
         }
-        let Ok(copy) = copied::batch(batch, &self.schema) else {
+        let Ok(copy) = deep_copy::batch(batch, &self.schema) else {
             self.lose();
             return false;
         };
@@ -167,7 +167,7 @@ impl Shared {
         let Some(key) = self.question.key.to_keep() else { return };
         let template = self.asked.as_ref().and_then(|asked| self.cache.questions.note(asked, &key));
         let streams = parts.into_iter().map(|part| part.batches).collect();
-        let mut result = KeptResult::new((key, bytes), (SchemaRef::clone(&self.schema), streams), cost);
+        let mut result = CachedResult::new((key, bytes), (SchemaRef::clone(&self.schema), streams), cost);
         (result.ordered, result.promised, result.begun) = (self.ordered, self.rows, self.begun);
         result.template = template;
         let result = Arc::new(result);

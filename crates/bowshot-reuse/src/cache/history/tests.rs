@@ -1,4 +1,4 @@
-//! What is remembered of joins, and what is foretold of it.
+//! What is remembered of joins, and what is predicted of it.
 
 use super::*;
 use crate::cache::shape::{Content, Member, TableKey};
@@ -125,7 +125,7 @@ fn a_sequence_that_nobody_asks_for_any_more_is_given_up() {
 }
 
 #[test]
-fn of_a_join_that_is_too_large_slices_are_cached_and_the_next_one_is_foretold() {
+fn of_a_join_that_is_too_large_slices_are_cached_and_the_next_one_is_predicted() {
     let (history, now) = (History::new(10), DateTime::<Utc>::default());
     let filter = |day: u32| format!("(bin \"=\" #0:\"day\" (lit \"Int64\" \"{day}\"))");
     let ask = |of: u32| history.see(&day(3, Some(&filter(of))), &BTreeSet::new(), now);

@@ -16,8 +16,8 @@ fn rows() -> RecordBatch {
     RecordBatch::try_from_iter([("n", numbers), ("t", texts)]).expect("rows")
 }
 
-fn about(query: &str, version: &str) -> AboutResult {
-    AboutResult {
+fn about(query: &str, version: &str) -> ResultInfo {
+    ResultInfo {
         query: query.into(),
         program: "this one".into(),
         tables: vec![table("t", version)],
@@ -115,8 +115,7 @@ fn what_was_used_least_recently_makes_room() {
     let files = open(folder.path());
     let key = |number: usize| format!("version {number}");
     let write = |number: usize| {
-        let about =
-            AboutResult { tables: vec![table(&format!("t{number}"), &key(number))], ..about("q", "") };
+        let about = ResultInfo { tables: vec![table(&format!("t{number}"), &key(number))], ..about("q", "") };
         let rows = rows();
         files.write(about, &rows.schema(), &[rows.clone(), rows]);
     };

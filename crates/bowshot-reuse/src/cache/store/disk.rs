@@ -3,9 +3,9 @@
 
 use super::{Store, failed, least};
 use crate::cache::Error;
+use crate::cache::cache_folder::Claim;
 use crate::cache::entry::CachedJoin;
 use crate::cache::file::CacheFile;
-use crate::cache::folder::Claim;
 use crate::cache::results::this_program;
 use crate::cache::shape::TableKey;
 use serde::{Deserialize, Serialize};

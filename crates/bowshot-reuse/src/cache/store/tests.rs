@@ -1,7 +1,7 @@
 //! The store by itself: what is found, what makes room for what, and what becomes of damaged files.
 
 use super::*;
-use crate::cache::Place;
+use crate::cache::RowLocation;
 use crate::cache::file::CacheFile;
 use crate::cache::needs::ColumnNames;
 use crate::cache::shape::{Content, Member, Outer, OuterKind, TableName, Tree};
@@ -38,8 +38,8 @@ fn column() -> ColumnRef {
     ColumnRef { table: 0, column: "v".into() }
 }
 
-fn about(name: &str, version: u64, cost_ms: u64) -> About {
-    About {
+fn about(name: &str, version: u64, cost_ms: u64) -> JoinInfo {
+    JoinInfo {
         shape: shape(name, version),
         columns: vec![column()],
         rows: ROWS as u64,
@@ -141,7 +141,7 @@ fn a_join_without_room_replaces_nothing() {
     let store = store(2 * BYTES, None);
     let narrow = add(&store, "a", 1, 10).expect("fits");
     add(&store, "b", 1, 1000).expect("fits").pin(true);
-    let wide = About { bytes: 2 * BYTES, ..about("a", 1, 10) };
+    let wide = JoinInfo { bytes: 2 * BYTES, ..about("a", 1, 10) };
     assert!(store.insert(wide, schema(), rows()).is_err());
     assert_eq!(find(&store, "a", 1).expect("is still there").id, narrow.id);
     assert_eq!(store.sizes(), (2 * BYTES, 0));
@@ -193,7 +193,7 @@ fn what_leaves_memory_is_mapped_from_disk_and_survives_a_restart() {
     add(&first, "a", 1, 10).expect("fits");
     add(&first, "b", 1, 20).expect("fits");
     let join = find(&first, "a", 1).expect("is on disk");
-    assert_eq!(join.place(), Place::Disk);
+    assert_eq!(join.place(), RowLocation::Disk);
     assert_eq!(join.batches().expect("is read").batches.as_ref(), rows().as_slice());
     drop(first);
     let again = store(BYTES, Some(folder.path()));
@@ -267,7 +267,7 @@ fn a_disk_that_cannot_be_written_costs_the_file_only() {
     std::fs::remove_dir_all(&folder).expect("is removed");
     std::fs::write(&folder, "no folder").expect("is written");
     let join = add(&store, "b", 1, 10).expect("fits");
-    assert_eq!((join.place(), join.disk_bytes()), (Place::Memory, 0));
+    assert_eq!((join.place(), join.disk_bytes()), (RowLocation::Memory, 0));
     std::fs::remove_file(&folder).expect("is removed");
     assert_eq!(add(&store, "c", 1, 10).expect("fits").disk_bytes(), 0, "it rests");
     assert!(store.unwritten().is_none());

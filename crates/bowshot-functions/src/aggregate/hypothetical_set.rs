@@ -3,10 +3,10 @@
 //! Their names begin with `hypothetical_`, since the windows' functions have the others; who plans a call with WITHIN GROUP
 //! puts it in front.
 
-use super::collected::{Call, Row, collected};
-use super::counted::counted;
+use super::over_lists::{Call, Row, collected};
+use super::value_counts::counted;
 use crate::define::{Body, Function};
-use crate::made::misfit;
+use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, make_comparator};
 use datafusion::arrow::compute::{SortOptions, filter};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
@@ -70,9 +70,9 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 fn takes(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
         [one, other] => {
-            comparison_coercion(one, other).map_or_else(|| misfit(name, given), |of| Ok(vec![of; 2]))
+            comparison_coercion(one, other).map_or_else(|| no_overload(name, given), |of| Ok(vec![of; 2]))
         }
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 

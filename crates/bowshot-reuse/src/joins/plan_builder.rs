@@ -1,7 +1,7 @@
 //! The plan of a join, made from its shape: the way back from `block.rs` and `text.rs`.
 
+use super::expression_text;
 use super::substitute::column_name;
-use super::text;
 use crate::cache::{ColumnRef, Member, OuterKind, Tree};
 use datafusion::catalog::TableProvider;
 use datafusion::common::{JoinType, Result, TableReference, internal_err, plan_err};
@@ -24,7 +24,8 @@ impl Builder<'_> {
     /// When a table lacks a column, or a condition is of another version of the program.
     pub(super) fn plan(&self, tree: &Tree, columns: &[ColumnRef]) -> Result<LogicalPlan> {
         let outputs = columns.iter().map(|column| {
-            text::column(column.table, &column.column).alias(column_name(column.table, &column.column))
+            expression_text::column(column.table, &column.column)
+                .alias(column_name(column.table, &column.column))
         });
         self.tree(tree)?.project(outputs.collect::<Vec<Expr>>())?.build()
     }
@@ -69,6 +70,6 @@ impl Builder<'_> {
     }
 
     fn conditions(&self, texts: &[String]) -> Result<Vec<Expr>> {
-        texts.iter().map(|condition| text::parse(condition, self.state)).collect()
+        texts.iter().map(|condition| expression_text::parse(condition, self.state)).collect()
     }
 }

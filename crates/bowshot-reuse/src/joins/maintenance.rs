@@ -21,7 +21,7 @@ const AFTER_PANIC: Duration = Duration::from_secs(60);
 const SAVE_TICKS: u32 = 10;
 /// Joins that are watched; those of higher rank first.
 const MAX_WATCHED: usize = 64;
-/// Joins of a template that were foretold and wait for other tables, at most.
+/// Joins of a template that were predicted and wait for other tables, at most.
 const MAX_WAITING: usize = 2;
 /// A join is computed again after so many times what computing it takes, so that a table that changes all the time costs
 /// a fraction of the processor.
@@ -41,8 +41,8 @@ pub(super) struct Watch {
 struct State {
     /// All tables that there were.
     tables: HashSet<TableName>,
-    /// Joins that were foretold.
-    foretold: Vec<Foretold>,
+    /// Joins that were predicted.
+    predicted: Vec<Prediction>,
     /// Versions that tables of watched joins had.
     versions: HashMap<TableName, TableKey>,
     /// When a join was last computed, or tried to be, and how long it rests from then.
@@ -55,14 +55,14 @@ struct State {
 
 /// A join that a new table continues.
 #[derive(Debug, Clone)]
-struct Foretold {
+struct Prediction {
     rank: f64,
     order: Order,
     /// Whether it was there, or was tried to be computed.
     done: bool,
 }
 
-impl Foretold {
+impl Prediction {
     fn is(&self, order: &Order) -> bool {
         (&self.order.tables, &self.order.tree, &self.order.settings)
             == (&order.tables, &order.tree, &order.settings)
@@ -100,17 +100,17 @@ impl Watch {
         self.lock().generation
     }
 
-    /// Forgets what was foretold, and has what is being computed thrown away.
+    /// Forgets what was predicted, and has what is being computed thrown away.
     pub(super) fn clear(&self) {
         let mut state = self.lock();
-        state.foretold.clear();
+        state.predicted.clear();
         state.generation += 1;
     }
 
-    /// Forgets that a join was foretold; one that is `running` is to be thrown away.
+    /// Forgets that a join was predicted; one that is `running` is to be thrown away.
     pub(super) fn forget(&self, shape: &JoinShape, running: bool) {
         let mut state = self.lock();
-        state.foretold.retain(|foretold| !foretold.order.is_of(shape));
+        state.predicted.retain(|predicted| !predicted.order.is_of(shape));
         if running {
             state.dropped.push(shape.clone());
         }
@@ -130,12 +130,12 @@ impl Watch {
         self.lock().tables.clone()
     }
 
-    /// The joins that were foretold, those of higher rank first.
-    pub(super) fn foretold(&self) -> Vec<(f64, Order)> {
-        let mut foretold: Vec<_> =
-            self.lock().foretold.iter().map(|it| (it.rank, it.order.clone())).collect();
-        foretold.sort_by(|one, other| other.0.total_cmp(&one.0));
-        foretold
+    /// The joins that were predicted, those of higher rank first.
+    pub(super) fn predicted(&self) -> Vec<(f64, Order)> {
+        let mut predicted: Vec<_> =
+            self.lock().predicted.iter().map(|it| (it.rank, it.order.clone())).collect();
+        predicted.sort_by(|one, other| other.0.total_cmp(&one.0));
+        predicted
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -145,10 +145,10 @@ impl Watch {
 
 impl State {
     fn done(&mut self, order: &Order) {
-        self.foretold
+        self.predicted
             .iter_mut()
-            .filter(|foretold| foretold.is(order))
-            .for_each(|foretold| foretold.done = true);
+            .filter(|predicted| predicted.is(order))
+            .for_each(|predicted| predicted.done = true);
     }
 }
 
@@ -187,7 +187,7 @@ impl JoinCache {
     async fn look(self: &Arc<Self>, tick: u32) {
         self.learn();
         if self.config.forecast {
-            self.foretell(self.listed().await);
+            self.predict(self.listed().await);
             self.refresh().await;
         }
         if tick.is_multiple_of(SAVE_TICKS) {
@@ -197,7 +197,7 @@ impl JoinCache {
     }
 
     /// Adds the joins that tables continue that were not there before.
-    fn foretell(&self, now: HashSet<TableName>) {
+    fn predict(&self, now: HashSet<TableName>) {
         let mut appeared: Vec<TableName> = {
             let mut state = self.watch.lock();
             let appeared = now.difference(&state.tables).cloned().collect();
@@ -210,14 +210,14 @@ impl JoinCache {
             let next = self.history.continued_by(&table, self.config.fill_after, Utc::now());
             let mut state = self.watch.lock();
             for (rank, order) in next {
-                state.foretold.retain(|other| !other.is(&order));
+                state.predicted.retain(|other| !other.is(&order));
                 self.retire(&mut state, &order);
-                state.foretold.push(Foretold { rank, order, done: false });
+                state.predicted.push(Prediction { rank, order, done: false });
             }
-            while state.foretold.len() > MAX_WATCHED {
-                let ranks = state.foretold.iter().map(|foretold| foretold.rank).enumerate();
+            while state.predicted.len() > MAX_WATCHED {
+                let ranks = state.predicted.iter().map(|predicted| predicted.rank).enumerate();
                 let Some((least, _)) = ranks.min_by(|one, other| one.1.total_cmp(&other.1)) else { break };
-                state.foretold.remove(least);
+                state.predicted.remove(least);
             }
         }
     }
@@ -225,29 +225,29 @@ impl JoinCache {
     /// Ends the watch over forecasts of the same template that have had their time: all that were computed but the last.
     /// That one may be of today, and `new` of a table for tomorrow. They stay in the cache for as long as they are worth it.
     fn retire(&self, state: &mut State, new: &Order) {
-        let alike = |it: &Foretold| self.history.is_alike(&it.order, new);
+        let alike = |it: &Prediction| self.history.is_alike(&it.order, new);
         // Those whose other tables never come make room too.
         let mut waiting: Vec<_> =
-            state.foretold.iter().filter(|it| alike(it) && !it.done).map(|it| place(&it.order)).collect();
+            state.predicted.iter().filter(|it| alike(it) && !it.done).map(|it| place(&it.order)).collect();
         waiting.sort();
         let given_up = waiting.len().checked_sub(MAX_WAITING).and_then(|at| waiting.into_iter().nth(at));
-        for it in state.foretold.iter_mut().filter(|it| alike(it) && Some(place(&it.order)) < given_up) {
+        for it in state.predicted.iter_mut().filter(|it| alike(it) && Some(place(&it.order)) < given_up) {
             it.done = true;
         }
-        let had_its_time = |it: &Foretold| it.done && alike(it);
-        let last = state.foretold.iter().filter(|it| had_its_time(it)).map(|it| place(&it.order)).max();
-        for passed in state.foretold.extract_if(.., |it| had_its_time(it) && Some(place(&it.order)) < last) {
+        let had_its_time = |it: &Prediction| it.done && alike(it);
+        let last = state.predicted.iter().filter(|it| had_its_time(it)).map(|it| place(&it.order)).max();
+        for passed in state.predicted.extract_if(.., |it| had_its_time(it) && Some(place(&it.order)) < last) {
             self.history.passed(&passed.order, Utc::now());
         }
     }
 
-    /// Has the joins computed that should be there and are not: those that were foretold, and the latest of each template,
+    /// Has the joins computed that should be there and are not: those that were predicted, and the latest of each template,
     /// or if that is too large its slices.
     /// A table that still changes is left alone until the next look.
     async fn refresh(&self) {
         let generation = self.watch.generation();
         let mut wanted: Vec<(f64, Order, bool)> =
-            self.watch.foretold().into_iter().map(|(rank, order)| (rank, order, true)).collect();
+            self.watch.predicted().into_iter().map(|(rank, order)| (rank, order, true)).collect();
         let slices = self.history.next_slices(self.config.fill_after, Utc::now());
         wanted.extend(slices.into_iter().map(|(rank, order)| (rank, order, true)));
         let latest = self.history.latest(self.config.fill_after, Utc::now());

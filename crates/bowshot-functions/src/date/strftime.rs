@@ -1,8 +1,8 @@
 //! Patterns with `%`: those of strftime, as DuckDB has them, and those of MySQL.
 
 use super::calendar::{micros_of, week_by_mode, week_from_monday, week_from_sunday};
-use super::gathered::{Gathered, Reader};
 use super::month_names::{self, MONTHS, WEEKDAYS, short};
+use super::parsed_fields::{Gathered, Reader};
 use chrono::{Datelike, NaiveDateTime, Timelike};
 use datafusion::common::{Result, exec_err};
 use std::fmt::Write;

@@ -1,14 +1,14 @@
 //! Functions that say something about a document: what it is, how long, what it contains.
 
-use super::path::follow_names;
-use super::reader::Reader;
-use super::rows::{
+use super::arguments::{
     Rows, Way, Ways, at, gives_jsons, gives_text, gives_texts, gives_truth, list_of, step, takes_one,
     takes_one_or_path, takes_two,
 };
+use super::path::follow_names;
+use super::reader::Reader;
 use super::value::Json;
 use crate::define::{Function, made};
-use crate::made::{misfit, text_type, udf};
+use crate::scalar_udf::{no_overload, text_type, udf};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, BooleanBuilder, Int64Builder, ListBuilder, StringBuilder,
 };
@@ -85,7 +85,7 @@ fn takes_keys(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
             Ok(vec![DataType::Utf8, texts])
         }
         [document, names] if text_type(document) && text_type(names) => Ok(vec![DataType::Utf8; 2]),
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 
@@ -282,7 +282,7 @@ fn key_list(array: &ArrayRef, row: usize) -> Result<Option<Vec<String>>> {
         return Ok(None);
     }
     match array.as_list_opt::<i32>() {
-        Some(list) => super::rows::list_texts(list, row).map(Some),
+        Some(list) => super::arguments::list_texts(list, row).map(Some),
         None => super::path::names(array.as_string::<i32>().value(row)).map(Some),
     }
 }

@@ -1,7 +1,7 @@
 //! `coalesce`, `nullif`, `greatest` and `least`, in which a text beside dates, times, intervals, bytes, booleans or UUIDs is one of
 //! them: `coalesce(d, '2024-01-31')`. To DataFusion they have no common type.
 
-use crate::made::misfit;
+use crate::scalar_udf::no_overload;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::Result;
 use datafusion::functions::core as stock;
@@ -80,7 +80,7 @@ impl ScalarUDFImpl for Choice {
         let count_fits = !matches!(takes, TypeSignature::Comparable(count) if *count != given.len());
         match among_texts(given) {
             Some(of) if count_fits => Ok(vec![of; given.len()]),
-            _ => misfit(self.name(), given),
+            _ => no_overload(self.name(), given),
         }
     }
 

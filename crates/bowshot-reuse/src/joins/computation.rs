@@ -2,12 +2,12 @@
 //! memory of their own. After an append to a table of ours, the rows of an earlier version are kept and only those of the
 //! new rows are joined.
 
-use super::builder::Builder;
+use super::plan_builder::Builder;
 use super::queue::Job;
 use super::{JoinCache, JoinCacheConfig, codes, log};
 use crate::background::{Throttle, ThrottleRule};
-use crate::cache::{About, CachedJoin, ColumnRef, Content, ENTRY_BYTES, JoinShape, Member, Place};
-use crate::copied;
+use crate::cache::{CachedJoin, ColumnRef, Content, ENTRY_BYTES, JoinInfo, JoinShape, Member, RowLocation};
+use crate::deep_copy;
 use crate::keys::{self, Found};
 use crate::settings::in_settings;
 use bowshot_engine::internals::{FileViews, builder_from, watched};
@@ -94,7 +94,7 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
 }
 
 /// What became of a join that was to be computed.
-pub(super) enum Filled {
+pub(super) enum Outcome {
     New {
         rows: u64,
     },
@@ -138,22 +138,22 @@ struct Target {
 
 impl JoinCache {
     /// The word for what became of a join, which is told to whom it may concern.
-    fn outcome(&self, job: &Job, filled: Option<Result<Filled>>, took: Duration) -> &'static str {
+    fn outcome(&self, job: &Job, filled: Option<Result<Outcome>>, took: Duration) -> &'static str {
         let tables = || {
             let names: Vec<String> = job.order.tables.iter().map(crate::cache::TableName::short).collect();
             names.join(", ")
         };
         match filled {
-            Some(Ok(Filled::New { rows })) => {
+            Some(Ok(Outcome::New { rows })) => {
                 let (forecast, milliseconds) = (job.forecast, took.as_millis() as u64);
                 tracing::debug!(tables = tables(), rows, forecast, milliseconds, "a join is cached");
                 "computed"
             }
-            Some(Ok(Filled::There)) => "there",
-            Some(Ok(Filled::Absent)) => "absent",
-            Some(Ok(Filled::Late)) => "late",
-            Some(Ok(Filled::NoRoom)) => "no_room",
-            Some(Ok(Filled::Discarded)) => "discarded",
+            Some(Ok(Outcome::There)) => "there",
+            Some(Ok(Outcome::Absent)) => "absent",
+            Some(Ok(Outcome::Late)) => "late",
+            Some(Ok(Outcome::NoRoom)) => "no_room",
+            Some(Ok(Outcome::Discarded)) => "discarded",
             Some(Err(error)) if is_too_large(&error) => {
                 tracing::debug!(%error, "a join needs more memory than the cache has");
                 "too_large"
@@ -169,9 +169,9 @@ impl JoinCache {
 
     /// Computes one join. Looks at files hold for some seconds only: one for which that was too short does not step aside
     /// the second time.
-    async fn fill_in_time(&self, job: &Job) -> Result<Filled> {
+    async fn fill_in_time(&self, job: &Job) -> Result<Outcome> {
         match self.fill(job).await {
-            Ok(Filled::Late) => {
+            Ok(Outcome::Late) => {
                 let _urgent = self.throttle.urgent();
                 self.fill(job).await
             }
@@ -180,24 +180,24 @@ impl JoinCache {
     }
 
     /// Computes one join from the newest state of its tables.
-    pub(super) async fn fill(&self, job: &Job) -> Result<Filled> {
+    pub(super) async fn fill(&self, job: &Job) -> Result<Outcome> {
         if job.generation != self.watch.generation() {
-            return Ok(Filled::Discarded);
+            return Ok(Outcome::Discarded);
         }
         if self.history.does_not_fit(&job.order) {
-            return Ok(Filled::Absent);
+            return Ok(Outcome::Absent);
         }
-        let Some(target) = self.target(job).await else { return Ok(Filled::Absent) };
+        let Some(target) = self.target(job).await else { return Ok(Outcome::Absent) };
         let needed = target.columns.iter().cloned().collect();
         if self.store.find(&target.shape, &target.shape.tree.conditions, &needed).is_some() {
-            return Ok(Filled::There);
+            return Ok(Outcome::There);
         }
-        let Some(flight) = self.flights.begin(&target.shape) else { return Ok(Filled::There) };
+        let Some(flight) = self.flights.begin(&target.shape) else { return Ok(Outcome::There) };
         let (started, waited) = (Instant::now(), self.throttle.waited());
         let earlier = self.earlier(&target);
         let (rows, columns, cost) = match &earlier {
             Some(earlier) => {
-                let Some(rows) = self.appended(&target, earlier).await? else { return Ok(Filled::Late) };
+                let Some(rows) = self.appended(&target, earlier).await? else { return Ok(Outcome::Late) };
                 metrics::counter!("bowshot_join_cache_updates_total").increment(1);
                 // What a query would have to spend is what the whole join takes.
                 (rows, earlier.about.columns.clone(), earlier.about.cost)
@@ -206,7 +206,7 @@ impl JoinCache {
                 let providers: Vec<_> =
                     target.tables.iter().map(|found| Arc::clone(&found.provider)).collect();
                 let rows = self.compute(&target.shape, &target.columns, &providers, 0).await?;
-                let Some(rows) = rows else { return Ok(Filled::Late) };
+                let Some(rows) = rows else { return Ok(Outcome::Late) };
                 (rows, target.columns.clone(), self.worked(started, waited))
             }
         };
@@ -214,7 +214,7 @@ impl JoinCache {
         let count = rows.batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let cost_ms = u64::try_from(cost.as_millis()).unwrap_or(u64::MAX);
         self.history.computed(&target.shape, cost_ms, rows.bytes);
-        let about = About {
+        let about = JoinInfo {
             shape: target.shape,
             columns,
             rows: count,
@@ -224,14 +224,14 @@ impl JoinCache {
             forecast: job.forecast,
             expected_uses: 1.0,
         };
-        let Some(join) = self.keep(about, &rows)? else { return Ok(Filled::NoRoom) };
+        let Some(join) = self.keep(about, &rows)? else { return Ok(Outcome::NoRoom) };
         drop(flight);
         if job.generation != self.watch.generation() || self.watch.is_dropped(&join.about.shape) {
             self.store.remove(join.id);
-            return Ok(Filled::Discarded);
+            return Ok(Outcome::Discarded);
         }
         tokio::task::block_in_place(|| self.store.write(&join, &|| self.throttle.pass_blocking()));
-        Ok(Filled::New { rows: count })
+        Ok(Outcome::New { rows: count })
     }
 
     /// What was spent since a moment, without the time in which it stepped aside.
@@ -281,7 +281,7 @@ impl JoinCache {
         self.store.earlier(&target.shape).into_iter().find(|join| {
             let keys = join.about.shape.tables.iter().zip(&target.tables);
             target.columns.iter().all(|column| join.about.columns.contains(column))
-                && join.place() != Place::Disk
+                && join.place() != RowLocation::Disk
                 && join.loaded().is_some_and(|rows| rows.batches.len() < MAX_BATCHES)
                 && keys.clone().all(|(old, found)| is_part(&old.content, found))
         })
@@ -372,7 +372,7 @@ impl JoinCache {
         let (mut rows, mut few) = (Rows { schema, batches: Vec::new(), bytes: 0 }, Vec::new());
         let (mut few_rows, mut few_bytes) = (0, 0);
         while let Some(batch) = stream.next().await {
-            let batch = copied::batch(&batch?, &rows.schema)?;
+            let batch = deep_copy::batch(&batch?, &rows.schema)?;
             let bytes = batch.get_array_memory_size();
             held.try_grow(bytes)?;
             (few_rows, few_bytes) = (few_rows + batch.num_rows(), few_bytes + bytes);
@@ -413,11 +413,11 @@ impl JoinCache {
     }
 
     /// Takes a join in, with codes for its texts where there is room for them; `None` if there is no room at all.
-    fn keep(&self, about: About, rows: &Rows) -> Result<Option<Arc<CachedJoin>>> {
+    fn keep(&self, about: JoinInfo, rows: &Rows) -> Result<Option<Arc<CachedJoin>>> {
         let (schema, batches) = codes::without_codes(&rows.schema, &rows.batches)?;
         let plain = Rows { schema, batches, bytes: rows.bytes };
         if let Some(coded) = self.with_codes(&plain, rows) {
-            let about = About { bytes: coded.bytes, ..about.clone() };
+            let about = JoinInfo { bytes: coded.bytes, ..about.clone() };
             if let Ok(join) = self.store.insert(about, coded.schema, coded.batches) {
                 return Ok(Some(join));
             }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 /// What is being computed.
 #[derive(Debug)]
-pub(crate) struct Flights<K: Eq + Hash> {
+pub(crate) struct SingleFlight<K: Eq + Hash> {
     running: Arc<Mutex<HashMap<K, watch::Receiver<()>>>>,
 }
 
@@ -20,13 +20,13 @@ pub(crate) struct Flight<K: Eq + Hash> {
     _ends: watch::Sender<()>,
 }
 
-impl<K: Eq + Hash> Default for Flights<K> {
+impl<K: Eq + Hash> Default for SingleFlight<K> {
     fn default() -> Self {
         Self { running: Arc::default() }
     }
 }
 
-impl<K: Eq + Hash + Clone> Flights<K> {
+impl<K: Eq + Hash + Clone> SingleFlight<K> {
     /// The right to compute `key`, unless somebody has it.
     pub(crate) fn begin(&self, key: &K) -> Option<Flight<K>> {
         let mut running = lock(&self.running);
@@ -67,7 +67,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_computes_and_others_wait() {
-        let flights = Flights::default();
+        let flights = SingleFlight::default();
         let flight = flights.begin(&1).expect("nobody computes");
         assert!(flights.begin(&1).is_none());
         assert!(flights.begin(&2).is_some());

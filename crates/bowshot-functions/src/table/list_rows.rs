@@ -26,7 +26,7 @@ impl TableFunctionImpl for Expanded {
         let arguments = literals(self.name, given.exprs())?;
         let function =
             crate::json::FUNCTIONS.iter().flat_map(|group| group.iter()).find(|one| one.name == self.of);
-        let Some(Body::Made(make)) = function.map(|function| function.body) else {
+        let Some(Body::Udf(make)) = function.map(|function| function.body) else {
             return internal_err!("{} is made of no function", self.name);
         };
         let list = call(&make(), &arguments)?;

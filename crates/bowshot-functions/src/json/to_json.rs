@@ -1,6 +1,6 @@
 //! Arrow's values as JSON, each as PostgreSQL's `to_json` writes it.
 
-use super::rows::{is_json, is_uuid};
+use super::arguments::{is_json, is_uuid};
 use super::value::quote;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{

@@ -1,8 +1,8 @@
 //! Likeness of vectors.
 
-use super::shape::{arrays, element, elements, list_of, lists};
+use super::list_arguments::{arrays, element, elements, list_of, lists};
 use crate::define::{Function, made};
-use crate::made::{misfit, udf};
+use crate::scalar_udf::{no_overload, udf};
 use datafusion::arrow::array::{Array, AsArray, Float64Array, ListArray};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
 use datafusion::common::{Result, exec_err};
@@ -30,7 +30,7 @@ fn takes(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     let vector = |of: &DataType| of.is_null() || element(of).is_some_and(|of| of.data_type().is_numeric());
     match given {
         [one, other] if vector(one) && vector(other) => Ok(vec![list_of(DataType::Float64); 2]),
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 

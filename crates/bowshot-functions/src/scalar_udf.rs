@@ -19,7 +19,7 @@ pub(crate) type Runs = fn(&ScalarFunctionArgs) -> Result<ColumnarValue>;
 
 /// See the module. Two of them are the same when their names are: a name has one row.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct ScalarFunction {
     name: &'static str,
     signature: Signature,
     takes: Takes,
@@ -30,30 +30,30 @@ pub(crate) struct Made {
 /// A function by its row.
 pub(crate) fn udf(name: &'static str, takes: Takes, gives: Gives, runs: Runs) -> Arc<ScalarUDF> {
     let signature = Signature::user_defined(Volatility::Immutable);
-    Arc::new(ScalarUDF::from(Made { name, signature, takes, gives, runs }))
+    Arc::new(ScalarUDF::from(ScalarFunction { name, signature, takes, gives, runs }))
 }
 
 /// The error of a function that was called with arguments that it does not have.
-pub(crate) fn misfit<T>(name: &str, given: &[DataType]) -> Result<T> {
+pub(crate) fn no_overload<T>(name: &str, given: &[DataType]) -> Result<T> {
     let given = given.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     plan_err!("function {name}({given}) does not exist")
 }
 
-impl PartialEq for Made {
+impl PartialEq for ScalarFunction {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-impl Eq for Made {}
+impl Eq for ScalarFunction {}
 
-impl Hash for Made {
+impl Hash for ScalarFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);
     }
 }
 
-impl ScalarUDFImpl for Made {
+impl ScalarUDFImpl for ScalarFunction {
     fn name(&self) -> &str {
         self.name
     }

@@ -134,14 +134,14 @@ fn to_timestamp_type(given: &[DataType]) -> Result<DataType> {
 }
 
 fn to_timestamp_all(arguments: &Arguments) -> Result<ArrayRef> {
-    if arguments.len() == 1 { to_timestamp(arguments) } else { super::pg_read::to_timestamp(arguments) }
+    if arguments.len() == 1 { to_timestamp(arguments) } else { super::pg_parse::to_timestamp(arguments) }
 }
 
 fn to_date(arguments: &Arguments) -> Result<ArrayRef> {
     match (arguments.len(), arguments.data_type(0)?) {
         (1, DataType::Int64) => map1::<Int, Days, _>(arguments, |days: i64| i32::try_from(days).ok()),
         (1, _) => map1::<Date, Days, _>(arguments, |days: i32| days),
-        _ => super::pg_read::to_date(arguments),
+        _ => super::pg_parse::to_date(arguments),
     }
 }
 

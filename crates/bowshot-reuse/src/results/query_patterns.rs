@@ -4,7 +4,7 @@
 //! continues the sequence, the text with the next names is what will be asked, and can be asked ahead.
 
 use super::key::ResultKey;
-use super::store::KeptResult;
+use super::store::CachedResult;
 use crate::cache::{Pattern, TableName};
 use bowshot_api::{Layout, Principal};
 use bowshot_engine::internals::{SearchPath, dialect};
@@ -24,7 +24,7 @@ const MAX_UNUSED: u32 = 3;
 
 /// A question that somebody will ask soon.
 #[derive(Debug, Clone)]
-pub(super) struct Foretold {
+pub(super) struct Prediction {
     pub(super) asked: Asked,
     pub(super) tables: Vec<TableName>,
     pub(super) template: Arc<Key>,
@@ -97,7 +97,7 @@ impl Questions {
     }
 
     /// Notes a question that was answered with a kept result.
-    pub(super) fn again(&self, asked: &Asked, kept: &KeptResult) {
+    pub(super) fn again(&self, asked: &Asked, kept: &CachedResult) {
         match &kept.template {
             Some(noted) if noted.asked.text == asked.text && noted.asked.principal == asked.principal => {
                 if let Some(template) = self.lock().get_mut(&noted.template) {
@@ -133,7 +133,7 @@ impl Questions {
     }
 
     /// What will be asked now that tables have appeared, of templates that were asked so often: of each the next one.
-    pub(super) fn continued_by(&self, appeared: &[TableName], least: u64) -> Vec<Foretold> {
+    pub(super) fn continued_by(&self, appeared: &[TableName], least: u64) -> Vec<Prediction> {
         let often = |template: &Template| template.count >= least && template.unused < MAX_UNUSED;
         // A copy, so that nobody waits for what comes now.
         let templates: Vec<_> = {
@@ -166,7 +166,7 @@ impl Questions {
             };
             let text = replaced(&template.latest, latest, next_name)?;
             // Names that stand in views only do not move on with the text.
-            (*text != *template.latest.text).then(|| Foretold {
+            (*text != *template.latest.text).then(|| Prediction {
                 asked: Asked { text: text.into(), ..template.latest.clone() },
                 tables,
                 template: key,
@@ -258,10 +258,10 @@ mod tests {
         (asked(&text), key(&[&sales, &stores, &sales]))
     }
 
-    fn foretold(questions: &Questions, appeared: &[&str], least: u64) -> Vec<String> {
+    fn predicted(questions: &Questions, appeared: &[&str], least: u64) -> Vec<String> {
         let appeared: Vec<TableName> = appeared.iter().map(|table| name(table)).collect();
-        let foretold = questions.continued_by(&appeared, least);
-        foretold.into_iter().map(|foretold| foretold.asked.text.to_string()).collect()
+        let predicted = questions.continued_by(&appeared, least);
+        predicted.into_iter().map(|predicted| predicted.asked.text.to_string()).collect()
     }
 
     #[test]
@@ -274,12 +274,12 @@ mod tests {
         let next = "SELECT 'sales20210804', \"sales20210805\".x -- of sales20210804\n\
                     FROM sales20210805\tJOIN main.stores20210805 ON größe = 1";
         let nothing: [&str; 0] = [];
-        assert_eq!(foretold(&questions, &["sales20210805"], 3), nothing);
-        assert_eq!(foretold(&questions, &["sales20210805"], 2), [next]);
+        assert_eq!(predicted(&questions, &["sales20210805"], 3), nothing);
+        assert_eq!(predicted(&questions, &["sales20210805"], 2), [next]);
         let many = ["sales20210807", "stores20210805", "sales20210805", "sales20210806", "x"];
-        assert_eq!(foretold(&questions, &many, 2), [next], "the nearest one, and once");
-        assert_eq!(foretold(&questions, &["sales20210802"], 1), nothing);
-        assert_eq!(foretold(&questions, &["other5"], 1), nothing);
+        assert_eq!(predicted(&questions, &many, 2), [next], "the nearest one, and once");
+        assert_eq!(predicted(&questions, &["sales20210802"], 1), nothing);
+        assert_eq!(predicted(&questions, &["other5"], 1), nothing);
     }
 
     #[test]
@@ -287,7 +287,7 @@ mod tests {
         let questions = Questions::default();
         let (asked, key) = question(20_210_803);
         let noted = questions.note(&asked, &key).expect("a template");
-        let next = || foretold(&questions, &["sales20210804", "stores20210804"], 1).len();
+        let next = || predicted(&questions, &["sales20210804", "stores20210804"], 1).len();
         for _ in 0..MAX_UNUSED {
             assert_eq!(next(), 1);
             questions.asked_ahead(&noted.template);
@@ -302,6 +302,6 @@ mod tests {
         let questions = Questions::default();
         assert!(questions.note(&asked("SELECT * FROM sales"), &key(&["sales"])).is_none());
         let _ = questions.note(&asked("SELECT * FROM view_of_it"), &key(&["sales7"]));
-        assert_eq!(foretold(&questions, &["sales8"], 1), Vec::<String>::new());
+        assert_eq!(predicted(&questions, &["sales8"], 1), Vec::<String>::new());
     }
 }

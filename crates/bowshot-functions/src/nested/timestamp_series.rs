@@ -1,9 +1,9 @@
 //! `range` and `generate_series` of dates and moments: lists of moments in microseconds, so that the years up to 9999 have a
 //! place. Those of numbers are DataFusion's.
 
-use super::shape::{arrays, bounded, list_of};
+use super::list_arguments::{arrays, bounded, list_of};
 use crate::date::add_in_zone;
-use crate::made::{misfit, text_type};
+use crate::scalar_udf::{no_overload, text_type};
 use crate::values::offset_at;
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, TimestampMicrosecondArray};
@@ -86,13 +86,13 @@ impl ScalarUDFImpl for Series {
             {
                 match (bound(start, stop), bound(stop, start)) {
                     (Some(start), Some(stop)) => Ok(vec![start, stop, STEP]),
-                    _ => misfit(self.name(), given),
+                    _ => no_overload(self.name(), given),
                 }
             }
             [_, rest @ ..] if rest.len() < 3 && given.iter().all(|of| of.is_integer() || of.is_null()) => {
                 Ok(vec![DataType::Int64; given.len()])
             }
-            _ => misfit(self.name(), given),
+            _ => no_overload(self.name(), given),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Dates and timestamps read by patterns of PostgreSQL (`to_timestamp`, `to_date`); patterns with `%` are strftime's.
 
-use super::gathered::{Gathered, Reader};
 use super::month_names::{MONTHS, WEEKDAYS};
-use super::percent::{self, Style};
-use super::pg_write::{Piece, pieces, roman};
+use super::parsed_fields::{Gathered, Reader};
+use super::pg_format::{Piece, pieces, roman};
+use super::strftime::{self, Style};
 use crate::values::{Arguments, Days, Memo, Moments, Text, map2};
 use arrow::array::ArrayRef;
 use datafusion::common::{Result, exec_datafusion_err};
@@ -28,20 +28,20 @@ fn out_of_range(text: &str) -> datafusion::common::DataFusionError {
     exec_datafusion_err!("date/time field value out of range: `{text}`")
 }
 
-fn misfit(text: &str, pattern: &str) -> datafusion::common::DataFusionError {
+fn no_overload(text: &str, pattern: &str) -> datafusion::common::DataFusionError {
     exec_datafusion_err!("`{text}` does not fit the pattern `{pattern}`")
 }
 
 /// A pattern taken apart.
 enum Known {
-    Percent(Vec<percent::Piece>),
+    Percent(Vec<strftime::Piece>),
     Words(Vec<Piece>),
 }
 
 impl Known {
     fn of(pattern: &str) -> Result<Self> {
         if pattern.contains('%') {
-            return percent::pieces(pattern).map(Self::Percent);
+            return strftime::pieces(pattern).map(Self::Percent);
         }
         pieces(pattern).map(Self::Words)
     }
@@ -49,10 +49,10 @@ impl Known {
 
 fn read_known(known: &Known, text: &str, pattern: &str) -> Result<Gathered> {
     let found = match known {
-        Known::Percent(pieces) => percent::read(Style::Strftime, pieces, text),
+        Known::Percent(pieces) => strftime::read(Style::Strftime, pieces, text),
         Known::Words(pieces) => read_pieces(pieces, text),
     };
-    found.ok_or_else(|| misfit(text, pattern))
+    found.ok_or_else(|| no_overload(text, pattern))
 }
 
 pub(super) fn read(pattern: &str, text: &str) -> Result<Gathered> {

@@ -1,9 +1,9 @@
 //! The caches of one engine, as it calls them.
 
-mod control;
+mod statements;
 
 use crate::joins::{self, JoinCacheConfig, Joins};
-use crate::results::{self, Known, ResultCache, ResultCacheConfig};
+use crate::results::{self, CachedAnswer, ResultCache, ResultCacheConfig};
 use async_trait::async_trait;
 use bowshot_api::Result;
 use bowshot_engine::reuse::{Answer, Form, Purpose, Query, Reuse};
@@ -74,9 +74,9 @@ impl Reuse for Caches {
         let Some(results) = &self.results else { return Answer::Unknown };
         let Query { plan, state, form, asked, purpose } = query;
         match results.answer(plan, state, form, asked).await {
-            Known::Kept(execution) => Answer::Known(execution),
-            Known::Never => Answer::Unknown,
-            Known::Missing(recording) => {
+            CachedAnswer::Found(execution) => Answer::Known(execution),
+            CachedAnswer::Never => Answer::Unknown,
+            CachedAnswer::Missing(recording) => {
                 let recording = match &self.joins {
                     Some(joins) if purpose == Purpose::Show => {
                         recording.in_background(joins.cache.throttle())
@@ -123,7 +123,7 @@ impl Reuse for Caches {
     }
 
     fn check(&self, statement: &CacheStatement) -> Result<()> {
-        control::check(self, statement)
+        statements::check(self, statement)
     }
 
     async fn control(
@@ -131,6 +131,6 @@ impl Reuse for Caches {
         statement: &CacheStatement,
         query: Option<(LogicalPlan, SessionState)>,
     ) -> Result<()> {
-        control::run(self, statement, query).await
+        statements::run(self, statement, query).await
     }
 }

@@ -1,10 +1,10 @@
 //! The value of one column where another one is greatest or least, and the several greatest, least or most frequent values.
 
-use super::collected::{Call, Row, collected, without_nulls};
-use super::counted::counted;
-use super::lists::list;
+use super::list_results::list;
+use super::over_lists::{Call, Row, collected, without_nulls};
+use super::value_counts::counted;
 use crate::define::{Body, Function};
-use crate::made::misfit;
+use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{Array, ArrayRef, Int64Array, make_comparator};
 use datafusion::arrow::compute::{SortOptions, sort_to_indices, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
@@ -87,14 +87,14 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 fn takes_count(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
         [of, count] if count.is_integer() => Ok(vec![of.clone(), DataType::Int64]),
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 
 fn takes_pair_count(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
         [of, by, count] if count.is_integer() => Ok(vec![of.clone(), by.clone(), DataType::Int64]),
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 
@@ -171,7 +171,7 @@ impl AggregateUDFImpl for Best {
     }
 
     fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        given.first().map_or_else(|| misfit(self.name, given), |of| Ok(of.clone()))
+        given.first().map_or_else(|| no_overload(self.name, given), |of| Ok(of.clone()))
     }
 
     fn state_fields(&self, given: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {

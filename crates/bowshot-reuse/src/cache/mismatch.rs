@@ -5,7 +5,7 @@ use crate::cache::store::{Store, is_named_like};
 
 /// What a cached join lacks to give another one of the same tables; the least first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Near {
+pub(crate) enum Mismatch {
     /// Columns.
     Columns,
     /// Rows: it has conditions that the other one does not have.
@@ -16,7 +16,7 @@ pub(crate) enum Near {
 
 impl Store {
     /// What the join lacks that is nearest to `wanted`, of which [`Self::find`] finds none.
-    pub(crate) fn near(&self, wanted: &JoinShape, conditions: &[String]) -> Option<Near> {
+    pub(crate) fn near(&self, wanted: &JoinShape, conditions: &[String]) -> Option<Mismatch> {
         let near = self.all().into_iter().filter_map(|join| {
             let there = &join.about.shape;
             if !is_named_like(there, wanted)
@@ -27,9 +27,9 @@ impl Store {
             }
             let mut pairs = there.tables.iter().zip(&wanted.tables);
             Some(match pairs.find(|(there, wanted)| there != wanted) {
-                Some((changed, _)) => Near::Version(changed.name.clone()),
-                None if there.gives(wanted, conditions).is_some() => Near::Columns,
-                None => Near::Conditions,
+                Some((changed, _)) => Mismatch::Version(changed.name.clone()),
+                None if there.gives(wanted, conditions).is_some() => Mismatch::Columns,
+                None => Mismatch::Conditions,
             })
         });
         near.min()

@@ -2,7 +2,7 @@
 //! asked the last would, with his rights, on the thread for background work, and its result is kept like any other.
 
 use super::ResultCache;
-use super::questions::Foretold;
+use super::query_patterns::Prediction;
 use crate::cache::{TableKey, TableName};
 use crate::joins::JoinCache;
 use crate::keys;
@@ -27,7 +27,7 @@ const SETTLED_LOOKS: u32 = 3;
 const REST: u32 = 10;
 
 struct Waiting {
-    foretold: Foretold,
+    predicted: Prediction,
     looks: u32,
     /// What its tables held at the last look, and for how many looks.
     versions: Vec<TableKey>,
@@ -38,9 +38,9 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn new(foretold: Foretold) -> Self {
+    fn new(predicted: Prediction) -> Self {
         let (versions, looks, settled) = (Vec::new(), 0, 0);
-        Self { foretold, looks, versions, settled, asked: None, rests_until: None }
+        Self { predicted, looks, versions, settled, asked: None, rests_until: None }
     }
 
     /// Notes what the tables hold. Whether it is time to ask.
@@ -75,7 +75,7 @@ pub(crate) async fn work(engine: WeakEngine, joins: Arc<JoinCache>, results: Arc
         let now = joins.known_tables();
         let appeared: Vec<TableName> = now.difference(&known).cloned().collect();
         if !appeared.is_empty() {
-            foretell(&results, &appeared, joins.fill_after(), &mut waiting);
+            predict(&results, &appeared, joins.fill_after(), &mut waiting);
         }
         // None before the first look of those who list them.
         if !now.is_empty() {
@@ -92,14 +92,14 @@ pub(crate) async fn work(engine: WeakEngine, joins: Arc<JoinCache>, results: Arc
 }
 
 /// Has the next questions wait, each in place of the last one of its template.
-fn foretell(results: &ResultCache, appeared: &[TableName], least: u64, waiting: &mut Vec<Waiting>) {
-    for foretold in results.questions.continued_by(appeared, least) {
-        if waiting.iter().any(|other| other.foretold.asked.text == foretold.asked.text) {
+fn predict(results: &ResultCache, appeared: &[TableName], least: u64, waiting: &mut Vec<Waiting>) {
+    for predicted in results.questions.continued_by(appeared, least) {
+        if waiting.iter().any(|other| other.predicted.asked.text == predicted.asked.text) {
             continue;
         }
-        waiting.retain(|other| other.foretold.template != foretold.template);
+        waiting.retain(|other| other.predicted.template != predicted.template);
         if waiting.len() < MAX_WAITING {
-            waiting.push(Waiting::new(foretold));
+            waiting.push(Waiting::new(predicted));
         }
     }
 }
@@ -114,13 +114,13 @@ async fn ask(
     if joins.is_busy() {
         return Some(question);
     }
-    let versions = versions(joins, &question.foretold.tables).await;
+    let versions = versions(joins, &question.predicted.tables).await;
     if !question.look(versions) {
         return Some(question);
     }
     let turn = joins.throttle().turn().await;
     let started = Instant::now();
-    let (asked, largest) = (question.foretold.asked.clone(), results.store.largest());
+    let (asked, largest) = (question.predicted.asked.clone(), results.store.largest());
     let limited = Arc::clone(joins);
     let asking = async move {
         let background = Background { environment: limited.environment(), rule: limited.throttle_rule() };
@@ -130,7 +130,7 @@ async fn ask(
     let outcome = match joins.handoff().run(asking.boxed()).await {
         Some(Some(Ok(Ok(())))) => "asked",
         Some(Some(Ok(Err(error)))) => {
-            tracing::debug!(%error, "a question that was foretold has no answer");
+            tracing::debug!(%error, "a question that was predicted has no answer");
             "failed"
         }
         Some(Some(Err(_))) | None => "failed",
@@ -139,7 +139,7 @@ async fn ask(
     drop(turn);
     metrics::counter!("bowshot_result_cache_forecasts_total", "outcome" => outcome).increment(1);
     if question.asked.is_none() {
-        results.questions.asked_ahead(&question.foretold.template);
+        results.questions.asked_ahead(&question.predicted.template);
     }
     question.asked = Some(question.versions.clone());
     question.rests_until =
@@ -162,7 +162,7 @@ async fn answer(engine: Engine, background: Background, asked: Asked, largest: u
     let pinned = session.pin();
     let plan = session.plan(&asked.text, &pinned).await?;
     if !matches!(plan.action(), Action::Query) {
-        return Err(Error::internal("a question that was foretold is no query"));
+        return Err(Error::internal("a question that was predicted is no query"));
     }
     let execution = session.execute(&plan, &[], Parallelism::Default, asked.layout).await?;
     drop(session);

@@ -1,6 +1,6 @@
 //! Calls of one name that mean different aggregates by their arguments.
 
-use super::{extremes, quantiles};
+use super::{arg_min_max, quantiles};
 use crate::define::{Body, Function};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr};
@@ -39,7 +39,7 @@ fn is_list(argument: &Expr) -> bool {
 }
 
 fn named(name: &str) -> Option<Arc<AggregateUDF>> {
-    let mut functions = extremes::FUNCTIONS.iter().chain(quantiles::FUNCTIONS);
+    let mut functions = arg_min_max::FUNCTIONS.iter().chain(quantiles::FUNCTIONS);
     functions.find_map(|function: &Function| match function.body {
         Body::Aggregate(make) if function.name == name => Some(make()),
         _ => None,

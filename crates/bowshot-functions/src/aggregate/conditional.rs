@@ -1,7 +1,7 @@
 //! Aggregates of the rows that a last argument is true for: `count_if`, `sum_if`, `avg_if` …
 
 use crate::define::{Body, Function};
-use crate::made::misfit;
+use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::compute::{and_kleene, filter};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
@@ -85,7 +85,7 @@ impl AggregateUDFImpl for Filtered {
                 types.push(DataType::Boolean);
                 Ok(types)
             }
-            _ => misfit(self.name, given),
+            _ => no_overload(self.name, given),
         }
     }
 

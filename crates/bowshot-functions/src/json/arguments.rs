@@ -2,7 +2,7 @@
 
 use super::path::{names, path};
 use super::reader::Step;
-use crate::made::{misfit, text_type};
+use crate::scalar_udf::{no_overload, text_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray, StringBuilder};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::common::{Result, exec_datafusion_err, exec_err, internal_datafusion_err};
@@ -103,14 +103,14 @@ pub(crate) fn takes_texts(name: &str, given: &[DataType]) -> Result<Vec<DataType
 
 fn texts(name: &str, given: &[DataType], count: std::ops::RangeInclusive<usize>) -> Result<Vec<DataType>> {
     if !count.contains(&given.len()) || !given.iter().all(|one| text_type(one) || one.is_null()) {
-        return misfit(name, given);
+        return no_overload(name, given);
     }
     Ok(vec![DataType::Utf8; given.len()])
 }
 
 /// A document and a key, an index, a path, or a list of paths.
 pub(crate) fn takes_step(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
-    let [document, step] = given else { return misfit(name, given) };
+    let [document, step] = given else { return no_overload(name, given) };
     let step = match step {
         step if text_type(step) || step.is_null() => DataType::Utf8,
         step if step.is_integer() => DataType::Int64,
@@ -119,10 +119,10 @@ pub(crate) fn takes_step(name: &str, given: &[DataType]) -> Result<Vec<DataType>
         {
             list_of(Field::new_list_field(DataType::Utf8, true))
         }
-        _ => return misfit(name, given),
+        _ => return no_overload(name, given),
     };
     if !text_type(document) && !document.is_null() {
-        return misfit(name, given);
+        return no_overload(name, given);
     }
     Ok(vec![DataType::Utf8, step])
 }

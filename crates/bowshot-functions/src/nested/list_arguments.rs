@@ -1,6 +1,6 @@
 //! What the list functions share: their arguments as lists, and lists made of chosen elements.
 
-use crate::made::misfit;
+use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, UInt64Array};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::take;
@@ -66,8 +66,8 @@ pub(crate) fn list_of(of: DataType) -> DataType {
 /// One list.
 pub(crate) fn takes_list(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
-        [list] => plain(list).map_or_else(|| misfit(name, given), |list| Ok(vec![list])),
-        _ => misfit(name, given),
+        [list] => plain(list).map_or_else(|| no_overload(name, given), |list| Ok(vec![list])),
+        _ => no_overload(name, given),
     }
 }
 
@@ -75,9 +75,9 @@ pub(crate) fn takes_list(name: &str, given: &[DataType]) -> Result<Vec<DataType>
 pub(crate) fn takes_list_int(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
         [list, count] if count.is_integer() || count.is_null() => {
-            plain(list).map_or_else(|| misfit(name, given), |list| Ok(vec![list, DataType::Int64]))
+            plain(list).map_or_else(|| no_overload(name, given), |list| Ok(vec![list, DataType::Int64]))
         }
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 

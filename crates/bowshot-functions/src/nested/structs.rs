@@ -1,8 +1,8 @@
 //! Functions on structs.
 
-use super::shape::list_of;
+use super::list_arguments::list_of;
 use crate::define::{Function, made};
-use crate::made::{misfit, udf};
+use crate::scalar_udf::{no_overload, udf};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StructArray, new_null_array};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
@@ -28,7 +28,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 
 fn takes_structs(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     if given.is_empty() || !given.iter().all(|of| matches!(of, DataType::Struct(_))) {
-        return misfit(name, given);
+        return no_overload(name, given);
     }
     Ok(given.to_vec())
 }
@@ -36,7 +36,7 @@ fn takes_structs(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
 fn takes_insert(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
         [DataType::Struct(_), rest @ ..] if rest.len() % 2 == 0 => Ok(given.to_vec()),
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 
@@ -60,7 +60,7 @@ fn merged(fields: impl IntoIterator<Item = FieldRef>) -> Vec<FieldRef> {
 }
 
 fn gives_insert(name: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
-    let Some((first, rest)) = given.arg_fields.split_first() else { return misfit(name, &[]) };
+    let Some((first, rest)) = given.arg_fields.split_first() else { return no_overload(name, &[]) };
     let mut added = Vec::new();
     for (index, pair) in rest.chunks(2).enumerate() {
         let named: Option<&ScalarValue> = given.scalar_arguments.get(2 * index + 1).copied().flatten();
@@ -75,7 +75,7 @@ fn gives_insert(name: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
 }
 
 fn insert(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let arrays = super::shape::arrays(given)?;
+    let arrays = super::list_arguments::arrays(given)?;
     let Some(record) = arrays.first().and_then(|array| array.as_struct_opt()) else {
         return internal_err!("no struct");
     };
@@ -128,7 +128,7 @@ fn gives_concat(_: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
 }
 
 fn concat(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let arrays = super::shape::arrays(given)?;
+    let arrays = super::list_arguments::arrays(given)?;
     let named: Vec<_> = arrays.iter().filter_map(|array| array.as_struct_opt()).flat_map(own).collect();
     of_columns(given, &named, None)
 }
@@ -149,7 +149,7 @@ fn takes_at(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
         [DataType::Struct(_), place] if place.is_integer() => {
             Ok(vec![given.first().cloned().unwrap_or(DataType::Null), DataType::Int64])
         }
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 
@@ -165,7 +165,7 @@ fn place(name: &str, of: &DataType, place: Option<&ScalarValue>) -> Result<usize
 }
 
 fn gives_at(name: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
-    let Some(record) = given.arg_fields.first() else { return misfit(name, &[]) };
+    let Some(record) = given.arg_fields.first() else { return no_overload(name, &[]) };
     let place = place(name, record.data_type(), given.scalar_arguments.get(1).copied().flatten())?;
     let member = members(record.data_type())?.get(place);
     Ok(member.map_or_else(
@@ -175,7 +175,7 @@ fn gives_at(name: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
 }
 
 fn at(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let arrays = super::shape::arrays(given)?;
+    let arrays = super::list_arguments::arrays(given)?;
     let (Some(record), Some(ColumnarValue::Scalar(wanted))) = (arrays.first(), given.args.get(1)) else {
         return internal_err!("no place");
     };

@@ -1,12 +1,14 @@
 //! Functions that give a changed document.
 
+use super::arguments::{
+    Rows, at, each_row, gives_json, gives_jsonb, null, takes_one, takes_texts, takes_two,
+};
 use super::path::{json_path, names};
 use super::reader::{Reader, Step};
-use super::rows::{Rows, at, each_row, gives_json, gives_jsonb, null, takes_one, takes_texts, takes_two};
+use super::to_json::write;
 use super::value::{Json, place};
-use super::write::write;
 use crate::define::{Function, made};
-use crate::made::{misfit, text_type, udf};
+use crate::scalar_udf::{no_overload, text_type, udf};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::common::{Result, exec_err, plan_err};
@@ -72,10 +74,10 @@ enum How {
 }
 
 fn takes_changes(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
-    let Some((document, rest)) = given.split_first() else { return misfit(name, given) };
+    let Some((document, rest)) = given.split_first() else { return no_overload(name, given) };
     let text = |of: &DataType| text_type(of) || of.is_null();
     if !text(document) || !rest.iter().step_by(2).all(text) {
-        return misfit(name, given);
+        return no_overload(name, given);
     }
     if rest.len() % 2 != 0 {
         return plan_err!("{name} takes a value for each path");
@@ -98,13 +100,13 @@ fn takes_set(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
                 .chain(rest.iter().cloned())
                 .collect())
         }
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 
 fn way_type(of: &DataType) -> DataType {
     match of {
-        DataType::List(_) => super::rows::list_of(Field::new_list_field(DataType::Utf8, true)),
+        DataType::List(_) => super::arguments::list_of(Field::new_list_field(DataType::Utf8, true)),
         of if of.is_integer() => DataType::Int64,
         _ => DataType::Utf8,
     }
@@ -115,7 +117,7 @@ fn takes_removal(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
         [document, way] if text_type(document) || document.is_null() => {
             Ok(vec![DataType::Utf8, way_type(way)])
         }
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 
@@ -131,7 +133,7 @@ fn names_of(array: &ArrayRef, row: usize) -> Result<Option<Vec<Step>>> {
         return Ok(None);
     }
     let names = match array.as_list_opt::<i32>() {
-        Some(list) => super::rows::list_texts(list, row)?,
+        Some(list) => super::arguments::list_texts(list, row)?,
         None => array.as_string_opt::<i32>().map_or(Ok(Vec::new()), |texts| names(texts.value(row)))?,
     };
     Ok(Some(names.into_iter().map(Step::Key).collect()))

@@ -1,12 +1,12 @@
 //! Functions that make JSON of other values, and the two that take text for JSON.
 
+use super::arguments::{Rows, at, each_row, gives_json, gives_jsonb, gives_text, null, takes_one};
 use super::order_key::order_key;
 use super::reader::Reader;
-use super::rows::{Rows, at, each_row, gives_json, gives_jsonb, gives_text, null, takes_one};
+use super::to_json::{key, write};
 use super::value::Json;
-use super::write::{key, write};
 use crate::define::{Function, made};
-use crate::made::{misfit, text_type, udf};
+use crate::scalar_udf::{no_overload, text_type, udf};
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, exec_err, internal_datafusion_err, plan_err};
@@ -47,7 +47,7 @@ fn takes_any(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
         [value] => Ok(vec![value.clone()]),
         [value, DataType::Boolean] => Ok(vec![value.clone(), DataType::Boolean]),
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Aggregates whose result is a text, a list, a map or JSON of a group's values.
 
-use super::collected::{Call, Row, collected, without_nulls};
-use super::counted::counted;
+use super::over_lists::{Call, Row, collected, without_nulls};
+use super::value_counts::counted;
 use crate::define::{Body, Function};
 use crate::json;
-use crate::made::{misfit, text_type};
+use crate::scalar_udf::{no_overload, text_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, MapArray, StructArray};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{SortOptions, cast, sort_to_indices, take};
@@ -151,11 +151,11 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 ];
 
 fn takes_any(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
-    if given.len() == 1 { Ok(given.to_vec()) } else { misfit(name, given) }
+    if given.len() == 1 { Ok(given.to_vec()) } else { no_overload(name, given) }
 }
 
 fn takes_pair(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
-    if given.len() == 2 { Ok(given.to_vec()) } else { misfit(name, given) }
+    if given.len() == 2 { Ok(given.to_vec()) } else { no_overload(name, given) }
 }
 
 /// Any value and a separator. The value becomes text at the end: DISTINCT and ORDER BY are about the value as it is.
@@ -165,7 +165,7 @@ fn takes_texts(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
         [value, separator] if !value.is_nested() && (text_type(separator) || separator.is_null()) => {
             Ok(vec![value.clone(), DataType::Utf8])
         }
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Numbers as text by patterns of PostgreSQL: `FM999,990.00`, `9.99EEEE`, `RN`.
 
-use super::pg_write::{ending, roman};
+use super::pg_format::{ending, roman};
 use datafusion::common::{Result, exec_err};
 
 /// What a pattern says.
