@@ -1,6 +1,5 @@
-//! Scalar functions that are rows of a table: a name, what it takes, what it gives, and how.
-//!
-//! DataFusion wants a type for each function; one type with function pointers says the same in a line for each.
+//! Scalar functions as rows of a table: a name, argument types, result type and implementation. DataFusion wants a Rust type for each
+//! function; one type with function pointers avoids that.
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, internal_err, plan_err};

@@ -1,4 +1,4 @@
-//! Small numbers for texts that repeat. A missing text has no code; put together with others, it counts as one code more.
+//! Codes for repeated texts. NULL has no code; combined with other codes, it counts as one more.
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, LargeStringArray, LargeStringDictionaryBuilder, UInt16Array,

@@ -1,8 +1,6 @@
-//! One NaN. Hardware and files know many, of both signs (numpy's `0/0` has the negative one); to SQL they are one value, greater
-//! than all numbers. Comparisons, hashes and orders go by bits, so values get the one NaN when they come into the engine.
-//!
-//! Zero keeps its sign, but is compared without: the keys of values have one zero, too. The cost: one pass over the floating-point
-//! numbers of a batch. Only a batch that has another NaN (or the other zero) is copied.
+//! One NaN. Hardware and files have many, of both signs; in SQL they are one value, greater than all numbers. Comparisons, hashes and orders
+//! use bits, so NaN is normalized when values enter the engine. Zero keeps its sign, but keys have one zero. The cost is one pass over
+//! floating-point columns; only batches with another NaN (or zero) are copied.
 
 use arrow::array::{Array, ArrayData, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow::buffer::Buffer;

@@ -1,4 +1,4 @@
-//! What lies below the NULLs of lists, maps and structs, which nobody is to see.
+//! Values below the NULLs of lists, maps and structs, which must not become visible.
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Scalar, new_null_array};
 use arrow::buffer::NullBuffer;

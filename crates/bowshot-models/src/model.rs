@@ -1,4 +1,4 @@
-//! A model that was read: what it takes, what it gives, and its predictions.
+//! A model: its inputs, outputs and predictions.
 
 use crate::columns::{self, Inputs};
 use crate::error::{Error, Result};

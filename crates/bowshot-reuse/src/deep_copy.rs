@@ -1,5 +1,4 @@
-//! Rows that are to be kept, in memory of their own: what they are copied from may be a file that is mapped and changes, or
-//! arrays that are much larger.
+//! Copies rows into memory of their own, since their arrays may be parts of a mapped file that changes, or of much larger buffers.
 
 use datafusion::arrow::array::{
     Array, ArrayData, ArrayRef, AsArray, MutableArrayData, RecordBatch, RecordBatchOptions, make_array,

@@ -1,4 +1,4 @@
-//! Which rows a table of a plan has, if that can be said exactly: the key by which its joins are cached.
+//! The exact version of a table of a plan, if it is known: a part of the key of its joins and results.
 
 use crate::cache::{Content, TableKey, TableName};
 use bowshot_engine::internals::without_defaults;

@@ -1,5 +1,4 @@
-//! Whether the files of a cache are of the history of tables that goes on. After a backup was put back, versions are given
-//! again, and mean something else.
+//! Whether the files of a cache belong to the current history of tables: after a restored backup, versions are reused with other contents.
 
 use bowshot_storage::tables::Opening;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What of a session's settings counts for caches.
+//! Settings of a session that affect caches.
 
 use bowshot_engine::reuse::SessionCache;
 use datafusion::config::ConfigOptions;

@@ -1,8 +1,6 @@
-//! `bowshot access`: rules about access that are kept in a file, such as one in git. `diff` shows the statements that lead from
-//! what a server has to what the file says, `apply` runs them, in one transaction. What they are is SQL alone, said to the
-//! server over Flight by an admin; nothing here knows a way round it.
-//!
-//! Sections that the file does not have are left as they are. Passwords and tokens are in no file.
+//! `bowshot access`: access rules in a file, for instance in git. `diff` shows the SQL statements that lead from the rules of a server to those
+//! of the file, `apply` runs them in one transaction as an administrator over Flight. Sections that the file does not have are not changed.
+//! Passwords and tokens are never in the file.
 
 mod diff;
 mod file;

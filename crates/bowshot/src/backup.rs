@@ -1,5 +1,4 @@
-//! `bowshot backup`, `bowshot restore` and `bowshot verify`: data folders as files. No server is asked for anything, and one may be
-//! at work on the folder; what keeps its files there meanwhile is `bowshot-storage`'s.
+//! `bowshot backup`, `bowshot restore` and `bowshot verify`: data folders as files. No server is called, and one may run on the folder.
 
 use crate::config::{Config, Flags};
 use crate::serve::Signals;

@@ -1,4 +1,4 @@
-//! `bowshot cluster`: the authority of a cluster, and the certificates of its nodes. Files alone; nothing is connected to.
+//! `bowshot cluster`: the certificate authority of a cluster, and the certificates of its nodes. Works on files alone.
 
 use crate::usage::Usage;
 use anyhow::{Context, Result};

@@ -1,4 +1,4 @@
-//! How a subcommand reaches a server over Flight SQL, and as whom: the same flags and variables for all of them.
+//! How subcommands connect to a server over Flight SQL: common flags and variables.
 
 use anyhow::Result;
 use bowshot_api::Secret;

@@ -1,7 +1,5 @@
-//! `bowshot demo`: TPC-H data, a server over it in this process, and a few queries through real Flight over loopback,
-//! with what they cost. Then the server stays, with code to paste.
-//!
-//! The data is made by a child process, so that the memory of the generator does not count as the server's.
+//! `bowshot demo`: TPC-H data, a server over it, and a few queries through Flight over loopback with their speed. Then the server stays up, with
+//! client code to paste.
 
 mod data;
 mod measure;

@@ -1,7 +1,5 @@
-//! `bowshot doctor`: what is wrong with a set-up, before clients find out, and what to do. It takes the arguments of `bowshot
-//! serve`, starts nothing and changes nothing; what it tries in folders, it takes away again.
-//!
-//! `bowshot check` says whether this configuration would be served; this says whether it should be.
+//! `bowshot doctor`: problems of a set-up and their solutions. Takes the arguments of `bowshot serve`, starts nothing, and removes what it
+//! writes to try folders.
 
 mod access;
 mod doors;

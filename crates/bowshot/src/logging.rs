@@ -1,4 +1,4 @@
-//! The log: on stderr, as lines for people or as JSON for machines. Data never goes there, and the log never to stdout.
+//! The log on stderr: lines for people or JSON for machines.
 
 use crate::config::{Config, LogFormat};
 use crate::traces::Collected;

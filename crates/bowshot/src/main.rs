@@ -1,7 +1,4 @@
-//! The program `bowshot`. It knows all crates and none knows it: here the command line and the configuration are read,
-//! the parts are put together, and signals and exit codes are handled. Nothing about SQL, files or protocols is decided
-//! here.
-//!
+//! The program `bowshot`: command line, configuration, wiring, signals and exit codes. Nothing about SQL, files or protocols is decided here.
 //! Exit codes: 0 good, 1 failed at run time, 2 wrong usage. Data goes to stdout, everything else to stderr.
 
 mod access;

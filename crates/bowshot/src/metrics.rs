@@ -1,5 +1,4 @@
-//! Counters and durations of the process. The crates below record them through the `metrics` facade; this is the one
-//! place that collects and renders them.
+//! Collects and renders the metrics that all crates record through the `metrics` facade.
 
 use anyhow::{Context, Result};
 use bowshot_http::RenderMetrics;

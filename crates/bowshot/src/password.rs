@@ -1,5 +1,5 @@
-//! `bowshot hash-password`: a password in on stdin, its hash out on stdout. The password is never an argument, where
-//! other users of the machine could read it.
+//! `bowshot hash-password`: reads a password from stdin, writes its hash to stdout. A password is never an argument, which other users of the
+//! machine could read.
 
 use crate::usage::Usage;
 use anyhow::{Context, Result};

@@ -1,5 +1,4 @@
-//! The file that tells scripts where the server listens. It appears whole, when everything is ready, and goes when the
-//! server goes.
+//! The file with the server's addresses for scripts. It is written when the server is ready, and removed when it stops.
 
 use crate::serve::Addresses;
 use anyhow::{Context, Result};

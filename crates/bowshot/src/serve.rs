@@ -1,8 +1,5 @@
-//! `bowshot serve`: puts the parts together, starts the front ends, and ends them in order.
-//!
-//! The order matters. Up: configuration, users, addresses, sources, engine, sessions, sockets, a look at every source that ends
-//! soon, then "ready" and the ports file, so that whoever reads that file finds everything answering. Down: readiness and new queries first, running
-//! queries within the drain timeout, then the sockets.
+//! `bowshot serve`: starts the parts in order, and stops them in order. Up: configuration, users, addresses, sources, engine, sessions, sockets, a
+//! check of every source, then "ready" and the ports file. Down: readiness and new queries, running queries within the drain timeout, sockets.
 
 mod address;
 mod banner;

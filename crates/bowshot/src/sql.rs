@@ -1,8 +1,6 @@
-//! `bowshot sql`: a small client. It runs a statement, a file of statements or a prompt against a server over Flight
-//! SQL, and writes results as a table, CSV, JSON lines, Parquet or Arrow.
-//!
-//! Data goes to stdout (or `--output`), everything else to stderr. Exit codes: 0 good, 1 a statement failed or was
-//! cancelled, 2 wrong usage.
+//! `bowshot sql`: a small Flight SQL client for a statement, a file of statements or a prompt; writes tables, CSV, JSON lines, Parquet or
+//! Arrow. Data goes to stdout (or `--output`), everything else to stderr. Exit codes: 0 good, 1 a statement failed or was cancelled, 2 wrong
+//! usage.
 
 mod complete;
 mod interrupt;

@@ -1,4 +1,4 @@
-//! Mistakes in how the program was called or configured: exit code 2, with the next thing to do.
+//! Usage errors: exit code 2, with a hint.
 
 use std::fmt;
 

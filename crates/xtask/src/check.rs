@@ -1,5 +1,4 @@
-//! `cargo xtask check`: formatting, lints, tidy and the tests of the light crates, in this order, all of them even when
-//! one fails, so that one run tells everything.
+//! `cargo xtask check`: formatting, lints, tidy and the tests of the light crates. All run even when one fails.
 
 use crate::{docs, machine, tidy};
 use anyhow::Result;

@@ -1,4 +1,4 @@
-//! The value of one column where another one is greatest or least, and the several greatest, least or most frequent values.
+//! The value of one column where another one is greatest or least, and the N greatest, least or most frequent values.
 
 use super::list_results::list;
 use super::over_lists::{Call, Row, collected, without_nulls};

@@ -1,5 +1,4 @@
-//! `avg` of intervals too, as PostgreSQL has it: the sums of months, of days and of time, divided by how many there are. All other
-//! types are DataFusion's.
+//! `avg` of intervals, as in PostgreSQL: months, days and time are averaged separately. Other types use DataFusion's.
 
 use datafusion::arrow::array::{ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{

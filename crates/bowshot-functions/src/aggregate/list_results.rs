@@ -1,4 +1,4 @@
-//! Aggregates whose result is a text, a list, a map or JSON of a group's values.
+//! Aggregates whose result is a text, list, map or JSON of a group's values.
 
 use super::over_lists::{Call, Row, collected, without_nulls};
 use super::value_counts::counted;

@@ -1,7 +1,5 @@
-//! Aggregates over the list of a group's values: DataFusion's `array_agg` gathers it, a function of ours looks at it.
-//!
-//! Gathering brings ORDER BY, DISTINCT, partial states and sliding windows along. It costs memory for each row, which DataFusion
-//! accounts for; what can be computed with a state of fixed size is in `moments`.
+//! Aggregates over the list of a group's values: DataFusion's `array_agg` collects it, with ORDER BY, DISTINCT, partial states and windows. It
+//! costs memory for each row.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StructArray, new_empty_array};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};

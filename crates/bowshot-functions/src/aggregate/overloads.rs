@@ -1,4 +1,4 @@
-//! Calls of one name that mean different aggregates by their arguments.
+//! Names that mean different aggregates by their arguments.
 
 use super::{arg_min_max, quantiles};
 use crate::define::{Body, Function};

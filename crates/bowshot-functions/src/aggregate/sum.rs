@@ -1,8 +1,5 @@
-//! `sum` whose overflow is an error. DataFusion's wraps around.
-//!
-//! Integers, and decimals so wide that their sum may not fit, are added up in 128 bits; whether the sum fits is asked at the
-//! end, so that the order of the rows does not count. All other types are DataFusion's, among them the decimals that have room
-//! for ten thousand million rows.
+//! `sum` with an error on overflow, where DataFusion's wraps around. Integers and wide decimals are added in 128 bits and checked at the end,
+//! so that the order of rows does not matter. Other types use DataFusion's.
 
 mod groups;
 

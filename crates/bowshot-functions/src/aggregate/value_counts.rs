@@ -1,4 +1,4 @@
-//! How often each value is there.
+//! Counts of each value.
 
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::row::{RowConverter, SortField};

@@ -1,5 +1,5 @@
-//! `coalesce`, `nullif`, `greatest` and `least`, in which a text beside dates, times, intervals, bytes, booleans or UUIDs is one of
-//! them: `coalesce(d, '2024-01-31')`. To DataFusion they have no common type.
+//! `coalesce`, `nullif`, `greatest` and `least`, with text beside dates, times, intervals, bytes, booleans or UUIDs read as that type:
+//! `coalesce(d, '2024-01-31')`. DataFusion has no common type for these.
 
 use crate::scalar_udf::no_overload;
 use arrow::datatypes::{DataType, Field, FieldRef};

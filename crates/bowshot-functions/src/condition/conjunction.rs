@@ -1,4 +1,4 @@
-//! Many conditions as one.
+//! Joins many conditions into one.
 
 use datafusion::logical_expr::Expr;
 

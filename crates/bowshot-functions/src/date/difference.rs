@@ -1,4 +1,4 @@
-//! How far dates and timestamps are apart: boundaries crossed, whole units, PostgreSQL's `age`.
+//! Differences of dates and timestamps: boundaries crossed, whole units, PostgreSQL's `age`.
 
 use super::arithmetic::Unit;
 use super::calendar::{

@@ -1,4 +1,4 @@
-//! Patterns of Java (`yyyy-MM-dd HH:mm:ss`), which Spark's functions take.
+//! Patterns of Java (`yyyy-MM-dd HH:mm:ss`), for Spark's functions.
 
 use super::calendar::micros_of;
 use super::month_names::{self, short};

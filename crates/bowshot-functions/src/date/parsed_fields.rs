@@ -1,4 +1,4 @@
-//! What a pattern has read of a text, put together to a point in time.
+//! A point in time from the fields that a pattern has parsed.
 
 use super::calendar::{DAY, HOUR, MINUTE, SECOND, days_of, join};
 use chrono::{Datelike, NaiveDate, NaiveTime, Weekday};

@@ -1,4 +1,4 @@
-//! What the JSON functions share: their arguments as text, and their results as text that says that it is JSON.
+//! Arguments and results of the JSON functions.
 
 use super::path::{names, path};
 use super::reader::Step;

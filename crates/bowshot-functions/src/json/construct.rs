@@ -1,4 +1,4 @@
-//! Functions that make JSON of other values, and the two that take text for JSON.
+//! Functions that make JSON of other values, and the two that read text as JSON.
 
 use super::arguments::{Rows, at, each_row, gives_json, gives_jsonb, gives_text, null, takes_one};
 use super::order_key::order_key;

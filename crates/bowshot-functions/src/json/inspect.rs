@@ -1,4 +1,4 @@
-//! Functions that say something about a document: what it is, how long, what it contains.
+//! Functions that describe a document: type, length, contained values.
 
 use super::arguments::{
     Rows, Way, Ways, at, gives_jsons, gives_text, gives_texts, gives_truth, list_of, step, takes_one,

@@ -1,9 +1,5 @@
-//! JSON: functions and operators on text that is JSON.
-//!
-//! A document is plain UTF-8 text, whose field names Arrow's canonical extension type `arrow.json` where a function gives one.
-//! Numbers stay the text that they are, members keep their order; what is changed comes back in its shortest form, what is
-//! taken out as it was written. `reader` reads text, `value` is its tree, `path` leads into it, `to_json` makes JSON of other
-//! values. Text that is no JSON is an error in PostgreSQL's words.
+//! JSON functions and operators on UTF-8 text, with Arrow's extension type `arrow.json` on results. Numbers and the order of members stay as
+//! written; changed documents are written in their shortest form. Invalid JSON is an error in PostgreSQL's words.
 
 mod arguments;
 mod construct;

@@ -1,4 +1,4 @@
-//! Functions that give a changed document.
+//! Functions that return a changed document.
 
 use super::arguments::{
     Rows, at, each_row, gives_json, gives_jsonb, null, takes_one, takes_texts, takes_two,

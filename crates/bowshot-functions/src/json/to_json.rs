@@ -1,4 +1,4 @@
-//! Arrow's values as JSON, each as PostgreSQL's `to_json` writes it.
+//! Arrow values as JSON, as PostgreSQL's `to_json` writes them.
 
 use super::arguments::{is_json, is_uuid};
 use super::value::quote;

@@ -1,5 +1,4 @@
-//! The functions of the crate `datafusion-functions-json` whose results have one type. Its `json_get` gives a union, which is
-//! no type of SQL.
+//! Functions of the crate `datafusion-functions-json` with one result type. Its `json_get` returns a union, which is no type of SQL.
 
 use crate::define::{Function, made};
 use datafusion_functions_json::udfs;

@@ -1,4 +1,4 @@
-//! DataFusion's functions that make lists of any length, with a bound on that length, and of elements that may be NULL.
+//! DataFusion's list constructors with a bound on the length, and with NULL elements.
 
 use super::list_arguments::{bounded, with_nulls};
 use super::timestamp_series;

@@ -1,4 +1,4 @@
-//! What the list functions share: their arguments as lists, and lists made of chosen elements.
+//! Arguments of the list functions, and lists of chosen elements.
 
 use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, UInt64Array};

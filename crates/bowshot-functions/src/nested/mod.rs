@@ -1,8 +1,5 @@
-//! Functions on lists, maps and structs.
-//!
-//! Most are DataFusion's under the names that PostgreSQL, DuckDB and Spark give them. Ours: what it lacks (`lists`, `maps`,
-//! `structs`, `vector_distance`), aggregates over a list (`reduce`), ANY and ALL (`quantified`), and bounds on the length of lists
-//! (`limits`).
+//! Functions on lists, maps and structs. Most are DataFusion's under the names of PostgreSQL, DuckDB and Spark, with bounds on the length of
+//! lists (`limits`).
 
 mod fold;
 mod limits;

@@ -1,5 +1,5 @@
-//! `range` and `generate_series` of dates and moments: lists of moments in microseconds, so that the years up to 9999 have a
-//! place. Those of numbers are DataFusion's.
+//! `range` and `generate_series` of dates and timestamps, in microseconds, so that years up to 9999 are possible. Those of numbers are
+//! DataFusion's.
 
 use super::list_arguments::{arrays, bounded, list_of};
 use crate::date::add_in_zone;

@@ -1,4 +1,4 @@
-//! Likeness of vectors.
+//! Distances and similarities of vectors.
 
 use super::list_arguments::{arrays, element, elements, list_of, lists};
 use crate::define::{Function, made};

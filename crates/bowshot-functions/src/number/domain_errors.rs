@@ -1,4 +1,4 @@
-//! Functions of real numbers that are not defined everywhere: an error, as in PostgreSQL and DuckDB, or null in MySQL.
+//! Functions of real numbers outside of their domain: an error as in PostgreSQL and DuckDB, or NULL as in MySQL.
 
 use crate::define::{Function, Gives, scalar};
 use crate::values::Kind::{self, Float as Number, Int as Whole};

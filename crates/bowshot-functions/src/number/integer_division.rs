@@ -1,4 +1,4 @@
-//! Division with whole results, remainders, signs.
+//! Integer division, remainders, signs.
 
 use crate::condition::{binary, case, two};
 use crate::define::{Function, Gives, rewrite, scalar};

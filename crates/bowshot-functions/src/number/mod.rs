@@ -1,4 +1,4 @@
-//! Numbers: what DataFusion lacks, and what PostgreSQL and DuckDB refuse where DataFusion gives infinity or no number.
+//! Numeric functions that DataFusion lacks, or for which PostgreSQL and DuckDB raise errors where DataFusion returns infinity or NaN.
 
 mod bits;
 mod ceil_floor;

@@ -1,4 +1,4 @@
-//! Functions that give a list, as tables with a row for each element.
+//! Functions that return a list, as tables with a row for each element.
 
 use super::{literals, of_array};
 use crate::define::Body;

@@ -1,6 +1,5 @@
-//! Functions in FROM whose arguments are constants: series, and what is in a JSON document.
-//!
-//! With columns as arguments, the functions that give lists are used under `unnest`: `json_members`, `json_elements`.
+//! Table functions with constant arguments: series, and the contents of a JSON document. With columns as arguments, use the list functions
+//! under `unnest`: `json_members`, `json_elements`.
 
 mod list_rows;
 mod series;

@@ -1,4 +1,4 @@
-//! Single characters: their codes, their accents, their masks.
+//! Single characters: codes, accents, masks.
 
 use super::accents::{ACCENTED, COMPOSED, SPELLED};
 use crate::define::{Function, Gives, scalar};

@@ -1,4 +1,4 @@
-//! Functions of DataFusion that are as they should be, some with further names.
+//! Functions of DataFusion that are used as they are, some under further names.
 
 use crate::define::{Function, made, stock};
 use datafusion::logical_expr::ScalarUDF;

@@ -1,4 +1,4 @@
-//! Paths of files, taken apart as DuckDB does.
+//! Parts of file paths, as DuckDB has them.
 
 use crate::define::{Function, Gives, scalar};
 use crate::values::Kind::{self, Bool as Truth, Text as Words};

@@ -1,4 +1,4 @@
-//! How alike texts are.
+//! Similarity of texts.
 
 use crate::define::{Function, Gives, scalar};
 use crate::values::Kind::{self, Text as Words};

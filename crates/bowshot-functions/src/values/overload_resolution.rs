@@ -1,4 +1,4 @@
-//! Which form of a function fits the types that it is called with, and what its arguments are cast to.
+//! Chooses the overload of a function for given argument types, and the casts of its arguments.
 
 use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;

@@ -1,4 +1,4 @@
-//! Window functions that DataFusion lacks, or gets wrong.
+//! Window functions that DataFusion lacks or computes wrongly.
 
 mod lead_lag;
 mod ratio_to_report;

@@ -1,4 +1,4 @@
-//! `ratio_to_report(x) OVER (…)`: the part that a value has of the sum of its partition.
+//! `ratio_to_report(x) OVER (…)`: a value divided by the sum of its partition.
 
 use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::compute::sum;

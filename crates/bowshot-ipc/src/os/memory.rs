@@ -1,9 +1,6 @@
-//! What the allocator has really given: to the process, and to a thread while it works on something.
-//!
-//! Sizes are counted where they are asked for, so that memory of parsers, decoders and expressions counts as that of sorts
-//! and joins does. A thread keeps a number of its own, which costs about a nanosecond; the process learns of it by the
-//! megabyte. Memory that one thread takes and another gives back shows as such in both, so that what passes on rows has to
-//! say so. A thread counts what was asked for, as those do who pass it on; the process counts what that takes.
+//! Counts allocated memory of the process and of threads, so that a limit includes parsers, decoders and expressions. A thread has its own
+//! counter, which costs about a nanosecond, and updates that of the process by the megabyte. Memory that another thread frees is counted there,
+//! so code that passes rows on must account for it. Threads count requested sizes, the process what the allocator reserves.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! Threads that work only when nobody else does.
+//! Threads of the lowest priority, and processor time of threads.
 
 use std::io;
 use std::sync::LazyLock;

@@ -1,8 +1,5 @@
-//! Memory that the server fills and a client on the same machine maps.
-//!
-//! The seals let nobody cut or enlarge it, so that no reader ever meets a page that is not there, and let nobody but the server
-//! write to it: it has mapped the memory before the seals were set (`F_SEAL_FUTURE_WRITE`). So it can fill the same pages again
-//! when the client has given them back, which is four times as fast as asking the system for new ones.
+//! Memory that the server writes and a client on the same machine maps. Its seals prevent resizing, and writing by anybody but the server,
+//! which mapped it before (`F_SEAL_FUTURE_WRITE`). Pages that a client has returned are written again, four times as fast as new ones.
 
 use crate::os::Outside;
 use bytes::Bytes;

@@ -1,5 +1,4 @@
-//! From trees as files describe them to a [`Forest`]. Here every place that a file names is checked, so that the walk can
-//! neither leave a tree nor go round in it.
+//! Checks trees and makes a [`Forest`] of them. Every index of a file is checked, so that evaluation can neither leave a tree nor loop.
 
 use super::{Forest, MISSING_LEFT, Number, Packed, SPECIAL, Special, Tree};
 use crate::error::{Error, Result};

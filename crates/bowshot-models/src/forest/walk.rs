@@ -1,5 +1,5 @@
-//! Rows through a forest. The features of a block of rows lie column by column; one tree after the other is walked by
-//! eight rows at a time, so that the processor has eight independent loads under way.
+//! Evaluates a forest for blocks of rows. Features lie column by column; eight rows go through a tree at a time, so that the processor has
+//! eight independent loads in flight.
 
 use super::{BLOCK, FEATURE, Forest, MISSING_LEFT, Number, Packed, SPECIAL, Special, Tree};
 

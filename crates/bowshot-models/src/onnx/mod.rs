@@ -1,8 +1,6 @@
-//! ONNX models: tree ensembles of `ai.onnx.ml` with the few operators that converters put around them, and other graphs.
-//!
-//! [`wire`] reads protocol buffers; [`screen`] looks through a file before anything is made of it. Where there are trees,
-//! [`proto`] reads the messages of ONNX, [`graph`] follows the columns through the operators to the ensemble and its results to
-//! the outputs, [`ensemble`] reads its trees. All else is a [`network`], which ONNX Runtime computes.
+//! ONNX models: tree ensembles of `ai.onnx.ml` with the operators that converters add, and other graphs. [`wire`] decodes protocol buffers,
+//! [`screen`] checks a file before it is decoded. For trees, [`graph`] follows columns to the ensemble ([`ensemble`]) and its results to the
+//! outputs; everything else is a [`network`], which ONNX Runtime computes.
 
 mod ensemble;
 mod graph;

@@ -1,12 +1,6 @@
-//! Work in the background that an ordinary thread takes over when its own gets no processor.
-//!
-//! The lowest priority keeps it from disturbing queries as long as a processor is free now and then. On a server that is
-//! busy without a pause its thread would hardly ever run: it waits for seconds each time that it wakes, and a query that waits
-//! for what it computes (`join_cache.wait`) waits along. So each job is watched from another thread, which carries it on from
-//! where it is when a query waits for it, or when it has lost far more time than it has worked. There it goes on stepping
-//! aside as before ([`Throttle`]), which is what limits its share of a busy server.
-//!
-//! To raise the priority of the thread instead is no way: an ordinary user may only lower it.
+//! Background work that an ordinary thread takes over. On a busy server a thread of the lowest priority hardly runs, and a query that waits
+//! for it (`join_cache.wait`) waits as long. So another thread continues a job when a query waits for it, or when it has lost far more time
+//! than it has worked; there it still yields to queries ([`Throttle`]). An ordinary user cannot raise a priority again.
 
 use super::throttle::Throttle;
 use bowshot_ipc::os::ThreadClock;

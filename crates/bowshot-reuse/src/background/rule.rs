@@ -1,4 +1,4 @@
-//! Makes plans step aside while queries run: see [`Throttle`].
+//! An optimizer rule that makes plans pause while queries run: see [`Throttle`].
 
 use super::throttle::Throttle;
 use bowshot_engine::internals::multiplies;

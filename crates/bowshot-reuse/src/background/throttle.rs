@@ -1,9 +1,6 @@
-//! Work in the background steps aside while queries run.
-//!
-//! A low priority is not enough: it decides who gets a processor, but two threads of one core, and all cores of one memory,
-//! slow each other down. So what is computed ahead waits before each batch that it reads (`rule.rs`) for a moment
-//! in which no query thread runs. Not for ever: of the time in which queries run it may take a share, by the processor time
-//! that its thread has had.
+//! Background work pauses while queries run. A low priority is not enough: threads of one core, and all cores of one memory, slow each other
+//! down. So before each batch that it reads, background work waits for a moment without a running query thread; by its processor time, it
+//! may take a share of the time in which queries run.
 
 use bowshot_ipc::os::thread_time;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! The folder of the cached joins: made if need be, told from folders of other programs, and held by one server. What the
-//! cache has left there is removed at the start, so it must not be a folder that holds anything else.
+//! The folder of the cache: created if needed, marked as ours, and locked by one server. Files that a cache has left there are removed at the
+//! start, so a folder with other files is refused.
 
 use crate::cache::Error;
 use std::fs::{self, File, TryLockError};

@@ -1,4 +1,4 @@
-//! One cached join: what it is, where its rows are, and what it is worth.
+//! One cached join: its description, the location of its rows, and its value.
 
 use crate::cache::Error;
 use crate::cache::file::CacheFile;

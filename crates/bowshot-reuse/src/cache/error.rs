@@ -1,4 +1,4 @@
-//! What can go wrong with a cached join. None of it fails a query: the join is computed as if there were no cache.
+//! Errors of the cache. None of them fails a query.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Rows on disk: an Arrow file for each join or result and, if it may outlive the process, a description beside it. The
-//! checksum in the description, or in memory, is compared before rows are read, so that those of a damaged file never are.
+//! Rows on disk: an Arrow file for each join or result and, if it may outlive the process, a description. The checksum is compared before
+//! rows are read, so that damaged files are never used.
 
 use crate::cache::Error;
 use crate::cache::cache_folder;

@@ -1,5 +1,4 @@
-//! Which joins were asked for: templates in which the tables of a sequence are one, with what is needed to compute the
-//! next join of each ahead.
+//! Templates of requested joins, in which the tables of a sequence are one, with what is needed to compute the next join of each in advance.
 
 use crate::cache::prediction;
 use crate::cache::sequence::Pattern;

@@ -1,4 +1,4 @@
-//! Which comparison of a column with a constant follows from which other one.
+//! Whether one comparison of a column with a constant implies another one.
 
 use std::cmp::Ordering;
 

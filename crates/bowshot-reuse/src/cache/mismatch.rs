@@ -1,4 +1,4 @@
-//! Why a join that is there does not give one that is wanted, for people who ask.
+//! Why a cached join cannot answer another one, for EXPLAIN.
 
 use crate::cache::shape::{JoinShape, TableName};
 use crate::cache::store::{Store, is_named_like};

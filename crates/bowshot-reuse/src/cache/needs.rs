@@ -1,5 +1,4 @@
-//! What the joins of a store need of a query, in a few bits: most queries that no join fits are told apart by these, before
-//! anything of their plans is taken apart.
+//! What the joins of a store require of a query, in a few bits: rules most queries out before their plans are analysed.
 
 use crate::cache::shape::{JoinShape, Member, Tree, columns_in};
 use std::collections::HashMap;

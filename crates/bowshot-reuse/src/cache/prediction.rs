@@ -1,4 +1,4 @@
-//! Which join comes next: from the tables that a template was seen with and a table that has appeared.
+//! Predicts the next join of a template, from the tables that it was seen with and a table that has appeared.
 
 use crate::cache::sequence::{Pattern, Reading, Value};
 use crate::cache::shape::TableName;

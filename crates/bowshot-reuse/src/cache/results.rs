@@ -1,8 +1,5 @@
-//! Whole results as files, under a budget: what is asked again after it had to leave memory, or after a restart, is read
-//! instead of being computed.
-//!
-//! A result is found by a digest and told from others by all that decides it, written out: its query, the contents of its
-//! tables, and the program that has computed it, since another build may compute something else.
+//! Whole results as files, under a budget, for results that left memory or for the time after a restart. A result is found by a digest and
+//! compared by its written key: the query, the contents of its tables, and the build of the program that computed it.
 
 use crate::cache::Error;
 use crate::cache::cache_folder;

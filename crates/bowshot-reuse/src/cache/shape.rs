@@ -1,9 +1,6 @@
-//! What a join computes, as data: which tables in which version, which conditions, which outer parts. Two queries that
-//! join the same are the same shape here, whatever order and aliases they use.
-//!
-//! Tables have numbers, and conditions are texts in which `#2:"name"` is a column of table 2 and everything between
-//! quotes is a JSON string. Whoever makes the texts sees to it that equal texts mean the same, and that different
-//! values never make equal texts.
+//! What a join computes, as data: its tables and their versions, conditions and outer parts. Equal joins have equal shapes, whatever order
+//! and aliases they use. Tables have numbers; conditions are texts in which `#2:"name"` is a column of table 2 and quoted parts are JSON
+//! strings. The caller makes sure that equal texts mean the same, and that different values never give equal texts.
 
 use crate::cache::implication;
 use crate::cache::sequence::Pattern;

@@ -1,4 +1,4 @@
-//! One computation at a time for each key; whoever comes while it runs may wait for its end.
+//! One computation at a time for each key; others may wait for its end.
 
 use std::collections::HashMap;
 use std::hash::Hash;

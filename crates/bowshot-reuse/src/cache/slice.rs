@@ -1,6 +1,5 @@
-//! Slices: joins of the same tables with other constants in their filters, such as one for each day of a table that grows.
-//! Where the join of whole tables does not fit the cache, slices of it are cached, and the next one is predicted from the
-//! last two.
+//! Slices: joins of the same tables with other constants in their filters, such as one for each day of a growing table. Where the join of
+//! whole tables does not fit the cache, slices of it are cached, and the next one is predicted from the last two.
 
 use crate::cache::implication::{Constant, constant};
 use crate::cache::sequence::Pattern;

@@ -1,5 +1,5 @@
-//! The cached joins of a server: in memory under one budget, on disk under a second. What saves the least time for each
-//! byte leaves first.
+//! The cached joins of a server: in memory under one budget, on disk under a second. The join that saves the least time for each byte is
+//! evicted first.
 
 use crate::cache::Error;
 use crate::cache::cache_folder::Claim;

@@ -1,5 +1,5 @@
-//! A part of a plan that joins tables, as tables, conditions and the columns that come out: the order of the joins, the
-//! aliases, and where filters and projections stand between them, are gone.
+//! A part of a plan that joins tables, as tables, conditions and output columns. The order of the joins, aliases, and the position of filters
+//! and projections do not matter.
 
 use super::expression_text;
 use crate::cache::{ColumnRef, JoinShape, Member, Outer, OuterKind, TableKey, Tree};

@@ -1,6 +1,5 @@
-//! Computes joins for the cache, one after another, on threads that get the processor when nobody else wants it, with
-//! memory of their own. After an append to a table of ours, the rows of an earlier version are kept and only those of the
-//! new rows are joined.
+//! Computes joins for the cache, one after another, on threads of low priority with memory of their own. After an append to one of our tables,
+//! only the new rows are joined.
 
 use super::plan_builder::Builder;
 use super::queue::Job;

@@ -1,4 +1,4 @@
-//! What statements do to the join cache.
+//! Statements that change the join cache.
 
 use super::JoinCache;
 use super::queue::Job;

@@ -1,8 +1,6 @@
-//! Expressions as texts, which are keys of the join cache, and back. Equal texts mean the same and different values never
-//! give equal texts: names and values are JSON strings, so that no value can pretend to be anything else.
-//!
-//! Only what is listed here has a text. An expression of another kind, a function that is not immutable, a constant of a
-//! type without exact text: none of these is ever cached. Columns must be those of numbered tables, `"#2".name`.
+//! Expressions as texts, which are keys of the join cache, and back. Equal texts mean the same, and different values never give equal
+//! texts: names and values are JSON strings. Only what is listed here has a text; other expressions, functions that are not immutable, and
+//! constants without exact text are never cached. Columns must be those of numbered tables, `"#2".name`.
 
 use bowshot_engine::internals::asks_model;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};

@@ -1,4 +1,4 @@
-//! Plans with joins that are not in the cache are learned from in the background, so that their queries do not wait for it.
+//! Records plans with uncached joins in the background, so that their queries do not wait.
 
 use super::JoinCache;
 use super::lookup::View;

@@ -1,4 +1,4 @@
-//! The joins of one plan, looked up in the cache.
+//! Looks the joins of a plan up in the cache.
 
 use super::block::{Block, Reader, Shaped};
 use super::codes::grouped_by_codes;

@@ -1,5 +1,5 @@
-//! Looks every second which joins should be there: those that new tables continue, and those whose tables have changed.
-//! Has on disk what belongs there.
+//! Checks every second which joins should be cached: those that new tables continue, and those whose tables have changed. Also writes joins
+//! to disk.
 
 use super::JoinCache;
 use super::queue::Job;

@@ -1,17 +1,7 @@
-//! The join cache as queries meet it: joins of an optimised plan that are there already are read instead of computed. The
-//! place is after DataFusion's logical optimiser and before physical planning (decision 0006): filters and projections
-//! stand where they belong, every way to write a join has become the same, and policies are part of the plan.
-//!
-//! 1. [`prefilter`] tells in microseconds of most plans that nothing is there for them. [`block`] takes a part of the plan
-//!    apart into tables, conditions and columns; [`keys`](crate::keys) says which version each table has, [`expression_text`] makes keys
-//!    of expressions. What is not known in all three is not cached.
-//! 2. `bowshot_cache` finds a join that gives this one, and says which conditions still have to be applied.
-//! 3. [`substitute`] puts a scan of the cached rows in its place, with those conditions and the columns on top; [`codes`]
-//!    makes numbers of texts that are compared or grouped.
-//! 4. A miss is noted in the history, by [`learner`] unless queries wait for joins; [`computation`] computes what is worth it in the
-//!    background ([`maintenance`] decides), from the newest committed state of the tables.
-//!
-//! Whatever goes wrong, the query runs as if there were no cache.
+//! The join cache: joins of an optimized plan that are cached are read instead of computed, between the logical optimizer and physical
+//! planning (decision 6). [`prefilter`] rules most plans out; [`block`] finds tables, conditions and columns; [`substitute`] replaces a join
+//! by a scan of its cached rows; [`codes`] replaces texts by numbers. Misses go into the history ([`learner`]); [`maintenance`] decides what
+//! [`computation`] computes in the background.
 
 mod block;
 mod codes;

@@ -1,4 +1,4 @@
-//! The plan of a join, made from its shape: the way back from `block.rs` and `text.rs`.
+//! The plan of a join from its shape: the inverse of `block.rs` and `expression_text.rs`.
 
 use super::expression_text;
 use super::substitute::column_name;

@@ -1,5 +1,4 @@
-//! A first look at a plan: which joins of which tables it has, and what they compare. It takes a few microseconds, and most
-//! plans that no cached join fits need no other.
+//! A first look at a plan: the joins of which tables it has, and what they compare. It takes microseconds, and rules most plans out.
 
 use super::substitute::address;
 use crate::cache::{ColumnNames, identity_digest};

@@ -1,4 +1,4 @@
-//! Joins that wait to be computed: the ones that save most come first, and what finds no place is left out.
+//! Joins that wait to be computed, by the time that they save. The queue is bounded.
 
 use crate::cache::{JoinShape, Order};
 use std::sync::{Mutex, MutexGuard, PoisonError};

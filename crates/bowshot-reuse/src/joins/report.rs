@@ -1,4 +1,4 @@
-//! What EXPLAIN says of the joins of a plan: which are read from the cache, and why others are not.
+//! What EXPLAIN says about the joins of a plan: which are read from the cache, and why others are not.
 
 use super::JoinCache;
 use super::block::{Reason, Shaped};

@@ -1,4 +1,4 @@
-//! Cached rows as a table that a plan can scan.
+//! Cached rows as a table for a scan.
 
 use super::codes;
 use crate::cache::{Loaded, Store};

@@ -1,4 +1,4 @@
-//! A cached join in the place of one that a plan would compute.
+//! Replaces a join of a plan by its cached rows.
 
 use super::block::{Block, Shaped};
 use super::codes;

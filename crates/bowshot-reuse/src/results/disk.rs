@@ -1,5 +1,4 @@
-//! Results that were given again once are written to disk, so that they are there after they had to leave memory, and after
-//! a restart. They come back into memory when they are asked for.
+//! Results that were used again are written to disk, so that they are available after they left memory, and after a restart.
 
 use super::key::Question;
 use super::store::{CachedResult, Saved};

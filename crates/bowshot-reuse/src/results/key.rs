@@ -1,9 +1,6 @@
-//! What decides a result: the authorised plan with the values in it, the contents of the tables that it scans, and what
-//! else has a say. Plans are compared as they are and not by a digest, so two queries have the same key only if they are
-//! the same query.
-//!
-//! Only what is listed here has a key: unknown nodes, expressions and tables have none, nor have functions that may give
-//! something else the next time.
+//! What decides a result: the authorized plan with its values, the contents of its tables, and settings. Plans are compared as they are,
+//! not by a digest, so two queries have the same key only if they are the same query. Only what is listed here has a key: unknown nodes,
+//! expressions and tables have none, nor have functions that may return something else the next time.
 
 use crate::cache::{Content, TableKey, TableName};
 use crate::{keys, settings};

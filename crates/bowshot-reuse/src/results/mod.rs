@@ -1,12 +1,6 @@
-//! Whole results: a query that was asked before, over tables that hold what they held then, is answered from memory.
-//!
-//! The place is before the optimiser, so that a hit costs neither planning nor running. [`key`] says what a query is and
-//! what its tables hold, [`recording`] takes the rows on their way to the client, [`store`] keeps them within a budget, and
-//! [`disk`] keeps what was asked twice over a restart. With the join cache on, [`query_patterns`] remembers what is asked of tables
-//! whose names count, and [`precompute`] asks it of the next ones.
-//!
-//! A result belongs to the authorised plan: whatever a reader may not see is not in the plan, or stands in it as
-//! conditions, so readers who may see different things never ask for the same result.
+//! Cached results, looked up before the optimizer, so that a hit costs neither planning nor running. [`key`] identifies a query and the
+//! contents of its tables, [`recording`] copies rows on their way to the client, [`store`] and [`disk`] hold them. [`query_patterns`] and
+//! [`precompute`] compute results of the next tables of a sequence. Results belong to authorized plans: readers with other rights never share.
 
 mod disk;
 mod key;

@@ -1,5 +1,5 @@
-//! Asks questions before they are asked: when a table appears that continues one, the next question is asked as the one who
-//! asked the last would, with his rights, on the thread for background work, and its result is kept like any other.
+//! Runs queries in advance: when a table appears that continues a sequence, the last query is run for it with the rights of the user who ran
+//! it, on the background thread.
 
 use super::ResultCache;
 use super::query_patterns::Prediction;

@@ -1,7 +1,5 @@
-//! Questions that come again with the next tables: `… FROM sales20210804` today, `… FROM sales20210805` tomorrow.
-//!
-//! A template is the text of a query with placeholders where a table's name counts, with who asked it and how. When a table
-//! continues the sequence, the text with the next names is what will be asked, and can be asked ahead.
+//! Queries that are repeated with the next table of a sequence: `… FROM sales20210804` today, `… FROM sales20210805` tomorrow. Their texts are
+//! split into a template and names of tables.
 
 use super::key::ResultKey;
 use super::store::CachedResult;

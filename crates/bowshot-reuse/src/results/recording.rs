@@ -1,7 +1,4 @@
-//! A result on its way to the client, which is kept when it has come to its end.
-//!
-//! Each batch is copied before it goes on: its memory may belong to a file that is mapped, of which only the end of the
-//! stream says whether it stayed what it was, or to arrays that are much larger.
+//! Copies a result on its way to the client; it is cached when it has ended without an error.
 
 use super::ResultCache;
 use super::key::Question;

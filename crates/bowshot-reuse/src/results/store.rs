@@ -1,9 +1,6 @@
-//! The cached results in memory, within a budget.
-//!
-//! What leaves first is decided by Greedy-Dual-Size-Frequency (L. Cherkasova, "Improving WWW Proxies Performance with
-//! Greedy-Dual-Size-Frequency Caching Policy", HP Laboratories, 1998): a result is worth what computing it took, times how
-//! often it was asked for, for each byte; the clock, which is the worth of what left last, is added at each use, so that
-//! what nobody asks for any more falls behind.
+//! The cached results in memory, within a budget. Eviction is Greedy-Dual-Size-Frequency (L. Cherkasova, HP Laboratories, 1998): the value of
+//! a result is its computation time times its uses for each byte, plus a clock, which is the value of the last evicted result at its last
+//! use; so unused results lose value.
 
 use super::key::{Question, ResultKey};
 use super::query_patterns::Noted;

@@ -1,8 +1,6 @@
-//! A key written out, for results that survive a restart: two queries have the same text only if they are the same query.
-//!
-//! Every node that is written is written with all that it says, in so far as its expressions do not: a node that is not
-//! listed has no text, and its result stays in memory. Expressions are written as `Debug` has them, which derives from all
-//! of their fields, except for constants: those follow byte for byte, since quotation marks in a text are not marked there.
+//! Keys as texts, for results that survive a restart. Two queries have the same text only if they are the same query: a node that is not
+//! listed has no text, and its result stays in memory. Expressions are written by `Debug`, which shows all of their fields, except for
+//! constants: their bytes follow, since `Debug` does not escape quotation marks in texts.
 
 use super::key::ResultKey;
 use datafusion::arrow::array::Array;

@@ -1,4 +1,4 @@
-//! The caches of one engine, as it calls them.
+//! The caches of one engine: implements the engine's `Reuse`.
 
 mod statements;
 

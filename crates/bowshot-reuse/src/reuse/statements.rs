@@ -1,5 +1,4 @@
-//! Statements about the caches: `CALL result_cache_clear()`, `CALL join_cache_warm('SELECT …')` and the like. What they are
-//! read as, `bowshot-sql` says.
+//! Statements about the caches: `CALL result_cache_clear()`, `CALL join_cache_warm('SELECT …')` and others.
 
 use super::Caches;
 use bowshot_api::{Error, Result};

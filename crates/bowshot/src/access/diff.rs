@@ -1,5 +1,5 @@
-//! From what there is to what is wanted, as statements. Their order: policies that go first, then who comes, memberships, rights,
-//! policies that come, and last who goes, whom no policy may name any more.
+//! The statements that change existing rules into wanted ones. Order: policies that go, new users, memberships, rights, new policies, and last
+//! users that go.
 
 use super::file::{OPTION, Place, Policy, Rights, User, Wanted};
 use super::state::State;

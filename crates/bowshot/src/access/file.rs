@@ -1,5 +1,4 @@
-//! What a file of rules says. Whatever is not fully understood is refused: an unknown key, a name that is none, a right that
-//! nobody can have, a condition that is none or more than one.
+//! The file of access rules. Unknown keys, invalid names, impossible rights and invalid conditions are refused.
 
 use super::diff::{creation, rights_of};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! What the server's rules are, by `system.access_rules`, of which one statement gives one state.
+//! The access rules of a server, from one statement on `system.access_rules`.
 
 use super::file::{OPTION, Place, Policy, Rights, User, add};
 use anyhow::{Context, Result, anyhow};

@@ -1,8 +1,5 @@
-//! Makes the data of the demo as Parquet: a folder for each table with files of some millions of rows.
-//!
-//! Tables are made in a folder beside, and moved into place when all are there; a marker file says which scale and
-//! layout the folder holds, and whether it is complete. An interrupted run leaves nothing that a later one could mistake
-//! for data, and tables without a marker are somebody else's: they are never touched.
+//! TPC-H data of the demo as Parquet. Tables are written into a temporary folder and moved when all are complete; a marker file has the scale
+//! and layout. Folders without a marker are never touched.
 
 use super::tables::{Part, Table};
 use crate::usage::Usage;

@@ -1,4 +1,4 @@
-//! Fetches whole results through Flight and tells how fast they came.
+//! Fetches results through Flight and measures their speed.
 
 use anyhow::Result;
 use bowshot_api::{OptionValue, batch_bytes};

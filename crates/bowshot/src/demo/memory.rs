@@ -1,4 +1,4 @@
-//! The largest amount of memory that this process has had resident.
+//! Peak resident memory of this process.
 
 /// One line for people.
 pub(super) fn peak() -> String {

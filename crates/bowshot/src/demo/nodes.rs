@@ -1,5 +1,4 @@
-//! `bowshot demo --nodes N`: further servers on this machine over the same data, each a process of its own, which make a
-//! cluster with the one that shows the queries. They end with it.
+//! `bowshot demo --nodes N`: further servers over the same data, each a process of its own, in a cluster with the first. They end with it.
 
 use super::tables::Table;
 use crate::config::{ClusterSettings, Listen};

@@ -1,4 +1,4 @@
-//! Code to paste while the server of the demo is up.
+//! Client code to paste while the demo runs.
 
 /// For Python (ADBC and pyarrow), JDBC and the shell.
 pub(super) fn text(flight: &str, http: Option<&str>) -> String {

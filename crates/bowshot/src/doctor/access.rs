@@ -1,4 +1,4 @@
-//! Who comes in.
+//! Checks of users and authentication.
 
 use super::Line;
 use super::places::others_read;

@@ -1,4 +1,4 @@
-//! What the machine lets a process have, and what time it is there.
+//! Checks of the limits and the clock of the machine.
 
 use super::Line;
 use super::places::size;

@@ -1,4 +1,4 @@
-//! Binding addresses, and the rule that an open server stays on its own machine unless somebody says otherwise.
+//! Binds addresses. Listening beyond loopback without users needs `--insecure`.
 
 use crate::config::Listen;
 use crate::usage::Usage;

@@ -1,5 +1,4 @@
-//! What the server says on stderr when it is ready: what is served, where, and how to connect. For people as text, for
-//! machines as log records.
+//! What the server prints when it is ready: sources, addresses, how to connect; text for people, log records for machines.
 
 use super::{Addresses, Running};
 use crate::config::{Config, LogFormat};

@@ -1,5 +1,5 @@
-//! Whose certificates say who a client is: read at the start, and again when the operator's files change, so that a revoked
-//! certificate is worth nothing within seconds, on open connections too.
+//! Authorities of client certificates: read at the start and when their files change, so that a revoked certificate is refused within
+//! seconds, also on open connections.
 
 use crate::config::TlsFiles;
 use crate::serve::signal::Hangups;

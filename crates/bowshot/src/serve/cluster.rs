@@ -1,4 +1,4 @@
-//! This server as a node of a cluster: what it tells the others of itself, and the cluster that its data belongs to.
+//! This server as a node of a cluster: its description for other nodes, and the cluster of its data.
 
 use super::address::{Addresses, Reach, reachable, resolve};
 use crate::cluster::mistake;

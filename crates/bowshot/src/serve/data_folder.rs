@@ -1,4 +1,4 @@
-//! The folder of durable tables: made if need be, tried, and locked for one server.
+//! The folder of durable tables: created if needed, tested, and locked for one server.
 
 use crate::config::DataFolder;
 use crate::usage::Usage;

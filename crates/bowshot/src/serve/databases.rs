@@ -1,5 +1,4 @@
-//! `system.databases`: the other databases that this server knows. For admins alone, since it tells where they are; all else of
-//! schema `system` comes from the others.
+//! `system.databases`: the other databases of this server, for administrators only.
 
 use crate::config::Config;
 use arrow::record_batch::RecordBatch;

@@ -1,4 +1,4 @@
-//! Where running queries spill, and which folders must lie apart.
+//! Where queries spill, and which folders must not contain one another.
 
 use crate::config::{Config, DataFolder};
 use crate::usage::Usage;

@@ -1,5 +1,4 @@
-//! Flight SQL for browsers: the calls come over the HTTP front end's connections, and the Flight SQL front end answers them.
-//! Neither knows the other.
+//! Flight SQL for browsers: calls arrive on connections of the HTTP front end and are answered by the Flight front end.
 
 use axum::body::Body;
 use axum::extract::Request;

@@ -1,4 +1,4 @@
-//! How much memory there is: the machine's, or what its administrator leaves to this process.
+//! The memory of the machine, or of this process's control group.
 
 use std::fs;
 use std::path::Path;

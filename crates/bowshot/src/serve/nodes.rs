@@ -1,5 +1,5 @@
-//! `system.nodes`: the members of the cluster, as this node sees them, and `system.query_stages`: what runs on several of them. For
-//! admins alone, since they tell where machines are; all else of schema `system` comes from the session.
+//! `system.nodes`: members of the cluster as this node sees them, and `system.query_stages`: statements on several nodes. For administrators
+//! only.
 
 use arrow::array::{
     ArrayRef, BooleanArray, Int64Array, StringArray, TimestampMicrosecondArray, UInt32Array, UInt64Array,

@@ -1,4 +1,4 @@
-//! The Unix socket for clients on this machine: whether there is one, and where.
+//! The Unix socket for clients on this machine.
 
 use super::memory;
 use crate::config::{Config, LocalSocket};

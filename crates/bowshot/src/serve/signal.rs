@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT, which end the process, and SIGHUP, at which files are read again.
+//! Signals: SIGTERM and SIGINT stop the server, SIGHUP reads files again.
 
 use anyhow::{Context, Result};
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! The server's certificate and key: read at the start, and again when the files change, so that a renewed certificate
-//! needs no restart. Connections that are open keep what they began with.
+//! The server's certificate and key: read at the start and when the files change. Open connections keep the old certificate.
 
 use crate::config::TlsFiles;
 use crate::serve::client_authority::ClientAuthority;

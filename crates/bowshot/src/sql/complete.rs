@@ -1,5 +1,4 @@
-//! Completion of table names and keywords, and the rule for when a line is complete: at a semicolon outside quotes, or
-//! at once if it is a backslash command.
+//! Completion of table names and keywords, and the end of a statement: a semicolon outside quotes, or the end of a backslash command.
 
 use super::split;
 use rustyline::completion::{Completer, Pair};

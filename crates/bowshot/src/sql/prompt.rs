@@ -1,4 +1,4 @@
-//! The interactive prompt: a line editor on its own thread (it blocks), statements on this one.
+//! The interactive prompt: a blocking line editor on its own thread, statements on this one.
 
 use super::complete::{Assistant, Names};
 use super::meta::{self, Next};

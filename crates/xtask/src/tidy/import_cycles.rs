@@ -1,5 +1,4 @@
-//! No import cycle among the modules of a crate: where module `a` imports from module `b`, and `b` from `a`, perhaps by way of
-//! others, neither can be understood, tested or replaced without the other. A module is a folder below `src`, or a file beside them.
+//! No import cycles among the modules of a crate. A module is a folder below `src`, or a file beside them.
 
 use super::Tree;
 use anyhow::Result;

@@ -1,5 +1,5 @@
-//! The dependency rule, read from the manifests: front ends see only the door, the engine is known to few, and versions
-//! are chosen in the workspace manifest alone.
+//! The dependency rule, read from the manifests: front ends see only the server API, few crates see the engine, and versions are chosen in
+//! the workspace manifest alone.
 
 use super::Tree;
 use anyhow::{Context, Result};

@@ -1,4 +1,4 @@
-//! Rules about source files: length, the `//!` head of every module, names that say nothing, ways around the lints.
+//! Rules about source files: length, module heads, empty names, and bypassed lints.
 
 use super::Tree;
 use anyhow::Result;

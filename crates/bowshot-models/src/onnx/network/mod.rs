@@ -1,12 +1,6 @@
-//! ONNX graphs that are no tree ensembles: linear models, networks, and what converters put around them.
-//!
-//! ```text
-//! file ─[decode]─► messages ─[shapes]─► how much it computes ─► ONNX Runtime
-//! ```
-//!
-//! ONNX Runtime computes them, whose library the operator of the server names; without it they are refused. It was not written for
-//! files of strangers, so what goes to it was looked at before: which operators there may be is a list ([`operators`]), in which none
-//! is that could make much of little, run for ever, or give another answer each time.
+//! ONNX graphs other than tree ensembles, computed by ONNX Runtime, whose library the operator names; without it they are refused. It was not
+//! written for untrusted files, so graphs are checked first: operators must be in a list ([`operators`]) without any that could use much memory,
+//! run for ever, or return another answer each time.
 
 mod decode;
 mod meaning;

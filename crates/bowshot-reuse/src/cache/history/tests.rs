@@ -1,4 +1,4 @@
-//! What is remembered of joins, and what is predicted of it.
+//! What is remembered of joins, and what is predicted.
 
 use super::*;
 use crate::cache::shape::{Content, Member, TableKey};

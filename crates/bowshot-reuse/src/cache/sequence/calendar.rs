@@ -1,5 +1,4 @@
-//! What times in names count: days, months, … since a fixed one, so that the next one is one more over the ends of months
-//! and years. Knows nothing of how they are written.
+//! Units of time in names (days, months, …), counted since a fixed date, so that the next one is one more. Independent of their format.
 
 use chrono::{Datelike, NaiveDate, TimeDelta, Weekday};
 

@@ -1,5 +1,4 @@
-//! The forms that dates and times have in names, as a table. A text is read and a time is written by the same row, so that
-//! what was read is written back as it was.
+//! Formats of dates and times in names, as a table. A text is parsed and written by the same row, so it is written back unchanged.
 
 use super::Reading;
 use super::calendar::{Fields, Unit};

@@ -1,7 +1,5 @@
-//! Names that count: `sales20210803`, `logs_2021_w31`, `part7`. A name is taken apart into text and values, so that names
-//! of one sequence can be recognised, compared and continued. Put together again, every name is what it was.
-//!
-//! `layout.rs` has the forms of dates and times, `calendar.rs` what they count, `months.rs` the names of months.
+//! Names that count: `sales20210803`, `logs_2021_w31`, `part7`. A name is split into text and values, so that names of one sequence can be
+//! recognised, compared and continued. Joined again, every name is what it was.
 
 mod calendar;
 mod layout;

@@ -1,5 +1,4 @@
-//! The joins of a store on disk. A disk that fails costs the files and no more: the joins stay in memory, nothing is
-//! written for a minute, and then what could not be written is.
+//! The joins of a store on disk. If the disk fails, joins stay in memory, and writing is tried again after a minute.
 
 use super::{Store, failed, least};
 use crate::cache::Error;

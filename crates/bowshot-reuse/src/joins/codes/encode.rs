@@ -1,4 +1,4 @@
-//! Codes for the texts of a join that has been computed.
+//! Codes for the texts of a computed join.
 
 use super::{code_name, is_code};
 use bowshot_kernels::codes::Dictionary;

@@ -1,13 +1,6 @@
-//! Small numbers for texts that repeat: a text column of a cached join with few different values has its codes beside it, so
-//! that queries group and compare numbers of two bytes and look at the texts of the groups only.
-//!
-//! 1. [`encode`] adds the codes when a join has been computed: a dictionary column, whose values all batches share. They go
-//!    to disk with the rows.
-//! 2. [`condition`] turns a condition on one such column into one on its codes, by asking it of each different text once.
-//! 3. [`group`] has aggregates group by codes where they would group by texts, with the texts put back above.
-//!
-//! A code stands for exactly one text, and no text has two: grouping by one is grouping by the other. The texts themselves
-//! stay as they are, for all that is not grouped or compared.
+//! Codes for repeated texts: a text column of a cached join with few different values has a dictionary beside it, so that queries group and
+//! compare numbers of two bytes. [`encode`] makes the codes, [`condition`] evaluates a condition once for each different text, [`group`] groups
+//! by codes and puts the texts back. A code stands for exactly one text, and a text has one code.
 
 mod condition;
 mod encode;

@@ -1,8 +1,8 @@
 //! Checks of flatbuffer metadata before Arrow reads it. Arrow's reader trusts lengths, counts and type parameters and
 //! panics on wrong ones; everything it takes for granted is checked here first.
 
+use crate::batch_metadata::Parts;
 use crate::error::{Error, Result};
-use crate::parts::Parts;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, UnionMode};
 use arrow_ipc::{Endianness, MetadataVersion, Type};
 use std::collections::HashSet;

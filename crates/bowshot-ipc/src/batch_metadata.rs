@@ -1,6 +1,6 @@
 //! The metadata of a record batch message, taken apart: rows, nodes, buffers, and counts of view buffers. In this form
 //! columns can be chosen and buffers moved, and the flatbuffer is written again. A message that no single batch lies behind
-//! is described so from the start (`joined.rs`).
+//! is described so from the start (`combined_message.rs`).
 
 use crate::error::{Error, Result};
 use arrow::datatypes::{DataType, Fields, UnionMode};

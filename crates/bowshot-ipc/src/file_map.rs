@@ -1,7 +1,7 @@
-//! A file in memory: mapped, watched by the guard, and brought in before its pages are used.
+//! A mapped file, registered with the truncation guard.
 
 use crate::error::{Error, Result};
-use crate::guard::{self, Guard, MAX_MAPS};
+use crate::truncation_guard::{self, Guard, MAX_MAPS};
 use arrow::array::ArrayData;
 use bytes::Bytes;
 use memmap2::Mmap;
@@ -34,7 +34,7 @@ pub(crate) struct Map {
 impl Map {
     #[expect(unsafe_code, reason = "a map of a file shows what others do to it")]
     pub(crate) fn new(path: &Path) -> Result<Self> {
-        guard::install()?;
+        truncation_guard::install()?;
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
@@ -46,11 +46,14 @@ impl Map {
         // SAFETY: the map is only read. Others may write to the file meanwhile; Arrow's validation before, `check` after
         // each read and the guard against truncation make that an error of this table. What remains is a writer that
         // changes bytes between validation and use, against which no map of a file can be protected; the head of
-        // `mapped.rs` and the user's guide say that files must be replaced and not rewritten.
+        // `mapped_file.rs` and the user's guide say that files must be replaced and not rewritten.
         let map = unsafe { Mmap::map(&file)? };
         let limit = MAX_MAPS as u64;
-        let guard =
-            guard::guard(&map).ok_or(Error::TooLarge { what: "mapped files", found: limit + 1, limit })?;
+        let guard = truncation_guard::guard(&map).ok_or(Error::TooLarge {
+            what: "mapped files",
+            found: limit + 1,
+            limit,
+        })?;
         Ok(Self {
             guard,
             map,

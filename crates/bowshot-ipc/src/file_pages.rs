@@ -1,7 +1,7 @@
-//! The pages of any file, shared where they are in memory already.
+//! The pages of any file, shared with the page cache.
 
 use crate::error::Result;
-use crate::map::Map;
+use crate::file_map::Map;
 use bytes::Bytes;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// A file whose parts are used where the system holds them, instead of being copied into memory of ours.
 ///
-/// It shows whatever happens to the file: see the head of `mapped.rs`. Whoever uses its bytes calls [`FilePages::check`]
+/// It shows whatever happens to the file: see the head of `mapped_file.rs`. Whoever uses its bytes calls [`FilePages::check`]
 /// afterwards, before anything that was made of them counts.
 #[derive(Debug)]
 pub struct FilePages {

@@ -1,14 +1,11 @@
-//! Several batches as one message, whose values stay where they are.
-//!
-//! In the body of a message each buffer of a column lies in one piece, but nothing says that it must lie so before it is
-//! written: the values of the batches go out one after another as if they had been copied together. Only offsets, bitmaps and
-//! truth values are made anew, and what is too small to go out by itself (`frame.rs`).
+//! Several batches as one message without copying their values: the buffers of the batches are sent one after another as one buffer. Only
+//! offsets, bitmaps, booleans and buffers too small to be sent alone are copied (`frame.rs`).
 
 use crate::batch::batch_bytes;
+use crate::batch_metadata::Parts;
 use crate::encode::ALIGNMENT;
 use crate::error::{Error, Result};
 use crate::frame::{Message, Pieces};
-use crate::parts::Parts;
 use arrow::array::{Array, ArrayData, ArrayRef, BooleanBufferBuilder, OffsetSizeTrait};
 use arrow::buffer::Buffer;
 use arrow::datatypes::DataType;

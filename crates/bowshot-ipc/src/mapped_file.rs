@@ -1,17 +1,13 @@
-//! Arrow IPC files whose record batches are views of the mapped file: nothing is read before a query touches it, and
-//! nothing is copied unless the file is compressed.
-//!
-//! A map shows whatever happens to its file. Files that are replaced (written elsewhere and renamed) stay intact under
-//! an open map. A file that is changed or truncated in place does not: then rows read at that moment may be zeros or
-//! mixtures, and [`MappedFile::check`] fails from then on. A stream of batches from a map must therefore call it after
-//! the last use of a batch, and end with its error. What is lost is the table, never the server (`guard.rs`).
+//! Arrow IPC files whose record batches share the mapped file; only compressed files are copied. Replaced (renamed) files stay intact under
+//! an open map. A file that is changed in place does not: rows read at that moment may be wrong, and [`MappedFile::check`] fails from then
+//! on, so a stream of batches must call it after the last use of a batch. The process survives (`truncation_guard.rs`).
 
-use crate::check::check_schema;
 use crate::decode::{Decoded, Decoder, guarded, read_message};
 use crate::error::{Error, Result};
+use crate::file_map::{Map, Shared, Witness};
 use crate::frame::CONTINUATION;
-use crate::guard;
-use crate::map::{Map, Shared, Witness};
+use crate::metadata_check::check_schema;
+use crate::truncation_guard;
 use arrow::array::Array;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -43,7 +39,7 @@ pub struct MappedFile {
 ///
 /// [`MappedFile::open`] does it too. The program calls it at its start, before other threads exist.
 pub fn install_truncation_guard() -> io::Result<()> {
-    guard::install()
+    truncation_guard::install()
 }
 
 impl MappedFile {

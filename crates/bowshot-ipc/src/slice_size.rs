@@ -1,4 +1,4 @@
-//! What a slice of an array really shows: which part of its children, and how many bytes that takes on the wire.
+//! Which part of its children a slice of an array needs, and its bytes on the wire.
 
 use crate::dictionary::used_values;
 use arrow::array::types::{ByteViewType, Int16Type, Int32Type, Int64Type, RunEndIndexType};

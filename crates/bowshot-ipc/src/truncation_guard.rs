@@ -1,11 +1,6 @@
-//! Keeps the process alive when a mapped file is truncated behind its back.
-//!
-//! Reading a page of a map that lies beyond the end of its file raises SIGBUS, which kills the process. The handler
-//! installed here puts zeros in the place of the lost pages, if they belong to one of our maps, and marks that map as
-//! damaged, so that the broken file makes its own table fail and nothing else. Every other SIGBUS is passed on to
-//! whoever handled it before.
-//!
-//! A signal handler may neither lock nor allocate, so the maps are in a table of fixed size that consists of atomics.
+//! Handles SIGBUS, which a read beyond the end of a truncated mapped file raises: lost pages of our maps are replaced by zeros and the map is
+//! marked as damaged, so that only its table fails. Other SIGBUS go to the previous handler. A signal handler may neither lock nor
+//! allocate, so the maps are in a fixed-size table of atomics.
 
 /// Maps that can be open at once.
 pub(crate) const MAX_MAPS: usize = 16_384;
