@@ -31,7 +31,6 @@ pub(crate) const READY: &str = "ready";
 pub(crate) const STATE: &str = "state";
 pub(crate) const FAIL: &str = "fail";
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct EndpointService(pub(crate) WeakEngine);
 

@@ -36,7 +36,6 @@ impl Store {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct EndpointSink {
     input: Arc<dyn ExecutionPlan>,

@@ -48,9 +48,6 @@ impl Default for Placement {
 }
 
 /// Makes a server a node of a cluster: it runs tasks of other nodes, and places its own plans, whose stages it records.
-///
-/// # Errors
-/// An internal error if the engine refuses the files of other nodes' scans.
 pub fn join(
     cluster: &Cluster,
     engine: &Engine,

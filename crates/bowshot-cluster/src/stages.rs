@@ -45,9 +45,6 @@ struct Stage {
 
 impl QueryStages {
     /// A row for each task of each stage.
-    ///
-    /// # Errors
-    /// Internal errors.
     pub fn rows(&self) -> bowshot_api::Result<RecordBatch> {
         let plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tasks = Vec::new();
@@ -91,9 +88,6 @@ impl QueryStages {
     }
 
     /// Records a running plan of the current statement until the returned value is dropped.
-    ///
-    /// # Errors
-    /// An internal error if the plan cannot be walked.
     pub(crate) fn note(
         &self,
         plan: &Arc<dyn ExecutionPlan>,

@@ -29,7 +29,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
 use uuid::Uuid;
 
-/// The header with the options of the session.
 const OPTIONS: HeaderName = HeaderName::from_static("x-bowshot-session-options");
 
 /// Options of a session as a header.

@@ -31,7 +31,6 @@ impl Cancellation {
         may_run
     }
 
-    /// [`Self::arm`] with one handle.
     pub(crate) fn arm_with(&self, handle: Box<dyn CancelHandle>) -> bool {
         self.arm(vec![handle])
     }

@@ -26,7 +26,6 @@ pub(crate) struct Column {
 pub(crate) enum ValueEncoding {
     /// Arrow values of the type of the column.
     AsIs,
-    /// Decimals as text.
     DecimalText,
     /// Booleans as 0 and 1.
     Numbers,

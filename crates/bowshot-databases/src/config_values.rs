@@ -4,7 +4,6 @@ use bowshot_api::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// See the module.
 pub(crate) struct Values<'a>(pub(crate) &'a BTreeMap<String, Vec<String>>);
 
 impl Values<'_> {

@@ -19,7 +19,6 @@ use std::sync::Arc;
 /// Most rows of an answer about tables.
 const MAX_ANSWER_ROWS: usize = 1_000_000;
 
-/// See the module.
 pub(crate) enum DatabaseConnection {
     Driver(ManagedConnection),
     Mysql(Box<mysql::Connection>),

@@ -28,7 +28,6 @@ use tokio::runtime::Handle;
 /// Most databases of one server.
 const MAX_DATABASES: usize = 256;
 
-/// See the module.
 #[derive(Debug)]
 pub struct ExternalDatabases {
     /// Catalogs of Iceberg tables.

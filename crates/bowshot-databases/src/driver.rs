@@ -16,7 +16,6 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 /// Loaded drivers by path. None is unloaded: its threads may still run.
 static LOADED: LazyLock<Mutex<HashMap<PathBuf, ManagedDriver>>> = LazyLock::new(Mutex::default);
 
-/// The driver of a path.
 fn loaded(path: &Path, kind: Kind) -> Result<ManagedDriver, DatabaseError> {
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(driver) = loaded.get(path) {

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 /// The name of the kind, and the scheme of a location.
 const KIND: &str = "ducklake";
 
-/// Settings of one lake.
 #[derive(Debug, Clone)]
 pub struct LakeSettings {
     place: DuckLakePlace,
@@ -40,9 +39,6 @@ impl LakeSettings {
     }
 
     /// A lake that is served by its path.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
     pub fn served(name: &str, uri: &str) -> Result<Self> {
         Self::of(name, uri, &Values(&BTreeMap::new()), None)
     }

@@ -11,7 +11,6 @@ use datafusion::error::DataFusionError;
 /// Longest message of a driver, in characters.
 const MAX_CHARS: usize = 400;
 
-/// See the module.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DatabaseError {
     #[error("cannot be reached: {0}")]

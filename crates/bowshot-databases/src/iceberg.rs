@@ -6,7 +6,6 @@ use bowshot_storage::{FileCatalog, IcebergCatalog, IcebergSettings};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Catalogs {
     settings: BTreeMap<String, IcebergSettings>,
@@ -14,8 +13,6 @@ pub(crate) struct Catalogs {
 }
 
 impl Catalogs {
-    /// # Errors
-    /// For two of one name.
     pub(crate) fn new(settings: Vec<IcebergSettings>) -> Result<Self> {
         let mut named = BTreeMap::new();
         for settings in settings {

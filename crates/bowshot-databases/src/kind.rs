@@ -25,7 +25,6 @@ pub(crate) enum ZeroDates {
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Self; 5] = [Self::Postgres, Self::Sqlite, Self::DuckDb, Self::FlightSql, Self::Mysql];
 
     /// Its name in settings.

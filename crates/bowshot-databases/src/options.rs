@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// See the module.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Databases, lakes and Iceberg catalogs of the configuration.

@@ -18,7 +18,6 @@ use tokio::time::timeout;
 /// How long an unused connection stays open.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) settings: Arc<DatabaseSettings>,

@@ -5,7 +5,6 @@ use crate::kind::Kind;
 use datafusion::arrow::datatypes::SchemaRef;
 use std::sync::Arc;
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub(crate) struct ScanRequest {
     pub(crate) relation: String,

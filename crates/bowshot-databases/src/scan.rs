@@ -25,7 +25,6 @@ use futures::{StreamExt, stream};
 use std::fmt;
 use std::sync::Arc;
 
-/// See the module.
 pub(crate) struct DatabaseScan {
     source: Arc<Source>,
     name: EntryName,

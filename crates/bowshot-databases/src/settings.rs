@@ -22,13 +22,11 @@ enum PasswordSource {
     Variable(String),
 }
 
-/// One database.
 #[derive(Debug, Clone)]
 pub struct DatabaseSettings {
     /// Its name in SQL.
     pub name: String,
     pub(crate) kind: Kind,
-    /// Path of the driver.
     pub(crate) driver: Option<PathBuf>,
     pub(crate) place: Location,
     pub(crate) user: Option<String>,

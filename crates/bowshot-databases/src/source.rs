@@ -21,7 +21,6 @@ const FAILURE_OF_ONE: Duration = Duration::from_secs(1);
 type Tables = Arc<Vec<(String, String)>>;
 type Columns = HashMap<(String, String), (Instant, Arc<TableMetadata>)>;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) settings: Arc<DatabaseSettings>,
@@ -92,9 +91,6 @@ impl Source {
     }
 
     /// A table by its exact name.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub(crate) async fn described(&self, schema: &str, table: &str) -> Result<Option<Arc<TableMetadata>>> {
         let name = (schema.to_owned(), table.to_owned());
         if let Some((since, cached)) = lock(&self.columns).get(&name)

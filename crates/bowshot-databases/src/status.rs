@@ -1,6 +1,5 @@
 //! A row of `system.databases`.
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct DatabaseStatus {
     pub(crate) name: String,

@@ -18,7 +18,6 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct DatabaseTable {
     source: Arc<Source>,

@@ -113,7 +113,6 @@ impl Body {
         Ok(())
     }
 
-    /// One buffer, from its pieces.
     fn push_buffer(&mut self, pieces: impl IntoIterator<Item = Buffer>) {
         let start = self.len;
         for piece in pieces {

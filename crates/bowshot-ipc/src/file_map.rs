@@ -107,9 +107,6 @@ impl Witness {
     }
 
     /// Fails if the file was truncated or changed while the map was there: then what was read of it is not to be trusted.
-    ///
-    /// # Errors
-    /// [`Error::Changed`] within [`Error::File`].
     pub fn check(&self) -> Result<()> {
         let checked = match self.map.upgrade() {
             Some(map) => map.check(),

@@ -19,9 +19,6 @@ pub struct FilePages {
 
 impl FilePages {
     /// Maps a file, without reading anything of it.
-    ///
-    /// # Errors
-    /// A file that cannot be opened, is empty, or is one too many.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let map = Map::new(path).map_err(|error| error.in_file(path))?;
@@ -35,9 +32,6 @@ impl FilePages {
     }
 
     /// Fails if the file was truncated or changed since it was opened; then what was read is not to be trusted.
-    ///
-    /// # Errors
-    /// [`crate::Error::Changed`] within [`crate::Error::File`].
     pub fn check(&self) -> Result<()> {
         self.map.check().map_err(|error| error.in_file(&self.path))
     }

@@ -64,7 +64,6 @@ impl MappedFile {
         self.batches.is_empty()
     }
 
-    /// Bytes of the file.
     pub fn file_bytes(&self) -> usize {
         self.bytes.len()
     }

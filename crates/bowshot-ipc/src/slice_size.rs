@@ -123,10 +123,7 @@ pub(crate) enum ViewData {
         parts: Vec<Range<usize>>,
     },
     /// Only what the views point to, copied together.
-    Copy {
-        /// Its bytes.
-        bytes: usize,
-    },
+    Copy { bytes: usize },
 }
 
 impl ViewData {

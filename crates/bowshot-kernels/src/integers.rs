@@ -15,10 +15,6 @@ use datafusion::physical_expr_common::datum::apply;
 
 type Kernel = fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>;
 
-/// `left operator right`.
-///
-/// # Errors
-/// When a result does not fit the type.
 pub fn compute(operator: Operator, left: &ColumnarValue, right: &ColumnarValue) -> Result<ColumnarValue> {
     let [wrapping, checked]: [Kernel; 2] = match operator {
         Operator::Plus => [numeric::add_wrapping, numeric::add],

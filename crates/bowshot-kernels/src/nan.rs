@@ -23,9 +23,6 @@ const NAN_64: u64 = f64::NAN.to_bits();
 
 /// The array with one NaN for all that it has, also within lists, structs, maps, unions and dictionaries. Without others it is
 /// the same array, as is one of another type.
-///
-/// # Errors
-/// For arrays whose parts do not fit together.
 pub fn with_one_nan(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     with_form(array, Form::OneNan)
 }
@@ -39,9 +36,6 @@ fn with_form(array: &ArrayRef, form: Form) -> Result<ArrayRef, ArrowError> {
 }
 
 /// The same for all columns.
-///
-/// # Errors
-/// For arrays whose parts do not fit together.
 pub fn rows_with_one_nan(rows: RecordBatch) -> Result<RecordBatch, ArrowError> {
     if !rows.schema_ref().fields().iter().any(|field| has_floats(field.data_type())) {
         return Ok(rows);

@@ -32,7 +32,6 @@ impl Value {
         self.find(key).ok_or_else(|| Error::damaged(format!("`{key}` is missing")))
     }
 
-    /// The text of a key.
     pub(crate) fn text(&self, key: &str) -> Result<&str> {
         match self.get(key)? {
             Value::Text(text) => Ok(text),
@@ -50,12 +49,10 @@ impl Value {
         number.ok_or_else(|| Error::damaged(format!("`{key}` is no number")))
     }
 
-    /// The count of a key.
     pub(crate) fn count(&self, key: &str) -> Result<usize> {
         place(self.number(key)?).ok_or_else(|| Error::damaged(format!("`{key}` is no count")))
     }
 
-    /// The numbers of a key.
     pub(crate) fn numbers(&self, key: &str) -> Result<&[f64]> {
         match self.get(key)? {
             Value::Numbers(numbers) => Ok(numbers),

@@ -14,7 +14,6 @@ use std::str::FromStr;
 /// Lines by their keys, of the head or of one tree.
 type Block<'a> = HashMap<&'a str, &'a str>;
 
-/// Reads the text of a model.
 pub(crate) fn read(text: &str) -> Result<Model> {
     let mut lines = text.lines();
     let (head, mut more) = block(&mut lines);

@@ -105,10 +105,6 @@ macro_rules! with_forest {
 
 impl Model {
     /// Reads a model file of any format that is known.
-    ///
-    /// # Errors
-    ///
-    /// If the file is damaged, too large, or of a kind that is not evaluated.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         within("bytes", bytes.len(), limits::FILE_BYTES)?;
         let start = bytes.trim_ascii_start();
@@ -203,7 +199,6 @@ impl Model {
         }
     }
 
-    /// The type of its numbers.
     fn number_type(&self) -> DataType {
         match &self.parts.evaluator {
             Evaluator::Double(_) => DataType::Float64,
@@ -224,10 +219,6 @@ impl Model {
     }
 
     /// The type of [`predict_proba`](Self::predict_proba): a list with one probability for each class.
-    ///
-    /// # Errors
-    ///
-    /// If the model is no classifier.
     pub fn probability_type(&self) -> Result<DataType> {
         self.classes().map(|_| self.list_type())
     }
@@ -237,10 +228,6 @@ impl Model {
     }
 
     /// An error unless there are as many columns as the model takes, and all are numbers.
-    ///
-    /// # Errors
-    ///
-    /// With the number of columns, or the column that is no number.
     pub fn check(&self, types: &[DataType]) -> Result<()> {
         let expected = self.feature_count();
         if types.len() != expected {
@@ -260,10 +247,6 @@ impl Model {
     }
 
     /// The class or the numbers of each row.
-    ///
-    /// # Errors
-    ///
-    /// If the columns are not what [`check`](Self::check) takes.
     pub fn predict(&self, columns: &[ArrayRef]) -> Result<ArrayRef> {
         if let (Evaluator::Network(network), Task::Classification(classes)) =
             (&self.parts.evaluator, &self.parts.task)
@@ -289,10 +272,6 @@ impl Model {
     }
 
     /// The probability of each class, in the order of the classes.
-    ///
-    /// # Errors
-    ///
-    /// If the model is no classifier, or the columns are not what [`check`](Self::check) takes.
     pub fn predict_proba(&self, columns: &[ArrayRef]) -> Result<ArrayRef> {
         let classes = self.classes()?.count();
         let scores = self.scores(columns)?;

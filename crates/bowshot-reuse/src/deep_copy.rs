@@ -9,9 +9,6 @@ use datafusion::common::Result;
 use std::sync::Arc;
 
 /// The batch in the columns of `schema`.
-///
-/// # Errors
-/// When they do not fit, which does not happen with the batches of a stream and its schema.
 pub(crate) fn batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(column).collect::<Result<_>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
@@ -37,10 +34,6 @@ pub(crate) fn is_plain(data_type: &DataType) -> bool {
     }
 }
 
-/// One array of its own.
-///
-/// # Errors
-/// None that a valid array can have.
 pub(crate) fn column(column: &ArrayRef) -> Result<ArrayRef> {
     // Only the texts that are shown; what else there is may still be shared.
     if let Some(texts) = column.as_string_view_opt() {

@@ -77,9 +77,6 @@ pub(crate) struct VerifyArgs {
 }
 
 /// Makes a backup.
-///
-/// # Errors
-/// What went wrong; nothing is left of it then.
 pub(crate) async fn run_backup(args: BackupArgs) -> Result<()> {
     let share = match (args.since, args.link) {
         (Some(earlier), _) => Share::With(earlier),
@@ -105,9 +102,6 @@ fn store_of(data: &Path, config: Option<PathBuf>) -> Result<Option<ObjectFolder>
 }
 
 /// Brings one back.
-///
-/// # Errors
-/// What went wrong; nothing is left of it then.
 pub(crate) async fn run_restore(args: RestoreArgs) -> Result<()> {
     let (from, data) = (args.from, args.data);
     let done = until_stopped(move |stop| restore(&from, &data, stop)).await?;
@@ -115,9 +109,6 @@ pub(crate) async fn run_restore(args: RestoreArgs) -> Result<()> {
 }
 
 /// Verifies a folder; the exit code says whether all is well.
-///
-/// # Errors
-/// When it cannot be looked at.
 pub(crate) async fn run_verify(args: VerifyArgs) -> Result<ExitCode> {
     let depth = if args.deep { Depth::Rows } else { Depth::Footers };
     let found = until_stopped(move |stop| verify(&args.data, depth, stop)).await?;

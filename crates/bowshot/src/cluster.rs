@@ -26,7 +26,6 @@ pub(crate) enum ClusterCommand {
     AddNode(NodeArgs),
 }
 
-/// A node.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
     /// Folder of the authority

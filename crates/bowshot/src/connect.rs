@@ -39,9 +39,6 @@ impl ConnectArgs {
     }
 
     /// Connects and logs in.
-    ///
-    /// # Errors
-    /// When nobody answers, or the server refuses.
     pub(crate) async fn client(&self) -> Result<Client> {
         let identity = self.client_certificate.clone().zip(self.client_key.clone());
         let target = Target {

@@ -87,9 +87,6 @@ impl Line {
 }
 
 /// Looks at everything and tells it; the exit code says whether anything fails.
-///
-/// # Errors
-/// When stdout cannot be written to.
 pub(crate) async fn run(args: DoctorArgs) -> Result<ExitCode> {
     let lines = looked_at(args.server).await;
     let text = if args.json { as_json(&lines) } else { as_text(&lines) };

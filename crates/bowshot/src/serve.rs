@@ -310,9 +310,6 @@ impl Running {
     }
 
     /// Serves until a signal comes, drains, and ends. A second signal ends at once.
-    ///
-    /// # Errors
-    /// When a front end fails, and when running queries were cut off.
     pub(crate) async fn wait(mut self, mut signals: Signals) -> Result<()> {
         let signal = tokio::select! {
             signal = signals.next() => signal,
@@ -329,9 +326,6 @@ impl Running {
     }
 
     /// Takes no new queries, waits for running ones up to the drain timeout, then ends the front ends.
-    ///
-    /// # Errors
-    /// When queries still ran at the end of the drain timeout.
     pub(crate) async fn stop(mut self) -> Result<()> {
         // Others hear of it first, so that they send no new work while what runs here runs to its end.
         let leave = async {

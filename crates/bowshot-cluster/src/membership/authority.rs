@@ -23,30 +23,23 @@ const AUTHORITY: &str = "authority.pem";
 const AUTHORITY_KEY: &str = "authority.key";
 const NAME: &str = "cluster";
 
-/// Files of an authority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorityFiles {
     /// The authority's certificate.
     pub authority: PathBuf,
-    /// Its key.
     pub key: PathBuf,
 }
 
-/// Files of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeFiles {
     /// The authority's certificate.
     pub authority: PathBuf,
     /// The node's.
     pub certificate: PathBuf,
-    /// Its key.
     pub key: PathBuf,
 }
 
 /// Makes an authority in a folder that has none.
-///
-/// # Errors
-/// When there is one already, or the folder cannot be written.
 pub fn init(folder: &Path) -> Result<AuthorityFiles, Error> {
     fs::create_dir_all(folder).map_err(|error| Error::file(folder, error))?;
     let files = AuthorityFiles { authority: folder.join(AUTHORITY), key: folder.join(AUTHORITY_KEY) };
@@ -61,9 +54,6 @@ pub fn init(folder: &Path) -> Result<AuthorityFiles, Error> {
 }
 
 /// Makes the folder of a node, with its key and a certificate for the hosts by which other nodes reach it.
-///
-/// # Errors
-/// When `folder` has no authority, the node exists, or a host is invalid.
 pub fn add_node(folder: &Path, name: &str, hosts: &[String]) -> Result<NodeFiles, Error> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > 60 || name.starts_with('.') || !name.chars().all(is_plain) {

@@ -45,10 +45,6 @@ pub struct Cluster {
 
 impl Cluster {
     /// Opens the internal port, and asks the nodes to join. Those that do not answer are asked again later.
-    ///
-    /// # Errors
-    /// For invalid settings, unusable files, a port in use, and when all nodes that answered have
-    /// refused this one.
     pub async fn start(settings: Settings) -> Result<Self, Error> {
         settings.check()?;
         let keys = Keys::load(&settings.security)?;

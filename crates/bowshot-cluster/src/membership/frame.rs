@@ -7,7 +7,6 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Longest line, without its end.
 const LONGEST_LINE: usize = 200;
-/// Largest frame.
 const LARGEST_FRAME: u32 = 2 << 20;
 
 /// Reads a line of printable ASCII byte by byte, so that nothing after it is consumed.

@@ -45,7 +45,6 @@ pub struct Member {
     pub public: String,
     /// Version and format of plans.
     pub build: String,
-    /// Its state.
     pub state: State,
     /// Since when it has this state.
     pub since: SystemTime,

@@ -121,7 +121,6 @@ impl NodeState {
         table.addresses().into_iter().chain(join).collect()
     }
 
-    /// The heartbeat to an address.
     pub(crate) fn heartbeat(&self, address: &str) -> Heartbeat {
         let ClusterIdentity { cluster, firm } = *self.identity.lock().unwrap_or_else(PoisonError::into_inner);
         let (now, table) = (Moment::now(), self.table());

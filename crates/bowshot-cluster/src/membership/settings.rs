@@ -15,7 +15,6 @@ const MAX_JOIN: usize = 1_000;
 /// Fewest bytes of a shared secret: an observer could guess short ones.
 const SHORTEST_SECRET: usize = 16;
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where the internal port is opened.
@@ -116,9 +115,6 @@ pub enum Security {
 
 impl Security {
     /// Checks that the files can be used.
-    ///
-    /// # Errors
-    /// For files that cannot be read, or do not match.
     pub fn examine(&self) -> Result<(), Error> {
         Keys::load(self).map(|_| ())
     }

@@ -35,10 +35,6 @@ pub(crate) struct Signing {
 }
 
 impl Signing {
-    /// With a common key, or a new one.
-    ///
-    /// # Errors
-    /// When the machine gives no random numbers.
     pub(crate) fn new(common: Option<Key>) -> Result<Self, Error> {
         let theirs = Mutex::default();
         if let Some(mine) = common {

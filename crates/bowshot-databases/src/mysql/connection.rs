@@ -22,7 +22,6 @@ use tokio::time::timeout;
 /// Longest wait for a clean disconnect.
 const GOOD_BYE: Duration = Duration::from_millis(500);
 
-/// See the module.
 pub(crate) struct Connection {
     /// Dropped before its runtime.
     conn: Option<Conn>,

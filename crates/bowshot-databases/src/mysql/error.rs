@@ -14,7 +14,6 @@ const LATE: [u16; 2] = [1969, 3024];
 /// It was message to end.
 const INTERRUPTED: u16 = 1317;
 
-/// An error of connecting.
 pub(super) fn connecting(error: &Error, settings: &DatabaseSettings) -> DatabaseError {
     match error {
         Error::Server(error) if !REFUSED.contains(&error.code) => {

@@ -22,7 +22,6 @@ const BYTES: usize = 8 << 20;
 /// How long a batch waits for more rows.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// See the module.
 pub(crate) struct Rows<'a> {
     runtime: &'a Runtime,
     result: QueryResult<'a, 'static, BinaryProtocol>,

@@ -19,7 +19,6 @@ const DAYS_OF_MONTH: i32 = 30;
 const NANOSECONDS_OF_DAY: i128 = 86_400_000_000_000;
 const SUM: DataType = DataType::Decimal128(38, 0);
 
-/// See the module.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Average {
     of: Arc<AggregateUDF>,

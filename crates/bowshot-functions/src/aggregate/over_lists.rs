@@ -56,7 +56,6 @@ impl Call {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Collected {
     row: Row,

@@ -25,7 +25,6 @@ use datafusion::logical_expr::{
 use groups::Groups;
 use std::sync::Arc;
 
-/// See the module.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Sum {
     of: Arc<AggregateUDF>,

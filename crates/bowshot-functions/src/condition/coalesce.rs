@@ -35,7 +35,6 @@ fn choice(stock: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::new_from_impl(Choice { stock, signature }))
 }
 
-/// See the module.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Choice {
     stock: Arc<ScalarUDF>,

@@ -14,7 +14,6 @@ use arrow::datatypes::{DataType, IntervalMonthDayNano};
 use chrono::{Datelike, NaiveDateTime, Timelike, Utc};
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 
-/// What one of a unit is.
 pub(super) fn unit_named(name: &str) -> Result<Unit> {
     let field = field_named(name)?;
     let unit = |months, days, micros| Ok(Unit { months, days, micros });

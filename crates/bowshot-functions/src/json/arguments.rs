@@ -161,7 +161,6 @@ pub(crate) fn at(array: &StringArray, row: usize) -> Option<&str> {
 /// Which way the second argument of a row leads.
 pub(crate) enum Way {
     Steps(Vec<Step>),
-    /// Names as `#>` has them.
     Names(Vec<String>),
 }
 

@@ -91,9 +91,6 @@ fn normal(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 }
 
 /// A JSON text as JSONB keeps it.
-///
-/// # Errors
-/// When it is no JSON.
 pub fn normal_jsonb(text: &str) -> Result<String> {
     Ok(Reader::tree(text)?.normal_text())
 }

@@ -13,7 +13,6 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct JsonOperators;
 

@@ -63,7 +63,6 @@ pub(crate) fn list_of(of: DataType) -> DataType {
     DataType::List(Arc::new(Field::new_list_field(of, true)))
 }
 
-/// One list.
 pub(crate) fn takes_list(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
         [list] => plain(list).map_or_else(|| no_overload(name, given), |list| Ok(vec![list])),
@@ -100,7 +99,6 @@ pub(crate) fn arrays(given: &ScalarFunctionArgs) -> Result<Vec<ArrayRef>> {
     given.args.iter().map(|value| value.to_array(given.number_rows)).collect()
 }
 
-/// An argument as lists.
 pub(crate) fn lists(arrays: &[ArrayRef], argument: usize) -> Result<&ListArray> {
     let lists = arrays.get(argument).and_then(|array| array.as_list_opt::<i32>());
     lists.ok_or_else(|| internal_datafusion_err!("argument {argument} is no list"))

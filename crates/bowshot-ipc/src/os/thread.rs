@@ -21,9 +21,6 @@ const TURN: Duration = Duration::from_millis(100);
 
 /// Leaves the processor to other threads for the most part when they want it, and at once, also for the threads that the
 /// calling one starts. On Linux; elsewhere priorities belong to processes, and nothing happens.
-///
-/// # Errors
-/// When the system refuses, which it never does to a thread that asks for less.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe wrapper of `sched_setattr`")]
 pub fn lower_thread_priority() -> io::Result<()> {
@@ -63,9 +60,6 @@ struct Attributes {
 }
 
 /// See the other one.
-///
-/// # Errors
-/// None.
 #[cfg(not(target_os = "linux"))]
 pub fn lower_thread_priority() -> io::Result<()> {
     Ok(())

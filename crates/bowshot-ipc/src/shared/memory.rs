@@ -30,9 +30,6 @@ impl SharedMemory {
     }
 
     /// New memory with these bytes, which costs one copy and the system's work for each page.
-    ///
-    /// # Errors
-    /// When the system has no memory or no descriptor left.
     pub fn new(pieces: &[Bytes]) -> io::Result<Self> {
         let capacity = Self::capacity_for(length(pieces));
         let file = nameless()?;
@@ -50,9 +47,6 @@ impl SharedMemory {
     }
 
     /// Puts other bytes in the place of those that are there: one copy. To be called when the reader has given the memory back.
-    ///
-    /// # Errors
-    /// When they do not fit.
     #[expect(unsafe_code, reason = "other processes read this memory, so that there is no slice of it")]
     pub fn refill(&mut self, pieces: &[Bytes]) -> io::Result<()> {
         let length = length(pieces);

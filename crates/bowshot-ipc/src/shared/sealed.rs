@@ -25,9 +25,6 @@ impl AsRef<[u8]> for Sealed {
 }
 
 /// Maps the memory behind a descriptor of a client. Nothing is copied; it stays as long as somebody has a part of it.
-///
-/// # Errors
-/// For what is no memory, is not sealed against every change, has holes, or has more than `most` bytes.
 #[expect(unsafe_code, reason = "a map of a file shows what others do to it")]
 pub fn open_sealed(descriptor: OwnedFd, most: usize) -> Result<Bytes> {
     let file = File::from(descriptor);

@@ -8,15 +8,16 @@ use std::ops::Range;
 /// A question that a split asks; yes leads to the left.
 #[derive(Debug, Clone)]
 pub(crate) enum Test<T> {
-    /// Below this.
     Below(T),
-    /// At most this.
     AtMost(T),
     /// At most this, where zero counts as missing.
     AtMostZeroMissing(T),
     /// One of the categories whose bits are set. `truncated` is true if a category is cut off to a whole number before it
     /// is looked at, as LightGBM does, so that -0.5 is category 0.
-    OneOf { words: Vec<u32>, truncated: bool },
+    OneOf {
+        words: Vec<u32>,
+        truncated: bool,
+    },
     /// Exactly this.
     Equal(T),
 }

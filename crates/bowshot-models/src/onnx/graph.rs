@@ -31,7 +31,6 @@ struct Walk<'a> {
     ensemble: Option<(Ensemble, Vec<Feature>)>,
 }
 
-/// Reads a model.
 pub(crate) fn read(bytes: &[u8]) -> Result<Model> {
     let graph = proto::graph(bytes)?;
     let (values, columns) = inputs(&graph)?;

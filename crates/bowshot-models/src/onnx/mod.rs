@@ -12,7 +12,6 @@ mod wire;
 use crate::error::Result;
 use crate::model::Model;
 
-/// Reads a model.
 pub(crate) fn read(bytes: &[u8]) -> Result<Model> {
     let screened = screen::screen(bytes)?;
     let is_tree = |operator: &str| operator.starts_with("TreeEnsemble");

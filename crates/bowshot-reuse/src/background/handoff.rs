@@ -22,7 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// processors would have to be ten.
 const LOST_TO_WORKED: u32 = 4;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Handoff {
     /// The thread of the lowest priority.

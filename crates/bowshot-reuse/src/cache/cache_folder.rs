@@ -21,10 +21,6 @@ pub(crate) struct Claim {
 
 impl Claim {
     /// Takes a folder.
-    ///
-    /// # Errors
-    /// [`Error::Foreign`] if it holds files of others, [`Error::Held`] if another server uses it, [`Error::Disk`] if it
-    /// cannot be made or written.
     pub(crate) fn take(folder: &Path) -> Result<Self, Error> {
         let disk = |source| Error::Disk { path: folder.to_path_buf(), source };
         private(folder).map_err(disk)?;
@@ -53,9 +49,6 @@ impl Claim {
     }
 
     /// Takes the folder again where that is needed: somebody may have removed it, and made another one, or its mark.
-    ///
-    /// # Errors
-    /// As [`Self::take`].
     pub(crate) fn renew(&mut self, folder: &Path) -> Result<(), Error> {
         if !is_at(&self.folder, folder) {
             *self = Self::take(folder)?;
@@ -90,9 +83,6 @@ pub(crate) fn private(folder: &Path) -> io::Result<()> {
 }
 
 /// Makes a file that nobody else may read, whatever the folder says.
-///
-/// # Errors
-/// What the file system says.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     #[cfg(unix)]

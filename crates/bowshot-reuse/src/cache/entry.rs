@@ -31,7 +31,6 @@ pub(crate) struct JoinInfo {
     pub(crate) expected_uses: f64,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct CachedJoin {
     pub(crate) id: u64,
@@ -72,9 +71,6 @@ impl Loaded {
 
     /// Fails if the file that the rows are views of has changed: then rows that were read are not to be trusted. To be
     /// called after they were used.
-    ///
-    /// # Errors
-    /// [`Error::Map`].
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.file.as_ref().map_or(Ok(()), |file| file.check().map_err(Error::Map))
     }
@@ -134,9 +130,6 @@ impl CachedJoin {
     }
 
     /// The rows with their schema. Reads the file if they are only there: blocks.
-    ///
-    /// # Errors
-    /// When the file is damaged, or was removed meanwhile.
     pub(crate) fn batches(&self) -> Result<Loaded, Error> {
         if let Some(loaded) = self.loaded() {
             return Ok(loaded);
@@ -179,7 +172,6 @@ impl CachedJoin {
         }
     }
 
-    /// Bytes on disk.
     pub(crate) fn disk_bytes(&self) -> u64 {
         self.lock().file.as_ref().map_or(0, |file| file.bytes)
     }

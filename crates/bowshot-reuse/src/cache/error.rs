@@ -3,7 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-/// See the module.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The rows do not fit what the cache may take.

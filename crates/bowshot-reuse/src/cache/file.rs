@@ -23,7 +23,6 @@ const READ_BYTES: usize = 1 << 20;
 /// Changed when what a description means changes: files of another format are removed.
 const FORMAT: u32 = 3;
 
-/// A file of the cache.
 #[derive(Debug, Clone)]
 pub(crate) struct CacheFile {
     path: PathBuf,

@@ -264,23 +264,16 @@ impl History {
         }
     }
 
-    /// All templates.
     pub(crate) fn templates(&self) -> Vec<Template> {
         self.lock().values().cloned().collect()
     }
 
     /// The templates as text, for the next start.
-    ///
-    /// # Errors
-    /// None that a template of ours can have.
     pub(crate) fn to_text(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(&self.templates())
     }
 
     /// Takes over what [`Self::to_text`] gave, as far as its settings are known: an earlier build may have written other ones.
-    ///
-    /// # Errors
-    /// When the text is none of ours; the history stays as it is.
     pub(crate) fn restore(
         &self,
         text: &str,

@@ -6,7 +6,6 @@ use crate::cache::store::{Store, is_named_like};
 /// What a cached join lacks to give another one of the same tables; the least first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mismatch {
-    /// Columns.
     Columns,
     /// Rows: it has conditions that the other one does not have.
     Conditions,

@@ -9,7 +9,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub(crate) struct ColumnNames(u128);
 
 impl ColumnNames {
-    /// Adds a name.
     pub(crate) fn add(&mut self, name: &str) {
         self.0 |= 1 << (hashed(name) % u64::from(u128::BITS));
     }

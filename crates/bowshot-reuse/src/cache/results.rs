@@ -48,7 +48,6 @@ pub(crate) struct ResultInfo {
 }
 
 impl ResultInfo {
-    /// The result with the rows of its file.
     fn with_rows(self, file: &CacheFile) -> Result<(Self, SchemaRef, Vec<RecordBatch>), Error> {
         let (schema, batches) = file.read()?;
         if self.fits(&batches) { Ok((self, schema, batches)) } else { Err(file.damaged()) }
@@ -86,7 +85,6 @@ struct Entry {
     used: AtomicU64,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct ResultFiles {
     folder: PathBuf,

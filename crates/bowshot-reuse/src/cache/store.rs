@@ -36,7 +36,6 @@ pub(crate) struct Budget {
     pub(crate) folder: Option<PathBuf>,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Store {
     budget: Budget,
@@ -122,7 +121,6 @@ impl Store {
         self.all().into_iter().filter(same).collect()
     }
 
-    /// All joins.
     pub(crate) fn all(&self) -> Vec<Arc<CachedJoin>> {
         self.lock().by_tables.values().flatten().map(Arc::clone).collect()
     }
@@ -139,9 +137,6 @@ impl Store {
     }
 
     /// Keeps a join whatever it is worth, or no longer.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`] if more than half of the memory would be kept so; `Ok(false)` if there is no such join.
     pub(crate) fn pin(&self, id: u64, pinned: bool) -> Result<bool, Error> {
         let joins = self.lock();
         let Some(join) = joins.by_tables.values().flatten().find(|join| join.id == id) else {
@@ -162,9 +157,6 @@ impl Store {
     }
 
     /// Takes a join in, in place of those that it makes superfluous, and makes room by what is worth less.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`] when there is no room that is worth less.
     pub(crate) fn insert(
         &self,
         about: JoinInfo,

@@ -81,7 +81,6 @@ impl Block {
         &self.part.outputs
     }
 
-    /// Its conditions.
     pub(super) fn conditions(&self) -> &[Expr] {
         &self.part.conditions
     }

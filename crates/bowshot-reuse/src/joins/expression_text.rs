@@ -168,9 +168,6 @@ fn literal(value: &ScalarValue) -> Option<Option<String>> {
 }
 
 /// The expression that a text stands for.
-///
-/// # Errors
-/// For texts that [`of`] does not give, functions that are not there, and if the expression has another text.
 pub(super) fn parse(text: &str, state: &SessionState) -> Result<Expr> {
     let mut reader = Reader { rest: text, state };
     let expr = reader.expr()?;

@@ -20,7 +20,6 @@ pub(super) struct Sighting {
     pub(super) at: DateTime<Utc>,
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Learner {
     waiting: Mutex<VecDeque<Sighting>>,
@@ -31,9 +30,6 @@ pub(super) struct Learner {
 
 impl Learner {
     /// Takes a plan in.
-    ///
-    /// # Errors
-    /// Gives it back when too many wait.
     pub(super) fn push(&self, sighting: Sighting) -> Result<(), Box<Sighting>> {
         let mut waiting = self.lock();
         if waiting.len() >= MAX_WAITING {

@@ -168,9 +168,6 @@ pub(crate) struct Joins {
 
 impl Joins {
     /// A cache that is filled in the background, if it is enabled.
-    ///
-    /// # Errors
-    /// When no threads can be started.
     pub(crate) fn start(config: &JoinCacheConfig, base: &Base<'_>) -> Result<Option<Self>> {
         if !config.enabled {
             return Ok(None);

@@ -10,7 +10,6 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use std::sync::Arc;
 
-/// See the module.
 pub(super) struct Builder<'a> {
     /// The tables, in the order of the shape.
     pub(super) providers: &'a [Arc<dyn TableProvider>],
@@ -19,9 +18,6 @@ pub(super) struct Builder<'a> {
 
 impl Builder<'_> {
     /// These columns of the join.
-    ///
-    /// # Errors
-    /// When a table lacks a column, or a condition is of another version of the program.
     pub(super) fn plan(&self, tree: &Tree, columns: &[ColumnRef]) -> Result<LogicalPlan> {
         let outputs = columns.iter().map(|column| {
             expression_text::column(column.table, &column.column)

@@ -18,7 +18,6 @@ pub(super) struct Job {
     pub(super) generation: u64,
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     jobs: Mutex<Jobs>,

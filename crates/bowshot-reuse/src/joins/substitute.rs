@@ -35,9 +35,6 @@ pub(super) struct Found<'a> {
 
 impl Found<'_> {
     /// The plan that reads the cached rows and gives what the node at `schema` gives.
-    ///
-    /// # Errors
-    /// When the columns would not be the same.
     pub(super) fn plan(&self, schema: &DFSchema) -> Result<LogicalPlan> {
         let name = TableReference::bare(format!("join_cache_{}", self.join.id));
         let outputs = self.block.outputs().iter().map(|output| self.over_rows(output, &name));
@@ -102,9 +99,6 @@ pub(super) fn is_same(one: &DFSchema, other: &DFSchema) -> bool {
 }
 
 /// The plan with some of its nodes replaced; `None` if none of them is in it.
-///
-/// # Errors
-/// From putting the nodes above together again; does not happen with columns that stay the same.
 pub(super) fn rebuilt(plan: &LogicalPlan, replacements: &Replacements) -> Result<Option<LogicalPlan>> {
     if let Some(replacement) = replacements.get(&address(plan)) {
         return Ok(Some(replacement.clone()));

@@ -10,7 +10,6 @@ use datafusion::arrow::record_batch::RecordBatch;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// The joins that are there.
 pub(crate) const TABLE: &str = "join_cache";
 /// The joins that were asked for.
 pub(crate) const HISTORY: &str = "join_history";

@@ -34,7 +34,6 @@ const TABLE_BYTES: u64 = 500;
 /// Why a result is not kept.
 pub(super) type Reason = &'static str;
 
-/// See the module.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ResultKey {
     pub(super) plan: LogicalPlan,

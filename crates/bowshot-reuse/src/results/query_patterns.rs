@@ -35,7 +35,6 @@ pub(super) struct Noted {
     template: Arc<Key>,
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     templates: Mutex<HashMap<Arc<Key>, Template>>,

@@ -18,7 +18,6 @@ const LEAST_COST: Duration = Duration::from_millis(1);
 /// Bytes that a result takes beside its rows and its key.
 const ENTRY_BYTES: u64 = 1 << 10;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Recording {
     question: Question,

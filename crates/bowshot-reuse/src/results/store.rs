@@ -29,7 +29,6 @@ pub(super) enum Saved {
     Never,
 }
 
-/// One result.
 #[derive(Debug)]
 pub(super) struct CachedResult {
     pub(super) key: ResultKey,
@@ -109,7 +108,6 @@ impl CachedResult {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Store {
     memory_bytes: u64,
@@ -190,7 +188,6 @@ impl Store {
         drop(gone);
     }
 
-    /// All results.
     pub(super) fn all(&self) -> Vec<Arc<CachedResult>> {
         self.lock().by_digest.values().flatten().map(Arc::clone).collect()
     }

@@ -18,16 +18,12 @@ use std::sync::Arc;
 /// What the caches may take, and when they compute.
 #[derive(Debug, Clone, Default)]
 pub struct ReuseConfig {
-    /// The cache of joins.
     pub joins: JoinCacheConfig,
     /// The cache of whole results.
     pub results: ResultCacheConfig,
 }
 
 /// An engine with the caches of a configuration; a scratch engine has none.
-///
-/// # Errors
-/// When no threads can be started, and as [`Engine::new`].
 pub fn start(
     config: &ReuseConfig,
     (engine, environment): (&EngineConfig, Arc<RuntimeEnv>),

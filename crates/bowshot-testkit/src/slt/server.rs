@@ -23,9 +23,6 @@ pub struct Server {
 }
 
 /// Starts a server whose sessions have `session_config`.
-///
-/// # Errors
-/// When the engine or the socket cannot be had.
 pub async fn start(session_config: SessionConfig) -> Result<Server> {
     let config =
         EngineConfig { scratch: true, session_config: Some(session_config), ..EngineConfig::default() };
@@ -53,9 +50,6 @@ impl Server {
     }
 
     /// Lets it end.
-    ///
-    /// # Errors
-    /// When serving broke down.
     pub async fn stop(self) -> Result<()> {
         let _ = self.stop.send(());
         Ok(self.serving.await.context("the server broke down")??)

@@ -231,9 +231,6 @@ fn kind(place: &Place) -> &'static str {
 }
 
 /// The names of rights, of which ALL are all.
-///
-/// # Errors
-/// For one that is none.
 pub(super) fn rights_of(rights: &[String]) -> Result<BTreeSet<String>, String> {
     let known = || Privilege::ALL.into_iter().map(Privilege::as_str);
     let mut found = BTreeSet::new();
@@ -255,9 +252,6 @@ pub(super) fn rights_of(rights: &[String]) -> Result<BTreeSet<String>, String> {
 
 /// The statement that makes a policy, after a look whether its text makes it what it is to be, and nothing else. Gives the
 /// condition in the forms in which a server may keep it.
-///
-/// # Errors
-/// For a text that is not one condition.
 pub(super) fn creation(place: &Place, name: &str, policy: &Policy) -> Result<Vec<String>, String> {
     let (sql, dialect) = (create(place, name, policy), Dialect::new(DialectName::Ansi));
     // By itself, so that it does not end the brackets around it and hide what follows.

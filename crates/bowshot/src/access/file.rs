@@ -108,9 +108,6 @@ struct MaskEntry {
 
 impl Wanted {
     /// Reads a file; names that do not say theirs are in the catalog and the schema of `place`.
-    ///
-    /// # Errors
-    /// What cannot be understood.
     pub(super) fn read(text: &str, place: &[String; 2]) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
         Ok(Self {

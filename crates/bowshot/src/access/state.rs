@@ -10,7 +10,6 @@ use futures::TryStreamExt;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// Who asks.
@@ -22,15 +21,12 @@ pub(super) struct State {
     pub(super) memberships: BTreeSet<(String, String)>,
     /// What owners and admins have granted.
     pub(super) grants: BTreeMap<(Place, String), Rights>,
-    /// What others have handed on.
     pub(super) handed_on: BTreeMap<(Place, String), Rights>,
     pub(super) policies: BTreeMap<(Place, String), Policy>,
     pub(super) masks: BTreeMap<(Place, String), Policy>,
 }
 
 impl State {
-    /// # Errors
-    /// What the server says, which is nothing to whom is no admin.
     pub(super) async fn read(client: &Client) -> Result<Self> {
         let about = ask(client, "SELECT current_user, current_catalog, current_schema").await?;
         let [user, catalog, schema] = about
@@ -111,9 +107,6 @@ fn texts(list: &Value) -> Option<BTreeSet<String>> {
 }
 
 /// Runs a statement to its end; gives its rows as texts.
-///
-/// # Errors
-/// What the server says.
 pub(super) async fn ask(client: &Client, sql: &str) -> Result<Vec<Vec<String>>> {
     let query = client.execute(sql).await?;
     let mut batches = query.batches();

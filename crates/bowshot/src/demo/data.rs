@@ -23,7 +23,6 @@ use std::time::Instant;
 const MAX_THREADS: usize = 4;
 /// Rows of one file: several files make several threads busy, here and when they are read.
 const FILE_ROWS: u64 = 1_500_000;
-/// Rows of one row group.
 const ROW_GROUP_ROWS: usize = 256 << 10;
 /// The name of the marker, and how its text begins.
 const MARKER: &str = "bowshot-demo";

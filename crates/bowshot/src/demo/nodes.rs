@@ -42,9 +42,6 @@ pub(super) struct Nodes {
 
 impl Nodes {
     /// Starts so many nodes, which join the first one.
-    ///
-    /// # Errors
-    /// When a process cannot be started.
     pub(super) fn start(number: usize, data: &Path, join: &str, cluster: &ClusterSettings) -> Result<Self> {
         let folder = tempfile::tempdir().context("cannot make a folder for the nodes")?;
         let program = std::env::current_exe().context("cannot find this program's own file")?;
@@ -79,9 +76,6 @@ impl Nodes {
     }
 
     /// Waits until all are ready, and says where clients reach them.
-    ///
-    /// # Errors
-    /// When one ends, or takes too long.
     pub(super) async fn ready(&mut self) -> Result<Vec<String>> {
         let mut uris = Vec::new();
         for (child, ports) in &mut self.children {
@@ -106,9 +100,6 @@ impl Nodes {
 }
 
 /// Waits until the server at an address gives work to so many nodes, itself among them.
-///
-/// # Errors
-/// When it takes too long.
 pub(super) async fn wait_for_members(uri: &str, wanted: usize) -> Result<()> {
     let client = Client::connect(&Target::new(uri, Login::Anonymous)).await?;
     let deadline = Instant::now() + START_TIMEOUT;

@@ -15,7 +15,6 @@ use tpchgen_arrow::{
 
 const BATCH_ROWS: usize = 8_192;
 
-/// One table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Table {
     LineItem,

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Principal, Result};
-use bowshot_databases::{Options, ExternalDatabases};
+use bowshot_databases::{ExternalDatabases, Options};
 use bowshot_engine::SystemTables;
 use bowshot_engine::databases::Databases;
 use bowshot_storage::FileCatalog;
@@ -20,9 +20,6 @@ pub(super) struct WithDatabases {
 }
 
 /// The databases of the configuration, whose files are read like those that are served; nobody is asked yet.
-///
-/// # Errors
-/// Those of [`ExternalDatabases::new`] and [`ExternalDatabases::open_catalogs`].
 pub(super) fn opened(
     config: &Config,
     secrets: &Arc<Secrets>,

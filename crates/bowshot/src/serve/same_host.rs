@@ -11,9 +11,6 @@ use std::path::{Path, PathBuf};
 
 /// Opens the socket beside the address of Flight SQL. Without a path of the operator's it is for servers of this machine alone,
 /// and one that cannot be opened is left out, with a warning; `scratch` is a folder of the server's own.
-///
-/// # Errors
-/// When the path that the operator names cannot be used.
 pub(super) fn open(config: &Config, flight: Option<SocketAddr>, scratch: &Path) -> Result<Option<SameHost>> {
     let Some(address) = flight else { return Ok(None) };
     let settings = &config.same_host;

@@ -181,7 +181,6 @@ impl Table {
         members
     }
 
-    /// The addresses of all others.
     pub(crate) fn addresses(&self) -> Vec<String> {
         self.entries.keys().cloned().collect()
     }

@@ -82,9 +82,6 @@ impl Store {
     }
 
     /// The folder, which is taken again if somebody has removed it meanwhile.
-    ///
-    /// # Errors
-    /// When there is none, or it is not the cache's any more.
     pub(crate) fn claimed(&self) -> Result<&Path, Error> {
         let folder = self.budget.folder.as_deref().ok_or(Error::Gone)?;
         self.disk().claim.as_mut().ok_or(Error::Gone)?.renew(folder)?;

@@ -26,9 +26,6 @@ const MAX_ROW_BYTES: usize = 256;
 /// Those of an earlier version, which have codes already, keep them: only the texts of the others are looked at. Batches
 /// begin with the same plain columns; codes stand behind them. `pause` is called every few thousand rows of a
 /// column.
-///
-/// # Errors
-/// None that batches of one schema can have.
 pub(in crate::joins) fn add_codes(
     schema: &SchemaRef,
     batches: &[RecordBatch],
@@ -56,9 +53,6 @@ pub(in crate::joins) fn add_codes(
 }
 
 /// The batches with their plain columns only.
-///
-/// # Errors
-/// As [`add_codes`].
 pub(in crate::joins) fn without_codes(
     schema: &SchemaRef,
     batches: &[RecordBatch],
@@ -70,9 +64,6 @@ pub(in crate::joins) fn without_codes(
 }
 
 /// Bytes that the codes of batches take.
-///
-/// # Errors
-/// None that codes can have.
 pub(in crate::joins) fn code_bytes(batches: &[RecordBatch]) -> Result<u64> {
     let mut bytes = 0;
     for place in 0..batches.first().map_or(0, RecordBatch::num_columns) {
