@@ -303,7 +303,7 @@ impl Databases for ExternalDatabases {
         if !source.settings.forward_token {
             crate::metadata::list_tables(&source.pool)
                 .await
-                .map_err(|fault| fault.to_public(&source.settings))?;
+                .map_err(|fault| fault.into_public(&source.settings))?;
         }
         self.add(name, New::Source(source))
     }

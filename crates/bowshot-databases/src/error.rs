@@ -16,9 +16,9 @@ pub(crate) enum DatabaseError {
     #[error("cannot be reached: {0}")]
     Unreachable(String),
     #[error("refused the login")]
-    Refused,
+    LoginRefused,
     #[error("did not answer within {0}")]
-    Late(String),
+    Timeout(String),
     #[error("is busy: all {0} connections of its pool are in use")]
     Busy(usize),
     #[error("rejected a statement: {0}")]
@@ -35,7 +35,7 @@ pub(crate) enum DatabaseError {
 
 impl DatabaseError {
     /// The public error, with the name of the database.
-    pub(crate) fn of(self, settings: &DatabaseSettings) -> Error {
+    pub(crate) fn into_public(self, settings: &DatabaseSettings) -> Error {
         let (kind, hint) = match &self {
             Self::Unreachable(_) => {
                 (ErrorKind::Unavailable, "its tables are available again when it is; no restart is needed")

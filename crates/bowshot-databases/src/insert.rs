@@ -87,7 +87,8 @@ async fn send(
     source: &Source,
 ) -> Result<u64> {
     let mut sent = 0;
-    let gone = || DatabaseError::Unreachable("it ended the statement".to_owned()).to_public(&source.settings);
+    let gone =
+        || DatabaseError::Unreachable("it ended the statement".to_owned()).into_public(&source.settings);
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(query_error)?;
         sent += batch.num_rows() as u64;
@@ -96,7 +97,7 @@ async fn send(
             Ok(Err(_)) => return Err(gone()),
             Err(_) => {
                 return Err(DatabaseError::Timeout(format!("{:?}", source.settings.timeout))
-                    .to_public(&source.settings));
+                    .into_public(&source.settings));
             }
         }
     }
@@ -258,7 +259,7 @@ fn by_driver(
     ingest(connection, target, (rows, whole, cancellation), settings)?;
     if target.staged {
         execute_on_driver(connection, &target.moved(), cancellation, settings)?;
-        execute_on_driver(connection, &format!("DROP TABLE {}", target.stage()), stop, settings)?;
+        execute_on_driver(connection, &format!("DROP TABLE {}", target.stage()), cancellation, settings)?;
     }
     if transaction {
         connection.commit().map_err(|error| DatabaseError::from_statement(&error, settings))?;

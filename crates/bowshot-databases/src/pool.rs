@@ -115,8 +115,8 @@ impl Pool {
         };
         self.open.fetch_add(1, Ordering::Relaxed);
         let mut lease = Lease { pool: Arc::clone(self), connection: Some(connection), reused: false, permit };
-        if let Some(words) = driver::initial_statement(&self.settings) {
-            rows_of(lease.connection()?, &words, &Cancellation::new(), &self.settings)?;
+        if let Some(sql) = driver::initial_statement(&self.settings) {
+            lease.connection()?.query_texts(&sql, &Cancellation::new(), &self.settings)?;
         }
         Ok(lease)
     }
@@ -159,7 +159,7 @@ impl Lease {
     }
 
     /// A new connection instead of a lost one.
-    pub(crate) fn refresh(mut self) -> Result<Self, DatabaseError> {
+    pub(crate) fn reconnect(mut self) -> Result<Self, DatabaseError> {
         let (pool, permit) = (Arc::clone(&self.pool), Arc::clone(&self.permit));
         self.close();
         pool.forget();

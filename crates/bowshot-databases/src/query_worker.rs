@@ -61,12 +61,18 @@ impl Pool {
             Err(_) => Err(DatabaseError::Timeout(format!("{:?}", settings.timeout))),
         }
     }
+
+    /// The rows of a small statement, as texts.
+    pub(crate) async fn query_texts(self: &Arc<Self>, sql: String) -> Result<TextRows, DatabaseError> {
+        let settings = Arc::clone(&self.settings);
+        self.ask(move |connection, cancellation| connection.query_texts(&sql, cancellation, &settings)).await
+    }
 }
 
 fn asked<T>(mut lease: Lease, asking: &Asking<T>, cancellation: &Cancellation) -> Result<T, DatabaseError> {
     let mut answer = asking(lease.connection()?, cancellation);
     if matches!(answer, Err(DatabaseError::Unreachable(_))) && lease.reused && !cancellation.is_cancelled() {
-        lease = lease.refresh()?;
+        lease = lease.reconnect()?;
         answer = asking(lease.connection()?, cancellation);
     }
     if answer.is_ok() && cancellation.finish() {
@@ -168,7 +174,7 @@ fn read(pool: &Arc<Pool>, permit: Permit, wanted: &ReadStatement, out: Out<'_>) 
         && sent == 0
         && !out.0.is_cancelled()
     {
-        lease = lease.refresh()?;
+        lease = lease.reconnect()?;
         done = read_rows(&mut lease, wanted, out, &mut sent);
     }
     if done? && out.0.finish() {

@@ -38,7 +38,7 @@ pub(crate) struct DatabaseScan {
 
 /// One execution of a scan over several connections.
 struct Run {
-    leader: Arc<SharedSnapshot>,
+    snapshot: Arc<SharedSnapshot>,
     permit: Permit,
     /// Partitions that have started.
     begun: Vec<bool>,
@@ -83,7 +83,7 @@ impl DatabaseScan {
 struct Part {
     source: Arc<Source>,
     name: EntryName,
-    wanted: ReadStatement,
+    statement: ReadStatement,
     run: Arc<tokio::sync::Mutex<Option<Run>>>,
     /// Its number, and the number of partitions.
     place: (usize, usize),
@@ -91,47 +91,47 @@ struct Part {
 
 impl Part {
     async fn begin(self) -> Result<Running, DatabaseError> {
-        let Self { source, name, mut wanted, run, place: (number, parts) } = self;
+        let Self { source, name, mut statement, run, place: (number, parts) } = self;
         let pool = Arc::clone(&source.pool);
         if parts == 1 {
             let permit = pool.permit(1).await?;
-            let reading = RowStream::begin(&pool, permit, wanted)?;
-            return Ok(Running { source, name, reading, leader: None });
+            let rows = RowStream::begin(&pool, permit, statement)?;
+            return Ok(Running { source, name, rows, snapshot: None });
         }
-        let (leader, permit) = {
+        let (snapshot, permit) = {
             let mut run = run.lock().await;
             // A plan that runs again needs a new snapshot.
             if run.as_ref().is_none_or(|run| run.begun.get(number).copied().unwrap_or(true)) {
                 // All permits at once: two scans with half of them each would wait for ever.
                 let permit = pool.permit(parts + 1).await?;
-                let leader = led(&pool, Arc::clone(&permit)).await?;
-                *run = Some(Run { leader: Arc::new(leader), permit, begun: vec![false; parts] });
+                let snapshot = export_snapshot(&pool, Arc::clone(&permit)).await?;
+                *run = Some(Run { snapshot: Arc::new(snapshot), permit, begun: vec![false; parts] });
             }
             let Some(now) = run.as_mut() else { return Err(DatabaseError::Cancelled) };
             now.begun.get_mut(number).into_iter().for_each(|begun| *begun = true);
-            let taken = (Arc::clone(&now.leader), Arc::clone(&now.permit));
+            let taken = (Arc::clone(&now.snapshot), Arc::clone(&now.permit));
             if now.begun.iter().all(|begun| *begun) {
                 *run = None;
             }
             taken
         };
-        (wanted.before, wanted.after) = (leader.words(), Some(END));
-        let reading = RowStream::begin(&pool, permit, wanted)?;
-        Ok(Running { source, name, reading, leader: Some(leader) })
+        (statement.before, statement.after) = (snapshot.import_statements(), Some(END));
+        let rows = RowStream::begin(&pool, permit, statement)?;
+        Ok(Running { source, name, rows, snapshot: Some(snapshot) })
     }
 }
 
 /// Exports the snapshot of an execution.
-async fn led(pool: &Arc<Pool>, permit: Permit) -> Result<SharedSnapshot, DatabaseError> {
+async fn export_snapshot(pool: &Arc<Pool>, permit: Permit) -> Result<SharedSnapshot, DatabaseError> {
     let limit = pool.settings.connect_timeout + pool.settings.timeout;
     let (pool, (sender, receiver)) = (Arc::clone(pool), tokio::sync::oneshot::channel());
-    let lead = move || drop(sender.send(SharedSnapshot::begin(&pool, permit)));
+    let export = move || drop(sender.send(SharedSnapshot::begin(&pool, permit)));
     std::thread::Builder::new()
         .name("database".to_owned())
-        .spawn(lead)
+        .spawn(export)
         .map_err(|error| DatabaseError::Driver(format!("cannot start a thread: {error}")))?;
     match tokio::time::timeout(limit, receiver).await {
-        Ok(Ok(leader)) => leader,
+        Ok(Ok(snapshot)) => snapshot,
         Ok(Err(_)) => Err(DatabaseError::Driver("the driver failed".to_owned())),
         Err(_) => Err(DatabaseError::Timeout(format!("{limit:?}"))),
     }
@@ -141,15 +141,15 @@ async fn led(pool: &Arc<Pool>, permit: Permit) -> Result<SharedSnapshot, Databas
 struct Running {
     source: Arc<Source>,
     name: EntryName,
-    reading: RowStream,
+    rows: RowStream,
     /// Held until the first rows, when the partition has the snapshot.
-    leader: Option<Arc<SharedSnapshot>>,
+    snapshot: Option<Arc<SharedSnapshot>>,
 }
 
 impl Running {
     async fn next(&mut self) -> Option<Result<RecordBatch>> {
-        let next = self.reading.next().await;
-        self.leader = None;
+        let next = self.rows.next().await;
+        self.snapshot = None;
         match next? {
             Ok(rows) => Some(Ok(rows)),
             Err(fault) => Some(Err(failed(&self.source, &self.name, fault))),
@@ -234,7 +234,7 @@ impl ExecutionPlan for DatabaseScan {
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let kind = self.source.settings.kind;
-        let wanted = ReadStatement {
+        let statement = ReadStatement {
             before: Vec::new(),
             sql: self.request.sql(kind, self.ranges.get(partition).map(String::as_str)),
             after: None,
@@ -246,7 +246,7 @@ impl ExecutionPlan for DatabaseScan {
         let part = Part {
             source: Arc::clone(&self.source),
             name: self.name.clone(),
-            wanted,
+            statement,
             run: Arc::clone(&self.run),
             place: (partition, self.ranges.len().max(1)),
         };

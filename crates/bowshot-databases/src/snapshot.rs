@@ -22,14 +22,14 @@ impl SharedSnapshot {
         let mut lease = pool.lease(permit)?;
         let mut snapshot = export(&mut lease);
         if matches!(snapshot, Err(DatabaseError::Unreachable(_))) && lease.reused {
-            lease = lease.refresh()?;
+            lease = lease.reconnect()?;
             snapshot = export(&mut lease);
         }
         Ok(Self { snapshot: snapshot?, lease: Some(lease) })
     }
 
     /// The statements that import the snapshot on another connection.
-    pub(crate) fn words(&self) -> Vec<String> {
+    pub(crate) fn import_statements(&self) -> Vec<String> {
         vec![BEGIN.to_owned(), format!("SET TRANSACTION SNAPSHOT '{}'", self.snapshot)]
     }
 }

@@ -101,7 +101,7 @@ impl Source {
         if self.settings.kind == Kind::FlightSql && !self.listing(FAILURE_OF_ONE).await.contains(&name) {
             // The list of an unreachable server is empty.
             return match self.problem() {
-                Some(problem) => Err(DatabaseError::Unreachable(problem).to_public(&self.settings)),
+                Some(problem) => Err(DatabaseError::Unreachable(problem).into_public(&self.settings)),
                 None => Ok(None),
             };
         }
@@ -166,7 +166,7 @@ impl Source {
                 ) {
                     *lock(&self.problem) = Some(fault.to_string());
                 }
-                Err(fault.to_public(&self.settings))
+                Err(fault.into_public(&self.settings))
             }
         }
     }

@@ -38,9 +38,7 @@ pub(super) async fn describe_table(
     let answer = pool.ask(move |connection, cancellation| {
         let columns = connection.query_texts(&sql, cancellation, &settings)?;
         // Some tables, and views, have no rowid.
-        let count = rows_of(connection, &count, cancellation, &settings)
-            .and_then(|rows| texts(&rows))
-            .unwrap_or_default();
+        let count = connection.query_texts(&count, cancellation, &settings).unwrap_or_default();
         Ok((columns, count))
     });
     let (rows, count) = answer.await?;

@@ -25,29 +25,29 @@ const GOOD_BYE: Duration = Duration::from_millis(500);
 pub(crate) struct Connection {
     /// Dropped before its runtime.
     conn: Option<Conn>,
-    waiting: Waiting,
+    waiter: ConnectionRuntime,
     /// The connection id of the server.
     id: u64,
     options: Opts,
-    settings: Arc<DatabaseSettings>,
+    pub(super) settings: Arc<DatabaseSettings>,
     /// Whether no statement is left on it.
     clean: bool,
 }
 
 /// The runtime of a connection. Dropping it does not wait.
-struct Waiting(Option<Runtime>);
+struct ConnectionRuntime(Option<Runtime>);
 
 /// A connection that is taken for a statement.
-struct Work<'a> {
+pub(super) struct Work<'a> {
     runtime: &'a Runtime,
     conn: &'a mut Conn,
-    course: Arc<StatementState>,
+    state: Arc<StatementState>,
     clean: &'a mut bool,
 }
 
 /// Whether a statement was cancelled, and whether it has ended.
 #[derive(Default)]
-struct StatementState {
+pub(super) struct StatementState {
     stopped: Notify,
     over: AtomicBool,
 }
@@ -56,9 +56,9 @@ impl Connection {
     /// Connects, logs in and sets up the session.
     pub(crate) fn open(settings: &Arc<DatabaseSettings>) -> Result<Self, DatabaseError> {
         let options = connect::options(settings)?;
-        let waiting = Waiting::new()?;
+        let waiter = ConnectionRuntime::new()?;
         let connecting = async { timeout(settings.connect_timeout, connect::connected(&options)).await };
-        let runtime = waiting.runtime()?;
+        let runtime = waiter.runtime()?;
         // The client panics when a server asks for an authentication method that it was built without.
         let connected = catch_unwind(AssertUnwindSafe(|| runtime.block_on(connecting)));
         let (conn, id) = match connected {
@@ -70,7 +70,7 @@ impl Connection {
                 ));
             }
         };
-        Ok(Self { conn: Some(conn), waiting, id, options, settings: Arc::clone(settings), clean: true })
+        Ok(Self { conn: Some(conn), waiter, id, options, settings: Arc::clone(settings), clean: true })
     }
 
     /// Starts a statement with rows of these columns, or of its own ones if none are given.
@@ -81,14 +81,14 @@ impl Connection {
         cancellation: &Cancellation,
     ) -> Result<Rows<'_>, DatabaseError> {
         let settings = Arc::clone(&self.settings);
-        let Work { runtime, conn, course, clean } = self.work(cancellation)?;
+        let Work { runtime, conn, state, clean } = self.work(cancellation)?;
         // The binary protocol has exact floating-point numbers.
-        let begun = runtime.block_on(course.unless_stopped(conn.exec_iter(sql, Params::Empty)))?;
+        let begun = runtime.block_on(state.unless_cancelled(conn.exec_iter(sql, Params::Empty)))?;
         if begun.is_err() {
-            course.end();
+            state.end();
         }
         let result = begun.map_err(|error| error::running(&error, &settings))?;
-        Rows::new((runtime, course, clean), result, columns, settings)
+        Rows::new((runtime, state, clean), result, columns, settings)
     }
 
     /// Runs a statement without rows.
@@ -98,15 +98,15 @@ impl Connection {
     }
 
     /// Takes the connection for a statement that can be cancelled from now on.
-    fn work(&mut self, cancellation: &Cancellation) -> Result<Work<'_>, DatabaseError> {
-        let course = Arc::<StatementState>::default();
-        let killer = KillConnection {
+    pub(super) fn work(&mut self, cancellation: &Cancellation) -> Result<Work<'_>, DatabaseError> {
+        let state = Arc::<StatementState>::default();
+        let kill = KillConnection {
             id: self.id,
             options: self.options.clone(),
-            course: Arc::clone(&course),
+            state: Arc::clone(&state),
             patience: self.settings.connect_timeout,
         };
-        if !cancellation.arm_with(Box::new(killer)) {
+        if !cancellation.arm_with(Box::new(kill)) {
             return Err(DatabaseError::Cancelled);
         }
         self.clean = false;
@@ -114,20 +114,20 @@ impl Connection {
             .conn
             .as_mut()
             .ok_or_else(|| DatabaseError::Unreachable("its connection is closed".to_owned()))?;
-        Ok(Work { runtime: self.waiting.runtime()?, conn, course, clean: &mut self.clean })
+        Ok(Work { runtime: self.waiter.runtime()?, conn, state, clean: &mut self.clean })
     }
 }
 
 impl Work<'_> {
     /// Runs a call without rows.
-    fn done<T>(
+    pub(super) fn done<T>(
         self,
         settings: &DatabaseSettings,
         work: impl AsyncFnOnce(&mut Conn) -> mysql_async::Result<T>,
     ) -> Result<T, DatabaseError> {
-        let Self { runtime, conn, course, clean } = self;
-        let done = runtime.block_on(course.unless_stopped(work(conn)))?;
-        course.end();
+        let Self { runtime, conn, state, clean } = self;
+        let done = runtime.block_on(state.unless_cancelled(work(conn)))?;
+        state.end();
         *clean = done.is_ok();
         done.map_err(|error| error::running(&error, settings))
     }
@@ -135,7 +135,10 @@ impl Work<'_> {
 
 impl StatementState {
     /// Waits for the work or a cancellation.
-    async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, DatabaseError> {
+    pub(super) async fn unless_cancelled<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, DatabaseError> {
         tokio::select! {
             biased;
             () = self.stopped.notified() => Err(DatabaseError::Cancelled),
@@ -144,7 +147,7 @@ impl StatementState {
     }
 
     /// Marks the statement as ended.
-    fn end(&self) {
+    pub(super) fn end(&self) {
         self.over.store(true, Ordering::Release);
     }
 }
@@ -156,14 +159,14 @@ impl Drop for Connection {
         // the remaining rows first.
         if self.clean
             && Handle::try_current().is_err()
-            && let Ok(runtime) = self.waiting.runtime()
+            && let Ok(runtime) = self.waiter.runtime()
         {
             let _ = runtime.block_on(async { timeout(GOOD_BYE, conn.disconnect()).await });
         }
     }
 }
 
-impl Waiting {
+impl ConnectionRuntime {
     fn new() -> Result<Self, DatabaseError> {
         let built = Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
         let runtime =
@@ -176,7 +179,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for ConnectionRuntime {
     fn drop(&mut self) {
         // A name lookup may still run.
         if let Some(runtime) = self.0.take() {
@@ -189,19 +192,19 @@ impl Drop for Waiting {
 struct KillConnection {
     id: u64,
     options: Opts,
-    course: Arc<StatementState>,
+    state: Arc<StatementState>,
     patience: Duration,
 }
 
 impl CancelHandle for KillConnection {
     fn try_cancel(&self) -> Result<(), AdbcError> {
-        if self.course.over.load(Ordering::Acquire) {
+        if self.state.over.load(Ordering::Acquire) {
             return Ok(());
         }
-        self.course.stopped.notify_one();
+        self.state.stopped.notify_one();
         let failed = || AdbcError::with_message_and_status("cannot reach the server", Status::IO);
-        let waiting = Waiting::new().map_err(|_| failed())?;
-        let runtime = waiting.runtime().map_err(|_| failed())?;
+        let waiter = ConnectionRuntime::new().map_err(|_| failed())?;
+        let runtime = waiter.runtime().map_err(|_| failed())?;
         let kill = async {
             let mut conn = Conn::new(self.options.clone()).await?;
             conn.query_drop(format!("KILL {}", self.id)).await?;

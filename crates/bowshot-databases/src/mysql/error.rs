@@ -1,6 +1,6 @@
 //! Errors of MySQL's client and server, classified by code. Messages are redacted ([`redact`]) and lose the repeated part of the statement.
 
-use crate::error::{DatabaseError, message};
+use crate::error::{DatabaseError, redact};
 use crate::settings::DatabaseSettings;
 use mysql_async::{DriverError, Error, IoError, ServerError};
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ const REFUSED: [u16; 5] = [1045, 1251, 1275, 1524, 1698];
 const UNREACHABLE: [u16; 11] = [1040, 1042, 1043, 1053, 1079, 1129, 1130, 1152, 1203, 1927, 4031];
 /// A time limit of the server.
 const LATE: [u16; 2] = [1969, 3024];
-/// It was message to end.
+/// The statement was killed.
 const INTERRUPTED: u16 = 1317;
 
 pub(super) fn connecting(error: &Error, settings: &DatabaseSettings) -> DatabaseError {

@@ -25,7 +25,7 @@ const BATCH_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct Rows<'a> {
     runtime: &'a Runtime,
     result: QueryResult<'a, 'static, BinaryProtocol>,
-    course: Arc<StatementState>,
+    state: Arc<StatementState>,
     /// Set when all rows were read.
     clean: &'a mut bool,
     columns: Vec<Values>,
@@ -40,7 +40,7 @@ type RowSource<'a> = (&'a Runtime, Arc<StatementState>, &'a mut bool);
 impl<'a> Rows<'a> {
     /// Rows of these columns, or of the answer if none are given.
     pub(super) fn new(
-        (runtime, course, clean): RowSource<'a>,
+        (runtime, state, clean): RowSource<'a>,
         result: QueryResult<'a, 'static, BinaryProtocol>,
         columns: &[Arc<Column>],
         settings: Arc<DatabaseSettings>,
@@ -62,12 +62,12 @@ impl<'a> Rows<'a> {
         let values = fields.iter().map(|field| Values::of(field.data_type())).collect::<Option<_>>();
         let values = values.ok_or_else(|| DatabaseError::Unexpected("a type is not supported".to_owned()))?;
         let schema = Arc::new(Schema::new(fields));
-        Ok(Self { runtime, result, course, clean, columns: values, schema, settings, ended: false })
+        Ok(Self { runtime, result, state, clean, columns: values, schema, settings, ended: false })
     }
 
     /// Reads rows until a batch is full, has waited long enough, or there are no more; returns their number.
     fn fill(&mut self) -> Result<usize, DatabaseError> {
-        let Self { runtime, result, course, columns, schema, settings, ended, .. } = self;
+        let Self { runtime, result, state, columns, schema, settings, ended, .. } = self;
         let filling = async {
             let (mut rows, mut bytes, mut until) = (0, 0, None);
             while rows < ROWS && bytes < BYTES {
@@ -89,7 +89,7 @@ impl<'a> Rows<'a> {
             }
             Ok::<usize, DatabaseError>(rows)
         };
-        runtime.block_on(course.unless_stopped(filling)).flatten()
+        runtime.block_on(state.unless_cancelled(filling)).flatten()
     }
 
     fn batch(&mut self, rows: usize) -> Result<RecordBatch, DatabaseError> {
@@ -111,7 +111,7 @@ impl Iterator for Rows<'_> {
         self.ended |= filled.is_err();
         *self.clean = self.ended && filled.is_ok();
         if self.ended && !matches!(filled, Err(DatabaseError::Cancelled)) {
-            self.course.end();
+            self.state.end();
         }
         match filled {
             Ok(0) => None,
