@@ -1,11 +1,11 @@
 //! `bowshot demo`: TPC-H data, a server over it, and a few queries through Flight over loopback with their speed. Then the server stays up, with
 //! client code to paste.
 
+mod client_code;
 mod data;
 mod measure;
 mod memory;
 mod nodes;
-mod paste;
 mod tables;
 
 use crate::config::{ClusterSettings, Config, Flags, TlsFiles};
@@ -116,7 +116,7 @@ async fn show_and_stay(running: Running, mut signals: Signals, args: &DemoArgs, 
         return shown.and(stopped);
     }
     let http = running.addresses().http_uri();
-    say(&paste::text(uri, http.as_deref()))?;
+    say(&client_code::text(uri, http.as_deref()))?;
     running.wait(signals).await
 }
 

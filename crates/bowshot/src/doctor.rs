@@ -2,9 +2,9 @@
 //! writes to try folders.
 
 mod access;
-mod doors;
+mod folders;
 mod machine;
-mod places;
+mod network;
 
 use crate::cli::ServerArgs;
 use crate::config::Config;
@@ -110,15 +110,15 @@ async fn looked_at(args: ServerArgs) -> Vec<Line> {
             return lines;
         }
     };
-    lines.push(places::configuration(file.as_deref(), &config));
-    let in_use = places::is_in_use(&config);
-    lines.extend(doors::ports(&config, in_use).await);
-    lines.extend(doors::tls(&config).await);
-    lines.extend(doors::cluster(&config));
-    lines.extend(doors::traces(&config).await);
+    lines.push(folders::configuration(file.as_deref(), &config));
+    let in_use = folders::is_in_use(&config);
+    lines.extend(network::ports(&config, in_use).await);
+    lines.extend(network::tls(&config).await);
+    lines.extend(network::cluster(&config));
+    lines.extend(network::traces(&config).await);
     lines.extend(access::users(&config));
-    lines.extend(places::data(&config, in_use));
-    lines.extend(places::others(&config));
+    lines.extend(folders::data(&config, in_use));
+    lines.extend(folders::others(&config));
     lines.extend(machine::limits(&config));
     lines.extend(machine::clock(&config));
     lines

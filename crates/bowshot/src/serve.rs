@@ -5,13 +5,13 @@ mod address;
 mod banner;
 mod client_authority;
 mod cluster;
+mod components;
 pub(crate) mod data_folder;
 mod databases;
 pub(crate) mod folders;
 mod grpc_web;
 mod memory;
 mod nodes;
-mod parts;
 #[cfg(target_os = "linux")]
 mod same_host;
 mod secrets;
@@ -22,10 +22,10 @@ mod users;
 pub(crate) use address::{Addresses, Reach, resolve};
 pub(crate) use banner::{Served, table as source_table};
 pub(crate) use client_authority::ClientAuthority;
-use grpc_web::Browsers;
+use components::SourceCheck;
+pub(crate) use components::{Parts, authenticator};
+use grpc_web::FlightGrpcWeb;
 pub(crate) use memory::available as available_memory;
-use parts::Look;
-pub(crate) use parts::{Parts, authenticator};
 pub(crate) use signal::Signals;
 pub(crate) use tls::Tls;
 use users::FollowUsers;
@@ -98,8 +98,8 @@ pub(crate) struct Running {
     ports_file: Option<PortsFile>,
     sources: Vec<banner::Served>,
     /// Goes with the server.
-    look: Option<Look>,
-    data: data_folder::Held,
+    look: Option<SourceCheck>,
+    data: data_folder::LockedFolder,
     _spill: Scratch,
 }
 
@@ -116,7 +116,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         false => Reach::ThisMachine,
     };
     let tls = Tls::load(&config.tls, authority.as_ref()).await?;
-    let doors = Doors::bind(config, reach).await?;
+    let front_ends = FrontEnds::bind(config, reach).await?;
     // Before what it counts.
     let render_metrics = metrics::start()?;
     if let Some(library) = &config.onnx_runtime {
@@ -128,7 +128,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     if let Some(folder) = &config.exchange_folder {
         remove_unfinished(folder);
     }
-    let addresses = doors.addresses(config, tls.as_ref())?;
+    let addresses = front_ends.addresses(config, tls.as_ref())?;
     let choices = flight_choices(config, tls.as_ref(), (addresses.flight, spill.path()))?;
     let node = cluster::join(config, data.folder(), &addresses).await?;
     let cluster = node.as_ref().map(|node| node.cluster.clone());
@@ -160,10 +160,10 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         data,
         _spill: spill,
     };
-    running.start_flight(doors.flight, choices, &stopped);
-    running.start_http(doors.http, &render_metrics, &stopped);
-    running.start_pg(doors.pg, &stopped);
-    running.start_mysql(doors.mysql, &stopped);
+    running.start_flight(front_ends.flight, choices, &stopped);
+    running.start_http(front_ends.http, &render_metrics, &stopped);
+    running.start_pg(front_ends.pg, &stopped);
+    running.start_mysql(front_ends.mysql, &stopped);
     // Reading the headers of many files takes a while, for which nobody waits long.
     let (sources, look) = parts.served_within(LOOK_PATIENCE).await?;
     running.sources = sources;
@@ -176,14 +176,14 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
 }
 
 /// Sockets of the front ends that are not off.
-struct Doors {
+struct FrontEnds {
     flight: Option<TcpListener>,
     http: Option<TcpListener>,
     pg: Option<TcpListener>,
     mysql: Option<TcpListener>,
 }
 
-impl Doors {
+impl FrontEnds {
     async fn bind(config: &Config, reach: Reach) -> Result<Self> {
         Ok(Self {
             flight: address::bind("--flight", &config.flight, reach).await?,
@@ -273,7 +273,7 @@ impl Running {
             cleartext: self.http_cleartext,
             certificates: self.certificates_required,
             origins: self.http_origins.clone(),
-            grpc_web: Some(Arc::new(Browsers::of(&server))),
+            grpc_web: Some(Arc::new(FlightGrpcWeb::of(&server))),
         };
         let until = until(stopped.clone());
         self.front_ends.spawn(async move {

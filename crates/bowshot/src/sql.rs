@@ -2,14 +2,14 @@
 //! Arrow. Data goes to stdout (or `--output`), everything else to stderr. Exit codes: 0 good, 1 a statement failed or was cancelled, 2 wrong
 //! usage.
 
+mod backslash_commands;
 mod complete;
 mod interrupt;
-mod meta;
 mod output;
 mod progress;
 mod prompt;
-mod split;
 mod statement;
+mod statement_split;
 mod table;
 
 use crate::connect::ConnectArgs;
@@ -122,7 +122,7 @@ impl Source {
             std::io::stdin().read_to_string(&mut text).context("cannot read stdin")?;
             text
         };
-        let statements = split::all(&text);
+        let statements = statement_split::all(&text);
         if statements.is_empty() {
             return Err(usage("no SQL statement was given"));
         }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A catalog, a schema, a table or a model: the parts of its name. That of a model has an empty one, so that no table has it.
-pub(super) type Place = Vec<String>;
+pub(super) type ObjectPath = Vec<String>;
 
 /// What the name of a right ends in that may be handed on, beside the right itself.
 pub(super) const OPTION: &str = " WITH GRANT OPTION";
@@ -15,14 +15,14 @@ pub(super) type Rights = BTreeMap<String, Option<BTreeSet<String>>>;
 
 /// Sections that the file does not have are `None`.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Wanted {
+pub(super) struct RulesFile {
     pub(super) roles: Option<BTreeSet<String>>,
     pub(super) users: Option<BTreeMap<String, User>>,
     /// Roles and their members.
     pub(super) memberships: Option<BTreeSet<(String, String)>>,
-    pub(super) grants: Option<BTreeMap<(Place, String), Rights>>,
-    pub(super) policies: Option<BTreeMap<(Place, String), Policy>>,
-    pub(super) masks: Option<BTreeMap<(Place, String), Policy>>,
+    pub(super) grants: Option<BTreeMap<(ObjectPath, String), Rights>>,
+    pub(super) policies: Option<BTreeMap<(ObjectPath, String), Policy>>,
+    pub(super) masks: Option<BTreeMap<(ObjectPath, String), Policy>>,
 }
 
 /// A user without what proves who it is.
@@ -106,7 +106,7 @@ struct MaskEntry {
     using: String,
 }
 
-impl Wanted {
+impl RulesFile {
     /// Reads a file; names that do not say theirs are in the catalog and the schema of `place`.
     pub(super) fn read(text: &str, place: &[String; 2]) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
@@ -141,8 +141,11 @@ fn memberships(entries: Vec<Membership>) -> Result<BTreeSet<(String, String)>, S
     Ok(all)
 }
 
-fn rights(entries: Vec<Grant>, place: &[String; 2]) -> Result<BTreeMap<(Place, String), Rights>, String> {
-    let mut all: BTreeMap<(Place, String), Rights> = BTreeMap::new();
+fn rights(
+    entries: Vec<Grant>,
+    place: &[String; 2],
+) -> Result<BTreeMap<(ObjectPath, String), Rights>, String> {
+    let mut all: BTreeMap<(ObjectPath, String), Rights> = BTreeMap::new();
     for Grant { table, schema, catalog, model, rights, columns, grantable, to } in entries {
         let at = match (table, schema, catalog, model) {
             (Some(table), None, None, None) => full(&table, place, 3)?,
@@ -213,14 +216,17 @@ fn of_model(rights: &[String]) -> Result<BTreeSet<String>, String> {
 fn policies(
     entries: Vec<PolicyEntry>,
     place: &[String; 2],
-) -> Result<BTreeMap<(Place, String), Policy>, String> {
+) -> Result<BTreeMap<(ObjectPath, String), Policy>, String> {
     let entries = entries.into_iter().map(|PolicyEntry { name, table, roles, using }| {
         Ok(((full(&table, place, 3)?, name), policy(None, roles, using)?))
     });
     checked_policies(entries.collect::<Result<_, String>>()?)
 }
 
-fn masks(entries: Vec<MaskEntry>, place: &[String; 2]) -> Result<BTreeMap<(Place, String), Policy>, String> {
+fn masks(
+    entries: Vec<MaskEntry>,
+    place: &[String; 2],
+) -> Result<BTreeMap<(ObjectPath, String), Policy>, String> {
     let entries = entries.into_iter().map(|MaskEntry { name, table, column, roles, using }| {
         Ok(((full(&table, place, 3)?, name), policy(Some(column), roles, using)?))
     });
@@ -237,8 +243,8 @@ fn policy(column: Option<String>, roles: Option<Vec<String>>, using: String) -> 
 }
 
 fn checked_policies(
-    entries: Vec<((Place, String), Policy)>,
-) -> Result<BTreeMap<(Place, String), Policy>, String> {
+    entries: Vec<((ObjectPath, String), Policy)>,
+) -> Result<BTreeMap<(ObjectPath, String), Policy>, String> {
     let mut all = BTreeMap::new();
     for ((place, name), policy) in entries {
         // The text of a condition becomes a part of a statement: it must be one condition, and nothing behind it.
@@ -256,11 +262,11 @@ fn checked(name: String) -> Result<String, String> {
 }
 
 /// A name as SQL has it, with all its parts.
-fn full(text: &str, [catalog, schema]: &[String; 2], parts: usize) -> Result<Place, String> {
+fn full(text: &str, [catalog, schema]: &[String; 2], parts: usize) -> Result<ObjectPath, String> {
     let mut named = split(text).ok_or_else(|| format!("`{text}` is not a name"))?;
     let missing = parts.checked_sub(named.len()).ok_or_else(|| format!("`{text}` has too many parts"))?;
     let around: Vec<String> = [catalog, schema].into_iter().take(parts - 1).cloned().collect();
-    let mut place: Place = around.into_iter().take(missing).collect();
+    let mut place: ObjectPath = around.into_iter().take(missing).collect();
     place.append(&mut named);
     Ok(place)
 }
@@ -355,14 +361,14 @@ mod tests {
             ("[[policies]]\nname = 'p'\ntable = 't'\nusing = ''", "policy `p`"),
             ("[[masks]]\nname = 'm'\ntable = 't'\nusing = 'null'", "missing field"),
         ] {
-            let error = Wanted::read(bad, &here()).expect_err(bad);
+            let error = RulesFile::read(bad, &here()).expect_err(bad);
             assert!(error.contains(reason), "{bad}: {error}");
         }
     }
 
     #[test]
     fn sections_that_are_not_there_are_not_empty_ones() {
-        let wanted = Wanted::read("roles = []", &here()).expect("reads");
-        assert_eq!(wanted, Wanted { roles: Some(BTreeSet::new()), ..Wanted::default() });
+        let wanted = RulesFile::read("roles = []", &here()).expect("reads");
+        assert_eq!(wanted, RulesFile { roles: Some(BTreeSet::new()), ..RulesFile::default() });
     }
 }

@@ -1,6 +1,6 @@
 //! The access rules of a server, from one statement on `system.access_rules`.
 
-use super::file::{OPTION, Place, Policy, Rights, User, add};
+use super::file::{OPTION, ObjectPath, Policy, Rights, User, add};
 use anyhow::{Context, Result, anyhow};
 use arrow::array::{Array, StringArray};
 use arrow::compute::cast;
@@ -20,10 +20,10 @@ pub(super) struct State {
     pub(super) users: BTreeMap<String, User>,
     pub(super) memberships: BTreeSet<(String, String)>,
     /// What owners and admins have granted.
-    pub(super) grants: BTreeMap<(Place, String), Rights>,
-    pub(super) handed_on: BTreeMap<(Place, String), Rights>,
-    pub(super) policies: BTreeMap<(Place, String), Policy>,
-    pub(super) masks: BTreeMap<(Place, String), Policy>,
+    pub(super) grants: BTreeMap<(ObjectPath, String), Rights>,
+    pub(super) handed_on: BTreeMap<(ObjectPath, String), Rights>,
+    pub(super) policies: BTreeMap<(ObjectPath, String), Policy>,
+    pub(super) masks: BTreeMap<(ObjectPath, String), Policy>,
 }
 
 impl State {
@@ -98,7 +98,7 @@ impl State {
     }
 }
 
-fn place(rule: &Value) -> Option<Place> {
+fn place(rule: &Value) -> Option<ObjectPath> {
     rule.get("place")?.as_array()?.iter().map(|part| part.as_str().map(str::to_owned)).collect()
 }
 

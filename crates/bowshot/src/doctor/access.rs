@@ -1,7 +1,7 @@
 //! Checks of users and authentication.
 
 use super::Line;
-use super::places::others_read;
+use super::folders::others_read;
 use crate::config::{Config, DataFolder, Listen};
 use crate::serve::authenticator;
 use serde_json::Value;

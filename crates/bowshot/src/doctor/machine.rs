@@ -1,7 +1,7 @@
 //! Checks of the limits and the clock of the machine.
 
 use super::Line;
-use super::places::size;
+use super::folders::size;
 use crate::config::{Config, DataFolder};
 use crate::serve::available_memory;
 use nix::sys::resource::{Resource, getrlimit};

@@ -12,12 +12,12 @@ const LOCK_FILE: &str = "bowshot.lock";
 
 /// Keeps other servers out of the folder for as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct LockedFolder {
     folder: Option<PathBuf>,
     _lock: Option<File>,
 }
 
-impl Held {
+impl LockedFolder {
     /// The folder, if tables can be durable.
     pub(crate) fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
@@ -25,10 +25,12 @@ impl Held {
 }
 
 /// Takes the folder of the configuration.
-pub(crate) fn take(folder: Option<&DataFolder>) -> Result<Held> {
+pub(crate) fn take(folder: Option<&DataFolder>) -> Result<LockedFolder> {
     match folder {
-        None | Some(DataFolder::Memory) => Ok(Held { folder: None, _lock: None }),
-        Some(DataFolder::At(path)) => Ok(Held { folder: Some(path.clone()), _lock: Some(lock(path)?) }),
+        None | Some(DataFolder::Memory) => Ok(LockedFolder { folder: None, _lock: None }),
+        Some(DataFolder::At(path)) => {
+            Ok(LockedFolder { folder: Some(path.clone()), _lock: Some(lock(path)?) })
+        }
     }
 }
 

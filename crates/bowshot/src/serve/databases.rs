@@ -14,7 +14,7 @@ const NAME: &str = "databases";
 
 /// The tables of the others, and the one of the databases.
 #[derive(Debug)]
-pub(super) struct WithDatabases {
+pub(super) struct DatabasesTable {
     pub(super) others: Arc<dyn SystemTables>,
     pub(super) databases: Arc<ExternalDatabases>,
 }
@@ -34,7 +34,7 @@ pub(super) fn opened(
     Ok(databases)
 }
 
-impl SystemTables for WithDatabases {
+impl SystemTables for DatabasesTable {
     fn names(&self) -> Vec<&'static str> {
         self.others.names()
     }

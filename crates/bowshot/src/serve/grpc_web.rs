@@ -13,15 +13,15 @@ use std::sync::Arc;
 
 /// The Flight SQL service, as the HTTP front end asks for it.
 #[derive(Debug)]
-pub(super) struct Browsers(Web);
+pub(super) struct FlightGrpcWeb(Web);
 
-impl Browsers {
+impl FlightGrpcWeb {
     pub(super) fn of(server: &Arc<dyn Server>) -> Self {
         Self(Web::new(Arc::clone(server), Profile::default()))
     }
 }
 
-impl GrpcWeb for Browsers {
+impl GrpcWeb for FlightGrpcWeb {
     fn connect(&self, address: IpAddr) -> Arc<dyn GrpcWebConnection> {
         Arc::new(Connection(self.0.connection(address)))
     }

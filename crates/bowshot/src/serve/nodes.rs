@@ -18,13 +18,13 @@ const STAGES: &str = "query_stages";
 
 /// The tables of the session, and those of the nodes.
 #[derive(Debug)]
-pub(super) struct WithNodes {
+pub(super) struct NodeTables {
     pub(super) others: Arc<dyn SystemTables>,
     pub(super) cluster: Option<Cluster>,
     pub(super) stages: QueryStages,
 }
 
-impl SystemTables for WithNodes {
+impl SystemTables for NodeTables {
     fn names(&self) -> Vec<&'static str> {
         self.others.names()
     }

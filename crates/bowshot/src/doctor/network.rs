@@ -1,7 +1,7 @@
 //! Where others reach the server, or it others: ports, certificates, nodes, the collector of traces.
 
 use super::Line;
-use super::places::others_read;
+use super::folders::others_read;
 use crate::config::{Config, Listen};
 use crate::serve::{ClientAuthority, Reach, Tls, authenticator, resolve};
 use bowshot_access::CertificateFacts;
@@ -22,7 +22,7 @@ pub(super) async fn ports(config: &Config, in_use: bool) -> Vec<Line> {
     let mut lines = Vec::new();
     let has_users = authenticator(config).is_ok_and(|found| found.requires_credentials());
     let reach = if has_users || config.insecure { Reach::Anywhere } else { Reach::ThisMachine };
-    let doors = [
+    let addresses = [
         ("port-flight", "--flight", &config.flight, reach, false),
         ("port-http", "--http", &config.http, reach, config.http_cleartext),
         ("port-pg", "--pg", &config.pg, reach, config.pg_cleartext),
@@ -30,7 +30,7 @@ pub(super) async fn ports(config: &Config, in_use: bool) -> Vec<Line> {
         ("port-cluster", "--cluster", &config.cluster.listen, Reach::Anywhere, false),
     ];
     let mut beyond = Vec::new();
-    for (check, flag, listen, reach, cleartext) in doors {
+    for (check, flag, listen, reach, cleartext) in addresses {
         let addresses = match resolve(flag, listen, reach).await {
             Ok(None) => continue,
             Ok(Some(addresses)) => addresses,
@@ -59,20 +59,21 @@ pub(super) async fn ports(config: &Config, in_use: bool) -> Vec<Line> {
 
 /// What other machines may do.
 fn open(config: &Config, beyond: &[&str], has_users: bool) -> Option<Line> {
-    let doors = beyond.join(", ");
+    let addresses = beyond.join(", ");
     if beyond.is_empty() {
         return Some(Line::good("reach", "this machine alone"));
     }
     if !has_users {
-        let finding =
-            format!("{doors}: everybody who reaches this machine is let in, without a name (`--insecure`)");
+        let finding = format!(
+            "{addresses}: everybody who reaches this machine is let in, without a name (`--insecure`)"
+        );
         return Some(Line::doubtful("reach", finding, "configure users: `bowshot hash-password`"));
     }
     if config.tls.certificate.is_none() {
-        let finding = format!("{doors}: other machines reach it without encryption");
+        let finding = format!("{addresses}: other machines reach it without encryption");
         return Some(Line::doubtful("reach", finding, "set `tls.certificate` and `tls.key`"));
     }
-    Some(Line::good("reach", format!("{doors}: other machines, encrypted, users are known")))
+    Some(Line::good("reach", format!("{addresses}: other machines, encrypted, users are known")))
 }
 
 fn port(

@@ -1,9 +1,9 @@
 //! The parts below the front ends, put together: users, sources, engine, sessions.
 
 use super::banner::Served;
-use super::databases::{self, WithDatabases};
+use super::databases::{self, DatabasesTable};
 use super::memory;
-use super::nodes::WithNodes;
+use super::nodes::NodeTables;
 use super::secrets;
 use crate::config::Config;
 use crate::usage::Usage;
@@ -90,8 +90,8 @@ impl Parts {
         let (log, stages) = (Arc::new(QueryLog::with_audit(audit(config)?)), QueryStages::default());
         let others: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
         let others: Arc<dyn SystemTables> =
-            Arc::new(WithNodes { others, cluster: cluster.clone(), stages: stages.clone() });
-        let system: Arc<dyn SystemTables> = Arc::new(WithDatabases { others, databases });
+            Arc::new(NodeTables { others, cluster: cluster.clone(), stages: stages.clone() });
+        let system: Arc<dyn SystemTables> = Arc::new(DatabasesTable { others, databases });
         let sources =
             Sources { main: catalog.schema_provider(), system: Some(system), tables: Arc::clone(&tables) };
         let shared = Arc::clone(&environment);
@@ -119,9 +119,9 @@ impl Parts {
 
     /// The same as far as it is found out within `patience`: whatever is in the folders, the server is ready soon. The rest
     /// is looked at in the background, until the look is dropped.
-    pub(crate) async fn served_within(&self, patience: Duration) -> Result<(Vec<Served>, Look)> {
+    pub(crate) async fn served_within(&self, patience: Duration) -> Result<(Vec<Served>, SourceCheck)> {
         let deadline = Instant::now() + patience;
-        let (look, catalog) = (Look::default(), Arc::clone(&self.catalog));
+        let (look, catalog) = (SourceCheck::default(), Arc::clone(&self.catalog));
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let stopped = Arc::clone(&look.0);
         tokio::task::spawn_blocking(move || look_at_all(&catalog, &sender, &stopped));
@@ -234,9 +234,9 @@ fn mistake(error: bowshot_api::Error) -> anyhow::Error {
 
 /// Looking at the tables in the background. Dropping it ends that behind the table that is being looked at.
 #[derive(Debug, Default)]
-pub(crate) struct Look(Arc<AtomicBool>);
+pub(crate) struct SourceCheck(Arc<AtomicBool>);
 
-impl Drop for Look {
+impl Drop for SourceCheck {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
