@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use bowshot_api::OptionValue;
 use bowshot_flight::client::Client;
 use clap::{Args, Subcommand};
-use file::Wanted;
+use file::RulesFile;
 use state::State;
 use std::io::Write;
 use std::path::PathBuf;
@@ -70,7 +70,7 @@ async fn begin(with: &FileArgs) -> Result<(Client, String)> {
     let text = std::fs::read_to_string(&with.file)
         .with_context(|| format!("cannot read `{}`", with.file.display()))?;
     // Before anybody is asked: a file that is not understood is of no use to anyone.
-    Wanted::read(&text, &["catalog".to_owned(), "schema".to_owned()])
+    RulesFile::read(&text, &["catalog".to_owned(), "schema".to_owned()])
         .map_err(|reason| refuse(with, &reason))?;
     let client = with.connect.client().await?;
     client.set_option("dialect", Some(OptionValue::String("ansi".to_owned()))).await?;
@@ -84,7 +84,7 @@ fn refuse(with: &FileArgs, reason: &str) -> anyhow::Error {
 
 async fn statements(client: &Client, file: &str) -> Result<Vec<String>> {
     let state = State::read(client).await?;
-    let wanted = Wanted::read(file, &state.place).map_err(|reason| anyhow::Error::new(Usage::new(reason)))?;
+    let wanted = RulesFile::read(file, &state.place).map_err(|reason| anyhow::Error::new(Usage::new(reason)))?;
     if wanted.users.as_ref().is_some_and(|users| !users.contains_key(&state.user))
         && state.users.contains_key(&state.user)
     {
