@@ -21,7 +21,7 @@ mod store;
 pub(crate) use cache_folder::create as create_private_file;
 pub(crate) use entry::{CachedJoin, JoinInfo, Loaded, RowLocation};
 pub(crate) use error::Error;
-pub(crate) use history::{History, Order, Seen, Template};
+pub(crate) use history::{History, Order, Template};
 pub(crate) use mismatch::Mismatch;
 pub(crate) use needs::{ColumnNames, Needs, identity_digest};
 pub(crate) use prediction::{is_later, next as next_tables};
@@ -29,7 +29,6 @@ pub(crate) use results::{ResultFiles, ResultInfo, Written, this_program};
 pub(crate) use sequence::Pattern;
 pub(crate) use shape::{
     ColumnRef, Content, JoinShape, Match, Member, Outer, OuterKind, TableKey, TableName, Tree, renumber,
-    tables_in,
 };
-pub(crate) use single_flight::{Flight, SingleFlight};
+pub(crate) use single_flight::SingleFlight;
 pub(crate) use store::{Budget, ENTRY_BYTES, Store};
