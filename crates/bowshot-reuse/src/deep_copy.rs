@@ -8,14 +8,13 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::Result;
 use std::sync::Arc;
 
-/// The batch in the columns of `schema`.
 pub(crate) fn batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(column).collect::<Result<_>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
-/// Whether the bytes of values of a type are known before they are copied, and no two arrays share any of them.
+/// Whether values of a type have a known size before they are copied, and arrays do not share them.
 pub(crate) fn is_plain(data_type: &DataType) -> bool {
     match data_type {
         DataType::List(field)
@@ -35,7 +34,7 @@ pub(crate) fn is_plain(data_type: &DataType) -> bool {
 }
 
 pub(crate) fn column(column: &ArrayRef) -> Result<ArrayRef> {
-    // Only the texts that are shown; what else there is may still be shared.
+    // Copies only the visible texts; other buffers may still be shared.
     if let Some(texts) = column.as_string_view_opt() {
         return Ok(make_array(unshared(texts.gc().into_data())?));
     }
@@ -46,7 +45,7 @@ pub(crate) fn column(column: &ArrayRef) -> Result<ArrayRef> {
     let mut rows = MutableArrayData::new(vec![&data], false, data.len());
     rows.try_extend(0, 0, data.len())?;
     let rows = rows.freeze();
-    // Values of dictionaries and texts of views within others are still shared.
+    // Nested dictionaries and views are still shared.
     Ok(make_array(if is_plain(column.data_type()) { rows } else { unshared(rows)? }))
 }
 

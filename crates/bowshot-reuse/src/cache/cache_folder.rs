@@ -6,16 +6,16 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Says whose the folder is; locked as long as somebody uses it.
+/// Marks the folder as ours; locked while a server uses it.
 const MARK: &str = "bowshot-cache.lock";
-/// What file systems have in their uppermost folder.
+/// A folder of file systems, which is ignored.
 const OF_FILE_SYSTEMS: &str = "lost+found";
 
 /// Holds a folder until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     lock: File,
-    /// Open, so that no other folder gets its number.
+    /// Kept open, so that its inode is not reused.
     folder: File,
 }
 
@@ -33,7 +33,7 @@ impl Claim {
         Self::mark(folder)
     }
 
-    /// Marks a folder that is ours.
+    /// Marks a folder as ours.
     fn mark(folder: &Path) -> Result<Self, Error> {
         let disk = |source| Error::Disk { path: folder.to_path_buf(), source };
         let mark = folder.join(MARK);
@@ -48,7 +48,7 @@ impl Claim {
         }
     }
 
-    /// Takes the folder again where that is needed: somebody may have removed it, and made another one, or its mark.
+    /// Takes the folder again if it, or its mark, was removed or replaced.
     pub(crate) fn renew(&mut self, folder: &Path) -> Result<(), Error> {
         if !is_at(&self.folder, folder) {
             *self = Self::take(folder)?;
@@ -59,7 +59,7 @@ impl Claim {
     }
 }
 
-/// Whether a file that is open is the one that has the path now.
+/// Whether an open file still has the path.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -68,13 +68,13 @@ fn is_at(file: &File, path: &Path) -> bool {
     matches!((ours, there), (Ok(ours), Ok(there)) if ours == there)
 }
 
-/// Elsewhere, what is open cannot be removed.
+/// On other systems open files cannot be removed.
 #[cfg(not(unix))]
 fn is_at(_file: &File, _path: &Path) -> bool {
     true
 }
 
-/// Makes a folder that nobody else may look into, if it is not there.
+/// Creates a private folder if it does not exist.
 pub(crate) fn private(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -82,7 +82,7 @@ pub(crate) fn private(folder: &Path) -> io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// Makes a file that nobody else may read, whatever the folder says.
+/// Creates a private file.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     #[cfg(unix)]
@@ -90,7 +90,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     options.create(true).truncate(true).write(true).open(path)
 }
 
-/// Something in a folder that was not marked yet, if there is anything: names alone do not tell whose it is.
+/// An entry of an unmarked folder, if there is any: names alone do not show whose it is.
 fn foreign(folder: &Path) -> io::Result<Option<PathBuf>> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -13,21 +13,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// What is known of a join without its rows.
+/// A join without its rows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct JoinInfo {
     pub(crate) shape: JoinShape,
-    /// The columns of the rows, in their order.
+    /// The columns of the rows in order.
     pub(crate) columns: Vec<ColumnRef>,
     pub(crate) rows: u64,
     /// Bytes of the rows as Arrow in memory.
     pub(crate) bytes: u64,
-    /// What computing it took.
+    /// The time that it took to compute.
     pub(crate) cost: Duration,
     pub(crate) created: SystemTime,
-    /// Whether it was computed before anybody asked.
+    /// Whether it was computed in advance.
     pub(crate) forecast: bool,
-    /// How often it is expected to be used, beside the uses that it has had.
+    /// Expected further uses.
     pub(crate) expected_uses: f64,
 }
 
@@ -35,11 +35,11 @@ pub(crate) struct JoinInfo {
 pub(crate) struct CachedJoin {
     pub(crate) id: u64,
     pub(crate) about: JoinInfo,
-    /// What a query must have for it to fit.
+    /// Requirements of a query that it can answer.
     pub(crate) needs: (u64, ColumnNames),
     schema: SchemaRef,
     rows: Mutex<Rows>,
-    /// Held while the file is read, which takes long: `rows` is asked by whoever looks for joins.
+    /// Held while the file is read, so that `rows` stays available.
     reading: Mutex<()>,
     /// Whether this process has computed it.
     fresh: bool,
@@ -54,7 +54,7 @@ pub(crate) struct CachedJoin {
 pub(crate) struct Loaded {
     pub(crate) schema: SchemaRef,
     pub(crate) batches: Arc<[RecordBatch]>,
-    /// The file that they are views of.
+    /// The mapped file.
     pub(crate) file: Option<Arc<MappedFile>>,
 }
 
@@ -64,19 +64,19 @@ impl Loaded {
         Self { schema, batches: batches.into(), file: None }
     }
 
-    /// Whether they are views of a file.
+    /// Whether they share a mapped file.
     pub(crate) fn is_mapped(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Fails if the file that the rows are views of has changed: then rows that were read are not to be trusted. To be
-    /// called after they were used.
+    /// Fails if the mapped file has changed: then the rows that were read are invalid. Must be
+    /// called after their use.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.file.as_ref().map_or(Ok(()), |file| file.check().map_err(Error::Map))
     }
 }
 
-/// Where the rows are; in more than one place, perhaps.
+/// Where the rows are, perhaps in several places.
 #[derive(Debug, Default)]
 struct Rows {
     memory: Option<Arc<[RecordBatch]>>,
@@ -84,7 +84,7 @@ struct Rows {
     file: Option<CacheFile>,
 }
 
-/// Where the rows of a join are, for people.
+/// Where the rows of a join are, for system tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowLocation {
     Memory,
@@ -93,7 +93,7 @@ pub(crate) enum RowLocation {
 }
 
 impl RowLocation {
-    /// As `system.join_cache` shows it.
+    /// Its name in `system.join_cache`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -129,7 +129,7 @@ impl CachedJoin {
         }
     }
 
-    /// The rows with their schema. Reads the file if they are only there: blocks.
+    /// The rows with their schema, read from the file if necessary. Blocks.
     pub(crate) fn batches(&self) -> Result<Loaded, Error> {
         if let Some(loaded) = self.loaded() {
             return Ok(loaded);
@@ -156,8 +156,8 @@ impl CachedJoin {
         }
     }
 
-    /// Whether this process has computed it. What an earlier one has may be of segments whose numbers mean something else
-    /// today.
+    /// Whether this process computed it. Segment numbers of an earlier process may have another meaning
+    /// now.
     pub(crate) fn is_fresh(&self) -> bool {
         self.fresh
     }
@@ -214,7 +214,7 @@ impl CachedJoin {
         self.hits.load(Ordering::Relaxed)
     }
 
-    /// Keeps it whatever it is worth, or no longer.
+    /// Pins or unpins it.
     pub(crate) fn pin(&self, pinned: bool) {
         self.pinned.store(pinned, Ordering::Relaxed);
     }
@@ -224,7 +224,7 @@ impl CachedJoin {
         self.pinned.load(Ordering::Relaxed)
     }
 
-    /// Whether it is the same join as another one, of tables whose names count further.
+    /// Whether it is the same join as another one, of later tables of the sequence.
     pub(crate) fn is_later_than(&self, other: &Self) -> bool {
         let (shape, earlier) = (&self.about.shape, &other.about.shape);
         shape.tree == earlier.tree
@@ -232,8 +232,8 @@ impl CachedJoin {
             && is_later(&shape.names(), &earlier.names())
     }
 
-    /// Milliseconds that it saves for each byte: what it cost, for each use that was or is to be expected, less for each
-    /// hour without a use.
+    /// Milliseconds that it saves for each byte: its cost times past and expected uses, less for each
+    /// hour without use.
     pub(crate) fn worth(&self, now: SystemTime) -> f64 {
         let idle = seconds(now).saturating_sub(self.last_hit.load(Ordering::Relaxed));
         let uses = self.hits() as f64 + self.about.expected_uses;

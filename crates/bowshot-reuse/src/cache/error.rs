@@ -5,23 +5,23 @@ use std::path::PathBuf;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The rows do not fit what the cache may take.
+    /// The rows exceed the budget.
     #[error("{bytes} bytes do not fit the cache")]
     TooLarge { bytes: u64 },
-    /// The rows are gone from memory and were never on disk.
+    /// The rows left memory and were never on disk.
     #[error("the rows are no longer there")]
     Gone,
-    /// A file of the cache is not what was written.
+    /// A file of the cache is damaged.
     #[error("the cache file `{}` is damaged", path.display())]
     Damaged { path: PathBuf },
-    /// The disk does not do what it should.
+    /// The disk failed.
     #[error("the cache file `{}` cannot be used", path.display())]
     Disk {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
-    /// A folder holds what the cache has not written.
+    /// A folder has foreign files.
     #[error("the folder `{}` holds `{}`, which is none of the cache's: name an empty folder", folder.display(), file.display())]
     Foreign { folder: PathBuf, file: PathBuf },
     /// A folder is in use.

@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Bytes that are read at once to compare a checksum.
+/// Bytes of one read for a checksum.
 const READ_BYTES: usize = 1 << 20;
-/// Changed when what a description means changes: files of another format are removed.
+/// The version of descriptions: files of other versions are removed.
 const FORMAT: u32 = 3;
 
 #[derive(Debug, Clone)]
@@ -30,25 +30,25 @@ pub(crate) struct CacheFile {
     checksum: u32,
 }
 
-/// What stands beside a file that outlives the process.
+/// The description of a file that outlives the process.
 #[derive(Debug, Serialize, Deserialize)]
 struct Description {
     format: u32,
     bytes: u64,
     checksum: u32,
-    /// What the rows are, as JSON, with a checksum of its own.
+    /// The description of the rows as JSON, with its own checksum.
     about: String,
     about_checksum: u32,
 }
 
-/// What descriptions of all formats have.
+/// The part that descriptions of all versions have.
 #[derive(Debug, Deserialize)]
 struct Form {
     format: u32,
 }
 
 impl CacheFile {
-    /// Writes the rows, with a call of `pause` before each batch. What was begun is removed if that fails.
+    /// Writes the rows, with a call of `pause` before each batch. A failed file is removed.
     pub(crate) fn write(
         path: PathBuf,
         (schema, batches): (&Schema, &[RecordBatch]),
@@ -86,7 +86,7 @@ impl CacheFile {
         Ok((bytes, checksum))
     }
 
-    /// Writes what is needed to find the file again after a restart. Gives the bytes of that.
+    /// Writes the description; returns its size.
     pub(crate) fn describe<A: Serialize>(&self, about: &A) -> Result<u64, Error> {
         let disk = |source| Error::Disk { path: self.path.clone(), source };
         let about = serde_json::to_string(about).map_err(|error| disk(error.into()))?;
@@ -102,7 +102,7 @@ impl CacheFile {
         Ok(text.len() as u64)
     }
 
-    /// The rows as views of the mapped file.
+    /// The rows, mapped.
     pub(crate) fn map(&self) -> Result<Loaded, Error> {
         if self.sum()? != (self.bytes, self.checksum) {
             return Err(self.damaged());
@@ -112,7 +112,7 @@ impl CacheFile {
         Ok(Loaded { schema: Arc::clone(mapped.schema()), batches: batches.into(), file: Some(mapped) })
     }
 
-    /// The rows in memory of their own.
+    /// The rows, copied.
     pub(crate) fn read(&self) -> Result<(SchemaRef, Vec<RecordBatch>), Error> {
         let bytes = fs::read(&self.path).map_err(|source| Error::Disk { path: self.path.clone(), source })?;
         if (bytes.len() as u64, crc32fast::hash(&bytes)) != (self.bytes, self.checksum) {
@@ -123,17 +123,17 @@ impl CacheFile {
         Ok((schema, reader.collect::<Result<_, _>>()?))
     }
 
-    /// Bytes of what [`CacheFile::describe`] has written.
+    /// Size of the description.
     pub(crate) fn description_bytes(&self) -> u64 {
         fs::metadata(described(&self.path)).map_or(0, |metadata| metadata.len())
     }
 
-    /// What [`CacheFile::describe`] has written.
+    /// Reads the description.
     pub(crate) fn description<A: DeserializeOwned>(&self) -> Result<A, Error> {
         read_description(&self.path)?.map(|(_, about)| about).ok_or_else(|| self.damaged())
     }
 
-    /// What to say of a file that does not hold what it should.
+    /// The error for damaged contents.
     pub(crate) fn damaged(&self) -> Error {
         Error::Damaged { path: self.path.clone() }
     }
@@ -142,7 +142,7 @@ impl CacheFile {
         sum(&self.path).map_err(|source| Error::Disk { path: self.path.clone(), source })
     }
 
-    /// The number of the join whose file it is.
+    /// The number of its join.
     pub(crate) fn number(&self) -> u64 {
         number(&self.path).unwrap_or_default()
     }
@@ -170,8 +170,8 @@ pub(crate) fn sum(path: &Path) -> io::Result<(u64, u32)> {
     }
 }
 
-/// The files of a folder with what they hold, after a restart. Everything else that the cache has left there is removed;
-/// what is damaged only after `tell` was told. What cannot be read stays for another time.
+/// The files of a folder with their descriptions, after a restart. Everything else that the cache has left is removed;
+/// damaged files after a call of `tell`. Unreadable files stay.
 pub(crate) fn found<A: DeserializeOwned>(
     place: &Path,
     tell: fn(&Error),
@@ -202,7 +202,7 @@ pub(crate) fn found<A: DeserializeOwned>(
     Ok(found)
 }
 
-/// What stands beside a file; `None` if nothing does, or what another version of the program has written.
+/// The description of a file; `None` if there is none of this version.
 fn read_description<A: DeserializeOwned>(path: &Path) -> Result<Option<(Description, A)>, Error> {
     let described = described(path);
     let disk = |source| Error::Disk { path: described.clone(), source };
@@ -238,13 +238,13 @@ fn described(path: &Path) -> PathBuf {
     path.with_extension("json")
 }
 
-/// What files are numbered by, so that no two ever have the same number.
+/// The number of new files, which is never reused.
 pub(crate) fn now_milliseconds() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX / 2)
 }
 
-/// Failing to remove a file costs disk until the next start, no more.
+/// A file that cannot be removed stays until the next start.
 fn remove(path: &Path) {
     if let Err(error) = fs::remove_file(path)
         && error.kind() != io::ErrorKind::NotFound

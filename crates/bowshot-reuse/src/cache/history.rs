@@ -10,16 +10,16 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// Joins of one template whose tables are remembered.
+/// Joins of one template that are stored.
 const REMEMBERED: usize = 8;
-/// Days in a row on which forecasts passed that nobody had asked for, after which no more are made until somebody asks for
-/// one again.
+/// Days in a row with unused predictions after which no more are made until the next request for
+/// one.
 const GIVEN_UP: u32 = 14;
-/// Between two that count as days: an hourly sequence may rest over night, and many tables may come at once.
+/// Least time between two such days: an hourly sequence may pause at night, and many tables may come at once.
 const PASSING_DAY: TimeDelta = TimeDelta::hours(20);
-/// Bytes of a join of which it is not known how large it is.
+/// Assumed bytes of a join of unknown size.
 const USUAL_BYTES: u64 = 1 << 20;
-/// Halvings of the rank of a template whose forecasts nobody used, at most.
+/// Most halvings of the rank of a template with unused predictions.
 const MAX_UNUSED: u32 = 16;
 
 /// What all joins of a template have in common.
@@ -31,45 +31,45 @@ struct Key {
     settings: String,
 }
 
-/// A join that was seen, and those like it.
+/// Requested joins of one kind.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Template {
     key: Key,
-    /// Tables of the last joins, the latest last; all of them differ.
+    /// Tables of the last different joins, the latest last.
     pub(crate) seen: Vec<Vec<TableName>>,
     /// Conditions on single tables that every query had.
     filters: BTreeSet<String>,
     /// Columns that any query used.
     pub(crate) columns: BTreeSet<ColumnRef>,
-    /// How often it was seen.
+    /// Number of requests.
     pub(crate) count: u64,
-    /// How often in each hour of the day, UTC.
+    /// Requests in each hour of the day, UTC.
     pub(crate) hours: [u32; 24],
     pub(crate) first: SystemTime,
     pub(crate) last: SystemTime,
-    /// What computing the last one took, in milliseconds.
+    /// Milliseconds to compute the last one.
     pub(crate) cost_ms: u64,
     /// Bytes of the last one that was computed.
     #[serde(default)]
     bytes: u64,
-    /// How many forecasts in a row nobody used.
+    /// Unused predictions in a row.
     pub(crate) unused: u32,
-    /// On how many days in a row members of a sequence passed without a question.
+    /// Days in a row on which members of a sequence passed without a request.
     #[serde(default)]
     passed: u32,
     /// The last of these days.
     #[serde(default)]
     passed_at: Option<SystemTime>,
-    /// Tables of joins that were read by queries which nobody had asked yet: of these, questions are answered with whole
-    /// results and never come here.
+    /// Tables of joins that were read by precomputed queries: later queries use their results and do not
+    /// read the join.
     #[serde(default)]
     ahead: Vec<Vec<TableName>>,
-    /// What does not fit the cache. Tried again after a start: the budget may be another one.
+    /// Joins that do not fit the cache. Forgotten at a restart, which may change the budget.
     #[serde(skip)]
     slices: Slices,
 }
 
-/// What is to be computed: a join by the names of its tables.
+/// A join to compute, by the names of its tables.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Order {
     pub(crate) tables: Vec<TableName>,
@@ -78,19 +78,19 @@ pub(crate) struct Order {
     pub(crate) columns: Vec<ColumnRef>,
 }
 
-/// What one sighting told.
+/// The result of recording a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
-    /// How often the template was seen, or if its join is too large this slice of it, this time included; 0 for what does
+    /// Requests of the template, or of this slice if its join is too large, including this one; 0 if it does
     /// not fit.
     pub(crate) count: u64,
-    /// How many forecasts in a row nobody used.
+    /// Unused predictions in a row.
     pub(crate) unused: u32,
-    /// A join wide enough for all queries that were seen.
+    /// A join that answers all recorded queries.
     pub(crate) order: Order,
 }
 
-/// All templates, up to a limit; the one that was seen least and longest ago leaves first.
+/// All templates, up to a limit; the one with the fewest and oldest requests is removed first.
 #[derive(Debug)]
 pub(crate) struct History {
     templates: Mutex<HashMap<Key, Template>>,
@@ -98,12 +98,12 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// An empty history of so many templates at most.
+    /// An empty history with a limit of templates.
     pub(crate) fn new(limit: usize) -> Self {
         Self { templates: Mutex::default(), limit: limit.max(1) }
     }
 
-    /// Notes a join and the columns that its query uses.
+    /// Records a join and the columns that its query uses.
     pub(crate) fn see(&self, shape: &JoinShape, columns: &BTreeSet<ColumnRef>, now: DateTime<Utc>) -> Seen {
         let key = Key::of(shape);
         let tables = shape.names();
@@ -136,8 +136,8 @@ impl History {
         Seen { count, unused: template.unused, order: template.order(tables, filters) }
     }
 
-    /// The joins that `appeared` continues, with the rank of each: the time that it is likely to save for each byte, more at
-    /// hours at which it was seen; each forecast that nobody used halves it.
+    /// The joins that `appeared` continues, with their rank: the time that each is likely to save for each byte, more at
+    /// hours of earlier requests; each unused prediction halves it.
     pub(crate) fn continued_by(
         &self,
         appeared: &TableName,
@@ -154,7 +154,7 @@ impl History {
         next.collect()
     }
 
-    /// The join seen last of each template, with its rank; of those that are too large the slice that was seen last.
+    /// The last join of each template with its rank, or the last slice of those that are too large.
     pub(crate) fn latest(&self, least: u64, now: DateTime<Utc>) -> Vec<(f64, Order)> {
         let templates = self.lock();
         let latest = templates.values().filter_map(|template| {
@@ -180,19 +180,19 @@ impl History {
         next.collect()
     }
 
-    /// How many joins of an order's template were computed in a row that nobody used.
+    /// Unused joins of a template in a row.
     pub(crate) fn unused(&self, order: &Order) -> u32 {
         self.lock().get(&Key::of_names(&order.tables, &order.tree, &order.settings)).map_or(0, |it| it.unused)
     }
 
-    /// Notes what computing a join took, and how large it is.
+    /// Records the time and size of a computed join.
     pub(crate) fn computed(&self, shape: &JoinShape, cost_ms: u64, bytes: u64) {
         if let Some(template) = self.lock().get_mut(&Key::of(shape)) {
             (template.cost_ms, template.bytes) = (cost_ms, bytes);
         }
     }
 
-    /// Notes that a join does not fit the cache. True if that was not known, and no slice of it is meant: from now on slices
+    /// Records that a join does not fit the cache. True if that is new, and it is not a slice: from now on slices
     /// are cached.
     pub(crate) fn too_large(&self, shape: &JoinShape) -> bool {
         let filters = shape.tree.filters();
@@ -201,14 +201,14 @@ impl History {
         })
     }
 
-    /// Whether a join that was ordered is known not to fit the cache.
+    /// Whether a join is known not to fit the cache.
     pub(crate) fn does_not_fit(&self, order: &Order) -> bool {
         let key = Key::of_names(&order.tables, &order.tree, &order.settings);
         let filters = order.tree.filters();
         self.lock().get(&key).is_some_and(|it| it.slices.is_too_large(&order.tables, &filters))
     }
 
-    /// What is known of a join: how often it was asked for, and whether it does not fit the cache.
+    /// Number of requests of a join, and whether it does not fit the cache.
     pub(crate) fn known(&self, shape: &JoinShape) -> (u64, bool) {
         let (tables, filters) = (shape.names(), shape.tree.filters());
         self.lock().get(&Key::of(shape)).map_or((0, false), |template| {
@@ -223,8 +223,8 @@ impl History {
         key(one) == key(other)
     }
 
-    /// Notes that the next join of a sequence takes the place of this one, which was computed ahead: it was of no use if
-    /// nobody has asked for it.
+    /// Records that the next join of a sequence replaces this one, which was computed in advance: it was useless if
+    /// it was not requested.
     pub(crate) fn passed(&self, order: &Order, now: DateTime<Utc>) {
         let key = Key::of_names(&order.tables, &order.tree, &order.settings);
         if let Some(template) = self.lock().get_mut(&key)
@@ -238,8 +238,7 @@ impl History {
         }
     }
 
-    /// Notes that a join was read by a query that nobody had asked yet: whether it was of use, the use of that one's result
-    /// would tell.
+    /// Records that a precomputed query read a join: whether it was useful depends on the use of that query's result.
     pub(crate) fn read_ahead(&self, shape: &JoinShape) {
         if let Some(template) = self.lock().get_mut(&Key::of(shape)) {
             template.note_ahead(shape);
@@ -251,11 +250,11 @@ impl History {
         self.lock().remove(&Key::of(shape));
     }
 
-    /// Notes whether a join that was computed was used.
+    /// Records whether a computed join was used.
     pub(crate) fn used(&self, shape: &JoinShape, used: bool) {
         if let Some(template) = self.lock().get_mut(&Key::of(shape)) {
             if used {
-                // A query with more conditions on two tables is of another template, and uses this one's join all the same.
+                // A query with more conditions on two tables has another template, but uses this join.
                 template.note_ahead(shape);
                 (template.unused, template.passed) = (0, 0);
             } else {
@@ -268,12 +267,12 @@ impl History {
         self.lock().values().cloned().collect()
     }
 
-    /// The templates as text, for the next start.
+    /// The templates as text.
     pub(crate) fn to_text(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(&self.templates())
     }
 
-    /// Takes over what [`Self::to_text`] gave, as far as its settings are known: an earlier build may have written other ones.
+    /// Restores the templates with known settings: an earlier build may have written others.
     pub(crate) fn restore(
         &self,
         text: &str,
@@ -297,7 +296,7 @@ impl History {
 }
 
 impl Order {
-    /// Whether it is an order of this join, whatever filters it has.
+    /// Whether it is this join, with any filters.
     pub(crate) fn is_of(&self, shape: &JoinShape) -> bool {
         self.tables.iter().eq(shape.tables.iter().map(|table| &table.name))
             && self.settings == shape.settings
@@ -320,7 +319,7 @@ impl Key {
 }
 
 impl Template {
-    /// The names of its tables with placeholders where they count.
+    /// The names of its tables with placeholders.
     pub(crate) fn patterns(&self) -> impl Iterator<Item = &str> {
         self.key.tables.iter().map(|[_, _, pattern]| pattern.as_str())
     }
@@ -330,8 +329,8 @@ impl Template {
         &self.key.tree
     }
 
-    /// The same with the key that its names have now: another program may have taken them apart in another way, and what is
-    /// seen next would not be found to be alike. Names of before that are not like the latest ones are forgotten.
+    /// Recomputes the key from the names, since another build may have split them in another way and later requests would not match.
+    /// Earlier names that do not match the latest ones are dropped.
     fn with_key_of_names(mut self) -> Self {
         if let Some(latest) = self.seen.last() {
             let key = Key::of_names(latest, &self.key.tree, &self.key.settings);
@@ -356,7 +355,7 @@ impl Template {
         }
         self.columns.extend(columns.iter().cloned());
         let gone: Vec<String> = self.filters.difference(filters).cloned().collect();
-        // A condition that is left out has to be applied by the queries that still have it.
+        // Queries apply conditions that are left out themselves.
         let left_out = gone.iter().chain(filters.difference(&self.filters));
         let needed: Vec<ColumnRef> =
             left_out.flat_map(|text| crate::cache::shape::columns_in(text)).collect();
@@ -370,7 +369,7 @@ impl Template {
         if self.seen.last() != Some(&tables) {
             self.seen.retain(|other| *other != tables);
             self.seen.push(tables);
-            // An earlier day that is asked for again is not the latest.
+            // A repeated request for an earlier day is not the latest.
             prediction::sort(&mut self.seen);
             if self.seen.len() > REMEMBERED {
                 self.seen.remove(0);
@@ -378,7 +377,7 @@ impl Template {
         }
     }
 
-    /// Notes that a join of these tables was of use, whoever read it.
+    /// Records that a join of these tables was used.
     fn note_ahead(&mut self, shape: &JoinShape) {
         let tables = shape.names();
         if !self.ahead.contains(&tables) {
@@ -389,7 +388,7 @@ impl Template {
         }
     }
 
-    /// The filters of what is worth caching for a query with these, and how often it was asked for.
+    /// The filters of the join or slice worth caching, and its number of requests.
     fn wanted<'a>(
         &'a self,
         tables: &[TableName],

@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-/// `column op constant`, taken apart.
+/// A parsed `column op constant`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Constant<'a> {
     operator: &'a str,
     column: &'a str,
     pub(crate) data_type: String,
-    /// As it is written.
+    /// The constant as text.
     pub(crate) value: String,
 }
 
@@ -18,8 +18,8 @@ enum Value {
     Text(String),
 }
 
-/// Whether every row that fulfils `narrow` fulfils `wide`. Knows comparisons of one column with constants of one type,
-/// whole numbers, dates, times and texts; of all others it says no.
+/// Whether every row that satisfies `narrow` satisfies `wide`. Supports comparisons of one column with constants of one type:
+/// integers, dates, times and texts; false for all others.
 pub(crate) fn implies(narrow: &str, wide: &str) -> bool {
     let (Some(narrow), Some(wide)) = (constant(narrow), constant(wide)) else { return false };
     if narrow.column != wide.column || narrow.data_type != wide.data_type {
@@ -52,7 +52,7 @@ impl Constant<'_> {
         format!("(bin \"{operator}\" {column} (lit {} {}))", quoted(&self.data_type), quoted(value))
     }
 
-    /// The constant, if it is of a type of which it is known here what comes before what.
+    /// The constant, if its type has an order here.
     fn known(&self) -> Option<Value> {
         if is_whole(&self.data_type) {
             self.value.parse().ok().map(Value::Whole)

@@ -3,18 +3,18 @@
 use crate::cache::shape::{JoinShape, TableName};
 use crate::cache::store::{Store, is_named_like};
 
-/// What a cached join lacks to give another one of the same tables; the least first.
+/// What a cached join lacks to answer another one of the same tables; the least first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mismatch {
     Columns,
-    /// Rows: it has conditions that the other one does not have.
+    /// It has conditions that the other one does not have.
     Conditions,
-    /// It is of another version of this table.
+    /// It has another version of this table.
     Version(TableName),
 }
 
 impl Store {
-    /// What the join lacks that is nearest to `wanted`, of which [`Self::find`] finds none.
+    /// What the nearest join lacks, when [`Self::find`] finds none.
     pub(crate) fn near(&self, wanted: &JoinShape, conditions: &[String]) -> Option<Mismatch> {
         let near = self.all().into_iter().filter_map(|join| {
             let there = &join.about.shape;

@@ -4,7 +4,7 @@ use crate::cache::shape::{JoinShape, Member, Tree, columns_in};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Names of columns, roughly: a set may seem to have more than it has, and never less.
+/// A Bloom filter of column names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ColumnNames(u128);
 
@@ -41,7 +41,7 @@ impl ColumnNames {
     }
 }
 
-/// For each set of tables of which there are joins, whatever their versions, the columns that each of these compares.
+/// For each set of tables with joins, in any version, the columns that each join compares.
 #[derive(Debug, Default)]
 pub(crate) struct Needs(HashMap<u64, Vec<ColumnNames>>);
 
@@ -53,7 +53,7 @@ impl Needs {
         }
     }
 
-    /// Whether there are joins of these tables. `tables` is the sum of what [`identity_digest`] gives for each.
+    /// Whether there are joins of these tables. `tables` is the sum of their [`identity_digest`]s.
     pub(crate) fn has(&self, tables: u64) -> bool {
         self.0.contains_key(&tables)
     }
@@ -71,7 +71,7 @@ pub(crate) fn of_join(shape: &JoinShape) -> (u64, ColumnNames) {
     (tables.fold(0, u64::wrapping_add), ColumnNames::of(&shape.tree))
 }
 
-/// A number for what all versions of a table have in common, see [`TableKey::identity`](crate::cache::TableKey::identity). Different tables may share it.
+/// A digest of [`TableKey::identity`](crate::cache::TableKey::identity). Different tables may share it.
 pub(crate) fn identity_digest(identity: &str) -> u64 {
     hashed(identity)
 }

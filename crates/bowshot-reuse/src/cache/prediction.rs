@@ -3,7 +3,7 @@
 use crate::cache::sequence::{Pattern, Reading, Value};
 use crate::cache::shape::TableName;
 
-/// Names that are so many times nearer in another reading are read in that.
+/// By which factor another reading must be nearer to be chosen.
 const MUCH: u64 = 4;
 
 /// The tables of the next join of a template, now that `appeared` is there. `seen` are the tables of its joins, the latest
@@ -16,7 +16,7 @@ const MUCH: u64 = 4;
 /// Of several readings of the names the one is right in which `appeared` is the nearest: `08032021`, `08042021` and
 /// `08052021` are days in a row and not days of three months. A wrong one costs work and never gives wrong rows.
 pub(crate) fn next(seen: &[Vec<TableName>], appeared: &TableName) -> Option<Vec<TableName>> {
-    // Mostly it is of no sequence of theirs, and that is the same in every reading.
+    // Mostly it belongs to no sequence, in any reading.
     let new = Counted::read(appeared, Reading::USUAL);
     if !seen.last()?.iter().any(|name| Counted::read(name, Reading::USUAL).is_like(&new)) {
         return None;
@@ -25,8 +25,8 @@ pub(crate) fn next(seen: &[Vec<TableName>], appeared: &TableName) -> Option<Vec<
     readings.min_by_key(|(step, _)| *step).map(|(_, tables)| tables)
 }
 
-/// Whether tables count further than those of an earlier join of the same template: none stands behind, and one is ahead,
-/// in the reading that is likely.
+/// Whether tables come later in their sequence than those of an earlier join of the same template: none is earlier, and one is later,
+/// in the likely reading.
 pub(crate) fn is_later(now: &[TableName], earlier: &[TableName]) -> bool {
     let steps = |reading: Reading| -> Option<Vec<i64>> {
         let pairs = now.iter().zip(earlier);
@@ -40,7 +40,7 @@ pub(crate) fn is_later(now: &[TableName], earlier: &[TableName]) -> bool {
             .is_some_and(|steps| steps.iter().all(|step| *step >= 0) && steps.iter().any(|step| *step > 0))
 }
 
-/// Brings joins of one template into the order in which they come, in the reading that is likely.
+/// Sorts joins of one template by sequence, in the likely reading.
 pub(crate) fn sort(joins: &mut [Vec<TableName>]) {
     let read = |tables: &[TableName], reading: Reading| -> Vec<Value> {
         let counted = tables.iter().map(|name| Counted::read(name, reading));
@@ -71,7 +71,7 @@ fn distance(steps: &[i64]) -> u64 {
     steps.iter().fold(0, |sum, step| sum.saturating_add(step.unsigned_abs()))
 }
 
-/// A name of a table, taken apart.
+/// A parsed name of a table.
 struct Counted<'a> {
     name: &'a TableName,
     schema: Pattern,

@@ -14,35 +14,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What a description takes beside the text of the query, about.
+/// Approximate bytes of a description without the text of the query.
 const ENTRY_BYTES: u64 = 2 << 10;
-/// Results on disk at most.
+/// Most results on disk.
 const MAX_RESULTS: usize = 10_000;
-/// One result has at most one part of so many of the budget.
+/// The largest result is the budget divided by this.
 const LARGEST_PART: u64 = 8;
-/// How long nothing is written after the disk has failed.
+/// Pause of writes after a failure of the disk.
 const REST: Duration = Duration::from_secs(60);
 
 /// A result without its rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ResultInfo {
-    /// The query with all that decides its result: two queries have the same text only if they are the same.
+    /// The written key: equal only for equal queries.
     pub(crate) query: String,
     /// The build of the program.
     pub(crate) program: String,
-    /// What its tables held.
+    /// The contents of its tables.
     pub(crate) tables: Vec<TableKey>,
-    /// What queries are looked for by.
+    /// The digest for lookups.
     pub(crate) digest: u64,
     /// Batches of each stream.
     pub(crate) streams: Vec<usize>,
-    /// Whether the query asked for an order.
+    /// Whether the result is ordered.
     pub(crate) ordered: bool,
-    /// Rows that its plan promised.
+    /// The exact number of rows of the plan, if known.
     pub(crate) promised: Option<u64>,
     /// Bytes of the rows in memory.
     pub(crate) bytes: u64,
-    /// What computing it took.
+    /// The time that it took to compute.
     pub(crate) cost: Duration,
     pub(crate) created: SystemTime,
 }
@@ -53,7 +53,7 @@ impl ResultInfo {
         if self.fits(&batches) { Ok((self, schema, batches)) } else { Err(file.damaged()) }
     }
 
-    /// Whether these are its batches.
+    /// Whether these can be its batches.
     fn fits(&self, batches: &[RecordBatch]) -> bool {
         let rows: u64 = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let count = self.streams.iter().try_fold(0_usize, |count, of| count.checked_add(*of));
@@ -61,18 +61,18 @@ impl ResultInfo {
     }
 }
 
-/// What became of a result that was to be written.
+/// The outcome of writing a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
     /// It is on disk.
     There,
-    /// The disk does not work at the moment.
+    /// The disk has failed; try again later.
     Later,
     /// It is too large.
     Never,
 }
 
-/// A file with what must be known to decide whether it is looked into, and how long it stays.
+/// A file, with what is needed for lookups and eviction.
 #[derive(Debug)]
 struct Entry {
     file: CacheFile,
@@ -101,18 +101,18 @@ struct Files {
     bytes: u64,
     count: usize,
     clock: u64,
-    /// Until when nothing is written.
+    /// No writes until then.
     rests_until: Option<Instant>,
 }
 
 impl ResultFiles {
-    /// The results of a folder that this build has written, at most so many bytes of them; all other files of the cache are
-    /// removed. A folder that cannot be used is not used. `program` names the build; it is asked when that is needed first.
+    /// Opens the results of a folder by this build, up to a limit of bytes; all other files of the cache are
+    /// removed. An unusable folder is ignored. `program` returns the build; it is called at first use.
     pub(crate) fn open(folder: PathBuf, limit: u64, program: fn() -> String) -> Option<Self> {
         let mut found: Vec<(ResultInfo, CacheFile)> =
             file::found(&folder, not_opened).inspect_err(not_opened).ok()?;
         found.sort_by_key(|(about, _)| about.created);
-        // Files that cannot be read at the moment have numbers, too; and the clock may have been set back.
+        // Unreadable files have numbers too, and the clock may have been set back.
         let last = found.iter().map(|(_, file)| file.number()).max().unwrap_or_default();
         let next = AtomicU64::new(now_milliseconds().max(last.saturating_add(1)));
         let (known, files) = (OnceLock::new(), Mutex::default());
@@ -134,7 +134,7 @@ impl ResultFiles {
         self.program.get_or_init(self.ask_program)
     }
 
-    /// Removes all results of a folder that is not to be used any more.
+    /// Removes all results of an unused folder.
     pub(crate) fn remove_all(folder: &Path) {
         if folder.exists() {
             let found = file::found::<ResultInfo>(folder, not_opened).inspect_err(not_opened);
@@ -142,14 +142,14 @@ impl ResultFiles {
         }
     }
 
-    /// Whether a query may be found whose result has so many bytes in memory at most.
+    /// Whether a result of a query, up to a size, may be on disk.
     pub(crate) fn may_have(&self, digest: u64, tables: &[TableKey], largest: u64) -> bool {
         let files = self.lock();
         let entries = files.by_digest.get(&digest).map(Vec::as_slice).unwrap_or_default();
         entries.iter().any(|entry| *entry.tables == *tables && entry.memory <= largest)
     }
 
-    /// Whether nothing is written for a while, because the disk has failed.
+    /// Whether writes pause after a failure of the disk.
     pub(crate) fn rests(&self) -> bool {
         self.lock().rests_until.is_some_and(|end| Instant::now() < end)
     }
@@ -174,7 +174,7 @@ impl ResultFiles {
                     return Some(found);
                 }
                 Ok(None) => {}
-                // Somebody else may have found it useless, or made room, meanwhile.
+                // Another thread may have removed it.
                 Err(error) => {
                     if self.remove(|_, other| Arc::ptr_eq(other, &entry)) > 0 {
                         failed("read", &error);
@@ -185,7 +185,7 @@ impl ResultFiles {
         None
     }
 
-    /// Notes that a result was given from memory; false if there is none of such a query on disk.
+    /// Records a use from memory; false if the result is not on disk.
     pub(crate) fn used(&self, digest: u64, tables: &[TableKey]) -> bool {
         let mut files = self.lock();
         let entries = files.by_digest.get(&digest).cloned().unwrap_or_default();
@@ -196,7 +196,7 @@ impl ResultFiles {
         })
     }
 
-    /// Writes a result, in place of what was least recently used. Blocks. A disk that fails costs the file, and nothing is
+    /// Writes a result, and evicts the least recently used ones. Blocks. After a failure nothing is
     /// written for a minute.
     pub(crate) fn write(&self, about: ResultInfo, schema: &SchemaRef, batches: &[RecordBatch]) -> Written {
         let bytes = about.bytes + about.query.len() as u64 + ENTRY_BYTES;
@@ -209,7 +209,7 @@ impl ResultFiles {
         if self.has(&about) {
             return Written::There;
         }
-        // What the same query gave over other contents is asked for no more.
+        // Results of the same query over other contents are obsolete.
         self.remove(|digest, entry| {
             let same = digest == about.digest && names(&entry.tables).eq(names(&about.tables));
             same && *entry.tables != *about.tables
@@ -237,7 +237,7 @@ impl ResultFiles {
         about: &ResultInfo,
         rows: (&Schema, &[RecordBatch]),
     ) -> Result<(u64, CacheFile), Error> {
-        // Somebody may have removed the folder, for the room, perhaps.
+        // The folder may have been removed.
         cache_folder::private(&self.folder)
             .map_err(|source| Error::Disk { path: self.folder.clone(), source })?;
         let path = self.folder.join(format!("{number}.arrow"));
@@ -254,7 +254,7 @@ impl ResultFiles {
         })
     }
 
-    /// Removes the results whose tables are no longer what they were; `holds` says whether one is.
+    /// Removes results whose tables have changed, according to `holds`.
     pub(crate) fn remove_changed(&self, holds: impl Fn(&TableKey) -> bool) {
         let all: Vec<Arc<[TableKey]>> =
             self.lock().by_digest.values().flatten().map(|entry| Arc::clone(&entry.tables)).collect();
@@ -298,8 +298,8 @@ impl ResultFiles {
     }
 }
 
-/// Names this build by the bytes of its file: another one may have functions that compute something else. One that cannot be
-/// read has a name that no other process has.
+/// A digest of the program file, since another build may compute something else. An unreadable file
+/// gets a random name.
 pub(crate) fn this_program() -> String {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     PROGRAM.get_or_init(name_of_program).clone()
@@ -320,11 +320,11 @@ impl Files {
     fn touch(&mut self, entry: &Entry) {
         self.clock += 1;
         entry.used.store(self.clock, Ordering::Relaxed);
-        // What was found at the start was there before anybody measured.
+        // Files found at the start are counted too.
         self.publish();
     }
 
-    /// Takes out what was least recently used until there is room for so many bytes.
+    /// Removes the least recently used results until there is room for `bytes`.
     fn make_room(&mut self, bytes: u64, limit: u64) -> Vec<Arc<Entry>> {
         if self.bytes + bytes <= limit && self.count < MAX_RESULTS {
             return Vec::new();

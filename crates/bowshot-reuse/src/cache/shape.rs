@@ -7,7 +7,7 @@ use crate::cache::sequence::Pattern;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Ways to number tables that occur twice; more are not tried.
+/// Most numberings of repeated tables that are tried.
 const MAX_ORDERS: usize = 24;
 
 /// A name with its catalog and schema.
@@ -18,13 +18,13 @@ pub(crate) struct TableName {
     pub(crate) table: String,
 }
 
-/// Which rows a table has. Equal contents mean equal rows and columns; a new version of a table is another content.
+/// The version of a table's contents. Equal contents mean equal rows and columns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum Content {
-    /// A table of ours: its id, the number of its last commit, a digest of its columns, and its segments, which are
+    /// One of our tables: its id, the number of its last commit, a digest of its columns, and its segments, which are
     /// never changed.
     Own { id: String, version: u64, columns: u64, durable: bool, segments: Vec<u64> },
-    /// Files that were looked at: path, size, times and inode of each are in the version.
+    /// Files: path, size, times and inode of each are in the version.
     Files { version: String, columns: u64 },
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct ColumnRef {
     pub(crate) column: String,
 }
 
-/// A join that is more than a condition: rows of the left side without partner stay or go.
+/// A join that keeps or drops rows of the left side without a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum OuterKind {
     Left,
@@ -67,34 +67,34 @@ pub(crate) enum Member {
     Outer(Box<Outer>),
 }
 
-/// The rows of all members combined that fulfil all conditions.
+/// The combinations of rows of all members that satisfy all conditions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Tree {
     pub(crate) members: Vec<Member>,
     pub(crate) conditions: Vec<String>,
 }
 
-/// A join of tables in certain versions.
+/// A join of exact versions of tables.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct JoinShape {
-    /// In the order of their names; conditions and members use the places.
+    /// In the order of their names; conditions and members use the indexes.
     pub(crate) tables: Vec<TableKey>,
     pub(crate) tree: Tree,
     /// Session settings that change what conditions mean.
     pub(crate) settings: String,
 }
 
-/// How a join that is there gives one that is wanted.
+/// How a cached join answers another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Match {
-    /// For each table of the wanted join, its number in the one that is there.
+    /// For each table of the wanted join, its number in the cached one.
     pub(crate) numbers: Vec<usize>,
-    /// Places of the wanted conditions that still have to be applied.
+    /// Indexes of the conditions that must still be applied.
     pub(crate) missing: Vec<usize>,
 }
 
 impl TableName {
-    /// For people: without the default catalog and schema.
+    /// The name without the default catalog and schema.
     pub(crate) fn short(&self) -> String {
         match (self.catalog.as_str(), self.schema.as_str()) {
             ("bowshot", "main") => self.table.clone(),
@@ -105,7 +105,7 @@ impl TableName {
 }
 
 impl TableKey {
-    /// What all versions of a table have in common; two tables may share it.
+    /// The part that all versions of a table share; two tables may have the same.
     pub(crate) fn identity(&self) -> &str {
         match &self.content {
             Content::Own { id, .. } => id,
@@ -113,14 +113,14 @@ impl TableKey {
         }
     }
 
-    /// Whether it outlives the process.
+    /// Whether it is valid after a restart.
     pub(crate) fn is_lasting(&self) -> bool {
         !matches!(self.content, Content::Own { durable: false, .. })
     }
 }
 
 impl Tree {
-    /// The same with other numbers of tables, in the order that [`Tree::sort`] gives.
+    /// Renumbers the tables, and sorts with [`Tree::sort`].
     #[must_use]
     pub(crate) fn renumbered(&self, numbers: &[usize]) -> Self {
         let members = self.members.iter().map(|member| match member {
@@ -140,7 +140,7 @@ impl Tree {
         tree
     }
 
-    /// Brings what has no order into one.
+    /// Sorts everything without a fixed order.
     fn sort(&mut self) {
         self.members.sort();
         self.conditions = sorted(std::mem::take(&mut self.conditions).into_iter());
@@ -165,7 +165,7 @@ impl Tree {
 }
 
 impl JoinShape {
-    /// A shape from tables in any order. Gives the new number of each table too.
+    /// A shape from tables in any order. Also returns the new number of each table.
     pub(crate) fn new(tables: Vec<TableKey>, tree: &Tree, settings: String) -> (Self, Vec<usize>) {
         let mut order: Vec<usize> = (0..tables.len()).collect();
         let patterns: Vec<Pattern> = tables.iter().map(|key| Pattern::of(&key.name.table)).collect();
@@ -188,7 +188,7 @@ impl JoinShape {
         self.tables.iter().map(|table| table.name.clone()).collect()
     }
 
-    /// Whether `self`, which is there, gives `wanted`, and how. `conditions` are those of `wanted` in the order to which
+    /// Whether and how `self` answers `wanted`. `conditions` are those of `wanted` in the order to which
     /// the answer refers; the tree's own are sorted.
     pub(crate) fn gives(&self, wanted: &Self, conditions: &[String]) -> Option<Match> {
         if self.tables != wanted.tables || self.settings != wanted.settings {
@@ -212,7 +212,7 @@ impl JoinShape {
     }
 }
 
-/// The orders of the tables in which only equal ones change places.
+/// The permutations of equal tables.
 fn orders(tables: &[TableKey]) -> Vec<Vec<usize>> {
     let mut all: Vec<Vec<usize>> = vec![Vec::new()];
     for key in tables {
@@ -263,7 +263,7 @@ fn sides(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// The text with other numbers of tables; what is quoted stays.
+/// Renumbers the tables in a text, except in quotes.
 pub(crate) fn renumber(text: &str, numbers: &[usize]) -> String {
     let mut changed = String::with_capacity(text.len());
     walk(text, |part| match part {

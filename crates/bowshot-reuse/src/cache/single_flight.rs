@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// What is being computed.
+/// Keys that are being computed.
 #[derive(Debug)]
 pub(crate) struct SingleFlight<K: Eq + Hash> {
     running: Arc<Mutex<HashMap<K, watch::Receiver<()>>>>,
 }
 
-/// The right to compute something. Others may, once it is dropped.
+/// Permission to compute a key, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Flight<K: Eq + Hash> {
     running: Arc<Mutex<HashMap<K, watch::Receiver<()>>>>,
@@ -27,7 +27,7 @@ impl<K: Eq + Hash> Default for SingleFlight<K> {
 }
 
 impl<K: Eq + Hash + Clone> SingleFlight<K> {
-    /// The right to compute `key`, unless somebody has it.
+    /// Permission to compute `key`, unless it is being computed.
     pub(crate) fn begin(&self, key: &K) -> Option<Flight<K>> {
         let mut running = lock(&self.running);
         if running.contains_key(key) {
@@ -38,12 +38,12 @@ impl<K: Eq + Hash + Clone> SingleFlight<K> {
         Some(Flight { running: Arc::clone(&self.running), key: Some(key.clone()), _ends: ends })
     }
 
-    /// Waits until nobody computes `key`, but not longer than `timeout`. Tells whether there was something to wait for
-    /// and it came to its end.
+    /// Waits until `key` is not being computed, at most `timeout`. Whether there was a computation
+    /// that has ended.
     pub(crate) async fn wait(&self, key: &K, timeout: Duration) -> bool {
         let receiver = lock(&self.running).get(key).cloned();
         let Some(mut receiver) = receiver else { return false };
-        // The sender is dropped at the end, which is an error here.
+        // The dropped sender, an error here, means the end.
         let ended = async { while receiver.changed().await.is_ok() {} };
         tokio::time::timeout(timeout, ended).await.is_ok()
     }

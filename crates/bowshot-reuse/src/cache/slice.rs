@@ -7,10 +7,10 @@ use crate::cache::shape::TableName;
 use chrono::{Datelike, Days, NaiveDate};
 use std::collections::BTreeSet;
 
-/// Joins that do not fit that are remembered, and slices, for each template.
+/// Most stored joins and slices of each template.
 const REMEMBERED: usize = 64;
 
-/// What of a template does not fit the cache, and which slices of that queries asked for.
+/// Joins of a template that do not fit the cache, and requested slices of them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slices {
     too_large: Vec<Part>,
@@ -26,7 +26,7 @@ struct Part {
 }
 
 impl Slices {
-    /// Notes that a join does not fit. True if that was not known.
+    /// Records that a join does not fit. True if that is new.
     pub(crate) fn note_too_large(&mut self, tables: &[TableName], filters: &BTreeSet<String>) -> bool {
         if self.is_too_large(tables, filters) {
             return false;
@@ -42,7 +42,7 @@ impl Slices {
         self.too_large.iter().any(|part| part.is(tables, filters))
     }
 
-    /// Notes that a slice was asked for. Without room, one that was asked for least leaves.
+    /// Records a requested slice. Without room, the least requested one is removed.
     pub(crate) fn note(&mut self, tables: &[TableName], filters: &BTreeSet<String>) {
         let known = self.asked.iter().position(|(part, _)| part.is(tables, filters));
         let (part, count) = match known.map(|place| self.asked.remove(place)) {
@@ -58,12 +58,12 @@ impl Slices {
         self.asked.push((part, count + 1));
     }
 
-    /// How often a slice was asked for.
+    /// Number of requests of a slice.
     pub(crate) fn count(&self, tables: &[TableName], filters: &BTreeSet<String>) -> u64 {
         self.asked.iter().find(|(part, _)| part.is(tables, filters)).map_or(0, |(_, count)| *count)
     }
 
-    /// The filters of the slice of these tables that was asked for last, and how often.
+    /// The filters of the last requested slice of these tables, and its number of requests.
     pub(crate) fn last(&self, tables: &[TableName]) -> Option<(&BTreeSet<String>, u64)> {
         self.of(tables).next_back().map(|(part, count)| (&part.filters, *count))
     }
@@ -86,7 +86,7 @@ impl Part {
     }
 }
 
-/// The filters of the slice after `latest`: each constant moves on by as much as it has moved since `before`. `None` if the
+/// The filters of the slice after `latest`: each constant moves by its difference to `before`. `None` if the
 /// two differ in anything else, or if a constant moved back.
 fn next(before: &BTreeSet<String>, latest: &BTreeSet<String>) -> Option<BTreeSet<String>> {
     let gone: Vec<Constant<'_>> =
@@ -124,7 +124,7 @@ fn continued(data_type: &str, then: &str, now: &str) -> Option<String> {
         let step = now.checked_sub(then).filter(|step| *step > 0)?;
         return now.checked_add(step).map(|next| next.to_string());
     }
-    // Whole numbers may be written dates: 20210803.
+    // Integers may be dates: 20210803.
     is(&["Int", "UInt", "Utf8"]).then(|| name_after(then, now)).flatten()
 }
 
@@ -155,7 +155,7 @@ fn name_after(then: &str, now: &str) -> Option<String> {
     (moved == 1 && steps.iter().all(|step| *step >= 0)).then(|| pattern.moved(&steps).name())
 }
 
-/// First days of months are followed by that of a month.
+/// First days of months continue by month.
 fn date_after(then: NaiveDate, now: NaiveDate) -> Option<NaiveDate> {
     let months = |date: NaiveDate| i64::from(date.year()) * 12 + i64::from(date.month0());
     if then.day() == 1 && now.day() == 1 && then < now {

@@ -20,19 +20,19 @@ use std::time::SystemTime;
 
 mod disk;
 
-/// What a join takes beside its rows, about: its description here and on disk.
+/// Approximate bytes of a join without its rows: its descriptions in memory and on disk.
 pub(crate) const ENTRY_BYTES: u64 = 4 << 10;
-/// Joins that are kept at most: looking for one costs something for each of the same tables.
+/// Most cached joins: a lookup checks each join of the same tables.
 const MAX_JOINS: usize = 2_000;
 
-/// What a store may take.
+/// Limits of a store.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
     /// Bytes of rows in memory.
     pub(crate) memory_bytes: u64,
     /// Bytes of files.
     pub(crate) disk_bytes: u64,
-    /// Where the files are; none are written without a folder.
+    /// The folder of the files; none are written without it.
     pub(crate) folder: Option<PathBuf>,
 }
 
@@ -50,12 +50,12 @@ struct Joins {
     by_tables: HashMap<u64, Vec<Arc<CachedJoin>>>,
     memory: u64,
     disk: u64,
-    /// Made anew when somebody asks.
+    /// Computed when needed.
     needs: Option<Arc<Needs>>,
 }
 
 impl Store {
-    /// An empty store, or with a folder one of the joins that are there. A folder that cannot be used is not used.
+    /// Opens a store, with the joins of its folder. An unusable folder is ignored.
     pub(crate) fn open(budget: Budget) -> Self {
         let opened = budget.folder.as_deref().map(|folder| {
             let claim = Claim::take(folder)?;
@@ -89,7 +89,7 @@ impl Store {
         store
     }
 
-    /// The smallest join that gives `wanted` with these columns; `conditions` are those of `wanted` in the caller's order.
+    /// The smallest join that answers `wanted` with these columns; `conditions` are those of `wanted` in the caller's order.
     pub(crate) fn find(
         &self,
         wanted: &JoinShape,
@@ -104,12 +104,12 @@ impl Store {
         fitting.min_by_key(|(join, _)| join.about.bytes)
     }
 
-    /// What a query must have for one of the joins to fit it.
+    /// Requirements of queries that the joins can answer.
     pub(crate) fn needs(&self) -> Arc<Needs> {
         self.lock().needs()
     }
 
-    /// The joins of the same tables, in whatever version, with the same conditions, that this process has computed.
+    /// Joins of the same tables and conditions, in any version, that this process has computed.
     pub(crate) fn earlier(&self, shape: &JoinShape) -> Vec<Arc<CachedJoin>> {
         let same = |join: &Arc<CachedJoin>| {
             let other = &join.about.shape;
@@ -131,12 +131,12 @@ impl Store {
         (joins.memory, joins.disk)
     }
 
-    /// Most bytes that one join may have: no more than half of the memory, so that one does not displace all others.
+    /// Largest size of a join: half of the memory, so that it does not evict all others.
     pub(crate) fn largest(&self) -> u64 {
         self.budget.memory_bytes / 2
     }
 
-    /// Keeps a join whatever it is worth, or no longer.
+    /// Pins or unpins a join.
     pub(crate) fn pin(&self, id: u64, pinned: bool) -> Result<bool, Error> {
         let joins = self.lock();
         let Some(join) = joins.by_tables.values().flatten().find(|join| join.id == id) else {
@@ -156,7 +156,7 @@ impl Store {
         self.budget.folder.as_ref()
     }
 
-    /// Takes a join in, in place of those that it makes superfluous, and makes room by what is worth less.
+    /// Inserts a join, replaces superfluous ones, and evicts those of less value.
     pub(crate) fn insert(
         &self,
         about: JoinInfo,
@@ -168,10 +168,10 @@ impl Store {
         let (join, dropped) = {
             let mut joins = self.lock();
             let mut dropped = joins.replaced_by(&join);
-            // Who used the version before will use this one.
+            // Uses of the earlier version count for this one.
             join.about.expected_uses += dropped.iter().map(|old| old.hits()).max().unwrap_or_default() as f64;
             let join = Arc::new(join);
-            // What is to stay, stays in its newest version, unless it has grown out of what may be kept so.
+            // The newest version stays pinned, unless it has become too large.
             let pinned = dropped.iter().any(|old| old.is_pinned());
             let fits = joins.pinned_bytes() + join.about.bytes <= self.largest();
             join.pin(pinned && fits);
@@ -182,7 +182,7 @@ impl Store {
             match leaving {
                 Ok(gone) => dropped.extend(gone),
                 Err(error) => {
-                    // What the new one would have replaced is still good.
+                    // The joins that it would have replaced are still valid.
                     dropped.into_iter().for_each(|join| joins.give_back(join));
                     return Err(error);
                 }
@@ -198,7 +198,7 @@ impl Store {
         Ok(join)
     }
 
-    /// Forgets the joins that have a table of which this is true. Queries that read them go on.
+    /// Removes joins with a matching table. Running queries are not affected.
     pub(crate) fn remove_of(&self, gone: impl Fn(&TableKey) -> bool) -> usize {
         let removed = self.lock().take(|join| join.about.shape.tables.iter().any(&gone));
         removed.iter().for_each(|join| join.leave_disk());

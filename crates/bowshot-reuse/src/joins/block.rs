@@ -13,40 +13,40 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator, Ta
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// Tables of one join at most.
+/// Most tables of a join.
 const MAX_TABLES: usize = 16;
 /// Parts of one expression at most. Columns are replaced by what computes them, and what uses each column twice doubles with
 /// every query around it: `SELECT x + x AS x` forty times over is short, and has a trillion parts. Longer ones have no text
 /// anyway, and what is so deep that the stack ends is longer as well.
 const MAX_PARTS: usize = 4_000;
-/// Parts of all expressions that are made for one join at most.
+/// Most nodes of all expressions of a join.
 const MAX_ALL_PARTS: usize = 40_000;
-/// Parts of all expressions of a join from which on it matters whether they are computed once.
+/// Nodes of expressions from which repeated computation matters.
 const MANY_PARTS: usize = 64;
 
 /// Why a join is not cached.
 pub(super) type Reason = &'static str;
 
-/// A join as its query has it. Tables have the numbers of their places in `keys`; columns of expressions are theirs.
+/// A join of a query. Tables are numbered by their index in `keys`; columns of expressions refer to them.
 #[derive(Debug)]
 pub(super) struct Block {
     keys: Vec<TableKey>,
     part: Part,
 }
 
-/// What [`Block::shape`] makes of a block.
+/// The result of [`Block::shape`].
 #[derive(Debug)]
 pub(super) struct Shaped {
     pub(super) shape: JoinShape,
-    /// Texts of the conditions, in the order of the block's.
+    /// Texts of the conditions, in the order of the block.
     pub(super) conditions: Vec<String>,
-    /// The columns that the block gives, with the numbers of the shape.
+    /// The output columns, with the numbers of the shape.
     pub(super) columns: BTreeSet<ColumnRef>,
     /// For each table of the block, its number in the shape.
     pub(super) numbers: Vec<usize>,
 }
 
-/// What a node of the plan gives.
+/// The output of a plan node.
 #[derive(Debug, Default)]
 struct Part {
     members: Vec<Branch>,
@@ -62,7 +62,7 @@ enum Branch {
 }
 
 impl Block {
-    /// The join that a node of an optimised plan computes with all that is below it.
+    /// The join that a node of an optimized plan computes.
     pub(super) fn of(plan: &LogicalPlan, reader: &Reader<'_>) -> Result<Self, Reason> {
         let mut keys = Vec::new();
         reader.room.set(MAX_ALL_PARTS);
@@ -85,7 +85,7 @@ impl Block {
         &self.part.conditions
     }
 
-    /// What to look for in the cache.
+    /// The shape to look up in the cache.
     pub(super) fn shape(&self, settings: String) -> Result<Shaped, Reason> {
         let tree = self.part.tree().ok_or(UNSTABLE)?;
         let (shape, numbers) = JoinShape::new(self.keys.clone(), &tree, settings);
@@ -126,14 +126,14 @@ impl Part {
         })
     }
 
-    /// Whether what the plan computes once and uses often would be computed each time, since each expression is one over the
+    /// Whether expressions that the plan computes once would be computed repeatedly, since each is expressed over
     /// columns of tables.
     fn repeats(&self, plan: &LogicalPlan) -> bool {
         let parts = self.outputs.iter().chain(&self.conditions).map(further_parts).sum::<usize>();
         parts > MANY_PARTS && parts > 2 * parts_of_plan(plan)
     }
 
-    /// Takes the conditions on single tables out: above a join that keeps all rows of this side they mean the same.
+    /// Removes conditions on single tables: they mean the same above a join that keeps all rows of this side.
     fn take_filters(&mut self) -> Vec<Expr> {
         let (filters, joins) = std::mem::take(&mut self.conditions).into_iter().partition(|condition| {
             let tables: BTreeSet<_> = condition
@@ -149,15 +149,15 @@ impl Part {
     }
 }
 
-/// What is needed to read a plan.
+/// Reads joins of a plan.
 pub(super) struct Reader<'a> {
-    /// Catalog and schema of names that do not say theirs.
+    /// Default catalog and schema.
     defaults: (&'a str, &'a str),
     /// The committed state of all tables.
     newest: &'a Snapshot,
     /// Whether the plan has run.
     run: bool,
-    /// Parts that the expressions of the block at hand may still have.
+    /// Remaining nodes of expressions of the block.
     room: Cell<usize>,
 }
 
@@ -264,7 +264,7 @@ impl Reader<'_> {
     fn on(&self, join: &Join, left: &Part, right: &Part) -> Result<Vec<Expr>, Reason> {
         let sides = [(join.left.schema(), &left.outputs), (join.right.schema(), &right.outputs)];
         if join.null_equality == NullEquality::NullEqualsNull {
-            // Among cross joins, which joins are computed from, it would become an equality like all others.
+            // In a cross join it would become an ordinary equality.
             return Err("IS NOT DISTINCT FROM is not cached");
         }
         let mut conditions = Vec::new();
@@ -309,7 +309,7 @@ impl Reader<'_> {
                 Expr::Column(column) => match find(&column) {
                     Some(found) => {
                         parts += further_parts(&found);
-                        // What is too large is given up below, before it grows.
+                        // Too large expressions are given up before they grow.
                         Transformed::yes(if parts > MAX_PARTS { Expr::Column(column) } else { found })
                     }
                     None => {
@@ -336,11 +336,11 @@ impl Reader<'_> {
     }
 }
 
-/// The parts of an expression that are not its first.
+/// The nodes of an expression without the first.
 fn further_parts(expr: &Expr) -> usize {
     let mut parts = 0;
     if !matches!(expr, Expr::Column(_) | Expr::Literal(..)) {
-        // Cannot fail, since the closure does not.
+        // Cannot fail: the closure does not.
         let _ = expr.apply(|_| {
             parts += 1;
             Ok(TreeNodeRecursion::Continue)
@@ -352,7 +352,7 @@ fn further_parts(expr: &Expr) -> usize {
 /// The parts of all expressions of a plan.
 fn parts_of_plan(plan: &LogicalPlan) -> usize {
     let mut parts = 0;
-    // Cannot fail, since the closures do not.
+    // Cannot fail: the closures do not.
     let _ = plan.apply(|node| {
         node.apply_expressions(|expr| {
             parts += 1 + further_parts(expr);
@@ -362,7 +362,7 @@ fn parts_of_plan(plan: &LogicalPlan) -> usize {
     parts
 }
 
-/// Whether a side whose rows may be missing gives more than columns: above the join, `x + 1` or `5` would be computed of
+/// Whether the optional side of an outer join outputs more than columns: above the join, `x + 1` or `5` would be computed for
 /// the missing row.
 fn computes(left: &Part, right: &Part, kind: OuterKind, join_type: JoinType) -> bool {
     let plain = |part: &Part| part.outputs.iter().all(|output| matches!(output, Expr::Column(_)));

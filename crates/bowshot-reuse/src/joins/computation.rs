@@ -25,22 +25,22 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Rows of a cached batch: worth a message to a client.
+/// Rows of a cached batch.
 const BATCH_ROWS: usize = 64 << 10;
-/// Bytes of a cached batch from which on no more rows are put into it.
+/// Bytes at which a cached batch is full.
 const BATCH_BYTES: usize = 4 << 20;
-/// Rows that an operator makes at once, few enough for wide ones.
+/// Batch size of operators.
 const COMPUTED_ROWS: usize = 8 << 10;
-/// How long a join rests at least that could not be computed.
+/// Shortest pause of a join after a failure.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
-/// The same if there was nothing to compute.
+/// Pause of a join if there was nothing to compute.
 const AFTER_NOTHING: Duration = Duration::from_secs(2);
-/// Batches of a join to which more are added: many small ones are slow to read, and it is computed anew.
+/// Most batches of a join that is extended; with more it is recomputed.
 const MAX_BATCHES: usize = 1_024;
-/// An append is joined by itself if it has at most one part of so many of the rows.
+/// New rows are joined alone if they are at most this fraction of the rows.
 const SMALL_PART: u64 = 2;
 
-/// What joins are computed with.
+/// The session state for computing joins.
 pub(super) fn state(
     template: &SessionState,
     config: &JoinCacheConfig,
@@ -58,7 +58,7 @@ pub(super) fn state(
         .build())
 }
 
-/// Computes what waits, for as long as the cache is there.
+/// Computes queued joins, as long as the cache lives.
 pub(super) async fn work(cache: Arc<JoinCache>) {
     loop {
         cache.queue.filled().await;
@@ -66,9 +66,9 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
         let Some(job) = cache.queue.next() else { continue };
         let (started, waited) = (Instant::now(), cache.throttle.waited());
         let (filling, wanted) = (Arc::clone(&cache), job.clone());
-        // Its limit is a part of the job, so that this has ended before the next one has its turn.
+        // The time limit is part of the job, so that it has ended before the next one.
         let fill = async move {
-            // A panic in an operator ends this job and not all that come after it.
+            // A panic in an operator ends only this job.
             let fill = AssertUnwindSafe(filling.fill_in_time(&wanted)).catch_unwind();
             let filled = filling.throttle.within(filling.config.fill_timeout, fill).await;
             filled.map(|done| done.unwrap_or_else(|_| exec_err!("an operator panicked")))
@@ -92,20 +92,20 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
     }
 }
 
-/// What became of a join that was to be computed.
+/// The outcome of computing a join.
 pub(super) enum Outcome {
     New {
         rows: u64,
     },
-    /// It is there already, or somebody is at it.
+    /// It is cached already, or being computed.
     There,
-    /// A table is not there, or its version is not known.
+    /// A table does not exist, or its version is unknown.
     Absent,
-    /// Planning took longer than a look at files is believed.
+    /// Planning took longer than listings of files are valid.
     Late,
-    /// What is there is worth more.
+    /// Cached joins are more valuable.
     NoRoom,
-    /// Somebody wants it to be forgotten.
+    /// It was dropped meanwhile.
     Discarded,
 }
 
@@ -136,7 +136,7 @@ struct Target {
 }
 
 impl JoinCache {
-    /// The word for what became of a join, which is told to whom it may concern.
+    /// The name of the outcome for metrics and logs.
     fn outcome(&self, job: &Job, filled: Option<Result<Outcome>>, took: Duration) -> &'static str {
         let tables = || {
             let names: Vec<String> = job.order.tables.iter().map(crate::cache::TableName::short).collect();
@@ -158,7 +158,7 @@ impl JoinCache {
                 "too_large"
             }
             Some(Err(error)) => {
-                // As a rule the query has failed in the same way, and has told its user.
+                // The query has usually failed in the same way.
                 tracing::debug!(%error, "a join cannot be computed for the cache");
                 "failed"
             }
@@ -166,8 +166,8 @@ impl JoinCache {
         }
     }
 
-    /// Computes one join. Looks at files hold for some seconds only: one for which that was too short does not step aside
-    /// the second time.
+    /// Computes one join. Listings of files are valid for some seconds only: if that was too short, the second attempt
+    /// runs without pauses.
     async fn fill_in_time(&self, job: &Job) -> Result<Outcome> {
         match self.fill(job).await {
             Ok(Outcome::Late) => {
@@ -198,7 +198,7 @@ impl JoinCache {
             Some(earlier) => {
                 let Some(rows) = self.appended(&target, earlier).await? else { return Ok(Outcome::Late) };
                 metrics::counter!("bowshot_join_cache_updates_total").increment(1);
-                // What a query would have to spend is what the whole join takes.
+                // The cost is that of the whole join.
                 (rows, earlier.about.columns.clone(), earlier.about.cost)
             }
             None => {
@@ -233,12 +233,12 @@ impl JoinCache {
         Ok(Outcome::New { rows: count })
     }
 
-    /// What was spent since a moment, without the time in which it stepped aside.
+    /// Time since a moment, without pauses.
     fn worked(&self, started: Instant, waited: Duration) -> Duration {
         started.elapsed().saturating_sub(self.throttle.waited().saturating_sub(waited))
     }
 
-    /// The shape of a join with the versions that its tables have now.
+    /// The shape of a join with the current versions of its tables.
     async fn target(&self, job: &Job) -> Option<Target> {
         let mut tables = Vec::with_capacity(job.order.tables.len());
         for name in &job.order.tables {
@@ -260,7 +260,7 @@ impl JoinCache {
         };
         let mut columns: Vec<ColumnRef> = columns.filter(there).collect();
         if columns.is_empty() {
-            // Rows without columns cannot be kept: those of the conditions, or any.
+            // Rows need a column: those of the conditions, or any.
             let table = tables.first()?.provider.schema();
             columns.push(ColumnRef { table: 0, column: table.fields().first()?.name().clone() });
             if shape.tree.members.iter().all(|member| *member != Member::Table(0)) {
@@ -272,7 +272,7 @@ impl JoinCache {
         Some(Target { shape, columns, tables })
     }
 
-    /// A join of an earlier state, to whose tables rows were only added since.
+    /// A join of an earlier state to whose tables rows were only appended.
     fn earlier(&self, target: &Target) -> Option<Arc<CachedJoin>> {
         if target.shape.tree.has_outer() {
             return None;
@@ -286,10 +286,10 @@ impl JoinCache {
         })
     }
 
-    /// The rows of an earlier version, and those that the new rows of its tables add.
+    /// The rows of an earlier version, and the joins of the new rows.
     async fn appended(&self, target: &Target, earlier: &CachedJoin) -> Result<Option<Rows>> {
         let there = earlier.batches().map_err(|error| DataFusionError::External(Box::new(error)))?;
-        // Views of a file would stay views of it, and nobody would see that it was cut: it has left memory just now.
+        // Mapped rows would stay mapped, without a check for truncation.
         if there.is_mapped() {
             return Ok(None);
         }
@@ -324,19 +324,19 @@ impl JoinCache {
         Ok(Some(all))
     }
 
-    /// What the joins of a session with these settings are computed with.
+    /// The session state for computing joins with these settings.
     fn state_in(&self, settings: &str) -> SessionState {
         let options = in_settings(self.state.config_options(), settings);
-        // Not by a builder: that would make functions for these settings, which a session does not have.
+        // Not by a builder, which would make other functions than a session.
         let mut state = self.state.clone();
         state.config_mut().options_mut().execution.time_zone.clone_from(&options.execution.time_zone);
-        // Functions read the options that are noted here, and the defaults if none are.
+        // Functions read these options.
         state.execution_props_mut().mark_start_execution(options);
         state
     }
 
-    /// Computes a join; `None` if files may no longer be those that were looked at. `taken` are bytes that count against
-    /// the largest size of a cached join already. One that takes too much memory is remembered.
+    /// Computes a join; `None` if listings of files may be outdated. `taken` bytes count against
+    /// the largest size already. A join that is too large is recorded.
     async fn compute(
         &self,
         shape: &JoinShape,
@@ -388,7 +388,7 @@ impl JoinCache {
         Ok(Some(rows))
     }
 
-    /// Remembers that a join does not fit. What there is of earlier versions will not be brought up to date any more.
+    /// Records that a join does not fit; earlier versions are not updated any more.
     fn note_too_large(&self, shape: &JoinShape) {
         if self.history.too_large(shape) {
             self.store.remove_versions_of(shape);
@@ -411,7 +411,7 @@ impl JoinCache {
         (bytes <= self.store.largest()).then_some(Rows { schema, batches, bytes })
     }
 
-    /// Takes a join in, with codes for its texts where there is room for them; `None` if there is no room at all.
+    /// Inserts a join, with codes for its texts if there is room; `None` if there is no room at all.
     fn keep(&self, about: JoinInfo, rows: &Rows) -> Result<Option<Arc<CachedJoin>>> {
         let (schema, batches) = codes::without_codes(&rows.schema, &rows.batches)?;
         let plain = Rows { schema, batches, bytes: rows.bytes };
@@ -424,7 +424,7 @@ impl JoinCache {
         Ok(self.store.insert(about, plain.schema, plain.batches).ok())
     }
 
-    /// Notes that the joins of earlier versions, which the new one replaces, were not used.
+    /// Records that replaced joins of earlier versions were not used.
     fn note_unused(&self, shape: &JoinShape) {
         if self.store.earlier(shape).iter().any(|join| join.hits() == 0) {
             self.history.used(shape, false);
@@ -436,12 +436,12 @@ fn is_too_large(error: &DataFusionError) -> bool {
     matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
 }
 
-/// Whether what queries spill was the reason, which is another one in a minute.
+/// Whether spill space was the reason, which is temporary.
 fn is_of_disk(error: &DataFusionError) -> bool {
     error.to_string().contains("disk space")
 }
 
-/// Whether the rows of an old version are all in the new one, and the new ones are few.
+/// Whether the new version has all rows of the old one, and few more.
 fn is_part(old: &Content, found: &Found) -> bool {
     let (
         Content::Own { id, columns, segments, .. },

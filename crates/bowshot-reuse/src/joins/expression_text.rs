@@ -38,14 +38,14 @@ pub(super) fn column_of(relation: &TableReference, name: &str) -> Expr {
     Expr::Column(Column::new(Some(relation.clone()), name))
 }
 
-/// Number and name of such a column.
+/// Table number and name of such a column.
 pub(super) fn numbered(column: &Column) -> Option<(usize, &str)> {
     let table = column.relation.as_ref()?.table().strip_prefix('#')?.parse().ok()?;
     Some((table, &column.name))
 }
 
 fn quoted(text: &str) -> String {
-    // A text always has a form in JSON.
+    // A text can always be written as JSON.
     serde_json::to_string(text).unwrap_or_default()
 }
 
@@ -57,7 +57,7 @@ fn list<'a>(head: &str, rest: impl IntoIterator<Item = &'a Expr>, text: &mut Str
         write(expr, text)?;
     }
     text.push(')');
-    // What grows without end is given up early.
+    // Too long texts are given up early.
     (text.len() <= MAX_BYTES).then_some(())
 }
 
@@ -110,7 +110,7 @@ fn write(expr: &Expr, text: &mut String) -> Option<()> {
         Expr::InList(InList { expr, list: all, negated }) => {
             list(&format!("in {negated}"), iter::once(expr.as_ref()).chain(all), text)
         }
-        // Of a model there may be another version when the text is read again.
+        // A model may have another version later.
         Expr::ScalarFunction(call) if asks_model(&call.func) => None,
         Expr::ScalarFunction(call) if call.func.signature().volatility == Volatility::Immutable => {
             list(&format!("fn {}", quoted(call.func.name())), &call.args, text)
@@ -119,10 +119,10 @@ fn write(expr: &Expr, text: &mut String) -> Option<()> {
     }
 }
 
-/// `a > b` is written `b < a`, so that both are found by the same text.
+/// `a > b` is written `b < a`, so that both have the same text.
 fn binary_text(binary: &BinaryExpr, text: &mut String) -> Option<()> {
     let (left, right) = (binary.left.as_ref(), binary.right.as_ref());
-    // Where a constant stands on the left, it goes to the right, where ranges are looked for.
+    // A constant goes to the right side.
     let (operator, left, right) = match binary.op.swap() {
         Some(swapped) if matches!(left, Expr::Literal(..)) => (swapped, right, left),
         Some(swapped)

@@ -61,7 +61,7 @@ fn combined(node: &LogicalPlan, parts: &HashMap<usize, Part>) -> Option<Part> {
 fn compared(node: &LogicalPlan, below: ColumnNames) -> ColumnNames {
     let mut names = below;
     let mut add = |expr: &Expr| {
-        // Cannot fail, since the closure does not.
+        // Cannot fail: the closure does not.
         let _ = expr.apply(|expr| {
             if let Expr::Column(column) = expr {
                 names.add(&column.name);

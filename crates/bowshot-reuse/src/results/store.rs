@@ -35,14 +35,14 @@ pub(super) struct CachedResult {
     pub(super) schema: SchemaRef,
     /// The batches of each stream.
     pub(super) streams: Vec<Vec<RecordBatch>>,
-    /// Whether the query asked for an order.
+    /// Whether the result is ordered.
     pub(super) ordered: bool,
     pub(super) rows: u64,
     /// Rows that the plan promised, if it did: an answer says the same each time.
     pub(super) promised: Option<u64>,
     /// Bytes in memory, those of the key included.
     pub(super) bytes: u64,
-    /// What computing it took.
+    /// The time that it took to compute.
     pub(super) cost: Duration,
     pub(super) created: SystemTime,
     /// When the query was planned: an earlier one never takes the place of a later one.

@@ -52,7 +52,7 @@ enum Part {
     Value(Value),
 }
 
-/// How names are read that can be read in two ways. Other names of a sequence tell which one is right.
+/// How ambiguous names are parsed. Other names of a sequence decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// Of `03_08_2021`.
@@ -62,7 +62,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Of a name alone: the day comes first, as in most countries, and months are short.
+    /// The default: day first, as in most countries, and short months.
     pub(crate) const USUAL: Self = Self { order: Order::DayFirst, may: Length::Short };
     /// All of them, the usual one first.
     pub(crate) const ALL: [Self; 4] = [
@@ -74,12 +74,12 @@ impl Reading {
 }
 
 impl Pattern {
-    /// Takes a name apart.
+    /// Parses a name.
     pub(crate) fn of(name: &str) -> Self {
         Self::read(name, Reading::USUAL)
     }
 
-    /// Takes the name of a schema apart. Only times count in it: `tenant7` is more often somebody than the seventh of a
+    /// Parses the name of a schema. Only times count in it: `tenant7` is rather a tenant than the seventh of a
     /// sequence, and tables of tenants do not continue one another.
     pub(crate) fn of_schema(name: &str) -> Self {
         Self::read_schema(name, Reading::USUAL)
@@ -95,12 +95,12 @@ impl Pattern {
         Self::taken_apart(name, |text| time_at(text, reading))
     }
 
-    /// Takes a name apart into the values that `value_at` finds at the begin of a text, with their length, and what is
+    /// Splits a name into the values that `value_at` finds at the start of a text, with their length, and the text
     /// between them.
     fn taken_apart(name: &str, value_at: impl Fn(&str) -> Option<(Value, usize)>) -> Self {
         let (mut parts, mut rest, mut literal) = (Vec::new(), name, String::new());
         if !name.bytes().any(|byte| byte.is_ascii_digit()) {
-            // Every value has a digit, and most names have none.
+            // Every value has a digit; most names have none.
             (rest, literal) = ("", name.to_owned());
         }
         while let Some(first) = rest.chars().next() {
@@ -114,7 +114,7 @@ impl Pattern {
                     length
                 }
                 None => {
-                    // All digits of an identifier, so that its end is not taken for a number.
+                    // All digits of an identifier, so that its end does not look like a number.
                     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
                     let length = digits.max(first.len_utf8());
                     literal.push_str(rest.get(..length).unwrap_or_default());
@@ -155,7 +155,7 @@ impl Pattern {
         Self::from_parts(parts.collect())
     }
 
-    /// How far each value is from that of an earlier name of the same sequence; `None` for names of another one.
+    /// The steps from an earlier name of the same sequence; `None` for another sequence.
     pub(crate) fn steps_from(&self, earlier: &Self) -> Option<Vec<i64>> {
         let alike = self.text == earlier.text && self.values.len() == earlier.values.len();
         let pairs = self.values.iter().zip(&earlier.values);
@@ -212,11 +212,11 @@ impl Value {
     }
 }
 
-/// The time that a text begins with, and how long it is. The text begins with a digit before which there is none, or with
+/// The time at the start of a text, and its length. The text starts with a digit that follows none, or with
 /// a letter.
 fn time_at(text: &str, reading: Reading) -> Option<(Value, usize)> {
     if !text.starts_with(|first: char| first.is_ascii_digit()) {
-        // Most letters begin no month, and are not compared with each layout.
+        // Most letters do not start a month.
         months::name_at(text, reading.may)?;
     }
     let found = layout::read(text, reading)?;
@@ -224,7 +224,7 @@ fn time_at(text: &str, reading: Reading) -> Option<(Value, usize)> {
     Some((Value { ordinal: found.ordinal, form }, found.length))
 }
 
-/// The number that a text begins with, and how long it is.
+/// The number at the start of a text, and its length.
 fn number_at(text: &str) -> Option<(Value, usize)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     // Longer numbers are identifiers, not steps of a sequence.

@@ -38,9 +38,9 @@ pub(super) struct Named {
     pub(super) length: Length,
 }
 
-/// The month whose name a text begins with, and how long that is. `may` says which length May has.
+/// The month at the start of a text, and its length. `may` is the length of May.
 pub(super) fn name_at(text: &str, may: Length) -> Option<(Named, usize)> {
-    // No two months have the same first three letters, and most texts none of them: this is asked at each letter.
+    // A fast check by the first three letters, which are unique.
     let start = text.as_bytes().first_chunk::<3>()?.map(|letter| letter.to_ascii_lowercase());
     let (month, full) = (1..).zip(NAMES).find(|(_, full)| full.as_bytes().starts_with(&start))?;
     // In full first: `june` begins with `jun`.
@@ -72,7 +72,7 @@ impl Length {
 }
 
 impl Case {
-    /// A word of lower case in this one.
+    /// Converts a lower-case word.
     pub(super) fn of(self, word: &str) -> String {
         match self {
             Self::Lower => word.to_owned(),

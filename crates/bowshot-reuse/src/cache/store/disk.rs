@@ -13,23 +13,23 @@ use std::path::Path;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long nothing is written after the disk has failed.
+/// Pause of writes after a failure of the disk.
 const REST: Duration = Duration::from_secs(60);
 
-/// What stands on disk about a join.
+/// The description of a join on disk.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Described<A> {
-    /// The build that has computed it: in another one a function may give something else.
+    /// The build that computed it: a function of another build may differ.
     pub(super) program: String,
     pub(super) about: A,
 }
 
-/// How the disk is doing.
+/// The state of the disk.
 #[derive(Debug)]
 pub(super) struct Disk {
-    /// Keeps other servers out of the folder.
+    /// Locks the folder.
     claim: Option<Claim>,
-    /// Until when nothing is written.
+    /// No writes until then.
     rests_until: Option<Instant>,
     /// Numbers of joins that could not be written.
     unwritten: HashSet<u64>,
@@ -46,7 +46,7 @@ impl Disk {
 }
 
 impl Store {
-    /// Writes a join to disk, if there is a folder and room, so that it survives its leaving memory and, if its tables do,
+    /// Writes a join to disk, if there is a folder and room, so that it survives eviction and, if its tables do,
     /// a restart. Blocks, and calls `pause` now and then.
     pub(crate) fn write(&self, join: &Arc<CachedJoin>, pause: &dyn Fn()) {
         if self.budget.folder.is_none() {
@@ -65,7 +65,7 @@ impl Store {
         self.publish_sizes();
     }
 
-    /// A join that could not be written when it came, once the disk has rested.
+    /// A join that could not be written, after the pause.
     pub(crate) fn unwritten(&self) -> Option<Arc<CachedJoin>> {
         let mut disk = self.disk();
         if disk.rests() {
@@ -81,7 +81,7 @@ impl Store {
         next
     }
 
-    /// The folder, which is taken again if somebody has removed it meanwhile.
+    /// The folder, taken again if it was removed.
     pub(crate) fn claimed(&self) -> Result<&Path, Error> {
         let folder = self.budget.folder.as_deref().ok_or(Error::Gone)?;
         self.disk().claim.as_mut().ok_or(Error::Gone)?.renew(folder)?;
