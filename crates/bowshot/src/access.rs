@@ -69,7 +69,7 @@ pub(crate) async fn run(command: AccessCommand) -> Result<ExitCode> {
 async fn begin(with: &FileArgs) -> Result<(Client, String)> {
     let text = std::fs::read_to_string(&with.file)
         .with_context(|| format!("cannot read `{}`", with.file.display()))?;
-    // Before anybody is asked: a file that is not understood is of no use to anyone.
+    // Read the file first: without a valid file no connection is needed.
     RulesFile::read(&text, &["catalog".to_owned(), "schema".to_owned()])
         .map_err(|reason| refuse(with, &reason))?;
     let client = with.connect.client().await?;
@@ -84,7 +84,8 @@ fn refuse(with: &FileArgs, reason: &str) -> anyhow::Error {
 
 async fn statements(client: &Client, file: &str) -> Result<Vec<String>> {
     let state = State::read(client).await?;
-    let wanted = RulesFile::read(file, &state.place).map_err(|reason| anyhow::Error::new(Usage::new(reason)))?;
+    let wanted =
+        RulesFile::read(file, &state.place).map_err(|reason| anyhow::Error::new(Usage::new(reason)))?;
     if wanted.users.as_ref().is_some_and(|users| !users.contains_key(&state.user))
         && state.users.contains_key(&state.user)
     {
@@ -93,7 +94,7 @@ async fn statements(client: &Client, file: &str) -> Result<Vec<String>> {
     Ok(diff::diff(&wanted, &state))
 }
 
-/// Within one transaction, so that nobody ever has half of the rules, and none are lost that others make meanwhile.
+/// In one transaction, so that no half of the rules is ever visible, and no concurrent change is lost.
 async fn run_all(client: &Client, file: &str) -> Result<()> {
     state::ask(client, "BEGIN").await?;
     let done = async {
@@ -109,7 +110,7 @@ async fn run_all(client: &Client, file: &str) -> Result<()> {
     match done.await {
         Ok(statements) => show(&statements),
         Err(error) => {
-            // It may have ended by itself, and ends with the session anyway.
+            // It may have ended already, and ends with the session anyway.
             drop(state::ask(client, "ROLLBACK").await);
             Err(error)
         }

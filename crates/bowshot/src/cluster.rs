@@ -65,7 +65,7 @@ fn add(node: &NodeArgs) -> Result<()> {
     say(&lines(&made))
 }
 
-/// What to paste into the configuration of the node.
+/// Configuration of the node to paste.
 fn lines(files: &NodeFiles) -> String {
     format!(
         "\n[cluster.tls]\nauthority = {:?}\ncertificate = {:?}\nkey = {:?}\n",
@@ -75,7 +75,7 @@ fn lines(files: &NodeFiles) -> String {
     )
 }
 
-/// A mistake of whoever called, with what to do.
+/// A usage error with its hint.
 pub(crate) fn mistake(error: bowshot_cluster::membership::Error) -> Usage {
     let usage = Usage::new(error.to_string());
     match error.hint() {

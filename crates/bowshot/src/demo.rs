@@ -67,10 +67,10 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     }
     let flags = args.flags(&folder);
     let mut config = Config::load(&flags, std::env::vars_os())?;
-    // A certificate in the environment is for servers with a name; the demo connects to itself and shows it without one.
+    // A certificate from the environment is for named servers; the demo connects to itself without one.
     config.tls = TlsFiles::default();
     config.cluster = if args.nodes > 1 { nodes::first() } else { ClusterSettings::default() };
-    // The file says that all is ready, which is not before the other nodes are.
+    // The ports file is written when all nodes are ready.
     let ports_file = if args.nodes > 1 { config.ports_file.take() } else { None };
     logging::start(&config)?;
     open_files::raise_limit();
@@ -88,7 +88,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     show_and_stay(running, signals, &args, &uri).await
 }
 
-/// The other nodes, and where clients reach them. The first one, at `uri`, gives all of them work from then on.
+/// Starts the other nodes; returns their client addresses. The first node, at `uri`, gives them work from then on.
 async fn start_nodes(
     args: &DemoArgs,
     folder: &Path,
@@ -152,7 +152,7 @@ fn make_in_child(args: &DemoArgs) -> Result<()> {
     let status = command.status().context("cannot start the data generator")?;
     match status.code() {
         Some(0) => Ok(()),
-        // The child has told what is wrong.
+        // The child has printed the error.
         Some(2) => bail!(Usage::new("the data could not be made")),
         _ => bail!("the data could not be made"),
     }

@@ -28,11 +28,11 @@ pub(crate) struct DoctorArgs {
     json: bool,
 }
 
-/// How a thing is.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Good,
-    /// It works, and may not be meant so.
+    /// It works, but may not be intended.
     Doubtful,
     /// It does not work.
     Bad,
@@ -48,10 +48,10 @@ impl State {
     }
 }
 
-/// What was found of one thing.
+/// The finding of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// What was looked at: a word that scripts can rely on.
+    /// The stable name of the check.
     check: &'static str,
     state: State,
     finding: String,
@@ -77,7 +77,7 @@ impl Line {
         let usage = error.downcast_ref::<crate::usage::Usage>();
         let door = error.chain().find_map(|cause| cause.downcast_ref::<bowshot_api::Error>());
         let hint = usage.and_then(crate::usage::Usage::hint).or(door.and_then(bowshot_api::Error::hint));
-        // The door's error has its hint and its sources in its text, too.
+        // Errors of the server API have hint and sources in their text.
         let finding = match error.downcast_ref::<bowshot_api::Error>() {
             Some(door) => door.message().to_owned(),
             None => format!("{error:#}"),
@@ -86,7 +86,7 @@ impl Line {
     }
 }
 
-/// Looks at everything and tells it; the exit code says whether anything fails.
+/// Runs all checks; the exit code is 1 if any fails.
 pub(crate) async fn run(args: DoctorArgs) -> Result<ExitCode> {
     let lines = looked_at(args.server).await;
     let text = if args.json { as_json(&lines) } else { as_text(&lines) };

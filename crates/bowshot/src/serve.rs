@@ -50,10 +50,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long the start waits for what is in the sources; the rest is looked at in the background.
+/// How long the start waits for checks of sources; the rest continues in the background.
 const LOOK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long the front ends may take to end their connections once nothing runs any more.
+/// How long front ends may take to close idle connections.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Runs a server until a signal ends it.
@@ -70,19 +70,19 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
     running.wait(signals).await
 }
 
-/// A server that answers. Dropping it cuts everything off at once.
+/// A running server. Dropping it ends everything at once.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// Where Flight SQL is served, unless it is off.
+    /// Address of Flight SQL, unless it is off.
     pub(crate) flight: Option<SocketAddr>,
-    /// Where HTTP is served, unless it is off.
+    /// Address of HTTP, unless it is off.
     pub(crate) http: Option<SocketAddr>,
-    /// Where PostgreSQL's protocol is served, unless it is off.
+    /// Address of PostgreSQL's protocol, unless it is off.
     pub(crate) pg: Option<SocketAddr>,
     pg_cleartext: bool,
     http_cleartext: bool,
     http_origins: Vec<String>,
-    /// Where MySQL's protocol is served, unless it is off.
+    /// Address of MySQL's protocol, unless it is off.
     pub(crate) mysql: Option<SocketAddr>,
     mysql_cleartext: bool,
     node: Option<cluster::Node>,
@@ -97,7 +97,7 @@ pub(crate) struct Running {
     stop: watch::Sender<bool>,
     ports_file: Option<PortsFile>,
     sources: Vec<banner::Served>,
-    /// Goes with the server.
+    /// Removed with the server.
     look: Option<SourceCheck>,
     data: data_folder::LockedFolder,
     _spill: Scratch,
@@ -164,7 +164,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     running.start_http(front_ends.http, &render_metrics, &stopped);
     running.start_pg(front_ends.pg, &stopped);
     running.start_mysql(front_ends.mysql, &stopped);
-    // Reading the headers of many files takes a while, for which nobody waits long.
+    // Reading many headers may take long, so the wait is limited.
     let (sources, look) = parts.served_within(LOOK_PATIENCE).await?;
     running.sources = sources;
     running.look = Some(look);
@@ -206,7 +206,7 @@ impl FrontEnds {
     }
 }
 
-/// How Flight SQL is served at this address, with the socket for clients on this machine, which may lie in `scratch`.
+/// Options of Flight SQL at this address, with the socket for clients on this machine, which may be in `scratch`.
 fn flight_choices(
     config: &Config,
     tls: Option<&Tls>,
@@ -220,7 +220,7 @@ fn flight_choices(
     })
 }
 
-/// Waits for the word to stop. An error means that the server itself is gone, which is a reason to stop too.
+/// Waits for the stop signal; an error means that the server is gone.
 async fn until(mut stopped: watch::Receiver<bool>) {
     _ = stopped.wait_for(|stop| *stop).await;
 }
@@ -230,7 +230,7 @@ fn local(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>> {
 }
 
 impl Running {
-    /// Where the front ends listen.
+    /// Addresses of the front ends.
     pub(crate) fn addresses(&self) -> Addresses {
         Addresses {
             flight: self.flight,
@@ -316,7 +316,7 @@ impl Running {
             ended = self.front_ends.join_next() => return Err(failure(ended)),
         };
         let timeout_s = self.drain_timeout.as_secs_f64();
-        // Before it is said: who reads the log may try at once.
+        // Before the log line: its reader may connect at once.
         self.server.stop_taking();
         tracing::info!(signal, timeout_s, "draining: no new queries, running ones may finish");
         tokio::select! {
@@ -327,7 +327,7 @@ impl Running {
 
     /// Takes no new queries, waits for running ones up to the drain timeout, then ends the front ends.
     pub(crate) async fn stop(mut self) -> Result<()> {
-        // Others hear of it first, so that they send no new work while what runs here runs to its end.
+        // Other nodes are informed first, so that they send no new work while running tasks end.
         let leave = async {
             if let Some(node) = &self.node {
                 node.cluster.leave(self.drain_timeout).await;

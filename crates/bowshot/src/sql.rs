@@ -66,7 +66,7 @@ fn usage(text: impl Into<String>) -> anyhow::Error {
 /// [`Usage`] for wrong calls, otherwise what the server or the file system said.
 pub(crate) async fn run(args: SqlArgs) -> Result<ExitCode> {
     match session(&args).await {
-        // Whoever read the output has read enough.
+        // The reader of the output has closed it.
         Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
         result => result,
     }
@@ -95,7 +95,7 @@ async fn session(args: &SqlArgs) -> Result<ExitCode> {
         Source::Prompt => prompt::run(&mut runner, args.connect.uri()).await?,
         Source::Statements(statements) => run_all(&mut runner, &statements).await?,
     };
-    // The server would find out by itself that the connection is gone; this is only faster.
+    // The server would notice the closed connection; this is only faster.
     drop(runner.client.close().await);
     Ok(code)
 }
@@ -154,12 +154,12 @@ async fn set_option(client: &Client, pair: &str) -> Result<()> {
     Ok(())
 }
 
-/// One line on stderr. Nobody can be told that stderr is gone.
+/// One line on stderr; errors are ignored.
 pub(crate) fn say(line: &str) {
     drop(writeln!(std::io::stderr(), "{line}"));
 }
 
-/// Whether the reader of stdout has gone. Some of Arrow's writers tell it as text only.
+/// Whether stdout was closed. Some of Arrow's writers report it as text only.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let broken = |cause: &(dyn std::error::Error + 'static)| {
         let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);

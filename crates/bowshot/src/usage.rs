@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A mistake of the person who started the program.
+/// A usage error.
 #[derive(Debug)]
 pub(crate) struct Usage {
     message: String,

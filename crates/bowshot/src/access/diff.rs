@@ -52,7 +52,7 @@ pub(super) fn diff(wanted: &RulesFile, state: &State) -> Vec<String> {
     statements
 }
 
-/// Who goes, and takes rights and memberships along.
+/// Removed users and roles, with their rights and memberships.
 struct Removals<'a> {
     users: Vec<&'a String>,
     roles: Vec<&'a String>,
@@ -109,7 +109,7 @@ fn user_change(name: &str, wanted: &User, there: Option<&User>) -> Option<String
     Some(sql)
 }
 
-/// Rights that only come are said first: what is taken from one takes along what that one has handed on, but for what has been
+/// New rights come first: a revoked right takes along what was granted with it, except for what has been
 /// granted by then.
 fn granted(
     wanted: &BTreeMap<(ObjectPath, String), Rights>,
@@ -134,7 +134,7 @@ fn granted(
     come
 }
 
-/// What has to be taken away first, and then what has to be given. What others have handed on may stay as far as it is wanted.
+/// First what is revoked, then what is granted. Rights granted by others may stay if they are wanted.
 fn rights(
     (place, grantee): &(ObjectPath, String),
     wanted: &Rights,
@@ -146,7 +146,7 @@ fn rights(
         let columns: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
         format!("{right} ({})", columns.join(", "))
     };
-    // A right goes with the option to hand it on.
+    // Revoking a right revokes its grant option.
     let mut gone = BTreeSet::new();
     let all: BTreeSet<&String> = wanted.keys().chain(there.keys()).chain(handed_on.keys()).collect();
     for name in all {
@@ -159,7 +159,7 @@ fn rights(
         let lost = gone.contains(right);
         let there = there.get(name).filter(|_| !lost);
         let mut taken = |columns: Option<&BTreeSet<String>>| {
-            // Of the other columns, the option is left.
+            // The grant option of other columns stays.
             if !option && columns.is_none() {
                 gone.insert(right.to_owned());
             }
@@ -195,7 +195,7 @@ fn rights(
     said((place, grantee), (&take, &give), cascade)
 }
 
-/// Rights, each with whether it is the option to hand one on.
+/// Rights, each with whether it is a grant option.
 type Named<'a> = &'a [(bool, String)];
 
 /// Rights as statements.
@@ -235,7 +235,7 @@ fn kind(place: &ObjectPath) -> &'static str {
     }
 }
 
-/// The names of rights, of which ALL are all.
+/// The names of rights; ALL if all are there.
 pub(super) fn rights_of(rights: &[String]) -> Result<BTreeSet<String>, String> {
     let known = || Privilege::ALL.into_iter().map(Privilege::as_str);
     let mut found = BTreeSet::new();
@@ -255,11 +255,11 @@ pub(super) fn rights_of(rights: &[String]) -> Result<BTreeSet<String>, String> {
     Ok(found)
 }
 
-/// The statement that makes a policy, after a look whether its text makes it what it is to be, and nothing else. Gives the
-/// condition in the forms in which a server may keep it.
+/// The statement that creates a policy, after a check that its text is exactly that policy. Also returns the
+/// condition in the forms that a server may store.
 pub(super) fn creation(place: &ObjectPath, name: &str, policy: &Policy) -> Result<Vec<String>, String> {
     let (sql, dialect) = (create(place, name, policy), Dialect::new(DialectName::Ansi));
-    // By itself, so that it does not end the brackets around it and hide what follows.
+    // Parsed alone, so that it cannot close the surrounding brackets.
     parse_expression(&policy.using, dialect).map_err(|error| error.message().to_owned())?;
     let read = access(&sql, dialect).map_err(|error| error.message().to_owned())?;
     let Some(AccessStatement::CreatePolicy { using, roles, column, .. }) = read else {
@@ -276,7 +276,7 @@ pub(super) fn creation(place: &ObjectPath, name: &str, policy: &Policy) -> Resul
     Ok(forms)
 }
 
-/// Whether a policy that is there is what is wanted, however its condition is written.
+/// Whether an existing policy is the wanted one, in any spelling of its condition.
 fn is_same((place, name): &(ObjectPath, String), wanted: &Policy, there: &Policy) -> bool {
     wanted.column == there.column
         && wanted.roles == there.roles
@@ -319,7 +319,7 @@ mod tests {
         RulesFile::read(text, &here()).expect(text)
     }
 
-    /// A server that has what a file says.
+    /// A server with the rules of a file.
     fn state(text: &str) -> State {
         let RulesFile { roles, users, memberships, grants, policies, masks } = wanted(text);
         State {

@@ -4,13 +4,13 @@ use super::diff::{creation, rights_of};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A catalog, a schema, a table or a model: the parts of its name. That of a model has an empty one, so that no table has it.
+/// The name of a catalog, schema, table or model, in parts. A model's has an empty part, which no table has.
 pub(super) type ObjectPath = Vec<String>;
 
-/// What the name of a right ends in that may be handed on, beside the right itself.
+/// The suffix of a right with grant option.
 pub(super) const OPTION: &str = " WITH GRANT OPTION";
 
-/// Rights by name; for SELECT, INSERT and UPDATE the columns, if it is not all.
+/// Rights by name; for SELECT, INSERT and UPDATE with the columns, unless all.
 pub(super) type Rights = BTreeMap<String, Option<BTreeSet<String>>>;
 
 /// Sections that the file does not have are `None`.
@@ -25,7 +25,7 @@ pub(super) struct RulesFile {
     pub(super) masks: Option<BTreeMap<(ObjectPath, String), Policy>>,
 }
 
-/// A user without what proves who it is.
+/// A user without credentials.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct User {
@@ -107,7 +107,7 @@ struct MaskEntry {
 }
 
 impl RulesFile {
-    /// Reads a file; names that do not say theirs are in the catalog and the schema of `place`.
+    /// Reads a file; unqualified names are in the catalog and schema of `place`.
     pub(super) fn read(text: &str, place: &[String; 2]) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
         Ok(Self {
@@ -187,7 +187,7 @@ fn rights(
     Ok(all)
 }
 
-/// Adds a right. All columns are more than some.
+/// Adds a right; all columns include some.
 pub(super) fn add(rights: &mut Rights, right: String, columns: Option<BTreeSet<String>>) {
     let more = match (rights.get(&right), columns) {
         (Some(None), _) | (_, None) => None,
@@ -197,7 +197,7 @@ pub(super) fn add(rights: &mut Rights, right: String, columns: Option<BTreeSet<S
     rights.insert(right, more);
 }
 
-/// Rights on a model: to ask it, however that is called, and all that its owner may do.
+/// Rights on a model: to use it, under any name, and all rights of its owner.
 fn of_model(rights: &[String]) -> Result<BTreeSet<String>, String> {
     let mut found = BTreeSet::new();
     for right in rights {
@@ -233,7 +233,7 @@ fn masks(
     checked_policies(entries.collect::<Result<_, String>>()?)
 }
 
-/// One that is for an empty list would be for everybody, which is said by leaving the list out.
+/// An empty list would mean everybody, which is written by omitting the list.
 fn policy(column: Option<String>, roles: Option<Vec<String>>, using: String) -> Result<Policy, String> {
     if roles.as_ref().is_some_and(Vec::is_empty) {
         return Err("a policy is `for` nobody; leave `for` out to have it for everybody".to_owned());
@@ -247,7 +247,7 @@ fn checked_policies(
 ) -> Result<BTreeMap<(ObjectPath, String), Policy>, String> {
     let mut all = BTreeMap::new();
     for ((place, name), policy) in entries {
-        // The text of a condition becomes a part of a statement: it must be one condition, and nothing behind it.
+        // The text of a condition becomes a part of a statement: it must be exactly one condition.
         creation(&place, &name, &policy).map_err(|reason| format!("policy `{name}`: {reason}"))?;
         if all.insert((place, checked(name.clone())?), policy).is_some() {
             return Err(format!("policy `{name}` is there twice"));
@@ -261,7 +261,7 @@ fn checked(name: String) -> Result<String, String> {
     if fits { Ok(name) } else { Err(format!("`{}` is not a name", name.escape_default())) }
 }
 
-/// A name as SQL has it, with all its parts.
+/// A quoted qualified name.
 fn full(text: &str, [catalog, schema]: &[String; 2], parts: usize) -> Result<ObjectPath, String> {
     let mut named = split(text).ok_or_else(|| format!("`{text}` is not a name"))?;
     let missing = parts.checked_sub(named.len()).ok_or_else(|| format!("`{text}` has too many parts"))?;
@@ -271,7 +271,7 @@ fn full(text: &str, [catalog, schema]: &[String; 2], parts: usize) -> Result<Obj
     Ok(place)
 }
 
-/// The parts of a name: as they are within double quotes, else in lower case.
+/// The parts of a name; unquoted ones in lower case.
 fn split(text: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     let mut rest = text.trim();

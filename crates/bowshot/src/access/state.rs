@@ -12,14 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// Who asks.
+    /// The user of the connection.
     pub(super) user: String,
-    /// Catalog and schema of names that do not say theirs.
+    /// Catalog and schema of unqualified names.
     pub(super) place: [String; 2],
     pub(super) roles: BTreeSet<String>,
     pub(super) users: BTreeMap<String, User>,
     pub(super) memberships: BTreeSet<(String, String)>,
-    /// What owners and admins have granted.
+    /// Rights granted by owners and administrators.
     pub(super) grants: BTreeMap<(ObjectPath, String), Rights>,
     pub(super) handed_on: BTreeMap<(ObjectPath, String), Rights>,
     pub(super) policies: BTreeMap<(ObjectPath, String), Policy>,
@@ -106,7 +106,7 @@ fn texts(list: &Value) -> Option<BTreeSet<String>> {
     list.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
-/// Runs a statement to its end; gives its rows as texts.
+/// Runs a statement; returns its rows as texts.
 pub(super) async fn ask(client: &Client, sql: &str) -> Result<Vec<Vec<String>>> {
     let query = client.execute(sql).await?;
     let mut batches = query.batches();

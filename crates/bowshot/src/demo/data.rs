@@ -19,18 +19,18 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// Threads at most; each holds one row group in memory.
+/// Most threads; each holds one row group in memory.
 const MAX_THREADS: usize = 4;
-/// Rows of one file: several files make several threads busy, here and when they are read.
+/// Rows of one file: several files use several threads.
 const FILE_ROWS: u64 = 1_500_000;
 const ROW_GROUP_ROWS: usize = 256 << 10;
-/// The name of the marker, and how its text begins.
+/// The marker file, and the start of its text.
 const MARKER: &str = "bowshot-demo";
-/// Changes when files are laid out differently, so that old ones are made again.
+/// The version of the layout; older data is made again.
 const LAYOUT: &str = "layout 1";
 const UNFINISHED: &str = "unfinished\n";
 
-/// Whether the folder holds all tables at this scale in the present layout.
+/// Whether the folder has all tables at this scale and layout.
 pub(super) fn is_complete(folder: &Path, scale: f64) -> bool {
     fs::read_to_string(folder.join(MARKER)).is_ok_and(|text| text == complete(scale))
 }
@@ -39,7 +39,7 @@ fn complete(scale: f64) -> String {
     format!("{LAYOUT}, scale {scale}\n")
 }
 
-/// Makes all tables, unless they are there.
+/// Makes all missing tables.
 pub(super) fn make(folder: &Path, scale: f64) -> Result<()> {
     if is_complete(folder, scale) {
         return Ok(());
@@ -60,7 +60,7 @@ pub(super) fn make(folder: &Path, scale: f64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to replace what this program has not made, or has made for another scale.
+/// Refuses to replace foreign data, or data of another scale.
 fn refuse_foreign(folder: &Path, scale: f64) -> Result<()> {
     let advice = "name another folder with `--data-dir`";
     match fs::read_to_string(folder.join(MARKER)) {
@@ -78,7 +78,7 @@ fn refuse_foreign(folder: &Path, scale: f64) -> Result<()> {
     }
 }
 
-/// Another run may have been faster; its data is as good.
+/// Another run may have made the same data.
 fn put_in_place(work: &Path, folder: &Path, scale: f64) -> Result<()> {
     if is_complete(folder, scale) {
         return Ok(());
@@ -175,7 +175,7 @@ fn progress_bar(scale: f64) -> ProgressBar {
     }
 }
 
-/// Nobody reads stderr: that is no reason to stop.
+/// A closed stderr is no reason to stop.
 fn tell(text: &str) {
     drop(writeln!(std::io::stderr(), "{text}"));
 }

@@ -28,7 +28,7 @@ const QUERIES: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// What one result cost.
+/// The cost of one result.
 #[derive(Debug)]
 struct Cost {
     rows: u64,

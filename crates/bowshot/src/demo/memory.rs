@@ -1,6 +1,6 @@
 //! Peak resident memory of this process.
 
-/// One line for people.
+/// One line of text.
 pub(super) fn peak() -> String {
     match peak_bytes() {
         Some(bytes) => format!(

@@ -64,7 +64,7 @@ impl Table {
         }
     }
 
-    /// Number of rows; for `lineitem`, whose orders have 1 to 7 lines, about.
+    /// Number of rows; approximate for `lineitem`, whose orders have 1 to 7 lines.
     pub(super) fn rows(self, scale: f64) -> u64 {
         let rows = match self {
             Self::LineItem => 4 * OrderGenerator::calculate_row_count(scale, 1, 1),
@@ -79,7 +79,7 @@ impl Table {
         u64::try_from(rows).unwrap_or(0)
     }
 
-    /// The schema as it is written: plain strings instead of views, which not every reader knows.
+    /// The written schema: plain strings instead of views, which not every reader supports.
     pub(super) fn schema(self) -> SchemaRef {
         let schema = match self {
             Self::LineItem => LineItemArrow::schema_ref(),

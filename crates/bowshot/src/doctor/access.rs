@@ -7,7 +7,7 @@ use crate::serve::authenticator;
 use serde_json::Value;
 use std::path::Path;
 
-/// What a password that PostgreSQL's clients can prove without showing it is kept with.
+/// The prefix of SCRAM verifiers.
 const VERIFIER: &str = "SCRAM-SHA-256$";
 
 /// Users of the configuration and of the catalog.
@@ -43,7 +43,7 @@ pub(super) fn users(config: &Config) -> Vec<Line> {
     lines
 }
 
-/// Those who cannot log in by SCRAM, which PostgreSQL's clients do.
+/// Users without a SCRAM verifier for PostgreSQL's clients.
 fn verifiers(config: &Config, made_by_sql: &[Made]) -> Option<Line> {
     const CHECK: &str = "scram";
     if config.pg == Listen::Off {
@@ -78,7 +78,7 @@ struct Made {
 
 fn made_by_sql(config: &Config) -> Vec<Made> {
     let Some(DataFolder::At(path)) = &config.data else { return Vec::new() };
-    // What is wrong with the catalog has a line of its own.
+    // Errors of the catalog are another check.
     let notes = bowshot_storage::tables::notes_in(Path::new(path)).unwrap_or_default();
     let user = |(key, text): (String, String)| {
         let (kind, name): (String, String) = serde_json::from_str(&key).ok()?;

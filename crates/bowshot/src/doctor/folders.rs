@@ -10,15 +10,15 @@ use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// A folder of tables with less room than this is about to be full.
+/// Free space below which a folder of tables is nearly full.
 const LITTLE_ROOM: u64 = 1 << 30;
-/// With less than this nothing can be committed soon.
+/// Free space below which commits will soon fail.
 const NO_ROOM: u64 = 64 << 20;
-/// File systems of other machines, on which SQLite's write-ahead log does not work.
+/// Network file systems, on which SQLite's write-ahead log does not work.
 const OF_OTHERS: [&str; 8] =
     ["nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse"];
 
-/// Whether others may read the file that says all of it, which has been read.
+/// Whether other users can read the configuration file.
 pub(super) fn configuration(file: Option<&Path>, config: &Config) -> Line {
     const CHECK: &str = "configuration";
     let Some(file) = file else { return Line::good(CHECK, "flags, variables and defaults; no file") };
@@ -31,7 +31,7 @@ pub(super) fn configuration(file: Option<&Path>, config: &Config) -> Line {
     Line::good(CHECK, format!("`{}` is understood", file.display()))
 }
 
-/// Whether a server has the data folder now.
+/// Whether a server uses the data folder now.
 pub(super) fn is_in_use(config: &Config) -> bool {
     let Some(DataFolder::At(path)) = &config.data else { return false };
     let lock = File::open(path.join("bowshot.lock"));
@@ -87,7 +87,7 @@ pub(super) fn data(config: &Config, in_use: bool) -> Vec<Line> {
     lines
 }
 
-/// The object store that has the files of tables, if one has. It is not asked.
+/// The object store of tables, if any. It is not contacted.
 fn store(config: &Config, path: &Path) -> Option<Line> {
     const CHECK: &str = "data-store";
     let set = config.tables.address.trim_end_matches('/');
@@ -216,7 +216,7 @@ fn room(check: &'static str, path: &Path) -> Line {
     }
 }
 
-/// Tries to make a file in a folder, or in what is there of those around it.
+/// Tries to create a file in a folder, or in its nearest existing parent.
 fn writable(folder: &Path) -> std::io::Result<()> {
     tempfile::Builder::new().prefix(".bowshot-doctor-").tempfile_in(nearest(folder)).map(drop)
 }
@@ -231,12 +231,12 @@ fn own(folder: &Path) -> String {
     format!("give it to the user of the server: `chown USER {folder}`; or mount it writable")
 }
 
-/// Whether others than its owner and group may read it.
+/// Whether other users than owner and group can read it.
 pub(super) fn others_read(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|about| about.permissions().mode() & 0o007 != 0)
 }
 
-/// Bytes for people.
+/// Bytes as readable text.
 pub(super) fn size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match UNITS.into_iter().find(|(_, unit)| bytes >= *unit) {

@@ -14,10 +14,10 @@ use std::time::{Duration, SystemTime};
 
 /// A certificate that ends sooner should be renewed now.
 const SOON: Duration = Duration::from_secs(21 * 24 * 60 * 60);
-/// How long a collector may take to answer.
+/// Timeout of the collector.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether the ports are free, and who may come in by them.
+/// Checks whether ports are free, and who can reach them.
 pub(super) async fn ports(config: &Config, in_use: bool) -> Vec<Line> {
     let mut lines = Vec::new();
     let has_users = authenticator(config).is_ok_and(|found| found.requires_credentials());
@@ -57,7 +57,7 @@ pub(super) async fn ports(config: &Config, in_use: bool) -> Vec<Line> {
     lines
 }
 
-/// What other machines may do.
+/// Checks access from other machines.
 fn open(config: &Config, beyond: &[&str], has_users: bool) -> Option<Line> {
     let addresses = beyond.join(", ");
     if beyond.is_empty() {
@@ -127,7 +127,7 @@ pub(super) async fn tls(config: &Config) -> Vec<Line> {
     lines
 }
 
-/// What clients will say of the certificates in a file: the server's first, then those that lead to its authority.
+/// Checks a certificate chain as clients will: the server's first, then those up to the authority.
 fn chain(check: &'static str, path: &Path) -> Vec<Line> {
     let chain = read(path);
     let shown = path.display();
@@ -189,13 +189,13 @@ fn days(left: Duration) -> u64 {
     left.as_secs() / (24 * 60 * 60)
 }
 
-/// What the certificates of a file say; those that cannot be read are left out.
+/// The parsed certificates of a file; unreadable ones are skipped.
 fn read(path: &Path) -> Vec<CertificateFacts> {
     let Ok(found) = CertificateDer::pem_file_iter(path) else { return Vec::new() };
     found.flatten().filter_map(|der| CertificateFacts::of(&der)).collect()
 }
 
-/// How nodes prove that they are nodes.
+/// Checks the authentication of nodes.
 pub(super) fn cluster(config: &Config) -> Vec<Line> {
     const CHECK: &str = "cluster";
     let security = match config.cluster.security() {
@@ -223,7 +223,7 @@ pub(super) fn cluster(config: &Config) -> Vec<Line> {
     lines
 }
 
-/// Whether anybody takes the traces.
+/// Checks the collector of traces.
 pub(super) async fn traces(config: &Config) -> Option<Line> {
     const CHECK: &str = "traces";
     let address = config.traces.address()?;

@@ -46,7 +46,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Opens everything that the configuration names, and the durable tables of a folder that nobody else uses. A
+    /// Opens everything in the configuration, and the durable tables of an unused folder. A
     /// broken file is no error here, a missing one is.
     pub(crate) async fn open(
         config: &Config,
@@ -75,7 +75,7 @@ impl Parts {
             config.limits.memory_bytes,
         );
         let columns = ColumnCache::new(columns);
-        // Before the sources, some of which may be reached by what is kept there.
+        // Before the sources, which may need its secrets.
         let tables = match data {
             Some(folder) => open_tables(folder, config, &environment, (Arc::clone(&columns), place)).await?,
             None => TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes),
@@ -110,15 +110,15 @@ impl Parts {
         Ok(Self { catalog, engine, tables, log })
     }
 
-    /// Reads headers and footers of all sources and says what is there.
+    /// Reads headers and footers of all sources.
     pub(crate) async fn served(&self) -> Result<Vec<Served>> {
         let catalog = Arc::clone(&self.catalog);
         let summaries = tokio::task::spawn_blocking(move || catalog.describe()).await;
         Ok(summaries.context("reading the sources broke down")?.into_iter().map(served).collect())
     }
 
-    /// The same as far as it is found out within `patience`: whatever is in the folders, the server is ready soon. The rest
-    /// is looked at in the background, until the look is dropped.
+    /// The same within `patience`, so that the server is ready soon. The rest
+    /// continues in the background until the check is dropped.
     pub(crate) async fn served_within(&self, patience: Duration) -> Result<(Vec<Served>, SourceCheck)> {
         let deadline = Instant::now() + patience;
         let (look, catalog) = (SourceCheck::default(), Arc::clone(&self.catalog));
@@ -133,7 +133,7 @@ impl Parts {
                 Err(_) => break false,
             };
         };
-        // What comes from here on goes to the log.
+        // Later findings go to the log.
         receiver.close();
         while let Ok(summary) = receiver.try_recv() {
             known.insert(summary.name.clone(), served(summary));
@@ -163,13 +163,13 @@ impl Parts {
         Arc::clone(&self.tables)
     }
 
-    /// The server below the door.
+    /// The implementation of the server API.
     pub(crate) fn server(&self, config: &Config, authenticator: Authenticator) -> Arc<Bowshot> {
         Bowshot::new(self.engine.clone(), authenticator, config.limits.clone(), Arc::clone(&self.log))
     }
 }
 
-/// The object stores. What was read of them is kept beside the tables if there is a folder of them, else as long as the
+/// The object stores. Their block cache is beside the tables if these have a folder, else it lasts as long as the
 /// server lives.
 fn remotes(config: &Config, secrets: &Arc<Secrets>, folder: Option<&Path>) -> Result<Arc<Remotes>> {
     let mut options = config.remote.clone();
@@ -189,7 +189,7 @@ fn audit(config: &Config) -> Result<Option<AuditLog>> {
     })
 }
 
-/// Where the files of durable tables are, if that is not the data folder.
+/// The location of files of durable tables, if it is not the data folder.
 fn place_of_tables(config: &Config, remotes: &Remotes) -> Result<Option<TablesPlace>> {
     let (address, cache_bytes) = (&config.tables.address, config.tables.cache_bytes);
     if address.is_empty() {
@@ -224,7 +224,7 @@ async fn open_tables(
     Ok(opened.context("opening the data folder broke down")?.map_err(bowshot_api::Error::from)?)
 }
 
-/// A folder that is named but cannot be used is the operator's mistake; anything else is the machine's.
+/// An unusable configured folder is a usage error; other errors are not.
 fn mistake(error: bowshot_api::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::Invalid => Usage::from(error).into(),
@@ -232,7 +232,7 @@ fn mistake(error: bowshot_api::Error) -> anyhow::Error {
     }
 }
 
-/// Looking at the tables in the background. Dropping it ends that behind the table that is being looked at.
+/// The background check of tables. Dropping it ends it after the current table.
 #[derive(Debug, Default)]
 pub(crate) struct SourceCheck(Arc<AtomicBool>);
 
@@ -242,7 +242,7 @@ impl Drop for SourceCheck {
     }
 }
 
-/// Tells each table's summary; who has stopped listening finds what is wrong in the log.
+/// Sends the summary of each table; when nobody listens any more, problems go to the log.
 fn look_at_all(catalog: &FileCatalog, listener: &mpsc::UnboundedSender<TableSummary>, stopped: &AtomicBool) {
     let mut late = 0_usize;
     catalog.describe_each(|summary| {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const LOCK_FILE: &str = "bowshot.lock";
 
-/// Keeps other servers out of the folder for as long as it lives.
+/// Locks the folder as long as it lives.
 #[derive(Debug)]
 pub(crate) struct LockedFolder {
     folder: Option<PathBuf>,
@@ -24,7 +24,7 @@ impl LockedFolder {
     }
 }
 
-/// Takes the folder of the configuration.
+/// Locks the folder of the configuration.
 pub(crate) fn take(folder: Option<&DataFolder>) -> Result<LockedFolder> {
     match folder {
         None | Some(DataFolder::Memory) => Ok(LockedFolder { folder: None, _lock: None }),
@@ -34,7 +34,7 @@ pub(crate) fn take(folder: Option<&DataFolder>) -> Result<LockedFolder> {
     }
 }
 
-/// Whether the folder could be taken, changing nothing: for `bowshot check`.
+/// Whether the folder can be locked, without changes, for `bowshot check`.
 pub(crate) fn examine(folder: Option<&DataFolder>) -> Result<()> {
     match folder {
         Some(DataFolder::At(path)) if path.exists() && !path.is_dir() => Err(not_a_folder(path).into()),
@@ -42,7 +42,7 @@ pub(crate) fn examine(folder: Option<&DataFolder>) -> Result<()> {
     }
 }
 
-/// Names of the catalog that cannot be read, with reasons: for `bowshot check`.
+/// Unreadable names of the catalog with reasons, for `bowshot check`.
 pub(crate) fn broken(folder: Option<&DataFolder>) -> Result<Vec<(String, String)>> {
     match folder {
         Some(DataFolder::At(path)) => {
@@ -57,7 +57,7 @@ fn lock(path: &Path) -> Result<File> {
         return Err(not_a_folder(path).into());
     }
     private::folder(path).with_context(|| format!("cannot make the data folder `{}`", path.display()))?;
-    // The name of a new folder survives a crash too.
+    // Syncs the parent, so that a new folder survives a crash.
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         File::open(parent)
             .and_then(|parent| parent.sync_all())

@@ -12,20 +12,20 @@ use std::sync::Arc;
 
 const NAME: &str = "databases";
 
-/// The tables of the others, and the one of the databases.
+/// Adds `system.databases` to other system tables.
 #[derive(Debug)]
 pub(super) struct DatabasesTable {
     pub(super) others: Arc<dyn SystemTables>,
     pub(super) databases: Arc<ExternalDatabases>,
 }
 
-/// The databases of the configuration, whose files are read like those that are served; nobody is asked yet.
+/// The databases of the configuration, without a connection yet.
 pub(super) fn opened(
     config: &Config,
     secrets: &Arc<Secrets>,
     files: &Arc<FileCatalog>,
 ) -> Result<Arc<ExternalDatabases>> {
-    // The client of MySQL's protocol takes the cryptography of the process, which has two of them. Where one was named before, it is
+    // MySQL's client uses the default cryptography provider of the process. If one was installed before, it is
     // that one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let options = Options { secrets: Some(Arc::clone(secrets)), ..config.databases.clone() };

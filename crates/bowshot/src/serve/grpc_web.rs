@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The Flight SQL service, as the HTTP front end asks for it.
+/// The Flight SQL service for the HTTP front end.
 #[derive(Debug)]
 pub(super) struct FlightGrpcWeb(Web);
 
@@ -27,7 +27,7 @@ impl GrpcWeb for FlightGrpcWeb {
     }
 }
 
-/// One connection of theirs.
+/// A connection of a browser.
 #[derive(Debug)]
 struct Connection(WebConnection);
 

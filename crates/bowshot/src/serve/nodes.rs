@@ -16,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const NODES: &str = "nodes";
 const STAGES: &str = "query_stages";
 
-/// The tables of the session, and those of the nodes.
+/// Adds the tables of nodes to other system tables.
 #[derive(Debug)]
 pub(super) struct NodeTables {
     pub(super) others: Arc<dyn SystemTables>,
@@ -45,7 +45,7 @@ impl SystemTables for NodeTables {
                 let myself = cluster.myself();
                 Some(rows(&cluster.members(), &myself))
             }
-            // A server that is alone is no cluster.
+            // A single server is no cluster.
             (NODES, None) => Some(Ok(RecordBatch::new_empty(Arc::new(schema())))),
             (STAGES, _) => Some(self.stages.rows()),
             _ => self.others.rows(name, principal),
