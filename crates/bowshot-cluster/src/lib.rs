@@ -28,24 +28,10 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion_distributed::{DistributedCodec, Worker};
 use endpoint_service::EndpointService;
 use placement::Nodes;
+pub use placement::Placement;
 pub use stages::QueryStages;
 use std::sync::Arc;
 use worker::WorkerSessions;
-
-/// Settings of placement.
-#[derive(Debug, Clone)]
-pub struct Placement {
-    /// Bytes of files for each thread of a node above which a scan uses other nodes.
-    pub bytes_per_thread: usize,
-    /// Most open files of other nodes' scans.
-    pub max_open_files: usize,
-}
-
-impl Default for Placement {
-    fn default() -> Self {
-        Self { bytes_per_thread: 16 << 20, max_open_files: 1024 }
-    }
-}
 
 /// Makes a server a node of a cluster: it runs tasks of other nodes, and places its own plans, whose stages it records.
 pub fn join(

@@ -2,7 +2,6 @@
 //! ([`bowshot_engine::portable`]). Rows in memory stay here, in a stage with one task. Scalar subqueries are computed first, each placed by
 //! itself.
 
-use crate::Placement;
 use crate::channels::{ANSWER_TIMEOUT, Channels, CoordinatorChannels};
 use crate::connection_error::is_connection_lost;
 use crate::endpoint_sink::EndpointSink;
@@ -53,6 +52,21 @@ use uuid::Uuid;
 
 /// Partitions must not take files of others: each task has its own.
 const NO_STEALING: (&str, &str) = ("datafusion.execution.enable_file_stream_work_stealing", "false");
+
+/// Settings of placement.
+#[derive(Debug, Clone)]
+pub struct Placement {
+    /// Bytes of files for each thread of a node above which a scan uses other nodes.
+    pub bytes_per_thread: usize,
+    /// Most open files of other nodes' scans.
+    pub max_open_files: usize,
+}
+
+impl Default for Placement {
+    fn default() -> Self {
+        Self { bytes_per_thread: 16 << 20, max_open_files: 1024 }
+    }
+}
 
 /// The nodes of the cluster, as this one sees them.
 pub(crate) struct Nodes {

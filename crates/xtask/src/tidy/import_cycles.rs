@@ -5,7 +5,12 @@ use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The sources whose modules stand in an order.
-const SOURCES: [&str; 2] = ["crates/bowshot-engine/src/", "crates/bowshot-reuse/src/"];
+const SOURCES: [&str; 4] = [
+    "crates/bowshot-cluster/src/",
+    "crates/bowshot-databases/src/",
+    "crates/bowshot-engine/src/",
+    "crates/bowshot-reuse/src/",
+];
 
 /// For each module those that it imports from, with a place where it does.
 type Imports<'a> = BTreeMap<&'a str, BTreeMap<String, String>>;
