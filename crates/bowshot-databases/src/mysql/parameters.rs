@@ -1,7 +1,9 @@
 //! Arrays to parameters of a statement, column by column. A value that MySQL cannot store is an error before it is sent.
 
+use super::values::EPOCH;
 use crate::columns::Column;
 use crate::error::DatabaseError;
+use chrono::{Datelike, NaiveDate};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{
@@ -86,22 +88,14 @@ fn decimal(number: i128, scale: i8) -> Option<String> {
 
 /// A date and time, from days since 1970 and microseconds of the day.
 fn date(day: i64, micros: u64) -> Option<Value> {
-    // Days since the first of March of the year 0, in eras of 400 years.
-    let days = day + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let years = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * years + years / 4 - years / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = years + era * 400 + i64::from(month <= 2);
-    let year = u16::try_from(year).ok().filter(|year| (1..=9_999).contains(year))?;
+    let date = NaiveDate::from_num_days_from_ce_opt(i32::try_from(day + i64::from(EPOCH)).ok()?)?;
+    let year = u16::try_from(date.year()).ok().filter(|year| (1..=9_999).contains(year))?;
     let seconds = micros / SECOND;
     let part = |number: u64| u8::try_from(number).ok();
     Some(Value::Date(
         year,
-        u8::try_from(month).ok()?,
-        u8::try_from(of_month).ok()?,
+        u8::try_from(date.month()).ok()?,
+        u8::try_from(date.day()).ok()?,
         part(seconds / 3_600)?,
         part(seconds / 60 % 60)?,
         part(seconds % 60)?,

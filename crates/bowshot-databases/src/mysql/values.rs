@@ -2,6 +2,7 @@
 
 use crate::error::DatabaseError;
 use crate::kind::ZeroDates;
+use chrono::{Datelike, NaiveDate};
 use datafusion::arrow::array::{
     ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, DurationMicrosecondBuilder,
     Float32Builder, Float64Builder, Int8Builder, Int16Builder, Int32Builder, Int64Builder, StringBuilder,
@@ -13,7 +14,8 @@ use std::sync::Arc;
 
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
-const MONTHS: [u8; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+/// The day 1970-01-01, counted from the year 1.
+pub(super) const EPOCH: i32 = 719_163;
 
 /// A column under construction.
 pub(super) enum Values {
@@ -252,17 +254,8 @@ fn dated(value: &Value, zero_dates: ZeroDates) -> Result<Option<(i32, i64)>, Wro
 
 /// Days since 1970 of a valid date.
 fn days(year: u16, month: u8, day: u8) -> Option<i32> {
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let last = MONTHS.get(usize::from(month.checked_sub(1)?))? + u8::from(leap && month == 2);
-    if !(1..=last).contains(&day) {
-        return None;
-    }
-    // Years that begin in March, so that the day that is not always there is their last.
-    let (year, month, day) = (i32::from(year) - i32::from(month <= 2), i32::from(month), i32::from(day));
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
+    let date = NaiveDate::from_ymd_opt(i32::from(year), u32::from(month), u32::from(day))?;
+    Some(date.num_days_from_ce() - EPOCH)
 }
 
 fn span(value: &Value) -> Result<i64, Wrong> {
@@ -294,17 +287,6 @@ mod tests {
             (2024, 4, 31),
         ] {
             assert_eq!(days(year, month, day), None, "{year}-{month}-{day}");
-        }
-        let mut before = days(1899, 12, 31).unwrap();
-        for year in 1900..2110 {
-            for (month, length) in (1..).zip(MONTHS) {
-                let leap = days(year, 2, 29).is_some() && month == 2;
-                for day in 1..=length + u8::from(leap) {
-                    let next = days(year, month, day).unwrap();
-                    assert_eq!(next, before + 1, "{year}-{month}-{day}");
-                    before = next;
-                }
-            }
         }
     }
 
