@@ -1,28 +1,11 @@
 //! Single characters: codes, accents, masks.
 
-use super::accents::{ACCENTED, COMPOSED, SPELLED};
 use crate::define::{Function, Gives, scalar};
 use crate::values::Kind::{self, Int as Whole, Many, Text as Words};
 use crate::values::{Arguments, Int, Int64, Str, Text, fill, map1};
 use arrow::array::ArrayRef;
 use datafusion::common::{Result, exec_err};
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
-static PLAIN: LazyLock<HashMap<char, char>> = LazyLock::new(|| {
-    ACCENTED.iter().flat_map(|(plain, accented)| accented.chars().map(|letter| (letter, *plain))).collect()
-});
-
-static SPELLINGS: LazyLock<HashMap<char, &'static str>> = LazyLock::new(|| SPELLED.iter().copied().collect());
-
-static PAIRS: LazyLock<HashMap<(char, char), char>> = LazyLock::new(|| {
-    let mut pairs = HashMap::new();
-    for (mark, letters) in COMPOSED {
-        let letters: Vec<char> = letters.chars().collect();
-        pairs.extend(letters.as_chunks::<2>().0.iter().map(|[plain, composed]| ((*plain, *mark), *composed)));
-    }
-    pairs
-});
+use unicode_normalization::UnicodeNormalization;
 
 fn is_mark(character: char) -> bool {
     ('\u{300}'..='\u{36f}').contains(&character)
@@ -32,16 +15,13 @@ fn without_accents(text: &str) -> String {
     if text.is_ascii() {
         return text.to_owned();
     }
-    text.chars()
-        .filter(|character| !is_mark(*character))
-        .map(|c| PLAIN.get(&c).copied().unwrap_or(c))
-        .collect()
+    text.nfd().filter(|character| !is_mark(*character)).nfc().collect()
 }
 
 fn unaccented(text: &str) -> String {
     let mut found = String::with_capacity(text.len());
     for character in without_accents(text).chars() {
-        match SPELLINGS.get(&character) {
+        match spelling(character) {
             Some(spelled) => found.push_str(spelled),
             None => found.push(character),
         }
@@ -49,20 +29,34 @@ fn unaccented(text: &str) -> String {
     found
 }
 
-/// Letters and the marks behind them as one character, where there is one.
+/// Letters without accents that PostgreSQL's `unaccent` spells with plain ones, too.
+fn spelling(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        'Æ' => "AE",
+        'æ' => "ae",
+        'Ø' => "O",
+        'ø' => "o",
+        'ß' => "ss",
+        'ẞ' => "SS",
+        'Œ' => "OE",
+        'œ' => "oe",
+        'Ł' => "L",
+        'ł' => "l",
+        'Đ' | 'Ð' => "D",
+        'đ' | 'ð' => "d",
+        'Þ' => "TH",
+        'þ' => "th",
+        'ı' => "i",
+        'Ħ' => "H",
+        'ħ' => "h",
+        'Ŧ' => "T",
+        'ŧ' => "t",
+        _ => return None,
+    })
+}
+
 fn composed(text: &str) -> String {
-    let mut found = String::with_capacity(text.len());
-    for character in text.chars() {
-        let last = if is_mark(character) { found.chars().next_back() } else { None };
-        match last.and_then(|last| PAIRS.get(&(last, character))) {
-            Some(both) => {
-                found.pop();
-                found.push(*both);
-            }
-            None => found.push(character),
-        }
-    }
-    found
+    text.nfc().collect()
 }
 
 fn character_of(code: i64) -> Result<char> {

@@ -1,6 +1,5 @@
 //! Strings: PostgreSQL's functions, and those that people bring along from DuckDB, MySQL and Spark.
 
-mod accents;
 mod characters;
 mod concat;
 mod datafusion_functions;
