@@ -135,7 +135,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     scalar("unaccent", "letters without accents, `ø` as `o`, `ß` as `ss`", TEXT, Gives::Text, |a| {
         map1::<Text, Str, _>(a, unaccented)
     }),
-    scalar("nfc_normalize", "Latin letters and their combining marks composed", TEXT, Gives::Text, |a| {
+    scalar("nfc_normalize", "text in Unicode normal form C", TEXT, Gives::Text, |a| {
         map1::<Text, Str, _>(a, composed)
     }),
     scalar(
