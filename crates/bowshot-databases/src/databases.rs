@@ -58,7 +58,7 @@ impl ExternalDatabases {
     /// `Invalid`, naming the database and the key.
     pub fn new(options: Options, files: Arc<FileCatalog>) -> Result<Arc<Self>> {
         let Options { databases, lakes, catalogs, attach, drivers, secrets } = options;
-        let opened = attach.iter().filter(|uri| !lakes::is_lake(uri)).map(|uri| {
+        let opened = attach.iter().filter(|uri| !ducklake::is_lake(uri)).map(|uri| {
             let wrong = || Error::invalid("invalid location in `attach.places`")
                 .with_hint("write `postgres://host:port/`, `mysql://host:port/`, `grpc://host:port`, or the scheme and path of a folder: `sqlite:///data`");
             let kind = Location::kind(uri).ok_or_else(wrong)?;
@@ -261,7 +261,7 @@ impl Databases for ExternalDatabases {
 
     fn check_writable(&self, database: &str) -> Result<()> {
         if self.lakes.get(database).is_some() {
-            return Err(lakes::only_read(database));
+            return Err(ducklake::only_read(database));
         }
         if self.catalogs.has(database) {
             return Err(Error::new(ErrorKind::Denied, format!("the catalog `{database}` is read-only"))
@@ -288,7 +288,7 @@ impl Databases for ExternalDatabases {
         let Attachment { uri, name, options, .. } = attachment;
         let is_type =
             |(key, value): &(String, String)| key == "type" && value.eq_ignore_ascii_case("ducklake");
-        if lakes::is_lake(uri) || options.iter().any(is_type) {
+        if ducklake::is_lake(uri) || options.iter().any(is_type) {
             return self.add(name, New::Lake(self.lakes.attached(attachment).await?));
         }
         let values = options.iter().map(|(key, value)| (key.clone(), vec![value.clone()])).collect();
