@@ -78,11 +78,11 @@ pub(crate) struct Nodes {
     placement: Placement,
     stages: QueryStages,
     /// The context of tasks on other nodes, for the options of the last session.
-    part: Mutex<Option<Part>>,
+    part: Mutex<Option<ContextOfOptions>>,
 }
 
 type Options = Vec<(String, String)>;
-type Part = (Options, Arc<TaskContext>);
+type ContextOfOptions = (Options, Arc<TaskContext>);
 
 impl fmt::Debug for Nodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,7 +4,7 @@ use crate::channels::{Channels, WorkerChannels};
 use crate::endpoint_service::EndpointService;
 use crate::endpoint_sink::Store;
 use crate::error_propagation::{TaskJob, wrap_task};
-use crate::membership::{Cluster, Part, WorkStream};
+use crate::membership::{Cluster, TaskGuard, WorkStream};
 use crate::task_codec::TaskCodec;
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -63,7 +63,7 @@ const RELEASE_INTERVAL: Duration = Duration::from_millis(500);
 /// A task that runs, or has finished and is not released yet. The node does not leave before.
 #[derive(Debug)]
 struct RunningTask {
-    _of_cluster: Part,
+    _of_cluster: TaskGuard,
     _one: Arc<()>,
 }
 
@@ -119,7 +119,7 @@ impl WorkerSessionBuilder for WorkerSessions {
         let Some(engine) = self.engine.upgrade() else { return exec_err!("the node is shutting down") };
         let options = options(&ctx.headers)?;
         let mut builder = ctx.builder;
-        let running = RunningTask { _of_cluster: self.cluster.part(), _one: Arc::clone(&self.running) };
+        let running = RunningTask { _of_cluster: self.cluster.begin_task(), _one: Arc::clone(&self.running) };
         let config = builder.config().get_or_insert_default();
         config.set_extension(Arc::new(running));
         config.set_extension(Arc::new(TaskJob::new(&engine)));

@@ -80,7 +80,7 @@ impl DatabaseScan {
 }
 
 /// A partition before its start.
-struct Part {
+struct ScanPartition {
     source: Arc<Source>,
     name: EntryName,
     statement: ReadStatement,
@@ -89,7 +89,7 @@ struct Part {
     place: (usize, usize),
 }
 
-impl Part {
+impl ScanPartition {
     async fn begin(self) -> Result<Running, DatabaseError> {
         let Self { source, name, mut statement, run, place: (number, parts) } = self;
         let pool = Arc::clone(&source.pool);
@@ -167,7 +167,7 @@ fn failed(source: &Source, name: &EntryName, fault: DatabaseError) -> datafusion
 }
 
 enum Progress {
-    Before(Box<Part>),
+    Before(Box<ScanPartition>),
     Running(Box<Running>),
     Ended,
 }
@@ -243,7 +243,7 @@ impl ExecutionPlan for DatabaseScan {
             witness: kind == Kind::Sqlite && !self.request.counts(),
             counted: self.request.counts(),
         };
-        let part = Part {
+        let part = ScanPartition {
             source: Arc::clone(&self.source),
             name: self.name.clone(),
             statement,

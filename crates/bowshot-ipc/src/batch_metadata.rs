@@ -44,7 +44,7 @@ impl Parts {
         columns: &[usize],
     ) -> Result<Self> {
         let mut places = Vec::with_capacity(fields.len());
-        let mut start = Place::default();
+        let mut start = WalkPosition::default();
         for field in fields {
             let mut end = start;
             self.pass(field.data_type(), version, &mut end)?;
@@ -65,7 +65,7 @@ impl Parts {
     }
 
     /// Moves `place` behind a column of the type.
-    fn pass(&self, data_type: &DataType, version: MetadataVersion, place: &mut Place) -> Result<()> {
+    fn pass(&self, data_type: &DataType, version: MetadataVersion, place: &mut WalkPosition) -> Result<()> {
         place.node += 1;
         place.buffer += match data_type {
             DataType::Null | DataType::RunEndEncoded(_, _) => 0,
@@ -141,7 +141,7 @@ impl Parts {
 
 /// How far a walk over the columns is.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct WalkPosition {
     node: usize,
     buffer: usize,
     count: usize,

@@ -147,7 +147,7 @@ impl Map {
     pub(crate) fn resident(self: &Arc<Self>, range: Range<usize>) -> Option<Bytes> {
         let lies_within = range.start <= range.end && range.end <= self.map.len();
         (lies_within && self.is_resident(range.start, range.len()))
-            .then(|| Bytes::from_owner(Part { map: Arc::clone(self), range }))
+            .then(|| Bytes::from_owner(MappedRange { map: Arc::clone(self), range }))
     }
 
     /// Takes the pages of a range out of this process' memory; the system keeps them.
@@ -215,20 +215,20 @@ fn page_bytes() -> usize {
 /// A range of the map that one reader uses; its pages leave this process with it, so that a scan of a large file does not
 /// hold all of it.
 #[cfg(target_os = "linux")]
-struct Part {
+struct MappedRange {
     map: Arc<Map>,
     range: Range<usize>,
 }
 
 #[cfg(target_os = "linux")]
-impl AsRef<[u8]> for Part {
+impl AsRef<[u8]> for MappedRange {
     fn as_ref(&self) -> &[u8] {
         self.map.map.get(self.range.clone()).unwrap_or_default()
     }
 }
 
 #[cfg(target_os = "linux")]
-impl Drop for Part {
+impl Drop for MappedRange {
     fn drop(&mut self) {
         self.map.release(&self.range);
     }

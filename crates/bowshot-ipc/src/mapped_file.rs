@@ -32,7 +32,7 @@ pub struct MappedFile {
     bytes: Bytes,
     decoder: Decoder,
     schema: SchemaRef,
-    batches: Vec<Place>,
+    batches: Vec<MessageBlock>,
 }
 
 /// Installs the handler that turns the truncation of a mapped file into an error of its table; once per process.
@@ -155,8 +155,8 @@ impl MappedFile {
 /// What the footer tells, checked to lie within the file.
 struct Footer {
     schema: Schema,
-    dictionaries: Vec<Place>,
-    batches: Vec<Place>,
+    dictionaries: Vec<MessageBlock>,
+    batches: Vec<MessageBlock>,
 }
 
 impl Footer {
@@ -180,7 +180,11 @@ impl Footer {
         check_schema(schema)?;
         let schema = guarded(|| Ok(arrow_ipc::convert::fb_to_schema(schema)))?;
         let places = |blocks: Option<flatbuffers::Vector<'_, Block>>| {
-            blocks.into_iter().flatten().map(|block| Place::new(block, tail)).collect::<Result<Vec<_>>>()
+            blocks
+                .into_iter()
+                .flatten()
+                .map(|block| MessageBlock::new(block, tail))
+                .collect::<Result<Vec<_>>>()
         };
         Ok(Self {
             schema,
@@ -204,12 +208,12 @@ fn describe(file: &[u8]) -> &'static str {
 
 /// Where a message lies in the file.
 #[derive(Debug, Clone)]
-struct Place {
+struct MessageBlock {
     header: Range<usize>,
     body: Range<usize>,
 }
 
-impl Place {
+impl MessageBlock {
     fn new(block: &Block, end: usize) -> Result<Self> {
         let range = || {
             let start = usize::try_from(block.offset()).ok()?;

@@ -129,7 +129,7 @@ pub(crate) enum ViewData {
 impl ViewData {
     pub(crate) fn new<T: ByteViewType>(array: &GenericByteViewArray<T>) -> Self {
         let buffers = array.data_buffers();
-        let mut parts = vec![Part { start: usize::MAX, end: 0 }; buffers.len()];
+        let mut parts = vec![BufferRange { start: usize::MAX, end: 0 }; buffers.len()];
         let mut used = 0;
         let mut count = |raw: &u128| {
             let view = ByteView::from(*raw);
@@ -147,7 +147,7 @@ impl ViewData {
             None => array.views().iter().for_each(count),
             Some(nulls) => nulls.valid_indices().for_each(|row| count(&array.views()[row])),
         }
-        let parts: Vec<_> = parts.into_iter().map(Part::range).collect();
+        let parts: Vec<_> = parts.into_iter().map(BufferRange::range).collect();
         let held = buffers.iter().map(|buffer| buffer.len()).sum();
         let spanned = parts.iter().map(|part| part.len()).sum();
         // A fifth too much costs less than a pass over the data. Views may share bytes: then more is used than is held.
@@ -168,12 +168,12 @@ impl ViewData {
 
 /// A part of a buffer while it grows; the end is below the start as long as it is empty.
 #[derive(Clone, Copy)]
-struct Part {
+struct BufferRange {
     start: usize,
     end: usize,
 }
 
-impl Part {
+impl BufferRange {
     fn range(self) -> Range<usize> {
         if self.start < self.end { self.start..self.end } else { 0..0 }
     }

@@ -190,9 +190,9 @@ impl Cluster {
     }
 
     /// Counts a running task until the returned value is dropped. [`Cluster::leave`] waits for all of them.
-    pub fn part(&self) -> Part {
+    pub fn begin_task(&self) -> TaskGuard {
         self.state.parts.send_modify(|count| *count += 1);
-        Part(self.state.parts.clone())
+        TaskGuard(self.state.parts.clone())
     }
 
     /// Announces that this node leaves, so that it gets no new work, and waits until its tasks have
@@ -255,9 +255,9 @@ impl Stream for WorkIncoming {
 
 /// A running task of this node.
 #[derive(Debug)]
-pub struct Part(watch::Sender<usize>);
+pub struct TaskGuard(watch::Sender<usize>);
 
-impl Drop for Part {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count = count.saturating_sub(1));
     }

@@ -18,7 +18,7 @@ mod stream;
 mod table;
 
 pub use authority::{AuthorityFiles, NodeFiles, add_node, init};
-pub use cluster::{Cluster, Part, WorkIncoming};
+pub use cluster::{Cluster, TaskGuard, WorkIncoming};
 pub use error::Error;
 pub use member::{Member, State};
 pub use settings::{Security, Settings};

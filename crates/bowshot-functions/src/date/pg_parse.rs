@@ -11,7 +11,7 @@ use datafusion::common::{Result, exec_datafusion_err};
 pub(super) fn to_timestamp(arguments: &Arguments) -> Result<ArrayRef> {
     let mut known = Memo::new();
     map2::<Text, Text, Moments, Result<i64>>(arguments, |text, pattern| {
-        let found = read_known(known.get(pattern, Known::of)?, text, pattern)?;
+        let found = read_known(known.get(pattern, ParsedPattern::of)?, text, pattern)?;
         found.instant().ok_or_else(|| out_of_range(text))
     })
 }
@@ -19,7 +19,7 @@ pub(super) fn to_timestamp(arguments: &Arguments) -> Result<ArrayRef> {
 pub(super) fn to_date(arguments: &Arguments) -> Result<ArrayRef> {
     let mut known = Memo::new();
     map2::<Text, Text, Days, Result<i32>>(arguments, |text, pattern| {
-        let found = read_known(known.get(pattern, Known::of)?, text, pattern)?;
+        let found = read_known(known.get(pattern, ParsedPattern::of)?, text, pattern)?;
         found.days().ok_or_else(|| out_of_range(text))
     })
 }
@@ -28,17 +28,17 @@ fn out_of_range(text: &str) -> datafusion::common::DataFusionError {
     exec_datafusion_err!("date/time field value out of range: `{text}`")
 }
 
-fn no_overload(text: &str, pattern: &str) -> datafusion::common::DataFusionError {
+fn mismatch(text: &str, pattern: &str) -> datafusion::common::DataFusionError {
     exec_datafusion_err!("`{text}` does not fit the pattern `{pattern}`")
 }
 
 /// A pattern taken apart.
-enum Known {
+enum ParsedPattern {
     Percent(Vec<strftime::Piece>),
     Words(Vec<Piece>),
 }
 
-impl Known {
+impl ParsedPattern {
     fn of(pattern: &str) -> Result<Self> {
         if pattern.contains('%') {
             return strftime::pieces(pattern).map(Self::Percent);
@@ -47,16 +47,16 @@ impl Known {
     }
 }
 
-fn read_known(known: &Known, text: &str, pattern: &str) -> Result<Gathered> {
+fn read_known(known: &ParsedPattern, text: &str, pattern: &str) -> Result<Gathered> {
     let found = match known {
-        Known::Percent(pieces) => strftime::read(Style::Strftime, pieces, text),
-        Known::Words(pieces) => read_pieces(pieces, text),
+        ParsedPattern::Percent(pieces) => strftime::read(Style::Strftime, pieces, text),
+        ParsedPattern::Words(pieces) => read_pieces(pieces, text),
     };
-    found.ok_or_else(|| no_overload(text, pattern))
+    found.ok_or_else(|| mismatch(text, pattern))
 }
 
 pub(super) fn read(pattern: &str, text: &str) -> Result<Gathered> {
-    read_known(&Known::of(pattern)?, text, pattern)
+    read_known(&ParsedPattern::of(pattern)?, text, pattern)
 }
 
 fn read_pieces(pieces: &[Piece], text: &str) -> Option<Gathered> {

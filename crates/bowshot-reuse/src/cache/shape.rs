@@ -267,11 +267,11 @@ fn sides(text: &str) -> Option<(&str, &str)> {
 pub(crate) fn renumber(text: &str, numbers: &[usize]) -> String {
     let mut changed = String::with_capacity(text.len());
     walk(text, |part| match part {
-        Part::Table(table) => {
+        TextPiece::Table(table) => {
             changed.push('#');
             changed.push_str(&numbers.get(table).copied().unwrap_or(table).to_string());
         }
-        Part::Other(text) => changed.push_str(text),
+        TextPiece::Other(text) => changed.push_str(text),
     });
     turned(&changed)
 }
@@ -280,7 +280,7 @@ pub(crate) fn renumber(text: &str, numbers: &[usize]) -> String {
 pub(crate) fn tables_in(text: &str) -> BTreeSet<usize> {
     let mut tables = BTreeSet::new();
     walk(text, |part| {
-        if let Part::Table(table) = part {
+        if let TextPiece::Table(table) = part {
             tables.insert(table);
         }
     });
@@ -291,8 +291,8 @@ pub(crate) fn tables_in(text: &str) -> BTreeSet<usize> {
 pub(crate) fn columns_in(text: &str) -> Vec<ColumnRef> {
     let (mut columns, mut table) = (Vec::new(), None);
     walk(text, |part| match part {
-        Part::Table(number) => table = Some(number),
-        Part::Other(rest) => {
+        TextPiece::Table(number) => table = Some(number),
+        TextPiece::Other(rest) => {
             let name = rest
                 .strip_prefix(':')
                 .map(|rest| serde_json::Deserializer::from_str(rest).into_iter().next());
@@ -304,12 +304,12 @@ pub(crate) fn columns_in(text: &str) -> Vec<ColumnRef> {
     columns
 }
 
-enum Part<'a> {
+enum TextPiece<'a> {
     Table(usize),
     Other(&'a str),
 }
 
-fn walk(text: &str, mut take: impl FnMut(Part<'_>)) {
+fn walk(text: &str, mut take: impl FnMut(TextPiece<'_>)) {
     let (mut quoted, mut escaped, mut copied) = (false, false, 0);
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -321,8 +321,8 @@ fn walk(text: &str, mut take: impl FnMut(Part<'_>)) {
             b'#' if !quoted => {
                 let digits = bytes[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
                 if let Some(Ok(table)) = text.get(at + 1..at + 1 + digits).map(str::parse) {
-                    take(Part::Other(text.get(copied..at).unwrap_or_default()));
-                    take(Part::Table(table));
+                    take(TextPiece::Other(text.get(copied..at).unwrap_or_default()));
+                    take(TextPiece::Table(table));
                     at += digits;
                     copied = at + 1;
                 }
@@ -331,7 +331,7 @@ fn walk(text: &str, mut take: impl FnMut(Part<'_>)) {
         }
         at += 1;
     }
-    take(Part::Other(text.get(copied..).unwrap_or_default()));
+    take(TextPiece::Other(text.get(copied..).unwrap_or_default()));
 }
 
 #[cfg(test)]

@@ -13,14 +13,14 @@ const REMEMBERED: usize = 64;
 /// Joins of a template that do not fit the cache, and requested slices of them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slices {
-    too_large: Vec<Part>,
+    too_large: Vec<Slice>,
     /// The latest last.
-    asked: Vec<(Part, u64)>,
+    asked: Vec<(Slice, u64)>,
 }
 
 /// A join of a template: its tables, and its conditions on single tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Part {
+struct Slice {
     tables: Vec<TableName>,
     filters: BTreeSet<String>,
 }
@@ -34,7 +34,7 @@ impl Slices {
         if self.too_large.len() >= REMEMBERED {
             self.too_large.remove(0);
         }
-        self.too_large.push(Part { tables: tables.to_vec(), filters: filters.clone() });
+        self.too_large.push(Slice { tables: tables.to_vec(), filters: filters.clone() });
         true
     }
 
@@ -47,7 +47,7 @@ impl Slices {
         let known = self.asked.iter().position(|(part, _)| part.is(tables, filters));
         let (part, count) = match known.map(|place| self.asked.remove(place)) {
             Some(known) => known,
-            None => (Part { tables: tables.to_vec(), filters: filters.clone() }, 0),
+            None => (Slice { tables: tables.to_vec(), filters: filters.clone() }, 0),
         };
         if self.asked.len() >= REMEMBERED {
             let least = self.asked.iter().enumerate().min_by_key(|(_, (_, count))| *count);
@@ -75,12 +75,12 @@ impl Slices {
         next(&before.filters, &latest.filters).filter(|filters| !self.is_too_large(tables, filters))
     }
 
-    fn of(&self, tables: &[TableName]) -> impl DoubleEndedIterator<Item = &(Part, u64)> {
+    fn of(&self, tables: &[TableName]) -> impl DoubleEndedIterator<Item = &(Slice, u64)> {
         self.asked.iter().filter(move |(part, _)| part.tables == tables)
     }
 }
 
-impl Part {
+impl Slice {
     fn is(&self, tables: &[TableName], filters: &BTreeSet<String>) -> bool {
         self.tables == tables && self.filters == *filters
     }

@@ -31,7 +31,7 @@ pub(super) type Reason = &'static str;
 #[derive(Debug)]
 pub(super) struct Block {
     keys: Vec<TableKey>,
-    part: Part,
+    part: NodeOutput,
 }
 
 /// The result of [`Block::shape`].
@@ -48,7 +48,7 @@ pub(super) struct Shaped {
 
 /// The output of a plan node.
 #[derive(Debug, Default)]
-struct Part {
+struct NodeOutput {
     members: Vec<Branch>,
     conditions: Vec<Expr>,
     /// One for each column of the node, in their order.
@@ -58,7 +58,7 @@ struct Part {
 #[derive(Debug)]
 enum Branch {
     Table(usize),
-    Outer { kind: OuterKind, left: Box<Part>, right: Box<Part>, on: Vec<Expr> },
+    Outer { kind: OuterKind, left: Box<NodeOutput>, right: Box<NodeOutput>, on: Vec<Expr> },
 }
 
 impl Block {
@@ -107,7 +107,7 @@ impl Block {
 
 const UNSTABLE: Reason = "an expression may give something else the next time, or is not known to the cache";
 
-impl Part {
+impl NodeOutput {
     /// The shape's tree; `None` if an expression has no text.
     fn tree(&self) -> Option<Tree> {
         let members = self.members.iter().map(|branch| match branch {
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn part(&self, plan: &LogicalPlan, keys: &mut Vec<TableKey>) -> Result<Part, Reason> {
+    fn part(&self, plan: &LogicalPlan, keys: &mut Vec<TableKey>) -> Result<NodeOutput, Reason> {
         match plan {
             LogicalPlan::TableScan(scan) => self.scan(scan, keys),
             LogicalPlan::SubqueryAlias(alias) => self.part(&alias.input, keys),
@@ -179,7 +179,7 @@ impl Reader<'_> {
                     .iter()
                     .map(|expr| self.resolved(expr, &[(projection.input.schema(), &part.outputs)]));
                 let outputs = outputs.collect::<Result<_, _>>()?;
-                Ok(Part { outputs, ..part })
+                Ok(NodeOutput { outputs, ..part })
             }
             LogicalPlan::Filter(filter) => {
                 let mut part = self.part(&filter.input, keys)?;
@@ -199,7 +199,7 @@ impl Reader<'_> {
         }
     }
 
-    fn scan(&self, scan: &TableScan, keys: &mut Vec<TableKey>) -> Result<Part, Reason> {
+    fn scan(&self, scan: &TableScan, keys: &mut Vec<TableKey>) -> Result<NodeOutput, Reason> {
         if scan.fetch.is_some() {
             return Err("an input of the join is cut off");
         }
@@ -216,10 +216,10 @@ impl Reader<'_> {
         let conditions =
             scan.filters.iter().flat_map(split_conjunction).map(|filter| self.numbered(filter, number));
         let conditions = conditions.collect::<Result<_, _>>()?;
-        Ok(Part { members: vec![Branch::Table(number)], conditions, outputs })
+        Ok(NodeOutput { members: vec![Branch::Table(number)], conditions, outputs })
     }
 
-    fn join(&self, join: &Join, keys: &mut Vec<TableKey>) -> Result<Part, Reason> {
+    fn join(&self, join: &Join, keys: &mut Vec<TableKey>) -> Result<NodeOutput, Reason> {
         if join.null_aware {
             return Err("NOT IN is not cached");
         }
@@ -257,11 +257,11 @@ impl Reader<'_> {
         let (mut left, right) = if turned { (right, left) } else { (left, right) };
         let conditions = if kind == OuterKind::Full { Vec::new() } else { left.take_filters() };
         let (left, right) = (Box::new(left), Box::new(right));
-        Ok(Part { members: vec![Branch::Outer { kind, left, right, on }], conditions, outputs })
+        Ok(NodeOutput { members: vec![Branch::Outer { kind, left, right, on }], conditions, outputs })
     }
 
     /// All conditions of a join.
-    fn on(&self, join: &Join, left: &Part, right: &Part) -> Result<Vec<Expr>, Reason> {
+    fn on(&self, join: &Join, left: &NodeOutput, right: &NodeOutput) -> Result<Vec<Expr>, Reason> {
         let sides = [(join.left.schema(), &left.outputs), (join.right.schema(), &right.outputs)];
         if join.null_equality == NullEquality::NullEqualsNull {
             // In a cross join it would become an ordinary equality.
@@ -364,8 +364,8 @@ fn parts_of_plan(plan: &LogicalPlan) -> usize {
 
 /// Whether the optional side of an outer join outputs more than columns: above the join, `x + 1` or `5` would be computed for
 /// the missing row.
-fn computes(left: &Part, right: &Part, kind: OuterKind, join_type: JoinType) -> bool {
-    let plain = |part: &Part| part.outputs.iter().all(|output| matches!(output, Expr::Column(_)));
+fn computes(left: &NodeOutput, right: &NodeOutput, kind: OuterKind, join_type: JoinType) -> bool {
+    let plain = |part: &NodeOutput| part.outputs.iter().all(|output| matches!(output, Expr::Column(_)));
     let left_may_miss = kind == OuterKind::Full || join_type == JoinType::Right;
     let right_may_miss = kind == OuterKind::Full || join_type == JoinType::Left;
     left_may_miss && !plain(left) || right_may_miss && !plain(right)

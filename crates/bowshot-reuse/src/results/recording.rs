@@ -51,7 +51,7 @@ impl Recording {
         if !fits || !plain || !self.question.still_holds() || !self.cache.store.begin(key_bytes) {
             return streams;
         }
-        let parts = streams.iter().map(|_| Part::default()).collect();
+        let parts = streams.iter().map(|_| RecordedStream::default()).collect();
         let shared = Arc::new(Shared {
             planning: self.begun.elapsed(),
             begun: self.begun,
@@ -90,7 +90,7 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     /// One for each stream.
-    parts: Vec<Part>,
+    parts: Vec<RecordedStream>,
     /// Taken from the store until the result is kept or lost.
     bytes: u64,
     /// Whether it is not kept: a stream failed or stopped, or there are too many rows.
@@ -98,7 +98,7 @@ struct State {
 }
 
 #[derive(Debug, Default)]
-struct Part {
+struct RecordedStream {
     batches: Vec<RecordBatch>,
     /// How long it was waited for them.
     waited: Duration,

@@ -1,7 +1,7 @@
 //! TPC-H data of the demo as Parquet. Tables are written into a temporary folder and moved when all are complete; a marker file has the scale
 //! and layout. Folders without a marker are never touched.
 
-use super::tables::{Part, Table};
+use super::tables::{Table, TablePart};
 use crate::usage::Usage;
 use anyhow::{Context, Result, anyhow, bail};
 use arrow::compute::cast;
@@ -122,20 +122,20 @@ fn write_all(folder: &Path, scale: f64) -> Result<u64> {
     rows
 }
 
-fn parts(scale: f64) -> Vec<Part> {
+fn parts(scale: f64) -> Vec<TablePart> {
     let of = |table: Table| {
         let parts = i32::try_from(table.rows(scale).div_ceil(FILE_ROWS)).unwrap_or(i32::MAX).max(1);
-        (1..=parts).map(move |part| Part { table, part, parts })
+        (1..=parts).map(move |part| TablePart { table, part, parts })
     };
     Table::ALL.into_iter().flat_map(of).collect()
 }
 
-fn file(folder: &Path, part: Part) -> PathBuf {
+fn file(folder: &Path, part: TablePart) -> PathBuf {
     let name = part.table.name();
     folder.join(name).join(format!("{name}-{:04}.parquet", part.part))
 }
 
-fn write_part(path: &Path, part: Part, scale: f64, bar: &ProgressBar) -> Result<u64> {
+fn write_part(path: &Path, part: TablePart, scale: f64, bar: &ProgressBar) -> Result<u64> {
     let context = || format!("cannot write `{}`", path.display());
     let schema = part.table.schema();
     let output = BufWriter::new(File::create_new(path).with_context(context)?);
@@ -194,7 +194,7 @@ mod tests {
         make(&folder, 0.01).unwrap();
         assert!(is_complete(&folder, 0.01) && !is_complete(&folder, 0.02));
         for (table, expected) in [(Table::Region, 5), (Table::Orders, 15_000), (Table::LineItem, 60_175)] {
-            let path = file(&folder, Part { table, part: 1, parts: 1 });
+            let path = file(&folder, TablePart { table, part: 1, parts: 1 });
             let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
             assert_eq!(reader.metadata().file_metadata().num_rows(), expected);
             assert!(reader.schema().fields().iter().all(|field| *field.data_type() != DataType::Utf8View));

@@ -29,7 +29,7 @@ pub(super) enum Table {
 
 /// A part of a table: number `part` of `parts`, from 1.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct TablePart {
     pub(super) table: Table,
     pub(super) part: i32,
     pub(super) parts: i32,
@@ -95,7 +95,7 @@ impl Table {
     }
 }
 
-impl Part {
+impl TablePart {
     /// The rows, still with string views.
     pub(super) fn batches(self, scale: f64) -> Batches {
         let Self { table, part, parts } = self;

@@ -44,7 +44,7 @@ pub(super) fn users(config: &Config) -> Vec<Line> {
 }
 
 /// Users without a SCRAM verifier for PostgreSQL's clients.
-fn verifiers(config: &Config, made_by_sql: &[Made]) -> Option<Line> {
+fn verifiers(config: &Config, made_by_sql: &[SqlUser]) -> Option<Line> {
     const CHECK: &str = "scram";
     if config.pg == Listen::Off {
         return None;
@@ -70,13 +70,13 @@ fn verifiers(config: &Config, made_by_sql: &[Made]) -> Option<Line> {
 }
 
 /// A user that SQL has made.
-struct Made {
+struct SqlUser {
     name: String,
     hash: Option<String>,
     admin: bool,
 }
 
-fn made_by_sql(config: &Config) -> Vec<Made> {
+fn made_by_sql(config: &Config) -> Vec<SqlUser> {
     let Some(DataFolder::At(path)) = &config.data else { return Vec::new() };
     // Errors of the catalog are another check.
     let notes = bowshot_storage::tables::notes_in(Path::new(path)).unwrap_or_default();
@@ -84,7 +84,7 @@ fn made_by_sql(config: &Config) -> Vec<Made> {
         let (kind, name): (String, String) = serde_json::from_str(&key).ok()?;
         let value: Value = serde_json::from_str(&text).ok()?;
         let hash = value["hash"].as_str().map(str::to_owned);
-        (kind == "user").then(|| Made { name, hash, admin: value["admin"].as_bool().unwrap_or(false) })
+        (kind == "user").then(|| SqlUser { name, hash, admin: value["admin"].as_bool().unwrap_or(false) })
     };
     notes.into_iter().filter_map(user).collect()
 }

@@ -63,7 +63,7 @@ async fn a_node_that_leaves_says_so_and_waits_for_its_parts() {
     all_alive(&[&first, &second]).await;
     let (_one, _two) = (first.work().expect("the first taker"), second.work().expect("the first taker"));
     workers(&first, 2).await;
-    let (leaving, part) = (second.myself(), second.part());
+    let (leaving, part) = (second.myself(), second.begin_task());
     let leave = tokio::spawn({
         let second = second.clone();
         async move { second.leave(PATIENCE).await }

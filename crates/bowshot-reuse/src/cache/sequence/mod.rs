@@ -19,7 +19,7 @@ pub(crate) struct Pattern {
     pub(crate) text: String,
     /// The values in their order.
     pub(crate) values: Vec<Value>,
-    parts: Vec<Part>,
+    parts: Vec<NamePiece>,
 }
 
 /// One value of a name. Ordered by what it counts first: `part099` comes before `part100`, which has no leading zeros.
@@ -47,7 +47,7 @@ enum Kind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Part {
+enum NamePiece {
     Text(String),
     Value(Value),
 }
@@ -108,9 +108,9 @@ impl Pattern {
             let length = match found {
                 Some((value, length)) => {
                     if !literal.is_empty() {
-                        parts.push(Part::Text(std::mem::take(&mut literal)));
+                        parts.push(NamePiece::Text(std::mem::take(&mut literal)));
                     }
-                    parts.push(Part::Value(value));
+                    parts.push(NamePiece::Value(value));
                     length
                 }
                 None => {
@@ -124,7 +124,7 @@ impl Pattern {
             rest = rest.get(length..).unwrap_or_default();
         }
         if !literal.is_empty() {
-            parts.push(Part::Text(literal));
+            parts.push(NamePiece::Text(literal));
         }
         Self::from_parts(parts)
     }
@@ -134,8 +134,8 @@ impl Pattern {
         let mut name = String::new();
         for part in &self.parts {
             match part {
-                Part::Text(text) => name.push_str(text),
-                Part::Value(value) => value.write(&mut name),
+                NamePiece::Text(text) => name.push_str(text),
+                NamePiece::Value(value) => value.write(&mut name),
             }
         }
         name
@@ -146,10 +146,10 @@ impl Pattern {
     pub(crate) fn moved(&self, steps: &[i64]) -> Self {
         let mut steps = steps.iter();
         let parts = self.parts.iter().map(|part| match part {
-            Part::Text(text) => Part::Text(text.clone()),
-            Part::Value(value) => {
+            NamePiece::Text(text) => NamePiece::Text(text.clone()),
+            NamePiece::Value(value) => {
                 let ordinal = value.ordinal.saturating_add(steps.next().copied().unwrap_or(0));
-                Part::Value(Value { ordinal, ..*value })
+                NamePiece::Value(Value { ordinal, ..*value })
             }
         });
         Self::from_parts(parts.collect())
@@ -162,12 +162,12 @@ impl Pattern {
         alike.then(|| pairs.map(|(now, then)| now.ordinal.saturating_sub(then.ordinal)).collect())
     }
 
-    fn from_parts(parts: Vec<Part>) -> Self {
+    fn from_parts(parts: Vec<NamePiece>) -> Self {
         let (mut text, mut values) = (String::new(), Vec::new());
         for part in &parts {
             match part {
-                Part::Text(literal) => text.push_str(literal),
-                Part::Value(value) => {
+                NamePiece::Text(literal) => text.push_str(literal),
+                NamePiece::Value(value) => {
                     text.push_str(value.form.placeholder());
                     values.push(*value);
                 }
