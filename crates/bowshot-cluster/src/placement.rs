@@ -78,11 +78,11 @@ pub(crate) struct Nodes {
     placement: Placement,
     stages: QueryStages,
     /// The context of tasks on other nodes, for the options of the last session.
-    part: Mutex<Option<ContextOfOptions>>,
+    part: Mutex<Option<CachedContext>>,
 }
 
 type Options = Vec<(String, String)>;
-type ContextOfOptions = (Options, Arc<TaskContext>);
+type CachedContext = (Options, Arc<TaskContext>);
 
 impl fmt::Debug for Nodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
