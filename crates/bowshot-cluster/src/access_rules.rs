@@ -24,7 +24,7 @@ pub(crate) async fn follow(cluster: Cluster, engine: WeakEngine) {
             let address = &other.address;
             tracing::warn!(
                 address,
-                "another node has rules of access, so that rights are needed here too: make the same rules here (`bowshot access apply`)"
+                "another node has access rules, so access is denied by default here too: apply the same rules here (`bowshot access apply`)"
             );
         }
         cluster.tell_guarded(here.is_guarded());

@@ -19,7 +19,7 @@ use tonic::Code;
 
 /// The library's message when the plan of a task never arrived, because its sender stopped or lost the connection.
 const NO_PLAN: &str = "timed-out while waiting for the plan to be set by the coordinator";
-const MESSAGE: &str = "a connection between nodes of the cluster has broken";
+const MESSAGE: &str = "a connection between nodes of the cluster was lost";
 
 /// Whether an error means that a connection between nodes was lost, on any node.
 pub(crate) fn is_connection_lost(error: &Error) -> bool {

@@ -59,7 +59,7 @@ impl EndpointService {
                 }
                 Ok(Value::Null)
             }
-            _ => Err(Error::unsupported("nodes do not ask that")),
+            _ => Err(Error::unsupported("unsupported request between nodes")),
         }
     }
 
@@ -93,7 +93,7 @@ pub(crate) fn gone() -> Error {
 }
 
 fn unreadable(error: impl std::fmt::Display) -> Error {
-    Error::internal(format!("a node asks what cannot be read: {error}"))
+    Error::internal(format!("invalid request of a node: {error}"))
 }
 
 /// The body of a request about an endpoint.
@@ -106,7 +106,7 @@ fn id_of(body: &Value) -> Result<EndpointId> {
     let index = body["index"].as_u64().and_then(|index| u32::try_from(index).ok());
     match (run, index) {
         (Some(run), Some(index)) => Ok(EndpointId { run, index }),
-        _ => Err(unreadable("no endpoint is named")),
+        _ => Err(unreadable("missing endpoint")),
     }
 }
 
@@ -141,7 +141,7 @@ fn status(error: &Error) -> Status {
 }
 
 fn not_here<T>() -> Answer<T> {
-    Err(Status::unimplemented("nodes do not ask that"))
+    Err(Status::unimplemented("unsupported request between nodes"))
 }
 
 #[tonic::async_trait]

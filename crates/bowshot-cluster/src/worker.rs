@@ -34,20 +34,21 @@ const OPTIONS: HeaderName = HeaderName::from_static("x-bowshot-session-options")
 /// Options of a session as a header.
 pub(crate) fn header(options: &[(String, String)]) -> Result<HeaderMap> {
     let json = serde_json::to_vec(options)
-        .map_err(|error| internal_datafusion_err!("options cannot be written down: {error}"))?;
+        .map_err(|error| internal_datafusion_err!("cannot encode session options: {error}"))?;
     let value = HeaderValue::try_from(STANDARD.encode(json))
-        .map_err(|error| internal_datafusion_err!("options cannot be written down: {error}"))?;
+        .map_err(|error| internal_datafusion_err!("cannot encode session options: {error}"))?;
     Ok(HeaderMap::from_iter([(OPTIONS, value)]))
 }
 
 fn options(headers: &HeaderMap) -> Result<Vec<(String, String)>> {
     let Some(value) = headers.get(OPTIONS) else {
-        return internal_err!("a part of a plan came without the options of its session");
+        return internal_err!("a task came without the options of its session");
     };
     let json = STANDARD
         .decode(value.as_bytes())
-        .map_err(|error| internal_datafusion_err!("options cannot be read: {error}"))?;
-    serde_json::from_slice(&json).map_err(|error| internal_datafusion_err!("options cannot be read: {error}"))
+        .map_err(|error| internal_datafusion_err!("cannot decode session options: {error}"))?;
+    serde_json::from_slice(&json)
+        .map_err(|error| internal_datafusion_err!("cannot decode session options: {error}"))
 }
 
 /// Copies the options of datafusion-distributed.
@@ -145,7 +146,7 @@ pub(crate) async fn serve(
         .add_service(endpoints.into_server())
         .serve_with_incoming(incoming.map(|stream| stream.map(Incoming)));
     if let Err(error) = served.await {
-        tracing::error!(%error, "parts of other nodes' plans are no longer worked on");
+        tracing::error!(%error, "tasks of other nodes are not served any more");
     }
 }
 

@@ -58,7 +58,7 @@ pub fn add_node(folder: &Path, name: &str, hosts: &[String]) -> Result<NodeFiles
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > 60 || name.starts_with('.') || !name.chars().all(is_plain) {
         return Err(Error::setting(
-            format!("`{name}` is no name of a node"),
+            format!("invalid name of a node `{name}`"),
             "use letters, digits, `-`, `_` and `.`",
         ));
     }
@@ -91,10 +91,7 @@ fn authority(name: &str) -> Result<CertificateParams, Error> {
 fn node(name: &str, hosts: &[String]) -> Result<CertificateParams, Error> {
     let names: Vec<String> = std::iter::once(NODE_NAME.to_owned()).chain(hosts.iter().cloned()).collect();
     let mut params = CertificateParams::new(names).map_err(|error| {
-        Error::setting(
-            format!("a host of the node cannot be in a certificate: {error}"),
-            "name hosts, not `HOST:PORT`",
-        )
+        Error::setting(format!("invalid host of the node: {error}"), "name hosts, not `HOST:PORT`")
     })?;
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);

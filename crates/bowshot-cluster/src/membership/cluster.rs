@@ -163,11 +163,11 @@ impl Cluster {
             let Some(node) = table.node_at(address) else {
                 return Err(io::Error::new(
                     io::ErrorKind::NotFound,
-                    format!("`{address}` is no member of the cluster"),
+                    format!("`{address}` is not a member of the cluster"),
                 ));
             };
             if node.build != table.me().build {
-                return Err(denied(format!("the node at `{address}` is of another build")));
+                return Err(denied(format!("the node at `{address}` runs another build")));
             }
             if table.state_at(address) == Some(State::Dead) {
                 return Err(io::Error::new(

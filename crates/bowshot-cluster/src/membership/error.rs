@@ -15,7 +15,7 @@ pub enum Error {
         hint: String,
     },
     /// The internal port cannot be opened.
-    #[error("the cluster's port `{address}` cannot be opened: {source}")]
+    #[error("cannot open the cluster's port `{address}`: {source}")]
     Listen {
         /// Where.
         address: String,
@@ -31,7 +31,7 @@ pub enum Error {
         reason: String,
     },
     /// Every node that answered at the start has refused this one.
-    #[error("`{address}` does not take this node into its cluster: {reason}")]
+    #[error("`{address}` refused this node: {reason}")]
     Refused {
         /// Who refused.
         address: String,
@@ -41,7 +41,7 @@ pub enum Error {
         hint: &'static str,
     },
     /// Certificates cannot be made.
-    #[error("certificates cannot be made: {0}")]
+    #[error("cannot make certificates: {0}")]
     Certificates(String),
 }
 
@@ -59,9 +59,9 @@ impl Error {
         match self {
             Self::Setting { hint, .. } => Some(hint),
             Self::Refused { hint, .. } => Some(hint),
-            Self::Listen { .. } => Some("another program may have the port: `--cluster` names another one"),
+            Self::Listen { .. } => Some("another program may use the port: set another one with `--cluster`"),
             Self::File { .. } => {
-                Some("`bowshot cluster init` and `bowshot cluster add-node` make files that fit one another")
+                Some("`bowshot cluster init` and `bowshot cluster add-node` make matching files")
             }
             Self::Certificates(_) => None,
         }

@@ -16,7 +16,7 @@ pub(crate) async fn read_line(stream: &mut (impl AsyncRead + Unpin)) -> io::Resu
         match stream.read_u8().await? {
             b'\n' => return Ok(line),
             byte @ b' '..=b'~' if line.len() < LONGEST_LINE => line.push(char::from(byte)),
-            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "this is no line of a node")),
+            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "invalid line")),
         }
     }
 }

@@ -154,7 +154,7 @@ impl LoggedProblems {
                 if self.problem.as_ref() != Some(&problem) {
                     match is_denied(error) {
                         true => {
-                            tracing::warn!(address, %problem, "a node and this one do not believe one another")
+                            tracing::warn!(address, %problem, "authentication between a node and this one failed")
                         }
                         false => tracing::debug!(address, %problem, "a node does not answer"),
                     }

@@ -45,7 +45,7 @@ pub(crate) async fn run(state: Arc<NodeState>, listener: TcpListener) {
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "a connection of a node was not taken");
+                    tracing::debug!(%error, "cannot accept a connection of a node");
                     sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -79,7 +79,7 @@ impl Handler {
         let _session = match self.sessions.try_acquire() {
             Ok(session) => session,
             Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => {
-                _ = timeout(PROOF_TIMEOUT, refuse(&mut wire, "too many nodes talk to this one")).await;
+                _ = timeout(PROOF_TIMEOUT, refuse(&mut wire, "too many connections of nodes")).await;
                 return;
             }
         };
@@ -106,7 +106,7 @@ impl Handler {
             return refuse(&mut wire, reason).await;
         }
         let Ok(permit) = self.state.work.try_reserve() else {
-            return refuse(&mut wire, "this node has no permit for more work").await;
+            return refuse(&mut wire, "this node takes no more work").await;
         };
         accept(&mut wire).await?;
         permit.send(WorkStream::new(wire, id));
@@ -146,7 +146,7 @@ impl HandshakePermit {
         let of_address = unproven.entry(from).or_default();
         if all >= MAX_UNPROVEN || *of_address >= MAX_UNPROVEN_OF_ADDRESS {
             drop(unproven);
-            handler.note_refusal(from, "too many connections at once that have not said who they are");
+            handler.note_refusal(from, "too many connections that have not authenticated");
             return None;
         }
         *of_address += 1;

@@ -225,9 +225,9 @@ impl NodeState {
     /// Whether this node takes work of another one.
     pub(crate) fn check_work_of(&self, id: Uuid) -> Result<(), &'static str> {
         let table = self.table();
-        let Some(node) = table.node(id) else { return Err("the node that asks is not known here yet") };
+        let Some(node) = table.node(id) else { return Err("the calling node is not known yet") };
         if node.build != table.me().build {
-            return Err("the node that asks is of another build");
+            return Err("the calling node runs another build");
         }
         match table.me().serves {
             true => Ok(()),
@@ -244,7 +244,7 @@ impl NodeState {
             ));
         }
         if !beat.from.is_sound() {
-            return Err("the node does not describe itself as nodes do".to_owned());
+            return Err("invalid description of the node".to_owned());
         }
         let mut mine = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
         match (beat.firm, mine.firm) {

@@ -66,11 +66,11 @@ impl Settings {
     pub(crate) fn check(&self) -> Result<(), Error> {
         let refuse = |text: &str, hint: &str| Err(Error::setting(text, hint));
         if self.heartbeat < SHORTEST_HEARTBEAT {
-            return refuse("the heartbeat is too short", "`cluster.heartbeat` is 20ms or more");
+            return refuse("`cluster.heartbeat` is too short", "`cluster.heartbeat` is 20ms or more");
         }
         if self.suspect_after < self.heartbeat * 2 || self.dead_after < self.suspect_after {
             return refuse(
-                "the times of suspicion and death do not fit the heartbeat",
+                "`cluster.suspect_after` or `cluster.dead_after` is too short",
                 "`cluster.suspect_after` is at least twice `cluster.heartbeat`, and `cluster.dead_after` is not shorter",
             );
         }
@@ -80,16 +80,19 @@ impl Settings {
                     "other nodes cannot reach `{}`, which means every address of this machine",
                     self.listen
                 ),
-                "say with `--advertise HOST:PORT` where they reach this node",
+                "set `--advertise HOST:PORT` to an address that they can reach",
             );
         }
         if self.join.len() > MAX_JOIN {
-            return refuse("there are more than 1000 nodes to join", "name a few: they tell of the others");
+            return refuse(
+                "there are more than 1000 nodes to join",
+                "a few are enough: they know the others",
+            );
         }
         let addresses = self.join.iter().chain(&self.advertise);
         if let Some(bad) = addresses.into_iter().find(|address| !is_address(address)) {
             return refuse(
-                &format!("`{bad}` is no address of a node"),
+                &format!("invalid address of a node `{bad}`"),
                 "write `HOST:PORT`, such as `10.0.0.7:7400` or `[::1]:7400`",
             );
         }

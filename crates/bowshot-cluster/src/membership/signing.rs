@@ -42,7 +42,7 @@ impl Signing {
         }
         let mut bytes = [0; LENGTH];
         rand::fill(&mut bytes).map_err(|_| {
-            Error::setting("the machine gives no random numbers", "look at its source of randomness")
+            Error::setting("cannot get random numbers", "check the machine's source of randomness")
         })?;
         Ok(Self { mine: Key::new(HMAC_SHA256, &bytes), distributed: Some(SigningKey(bytes)), theirs })
     }

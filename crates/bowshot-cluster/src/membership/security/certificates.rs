@@ -47,7 +47,7 @@ impl Certificates {
         if !certificates(certificate)?.first().is_some_and(is_of_a_node) {
             return Err(Error::file(
                 certificate,
-                format!("it is not made for `{NODE_NAME}`, as those of nodes are"),
+                format!("it is not valid for `{NODE_NAME}`, as those of nodes are"),
             ));
         }
         Self::read(authority, certificate, key)
@@ -80,9 +80,8 @@ impl Certificates {
 
     /// Proves itself to a node, which proves that it is the node of that host.
     pub(super) async fn connect(&self, socket: TcpStream, host: &str) -> io::Result<Wire> {
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
-            io::Error::new(io::ErrorKind::InvalidInput, format!("`{host}` is no name of a host"))
-        })?;
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, format!("invalid host `{host}`")))?;
         let stream = self.connector.connect(name, socket).await?;
         check(stream.get_ref().1.peer_certificates())?;
         Ok(Wire::Tls(Box::new(TlsStream::Client(stream))))
@@ -142,7 +141,7 @@ fn client(
 fn check(shown: Option<&[CertificateDer<'static>]>) -> io::Result<()> {
     match shown.and_then(<[_]>::first).is_some_and(is_of_a_node) {
         true => Ok(()),
-        false => Err(denied("its certificate is not one of a node")),
+        false => Err(denied("its certificate is not that of a node")),
     }
 }
 
@@ -158,14 +157,14 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();
     let found = found.map_err(|error| Error::file(path, error))?;
     match found.is_empty() {
-        true => Err(Error::file(path, "it holds no certificate in PEM form")),
+        true => Err(Error::file(path, "it has no certificate in PEM format")),
         false => Ok(found),
     }
 }
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
     PrivateKeyDer::from_pem_slice(&read(path)?)
-        .map_err(|_| Error::file(path, "it holds no private key in PEM form without a password"))
+        .map_err(|_| Error::file(path, "it has no unencrypted private key in PEM format"))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {

@@ -68,7 +68,7 @@ impl SharedKey {
         only_this_machine(&socket)?;
         let hello = read_line(&mut socket).await?;
         let theirs = hello.strip_prefix(HELLO).map(str::trim_start);
-        let theirs = bytes(theirs.ok_or_else(|| denied("it does not greet as a node does"))?)?;
+        let theirs = bytes(theirs.ok_or_else(|| denied("invalid greeting of a node"))?)?;
         let mine = fresh()?;
         write_line(&mut socket, &hex(&mine)).await?;
         let proof = bytes(&read_line(&mut socket).await?)?;
@@ -109,7 +109,7 @@ fn only_this_machine(socket: &TcpStream) -> io::Result<()> {
 
 fn fresh() -> io::Result<[u8; LENGTH]> {
     let mut number = [0; LENGTH];
-    rand::fill(&mut number).map_err(|_| io::Error::other("the machine gives no random numbers"))?;
+    rand::fill(&mut number).map_err(|_| io::Error::other("cannot get random numbers"))?;
     Ok(number)
 }
 
@@ -137,7 +137,7 @@ fn bytes(text: &str) -> io::Result<[u8; LENGTH]> {
     let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(pair).collect();
     bytes
         .and_then(|bytes| bytes.try_into().ok())
-        .ok_or_else(|| denied("it does not speak as a node with a secret does"))
+        .ok_or_else(|| denied("invalid message of a node with a secret"))
 }
 
 #[cfg(test)]

@@ -288,7 +288,7 @@ impl Table {
         self.claims += 1;
         if self.claims == CLAIMS {
             let (address, other) = (&self.me.address, node.id);
-            tracing::warn!(%address, %other, "another node says that it is at this node's address");
+            tracing::warn!(%address, %other, "another node has this node's address");
         }
     }
 }

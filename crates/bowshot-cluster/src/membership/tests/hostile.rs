@@ -109,5 +109,5 @@ async fn members_that_send_nonsense_are_closed() {
     }
     let stranger = crate::membership::security::Purpose::Work(uuid::Uuid::new_v4());
     let error = keys.dial(&address(&node), stranger).await.expect_err("no member");
-    assert!(error.to_string().contains("not known here"), "{error}");
+    assert!(error.to_string().contains("not known yet"), "{error}");
 }
