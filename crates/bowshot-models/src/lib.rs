@@ -3,7 +3,6 @@
 //! Nothing in a file is executed, and nothing in it decides how much memory is allocated beyond [`limits`].
 
 mod columns;
-mod document;
 mod error;
 mod forest;
 mod lightgbm;
@@ -12,6 +11,7 @@ mod link;
 mod model;
 mod onnx;
 mod ubjson;
+mod value_tree;
 mod xgboost;
 
 pub use error::{Error, Result};

@@ -201,7 +201,7 @@ impl Splits {
     }
 
     fn categories(&self, threshold: f64) -> Result<Vec<u32>> {
-        let words = crate::document::place(threshold).and_then(|set| {
+        let words = crate::value_tree::place(threshold).and_then(|set| {
             let (first, end) = (self.boundaries.get(set)?, self.boundaries.get(set + 1)?);
             self.words.get(*first..*end)
         });

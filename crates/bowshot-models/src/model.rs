@@ -6,7 +6,7 @@ use crate::forest::Forest;
 use crate::limits::{self, within};
 use crate::link::Link;
 use crate::onnx::network::{self, Network};
-use crate::{document, lightgbm, onnx, ubjson, xgboost};
+use crate::{lightgbm, onnx, ubjson, value_tree, xgboost};
 use arrow::array::{ArrayRef, Int64Array, ListArray, StringArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Float32Type, Float64Type};
@@ -110,7 +110,7 @@ impl Model {
         let start = bytes.trim_ascii_start();
         match start {
             [b'{', rest @ ..] if matches!(rest.trim_ascii_start().first(), Some(b'"' | b'}')) => {
-                xgboost::read(&document::from_json(bytes)?)
+                xgboost::read(&value_tree::from_json(bytes)?)
             }
             [b'{', ..] => xgboost::read(&ubjson::from_ubjson(bytes)?),
             _ if start.starts_with(b"tree\n") || start.starts_with(b"tree\r\n") => lightgbm::read(

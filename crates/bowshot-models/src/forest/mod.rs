@@ -2,8 +2,8 @@
 //! [`Forest::scores`] evaluates blocks of rows. `T` is the type of features, `S` that of sums: 32 bits for XGBoost, 64 for LightGBM.
 
 pub(crate) mod build;
+mod evaluation;
 mod number;
-mod walk;
 
 pub(crate) use number::Number;
 use std::ops::Range;

@@ -192,7 +192,7 @@ impl<'a> Walk<'a> {
         let chosen = places
             .values
             .iter()
-            .map(|at| crate::document::place(*at).and_then(|at| columns.get(at)).cloned());
+            .map(|at| crate::value_tree::place(*at).and_then(|at| columns.get(at)).cloned());
         let chosen = chosen.collect::<Option<_>>();
         Ok(Value::Columns(
             chosen

@@ -1,19 +1,19 @@
 //! ONNX models: tree ensembles of `ai.onnx.ml` with the operators that converters add, and other graphs. [`wire`] decodes protocol buffers,
-//! [`screen`] checks a file before it is decoded. For trees, [`graph`] follows columns to the ensemble ([`ensemble`]) and its results to the
+//! [`validation`] checks a file before it is decoded. For trees, [`graph`] follows columns to the ensemble ([`ensemble`]) and its results to the
 //! outputs; everything else is a [`network`], which ONNX Runtime computes.
 
 mod ensemble;
 mod graph;
 pub(crate) mod network;
 mod proto;
-mod screen;
+mod validation;
 mod wire;
 
 use crate::error::Result;
 use crate::model::Model;
 
 pub(crate) fn read(bytes: &[u8]) -> Result<Model> {
-    let screened = screen::screen(bytes)?;
+    let screened = validation::screen(bytes)?;
     let is_tree = |operator: &str| operator.starts_with("TreeEnsemble");
     if !screened.operators.iter().any(|(_, operator)| is_tree(operator)) {
         return network::read(bytes, &screened);
