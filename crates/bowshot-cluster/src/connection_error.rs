@@ -111,7 +111,7 @@ mod tests {
         for error in [
             of(tonic::Status::unavailable("reset")),
             of(tonic::Status::unknown("h2")).context("task 3"),
-            DataFusionError::NodeState(Arc::new(of(tonic::Status::internal("stream")))),
+            DataFusionError::Shared(Arc::new(of(tonic::Status::internal("stream")))),
             DataFusionError::Execution(format!(
                 "Worker::execute_task {NO_PLAN}. (timed out waiting for value)"
             ))

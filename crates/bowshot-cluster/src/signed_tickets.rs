@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_voucher_is_for_one_principal_one_endpoint_and_a_day() {
+    async fn a_ticket_is_for_one_principal_one_endpoint_and_a_day() {
         let (one, other) =
             (cluster("a secret of some length").await, cluster("a secret of some length").await);
         let (ann, bob) = (Principal::user("ann"), Principal::user("bob"));
