@@ -118,13 +118,13 @@ impl RowStream {
     pub(crate) fn begin(
         pool: &Arc<Pool>,
         permit: Permit,
-        wanted: ReadStatement,
+        statement: ReadStatement,
     ) -> Result<Self, DatabaseError> {
         let (sender, messages) = mpsc::channel(AHEAD);
         let (cancellation, here) = (Cancellation::new(), Arc::clone(pool));
         let guard = CancelOnDrop(Arc::clone(&cancellation));
         on_thread(move || {
-            let last = match read(&here, permit, &wanted, (&cancellation, &sender)) {
+            let last = match read(&here, permit, &statement, (&cancellation, &sender)) {
                 Ok(()) => Message::End,
                 Err(fault) => Message::Failed(fault),
             };
@@ -163,11 +163,16 @@ impl RowStream {
 type Out<'a> = (&'a Cancellation, &'a mpsc::Sender<Message>);
 
 /// Reads all rows, as fast as they are received.
-fn read(pool: &Arc<Pool>, permit: Permit, wanted: &ReadStatement, out: Out<'_>) -> Result<(), DatabaseError> {
+fn read(
+    pool: &Arc<Pool>,
+    permit: Permit,
+    statement: &ReadStatement,
+    out: Out<'_>,
+) -> Result<(), DatabaseError> {
     let mut lease = pool.lease(permit)?;
     let _ = out.1.blocking_send(Message::Connected);
     let mut sent = 0;
-    let mut done = read_rows(&mut lease, wanted, out, &mut sent);
+    let mut done = read_rows(&mut lease, statement, out, &mut sent);
     // A reused connection may be lost, and no rows have been sent.
     if matches!(done, Err(DatabaseError::Unreachable(_)))
         && lease.reused
@@ -175,12 +180,12 @@ fn read(pool: &Arc<Pool>, permit: Permit, wanted: &ReadStatement, out: Out<'_>) 
         && !out.0.is_cancelled()
     {
         lease = lease.reconnect()?;
-        done = read_rows(&mut lease, wanted, out, &mut sent);
+        done = read_rows(&mut lease, statement, out, &mut sent);
     }
     if done? && out.0.finish() {
         let settings = lease.settings();
-        let ended = match wanted.after {
-            Some(words) => lease.connection()?.execute(words, &Cancellation::new(), &settings).is_ok(),
+        let ended = match statement.after {
+            Some(sql) => lease.connection()?.execute(sql, &Cancellation::new(), &settings).is_ok(),
             None => true,
         };
         // A transaction that cannot be ended is closed with its connection.
@@ -194,23 +199,24 @@ fn read(pool: &Arc<Pool>, permit: Permit, wanted: &ReadStatement, out: Out<'_>) 
 /// Reads the rows; returns whether all of them were received.
 fn read_rows(
     lease: &mut Lease,
-    wanted: &ReadStatement,
+    statement: &ReadStatement,
     (cancellation, sender): Out<'_>,
     sent: &mut usize,
 ) -> Result<bool, DatabaseError> {
     let settings = lease.settings();
     let connection = lease.connection()?;
-    for words in &wanted.before {
-        connection.execute(words, cancellation, &settings)?;
+    for sql in &statement.before {
+        connection.execute(sql, cancellation, &settings)?;
     }
-    for batch in connection.begin(&wanted.sql, &wanted.columns, cancellation, &settings)? {
+    for batch in connection.query(&statement.sql, &statement.columns, cancellation, &settings)? {
         let batch = batch
             .map_err(|fault| if cancellation.is_cancelled() { DatabaseError::Cancelled } else { fault })?;
-        if wanted.counted {
-            return send_row_count(&batch, wanted, (sender, sent));
+        if statement.counted {
+            return send_row_count(&batch, statement, (sender, sent));
         }
-        let batch = if wanted.witness { remove_type_row(&batch)? } else { batch };
-        let rows = convert_batch(&batch, &wanted.columns, &wanted.schema, usize::from(wanted.witness))?;
+        let batch = if statement.witness { remove_type_row(&batch)? } else { batch };
+        let rows =
+            convert_batch(&batch, &statement.columns, &statement.schema, usize::from(statement.witness))?;
         if rows.num_rows() == 0 {
             continue;
         }
@@ -225,7 +231,7 @@ fn read_rows(
 /// Sends the counted rows as batches without columns.
 fn send_row_count(
     batch: &RecordBatch,
-    wanted: &ReadStatement,
+    statement: &ReadStatement,
     (sender, sent): (&mpsc::Sender<Message>, &mut usize),
 ) -> Result<bool, DatabaseError> {
     let unexpected = || DatabaseError::Unexpected("it did not return a number of rows".to_owned());
@@ -236,7 +242,7 @@ fn send_row_count(
         let rows = left.min(COUNTED_ROWS);
         left -= rows;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let rows = RecordBatch::try_new_with_options(Arc::clone(&wanted.schema), Vec::new(), &options)
+        let rows = RecordBatch::try_new_with_options(Arc::clone(&statement.schema), Vec::new(), &options)
             .map_err(|error| DatabaseError::Unexpected(error.to_string()))?;
         *sent += 1;
         if sender.blocking_send(Message::Rows(rows)).is_err() {
