@@ -173,7 +173,7 @@ fn is_tag(tag: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::statement_split;
+    use super::split;
 
     fn check(text: &str, statements: &[&str], rest: &str) {
         let found = split(text);
