@@ -37,6 +37,7 @@ use anyhow::{Context, Result, bail};
 use bowshot_api::Server;
 use bowshot_flight::Choices;
 use bowshot_http::RenderMetrics;
+use bowshot_rowwire::ListenOptions;
 use bowshot_session::{Bowshot, Drained};
 use bowshot_storage::exchange::remove_unfinished;
 use bowshot_storage::scratch::Scratch;
@@ -285,10 +286,7 @@ impl Running {
         let Some(listener) = listener else { return };
         let server: Arc<dyn Server> = Arc::<Bowshot>::clone(&self.server);
         let until = until(stopped.clone());
-        let choices = bowshot_postgres::Choices {
-            tls: self.tls.as_ref().map(Tls::config),
-            cleartext: self.pg_cleartext,
-        };
+        let choices = ListenOptions { tls: self.tls.as_ref().map(Tls::config), cleartext: self.pg_cleartext };
         self.front_ends.spawn(async move {
             bowshot_postgres::serve(listener, server, choices, until)
                 .await
@@ -300,10 +298,8 @@ impl Running {
         let Some(listener) = listener else { return };
         let server: Arc<dyn Server> = Arc::<Bowshot>::clone(&self.server);
         let until = until(stopped.clone());
-        let choices = bowshot_mysql::Choices {
-            tls: self.tls.as_ref().map(Tls::config),
-            cleartext: self.mysql_cleartext,
-        };
+        let choices =
+            ListenOptions { tls: self.tls.as_ref().map(Tls::config), cleartext: self.mysql_cleartext };
         self.front_ends.spawn(async move {
             bowshot_mysql::serve(listener, server, choices, until).await.context("the MySQL front end failed")
         });
