@@ -3,7 +3,7 @@
 use crate::broken_wire::{ToldChannel, told};
 use crate::parcel::Parcel;
 use async_trait::async_trait;
-use bowshot_engine::portable::Portable;
+use bowshot_engine::plan_codec::PlanCodec;
 use bowshot_membership::Cluster;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::Result;
@@ -100,7 +100,7 @@ impl ChannelResolver for Between {
 #[derive(Debug, Clone)]
 pub(crate) struct Outgoing {
     pub(crate) channels: Arc<Channels>,
-    pub(crate) portable: Portable,
+    pub(crate) portable: PlanCodec,
     /// With the functions that there are where tasks arrive.
     pub(crate) context: Arc<TaskContext>,
 }
@@ -118,7 +118,7 @@ impl ChannelResolver for Outgoing {
 /// Packs the plans that it sends.
 struct Packing {
     inner: Box<dyn WorkerChannel>,
-    portable: Portable,
+    portable: PlanCodec,
     context: Arc<TaskContext>,
 }
 

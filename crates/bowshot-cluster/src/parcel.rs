@@ -2,7 +2,7 @@
 //! itself knows. Where the rows are to stay there, what is needed for that goes before it.
 
 use crate::sink::EndpointSink;
-use bowshot_engine::portable::Portable;
+use bowshot_engine::plan_codec::PlanCodec;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_datafusion_err, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -23,7 +23,7 @@ impl Parcel {
     /// The plan as bytes. `context` has the functions that there are where it arrives.
     pub(crate) fn of(
         plan: &Arc<dyn ExecutionPlan>,
-        portable: &Portable,
+        portable: &PlanCodec,
         context: &TaskContext,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let properties = Arc::clone(plan.properties());
@@ -78,7 +78,7 @@ impl ExecutionPlan for Parcel {
 
 /// Writes and reads [`Parcel`]s.
 #[derive(Debug)]
-pub(crate) struct ParcelCodec(pub(crate) Portable);
+pub(crate) struct ParcelCodec(pub(crate) PlanCodec);
 
 impl PhysicalExtensionCodec for ParcelCodec {
     fn try_encode(

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowshot_engine::WeakEngine;
-use bowshot_engine::portable::Portable;
+use bowshot_engine::plan_codec::PlanCodec;
 use bowshot_membership::{Cluster, Part, WorkStream};
 use datafusion::common::{Result, exec_err, internal_datafusion_err, internal_err};
 use datafusion::config::ConfigOptions;
@@ -92,7 +92,7 @@ pub(crate) async fn let_go(worker: Worker, kept: Weak<()>) {
 /// Makes the sessions in which parts run.
 pub(crate) struct PartSessions {
     engine: WeakEngine,
-    portable: Portable,
+    portable: PlanCodec,
     channels: Arc<Channels>,
     cluster: Cluster,
     kept: Arc<()>,
@@ -106,7 +106,7 @@ impl PartSessions {
 
     pub(crate) fn new(
         engine: WeakEngine,
-        portable: Portable,
+        portable: PlanCodec,
         channels: Arc<Channels>,
         cluster: Cluster,
     ) -> Self {

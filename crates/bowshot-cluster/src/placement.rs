@@ -1,7 +1,7 @@
 //! Whether a plan runs on several nodes, and on which.
 //!
 //! A plan leaves its node if it reads enough for several, and if all of it that would leave can be written down for others
-//! ([`bowshot_engine::portable`]). Rows in memory stay here, in a stage with one task. Values of subqueries are found first, as on
+//! ([`bowshot_engine::plan_codec`]). Rows in memory stay here, in a stage with one task. Values of subqueries are found first, as on
 //! one node; each subquery is placed by itself.
 
 use crate::Placement;
@@ -20,7 +20,7 @@ use bowshot_api::{BatchStream, Error, ErrorKind, Principal, QueryId};
 use bowshot_engine::WeakEngine;
 use bowshot_engine::distribution::{Distribution, Placed, PlanOnNodes, not_here};
 use bowshot_engine::endpoints::{ResultEndpoints, Spread};
-use bowshot_engine::portable::Portable;
+use bowshot_engine::plan_codec::PlanCodec;
 use bowshot_membership::{Cluster, Member};
 use bowshot_storage::portable::{is_portable, scanned_bytes};
 use datafusion::catalog::Session;
@@ -62,7 +62,7 @@ pub(crate) struct Nodes {
     cluster: Cluster,
     channels: Arc<Channels>,
     worker: Worker,
-    portable: Portable,
+    portable: PlanCodec,
     placement: Placement,
     stages: QueryStages,
     /// What parts run with on other nodes, for the options of the last session.
@@ -82,7 +82,7 @@ impl Nodes {
     pub(crate) fn new(
         engine: WeakEngine,
         (cluster, channels): (Cluster, Arc<Channels>),
-        (worker, portable): (Worker, Portable),
+        (worker, portable): (Worker, PlanCodec),
         (placement, stages): (Placement, QueryStages),
     ) -> Self {
         Self { engine, cluster, channels, worker, portable, placement, stages, part: Mutex::default() }

@@ -1,7 +1,7 @@
 //! `system.query_stages`: the stages of statements that run on several nodes, as the node sees them that has cut them.
 
 use bowshot_api::{Error, QueryId};
-use bowshot_engine::Job;
+use bowshot_query_task::QueryTask;
 use bowshot_membership::Member;
 use datafusion::arrow::array::{ArrayRef, StringArray, TimestampMicrosecondArray, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
@@ -101,7 +101,7 @@ impl QueryStages {
         myself: &str,
     ) -> Result<Noted> {
         let stages = stages(plan, members, myself)?;
-        let query = Job::current().and_then(|job| job.query());
+        let query = QueryTask::current().and_then(|job| job.query());
         let run = Running { query, started: SystemTime::now(), stages };
         let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = plans.next;

@@ -2,7 +2,8 @@
 //! that DataFusion does not know become texts.
 
 use bowshot_engine::distribution::told;
-use bowshot_engine::{Engine, Job, Stop};
+use bowshot_engine::Engine;
+use bowshot_query_task::{QueryTask, Stop};
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::DataFusionError;
@@ -26,7 +27,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 /// The work of one part: what it takes of memory counts, and steps within it end when nobody wants its rows any more.
-pub(crate) struct OfPart(Arc<Job>);
+pub(crate) struct OfPart(Arc<QueryTask>);
 
 impl OfPart {
     pub(crate) fn new(engine: &Engine) -> Self {

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, Principal, Result};
 use bowshot_cluster::QueryStages;
-use bowshot_engine::SystemTables;
+use bowshot_system_catalog::system::SystemTables;
 use bowshot_membership::{Cluster, Member};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
