@@ -19,6 +19,7 @@ mod authorization;
 mod caller_token;
 mod callers;
 mod catalog;
+pub mod catalog_names;
 mod compatibility;
 mod decision;
 mod error;

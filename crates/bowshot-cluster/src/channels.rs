@@ -4,7 +4,7 @@ use crate::connection_error::{CheckedChannel, classify_connection};
 use crate::membership::Cluster;
 use crate::task_codec::EncodedTask;
 use async_trait::async_trait;
-use bowshot_engine::portable::Portable;
+use bowshot_engine::plan_codec::PlanCodec;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::Result;
 use datafusion::error::DataFusionError;
@@ -100,7 +100,7 @@ impl ChannelResolver for WorkerChannels {
 #[derive(Debug, Clone)]
 pub(crate) struct CoordinatorChannels {
     pub(crate) channels: Arc<Channels>,
-    pub(crate) portable: Portable,
+    pub(crate) portable: PlanCodec,
     /// With the functions of the receiving node.
     pub(crate) context: Arc<TaskContext>,
 }
@@ -118,7 +118,7 @@ impl ChannelResolver for CoordinatorChannels {
 /// Encodes the plans that it sends.
 struct EncodingChannel {
     inner: Box<dyn WorkerChannel>,
-    portable: Portable,
+    portable: PlanCodec,
     context: Arc<TaskContext>,
 }
 

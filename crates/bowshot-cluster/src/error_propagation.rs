@@ -1,7 +1,8 @@
 //! Tasks of other nodes' plans run with the limits of a statement, and encode errors that DataFusion does not know as texts.
 
 use bowshot_engine::distribution::told;
-use bowshot_engine::{Engine, Job, Stop};
+use bowshot_engine::Engine;
+use bowshot_query_task::{QueryTask, Stop};
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::DataFusionError;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 /// The job of one task: counts its memory, and ends its steps when its rows are not wanted any more.
-pub(crate) struct TaskJob(Arc<Job>);
+pub(crate) struct TaskJob(Arc<QueryTask>);
 
 impl TaskJob {
     pub(crate) fn new(engine: &Engine) -> Self {

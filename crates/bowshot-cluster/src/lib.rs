@@ -20,7 +20,7 @@ mod worker;
 
 use crate::membership::Cluster;
 use bowshot_engine::Engine;
-use bowshot_engine::portable::Portable;
+use bowshot_engine::plan_codec::PlanCodec;
 use bowshot_storage::ColumnCache;
 use bowshot_storage::portable::PortableFiles;
 use channels::Channels;
@@ -42,7 +42,7 @@ pub fn join(
 ) -> bowshot_api::Result<()> {
     let files = PortableFiles::new(environment, columns, placement.max_open_files)
         .map_err(|error| bowshot_api::Error::internal(error.to_string()))?;
-    let portable = Portable::new(files, Arc::new(DistributedCodec));
+    let portable = PlanCodec::new(files, Arc::new(DistributedCodec));
     let channels = Channels::new(cluster.clone());
     let sessions =
         WorkerSessions::new(engine.downgrade(), portable.clone(), Arc::clone(&channels), cluster.clone());

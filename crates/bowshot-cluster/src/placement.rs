@@ -1,5 +1,5 @@
 //! Whether a plan runs on several nodes, and on which: if it reads enough, and everything that would leave can be encoded
-//! ([`bowshot_engine::portable`]). Rows in memory stay here, in a stage with one task. Scalar subqueries are computed first, each placed by
+//! ([`bowshot_engine::plan_codec`]). Rows in memory stay here, in a stage with one task. Scalar subqueries are computed first, each placed by
 //! itself.
 
 use crate::channels::{ANSWER_TIMEOUT, Channels, CoordinatorChannels};
@@ -18,7 +18,7 @@ use bowshot_api::{BatchStream, Error, ErrorKind, Principal, QueryId};
 use bowshot_engine::WeakEngine;
 use bowshot_engine::distribution::{Distribution, Placed, PlanOnNodes, not_here};
 use bowshot_engine::endpoints::{ResultEndpoints, Spread};
-use bowshot_engine::portable::Portable;
+use bowshot_engine::plan_codec::PlanCodec;
 use bowshot_storage::portable::{is_portable, scanned_bytes};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -74,7 +74,7 @@ pub(crate) struct Nodes {
     cluster: Cluster,
     channels: Arc<Channels>,
     worker: Worker,
-    portable: Portable,
+    portable: PlanCodec,
     placement: Placement,
     stages: QueryStages,
     /// The context of tasks on other nodes, for the options of the last session.
@@ -94,7 +94,7 @@ impl Nodes {
     pub(crate) fn new(
         engine: WeakEngine,
         (cluster, channels): (Cluster, Arc<Channels>),
-        (worker, portable): (Worker, Portable),
+        (worker, portable): (Worker, PlanCodec),
         (placement, stages): (Placement, QueryStages),
     ) -> Self {
         Self { engine, cluster, channels, worker, portable, placement, stages, part: Mutex::default() }

@@ -2,7 +2,7 @@
 
 use crate::membership::Member;
 use bowshot_api::{Error, QueryId};
-use bowshot_engine::Job;
+use bowshot_query_task::QueryTask;
 use datafusion::arrow::array::{ArrayRef, StringArray, TimestampMicrosecondArray, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -95,7 +95,7 @@ impl QueryStages {
         myself: &str,
     ) -> Result<Noted> {
         let stages = stages(plan, members, myself)?;
-        let query = Job::current().and_then(|job| job.query());
+        let query = QueryTask::current().and_then(|job| job.query());
         let run = Running { query, started: SystemTime::now(), stages };
         let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = plans.next;

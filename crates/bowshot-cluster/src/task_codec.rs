@@ -2,7 +2,7 @@
 //! the node, the endpoint precedes the plan.
 
 use crate::endpoint_sink::EndpointSink;
-use bowshot_engine::portable::Portable;
+use bowshot_engine::plan_codec::PlanCodec;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_datafusion_err, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -23,7 +23,7 @@ impl EncodedTask {
     /// Encodes a plan. `context` has the functions of the receiving node.
     pub(crate) fn encode(
         plan: &Arc<dyn ExecutionPlan>,
-        portable: &Portable,
+        portable: &PlanCodec,
         context: &TaskContext,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let properties = Arc::clone(plan.properties());
@@ -78,7 +78,7 @@ impl ExecutionPlan for EncodedTask {
 
 /// Encodes and decodes [`EncodedTask`]s.
 #[derive(Debug)]
-pub(crate) struct TaskCodec(pub(crate) Portable);
+pub(crate) struct TaskCodec(pub(crate) PlanCodec);
 
 impl PhysicalExtensionCodec for TaskCodec {
     fn try_encode(

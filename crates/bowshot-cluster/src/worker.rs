@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowshot_engine::WeakEngine;
-use bowshot_engine::portable::Portable;
+use bowshot_engine::plan_codec::PlanCodec;
 use datafusion::common::{Result, exec_err, internal_datafusion_err, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
@@ -92,7 +92,7 @@ pub(crate) async fn release_finished(worker: Worker, running: Weak<()>) {
 /// Builds the sessions of tasks.
 pub(crate) struct WorkerSessions {
     engine: WeakEngine,
-    portable: Portable,
+    portable: PlanCodec,
     channels: Arc<Channels>,
     cluster: Cluster,
     running: Arc<()>,
@@ -106,7 +106,7 @@ impl WorkerSessions {
 
     pub(crate) fn new(
         engine: WeakEngine,
-        portable: Portable,
+        portable: PlanCodec,
         channels: Arc<Channels>,
         cluster: Cluster,
     ) -> Self {

@@ -2,7 +2,7 @@
 
 use crate::cache::{Content, TableKey, TableName};
 use bowshot_engine::internals::without_defaults;
-use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
+use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_storage::tables::{Entry, EntryName, Snapshot, Storage, Table, TableStore};
 use bowshot_storage::{Versioned, versioned};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};

@@ -1,7 +1,7 @@
 //! The statements of a session that `PREPARE` has given names: texts, planned anew by each EXECUTE.
 
 use bowshot_api::{Error, ErrorKind, Limits, Reason, Result};
-use bowshot_engine::NamedStatement;
+use bowshot_system_catalog::client::NamedStatement;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -20,9 +20,11 @@ use bowshot_api::{
     STATUS_RESULT, Statement, SubstraitPlan, TRACES, TransactionEnd, TransactionId,
 };
 use bowshot_engine::{
-    Action, AuthorizedPlan, CursorStatement, Execution, KeptRights, Parallelism, Pinned, ProgressMeter,
-    SessionStatement, Stop, TransactionStatement, placed,
+    Action, AuthorizedPlan, CursorStatement, Execution, KeptRights, Parallelism, ProgressMeter,
+    SessionStatement, TransactionStatement,
 };
+use bowshot_policy::snapshot::Pinned;
+use bowshot_query_task::{Stop, with_planning_permit};
 use futures::StreamExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -147,7 +149,7 @@ async fn attempt(
     live.is(State::Planning);
     let statement = (&request.statement, expected, transaction);
     let begun = planned(session, statement, (live, &pinned), (parallelism, &options), repeatable);
-    let (authorised, execution) = placed(begun).await?;
+    let (authorised, execution) = with_planning_permit(begun).await?;
     if matches!(authorised.plan.action(), Action::Query | Action::Write(_) | Action::Cursor(_)) {
         scope.begin_statement(&authorised.sql);
     }
@@ -323,7 +325,7 @@ pub(crate) async fn plan(session: &ClientSession, sql: &str, pinned: &Pinned) ->
         return Err(Error::new(ErrorKind::LimitReached, message)
             .with_hint("pass values as parameters, or raise `limits.max_sql_bytes`"));
     }
-    placed(session.engine().plan(sql, pinned)).await
+    with_planning_permit(session.engine().plan(sql, pinned)).await
 }
 
 fn endpoints(request: &Request, options: &Options, session: &ClientSession) -> Endpoints {

@@ -9,9 +9,8 @@ use crate::named::NamedStatements;
 use crate::options::Options;
 use crate::prepared::{PreparedStatement, PreparedStatements};
 use crate::query::{self, Expected};
-use crate::task;
 use crate::transactions::Transactions;
-use crate::{exchange, expanded, live, rooms, sent_file, shown, work, write};
+use crate::{exchange, expanded, live, rooms, sent_file, shown, task, work, write};
 use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
@@ -21,7 +20,9 @@ use bowshot_api::{
     SessionId, Statement, StatementId, TRACES, TableEntry, TableFilter, TableName, TransactionEnd,
     TransactionId,
 };
-use bowshot_engine::{AuthorizedPlan, Dialect, DialectName, EngineSession, Pinned, apart, redact_secrets};
+use bowshot_engine::{AuthorizedPlan, Dialect, DialectName, EngineSession, redact_secrets};
+use bowshot_policy::snapshot::Pinned;
+use bowshot_query_task::run_planning;
 use futures::StreamExt;
 use std::borrow::Cow;
 use std::future::Future;
@@ -298,7 +299,7 @@ impl Session for ClientSession {
         self.check_open()?;
         let (text, statement) = (self.text(statement), statement.clone());
         work::run(&self.me()?, &text, |me, _| async move {
-            apart(me.described(&statement)).instrument(planning()).await
+            run_planning(me.described(&statement)).instrument(planning()).await
         })
         .await
     }
@@ -307,7 +308,7 @@ impl Session for ClientSession {
         self.check_open()?;
         let text = sql.to_owned();
         work::run(&self.me()?, sql, |me, _| async move {
-            apart(me.prepared_from(&text, transaction)).instrument(planning()).await
+            run_planning(me.prepared_from(&text, transaction)).instrument(planning()).await
         })
         .await
     }
@@ -322,7 +323,8 @@ impl Session for ClientSession {
         }
         parameters.iter().try_for_each(expanded::check)?;
         let text = self.text(&Statement::Prepared(id));
-        work::run(&self.me()?, &text, |me, _| async move { apart(me.bound(id, parameters)).await }).await
+        work::run(&self.me()?, &text, |me, _| async move { run_planning(me.bound(id, parameters)).await })
+            .await
     }
 
     async fn close_prepared(&self, id: StatementId) -> Result<()> {
@@ -470,7 +472,7 @@ impl Session for ClientSession {
         work::run(&self.me()?, "a list of tables", |me, _| async move {
             let pinned = me.pin(None).await?;
             engine.check_listing(&pinned).await?;
-            Box::pin(apart(engine.tables(&filter, layout, &pinned))).await
+            Box::pin(run_planning(engine.tables(&filter, layout, &pinned))).await
         })
         .await
     }

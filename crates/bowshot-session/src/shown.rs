@@ -3,7 +3,7 @@
 use crate::known::{SEARCH_PATH, SHOWN_AS};
 use crate::options::Options;
 use bowshot_api::{COMPATIBILITY_PARAMETERS, OptionValue, SESSION_OPTIONS};
-use bowshot_engine::Setting;
+use bowshot_system_catalog::client::Setting;
 
 /// PostgreSQL's version whose clients are understood.
 const POSTGRES: (&str, &str) = ("16.0", "160000");

@@ -1,7 +1,7 @@
 //! Work on the query runtime that ends when nobody waits for it any more.
 
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_engine::QueryRuntime;
+use bowshot_query_task::QueryRuntime;
 use std::future::Future;
 use tokio::task::{AbortHandle, JoinError};
 

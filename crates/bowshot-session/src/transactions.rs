@@ -3,7 +3,8 @@
 
 use crate::cursors::Cursors;
 use bowshot_api::{Error, ErrorKind, Reason, Result, SavepointId, TransactionEnd, TransactionId};
-use bowshot_engine::{EngineSession, Isolation, Pinned, Transaction, TransactionStatement, first_words};
+use bowshot_engine::{EngineSession, Transaction, TransactionStatement, first_words};
+use bowshot_policy::snapshot::{Isolation, Pinned};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -8,7 +8,7 @@ use crate::result::out_of_time;
 use crate::session::ClientSession;
 use crate::task::{self, AbortOnDrop};
 use bowshot_api::{Error, ErrorKind, Result, Undecided};
-use bowshot_engine::Stop;
+use bowshot_query_task::Stop;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

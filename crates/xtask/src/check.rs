@@ -4,17 +4,22 @@ use crate::{docs, machine, tidy};
 use anyhow::Result;
 
 /// Crates that link the query engine: their tests run in `cargo xtask test`, on the release build.
-const HEAVY: [&str; 10] = [
+const HEAVY: [&str; 15] = [
     "bowshot",
     "bowshot-cluster",
     "bowshot-databases",
     "bowshot-engine",
     "bowshot-functions",
     "bowshot-kernels",
+    "bowshot-optimizer",
+    "bowshot-policy",
+    "bowshot-query-task",
     "bowshot-reuse",
     "bowshot-session",
     "bowshot-storage",
+    "bowshot-system-catalog",
     "bowshot-testkit",
+    "bowshot-types",
 ];
 
 pub(crate) fn run() -> Result<bool> {

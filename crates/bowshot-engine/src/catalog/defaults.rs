@@ -3,9 +3,10 @@
 use crate::catalog::identity;
 use crate::error::classify;
 use crate::plan;
-use crate::types::stored;
 use async_trait::async_trait;
 use bowshot_storage::tables::{Column, Definition};
+use bowshot_types::layered_table::{LayeredTable, TableLayer};
+use bowshot_types::storage_type;
 use datafusion::arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::{Session, TableProvider};
@@ -29,7 +30,7 @@ pub(crate) struct WithDefaults {
 
 /// The table below the defaults of its columns, if it has some.
 pub fn without_defaults(provider: &dyn TableProvider) -> &dyn TableProvider {
-    provider.downcast_ref::<WithDefaults>().map_or(provider, |defaults| defaults.table.as_ref())
+    LayeredTable::layer::<WithDefaults>(provider).map_or(provider, |defaults| defaults.table.as_ref())
 }
 
 impl WithDefaults {
@@ -43,7 +44,7 @@ impl WithDefaults {
         Ok(if defaults.is_empty() {
             table
         } else {
-            Arc::new(Self { schema: table.schema(), table, defaults })
+            LayeredTable::wrap(Self { schema: table.schema(), table, defaults })
         })
     }
 
@@ -54,11 +55,11 @@ impl WithDefaults {
         definition: &Definition,
         context: &SessionContext,
     ) -> Result<Arc<dyn TableProvider>> {
-        let fields = stored::schema(definition);
+        let fields = storage_type::schema(definition);
         let fields = fields.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
         let schema = Arc::new(Schema::new(fields.collect::<Fields>()));
         let defaults = defaults_of(definition, context)?;
-        Ok(Arc::new(Self { schema, table, defaults }))
+        Ok(LayeredTable::wrap(Self { schema, table, defaults }))
     }
 }
 
@@ -107,9 +108,15 @@ pub(crate) fn computed(
         let row = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &one)?;
         let value = physical.evaluate(&row)?.into_array(1)?;
         // An array may be written as a text, which is read as that of a row is.
-        ScalarValue::try_from_array(&stored::converted(&value, data_type)?, 0)
+        ScalarValue::try_from_array(&storage_type::converted(&value, data_type)?, 0)
     };
     evaluate().map_err(classify)
+}
+
+impl TableLayer for WithDefaults {
+    fn below(&self, _column: &str) -> Option<&dyn TableProvider> {
+        Some(self.table.as_ref())
+    }
 }
 
 #[async_trait]

@@ -2,15 +2,15 @@
 
 use crate::catalog::names::Names;
 use crate::error::classify;
-use crate::snapshot::Pinned;
-use crate::types::declared::Declared;
-use crate::types::stored;
 use crate::write::ddl::{Stores, put};
-use crate::write::{define, enums, fit, parts};
+use crate::write::{constraints, define, enums, parts};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_policy::snapshot::Pinned;
 use bowshot_storage::tables::{
     Check, Column, Definition, Entry, EntryName, Error as TablesError, Key, Reference, Table, TableStore,
 };
+use bowshot_types::declared::Declared;
+use bowshot_types::storage_type;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
@@ -194,7 +194,7 @@ fn set_type(
     let plain = before.as_ref().clone().with_metadata(HashMap::new()).with_data_type(new.data_type().clone());
     changed.field = Arc::new(define::kept_field(storage, &parts::declared(new, plain))?);
     let field = Arc::clone(&changed.field);
-    let same_type = stored::logical(&before) == stored::logical(&field);
+    let same_type = storage_type::logical(&before) == storage_type::logical(&field);
     // What was held against the old values is not known of the new ones.
     if !same_type {
         check_unused(table.definition(), name, column)?;
@@ -237,7 +237,7 @@ fn add_column(
         value.clone()
     } else {
         let one = value.to_array().map_err(classify)?;
-        let kept = stored::converted(&one, &data_type).map_err(|error| classify(error.into()))?;
+        let kept = storage_type::converted(&one, &data_type).map_err(|error| classify(error.into()))?;
         let kept = Declared::of(&field).map_or(Ok(Arc::clone(&kept)), |declared| declared.assign(&kept))?;
         ScalarValue::try_from_array(&kept, 0).map_err(classify)?
     };
@@ -300,7 +300,7 @@ fn set_nullable(
     }
     let column = column_of(definition, name, column)?;
     column.field = Arc::new(column.field.as_ref().clone().with_nullable(nullable));
-    fit::check_nulls(table, &column.field)
+    constraints::check_nulls(table, &column.field)
 }
 
 /// The same rows under another definition of the same types.
@@ -324,10 +324,10 @@ fn retyped(
     if let Some(column) = columns.get_mut(position) {
         let told = |error: Error| TablesError::Invalid(error.message().to_owned());
         // From what the values mean, not from how they are kept.
-        let meant = stored::converted(column, &stored::logical(before))?;
-        let wanted = Arc::new(field.as_ref().clone().with_data_type(stored::logical(field)));
-        *column = fit::cast_exactly(&meant, &wanted).map_err(told)?;
-        *column = stored::converted(column, field.data_type())?;
+        let meant = storage_type::converted(column, &storage_type::logical(before))?;
+        let wanted = Arc::new(field.as_ref().clone().with_data_type(storage_type::logical(field)));
+        *column = constraints::cast_exactly(&meant, &wanted).map_err(told)?;
+        *column = storage_type::converted(column, field.data_type())?;
         if let Some(declared) = Declared::of(field) {
             *column = declared.assign(column).map_err(told)?;
         }
@@ -393,7 +393,8 @@ fn check_unused(definition: &Definition, table: &EntryName, column: &str) -> Res
 }
 
 fn check_unchecked(definition: &Definition, table: &EntryName, column: &str) -> Result<()> {
-    let computed = definition.generated.iter().find(|generated| fit::mentions(&generated.sql, column));
+    let computed =
+        definition.generated.iter().find(|generated| constraints::mentions(&generated.sql, column));
     if let Some(computed) = computed {
         return Err(Error::invalid(format!(
             "column `{}` of table `{table}` is computed of column `{column}`",
@@ -402,7 +403,7 @@ fn check_unchecked(definition: &Definition, table: &EntryName, column: &str) -> 
         .with_reason(Reason::DependentObjects)
         .with_hint("drop the computed column first"));
     }
-    match definition.checks.iter().find(|check| fit::mentions(&check.sql, column)) {
+    match definition.checks.iter().find(|check| constraints::mentions(&check.sql, column)) {
         Some(check) => Err(Error::invalid(format!(
             "constraint `{}` of table `{table}` names column `{column}`",
             check.name

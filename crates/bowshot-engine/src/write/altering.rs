@@ -6,7 +6,7 @@ use crate::catalog::names::{Names, ident};
 use crate::error::classify;
 use crate::write::alter::{self, Alteration};
 use crate::write::ddl::Ddl;
-use crate::write::{change, define, fit, key, parts};
+use crate::write::{change, constraints, define, key, parts};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_storage::tables::{Check, EntryName};
 use datafusion::arrow::datatypes::Field;
@@ -88,7 +88,7 @@ fn alterations<'a>(
                 let name =
                     check.name.as_ref().map_or_else(|| define::free_name(&there.definition().checks), ident);
                 let check = Check { name, sql: check.expr.to_string() };
-                fit::check_all(table, &there, &check, state)?;
+                constraints::check_all(table, &there, &check, state)?;
                 vec![Alteration::AddCheck(check)]
             }
             AlterTableOperation::AddConstraint { constraint, .. } => {

@@ -3,8 +3,8 @@
 use crate::catalog::defaults;
 use crate::catalog::names::{self, ident};
 use crate::plan;
-use crate::snapshot::names::{CHANGE_SCHEMA, TARGET};
-use crate::write::several;
+use crate::write::tuple_assignment;
+use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::Dialect;
 use bowshot_storage::tables::Definition;
@@ -146,7 +146,7 @@ pub(crate) fn assigned(
     definition: &Definition,
 ) -> Result<Vec<Option<Expr>>> {
     let mut values = vec![None; definition.columns.len()];
-    for (target, value) in several::apart(assignments)? {
+    for (target, value) in tuple_assignment::split(assignments)? {
         let target = &target;
         let name = ident(&names::last(target)?);
         check_qualifier(target, table)?;
@@ -166,7 +166,7 @@ pub(crate) fn assigned(
 
 /// The columns that something is assigned to, whether they are there or not.
 pub(crate) fn assigned_names(assignments: &[Assignment]) -> Result<BTreeSet<String>> {
-    several::apart(assignments)?.iter().map(|(target, _)| Ok(ident(&names::last(target)?))).collect()
+    tuple_assignment::split(assignments)?.iter().map(|(target, _)| Ok(ident(&names::last(target)?))).collect()
 }
 
 /// A column that is computed, or always numbers itself, takes no other value than that.

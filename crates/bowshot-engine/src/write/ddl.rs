@@ -1,7 +1,6 @@
 //! Changes of the catalog.
 
 use crate::catalog::names::Names;
-use crate::snapshot::Pinned;
 use crate::write::access::AccessChange;
 use crate::write::alter::{self, Alteration, column_of};
 use crate::write::enums::TypeChange;
@@ -9,6 +8,7 @@ use crate::write::models::{self, NewModel};
 use crate::write::secrets::SecretChange;
 use crate::write::{NewExternal, NewTable, NewView, WhenThere, external};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_policy::snapshot::Pinned;
 use bowshot_storage::tables::{Entry, EntryName, External, Table, TableStore, View, What};
 use chrono::Duration;
 use std::sync::Arc;
@@ -191,7 +191,7 @@ pub(crate) struct Stores {
 
 impl Stores {
     pub(crate) fn of(&self, name: &EntryName) -> &Arc<TableStore> {
-        if name.catalog == crate::snapshot::names::TEMPORARY_CATALOG { &self.own } else { &self.shared }
+        if name.catalog == bowshot_api::catalog_names::TEMPORARY_CATALOG { &self.own } else { &self.shared }
     }
 }
 

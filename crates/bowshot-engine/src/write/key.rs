@@ -2,8 +2,8 @@
 
 use crate::catalog::lazy_state::LazyState;
 use crate::error::classify;
-use crate::scheduling;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_optimizer::cooperative;
 use bowshot_storage::tables::{EntryName, Key, Table};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
@@ -118,7 +118,8 @@ async fn looked_up(
         .and_then(|keys| keys.limit(0, Some(1)))
         .and_then(LogicalPlanBuilder::build)
         .map_err(classify)?;
-    let physical = scheduling::ensure(state.create_physical_plan(&plan).await.map_err(classify)?)?;
+    let physical =
+        cooperative::ensure(state.create_physical_plan(&plan).await.map_err(classify)?).map_err(classify)?;
     let context = Arc::new(TaskContext::from(&**state));
     first_of(&collect(physical, context).await.map_err(classify)?)
 }

@@ -7,10 +7,9 @@
 use crate::catalog::names::{self, ident};
 use crate::catalog::{defaults, identity};
 use crate::error::classify;
-use crate::policy::Touched;
-use crate::types;
 use crate::write::change::{self, ADDRESS, assigned, column, no_column, value_or_default};
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_policy::Touched;
 use bowshot_sql::{DO_NOTHING, Tree};
 use bowshot_storage::tables::{Column, Definition, Storage};
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -74,7 +73,7 @@ pub(crate) fn merge(
     let action = if returns { format!(", {action} AS \"{ACTION}\"") } else { String::new() };
     let columns = definition.columns.iter().enumerate().map(|(index, field)| {
         // Each arm by itself: a common type of all of them could change values on their way.
-        let data_type = types::names::sql_type(&types::stored::logical(&field.field));
+        let data_type = bowshot_types::names::sql_type(&bowshot_types::storage_type::logical(&field.field));
         let value = case(&|clause| {
             let value = clause.values.get(index).map_or_else(|| "NULL".to_owned(), ToString::to_string);
             format!("CAST({value} AS {data_type})")

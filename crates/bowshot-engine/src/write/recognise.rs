@@ -4,20 +4,22 @@ use crate::catalog::Visible;
 use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::{self, Names, ident};
 use crate::error::classify;
-use crate::policy::Touched;
-use crate::snapshot::names::{CHANGE_SCHEMA, PG_CATALOG, TARGET};
 use crate::statement::TransactionStatement;
-use crate::types::stored;
 use crate::write::alter::Alteration;
 use crate::write::change::{self, Changed};
 use crate::write::data_modifying_with::{self, Step};
 use crate::write::ddl::Ddl;
 use crate::write::returning::{self, Returning};
-use crate::write::{Affected, Write, altering, define, enums, external, insert, kept, merge, nulls};
+use crate::write::{
+    Affected, Write, altering, define, enums, external, hidden_columns, insert, merge, nulls,
+};
+use bowshot_api::catalog_names::{CHANGE_SCHEMA, PG_CATALOG, TARGET};
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_policy::Touched;
 use bowshot_sql::rewrite::Source;
 use bowshot_sql::{DialectName, Privilege};
 use bowshot_storage::tables::{EntryName, Table};
+use bowshot_types::storage_type;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
@@ -126,7 +128,7 @@ async fn updated(
     let (target, table) = names.writable(&change::target(&update.table)?)?;
     names.access.check_touched(&target, &touched)?;
     names.access.check_rows(&target, &[])?;
-    let seen = kept::seen(&target, names);
+    let seen = hidden_columns::seen(&target, names);
     let changed = change::update(update, |_| Ok((Arc::clone(table.definition()), seen.clone())));
     let Changed { name, alias, mut query } =
         changed.map_err(|error| names.access.told_of_columns(&target, error))?;
@@ -136,7 +138,7 @@ async fn updated(
     }
     leading.before(&mut query, &name)?;
     let rows = changing(query, (&target, &table), visible).await?;
-    let rows = if seen.is_some() { kept::beside(rows, &table)? } else { rows };
+    let rows = if seen.is_some() { hidden_columns::beside(rows, &table)? } else { rows };
     let returning = (update.returning.as_deref(), &alias);
     let write = Write::Update(Affected { name: target, touched });
     with_returning(write, rows, returning, &table, visible).await
@@ -267,7 +269,7 @@ pub(super) fn changing<'a>(
         nulls::aware(&mut statement)?;
         let target = TableReference::partial(CHANGE_SCHEMA, TARGET);
         let target =
-            stored::as_declared(table.addressed_provider(change::ADDRESS), table.definition(), target);
+            storage_type::as_declared(table.addressed_provider(change::ADDRESS), table.definition(), target);
         let target = target.and_then(|target| visible.changeable(name, target, change::ADDRESS));
         let visible = visible.with_target(target.map_err(classify)?);
         let statement = Parsed::Statement(Box::new(statement));
@@ -288,11 +290,12 @@ fn typed(plan: LogicalPlan, table: &Table) -> Result<LogicalPlan> {
         let Some(column) = column else { continue };
         match alias.expr.as_mut() {
             Expr::Placeholder(Placeholder { field: place @ None, .. }) => {
-                let field = column.field.as_ref().clone().with_data_type(stored::logical(&column.field));
+                let field =
+                    column.field.as_ref().clone().with_data_type(storage_type::logical(&column.field));
                 *place = Some(Arc::new(field));
             }
             // What is written as a text is bytes there.
-            text if stored::logical(&column.field) == DataType::Binary
+            text if storage_type::logical(&column.field) == DataType::Binary
                 && text.get_type(top.input.schema()).is_ok_and(|of| of.is_string()) =>
             {
                 *text = Expr::Cast(Cast::new(Box::new(std::mem::take(text)), DataType::Binary));
@@ -319,7 +322,7 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
         }
         Statement::CreateDatabase { db_name, if_not_exists, .. } => {
             let name = names.catalog(db_name)?;
-            if name == crate::snapshot::names::TEMPORARY_CATALOG || name.starts_with("__bowshot") {
+            if name == bowshot_api::catalog_names::TEMPORARY_CATALOG || name.starts_with("__bowshot") {
                 return Err(Error::invalid(format!("the catalog name `{name}` is reserved")));
             }
             if names.parts.databases.has(&name) {
@@ -367,8 +370,8 @@ fn check_schema_name(name: &str) -> Result<()> {
     let reserved = [
         INFORMATION_SCHEMA,
         PG_CATALOG,
-        crate::snapshot::names::SYSTEM_SCHEMA,
-        crate::snapshot::names::TEMPORARY_CATALOG,
+        bowshot_api::catalog_names::SYSTEM_SCHEMA,
+        bowshot_api::catalog_names::TEMPORARY_CATALOG,
     ];
     if reserved.contains(&name) || name.starts_with("__bowshot") {
         return Err(Error::invalid(format!("the schema name `{name}` is reserved")));

@@ -1,7 +1,7 @@
 //! An optimizer rule that makes plans pause while queries run: see [`Throttle`].
 
 use super::throttle::Throttle;
-use bowshot_engine::internals::multiplies;
+use bowshot_optimizer::cooperative::multiplies;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::config::ConfigOptions;

@@ -1,6 +1,6 @@
 //! The threads of the caches.
 
-use bowshot_engine::QueryRuntime;
+use bowshot_query_task::QueryRuntime;
 use std::io;
 
 /// Starts one ordinary thread for short background work.

@@ -5,7 +5,7 @@ use super::JoinCache;
 use super::queue::Job;
 use crate::cache::{Content, JoinShape, Order, Pattern, TableKey, TableName};
 use crate::keys;
-use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
+use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use chrono::Utc;
 use futures::FutureExt;
 use std::collections::{HashMap, HashSet};

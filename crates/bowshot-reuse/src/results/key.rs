@@ -6,7 +6,7 @@ use crate::cache::{Content, TableKey, TableName};
 use crate::{keys, settings};
 use bowshot_api::Layout;
 use bowshot_engine::Parallelism;
-use bowshot_engine::internals::SessionJoinOrder;
+use bowshot_optimizer::SessionJoinOrder;
 use bowshot_engine::reuse::Form;
 use bowshot_storage::tables::Snapshot;
 use datafusion::arrow::datatypes::DataType;

@@ -87,7 +87,7 @@ pub(crate) fn join(session: &ClientSession, room: Room, rows: BatchStream) -> Re
         )));
     }
     let engine = session.engine().clone();
-    let circle = engine.circle(room.role.as_deref())?;
+    let circle = engine.visibility_group(room.role.as_deref())?;
     let member = session.server().rooms.enter(room, &rows.schema(), engine, circle)?;
     let given = Arc::clone(&member.open.shape.given);
     let runtime = session.server().engine.runtime().handle().clone();
@@ -95,7 +95,7 @@ pub(crate) fn join(session: &ClientSession, room: Room, rows: BatchStream) -> Re
         futures::stream::try_unfold((member, rows, runtime), |(mut member, mut rows, runtime)| async move {
             let Some(batch) = rows.next().await.transpose()? else { return Ok(None) };
             let (open, from) = (Arc::clone(&member.open), (member.place, member.round));
-            if member.engine.circle(member.open.room.role.as_deref())? != member.circle {
+            if member.engine.visibility_group(member.open.room.role.as_deref())? != member.circle {
                 return Err(Error::new(
                     ErrorKind::Denied,
                     "rights have changed: the room is not seen any more",

@@ -4,7 +4,8 @@
 use anyhow::{Context, Result};
 use bowshot_access::Authenticator;
 use bowshot_api::Limits;
-use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, EngineConfig, Sources};
+use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
+use bowshot_engine::{Engine, EngineConfig, Sources};
 use bowshot_session::{Bowshot, QueryLog};
 use bowshot_storage::tables::TableStore;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};

@@ -4,7 +4,7 @@ use crate::config::Config;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Principal, Result};
 use bowshot_databases::{ExternalDatabases, Options};
-use bowshot_engine::SystemTables;
+use bowshot_system_catalog::system::SystemTables;
 use bowshot_engine::databases::Databases;
 use bowshot_storage::FileCatalog;
 use bowshot_storage::secrets::Secrets;

@@ -9,7 +9,7 @@ use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, Principal, Result};
 use bowshot_cluster::QueryStages;
 use bowshot_cluster::membership::{Cluster, Member};
-use bowshot_engine::SystemTables;
+use bowshot_system_catalog::system::SystemTables;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
