@@ -1,8 +1,9 @@
 //! The pages of any file, shared where they are in memory already.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::map::Map;
 use bytes::Bytes;
+use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +25,8 @@ impl FilePages {
     /// A file that cannot be opened, is empty, or is one too many.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let map = Map::new(path).map_err(|error| error.in_file(path))?;
+        let map =
+            File::open(path).map_err(Error::from).and_then(Map::new).map_err(|error| error.in_file(path))?;
         Ok(Self { path: path.to_owned(), map: Arc::new(map) })
     }
 
