@@ -33,6 +33,7 @@ mod dialect;
 mod driver;
 mod fault;
 mod filter;
+mod idle;
 mod insert;
 mod lakes;
 mod link;

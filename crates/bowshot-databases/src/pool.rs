@@ -4,6 +4,7 @@
 
 use crate::driver;
 use crate::fault::Fault;
+use crate::idle::IdleItems;
 use crate::link::Link;
 use crate::mysql;
 use crate::reading::{Stop, rows_of};
@@ -12,7 +13,7 @@ use adbc_core::Database;
 use adbc_driver_manager::ManagedDatabase;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -25,8 +26,8 @@ pub(crate) struct Pool {
     pub(crate) settings: Arc<DatabaseSettings>,
     database: Mutex<Option<ManagedDatabaseSlot>>,
     permits: Arc<Semaphore>,
-    idle: Mutex<Vec<Idle>>,
-    open: AtomicUsize,
+    idle: IdleItems<OpenConnection>,
+    open: Arc<AtomicUsize>,
 }
 
 /// The database that a driver has opened.
@@ -38,21 +39,35 @@ impl std::fmt::Debug for ManagedDatabaseSlot {
     }
 }
 
-struct Idle {
-    connection: Link,
-    since: Instant,
+/// A connection that counts as open until it is dropped.
+struct OpenConnection {
+    link: Link,
+    open: Arc<AtomicUsize>,
 }
 
-impl std::fmt::Debug for Idle {
+impl OpenConnection {
+    fn new(link: Link, open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self { link, open: Arc::clone(open) }
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl std::fmt::Debug for OpenConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Idle").field("since", &self.since).finish_non_exhaustive()
+        f.write_str("OpenConnection")
     }
 }
 
 /// A connection that somebody has. Dropping it closes it; [`Lease::give_back`] keeps it for others.
 pub(crate) struct Lease {
     pool: Arc<Pool>,
-    connection: Option<Link>,
+    connection: Option<OpenConnection>,
     /// Whether it was used before, and so may be gone without anybody having noticed.
     pub(crate) reused: bool,
     permit: Permit,
@@ -68,8 +83,8 @@ impl Pool {
             settings,
             database: Mutex::default(),
             permits,
-            idle: Mutex::default(),
-            open: AtomicUsize::new(0),
+            idle: IdleItems::new(IDLE),
+            open: Arc::default(),
         })
     }
 
@@ -90,31 +105,20 @@ impl Pool {
 
     /// A connection. May block.
     pub(crate) fn lease(self: &Arc<Self>, permit: Permit) -> Result<Lease, Fault> {
-        let mut gone = Vec::new();
-        let kept = {
-            let mut idle = lock(&self.idle);
-            let old = idle.iter().take_while(|idle| idle.since.elapsed() > IDLE).count();
-            gone.extend(idle.drain(..old));
-            idle.pop()
-        };
-        self.open.fetch_sub(gone.len(), Ordering::Relaxed);
-        drop(gone);
-        match kept {
-            Some(kept) => {
-                Ok(Lease { pool: Arc::clone(self), connection: Some(kept.connection), reused: true, permit })
-            }
+        match self.idle.take() {
+            Some(kept) => Ok(Lease { pool: Arc::clone(self), connection: Some(kept), reused: true, permit }),
             None => self.new_lease(permit),
         }
     }
 
     /// A connection that nobody has used. May block.
     pub(crate) fn new_lease(self: &Arc<Self>, permit: Permit) -> Result<Lease, Fault> {
-        let connection = match self.settings.kind {
+        let link = match self.settings.kind {
             Kind::Mysql => Link::Mysql(Box::new(mysql::Connection::open(&self.settings)?)),
             Kind::Postgres | Kind::Sqlite | Kind::DuckDb | Kind::FlightSql => self.by_driver()?,
         };
-        self.open.fetch_add(1, Ordering::Relaxed);
-        let mut lease = Lease { pool: Arc::clone(self), connection: Some(connection), reused: false, permit };
+        let connection = Some(OpenConnection::new(link, &self.open));
+        let mut lease = Lease { pool: Arc::clone(self), connection, reused: false, permit };
         if let Some(words) = driver::first_words(&self.settings) {
             rows_of(lease.connection()?, &words, &Stop::new(), &self.settings)?;
         }
@@ -139,48 +143,31 @@ impl Pool {
         let mut database = lock(&self.database);
         Ok(database.get_or_insert(ManagedDatabaseSlot(opened)).0.clone())
     }
-
-    /// Forgets connections that nobody has: what one of them has found is true of all.
-    pub(crate) fn forget(&self) {
-        let gone = std::mem::take(&mut *lock(&self.idle));
-        self.open.fetch_sub(gone.len(), Ordering::Relaxed);
-    }
 }
 
 impl Lease {
     pub(crate) fn connection(&mut self) -> Result<&mut Link, Fault> {
-        self.connection.as_mut().ok_or_else(|| Fault::Unreachable("its connection is gone".to_owned()))
+        let connection = self.connection.as_mut().map(|connection| &mut connection.link);
+        connection.ok_or_else(|| Fault::Unreachable("its connection is gone".to_owned()))
     }
 
     pub(crate) fn settings(&self) -> Arc<DatabaseSettings> {
         Arc::clone(&self.pool.settings)
     }
 
-    /// Another connection in the place of one that is gone.
-    pub(crate) fn renewed(mut self) -> Result<Self, Fault> {
+    /// Another connection in the place of one that is gone, as those that nobody has are then.
+    pub(crate) fn renewed(self) -> Result<Self, Fault> {
         let (pool, permit) = (Arc::clone(&self.pool), Arc::clone(&self.permit));
-        self.close();
-        pool.forget();
+        drop(self);
+        pool.idle.clear();
         pool.new_lease(permit)
     }
 
     /// Keeps the connection, on which nothing runs and nothing is left, for the next statement.
     pub(crate) fn give_back(mut self) {
         if let Some(connection) = self.connection.take() {
-            lock(&self.pool.idle).push(Idle { connection, since: Instant::now() });
+            self.pool.idle.keep(connection);
         }
-    }
-
-    fn close(&mut self) {
-        if self.connection.take().is_some() {
-            self.pool.open.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.close();
     }
 }
 
