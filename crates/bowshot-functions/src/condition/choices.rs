@@ -1,5 +1,5 @@
-//! `coalesce`, `nullif`, `greatest` and `least`, in which a text beside dates, times, intervals, bytes, booleans or UUIDs is one of
-//! them: `coalesce(d, '2024-01-31')`. To DataFusion they have no common type.
+//! `coalesce`, `nullif`, `greatest` and `least`, in which a text beside dates, times, intervals, bytes, booleans, UUIDs or arrays is
+//! one of them: `coalesce(d, '2024-01-31')`. To DataFusion they have no common type.
 
 use crate::made::misfit;
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -59,7 +59,10 @@ fn among_texts(given: &[DataType]) -> Option<DataType> {
     let others: Vec<DataType> = given.iter().filter(|of| !of.is_string() && !of.is_null()).cloned().collect();
     let common = type_union_resolution(&others)?;
     let is_read = common.is_temporal()
-        || matches!(common, DataType::Boolean | DataType::Binary | DataType::FixedSizeBinary(16));
+        || matches!(
+            common,
+            DataType::Boolean | DataType::Binary | DataType::FixedSizeBinary(16) | DataType::List(_)
+        );
     is_read.then_some(common)
 }
 
