@@ -1,6 +1,6 @@
 //! What the parts of an ALTER TABLE mean.
 
-use crate::catalog::defaults;
+use crate::catalog::defaults::{self, Computed};
 use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::{Names, ident};
 use crate::error::classify;
@@ -10,7 +10,6 @@ use crate::write::{change, define, fit, key, parts};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_storage::tables::{Check, EntryName};
 use datafusion::arrow::datatypes::Field;
-use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     self, AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, Ident,
     RenameTableNameKind, TableConstraint,
@@ -212,7 +211,7 @@ fn altered_column<'a>(
     .boxed()
 }
 
-/// A column to be added. Its default is computed once, for all rows that are there.
+/// A column to be added. The rows that are there get its default.
 fn added<'a>(
     column: &'a ColumnDef,
     if_not_exists: bool,
@@ -240,10 +239,14 @@ fn added<'a>(
             ColumnDef { name: column.name.clone(), data_type: column.data_type.clone(), options: kept };
         let field = planned_type(definition, state).await?;
         let value = match &default {
-            Some(default) => defaults::computed(default, field.data_type(), state)?,
-            None => ScalarValue::Null,
+            Some(default) => Some(Computed::plan(default, field.data_type(), state)?),
+            None => None,
         };
-        if !field.is_nullable() && value.is_null() {
+        let is_null = match &value {
+            Some(value) => value.value()?.is_null(),
+            None => true,
+        };
+        if !field.is_nullable() && is_null {
             return Err(Error::invalid(format!("column `{name}` must not be NULL and has no default"))
                 .with_reason(Reason::NotNullViolation)
                 .with_hint("give it a default, which is the value of the rows that are there"));

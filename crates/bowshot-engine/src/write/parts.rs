@@ -205,8 +205,10 @@ impl Parts {
         let Self { checks, primary_key, unique, identities, generated, references, comment, clauses, .. } =
             self;
         let mut names = HashSet::new();
-        if let Some(twice) = checks.iter().find(|check| !names.insert(check.name.as_str())) {
-            return Err(Error::invalid(format!("constraint `{}` is there twice", twice.name))
+        let of_keys = primary_key.iter().chain(&unique).filter_map(|key| key.name.as_deref());
+        let mut all = checks.iter().map(|check| check.name.as_str()).chain(of_keys);
+        if let Some(twice) = all.find(|name| !names.insert(*name)) {
+            return Err(Error::invalid(format!("constraint `{twice}` is there twice"))
                 .with_hint("give the constraints different names"));
         }
         let definition = Definition {
@@ -263,6 +265,11 @@ fn check_columns(definition: &Definition) -> Result<()> {
     for (kind, key) in primary.chain(definition.unique.iter().map(|key| ("unique key", key))) {
         check_key(definition, kind, key)?;
     }
+    check_references(definition)
+}
+
+/// References name columns that are there.
+pub(crate) fn check_references(definition: &Definition) -> Result<()> {
     let there = column_names(definition);
     for reference in &definition.references {
         if let Some(missing) = reference.columns.iter().find(|column| !there.contains(column.as_str())) {
