@@ -60,6 +60,8 @@ async fn nothing_stays_on_disk_of_a_partition_that_fails_while_it_spills() {
         join_all((0..PRODUCERS).map(|producer| tokio::spawn(produce(Arc::clone(&partition), producer))));
     partition.fail(Error::internal("broken"));
     // A producer may have been done before.
-    producers.await.into_iter().for_each(|ended| drop(ended.unwrap()));
+    for ended in producers.await {
+        ended.unwrap();
+    }
     assert_eq!(partition.accounts.disk.load(Ordering::Relaxed), 0);
 }

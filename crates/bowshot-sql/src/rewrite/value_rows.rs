@@ -214,3 +214,28 @@ fn is_integer(number: &Expr) -> bool {
 fn is_whole(digits: &str) -> bool {
     digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlparser::dialect::PostgreSqlDialect;
+    use sqlparser::parser::Parser;
+
+    #[test]
+    fn texts_among_arrays_are_arrays() {
+        for (first, to) in [
+            ("ARRAY[3]", Some("BIGINT[]")),
+            ("ARRAY[3, 1.5, NULL]", Some("NUMERIC[]")),
+            ("ARRAY['a']", Some("TEXT[]")),
+            ("ARRAY[ARRAY[true]]", Some("BOOLEAN[][]")),
+            ("ARRAY[a]", None),
+            ("ARRAY[]", None),
+        ] {
+            let sql = format!("VALUES ({first}), ('{{}}')");
+            let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, &sql).unwrap().pop().unwrap();
+            rewrite(&mut statement, DialectName::Postgres).unwrap();
+            let text = to.map_or_else(|| "'{}'".to_owned(), |to| format!("CAST(('{{}}') AS {to})"));
+            assert_eq!(statement.to_string(), format!("VALUES ({first}), ({text})"));
+        }
+    }
+}
