@@ -433,7 +433,7 @@ mod tests {
         let (begun, first) = std::sync::mpsc::channel();
         let (go_on, wait) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
-            let fill = |file: &mut fs::File| {
+            let fill = move |file: &mut fs::File| {
                 begun.send(()).unwrap();
                 wait.recv().unwrap();
                 file.write_all(b"hello")
