@@ -27,7 +27,7 @@ use datafusion::logical_expr::{EmptyRelation, Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     self, CommentObject, Ident, ObjectName, ObjectType, Query, SchemaName, SelectItem, SetExpr, Statement,
-    TransactionAccessMode, TransactionMode, With,
+    TransactionAccessMode, TransactionMode, Truncate, TruncateIdentityOption, With,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -107,6 +107,7 @@ pub(crate) fn recognise<'a>(
                 Box::pin(updated(update, leading, source.dialect, (visible, names))).await?
             }
             Statement::Merge(merge) => Box::pin(merged(merge, leading, visible, names)).await?,
+            Statement::Truncate(truncate) => defined(truncated(truncate, names, source.dialect)?),
             _ => return Ok(None),
         };
         Ok(Some(recognised))
@@ -306,6 +307,23 @@ fn typed(plan: LogicalPlan, table: &Table) -> Result<LogicalPlan> {
         .map_err(classify)
 }
 
+/// TRUNCATE, which in MySQL lets columns number their rows from the beginning, and elsewhere where it says so.
+fn truncated(truncate: &Truncate, names: &Names, dialect: DialectName) -> Result<Ddl> {
+    if truncate.partitions.is_some() {
+        return Err(Error::unsupported("TRUNCATE takes all rows out, and none of a partition alone")
+            .with_hint("name the rows: `DELETE FROM … WHERE …`"));
+    }
+    let mut tables = Vec::with_capacity(truncate.table_names.len());
+    for table in &truncate.table_names {
+        if !(truncate.if_exists && names.is_nothing(&names.resolve(&table.name)?)) {
+            tables.push(names.writable(&table.name)?.0);
+        }
+    }
+    let restarts =
+        matches!(truncate.identity, Some(TruncateIdentityOption::Restart)) || dialect == DialectName::MySql;
+    Ok(Ddl::Truncate { names: tables, restarts })
+}
+
 /// Changes of the catalog that need no planning.
 fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
     Ok(Some(match statement {
@@ -352,11 +370,6 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
         }
         Statement::Comment { object_type, object_name, comment, .. } => {
             commented(*object_type, object_name, comment.clone(), names)?
-        }
-        Statement::Truncate(truncate) => {
-            let tables = truncate.table_names.iter();
-            let resolved = tables.map(|table| Ok(names.writable(&table.name)?.0)).collect::<Result<_>>()?;
-            Ddl::Truncate { names: resolved }
         }
         other => return enums::recognise(other, names),
     }))
