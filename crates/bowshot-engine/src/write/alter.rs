@@ -21,12 +21,7 @@ use std::sync::Arc;
 /// One change of a table.
 #[derive(Debug, Clone)]
 pub(crate) enum Alteration {
-    /// The value is that of the rows which are there; null without one.
-    AddColumn {
-        column: Column,
-        value: Option<Computed>,
-        if_not_exists: bool,
-    },
+    AddColumn(NewColumn),
     DropColumn {
         name: String,
         if_exists: bool,
@@ -66,6 +61,24 @@ pub(crate) enum Alteration {
         name: String,
         if_exists: bool,
     },
+}
+
+/// A column to be added.
+#[derive(Debug, Clone)]
+pub(crate) struct NewColumn {
+    pub(crate) column: Column,
+    /// Of the rows that are there; null without one.
+    pub(crate) value: Option<Computed>,
+    pub(crate) place: ColumnPlace,
+    pub(crate) if_not_exists: bool,
+}
+
+/// Where a column stands among the others.
+#[derive(Debug, Clone)]
+pub(crate) enum ColumnPlace {
+    First,
+    After(String),
+    Last,
 }
 
 /// The state after all changes of one ALTER TABLE.
@@ -118,12 +131,11 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
     let mut definition = table.definition().as_ref().clone();
     let store = stores.of(name);
     match change {
-        Alteration::AddColumn { column, value, if_not_exists } => {
-            if definition.position(column.field.name()).is_none() {
-                return add_column(table, (column, value.as_ref()), store);
-            }
-            if *if_not_exists { Ok(table.as_ref().clone()) } else { Err(taken(name, column.field.name())) }
-        }
+        Alteration::AddColumn(new) => match definition.position(new.column.field.name()) {
+            None => add_column(table, name, new, store),
+            Some(_) if new.if_not_exists => Ok(table.as_ref().clone()),
+            Some(_) => Err(taken(name, new.column.field.name())),
+        },
         Alteration::DropColumn { name: column, if_exists } => match definition.position(column) {
             Some(position) => drop_column(table, name, position, store),
             None if *if_exists => Ok(table.as_ref().clone()),
@@ -235,10 +247,17 @@ fn add_key(
 
 fn add_column(
     table: &Table,
-    (column, value): (&Column, Option<&Computed>),
+    name: &EntryName,
+    NewColumn { column, value, place, .. }: &NewColumn,
     store: &Arc<TableStore>,
 ) -> Result<Table> {
     let mut definition = table.definition().as_ref().clone();
+    let last = definition.columns.len();
+    let place = match place {
+        ColumnPlace::First => 0,
+        ColumnPlace::After(other) => definition.position(other).ok_or_else(|| no_column(name, other))? + 1,
+        ColumnPlace::Last => last,
+    };
     let field = Arc::new(define::kept_field(definition.storage, &column.field)?);
     let data_type = field.data_type().clone();
     let values = |rows: usize| -> Result<ArrayRef> {
@@ -248,17 +267,19 @@ fn add_column(
         Declared::of(&field).map_or(Ok(Arc::clone(&kept)), |declared| declared.assign(&kept))
     };
     let one = ScalarValue::try_from_array(&values(1)?, 0).map_err(classify)?;
-    let is_volatile = value.is_some_and(|value| value.is_volatile);
-    definition.columns.push(Column { field: Arc::clone(&field), ..column.clone() });
+    let is_volatile = value.as_ref().is_some_and(|value| value.is_volatile);
+    definition.columns.insert(place, Column { field: Arc::clone(&field), ..column.clone() });
     let schema = definition.schema();
-    Ok(table.redefine(store, definition, one.is_null() && !is_volatile, |rows| {
+    let keeps_files = one.is_null() && !is_volatile && place == last;
+    Ok(table.redefine(store, definition, keeps_files, |rows| {
         let added = match is_volatile {
             true => {
                 values(rows.num_rows()).map_err(|error| TablesError::Invalid(error.message().to_owned()))?
             }
             false => filled(&one, &data_type, rows.num_rows())?,
         };
-        let columns = rows.columns().iter().cloned().chain([added]).collect();
+        let mut columns = rows.columns().to_vec();
+        columns.insert(place.min(columns.len()), added);
         Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
     })?)
 }

@@ -4,15 +4,15 @@ use crate::catalog::defaults::{self, Computed};
 use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::{Names, ident};
 use crate::error::classify;
-use crate::write::alter::{self, Alteration};
+use crate::write::alter::{self, Alteration, ColumnPlace, NewColumn};
 use crate::write::ddl::Ddl;
 use crate::write::{change, define, fit, key, parts};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
-use bowshot_storage::tables::{Check, EntryName};
+use bowshot_storage::tables::{Check, Column, EntryName};
 use datafusion::arrow::datatypes::Field;
 use datafusion::sql::sqlparser::ast::{
     self, AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, Ident,
-    RenameTableNameKind, TableConstraint,
+    MySQLColumnPosition, RenameTableNameKind, TableConstraint,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -53,8 +53,15 @@ fn alterations<'a>(
 ) -> BoxFuture<'a, Result<Vec<Alteration>>> {
     async move {
         Ok(match operation {
-            AlterTableOperation::AddColumn { column_def, if_not_exists, .. } => {
-                vec![added(column_def, *if_not_exists, state).await?]
+            AlterTableOperation::AddColumn { column_def, if_not_exists, column_position, .. } => {
+                let place = match column_position {
+                    Some(MySQLColumnPosition::First) => ColumnPlace::First,
+                    Some(MySQLColumnPosition::After(other)) => ColumnPlace::After(ident(other)),
+                    None => ColumnPlace::Last,
+                };
+                let (column, value) = added(column_def, state).await?;
+                let new = NewColumn { column, value, place, if_not_exists: *if_not_exists };
+                vec![Alteration::AddColumn(new)]
             }
             AlterTableOperation::DropColumn { column_names, if_exists, .. } => {
                 let dropped =
@@ -214,9 +221,8 @@ fn altered_column<'a>(
 /// A column to be added. The rows that are there get its default.
 fn added<'a>(
     column: &'a ColumnDef,
-    if_not_exists: bool,
     state: &'a LazyState,
-) -> BoxFuture<'a, Result<Alteration>> {
+) -> BoxFuture<'a, Result<(Column, Option<Computed>)>> {
     async move {
         let name = ident(&column.name);
         define::check_column_name(&name)?;
@@ -251,11 +257,7 @@ fn added<'a>(
                 .with_reason(Reason::NotNullViolation)
                 .with_hint("give it a default, which is the value of the rows that are there"));
         }
-        Ok(Alteration::AddColumn {
-            column: alter::new_column(&name, &field, default, comment),
-            value,
-            if_not_exists,
-        })
+        Ok((alter::new_column(&name, &field, default, comment), value))
     }
     .boxed()
 }

@@ -5,7 +5,7 @@ use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::{self, Names, ident};
 use crate::error::classify;
 use crate::policy::Touched;
-use crate::snapshot::names::{CHANGE_SCHEMA, PG_CATALOG, TARGET};
+use crate::snapshot::names::{CHANGE_SCHEMA, DEFAULT_SCHEMA, PG_CATALOG, TARGET, TEMPORARY_CATALOG};
 use crate::statement::TransactionStatement;
 use crate::types::stored;
 use crate::write::alter::Alteration;
@@ -337,7 +337,7 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
         }
         Statement::CreateDatabase { db_name, if_not_exists, .. } => {
             let name = names.catalog(db_name)?;
-            if name == crate::snapshot::names::TEMPORARY_CATALOG || name.starts_with("__bowshot") {
+            if name == TEMPORARY_CATALOG || name.starts_with("__bowshot") {
                 return Err(Error::invalid(format!("the catalog name `{name}` is reserved")));
             }
             if names.parts.databases.has(&name) {
@@ -349,8 +349,11 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
             }
             Ddl::CreateCatalog { name, keep: *if_not_exists }
         }
-        Statement::Drop { object_type, if_exists, names: dropped, cascade, .. } => {
-            let drop = |name| dropped_thing(*object_type, name, *if_exists, *cascade, names);
+        Statement::Drop { object_type, if_exists, names: dropped, cascade, temporary, .. } => {
+            let drop = |name| match temporary {
+                true => dropped_own(name, *if_exists, names),
+                false => dropped_thing(*object_type, name, *if_exists, *cascade, names),
+            };
             match dropped.as_slice() {
                 [name] => drop(name)?,
                 several => Ddl::Several(several.iter().map(drop).collect::<Result<_>>()?),
@@ -377,16 +380,21 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
 
 /// Names that mean something else cannot be taken: what is in them, everybody may read.
 fn check_schema_name(name: &str) -> Result<()> {
-    let reserved = [
-        INFORMATION_SCHEMA,
-        PG_CATALOG,
-        crate::snapshot::names::SYSTEM_SCHEMA,
-        crate::snapshot::names::TEMPORARY_CATALOG,
-    ];
+    let reserved = [INFORMATION_SCHEMA, PG_CATALOG, crate::snapshot::names::SYSTEM_SCHEMA, TEMPORARY_CATALOG];
     if reserved.contains(&name) || name.starts_with("__bowshot") {
         return Err(Error::invalid(format!("the schema name `{name}` is reserved")));
     }
     Ok(())
+}
+
+/// `DROP TEMPORARY TABLE`, which leaves the table alone that everybody sees.
+fn dropped_own(name: &ObjectName, if_exists: bool, names: &Names) -> Result<Ddl> {
+    let found = names.resolve(name)?;
+    let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &found.name);
+    if found.catalog == TEMPORARY_CATALOG || name.0.len() == 1 {
+        return Ok(Ddl::DropTable { name: own, if_exists });
+    }
+    Err(Error::invalid(format!("`{name}` is no temporary table")).with_hint("leave the schema out"))
 }
 
 fn dropped_thing(
