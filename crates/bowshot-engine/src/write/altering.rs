@@ -90,6 +90,7 @@ fn alterations<'a>(
                 vec![altered_column(ident(column_name), op, state).await?]
             }
             AlterTableOperation::AddConstraint { constraint: TableConstraint::Check(check), .. } => {
+                parts::check_holds(check)?;
                 let there = names.table(table)?;
                 let name =
                     check.name.as_ref().map_or_else(|| define::free_name(&there.definition().checks), ident);
@@ -135,7 +136,10 @@ fn added_key<'a>(
 ) -> BoxFuture<'a, Result<Alteration>> {
     async move {
         let (key, primary) = match constraint {
-            TableConstraint::PrimaryKey(key) => (parts::named_key(key.name.as_ref(), &key.columns)?, true),
+            TableConstraint::PrimaryKey(key) => {
+                parts::check_enforced(key.characteristics.as_ref())?;
+                (parts::named_key(key.name.as_ref(), &key.columns)?, true)
+            }
             TableConstraint::Unique(key) => (parts::unique_key(key)?, false),
             TableConstraint::ForeignKey(key) => {
                 let reference = parts::reference(key)?;

@@ -10,8 +10,8 @@ use bowshot_api::{Error, ErrorKind, Layout, Reason, Result};
 use bowshot_storage::tables::{Check, Column, Definition, Generated, Identity, Key, Reference, Storage};
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::sql::sqlparser::ast::{
-    self, ColumnDef, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, CreateTable, Expr as SqlExpr,
-    ForeignKeyConstraint, IndexColumn, TableConstraint, TableFactor,
+    self, CheckConstraint, ColumnDef, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, CreateTable,
+    Expr as SqlExpr, ForeignKeyConstraint, IndexColumn, TableConstraint, TableFactor,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -114,6 +114,7 @@ impl Parts {
                 self.add_unique(alone())?;
             }
             ColumnOption::Check(check) => {
+                check_holds(&check)?;
                 self.add_check(constraint.or(check.name).as_ref(), &check.expr)?;
             }
             ColumnOption::ForeignKey(mut key) => {
@@ -141,7 +142,10 @@ impl Parts {
                 }
                 Ok(())
             }
-            TableConstraint::Check(check) => self.add_check(check.name.as_ref(), &check.expr),
+            TableConstraint::Check(check) => {
+                check_holds(&check)?;
+                self.add_check(check.name.as_ref(), &check.expr)
+            }
             TableConstraint::ForeignKey(key) => self.add_reference(&key),
             // What is fast to find is no part of what a table means.
             TableConstraint::Index(_) => Ok(()),
@@ -360,11 +364,19 @@ pub(crate) fn note_referred(references: &[Reference], names: &Names) -> Result<(
 }
 
 /// A constraint that is there is enforced, and at once.
-fn check_enforced(characteristics: Option<&ConstraintCharacteristics>) -> Result<()> {
+pub(crate) fn check_enforced(characteristics: Option<&ConstraintCharacteristics>) -> Result<()> {
     let Some(of) = characteristics else { return Ok(()) };
     if of.enforced == Some(false) || of.initially == Some(ast::DeferrableInitial::Deferred) {
         return Err(Error::unsupported(format!("`{of}` is not supported for keys"))
             .with_hint("keys are enforced by each statement"));
+    }
+    Ok(())
+}
+
+/// A CHECK that is there holds for all rows.
+pub(crate) fn check_holds(check: &CheckConstraint) -> Result<()> {
+    if check.enforced == Some(false) {
+        return Err(not_enforced(&check.to_string()));
     }
     Ok(())
 }
