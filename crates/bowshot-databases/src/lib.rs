@@ -16,6 +16,7 @@ mod error;
 mod filter_pushdown;
 mod flight_partitions;
 mod iceberg;
+mod idle;
 mod insert;
 mod key_ranges;
 mod kind;

@@ -4,6 +4,7 @@ use crate::cancellation::Cancellation;
 use crate::connection::DatabaseConnection;
 use crate::driver;
 use crate::error::DatabaseError;
+use crate::idle::IdleItems;
 use crate::kind::Kind;
 use crate::mysql;
 use crate::settings::DatabaseSettings;
@@ -11,7 +12,7 @@ use adbc_core::Database;
 use adbc_driver_manager::ManagedDatabase;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -23,8 +24,8 @@ pub(crate) struct Pool {
     pub(crate) settings: Arc<DatabaseSettings>,
     database: Mutex<Option<ManagedDatabaseSlot>>,
     permits: Arc<Semaphore>,
-    idle: Mutex<Vec<Idle>>,
-    open: AtomicUsize,
+    idle: IdleItems<OpenConnection>,
+    open: Arc<AtomicUsize>,
 }
 
 struct ManagedDatabaseSlot(ManagedDatabase);
@@ -35,21 +36,35 @@ impl std::fmt::Debug for ManagedDatabaseSlot {
     }
 }
 
-struct Idle {
+/// A connection that counts as open until it is dropped.
+struct OpenConnection {
     connection: DatabaseConnection,
-    since: Instant,
+    open: Arc<AtomicUsize>,
 }
 
-impl std::fmt::Debug for Idle {
+impl OpenConnection {
+    fn new(connection: DatabaseConnection, open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self { connection, open: Arc::clone(open) }
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl std::fmt::Debug for OpenConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Idle").field("since", &self.since).finish_non_exhaustive()
+        f.write_str("OpenConnection")
     }
 }
 
 /// A connection in use. Dropping it closes it; [`Lease::give_back`] returns it to the pool.
 pub(crate) struct Lease {
     pool: Arc<Pool>,
-    connection: Option<DatabaseConnection>,
+    connection: Option<OpenConnection>,
     /// Whether it was used before, and so may be lost.
     pub(crate) reused: bool,
     permit: Permit,
@@ -65,8 +80,8 @@ impl Pool {
             settings,
             database: Mutex::default(),
             permits,
-            idle: Mutex::default(),
-            open: AtomicUsize::new(0),
+            idle: IdleItems::new(IDLE),
+            open: Arc::default(),
         })
     }
 
@@ -87,22 +102,8 @@ impl Pool {
 
     /// A connection. May block.
     pub(crate) fn lease(self: &Arc<Self>, permit: Permit) -> Result<Lease, DatabaseError> {
-        let mut gone = Vec::new();
-        let idle_connection = {
-            let mut idle = lock(&self.idle);
-            let old = idle.iter().take_while(|idle| idle.since.elapsed() > IDLE).count();
-            gone.extend(idle.drain(..old));
-            idle.pop()
-        };
-        self.open.fetch_sub(gone.len(), Ordering::Relaxed);
-        drop(gone);
-        match idle_connection {
-            Some(idle_connection) => Ok(Lease {
-                pool: Arc::clone(self),
-                connection: Some(idle_connection.connection),
-                reused: true,
-                permit,
-            }),
+        match self.idle.take() {
+            Some(kept) => Ok(Lease { pool: Arc::clone(self), connection: Some(kept), reused: true, permit }),
             None => self.new_lease(permit),
         }
     }
@@ -113,8 +114,8 @@ impl Pool {
             Kind::Mysql => DatabaseConnection::Mysql(Box::new(mysql::Connection::open(&self.settings)?)),
             Kind::Postgres | Kind::Sqlite | Kind::DuckDb | Kind::FlightSql => self.by_driver()?,
         };
-        self.open.fetch_add(1, Ordering::Relaxed);
-        let mut lease = Lease { pool: Arc::clone(self), connection: Some(connection), reused: false, permit };
+        let connection = Some(OpenConnection::new(connection, &self.open));
+        let mut lease = Lease { pool: Arc::clone(self), connection, reused: false, permit };
         if let Some(sql) = driver::initial_statement(&self.settings) {
             lease.connection()?.query_texts(&sql, &Cancellation::new(), &self.settings)?;
         }
@@ -139,50 +140,31 @@ impl Pool {
         let mut database = lock(&self.database);
         Ok(database.get_or_insert(ManagedDatabaseSlot(opened)).0.clone())
     }
-
-    /// Closes unused connections: if one of them is lost, so are the others.
-    pub(crate) fn forget(&self) {
-        let gone = std::mem::take(&mut *lock(&self.idle));
-        self.open.fetch_sub(gone.len(), Ordering::Relaxed);
-    }
 }
 
 impl Lease {
     pub(crate) fn connection(&mut self) -> Result<&mut DatabaseConnection, DatabaseError> {
-        self.connection
-            .as_mut()
-            .ok_or_else(|| DatabaseError::Unreachable("its connection is closed".to_owned()))
+        let open = self.connection.as_mut().map(|open| &mut open.connection);
+        open.ok_or_else(|| DatabaseError::Unreachable("its connection is closed".to_owned()))
     }
 
     pub(crate) fn settings(&self) -> Arc<DatabaseSettings> {
         Arc::clone(&self.pool.settings)
     }
 
-    /// A new connection instead of a lost one.
-    pub(crate) fn reconnect(mut self) -> Result<Self, DatabaseError> {
+    /// A new connection instead of a lost one. The unused ones are closed: if one is lost, so are the others.
+    pub(crate) fn reconnect(self) -> Result<Self, DatabaseError> {
         let (pool, permit) = (Arc::clone(&self.pool), Arc::clone(&self.permit));
-        self.close();
-        pool.forget();
+        drop(self);
+        pool.idle.clear();
         pool.new_lease(permit)
     }
 
     /// Returns the connection to the pool. No statement may be left on it.
     pub(crate) fn give_back(mut self) {
         if let Some(connection) = self.connection.take() {
-            lock(&self.pool.idle).push(Idle { connection, since: Instant::now() });
+            self.pool.idle.keep(connection);
         }
-    }
-
-    fn close(&mut self) {
-        if self.connection.take().is_some() {
-            self.pool.open.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.close();
     }
 }
 

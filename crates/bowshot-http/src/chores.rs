@@ -5,7 +5,11 @@ use crate::grpc_web::GrpcWebConnection;
 use crate::session_lock::SessionLock;
 use bowshot_api::{Session, StatementId, TransactionEnd};
 use std::sync::Arc;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// Chores that wait at once: far more than there are sessions, prepared statements and connections to leave one.
+const MAX_WAITING: usize = 100_000;
 
 /// One thing to do.
 #[derive(Debug)]
@@ -16,18 +20,17 @@ enum Chore {
     End(Arc<dyn GrpcWebConnection>),
 }
 
-/// Where chores are left. Their number is bounded by that of the sessions, of their prepared statements and of the
-/// connections.
+/// Where chores are left.
 #[derive(Debug, Clone)]
-pub(crate) struct Chores(UnboundedSender<Chore>);
+pub(crate) struct Chores(Sender<Chore>);
 
 /// Chores that wait to be done.
 #[derive(Debug)]
-pub(crate) struct Waiting(UnboundedReceiver<Chore>);
+pub(crate) struct Waiting(Receiver<Chore>);
 
 /// A place for chores, and whoever does them.
 pub(crate) fn chores() -> (Chores, Waiting) {
-    let (sender, receiver) = unbounded_channel();
+    let (sender, receiver) = channel(MAX_WAITING);
     (Chores(sender), Waiting(receiver))
 }
 
@@ -53,9 +56,17 @@ impl Chores {
     }
 
     fn leave(&self, chore: Chore) {
-        if self.0.send(chore).is_err() {
+        match self.0.try_send(chore) {
+            Ok(()) => {}
             // Then the server ends, and its sessions with it.
-            tracing::debug!("a session is left to the end of the server");
+            Err(TrySendError::Closed(_)) => tracing::debug!("a session is left to the end of the server"),
+            Err(TrySendError::Full(chore)) => {
+                tracing::warn!("a session is left until it is idle for too long: too much waits to be done");
+                // Nobody may go on in a transaction that was not rolled back.
+                if let Chore::Undo(_, Some(lock)) = chore {
+                    std::mem::forget(lock);
+                }
+            }
         }
     }
 }

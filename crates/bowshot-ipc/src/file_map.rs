@@ -33,9 +33,8 @@ pub(crate) struct Map {
 
 impl Map {
     #[expect(unsafe_code, reason = "a map of a file shows what others do to it")]
-    pub(crate) fn new(path: &Path) -> Result<Self> {
+    pub(crate) fn new(file: File) -> Result<Self> {
         truncation_guard::install()?;
-        let file = File::open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(Error::NotArrow { found: "not a file" });

@@ -1,8 +1,9 @@
 //! The pages of any file, shared with the page cache.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::file_map::Map;
 use bytes::Bytes;
+use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +22,8 @@ impl FilePages {
     /// Maps a file, without reading anything of it.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let map = Map::new(path).map_err(|error| error.in_file(path))?;
+        let map =
+            File::open(path).map_err(Error::from).and_then(Map::new).map_err(|error| error.in_file(path))?;
         Ok(Self { path: path.to_owned(), map: Arc::new(map) })
     }
 

@@ -13,6 +13,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use arrow_ipc::Block;
 use bytes::Bytes;
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,13 @@ impl MappedFile {
     /// Maps a file and reads its footer and dictionaries.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        Self::open_named(path).map_err(|error| error.in_file(path))
+        let file = File::open(path).map_err(|error| Error::from(error).in_file(path))?;
+        Self::from_file(file, path)
+    }
+
+    /// Maps a file that is open already; `path` is its name in errors.
+    pub fn from_file(file: File, path: &Path) -> Result<Self> {
+        Self::map_file(file, path).map_err(|error| error.in_file(path))
     }
 
     /// The schema of every batch.
@@ -114,8 +121,8 @@ impl MappedFile {
         Witness::of(&self.map, &self.path)
     }
 
-    fn open_named(path: &Path) -> Result<Self> {
-        let map = Arc::new(Map::new(path)?);
+    fn map_file(file: File, path: &Path) -> Result<Self> {
+        let map = Arc::new(Map::new(file)?);
         let bytes = Bytes::from_owner(Shared(Arc::clone(&map)));
         let opened = Self::read(path, &map, bytes);
         // If pages were lost meanwhile, what was read are zeros, and that is the error to tell.

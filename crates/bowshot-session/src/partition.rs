@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Delivery, Error, Origin, Result, batch_bytes};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -46,8 +46,6 @@ pub(crate) struct Partition {
     /// What rows that wait here may be views of.
     origins: Vec<Arc<dyn Origin>>,
     state: Mutex<State>,
-    /// Whether its end is an error: readers of segments ask without the lock, which may be held over a write to disk.
-    has_failed: AtomicBool,
     readable: Notify,
     writable: Notify,
 }
@@ -101,8 +99,7 @@ impl Partition {
         };
         let (readable, writable) = (Notify::new(), Notify::new());
         let state = Mutex::new(state);
-        let has_failed = AtomicBool::new(false);
-        Self { schema, policy, accounts, origins: Vec::new(), state, has_failed, readable, writable }
+        Self { schema, policy, accounts, origins: Vec::new(), state, readable, writable }
     }
 
     /// The same for rows of these streams.
@@ -142,7 +139,7 @@ impl Partition {
         loop {
             let writable = self.writable.notified();
             tokio::pin!(writable);
-            {
+            let tail = {
                 let mut state = self.lock();
                 if state.end.is_some() {
                     return Ok(Err(Stopped));
@@ -154,13 +151,15 @@ impl Partition {
                     self.keep(&mut state, batch, bytes);
                     return Ok(Ok(()));
                 }
-                if spill {
-                    self.spill(&mut state, &batch, bytes)?;
-                    return Ok(Ok(()));
+                if !spill {
+                    writable.as_mut().enable();
                 }
-                writable.as_mut().enable();
+                spill.then(|| state.tail())
+            };
+            match tail {
+                Some(tail) => return self.spill(tail, &batch, bytes).await,
+                None => writable.await,
             }
-            writable.await;
         }
     }
 
@@ -180,20 +179,40 @@ impl Partition {
         self.readable.notify_waiters();
     }
 
-    // The lock is held over the write: only this partition's reader waits for it, and it has nothing else to read.
-    fn spill(&self, state: &mut State, batch: &RecordBatch, bytes: usize) -> Result<()> {
-        state.count(batch, bytes);
-        if let Some(Item::Segment(tail)) = state.items.back()
-            && tail.append(batch, bytes)?
-        {
-            return Ok(());
+    /// Appends a batch to the segment at the end, if it takes more, else to a new one. The state is not locked over the write:
+    /// whoever looks at it may be a thread of sockets.
+    async fn spill(
+        &self,
+        tail: Option<Arc<Segment>>,
+        batch: &RecordBatch,
+        bytes: usize,
+    ) -> Result<Result<(), Stopped>> {
+        let open = match tail {
+            Some(tail) if tail.append(batch, bytes).await? => Some(tail),
+            Some(_) | None => None,
+        };
+        let is_new = open.is_none();
+        let segment = match open {
+            Some(segment) => segment,
+            None => {
+                let segment = Arc::new(Segment::create(&self.schema, Arc::clone(&self.accounts))?);
+                segment.append(batch, bytes).await?;
+                segment
+            }
+        };
+        let mut state = self.lock();
+        if state.end.is_some() {
+            // What was there was discarded meanwhile.
+            segment.free();
+            return Ok(Err(Stopped));
         }
-        let segment = Segment::create(&self.schema, Arc::clone(&self.accounts))?;
-        segment.append(batch, bytes)?;
-        state.attend_first();
-        state.items.push_back(Item::Segment(Arc::new(segment)));
-        self.readable.notify_waiters();
-        Ok(())
+        state.count(batch, bytes);
+        if is_new {
+            state.attend_first();
+            state.items.push_back(Item::Segment(segment));
+            self.readable.notify_waiters();
+        }
+        Ok(Ok(()))
     }
 
     /// One producer has given all its batches.
@@ -211,7 +230,6 @@ impl Partition {
         let mut state = self.lock();
         if state.end.is_none() || matches!(state.end, Some(Ok(()))) && state.has_rows() {
             state.end = Some(Err(error));
-            self.has_failed.store(true, Ordering::Release);
             self.discard(&mut state);
         }
         drop(state);
@@ -286,19 +304,13 @@ impl Partition {
         state.claimed.then(|| Attention { since, rows_ready: is_read && state.has_rows() })
     }
 
-    /// A reader goes on with what it took before. Nobody asks that of a spooled result, whose lock may be held over a
-    /// write to disk meanwhile.
+    /// A reader goes on with what it took before.
     fn attend(&self) {
-        if self.policy.delivery == Delivery::Stream {
-            self.lock().attended = Instant::now();
-        }
+        self.lock().attended = Instant::now();
     }
 
     /// What it has failed with. What was read from a segment meanwhile may be nothing but freed space.
     fn failed(&self) -> Result<()> {
-        if !self.has_failed.load(Ordering::Acquire) {
-            return Ok(());
-        }
         match &self.lock().end {
             Some(Err(error)) => Err(error.duplicate()),
             Some(Ok(())) | None => Ok(()),
@@ -371,6 +383,14 @@ impl Partition {
 }
 
 impl State {
+    /// The segment that stands last, which may take more rows.
+    fn tail(&self) -> Option<Arc<Segment>> {
+        match self.items.back() {
+            Some(Item::Segment(tail)) => Some(Arc::clone(tail)),
+            Some(Item::Batch(..)) | None => None,
+        }
+    }
+
     /// Whether there are rows that no reader has taken.
     fn has_rows(&self) -> bool {
         !self.items.is_empty() || self.reading.is_some()
@@ -475,3 +495,6 @@ impl Reader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

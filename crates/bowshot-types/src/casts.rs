@@ -140,17 +140,13 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
         Some(Prepared::Input(input)) => wrap(Box::new(input), undeclared(field)),
         None => wrap(inner.clone(), undeclared(field)),
     };
-    let held = match declared {
-        // What is no such value is null there, which a function would not make of it.
-        Some(Declared::Json | Declared::Jsonb | Declared::Uuid | Declared::Enum(_)) if tries => None,
-        other => other,
-    };
-    Ok(Transformed::yes(match held {
-        // Operators ask for these.
-        Some(declared @ (Declared::Jsonb | Declared::Enum(_))) => {
-            ScalarUDF::new_from_impl(Held::new(declared, field)).call(vec![value])
-        }
-        Some(declared) => ScalarUDF::new_from_impl(Held::new(declared, &undeclared(field))).call(vec![value]),
+    // Operators ask for these.
+    let keeps_mark =
+        matches!(declared, Some(Declared::Jsonb | Declared::Enum(_))) && field.data_type().is_string();
+    let marked = if keeps_mark { Arc::clone(field) } else { undeclared(field) };
+    Ok(Transformed::yes(match declared {
+        Some(Declared::Uuid) if tries => value,
+        Some(declared) => ScalarUDF::new_from_impl(Held::new(declared, &marked, tries)).call(vec![value]),
         None => value,
     }))
 }

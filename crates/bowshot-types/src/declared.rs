@@ -105,7 +105,7 @@ impl Declared {
                 Ok((kept.len() < text.len()).then(|| kept.to_owned()))
             }),
             Self::Varbinary(length) => self.bytes(values, *length, cut),
-            Self::Enum(of) => texts_of(values, |text| of.position(text).map(|_| None)),
+            Self::Enum(of) => check_labels(values, of).map(|()| Arc::clone(values)),
             Self::Json => texts_of(values, |text| json(text).map(|()| None)),
             Self::Jsonb => texts_of(values, |text| {
                 json(text)?;
@@ -205,6 +205,18 @@ fn texts(list: &str) -> Option<Vec<String>> {
         rest = after.trim_start().trim_start_matches(',').trim_start();
     }
     rest.is_empty().then_some(found)
+}
+
+/// Refuses a text that is no label, also within arrays.
+fn check_labels(values: &ArrayRef, of: &EnumType) -> Result<()> {
+    if let Some(lists) = values.as_list_opt::<i32>() {
+        return lists.iter().flatten().try_for_each(|list| check_labels(&list, of));
+    }
+    if let Some(lists) = values.as_fixed_size_list_opt() {
+        return lists.iter().flatten().try_for_each(|list| check_labels(&list, of));
+    }
+    let texts = values.as_string_opt::<i32>().into_iter().flatten().flatten();
+    texts.map(|text| of.position(text)).try_for_each(|found| found.map(drop))
 }
 
 /// Texts, each as it is or as it has to be instead.

@@ -33,7 +33,8 @@ impl EnumType {
     /// That of a column, as its definition has it.
     pub fn declared(field: &Field) -> Option<Self> {
         match Declared::of(field)? {
-            Declared::Enum(of) => Some(of),
+            // An array has the labels of its elements.
+            Declared::Enum(of) if !field.data_type().is_nested() => Some(of),
             _ => None,
         }
     }

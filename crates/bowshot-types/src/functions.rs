@@ -1,7 +1,8 @@
 //! Functions that casts become. No statement calls them by name.
 
 use super::declared::Declared;
-use datafusion::arrow::array::{ArrayRef, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
+use datafusion::arrow::compute::concat;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float16Type, Float32Type, Float64Type};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::error::DataFusionError;
@@ -16,15 +17,31 @@ use std::sync::Arc;
 pub(super) struct Held {
     declared: Declared,
     field: FieldRef,
+    /// Whether what is no such value at all is null instead of an error.
+    tries: bool,
     name: String,
     signature: Signature,
 }
 
 impl Held {
-    pub(super) fn new(declared: Declared, field: &FieldRef) -> Self {
-        let name = format!("cast_as_{}", declared.to_string().to_lowercase());
+    pub(super) fn new(declared: Declared, field: &FieldRef, tries: bool) -> Self {
+        let verb = if tries { "try_cast_as" } else { "cast_as" };
+        let name = format!("{verb}_{}", declared.to_string().to_lowercase());
         // Not immutable: nobody could make it again of its name, which caches do.
-        Self { declared, field: Arc::clone(field), name, signature: Signature::any(1, Volatility::Stable) }
+        let signature = Signature::any(1, Volatility::Stable);
+        Self { declared, field: Arc::clone(field), tries, name, signature }
+    }
+
+    fn each_or_null(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        if let Ok(all) = self.declared.cast(values) {
+            return Ok(all);
+        }
+        let one = |row| {
+            let value = values.slice(row, 1);
+            self.declared.cast(&value).unwrap_or_else(|_| new_null_array(value.data_type(), 1))
+        };
+        let each: Vec<ArrayRef> = (0..values.len()).map(one).collect();
+        Ok(concat(&each.iter().map(AsRef::as_ref).collect::<Vec<_>>())?)
     }
 }
 
@@ -42,13 +59,14 @@ impl ScalarUDFImpl for Held {
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let nullable = arguments.arg_fields.first().is_none_or(|field| field.is_nullable());
+        let nullable = self.tries || arguments.arg_fields.first().is_none_or(|field| field.is_nullable());
         Ok(Arc::new(self.field.as_ref().clone().with_name(&self.name).with_nullable(nullable)))
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        on_array(arguments, |values| {
-            self.declared.cast(values).map_err(|error| DataFusionError::External(Box::new(error)))
+        on_array(arguments, |values| match self.tries {
+            true => self.each_or_null(values),
+            false => self.declared.cast(values).map_err(|error| DataFusionError::External(Box::new(error))),
         })
     }
 }

@@ -99,11 +99,11 @@ impl Types {
                 ArrayElemTypeDef::AngleBracket(item)
                 | ArrayElemTypeDef::Parenthesis(item)
                 | ArrayElemTypeDef::SquareBracket(item, None),
-            ) => plain(DataType::List(inner(item)?)),
+            ) => with_labels(plain(DataType::List(inner(item)?)), item),
             SqlType::Array(ArrayElemTypeDef::SquareBracket(item, Some(length))) => {
                 let length = i32::try_from(*length)
                     .map_err(|_| refused(Error::invalid(format!("an array cannot have {length} items"))))?;
-                plain(DataType::FixedSizeList(inner(item)?, length))
+                with_labels(plain(DataType::FixedSizeList(inner(item)?, length)), item)
             }
             SqlType::Struct(parts, _) | SqlType::Tuple(parts) => self.structure(parts, depth)?,
             SqlType::Map(key, value) => map(self.part("key", key, depth)?, self.part("value", value, depth)?),
@@ -123,6 +123,21 @@ impl Types {
             self.part(&name, &part.field_type, depth)
         });
         Ok(plain(DataType::Struct(parts.collect::<Result<Fields>>()?)))
+    }
+}
+
+/// The field of an array, with the labels that its elements are held against where they are of an enumerated type.
+fn with_labels(array: Field, item: &SqlType) -> Field {
+    match item {
+        SqlType::Enum(members, _) => {
+            Declared::Enum(EnumType::from_members(members)).field(array.data_type().clone())
+        }
+        SqlType::Array(
+            ArrayElemTypeDef::AngleBracket(item)
+            | ArrayElemTypeDef::Parenthesis(item)
+            | ArrayElemTypeDef::SquareBracket(item, _),
+        ) => with_labels(array, item),
+        _ => array,
     }
 }
 

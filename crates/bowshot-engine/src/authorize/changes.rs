@@ -188,7 +188,7 @@ fn check_ddl(ddl: &Ddl, pinned: &Pinned, access: &Access) -> Result<()> {
         Ddl::Comment { name, .. } | Ddl::Optimize { name } | Ddl::Vacuum { name, .. } => {
             access.check(Privilege::Own, name)
         }
-        Ddl::Truncate { names } => names.iter().try_for_each(|name| {
+        Ddl::Truncate { names, .. } => names.iter().try_for_each(|name| {
             access.check(Privilege::Delete, name)?;
             access.check_part(name, false, "all rows are taken out")
         }),

@@ -180,7 +180,7 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
             ("alter", std::iter::once(changed(name)).chain(renamed).collect())
         }
         Ddl::Comment { name, .. } => ("comment", vec![changed(name)]),
-        Ddl::Truncate { names } => ("truncate", names.iter().map(changed).collect()),
+        Ddl::Truncate { names, .. } => ("truncate", names.iter().map(changed).collect()),
         Ddl::Optimize { name } => ("optimize", vec![changed(name)]),
         Ddl::Vacuum { name, .. } => ("vacuum", vec![changed(name)]),
         Ddl::Type(change) => (change.action(), vec![of_kind("type", &parts(&change.name))]),

@@ -1,5 +1,6 @@
 //! ALTER TABLE: one definition of a table becomes another, and its rows follow.
 
+use crate::catalog::defaults::Computed;
 use crate::catalog::names::Names;
 use crate::error::classify;
 use crate::write::ddl::{Stores, put};
@@ -20,12 +21,7 @@ use std::sync::Arc;
 /// One change of a table.
 #[derive(Debug, Clone)]
 pub(crate) enum Alteration {
-    /// The value is that of the rows which are there.
-    AddColumn {
-        column: Column,
-        value: ScalarValue,
-        if_not_exists: bool,
-    },
+    AddColumn(NewColumn),
     DropColumn {
         name: String,
         if_exists: bool,
@@ -65,6 +61,24 @@ pub(crate) enum Alteration {
         name: String,
         if_exists: bool,
     },
+}
+
+/// A column to be added.
+#[derive(Debug, Clone)]
+pub(crate) struct NewColumn {
+    pub(crate) column: Column,
+    /// Of the rows that are there; null without one.
+    pub(crate) value: Option<Computed>,
+    pub(crate) place: ColumnPlace,
+    pub(crate) if_not_exists: bool,
+}
+
+/// Where a column stands among the others.
+#[derive(Debug, Clone)]
+pub(crate) enum ColumnPlace {
+    First,
+    After(String),
+    Last,
 }
 
 /// The state after all changes of one ALTER TABLE.
@@ -117,12 +131,11 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
     let mut definition = table.definition().as_ref().clone();
     let store = stores.of(name);
     match change {
-        Alteration::AddColumn { column, value, if_not_exists } => {
-            if definition.position(column.field.name()).is_none() {
-                return add_column(table, (column, value), store);
-            }
-            if *if_not_exists { Ok(table.as_ref().clone()) } else { Err(taken(name, column.field.name())) }
-        }
+        Alteration::AddColumn(new) => match definition.position(new.column.field.name()) {
+            None => add_column(table, name, new, store),
+            Some(_) if new.if_not_exists => Ok(table.as_ref().clone()),
+            Some(_) => Err(taken(name, new.column.field.name())),
+        },
         Alteration::DropColumn { name: column, if_exists } => match definition.position(column) {
             Some(position) => drop_column(table, name, position, store),
             None if *if_exists => Ok(table.as_ref().clone()),
@@ -133,6 +146,9 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
             relabel(table, store, definition)
         }
         Alteration::SetDefault { column, default } => {
+            if default.is_some() {
+                check_has_no_values(&definition, column)?;
+            }
             let column = column_of(&mut definition, name, column)?;
             column.default.clone_from(default);
             enums::check_default(column)?;
@@ -154,6 +170,7 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
         Alteration::AddReference(reference) => {
             definition.references.push(reference.clone());
             parts::limit(definition.references.len(), parts::MAX_REFERENCES, "references")?;
+            parts::check_references(&definition)?;
             relabel(table, store, definition)
         }
         Alteration::DropPrimaryKey => {
@@ -164,10 +181,7 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
             relabel(table, store, definition)
         }
         Alteration::AddCheck(check) => {
-            if definition.checks.iter().any(|there| there.name == check.name) {
-                let message = format!("constraint `{}` already exists", check.name);
-                return Err(Error::new(ErrorKind::AlreadyExists, message));
-            }
+            check_free_constraint(&definition, &check.name)?;
             definition.checks.push(check.clone());
             parts::limit(definition.checks.len(), parts::MAX_CHECKS, "checks")?;
             relabel(table, store, definition)
@@ -199,6 +213,9 @@ fn set_type(
     if !same_type {
         check_unused(table.definition(), name, column)?;
     }
+    if definition.identity(column).is_some() && !new.data_type().is_numeric() {
+        return Err(Error::invalid(format!("column `{column}` numbers itself, and stays a whole number")));
+    }
     let schema = definition.schema();
     Ok(table
         .redefine(store, definition, false, |rows| retyped(rows, position, (&before, &field), &schema))?)
@@ -211,6 +228,9 @@ fn add_key(
     primary: bool,
 ) -> Result<()> {
     parts::check_key(definition, if primary { "primary key" } else { "unique key" }, key)?;
+    if let Some(constraint) = &key.name {
+        check_free_constraint(definition, constraint)?;
+    }
     if !primary {
         definition.unique.push(key.clone());
         return parts::limit(definition.unique.len(), parts::MAX_UNIQUE, "unique keys");
@@ -227,25 +247,39 @@ fn add_key(
 
 fn add_column(
     table: &Table,
-    (column, value): (&Column, &ScalarValue),
+    name: &EntryName,
+    NewColumn { column, value, place, .. }: &NewColumn,
     store: &Arc<TableStore>,
 ) -> Result<Table> {
     let mut definition = table.definition().as_ref().clone();
+    let last = definition.columns.len();
+    let place = match place {
+        ColumnPlace::First => 0,
+        ColumnPlace::After(other) => definition.position(other).ok_or_else(|| no_column(name, other))? + 1,
+        ColumnPlace::Last => last,
+    };
     let field = Arc::new(define::kept_field(definition.storage, &column.field)?);
     let data_type = field.data_type().clone();
-    let value = if value.is_null() {
-        value.clone()
-    } else {
-        let one = value.to_array().map_err(classify)?;
-        let kept = storage_type::converted(&one, &data_type).map_err(|error| classify(error.into()))?;
-        let kept = Declared::of(&field).map_or(Ok(Arc::clone(&kept)), |declared| declared.assign(&kept))?;
-        ScalarValue::try_from_array(&kept, 0).map_err(classify)?
+    let values = |rows: usize| -> Result<ArrayRef> {
+        let Some(value) = value else { return Ok(new_null_array(&data_type, rows)) };
+        let kept = storage_type::converted(&value.values(rows)?, &data_type);
+        let kept = kept.map_err(|error| classify(error.into()))?;
+        Declared::of(&field).map_or(Ok(Arc::clone(&kept)), |declared| declared.assign(&kept))
     };
-    definition.columns.push(Column { field, ..column.clone() });
+    let one = ScalarValue::try_from_array(&values(1)?, 0).map_err(classify)?;
+    let is_volatile = value.as_ref().is_some_and(|value| value.is_volatile);
+    definition.columns.insert(place, Column { field: Arc::clone(&field), ..column.clone() });
     let schema = definition.schema();
-    Ok(table.redefine(store, definition, value.is_null(), |rows| {
-        let added = filled(&value, &data_type, rows.num_rows())?;
-        let columns = rows.columns().iter().cloned().chain([added]).collect();
+    let keeps_files = one.is_null() && !is_volatile && place == last;
+    Ok(table.redefine(store, definition, keeps_files, |rows| {
+        let added = match is_volatile {
+            true => {
+                values(rows.num_rows()).map_err(|error| TablesError::Invalid(error.message().to_owned()))?
+            }
+            false => filled(&one, &data_type, rows.num_rows())?,
+        };
+        let mut columns = rows.columns().to_vec();
+        columns.insert(place.min(columns.len()), added);
         Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
     })?)
 }
@@ -261,6 +295,7 @@ fn drop_column(table: &Table, name: &EntryName, position: usize, store: &Arc<Tab
         ))
         .with_hint("drop the table"));
     }
+    definition.references.retain(|reference| !reference.columns.contains(column.field.name()));
     definition.identities.retain(|identity| &identity.column != column.field.name());
     definition.generated.retain(|generated| &generated.column != column.field.name());
     let kept: Vec<usize> = (0..=definition.columns.len()).filter(|index| *index != position).collect();
@@ -297,6 +332,9 @@ fn set_nullable(
     if nullable && in_key {
         return Err(Error::invalid(format!("column `{column}` belongs to the primary key"))
             .with_reason(Reason::DependentObjects));
+    }
+    if nullable && definition.identity(column).is_some() {
+        return Err(Error::invalid(format!("column `{column}` numbers itself, and is never NULL")));
     }
     let column = column_of(definition, name, column)?;
     column.field = Arc::new(column.field.as_ref().clone().with_nullable(nullable));
@@ -381,6 +419,28 @@ fn no_column(table: &EntryName, column: &str) -> Error {
 fn taken(table: &EntryName, column: &str) -> Error {
     Error::new(ErrorKind::AlreadyExists, format!("table `{table}` already has a column `{column}`"))
         .with_reason(Reason::DuplicateColumn)
+}
+
+/// A column that numbers itself, or is computed, has no default beside that.
+fn check_has_no_values(definition: &Definition, column: &str) -> Result<()> {
+    let what = if definition.identity(column).is_some() {
+        "numbers itself"
+    } else if definition.generated(column).is_some() {
+        "is computed"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(format!("column `{column}` {what}, and has no default")))
+}
+
+/// Checks and keys of one table have different names.
+fn check_free_constraint(definition: &Definition, name: &str) -> Result<()> {
+    let checks = definition.checks.iter().map(|check| check.name.as_str());
+    let keys = definition.keys().filter_map(|key| key.name.as_deref());
+    if !checks.chain(keys).any(|there| there == name) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::AlreadyExists, format!("constraint `{name}` already exists")))
 }
 
 /// A column that the key or a check needs cannot go.

@@ -1,5 +1,6 @@
 //! Runs the query of a statement that changes rows, and makes the next state of the table.
 
+use crate::catalog::defaults::Computed;
 use crate::catalog::identity;
 use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::Names;
@@ -383,6 +384,8 @@ pub(crate) fn by_name(
 pub(crate) enum Absent {
     Null,
     Value(ScalarValue),
+    /// Each row has one of its own.
+    Each(Computed),
     Numbered(Numbering, Arc<TableStore>),
 }
 
@@ -402,6 +405,7 @@ pub(crate) fn arranged(
                     (None, Absent::Value(value)) => {
                         value.to_array_of_size(batch.num_rows()).map_err(classify)
                     }
+                    (None, Absent::Each(default)) => default.values(batch.num_rows()),
                     (None, Absent::Numbered(numbering, store)) => {
                         identity::next(store, numbering, batch.num_rows())
                     }

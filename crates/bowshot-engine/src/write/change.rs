@@ -48,6 +48,10 @@ pub(crate) fn delete(
             Error::unsupported("DELETE takes rows out of one table").with_hint("name the others with USING")
         );
     };
+    let of_some = !delete.order_by.is_empty() || delete.limit.is_some();
+    if of_some && (delete.using.is_some() || !target.joins.is_empty()) {
+        return Err(of_one_table_alone("DELETE"));
+    }
     let (name, target, alias) = match delete.tables.as_slice() {
         [] => retarget(target)?,
         [named] => retarget_named(target, named)?,
@@ -86,9 +90,7 @@ pub(crate) fn update(
     }
     let of_some = !update.order_by.is_empty() || update.limit.is_some();
     if of_some && (update.from.is_some() || !update.table.joins.is_empty()) {
-        // A row that meets several others would count as often.
-        return Err(Error::unsupported("UPDATE has ORDER BY and LIMIT for one table alone")
-            .with_hint("name the rows with WHERE … IN (SELECT … ORDER BY … LIMIT n)"));
+        return Err(of_one_table_alone("UPDATE"));
     }
     let (name, target, alias) = retarget(&update.table)?;
     let (definition, seen) = definition(&name)?;
@@ -114,6 +116,12 @@ pub(crate) fn update(
         if of_some { Some(among_first(update, &target, &alias)?) } else { update.selection.clone() };
     select.from = std::iter::once(target).chain(others).collect();
     Ok(Changed { name, alias, query })
+}
+
+/// A row that meets several of other tables would count as often.
+fn of_one_table_alone(statement: &str) -> Error {
+    Error::unsupported(format!("{statement} has ORDER BY and LIMIT for one table alone"))
+        .with_hint("name the rows with WHERE … IN (SELECT … ORDER BY … LIMIT n)")
 }
 
 /// Lets a query give what these columns were, too, so that rows which become no others can be told apart.

@@ -13,7 +13,9 @@ use crate::write::returning::{self, Returning};
 use crate::write::{
     Affected, Write, altering, define, enums, external, hidden_columns, insert, merge, nulls,
 };
-use bowshot_api::catalog_names::{CHANGE_SCHEMA, PG_CATALOG, TARGET};
+use bowshot_api::catalog_names::{
+    CHANGE_SCHEMA, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TARGET, TEMPORARY_CATALOG,
+};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_policy::Touched;
 use bowshot_sql::rewrite::Source;
@@ -29,7 +31,7 @@ use datafusion::logical_expr::{EmptyRelation, Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     self, CommentObject, Ident, ObjectName, ObjectType, Query, SchemaName, SelectItem, SetExpr, Statement,
-    TransactionAccessMode, TransactionMode, With,
+    TransactionAccessMode, TransactionMode, Truncate, TruncateIdentityOption, With,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -109,6 +111,7 @@ pub(crate) fn recognise<'a>(
                 Box::pin(updated(update, leading, source.dialect, (visible, names))).await?
             }
             Statement::Merge(merge) => Box::pin(merged(merge, leading, visible, names)).await?,
+            Statement::Truncate(truncate) => defined(truncated(truncate, names, source.dialect)?),
             _ => return Ok(None),
         };
         Ok(Some(recognised))
@@ -309,6 +312,23 @@ fn typed(plan: LogicalPlan, table: &Table) -> Result<LogicalPlan> {
         .map_err(classify)
 }
 
+/// TRUNCATE, which in MySQL lets columns number their rows from the beginning, and elsewhere where it says so.
+fn truncated(truncate: &Truncate, names: &Names, dialect: DialectName) -> Result<Ddl> {
+    if truncate.partitions.is_some() {
+        return Err(Error::unsupported("TRUNCATE takes all rows out, and none of a partition alone")
+            .with_hint("name the rows: `DELETE FROM … WHERE …`"));
+    }
+    let mut tables = Vec::with_capacity(truncate.table_names.len());
+    for table in &truncate.table_names {
+        if !(truncate.if_exists && names.is_nothing(&names.resolve(&table.name)?)) {
+            tables.push(names.writable(&table.name)?.0);
+        }
+    }
+    let restarts =
+        matches!(truncate.identity, Some(TruncateIdentityOption::Restart)) || dialect == DialectName::MySql;
+    Ok(Ddl::Truncate { names: tables, restarts })
+}
+
 /// Changes of the catalog that need no planning.
 fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
     Ok(Some(match statement {
@@ -322,7 +342,7 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
         }
         Statement::CreateDatabase { db_name, if_not_exists, .. } => {
             let name = names.catalog(db_name)?;
-            if name == bowshot_api::catalog_names::TEMPORARY_CATALOG || name.starts_with("__bowshot") {
+            if name == TEMPORARY_CATALOG || name.starts_with("__bowshot") {
                 return Err(Error::invalid(format!("the catalog name `{name}` is reserved")));
             }
             if names.parts.databases.has(&name) {
@@ -334,8 +354,11 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
             }
             Ddl::CreateCatalog { name, keep: *if_not_exists }
         }
-        Statement::Drop { object_type, if_exists, names: dropped, cascade, .. } => {
-            let drop = |name| dropped_thing(*object_type, name, *if_exists, *cascade, names);
+        Statement::Drop { object_type, if_exists, names: dropped, cascade, temporary, .. } => {
+            let drop = |name| match temporary {
+                true => dropped_own(name, *if_exists, names),
+                false => dropped_thing(*object_type, name, *if_exists, *cascade, names),
+            };
             match dropped.as_slice() {
                 [name] => drop(name)?,
                 several => Ddl::Several(several.iter().map(drop).collect::<Result<_>>()?),
@@ -356,27 +379,27 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
         Statement::Comment { object_type, object_name, comment, .. } => {
             commented(*object_type, object_name, comment.clone(), names)?
         }
-        Statement::Truncate(truncate) => {
-            let tables = truncate.table_names.iter();
-            let resolved = tables.map(|table| Ok(names.writable(&table.name)?.0)).collect::<Result<_>>()?;
-            Ddl::Truncate { names: resolved }
-        }
         other => return enums::recognise(other, names),
     }))
 }
 
 /// Names that mean something else cannot be taken: what is in them, everybody may read.
 fn check_schema_name(name: &str) -> Result<()> {
-    let reserved = [
-        INFORMATION_SCHEMA,
-        PG_CATALOG,
-        bowshot_api::catalog_names::SYSTEM_SCHEMA,
-        bowshot_api::catalog_names::TEMPORARY_CATALOG,
-    ];
+    let reserved = [INFORMATION_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG];
     if reserved.contains(&name) || name.starts_with("__bowshot") {
         return Err(Error::invalid(format!("the schema name `{name}` is reserved")));
     }
     Ok(())
+}
+
+/// `DROP TEMPORARY TABLE`, which leaves the table alone that everybody sees.
+fn dropped_own(name: &ObjectName, if_exists: bool, names: &Names) -> Result<Ddl> {
+    let found = names.resolve(name)?;
+    let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &found.name);
+    if found.catalog == TEMPORARY_CATALOG || name.0.len() == 1 {
+        return Ok(Ddl::DropTable { name: own, if_exists });
+    }
+    Err(Error::invalid(format!("`{name}` is no temporary table")).with_hint("leave the schema out"))
 }
 
 fn dropped_thing(

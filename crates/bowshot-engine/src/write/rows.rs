@@ -1,7 +1,8 @@
 //! The rows of a statement that changes tables, on their way from its query, and what stands for columns that have none.
 
+use crate::catalog::defaults::Computed;
+use crate::catalog::identity;
 use crate::catalog::lazy_state::LazyState;
-use crate::catalog::{defaults, identity};
 use crate::error::classify;
 use crate::execute::file_views::{self, FileViews};
 use crate::write::apply::Absent;
@@ -62,7 +63,7 @@ pub(crate) async fn physical(state: &SessionState, plan: &LogicalPlan) -> Result
     cooperative::ensure(physical).map_err(classify)
 }
 
-/// The defaults of all columns, computed once.
+/// The defaults of all columns, computed once where they do not differ from row to row.
 pub(crate) async fn absent_values(
     definition: &Definition,
     state: &LazyState,
@@ -76,7 +77,8 @@ pub(crate) async fn absent_values(
                 Absent::Numbered(identity::numbering(identity, definition.is_durable()), Arc::clone(store))
             }
             (Some(default), None) => {
-                Absent::Value(defaults::computed(default, &storage_type::logical(&column.field), state)?)
+                let default = Computed::plan(default, &storage_type::logical(&column.field), state)?;
+                if default.is_volatile { Absent::Each(default) } else { Absent::Value(default.value()?) }
             }
             (None, None) => Absent::Null,
         });

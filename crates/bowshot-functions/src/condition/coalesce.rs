@@ -1,4 +1,4 @@
-//! `coalesce`, `nullif`, `greatest` and `least`, with text beside dates, times, intervals, bytes, booleans or UUIDs read as that type:
+//! `coalesce`, `nullif`, `greatest` and `least`, with text beside dates, times, intervals, bytes, booleans, UUIDs or arrays read as that type:
 //! `coalesce(d, '2024-01-31')`. DataFusion has no common type for these.
 
 use crate::scalar_udf::no_overload;
@@ -58,7 +58,10 @@ fn among_texts(given: &[DataType]) -> Option<DataType> {
     let others: Vec<DataType> = given.iter().filter(|of| !of.is_string() && !of.is_null()).cloned().collect();
     let common = type_union_resolution(&others)?;
     let is_read = common.is_temporal()
-        || matches!(common, DataType::Boolean | DataType::Binary | DataType::FixedSizeBinary(16));
+        || matches!(
+            common,
+            DataType::Boolean | DataType::Binary | DataType::FixedSizeBinary(16) | DataType::List(_)
+        );
     is_read.then_some(common)
 }
 

@@ -7,7 +7,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Case, Expr, LogicalPlan, Projection, Union};
+use datafusion::logical_expr::{Case, Expr, LogicalPlan, Projection, Union, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
 
@@ -131,13 +131,7 @@ fn in_answers(answers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     };
     let mut changed = false;
     for answer in answers {
-        let meant = written(answer).and_then(|text| match types.as_slice() {
-            [list @ DataType::List(_), others @ ..] if others.iter().all(|of| of == list) => {
-                array(text, list)
-            }
-            _ => common(&types, text).map(|to| cast(answer, to)),
-        });
-        if let Some(meant) = meant {
+        if let Some(meant) = written(answer).and_then(|text| among(&types, text)) {
             *answer = meant;
             changed = true;
         }
@@ -154,9 +148,9 @@ pub(super) fn in_union(mut union: Union) -> Result<Transformed<Union>> {
         let types = others.filter_map(|input| input.schema().fields().get(place));
         let types: Vec<DataType> = types.map(|field| field.data_type().clone()).collect();
         for input in &mut union.inputs {
-            let meant = selected(input, place).and_then(|text| common(&types, text));
-            let (Some(to), LogicalPlan::Projection(projection)) = (meant, &**input) else { continue };
-            let typed = with_value(projection, place, |text| cast(&text, to))?;
+            let meant = selected(input, place).and_then(|text| among(&types, text));
+            let (Some(meant), LogicalPlan::Projection(projection)) = (meant, &**input) else { continue };
+            let typed = with_value(projection, place, |_| meant)?;
             *input = Arc::new(typed);
             changed = true;
         }
@@ -198,6 +192,15 @@ fn written(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Literal(ScalarValue::Utf8(Some(text)), _) => Some(text),
         _ => None,
+    }
+}
+
+/// A text as a value of the type that it has among values of others; `None` where it stays a text.
+fn among(types: &[DataType], text: &str) -> Option<Expr> {
+    let mut others = types.iter().filter(|of| !of.is_null());
+    match others.next() {
+        Some(list @ DataType::List(_)) if others.all(|of| of == list) => array(text, list),
+        _ => common(types, text).map(|to| cast(&lit(text), to)),
     }
 }
 
