@@ -10,11 +10,10 @@
 //! many questions at once. Only decisions are kept, for seconds and for the very same question; failures never are.
 
 use crate::Error;
-use crate::outgoing::{self, Question};
+use crate::outgoing::{self, HttpClient, Question};
 use async_trait::async_trait;
 use bowshot_api::{Decider, ErrorKind, Intent, Secret, Touch, Undecided};
-use hyper::body::Bytes;
-use hyper::header::HeaderValue;
+use reqwest::header::HeaderValue;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -25,7 +24,6 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 use url::Url;
 
 /// Decisions that are kept; of more, none is for a moment.
@@ -78,7 +76,7 @@ pub struct HttpDecider {
 
 struct Service {
     url: Url,
-    tls: Option<TlsConnector>,
+    client: HttpClient,
     authorization: Option<HeaderValue>,
     places: Semaphore,
 }
@@ -137,13 +135,7 @@ impl HttpDecider {
         if options.timeout.is_zero() {
             return Err(bad("`access.decision_timeout` is zero: no answer would be in time".to_owned()));
         }
-        let tls = match url.scheme() {
-            "https" => {
-                let tls = outgoing::tls(options.ca_file.as_deref()).map_err(bad)?;
-                Some(TlsConnector::from(Arc::new(tls)))
-            }
-            _ => None,
-        };
+        let client = HttpClient::new(&url, options.ca_file.as_deref()).map_err(bad)?;
         let authorization = match &options.token {
             None => None,
             Some(token) => {
@@ -155,7 +147,7 @@ impl HttpDecider {
         };
         let places = Semaphore::new(options.max_connections.clamp(1, Semaphore::MAX_PERMITS));
         Ok(Some(Self {
-            service: Arc::new(Service { url, tls, authorization, places }),
+            service: Arc::new(Service { url, client, authorization, places }),
             timeout: options.timeout,
             cache: options.cache,
             sockets: Handle::current(),
@@ -239,8 +231,8 @@ impl Service {
     async fn ask(&self, body: String, patience: Duration) -> Result<Vec<u8>, String> {
         let _place = self.places.acquire().await.map_err(|error| error.to_string())?;
         let authorization = self.authorization.clone();
-        let question = Question { body: Some(Bytes::from(body)), authorization };
-        outgoing::ask(&self.url, self.tls.as_ref(), question, patience).await
+        let question = Question { body: Some(body), authorization };
+        self.client.ask(&self.url, question, patience).await
     }
 }
 
