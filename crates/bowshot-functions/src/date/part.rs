@@ -28,7 +28,7 @@ struct DatePart {
 
 /// How a part is computed, and so its type.
 #[derive(Debug, Clone, Copy)]
-enum DatePart {
+enum PartKind {
     Stock,
     Epoch,
     /// Seconds with six decimal places.
@@ -41,30 +41,30 @@ enum DatePart {
     Whole(Field),
 }
 
-fn part_named(name: &str, of: &DataType) -> Option<DatePart> {
+fn part_named(name: &str, of: &DataType) -> Option<PartKind> {
     let lower = name.trim().to_ascii_lowercase();
     let known_to_all = matches!(
         lower.as_str(),
         "year" | "quarter" | "month" | "week" | "day" | "doy" | "dow" | "hour" | "minute"
     );
     if known_to_all && !matches!(of, DataType::Interval(_) | DataType::Duration(_)) {
-        return Some(DatePart::Stock);
+        return Some(PartKind::Stock);
     }
     Some(match lower.as_str() {
-        "epoch" | "epoch_seconds" => DatePart::Epoch,
-        "timezone" => DatePart::Zone(1, i64::MAX),
-        "timezone_hour" => DatePart::Zone(3600, i64::MAX),
-        "timezone_minute" => DatePart::Zone(60, 60),
+        "epoch" | "epoch_seconds" => PartKind::Epoch,
+        "timezone" => PartKind::Zone(1, i64::MAX),
+        "timezone_hour" => PartKind::Zone(3600, i64::MAX),
+        "timezone_minute" => PartKind::Zone(60, 60),
         _ => match Field::named(&lower)? {
-            Field::Second => DatePart::Seconds,
-            Field::Millisecond => DatePart::Milliseconds,
-            Field::Julian => DatePart::Julian,
-            field => DatePart::Whole(field),
+            Field::Second => PartKind::Seconds,
+            Field::Millisecond => PartKind::Milliseconds,
+            Field::Julian => PartKind::Julian,
+            field => PartKind::Whole(field),
         },
     })
 }
 
-impl DatePart {
+impl PartKind {
     fn data_type(self) -> DataType {
         match self {
             Self::Stock => DataType::Int32,
@@ -163,7 +163,7 @@ impl ScalarUDFImpl for DatePart {
             Some(ColumnarValue::Scalar(name)) => Self::part(name_of(Some(name)), &of)?,
             _ => Self::part(None, &of)?,
         };
-        if matches!(part, DatePart::Stock) {
+        if matches!(part, PartKind::Stock) {
             return self.stock.invoke_with_args(args);
         }
         let constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
@@ -183,7 +183,7 @@ impl ScalarUDFImpl for DatePart {
         };
         let of = args.get(1).map_or(Ok(DataType::Null), |value| context.get_data_type(value))?;
         Ok(match Self::part(name, &of)? {
-            DatePart::Stock => ExprSimplifyResult::Simplified(self.stock.call(args)),
+            PartKind::Stock => ExprSimplifyResult::Simplified(self.stock.call(args)),
             _ => ExprSimplifyResult::Original(args),
         })
     }

@@ -230,7 +230,7 @@ fn unique(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     ints(from, |row| {
         let values = from.value(row);
         let known = values.len() - values.logical_null_count();
-        let all = crate::aggregate::value_counts(&values)?.len();
+        let all = crate::aggregate::counted(&values)?.len();
         // All NULLs are one of the different values, which does not count.
         Ok(i64::try_from(if known < values.len() { all - 1 } else { all }).ok())
     })
