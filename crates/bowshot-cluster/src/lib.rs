@@ -32,9 +32,9 @@ mod vouchers;
 
 use bowshot_engine::Engine;
 use bowshot_engine::portable::Portable;
+use bowshot_files::plan_codec::PortableFiles;
+use bowshot_formats::decoded_columns::ColumnCache;
 use bowshot_membership::Cluster;
-use bowshot_storage::ColumnCache;
-use bowshot_storage::portable::PortableFiles;
 use channels::Channels;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion_distributed::{DistributedCodec, Worker};

@@ -1,9 +1,10 @@
 //! Catalogs of Iceberg tables among the other databases. Their files are read by this server itself, so that no driver is needed:
-//! what they say, and what is read of it, is `bowshot-storage`'s.
+//! what they say, and what is read of it, is `bowshot-lakehouse`'s.
 
 use crate::databases::Told;
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_storage::{FileCatalog, IcebergCatalog, IcebergSettings};
+use bowshot_files::FileCatalog;
+use bowshot_lakehouse::iceberg::{IcebergCatalog, IcebergSettings};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 

@@ -2,20 +2,19 @@
 //! it ends.
 
 use crate::catalogs::Catalogs;
-use crate::insert;
 use crate::lakes::{self, Lake, Lakes};
 use crate::place::Place;
-use crate::secrets;
 use crate::settings::{DatabaseSettings, Kind, Options};
 use crate::source::{Source, unknown};
 use crate::table::DatabaseTable;
+use crate::{insert, secrets};
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Principal, Result};
 use bowshot_engine::databases::{Attachment, Databases};
-use bowshot_storage::FileCatalog;
-use bowshot_storage::secrets::Secrets;
-use bowshot_storage::tables::EntryName;
-use bowshot_storage::tables::durable::AsOf;
+use bowshot_files::FileCatalog;
+use bowshot_formats::table_version::AsOf;
+use bowshot_object_store::secrets::Secrets;
+use bowshot_tables::EntryName;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SendableRecordBatchStream;

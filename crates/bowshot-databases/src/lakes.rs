@@ -1,11 +1,12 @@
-//! Lakes among the other databases: catalogs of DuckLake, which need no driver. `bowshot-storage` reads them; here is which there are,
+//! Lakes among the other databases: catalogs of DuckLake, which need no driver. `bowshot-lakehouse` reads them; here is which there are,
 //! and where those may be that a statement opens.
 
 use crate::databases::Told;
 use crate::settings::{Values, beside, check_name, wrong};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_engine::databases::Attachment;
-use bowshot_storage::{DuckLake, DuckLakePlace, FileCatalog};
+use bowshot_files::FileCatalog;
+use bowshot_lakehouse::{DuckLake, DuckLakePlace};
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -6,7 +6,7 @@ use crate::ranges::{END, Leader};
 use crate::reading::{Reading, Wanted};
 use crate::settings::Kind;
 use crate::source::Source;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;

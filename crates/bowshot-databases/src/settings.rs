@@ -3,8 +3,8 @@
 use crate::lakes::LakeSettings;
 use crate::place::Place;
 use bowshot_api::{CallerToken, Error, Result, Secret};
-use bowshot_storage::IcebergSettings;
-use bowshot_storage::secrets::{KeptSecret, Secrets};
+use bowshot_lakehouse::iceberg::IcebergSettings;
+use bowshot_object_store::secrets::{KeptSecret, Secrets};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};

@@ -7,7 +7,7 @@ use crate::ranges;
 use crate::scan::{DatabaseScan, Request};
 use crate::source::Source;
 use async_trait::async_trait;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Statistics;

@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use crate::{Action, DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, EngineConfig, EngineSession, Sources};
     use bowshot_api::ErrorKind;
-    use bowshot_storage::tables::TableStore;
+    use bowshot_tables::TableStore;
     use datafusion::arrow::array::{AsArray, Int64Array};
     use datafusion::arrow::compute::cast;
     use datafusion::arrow::datatypes::{DataType, Int64Type};

@@ -1,7 +1,7 @@
 //! Whether the files of a cache are of the history of tables that goes on. After a backup was put back, versions are given
 //! again, and mean something else.
 
-use bowshot_storage::tables::Opening;
+use bowshot_tables::Opening;
 use std::io::{self, Write};
 use std::path::Path;
 

@@ -1,15 +1,13 @@
 //! `bowshot backup`, `bowshot restore` and `bowshot verify`: data folders as files. No server is asked for anything, and one may be
-//! at work on the folder; what keeps its files there meanwhile is `bowshot-storage`'s.
+//! at work on the folder; what keeps its files there meanwhile is `bowshot-tables`'s.
 
 use crate::config::{Config, Flags};
 use crate::serve::Signals;
 use anyhow::{Context, Result};
-use bowshot_storage::remote::{ObjectFolder, Remotes};
-use bowshot_storage::tables::Error;
-use bowshot_storage::tables::durable::backup::{
-    Backup, Copied, Share, Stop, backup, restore, tables_address,
-};
-use bowshot_storage::tables::durable::verify::{Depth, Found, Kind, verify};
+use bowshot_object_store::{ObjectFolder, Remotes};
+use bowshot_tables::Error;
+use bowshot_tables::durable::backup::{Backup, Copied, Share, Stop, backup, restore, tables_address};
+use bowshot_tables::durable::verify::{Depth, Found, Kind, verify};
 use clap::Args;
 use serde_json::json;
 use std::io::Write;

@@ -28,9 +28,9 @@ use bowshot_access::{AccessConfig, AccessOptions, DeciderOptions, hash_password,
 use bowshot_api::{Limits, Secret};
 use bowshot_databases::Options as DatabaseOptions;
 use bowshot_engine::{AccessSettings, ConfiguredUser, EngineConfig};
+use bowshot_files::{SourceSpec, StorageOptions};
+use bowshot_object_store::RemoteOptions;
 use bowshot_reuse::ReuseConfig;
-use bowshot_storage::remote::RemoteOptions;
-use bowshot_storage::{SourceSpec, StorageOptions};
 use slot::Raw;
 use std::collections::BTreeMap;
 use std::ffi::OsString;

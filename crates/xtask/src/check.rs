@@ -5,16 +5,19 @@ use crate::{docs, machine, tidy};
 use anyhow::Result;
 
 /// Crates that link the query engine: their tests run in `cargo xtask test`, on the release build.
-const HEAVY: [&str; 10] = [
+const HEAVY: [&str; 13] = [
     "bowshot",
     "bowshot-cluster",
     "bowshot-databases",
     "bowshot-engine",
+    "bowshot-files",
+    "bowshot-formats",
     "bowshot-functions",
     "bowshot-kernels",
+    "bowshot-lakehouse",
     "bowshot-reuse",
     "bowshot-session",
-    "bowshot-storage",
+    "bowshot-tables",
     "bowshot-testkit",
 ];
 

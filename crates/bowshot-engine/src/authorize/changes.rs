@@ -12,7 +12,7 @@ use crate::write::models::{NewModel, may_know};
 use crate::write::{Affected, WhenThere, Write, secrets};
 use bowshot_api::{Error, IfExists, Result};
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::{Entry, EntryName};
+use bowshot_tables::{Entry, EntryName};
 use std::collections::BTreeSet;
 
 /// Role of those who may have files of the exchange folder written and read.

@@ -14,7 +14,7 @@ use crate::write::change::ADDRESS;
 use crate::write::ddl::Ddl;
 use bowshot_api::{Decider, Intent, Result, Thing, Touch, Undecided};
 use bowshot_sql::{CacheStatement, DatabaseStatement};
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, TableType};

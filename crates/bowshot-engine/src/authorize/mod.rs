@@ -23,7 +23,7 @@ use crate::write::ddl::Ddl;
 use crate::write::returning::{Detail, Returning};
 use bowshot_api::{Decider, Error, ErrorKind, Principal, Result};
 use bowshot_sql::{CacheStatement, DatabaseStatement};
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{LogicalPlan, Statement};
 use std::collections::BTreeSet;

@@ -5,7 +5,7 @@ use crate::error::classify;
 use crate::plan;
 use crate::types::stored;
 use async_trait::async_trait;
-use bowshot_storage::tables::{Column, Definition};
+use bowshot_tables::{Column, Definition};
 use datafusion::arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::{Session, TableProvider};

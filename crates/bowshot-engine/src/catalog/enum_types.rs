@@ -12,7 +12,7 @@ use crate::snapshot::Pinned;
 use crate::snapshot::names::{DEFAULT_SCHEMA, PUBLIC};
 use crate::types::enums::EnumType;
 use bowshot_sql::{Privilege, Tree};
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, AlterColumnOperation, AlterTableOperation, ArrayElemTypeDef, ColumnDef, ColumnOption,

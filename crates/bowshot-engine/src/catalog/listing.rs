@@ -2,12 +2,12 @@
 
 use crate::catalog::client::Flavour;
 use crate::catalog::functions::relations;
-use crate::catalog::pg_catalog::oids;
+use crate::catalog::pg_catalog::{self, oids};
 use crate::catalog::told_types::table_schema;
-use crate::catalog::{Visible, information_schema, pg_catalog};
+use crate::catalog::{Visible, information_schema};
 use crate::policy::Reading;
 use crate::snapshot::names::{PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
-use bowshot_storage::tables::{Definition, Entry, EntryName, External, Table, View};
+use bowshot_tables::{Definition, Entry, EntryName, External, Table, View};
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::Session;

@@ -45,11 +45,11 @@ use crate::snapshot::names::{
 };
 use crate::types::stored;
 use bowshot_api::{Error as ApiError, Principal};
+use bowshot_files::FileCatalog;
+use bowshot_files::exchange::ExchangeFolder;
+use bowshot_object_store::secrets::Secrets;
 use bowshot_sql::Privilege;
-use bowshot_storage::FileCatalog;
-use bowshot_storage::exchange::ExchangeFolder;
-use bowshot_storage::secrets::Secrets;
-use bowshot_storage::tables::{Entry, EntryName, Snapshot, Table, TableStore};
+use bowshot_tables::{Entry, EntryName, Snapshot, Table, TableStore};
 use client::{ClientSlot, OpenCursor, Setting};
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,

@@ -10,7 +10,7 @@ use crate::policy::rules::{ModelNote, Place, Rules, model_place};
 use crate::snapshot::Pinned;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::{Dialect, DialectName, Privilege};
-use bowshot_storage::tables::{EntryName, Snapshot};
+use bowshot_tables::{EntryName, Snapshot};
 use datafusion::arrow::array::{
     ArrayRef, Int64Array, ListBuilder, RecordBatch, StringArray, StringBuilder, TimestampMicrosecondArray,
 };

@@ -8,7 +8,7 @@ use crate::snapshot::Pinned;
 use crate::snapshot::names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::{Entry, EntryName, Storage, Table};
+use bowshot_tables::{Entry, EntryName, Storage, Table};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 use crate::catalog::names::Names;
 use crate::catalog::pg_catalog::oids;
 use bowshot_api::ColumnOrigin;
-use bowshot_storage::tables::{Entry, EntryName};
+use bowshot_tables::{Entry, EntryName};
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, TableScan};
 

@@ -11,7 +11,7 @@ use crate::snapshot::names::{
     CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG,
 };
 use async_trait::async_trait;
-use bowshot_storage::tables::{Entry, EntryName, What};
+use bowshot_tables::{Entry, EntryName, What};
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::error::Result;

@@ -5,7 +5,7 @@ use crate::catalog::client::{ClientSlot, Flavour, NamedStatement, Setting};
 use crate::catalog::names::Names;
 use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{Error, Reason, Result};
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::ObjectName;
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect};

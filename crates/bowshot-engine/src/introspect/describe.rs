@@ -6,7 +6,7 @@ use super::parse::Words;
 use crate::catalog::client::Flavour;
 use crate::types::names;
 use bowshot_api::Result;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::tokenizer::Token;

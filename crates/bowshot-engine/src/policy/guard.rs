@@ -20,7 +20,7 @@ use crate::error::classify;
 use crate::{plan, scheduling};
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind};
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};

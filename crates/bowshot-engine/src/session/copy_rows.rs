@@ -14,7 +14,7 @@ use crate::write::copy::{CopyIn, CopyOut, folder};
 use crate::write::fit::Casts;
 use crate::write::rows::{absent_values, checked, stream};
 use bowshot_api::{BatchStream, Error, ErrorKind, LastWrite, Layout, Origin, Result};
-use bowshot_storage::exchange::{FileRows, FileWriter};
+use bowshot_files::exchange::{FileRows, FileWriter};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;
 use futures::StreamExt;

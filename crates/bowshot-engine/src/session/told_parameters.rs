@@ -5,7 +5,7 @@ use crate::authorize::{Action, AuthorizedPlan};
 use crate::catalog::told_types::{Kind, Seen, is_text, marked};
 use crate::plan::parameter_types::QUANTIFIED;
 use crate::write::{Affected, Write};
-use bowshot_storage::tables::Entry;
+use bowshot_tables::Entry;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::{Between, InList, Placeholder};

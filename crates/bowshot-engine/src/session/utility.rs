@@ -18,7 +18,7 @@ use crate::write::returning::Detail;
 use bowshot_api::{ColumnOrigin, Error, Result};
 use bowshot_sql::CacheStatement;
 use bowshot_sql::rewrite::Source;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::format::ExplainFormat;
 use datafusion::execution::SessionState;

@@ -21,7 +21,7 @@ use bowshot_api::{
     BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, LastWrite, PrimaryKey, Reason, Result,
     TableName,
 };
-use bowshot_storage::tables::{Entry, EntryName, Table};
+use bowshot_tables::{Entry, EntryName, Table};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;

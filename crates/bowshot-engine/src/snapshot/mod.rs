@@ -6,7 +6,7 @@ pub(crate) mod input;
 pub(crate) mod names;
 
 use bowshot_api::Result;
-use bowshot_storage::tables::{Entry, EntryName, Error, Snapshot};
+use bowshot_tables::{Entry, EntryName, Error, Snapshot};
 use input::StreamedTable;
 use names::TEMPORARY_CATALOG;
 use std::collections::BTreeSet;

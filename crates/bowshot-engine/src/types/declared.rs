@@ -11,9 +11,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use bowshot_formats::extension_types::EXTENSION;
 /// Key of the metadata.
-pub(crate) use bowshot_storage::tables::DECLARED;
-use bowshot_storage::tables::{ENUM, EXTENSION};
+pub(crate) use bowshot_tables::DECLARED;
+use bowshot_tables::ENUM;
 
 /// Whether an entry of the metadata of a field belongs to its values: others say how a file or a server keeps them, or are for
 /// operators alone.

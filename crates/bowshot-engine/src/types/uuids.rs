@@ -4,7 +4,7 @@
 use super::casts::Columns;
 use super::shown;
 use crate::catalog::told_types;
-use bowshot_storage::tables::{EXTENSION, UUID};
+use bowshot_formats::extension_types::{EXTENSION, UUID};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DFSchemaRef};

@@ -8,7 +8,7 @@ use crate::types::stored;
 use crate::write::ddl::{Stores, put};
 use crate::write::{define, enums, fit, parts};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
-use bowshot_storage::tables::{
+use bowshot_tables::{
     Check, Column, Definition, Entry, EntryName, Error as TablesError, Key, Reference, Table, TableStore,
 };
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};

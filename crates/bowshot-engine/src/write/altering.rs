@@ -8,7 +8,7 @@ use crate::write::alter::{self, Alteration};
 use crate::write::ddl::Ddl;
 use crate::write::{change, define, fit, key, parts};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
-use bowshot_storage::tables::{Check, EntryName};
+use bowshot_tables::{Check, EntryName};
 use datafusion::arrow::datatypes::Field;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{

@@ -12,7 +12,7 @@ use crate::write::fit::{self, Casts, Fit};
 use crate::write::merge::{ACTION, PUT, TAKE, returned_definition};
 use crate::write::{Affected, NewTable, Write, key, models};
 use bowshot_api::{BatchStream, Error, LastWrite, Reason, Result};
-use bowshot_storage::tables::{
+use bowshot_tables::{
     Definition, Entry, EntryName, Numbering, Segment, SegmentWriter, Storage, Table, TableStore,
 };
 use datafusion::arrow::array::{

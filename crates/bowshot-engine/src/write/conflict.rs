@@ -9,7 +9,7 @@ use crate::write::change::{self, ADDRESS, assigned, column};
 use crate::write::merge::{ACT, PUT};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::{DialectName, Tree};
-use bowshot_storage::tables::{Definition, Key};
+use bowshot_tables::{Definition, Key};
 use datafusion::sql::sqlparser::ast::{
     Assignment, ConflictTarget, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Insert,
     OnConflictAction, OnInsert, Query, SqliteOnConflict, Value, VisitorMut,

@@ -13,7 +13,7 @@ use crate::types::enums::{self, EnumType};
 use crate::write::change;
 use crate::write::ddl::{Ddl, Stores, put};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
-use bowshot_storage::tables::{Column, Definition, Entry, EntryName, Snapshot, Table};
+use bowshot_tables::{Column, Definition, Entry, EntryName, Snapshot, Table};
 use datafusion::sql::sqlparser::ast::{
     AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, ArrayElemTypeDef, ColumnDef,
     DataType as SqlType, Expr, Ident, ObjectName, Statement, UserDefinedTypeRepresentation, Value,

@@ -9,7 +9,7 @@ use crate::write::ddl::{self, Ddl};
 use crate::write::define::when_there;
 use crate::write::{NewExternal, WhenThere};
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_storage::tables::{Entry, External};
+use bowshot_tables::{Entry, External};
 use datafusion::sql::sqlparser::ast::CreateTable;
 use std::path::Path;
 use std::sync::Arc;

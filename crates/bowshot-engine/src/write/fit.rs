@@ -9,7 +9,7 @@ use crate::{plan, policy};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_kernels::nan::with_one_nan;
 use bowshot_sql::{Dialect, DialectName};
-use bowshot_storage::tables::{Check, Definition, EntryName, Generated, Numbering, Table, TableStore};
+use bowshot_tables::{Check, Definition, EntryName, Generated, Numbering, Table, TableStore};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_null_array};
 use datafusion::arrow::compute::kernels::cmp::eq;
 use datafusion::arrow::compute::{CastOptions, cast_with_options, filter_record_batch, is_null, max};

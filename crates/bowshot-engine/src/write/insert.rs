@@ -13,7 +13,7 @@ use crate::write::{Affected, Write, change, elsewhere, values};
 use crate::{plan, types};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::{DialectName, Privilege};
-use bowshot_storage::tables::{Definition, EntryName, Table, View};
+use bowshot_tables::{Definition, EntryName, Table, View};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::datasource::ViewTable;

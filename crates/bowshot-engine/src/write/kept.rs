@@ -8,7 +8,7 @@ use crate::snapshot::names::CHANGE_SCHEMA;
 use crate::types::stored;
 use crate::write::change::ADDRESS;
 use bowshot_api::Result;
-use bowshot_storage::tables::{EntryName, Table};
+use bowshot_tables::{EntryName, Table};
 use datafusion::common::{Column, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder};

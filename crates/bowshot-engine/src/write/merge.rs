@@ -12,7 +12,7 @@ use crate::types;
 use crate::write::change::{self, ADDRESS, assigned, column, no_column, value_or_default};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::{DO_NOTHING, Tree};
-use bowshot_storage::tables::{Column, Definition, Storage};
+use bowshot_tables::{Column, Definition, Storage};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;

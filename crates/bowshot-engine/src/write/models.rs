@@ -20,7 +20,7 @@ use crate::write::ddl::Ddl;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_models::{Classes, Model, Task};
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use chrono::Utc;
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::compute::cast;

@@ -8,7 +8,7 @@ use crate::snapshot::names::{CHANGE_SCHEMA, TARGET};
 use crate::types::stored;
 use crate::write::{change, nulls, rows};
 use bowshot_api::{BatchStream, Error, Layout, Result};
-use bowshot_storage::tables::{Definition, Segment, Storage, Table};
+use bowshot_tables::{Definition, Segment, Storage, Table};
 use datafusion::arrow::array::StringArray;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};

@@ -8,7 +8,7 @@ use crate::types::stored;
 use crate::write::apply::Absent;
 use crate::{job, scheduling};
 use bowshot_api::{Origin, Result};
-use bowshot_storage::tables::{Definition, TableStore};
+use bowshot_tables::{Definition, TableStore};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};

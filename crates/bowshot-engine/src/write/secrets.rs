@@ -1,5 +1,5 @@
 //! `CREATE [OR REPLACE] SECRET [IF NOT EXISTS] s (…)` and `DROP SECRET [IF EXISTS] s`: credentials of sources, which are notes of the
-//! snapshot as models are, sealed by `bowshot-storage`. They are in force when they are committed, for all who ask the sources.
+//! snapshot as models are, sealed by `bowshot-object-store`. They are in force when they are committed, for all who ask the sources.
 //!
 //! Values are in the statement and in [`NewSecret`], which does not print them, and nowhere else.
 
@@ -10,8 +10,8 @@ use crate::snapshot::names::DEFAULT_CATALOG;
 use crate::write::WhenThere;
 use crate::write::ddl::Ddl;
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_object_store::secrets::{MAX_SECRETS, NewSecret, Secrets, not_there};
 use bowshot_sql::SecretStatement;
-use bowshot_storage::secrets::{MAX_SECRETS, NewSecret, Secrets, not_there};
 use chrono::Utc;
 use datafusion::sql::sqlparser::dialect::Dialect;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl SecretChange {
                     "use IF NOT EXISTS to keep it, OR REPLACE to give it other values, or another name",
                 ));
             }
-            Self::Create { .. } if !there && Secrets::count(notes) >= MAX_SECRETS => {
+            Self::Create { .. } if !there && Secrets::count(notes.texts()) >= MAX_SECRETS => {
                 let message = format!("there are {MAX_SECRETS} secrets, which is the limit");
                 return Err(
                     Error::new(ErrorKind::LimitReached, message).with_hint("drop those that are not needed")

@@ -1,15 +1,14 @@
 //! The values of an INSERT, made into what the planner knows: `DEFAULT` is the default of its column, and rows with queries
 //! among their values are queries themselves.
 
-use crate::catalog::Visible;
 use crate::catalog::client::Flavour;
-use crate::catalog::defaults;
 use crate::catalog::names::{self, ident};
+use crate::catalog::{Visible, defaults};
 use crate::types;
 use crate::write::change;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::Tree;
-use bowshot_storage::tables::{Column, Definition};
+use bowshot_tables::{Column, Definition};
 use datafusion::sql::sqlparser::ast::{
     AssignmentTarget, Expr, Ident, Insert, ObjectName, Query, SelectItem, SetExpr, SetOperator,
     SetQuantifier, Value, Values, Visitor,

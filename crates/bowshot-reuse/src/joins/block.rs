@@ -4,7 +4,7 @@
 use super::text;
 use crate::keys;
 use bowshot_cache::{ColumnRef, JoinShape, Member, Outer, OuterKind, TableKey, Tree};
-use bowshot_storage::tables::Snapshot;
+use bowshot_tables::Snapshot;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality};
 use datafusion::datasource::source_as_provider;

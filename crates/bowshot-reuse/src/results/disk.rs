@@ -7,7 +7,7 @@ use super::{ResultCache, ResultCacheConfig, written};
 use crate::{keys, lineage};
 use bowshot_cache::{AboutResult, ResultFiles, TableKey, Written};
 use bowshot_engine::reuse::Asked;
-use bowshot_storage::tables::TableStore;
+use bowshot_tables::TableStore;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use std::sync::Arc;

@@ -24,7 +24,7 @@ use bowshot_api::BatchStream;
 use bowshot_cache::ResultFiles;
 use bowshot_engine::reuse::{Asked, Form};
 use bowshot_engine::{Execution, ProgressMeter};
-use bowshot_storage::tables::TableStore;
+use bowshot_tables::TableStore;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::display::{PlanType, StringifiedPlan};

@@ -6,7 +6,7 @@ use bowshot_access::Authenticator;
 use bowshot_api::Limits;
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, EngineConfig, Sources};
 use bowshot_session::{Bowshot, QueryLog};
-use bowshot_storage::tables::TableStore;
+use bowshot_tables::TableStore;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::prelude::SessionConfig;
 use std::net::SocketAddr;

@@ -7,8 +7,8 @@ use bowshot_api::{Principal, Result};
 use bowshot_databases::{Options, OtherDatabases};
 use bowshot_engine::SystemTables;
 use bowshot_engine::databases::Databases;
-use bowshot_storage::FileCatalog;
-use bowshot_storage::secrets::Secrets;
+use bowshot_files::FileCatalog;
+use bowshot_object_store::secrets::Secrets;
 use std::sync::Arc;
 
 const NAME: &str = "databases";

@@ -12,12 +12,14 @@ use bowshot_access::{AuditLog, AuditOptions, Authenticator, HttpDecider};
 use bowshot_api::ErrorKind;
 use bowshot_cluster::{Placement, QueryStages};
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, Sources, SystemTables};
+use bowshot_files::FileCatalog;
+use bowshot_formats::decoded_columns::ColumnCache;
+use bowshot_formats::table_summary::TableSummary;
 use bowshot_membership::Cluster;
+use bowshot_object_store::Remotes;
+use bowshot_object_store::secrets::Secrets;
 use bowshot_session::{Bowshot, QueryLog};
-use bowshot_storage::remote::Remotes;
-use bowshot_storage::secrets::Secrets;
-use bowshot_storage::tables::{StoreOptions, TableStore, TablesPlace};
-use bowshot_storage::{ColumnCache, FileCatalog, TableSummary};
+use bowshot_tables::{StoreOptions, TableStore, TablesPlace};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -80,7 +82,7 @@ impl Parts {
             Some(folder) => open_tables(folder, config, &environment, (Arc::clone(&columns), place)).await?,
             None => TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes),
         };
-        secrets.are_of(&tables);
+        secrets.read_from(tables.newest_texts());
         let (runtime, found) = (Arc::clone(&environment), Arc::clone(&columns));
         let opened =
             tokio::task::spawn_blocking(move || FileCatalog::open(sources, storage, &runtime, &found)).await;

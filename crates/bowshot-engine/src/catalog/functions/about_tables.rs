@@ -5,7 +5,7 @@ use crate::catalog::information_schema::{KeyKind, key_name, reference_name};
 use crate::catalog::pg_catalog::constraints::{referred_columns, seen_referred};
 use crate::catalog::pg_catalog::oids;
 use crate::snapshot::names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
-use bowshot_storage::tables::{Definition, Entry, EntryName, Key, Reference};
+use bowshot_tables::{Definition, Entry, EntryName, Key, Reference};
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;

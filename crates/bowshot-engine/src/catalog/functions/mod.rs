@@ -21,7 +21,7 @@ use crate::catalog::{CatalogParts, search_path};
 use crate::policy::Gate;
 use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::Principal;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::config::{ConfigOptions, Dialect};

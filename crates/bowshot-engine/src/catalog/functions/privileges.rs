@@ -9,7 +9,7 @@ use crate::policy::{Access, rules};
 use crate::snapshot::names::{PG_CATALOG, SYSTEM_SCHEMA};
 use bowshot_api::{Error, Reason};
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::{Entry, EntryName};
+use bowshot_tables::{Entry, EntryName};
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;

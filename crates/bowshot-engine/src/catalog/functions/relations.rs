@@ -5,7 +5,7 @@ use crate::catalog::functions::{BOOL, Call, LONG, LONGS, TEXT, Told, text};
 use crate::catalog::information_schema::{self, KeyKind, key_name};
 use crate::catalog::pg_catalog::{self, oids};
 use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA};
-use bowshot_storage::tables::{Definition, EntryName};
+use bowshot_tables::{Definition, EntryName};
 use datafusion::arrow::array::{Int64Array, ListArray, StructArray};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, Fields};

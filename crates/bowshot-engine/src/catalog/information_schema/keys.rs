@@ -6,7 +6,7 @@ use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
 use crate::catalog::listing::{About, Listed};
 use crate::catalog::pg_catalog::constraints::{referred_columns, seen_referred};
 use Kind::{Int, Text};
-use bowshot_storage::tables::{Entry, EntryName, Key, Reference};
+use bowshot_tables::{Entry, EntryName, Key, Reference};
 use datafusion::error::Result;
 use futures::future::BoxFuture;
 

@@ -10,7 +10,7 @@ use crate::catalog::pg_catalog::oids;
 use crate::policy::Access;
 use crate::snapshot::Pinned;
 use Kind::{Bool, Long, Longs, Oids, Short, Shorts, Text, Vector};
-use bowshot_storage::tables::{Definition, Entry, EntryName, Key, Reference};
+use bowshot_tables::{Definition, Entry, EntryName, Key, Reference};
 
 pub(crate) static CONSTRAINT: Defined = Defined {
     name: "pg_constraint",

@@ -7,7 +7,7 @@ use crate::catalog::pg_catalog::oids;
 use crate::types::enums::EnumType;
 use crate::types::names::{POSTGRES_TYPES, PostgresType};
 use Kind::{Bool, Int, Long, Short, Text, Texts};
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use std::collections::BTreeSet;
 
 /// Number of the schema that types are in.

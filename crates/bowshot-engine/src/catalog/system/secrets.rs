@@ -4,7 +4,7 @@
 use crate::catalog::system::tables::batch;
 use crate::snapshot::Pinned;
 use bowshot_api::Result;
-use bowshot_storage::secrets::{SecretSummary, Secrets};
+use bowshot_object_store::secrets::{SecretSummary, Secrets};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray};
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub(super) const NAME: &str = "secrets";
 
 /// A row for each secret, by name, as the statement's transaction sees them.
 pub(super) fn rows(secrets: &Secrets, pinned: &Pinned) -> Result<RecordBatch> {
-    let all = secrets.told(pinned.shared().notes());
+    let all = secrets.told(pinned.shared().notes().texts());
     let text = |value: &dyn Fn(&SecretSummary) -> Option<String>| -> ArrayRef {
         Arc::new(all.iter().map(value).collect::<StringArray>())
     };

@@ -3,7 +3,7 @@
 use crate::policy::{Access, Reading};
 use crate::snapshot::Pinned;
 use bowshot_api::Result;
-use bowshot_storage::tables::{Storage, TableStore};
+use bowshot_tables::{Storage, TableStore};
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use datafusion::error::DataFusionError;
 use std::collections::HashMap;

@@ -3,8 +3,9 @@
 
 use super::is_choice;
 use crate::types::declared::Declared;
+use bowshot_formats::extension_types::EXTENSION;
 use bowshot_functions::normal_jsonb;
-use bowshot_storage::tables::{EXTENSION, PADDED};
+use bowshot_tables::PADDED;
 use datafusion::arrow::datatypes::Field;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};

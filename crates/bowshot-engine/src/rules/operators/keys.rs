@@ -4,9 +4,9 @@
 
 use super::{functions, intervals};
 use crate::types::declared::Declared;
+use bowshot_formats::extension_types::EXTENSION;
 use bowshot_functions::jsonb_key;
 use bowshot_kernels::nan::{has_floats, is_key_function, key_function};
-use bowshot_storage::tables::EXTENSION;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};

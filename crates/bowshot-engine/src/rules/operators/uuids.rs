@@ -4,7 +4,7 @@
 use crate::types::casts::escaped_bytes;
 use crate::types::declared::Declared;
 use crate::types::{are_lists_of_uuids, is_uuid};
-use bowshot_storage::tables::EXTENSION;
+use bowshot_formats::extension_types::EXTENSION;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};

@@ -13,7 +13,7 @@ use crate::scheduling::functions;
 use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use crate::{plan, types};
 use bowshot_api::Result;
-use bowshot_storage::tables::TableStore;
+use bowshot_tables::TableStore;
 use datafusion::config::ConfigOptions;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionStateBuilder;

@@ -9,7 +9,7 @@ use crate::policy::grants::{self, Grants};
 use crate::policy::rules::{Key, PUBLIC, Place, Rules};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use std::collections::BTreeSet;
 
 /// What a statement gives or takes.
