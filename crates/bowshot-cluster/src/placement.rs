@@ -19,7 +19,7 @@ use bowshot_engine::WeakEngine;
 use bowshot_engine::distribution::{Distribution, Placed, PlanOnNodes, not_here};
 use bowshot_engine::endpoints::{ResultEndpoints, Spread};
 use bowshot_engine::plan_codec::PlanCodec;
-use bowshot_storage::portable::{is_portable, scanned_bytes};
+use bowshot_files::plan_codec::{is_portable, scanned_bytes};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, plan_datafusion_err};

@@ -2,7 +2,8 @@
 
 use crate::status::DatabaseStatus;
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_storage::{FileCatalog, IcebergCatalog, IcebergSettings};
+use bowshot_files::FileCatalog;
+use bowshot_lakehouse::iceberg::{IcebergCatalog, IcebergSettings};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 

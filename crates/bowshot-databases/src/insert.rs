@@ -17,7 +17,7 @@ use adbc_core::options::{IngestMode, OptionStatement, OptionValue};
 use adbc_core::{Connection, Optionable, Statement};
 use adbc_driver_manager::ManagedConnection;
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::arrow::array::{RecordBatch, RecordBatchReader};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::error::ArrowError;

@@ -3,8 +3,8 @@
 use crate::ducklake::LakeSettings;
 use crate::kind::Kind;
 use crate::settings::DatabaseSettings;
-use bowshot_storage::IcebergSettings;
-use bowshot_storage::secrets::Secrets;
+use bowshot_lakehouse::iceberg::IcebergSettings;
+use bowshot_object_store::secrets::Secrets;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use crate::query_worker::{ReadStatement, RowStream};
 use crate::request::ScanRequest;
 use crate::snapshot::{END, SharedSnapshot};
 use crate::source::Source;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;

@@ -4,7 +4,7 @@
 use crate::location::Location;
 use crate::settings::DatabaseSettings;
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_storage::secrets::{KeptSecret, Secrets};
+use bowshot_object_store::secrets::{KeptSecret, Secrets};
 use std::sync::Arc;
 
 /// The settings with the credentials of a matching secret.
@@ -96,7 +96,7 @@ fn with(mut settings: DatabaseSettings, secret: Arc<KeptSecret>) -> Result<Datab
 mod tests {
     use super::*;
     use bowshot_api::{Seal, Sealed, Secret};
-    use bowshot_storage::tables::TableStore;
+    use bowshot_tables::TableStore;
     use std::collections::{BTreeMap, BTreeSet};
 
     #[derive(Debug)]
@@ -121,7 +121,7 @@ mod tests {
         fn new() -> Self {
             let (secrets, store) =
                 (Secrets::new(Arc::new(Open), BTreeSet::new()), TableStore::in_memory("c", "s", 1 << 20));
-            secrets.are_of(&store);
+            secrets.read_from(store.newest_texts());
             Self { secrets, store }
         }
 

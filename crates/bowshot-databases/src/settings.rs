@@ -4,7 +4,7 @@ use crate::config_values::{Values, beside, check_name, wrong};
 use crate::kind::{Kind, ZeroDates};
 use crate::location::Location;
 use bowshot_api::{CallerToken, Error, Result, Secret};
-use bowshot_storage::secrets::KeptSecret;
+use bowshot_object_store::secrets::KeptSecret;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};

@@ -8,7 +8,7 @@ use crate::request::ScanRequest;
 use crate::scan::DatabaseScan;
 use crate::source::Source;
 use async_trait::async_trait;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Statistics;

@@ -5,9 +5,9 @@
 use async_trait::async_trait;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{Error, Principal, Result};
+use bowshot_formats::table_version::AsOf;
 pub use bowshot_sql::Attachment;
-use bowshot_storage::tables::EntryName;
-use bowshot_storage::tables::durable::AsOf;
+use bowshot_tables::EntryName;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;

@@ -214,7 +214,7 @@ mod tests {
     use crate::{Action, Engine, EngineConfig, EngineSession, Sources};
     use bowshot_api::ErrorKind;
     use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
-    use bowshot_storage::tables::TableStore;
+    use bowshot_tables::TableStore;
     use datafusion::arrow::array::{AsArray, Int64Array};
     use datafusion::arrow::compute::cast;
     use datafusion::arrow::datatypes::{DataType, Int64Type};

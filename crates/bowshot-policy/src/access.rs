@@ -10,7 +10,7 @@ use bowshot_api::catalog_names::{
 };
 use bowshot_api::{Error, ErrorKind, Principal, Result};
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::error::DataFusionError;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,7 @@
 use super::session_access::SessionAccess;
 use async_trait::async_trait;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::Result;
 use datafusion::logical_expr::TableType;

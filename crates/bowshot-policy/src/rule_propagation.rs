@@ -7,7 +7,7 @@ use super::rules::{Key, Place, Rules, policy_text, type_place};
 use crate::snapshot::Pinned;
 use bowshot_api::Result;
 use bowshot_api::catalog_names::DEFAULT_CATALOG;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;

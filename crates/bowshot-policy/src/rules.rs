@@ -2,8 +2,8 @@
 //! for two.
 
 use super::grants::{self, Given, Grants, given_from};
-use bowshot_storage::secrets::Secrets;
-use bowshot_storage::tables::EntryName;
+use bowshot_object_store::secrets::Secrets;
+use bowshot_tables::EntryName;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use super::rules::{PUBLIC, Place, Rules, closes, is_thing};
 use crate::snapshot::Pinned;
 use crate::snapshot::commit::SessionTables;
 use bowshot_api::{Error, ErrorKind, Principal, Result, Secret};
-use bowshot_storage::tables::{Notes, Snapshot, TableStore};
+use bowshot_tables::{Notes, Snapshot, TableStore};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

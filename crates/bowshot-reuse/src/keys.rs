@@ -3,8 +3,9 @@
 use crate::cache::{Content, TableKey, TableName};
 use bowshot_engine::internals::without_defaults;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
-use bowshot_storage::tables::{Entry, EntryName, Snapshot, Storage, Table, TableStore};
-use bowshot_storage::{Versioned, versioned};
+use bowshot_tables::{Entry, EntryName, Snapshot, Storage, Table, TableStore};
+use bowshot_files::versioned;
+use bowshot_formats::table_version::Versioned;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::ResolvedTableReference;

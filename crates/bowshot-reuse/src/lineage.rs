@@ -1,6 +1,6 @@
 //! Whether the files of a cache belong to the current history of tables: after a restored backup, versions are reused with other contents.
 
-use bowshot_storage::tables::Opening;
+use bowshot_tables::Opening;
 use std::io::{self, Write};
 use std::path::Path;
 

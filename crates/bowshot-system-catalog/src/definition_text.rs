@@ -3,8 +3,8 @@
 use crate::pg_catalog::constraints::seen_referred;
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
-use bowshot_storage::OptionValue;
-use bowshot_storage::tables::{Column, Definition, EntryName, External, Storage, View};
+use bowshot_formats::read_options::OptionValue;
+use bowshot_tables::{Column, Definition, EntryName, External, Storage, View};
 use bowshot_types::names::{self, quoted};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;

@@ -8,7 +8,7 @@ use bowshot_policy::Access;
 use bowshot_policy::rules::{Rules, type_place};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use bowshot_types::enums::EnumType;
 
 /// Who may neither read, change nor make anything in the schema of a type does not learn that it is there.

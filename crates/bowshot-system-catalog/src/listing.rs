@@ -6,7 +6,7 @@ use crate::pg_catalog::oids;
 use crate::{CatalogView, information_schema, pg_catalog};
 use bowshot_api::catalog_names::{PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_policy::Reading;
-use bowshot_storage::tables::{Definition, Entry, EntryName, External, Table, View};
+use bowshot_tables::{Definition, Entry, EntryName, External, Table, View};
 use bowshot_types::result_metadata::table_schema;
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};

@@ -4,7 +4,7 @@
 use super::declared::{DECLARED, Declared};
 use super::functions::{self, Held, Rounded};
 use super::{from_text, timestamptz_arithmetic, to_text, uuids, zone};
-use bowshot_storage::tables::PADDED;
+use bowshot_tables::PADDED;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, DFSchemaRef, Result, ScalarValue};

@@ -11,8 +11,9 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Key of the metadata.
-pub use bowshot_storage::tables::DECLARED;
-use bowshot_storage::tables::{ENUM, EXTENSION, PADDED};
+pub use bowshot_tables::DECLARED;
+use bowshot_formats::extension_types::EXTENSION;
+use bowshot_tables::{ENUM, PADDED};
 
 /// Whether an entry of the metadata of a field belongs to its values: others say how a file or a server keeps them, or are for
 /// operators alone.

@@ -6,7 +6,7 @@ use crate::are_uuids;
 use crate::declared::{DECLARED, Declared, is_kept, without_labels, without_marks};
 use crate::layered_table::source_of;
 use bowshot_api::Layout;
-use bowshot_storage::tables::Table;
+use bowshot_tables::Table;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::common::{Column, DFSchema, JoinType};

@@ -7,7 +7,7 @@ use super::declared::{DECLARED, is_kept};
 use super::enums::EnumType;
 use super::planner::DIGITS_OF_128_BITS;
 use super::{names, texts};
-use bowshot_storage::tables::{Definition, Storage, durable_type};
+use bowshot_tables::{Definition, Storage, durable_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{

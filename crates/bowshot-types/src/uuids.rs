@@ -3,7 +3,7 @@
 
 use super::casts::Columns;
 use super::{result_metadata, to_text};
-use bowshot_storage::tables::{EXTENSION, UUID};
+use bowshot_formats::extension_types::{EXTENSION, UUID};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DFSchemaRef};

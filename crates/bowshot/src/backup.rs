@@ -3,12 +3,11 @@
 use crate::config::{Config, Flags};
 use crate::serve::Signals;
 use anyhow::{Context, Result};
-use bowshot_storage::remote::{ObjectFolder, Remotes};
-use bowshot_storage::tables::Error;
-use bowshot_storage::tables::durable::backup::{
-    Backup, Copied, Share, Stop, backup, restore, tables_address,
-};
-use bowshot_storage::tables::durable::verify::{Depth, Found, Kind, verify};
+use bowshot_object_store::{ObjectFolder, Remotes};
+use bowshot_object_store::Error;
+use bowshot_tables::durable::backup::{Backup, Copied, Share, Stop, backup, restore, tables_address};
+use bowshot_object_store::file_name::Kind;
+use bowshot_tables::durable::verify::{Depth, Found, verify};
 use clap::Args;
 use serde_json::json;
 use std::io::Write;

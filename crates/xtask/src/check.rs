@@ -4,20 +4,23 @@ use crate::{docs, machine, tidy};
 use anyhow::Result;
 
 /// Crates that link the query engine: their tests run in `cargo xtask test`, on the release build.
-const HEAVY: [&str; 15] = [
+const HEAVY: [&str; 18] = [
     "bowshot",
     "bowshot-cluster",
     "bowshot-databases",
     "bowshot-engine",
+    "bowshot-files",
+    "bowshot-formats",
     "bowshot-functions",
     "bowshot-kernels",
+    "bowshot-lakehouse",
     "bowshot-optimizer",
     "bowshot-policy",
     "bowshot-query-task",
     "bowshot-reuse",
     "bowshot-session",
-    "bowshot-storage",
     "bowshot-system-catalog",
+    "bowshot-tables",
     "bowshot-testkit",
     "bowshot-types",
 ];

@@ -12,7 +12,7 @@ use bowshot_policy::access::{Access, Reading, denied, unseen};
 use bowshot_policy::rules::{Rules, model_place};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::{Entry, EntryName};
+use bowshot_tables::{Entry, EntryName};
 use std::collections::BTreeSet;
 
 /// Role of those who may have files of the exchange folder written and read.

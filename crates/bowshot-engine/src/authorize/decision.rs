@@ -15,7 +15,7 @@ use bowshot_api::{Decider, Intent, Result, Thing, Touch, Undecided};
 use bowshot_policy::Access;
 use bowshot_query_task::QueryTask;
 use bowshot_sql::{CacheStatement, DatabaseStatement};
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, TableType};

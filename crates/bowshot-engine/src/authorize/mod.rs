@@ -24,7 +24,7 @@ use bowshot_api::{Decider, Error, ErrorKind, Principal, Result};
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::{CacheStatement, DatabaseStatement};
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{LogicalPlan, Statement};
 use std::collections::BTreeSet;

@@ -7,9 +7,9 @@ use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_policy::Reading;
 use bowshot_sql::rewrite::{AsOf as Written, NamedChanges};
-use bowshot_storage::tables::EntryName;
-use bowshot_storage::tables::durable::AsOf;
-use bowshot_storage::{CHANGE_COLUMNS, ChangeRange};
+use bowshot_tables::EntryName;
+use bowshot_formats::table_version::AsOf;
+use bowshot_lakehouse::change_feed::{CHANGE_COLUMNS, ChangeRange};
 use datafusion::catalog::TableProvider;
 use datafusion::error::DataFusionError;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub(super) async fn table(
 /// An error that whoever sees a part of a table may be told: others name columns, values and files that may be hidden.
 fn told(name: &EntryName, reading: &Reading, error: Error) -> Error {
     let found = std::error::Error::source(&error).and_then(|found| found.downcast_ref());
-    let is_harmless = matches!(found, Some(bowshot_storage::Error::NoState { .. }))
+    let is_harmless = matches!(found, Some(bowshot_object_store::Error::NoState { .. }))
         || matches!(error.kind(), ErrorKind::Invalid | ErrorKind::LimitReached | ErrorKind::Unavailable);
     if is_harmless || !matches!(reading, Reading::Limited(_)) {
         return error;

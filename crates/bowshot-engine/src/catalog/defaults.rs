@@ -4,7 +4,7 @@ use crate::catalog::identity;
 use crate::error::classify;
 use crate::plan;
 use async_trait::async_trait;
-use bowshot_storage::tables::{Column, Definition};
+use bowshot_tables::{Column, Definition};
 use bowshot_types::layered_table::{LayeredTable, TableLayer};
 use bowshot_types::storage_type;
 use datafusion::arrow::array::ArrayRef;

@@ -1,7 +1,7 @@
 //! The function that gives the next number of an identity column. Statements cannot name it: it stands where the column is
 //! not named.
 
-use bowshot_storage::tables::{Identity, Numbering, TableStore};
+use bowshot_tables::{Identity, Numbering, TableStore};
 use datafusion::arrow::array::{ArrayRef, Int64Array};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};

@@ -8,7 +8,7 @@ use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_policy::Access;
 use bowshot_policy::rules::{ModelNote, Rules, model_place};
 use bowshot_sql::{Dialect, DialectName};
-use bowshot_storage::tables::{EntryName, Snapshot};
+use bowshot_tables::{EntryName, Snapshot};
 use bowshot_system_catalog::system::models::may_ask;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::sql::sqlparser::parser::Parser;

@@ -10,7 +10,7 @@ use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::{Entry, EntryName, Storage, Table};
+use bowshot_tables::{Entry, EntryName, Storage, Table};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use std::sync::Arc;
 

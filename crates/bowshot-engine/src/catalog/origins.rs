@@ -3,7 +3,7 @@
 
 use crate::catalog::names::Names;
 use bowshot_api::ColumnOrigin;
-use bowshot_storage::tables::{Entry, EntryName};
+use bowshot_tables::{Entry, EntryName};
 use bowshot_system_catalog::pg_catalog::oids;
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, TableScan};

@@ -7,7 +7,7 @@ use bowshot_api::Principal;
 use bowshot_api::catalog_names::{
     CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG,
 };
-use bowshot_storage::tables::{Entry, EntryName, What};
+use bowshot_tables::{Entry, EntryName, What};
 use bowshot_system_catalog::client::Flavour;
 use bowshot_system_catalog::information_schema::InformationSchema;
 use bowshot_system_catalog::mysql_schema::{MYSQL, MysqlSchema};

@@ -15,7 +15,7 @@ use bowshot_api::{Error, Result};
 use bowshot_policy::Access;
 use bowshot_sql::rewrite::{changes, marked, qualify_bare_tables};
 use bowshot_sql::{Dialect, DialectName, Offsets};
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use bowshot_system_catalog::functions::relations::quoted;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::config::ConfigExtension;

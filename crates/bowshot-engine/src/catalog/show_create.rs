@@ -2,7 +2,7 @@
 
 use crate::catalog::names::{Names, last};
 use bowshot_api::{Error, Result};
-use bowshot_storage::tables::Entry;
+use bowshot_tables::Entry;
 use bowshot_system_catalog::definition_text::{external_text, literal, table_text, view_text};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{ObjectName, ShowCreateObject, Statement};

@@ -10,7 +10,7 @@ use crate::plan::text_limits;
 use bowshot_api::Error as ApiError;
 use bowshot_query_task::run_blocking_if;
 use bowshot_sql::DialectName;
-use bowshot_storage::tables::View;
+use bowshot_tables::View;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::ViewTable;
 use datafusion::error::{DataFusionError, Result};

@@ -9,7 +9,7 @@
 use crate::execute::checked_scan::CheckedScan;
 use crate::secured_scan;
 use bowshot_api::{BatchStream, Origin, Result};
-use bowshot_storage::SharedFiles;
+use bowshot_formats::shared_files::SharedFiles;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;

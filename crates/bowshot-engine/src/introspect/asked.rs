@@ -4,7 +4,7 @@ use crate::catalog::Visible;
 use crate::catalog::names::Names;
 use bowshot_api::catalog_names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{Error, Reason, Result};
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use bowshot_system_catalog::client::{ClientSlot, Flavour, NamedStatement, Setting};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::ObjectName;

@@ -4,7 +4,7 @@ use super::Expanded;
 use super::asked::{Asked, named, parsed, quoted, texts};
 use super::parse::Words;
 use bowshot_api::Result;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use bowshot_system_catalog::client::Flavour;
 use bowshot_types::names;
 use datafusion::arrow::datatypes::{Field, Schema};

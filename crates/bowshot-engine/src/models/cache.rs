@@ -2,7 +2,7 @@
 
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_models::Model;
-use bowshot_storage::tables::TableStore;
+use bowshot_tables::TableStore;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

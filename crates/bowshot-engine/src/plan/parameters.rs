@@ -5,7 +5,7 @@ use crate::plan::parameter_types;
 use crate::plan::steps::Steps;
 use bowshot_api::{Error, Reason, Result};
 use bowshot_kernels::nan::with_one_nan;
-use bowshot_storage::tables::{EXTENSION, UUID};
+use bowshot_formats::extension_types::{EXTENSION, UUID};
 use bowshot_types::{are_uuids, storage_type};
 use datafusion::arrow::array::{ArrayRef, AsArray};
 use datafusion::arrow::compute::{CastOptions, cast as arrow_cast, cast_with_options};

@@ -10,7 +10,7 @@ mod nodes;
 
 use crate::error::classify;
 use bowshot_api::Error;
-use bowshot_storage::portable::{PortableFiles, is_portable};
+use bowshot_files::plan_codec::{PortableFiles, is_portable};
 use converter::{Converter, Values};
 use datafusion::common::exec_err;
 use datafusion::common::tree_node::TreeNode;

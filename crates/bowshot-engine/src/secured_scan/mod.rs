@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind};
 use bowshot_optimizer::cooperative;
 use bowshot_policy::access::{Limits, unseen};
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use bowshot_types::layered_table::{LayeredTable, TableLayer};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};

@@ -13,7 +13,7 @@ use crate::write::copy::{CopyIn, CopyOut, folder};
 use crate::write::rows::{absent_values, checked, stream};
 use bowshot_api::{BatchStream, Error, ErrorKind, LastWrite, Layout, Origin, Result};
 use bowshot_policy::snapshot::Pinned;
-use bowshot_storage::exchange::{FileRows, FileWriter};
+use bowshot_files::exchange::{FileRows, FileWriter};
 use bowshot_types::declared;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;

@@ -4,7 +4,7 @@
 use crate::authorize::{Action, AuthorizedPlan};
 use crate::plan::parameter_types::QUANTIFIED;
 use crate::write::{Affected, Write};
-use bowshot_storage::tables::Entry;
+use bowshot_tables::Entry;
 use bowshot_types::result_metadata::{InputColumns, Kind, is_text, marked};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};

@@ -16,7 +16,7 @@ use bowshot_api::{ColumnOrigin, Error, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::CacheStatement;
 use bowshot_sql::rewrite::Source;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use bowshot_system_catalog::client::Client;
 use bowshot_types::result_metadata::analysed_schema;
 use datafusion::arrow::datatypes::SchemaRef;

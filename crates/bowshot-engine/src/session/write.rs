@@ -20,7 +20,7 @@ use bowshot_api::{
     TableName,
 };
 use bowshot_policy::snapshot::Pinned;
-use bowshot_storage::tables::{Entry, EntryName, Table};
+use bowshot_tables::{Entry, EntryName, Table};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;

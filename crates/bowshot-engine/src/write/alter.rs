@@ -7,9 +7,8 @@ use crate::write::ddl::{Stores, put};
 use crate::write::{constraints, define, enums, parts};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::snapshot::Pinned;
-use bowshot_storage::tables::{
-    Check, Column, Definition, Entry, EntryName, Error as TablesError, Key, Reference, Table, TableStore,
-};
+use bowshot_tables::Error as TablesError;
+use bowshot_tables::{Check, Column, Definition, Entry, EntryName, Key, Reference, Table, TableStore};
 use bowshot_types::declared::Declared;
 use bowshot_types::storage_type;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};

@@ -8,7 +8,7 @@ use crate::write::alter::{self, Alteration, ColumnPlace, NewColumn};
 use crate::write::ddl::Ddl;
 use crate::write::{change, constraints, define, key, parts};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
-use bowshot_storage::tables::{Check, Column, EntryName};
+use bowshot_tables::{Check, Column, EntryName};
 use datafusion::arrow::datatypes::Field;
 use datafusion::sql::sqlparser::ast::{
     self, AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, Ident,

@@ -7,7 +7,7 @@ use crate::write::tuple_assignment;
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::Dialect;
-use bowshot_storage::tables::Definition;
+use bowshot_tables::Definition;
 use datafusion::sql::sqlparser::ast::{
     Assignment, CreateTable, Delete, Expr, FromTable, Ident, JoinOperator, ObjectName, Query, Select,
     SelectItem, SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Update, UpdateTableFromKind,

@@ -1,7 +1,7 @@
 //! What a column says of itself: how it numbers or computes its values, and what makes no difference here.
 
 use bowshot_api::{Error, Result};
-use bowshot_storage::tables::Identity;
+use bowshot_tables::Identity;
 use datafusion::sql::sqlparser::ast::{
     ColumnOption, DataType as SqlType, Expr, GeneratedAs, IdentityPropertyFormatKind, IdentityPropertyKind,
     SequenceOptions, UnaryOperator, Value,

@@ -8,7 +8,7 @@ use bowshot_api::catalog_names::{CHANGE_SCHEMA, SOURCE};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_policy::Touched;
 use bowshot_sql::{DialectName, Tree};
-use bowshot_storage::tables::{Definition, Key};
+use bowshot_tables::{Definition, Key};
 use bowshot_types::declared::Declared;
 use datafusion::sql::sqlparser::ast::{
     Assignment, ConflictTarget, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Insert,

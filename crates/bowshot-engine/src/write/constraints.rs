@@ -8,7 +8,7 @@ use crate::secured_scan;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_kernels::nan::with_one_nan;
 use bowshot_sql::{Dialect, DialectName};
-use bowshot_storage::tables::{Check, Definition, EntryName, Generated, Numbering, Table, TableStore};
+use bowshot_tables::{Check, Definition, EntryName, Generated, Numbering, Table, TableStore};
 use bowshot_types::declared::Declared;
 use bowshot_types::storage_type;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_null_array};

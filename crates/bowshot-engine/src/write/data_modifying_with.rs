@@ -14,7 +14,7 @@ use bowshot_api::catalog_names::{CHANGE_SCHEMA, RETURNED};
 use bowshot_api::{Error, Result};
 use bowshot_optimizer::computed_once;
 use bowshot_sql::rewrite::Source;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::datasource::empty::EmptyTable;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Parsed;

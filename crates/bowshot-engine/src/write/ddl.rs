@@ -9,7 +9,7 @@ use crate::write::secrets::SecretChange;
 use crate::write::{NewExternal, NewTable, NewView, WhenThere, external};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::snapshot::Pinned;
-use bowshot_storage::tables::{Entry, EntryName, External, Table, TableStore, View, What};
+use bowshot_tables::{Entry, EntryName, External, Table, TableStore, View, What};
 use chrono::Duration;
 use std::sync::Arc;
 use uuid::Uuid;

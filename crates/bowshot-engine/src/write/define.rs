@@ -9,7 +9,7 @@ use crate::write::parts::{self, Parts};
 use crate::write::{NewTable, NewView, WhenThere, Write};
 use bowshot_api::{Error, Layout, Reason, Result, SAME_NAME_MARK, shown_name};
 use bowshot_sql::rewrite::Source;
-use bowshot_storage::tables::{Check, Definition, EntryName, Materialized, Storage, View};
+use bowshot_tables::{Check, Definition, EntryName, Materialized, Storage, View};
 use bowshot_types::declared::{self, Declared};
 use bowshot_types::{names, result_metadata, storage_type};
 use datafusion::arrow::datatypes::{Field, Fields, Schema, SchemaRef};

@@ -10,7 +10,7 @@ use bowshot_policy::access::{Access, denied};
 use bowshot_policy::rules::{Key, Rules, type_place};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::without_type;
-use bowshot_storage::tables::{Column, Definition, Entry, EntryName, Snapshot, Table};
+use bowshot_tables::{Column, Definition, Entry, EntryName, Snapshot, Table};
 use bowshot_system_catalog::enum_types::may_know;
 use bowshot_types::declared::{DECLARED, Declared};
 use bowshot_types::enums::{self, EnumType};

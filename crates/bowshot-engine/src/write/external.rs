@@ -9,7 +9,7 @@ use crate::write::{NewExternal, WhenThere};
 use bowshot_api::catalog_names::TEMPORARY_CATALOG;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_policy::snapshot::Pinned;
-use bowshot_storage::tables::{Entry, External};
+use bowshot_tables::{Entry, External};
 use datafusion::sql::sqlparser::ast::CreateTable;
 use std::path::Path;
 use std::sync::Arc;

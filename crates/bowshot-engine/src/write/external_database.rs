@@ -10,7 +10,7 @@ use crate::write::recognise::{Leading, Recognised};
 use crate::write::{Write, change, insert as own};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::datasource::empty::EmptyTable;
 use datafusion::logical_expr::dml::InsertOp;

@@ -7,7 +7,7 @@ use crate::write::change::ADDRESS;
 use bowshot_api::Result;
 use bowshot_api::catalog_names::CHANGE_SCHEMA;
 use bowshot_policy::Reading;
-use bowshot_storage::tables::{EntryName, Table};
+use bowshot_tables::{EntryName, Table};
 use bowshot_types::storage_type;
 use datafusion::common::{Column, TableReference};
 use datafusion::datasource::provider_as_source;

@@ -13,7 +13,7 @@ use bowshot_api::catalog_names::{CHANGE_SCHEMA, SOURCE};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_policy::Touched;
 use bowshot_sql::{DialectName, Privilege};
-use bowshot_storage::tables::{Definition, EntryName, Table, View};
+use bowshot_tables::{Definition, EntryName, Table, View};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::datasource::ViewTable;

@@ -4,7 +4,7 @@ use crate::catalog::lazy_state::LazyState;
 use crate::error::classify;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_optimizer::cooperative;
-use bowshot_storage::tables::{EntryName, Key, Table};
+use bowshot_tables::{EntryName, Key, Table};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::common::ScalarValue;

@@ -11,7 +11,7 @@ use crate::write::change::{self, ADDRESS, assigned, column, no_column, value_or_
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::Touched;
 use bowshot_sql::{DO_NOTHING, Tree};
-use bowshot_storage::tables::{Column, Definition, Storage};
+use bowshot_tables::{Column, Definition, Storage};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;

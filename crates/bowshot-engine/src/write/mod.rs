@@ -50,7 +50,7 @@ pub(crate) mod upkeep;
 mod values;
 
 use bowshot_policy::Touched;
-use bowshot_storage::tables::{Definition, EntryName, External, View};
+use bowshot_tables::{Definition, EntryName, External, View};
 use copy::{CopyIn, CopyOut};
 use ddl::Ddl;
 use external_database::DatabaseInsert;

@@ -20,7 +20,7 @@ use bowshot_policy::rules::{Key, ModelNote, Rules, model_place, model_text};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::without_model;
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use chrono::Utc;
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::compute::cast;

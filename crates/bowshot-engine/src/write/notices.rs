@@ -5,7 +5,7 @@ use crate::write::ddl::Ddl;
 use crate::write::{WhenThere, Write};
 use bowshot_api::Notice;
 use bowshot_policy::snapshot::Pinned;
-use bowshot_storage::tables::{Entry, EntryName};
+use bowshot_tables::{Entry, EntryName};
 
 /// The notices of a change that has succeeded: `names` are those before it, `after` is the state that it has made.
 pub(crate) fn collect(write: &Write, names: &Names, after: &Pinned) -> Vec<Notice> {

@@ -6,7 +6,7 @@ use crate::write::change;
 use crate::write::columns::{self, Own};
 use crate::write::define::{check_column_name, free_name, kept_field};
 use bowshot_api::{Error, ErrorKind, Layout, Reason, Result};
-use bowshot_storage::tables::{Check, Column, Definition, Generated, Identity, Key, Reference, Storage};
+use bowshot_tables::{Check, Column, Definition, Generated, Identity, Key, Reference, Storage};
 use bowshot_types::declared::{DECLARED, is_kept};
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::sql::sqlparser::ast::{

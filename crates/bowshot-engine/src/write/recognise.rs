@@ -20,7 +20,7 @@ use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_policy::Touched;
 use bowshot_sql::rewrite::Source;
 use bowshot_sql::{DialectName, Privilege};
-use bowshot_storage::tables::{EntryName, Table};
+use bowshot_tables::{EntryName, Table};
 use bowshot_types::storage_type;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
@@ -257,7 +257,7 @@ pub(crate) fn nothing() -> LogicalPlan {
     LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema: Arc::new(DFSchema::empty()) })
 }
 
-fn definition(name: &ObjectName, names: &Names) -> Result<Arc<bowshot_storage::tables::Definition>> {
+fn definition(name: &ObjectName, names: &Names) -> Result<Arc<bowshot_tables::Definition>> {
     Ok(Arc::clone(names.writable(name)?.1.definition()))
 }
 

@@ -7,7 +7,7 @@ use crate::execute::progress::ProgressMeter;
 use crate::write::{change, nulls, rows};
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_api::{BatchStream, Error, Layout, Result};
-use bowshot_storage::tables::{Definition, Segment, Storage, Table};
+use bowshot_tables::{Definition, Segment, Storage, Table};
 use bowshot_types::{result_metadata, storage_type};
 use datafusion::arrow::array::StringArray;
 use datafusion::arrow::compute::cast;

@@ -8,7 +8,7 @@ use crate::execute::file_views::{self, FileViews};
 use crate::write::apply::Absent;
 use bowshot_api::{Origin, Result};
 use bowshot_optimizer::cooperative;
-use bowshot_storage::tables::{Definition, TableStore};
+use bowshot_tables::{Definition, TableStore};
 use bowshot_types::storage_type;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;

@@ -11,7 +11,7 @@ use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_policy::access::{Access, denied};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::SecretStatement;
-use bowshot_storage::secrets::{MAX_SECRETS, NewSecret, Secrets, not_there};
+use bowshot_object_store::secrets::{MAX_SECRETS, NewSecret, Secrets, not_there};
 use chrono::Utc;
 use datafusion::sql::sqlparser::dialect::Dialect;
 use std::sync::Arc;

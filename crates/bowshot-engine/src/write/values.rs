@@ -7,7 +7,7 @@ use crate::catalog::names::{self, ident};
 use crate::write::change;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::Tree;
-use bowshot_storage::tables::{Column, Definition};
+use bowshot_tables::{Column, Definition};
 use bowshot_system_catalog::client::Flavour;
 use datafusion::sql::sqlparser::ast::{
     AssignmentTarget, Expr, Ident, Insert, ObjectName, Query, SelectItem, SetExpr, SetOperator,

@@ -3,7 +3,8 @@
 
 use super::is_choice;
 use bowshot_functions::normal_jsonb;
-use bowshot_storage::tables::{EXTENSION, PADDED};
+use bowshot_formats::extension_types::EXTENSION;
+use bowshot_tables::PADDED;
 use bowshot_types::declared::Declared;
 use datafusion::arrow::datatypes::Field;
 use datafusion::common::tree_node::Transformed;

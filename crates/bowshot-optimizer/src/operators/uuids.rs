@@ -1,7 +1,7 @@
 //! UUIDs in bytes, as in Arrow and in files of others, beside texts: the texts are read as UUIDs. Literals in PostgreSQL's form of
 //! bytes (`'\x00ff…'`) stay bytes, and are read so beside other bytes.
 
-use bowshot_storage::tables::EXTENSION;
+use bowshot_formats::extension_types::EXTENSION;
 use bowshot_types::casts::escaped_bytes;
 use bowshot_types::declared::Declared;
 use bowshot_types::{are_lists_of_uuids, is_uuid};

@@ -6,7 +6,7 @@ use crate::grants;
 use crate::rules::{Policy, place_of};
 use bowshot_api::{Error, Result};
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use std::collections::BTreeSet;
 
 /// What a statement does to the rows of a table, as far as rights tell it apart. Columns are those that it gives values; what gets

@@ -2,7 +2,7 @@
 
 use super::{Access, Limits, Reading};
 use crate::rules::place_of;
-use bowshot_storage::tables::{Definition, Entry, EntryName, External, Snapshot, Table, View};
+use bowshot_tables::{Definition, Entry, EntryName, External, Snapshot, Table, View};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use crate::snapshot::Pinned;
 use bowshot_api::Result;
 use bowshot_api::catalog_names::TEMPORARY_CATALOG;
-use bowshot_storage::tables::TableStore;
+use bowshot_tables::TableStore;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// See the module. Only this session changes its own tables.
@@ -94,7 +94,7 @@ mod tests {
     use crate::snapshot::Isolation;
     use bowshot_api::ErrorKind;
     use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
-    use bowshot_storage::tables::{Column, Definition, Entry, EntryName, Table};
+    use bowshot_tables::{Column, Definition, Entry, EntryName, Table};
     use datafusion::arrow::datatypes::{DataType, Field};
 
     fn tables() -> SessionTables {

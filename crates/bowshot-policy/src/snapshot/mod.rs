@@ -5,7 +5,7 @@ pub mod commit;
 pub mod input;
 
 use bowshot_api::Result;
-use bowshot_storage::tables::{Entry, EntryName, Error, Snapshot};
+use bowshot_tables::{Entry, EntryName, Error, Snapshot};
 use input::StreamedTable;
 use bowshot_api::catalog_names::TEMPORARY_CATALOG;
 use std::collections::BTreeSet;

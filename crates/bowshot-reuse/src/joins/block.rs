@@ -4,7 +4,7 @@
 use super::expression_text;
 use crate::cache::{ColumnRef, JoinShape, Member, Outer, OuterKind, TableKey, Tree};
 use crate::keys;
-use bowshot_storage::tables::Snapshot;
+use bowshot_tables::Snapshot;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality};
 use datafusion::datasource::source_as_provider;

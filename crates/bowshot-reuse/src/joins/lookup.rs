@@ -11,7 +11,7 @@ use super::{JoinCache, log};
 use crate::cache::{CachedJoin, Match, Needs, Order};
 use crate::settings::{in_settings, joins_are_on, meaning};
 use bowshot_engine::reuse::Purpose;
-use bowshot_storage::tables::Snapshot;
+use bowshot_tables::Snapshot;
 use chrono::{DateTime, Utc};
 use datafusion::common::plan_datafusion_err;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};

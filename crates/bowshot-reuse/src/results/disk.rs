@@ -6,7 +6,7 @@ use super::{ResultCache, ResultCacheConfig, stored_key};
 use crate::cache::{ResultFiles, ResultInfo, TableKey, Written};
 use crate::{keys, lineage};
 use bowshot_engine::reuse::Asked;
-use bowshot_storage::tables::TableStore;
+use bowshot_tables::TableStore;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use bowshot_api::Layout;
 use bowshot_engine::Parallelism;
 use bowshot_optimizer::SessionJoinOrder;
 use bowshot_engine::reuse::Form;
-use bowshot_storage::tables::Snapshot;
+use bowshot_tables::Snapshot;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeVisitor};
@@ -324,7 +324,7 @@ impl<'n> TreeNodeVisitor<'n> for Expressions<'_, '_> {
 impl Question {
     /// The question of a plan without scans as if it read a table with these contents.
     pub(super) fn over(plan: &LogicalPlan, tables: Vec<TableKey>) -> Result<Self, Reason> {
-        let newest = bowshot_storage::tables::TableStore::in_memory("c", "s", 0).snapshot();
+        let newest = bowshot_tables::TableStore::in_memory("c", "s", 0).snapshot();
         let mut reader = Reader::new(("c", "s"), &newest);
         reader.read(plan)?;
         let (constants, settings, layout) = (reader.constants, String::new(), Layout::default());

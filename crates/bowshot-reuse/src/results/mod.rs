@@ -18,7 +18,7 @@ use crate::settings::results_are_on;
 use bowshot_api::BatchStream;
 use bowshot_engine::reuse::{Asked, Form};
 use bowshot_engine::{Execution, ProgressMeter};
-use bowshot_storage::tables::TableStore;
+use bowshot_tables::TableStore;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::display::{PlanType, StringifiedPlan};

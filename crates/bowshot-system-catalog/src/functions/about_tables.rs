@@ -5,7 +5,7 @@ use crate::information_schema::{KeyKind, key_name, reference_name};
 use crate::pg_catalog::constraints::{referred_columns, seen_referred};
 use crate::pg_catalog::oids;
 use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
-use bowshot_storage::tables::{Definition, Entry, EntryName, Key, Reference};
+use bowshot_tables::{Definition, Entry, EntryName, Key, Reference};
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;

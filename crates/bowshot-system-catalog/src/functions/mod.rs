@@ -21,7 +21,7 @@ use bowshot_api::catalog_names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_policy::Access;
 use bowshot_policy::SessionAccess;
 use bowshot_policy::snapshot::Pinned;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::config::ConfigOptions;

@@ -4,7 +4,7 @@
 use crate::functions::{Call, relations};
 use crate::information_schema::reference_name;
 use crate::pg_catalog::oids;
-use bowshot_storage::tables::{Definition, Entry, EntryName};
+use bowshot_tables::{Definition, Entry, EntryName};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;

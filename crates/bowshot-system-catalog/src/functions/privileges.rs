@@ -9,7 +9,7 @@ use bowshot_api::{Error, Reason};
 use bowshot_policy::access::{Reading, denied, unseen};
 use bowshot_policy::{Access, rules};
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::{Entry, EntryName};
+use bowshot_tables::{Entry, EntryName};
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;

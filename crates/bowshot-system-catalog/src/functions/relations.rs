@@ -5,7 +5,7 @@ use crate::functions::{BOOL, Call, FunctionSpec, LONG, LONGS, TEXT, text};
 use crate::information_schema::{self, KeyKind, key_name};
 use crate::pg_catalog::{self, oids};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA};
-use bowshot_storage::tables::{Definition, EntryName};
+use bowshot_tables::{Definition, EntryName};
 use datafusion::arrow::array::{Int64Array, ListArray, StructArray};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, Fields};

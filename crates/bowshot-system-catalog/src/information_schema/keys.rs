@@ -6,7 +6,7 @@ use crate::lazy_table::{Cell, Defined, Kind, Rows, columns};
 use crate::listing::{About, Listed};
 use crate::pg_catalog::constraints::{referred_columns, seen_referred};
 use Kind::Text;
-use bowshot_storage::tables::{Entry, EntryName, Key, Reference};
+use bowshot_tables::{Entry, EntryName, Key, Reference};
 use datafusion::error::Result;
 use futures::future::BoxFuture;
 

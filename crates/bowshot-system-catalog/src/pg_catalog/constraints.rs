@@ -9,7 +9,7 @@ use crate::pg_catalog::classes::{here, ready};
 use crate::pg_catalog::oids;
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
-use bowshot_storage::tables::{Definition, Entry, EntryName, Key, Reference};
+use bowshot_tables::{Definition, Entry, EntryName, Key, Reference};
 
 pub(crate) static CONSTRAINT: Defined = Defined {
     name: "pg_constraint",

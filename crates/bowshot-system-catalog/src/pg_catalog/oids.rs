@@ -1,7 +1,7 @@
 //! Numbers of things, as PostgreSQL's clients want them. They are made of the names, so that they stay the same over
 //! restarts without being kept anywhere: of a hundred thousand things two have the same number in one case of four hundred.
 
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 
 /// The first number that is not PostgreSQL's own.
 const FIRST: u64 = 16_384;

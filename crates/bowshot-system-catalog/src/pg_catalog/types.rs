@@ -4,7 +4,7 @@ use crate::lazy_table::{Cell, Defined, columns};
 use crate::listing::Listed;
 use crate::pg_catalog::classes::{here, ready};
 use crate::pg_catalog::oids;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use bowshot_types::enums::EnumType;
 use bowshot_types::names::{POSTGRES_TYPES, PostgresType};
 use std::collections::BTreeSet;

@@ -2,8 +2,9 @@
 //! that scans have left out, and `system.object_stores`, what was asked of each bucket and what came from the cache instead.
 
 use bowshot_api::{Error, Result};
-use bowshot_storage::remote::PlaceSummary;
-use bowshot_storage::{FileCatalog, TableSummary};
+use bowshot_files::FileCatalog;
+use bowshot_formats::table_summary::TableSummary;
+use bowshot_object_store::PlaceSummary;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use std::sync::Arc;
 

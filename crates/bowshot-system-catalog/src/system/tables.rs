@@ -3,7 +3,7 @@
 use bowshot_api::{Error, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::{Access, Reading};
-use bowshot_storage::tables::{Storage, TableStore};
+use bowshot_tables::{Storage, TableStore};
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use std::collections::HashMap;
 use std::sync::Arc;

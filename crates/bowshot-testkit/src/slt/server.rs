@@ -7,7 +7,7 @@ use bowshot_api::Limits;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_engine::{Engine, EngineConfig, Sources};
 use bowshot_session::{Bowshot, QueryLog};
-use bowshot_storage::tables::TableStore;
+use bowshot_tables::TableStore;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::prelude::SessionConfig;
 use std::net::SocketAddr;

@@ -6,8 +6,8 @@ use super::slot::Raw;
 use crate::usage::Usage;
 use bowshot_access::AccessConfig;
 use bowshot_databases::{DatabaseSettings, LakeSettings};
-use bowshot_storage::IcebergSettings;
-use bowshot_storage::remote::PlaceSettings;
+use bowshot_lakehouse::iceberg::IcebergSettings;
+use bowshot_object_store::PlaceSettings;
 use std::path::Path;
 use toml::{Table, Value};
 

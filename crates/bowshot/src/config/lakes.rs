@@ -3,7 +3,7 @@
 
 use crate::usage::Usage;
 use bowshot_databases::{LakeSettings, is_lake};
-use bowshot_storage::SourceSpec;
+use bowshot_files::SourceSpec;
 
 /// Takes the lakes out of the sources.
 ///

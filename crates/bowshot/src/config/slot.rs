@@ -4,7 +4,8 @@ use super::value::{self, Listen};
 use super::{DataFolder, Dialect, LogFormat};
 use bowshot_api::Secret;
 use bowshot_databases::is_lake;
-use bowshot_storage::{SourceSpec, is_remote};
+use bowshot_files::SourceSpec;
+use bowshot_object_store::is_remote;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -155,7 +156,8 @@ fn based(path: PathBuf, base: Option<&Path>) -> PathBuf {
 fn sources(raw: &Raw, base: Option<&Path>) -> Result<Vec<SourceSpec>, String> {
     let Raw::Many(texts) = raw else { return Err("expected a list of paths".to_owned()) };
     let parse = |text: &String| {
-        let spec: SourceSpec = text.parse().map_err(|error: bowshot_storage::Error| error.to_string())?;
+        let spec: SourceSpec =
+            text.parse().map_err(|error: bowshot_object_store::Error| error.to_string())?;
         Ok(SourceSpec { path: based(spec.path.clone(), base), ..spec })
     };
     texts.iter().map(parse).collect()

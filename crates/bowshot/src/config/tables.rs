@@ -1,7 +1,7 @@
 //! Where durable tables are: the data folder, and an object store for their files, if they are not in the folder too.
 
 use crate::usage::Usage;
-use bowshot_storage::is_remote;
+use bowshot_object_store::is_remote;
 use std::path::{Path, PathBuf};
 
 /// Where durable tables live.

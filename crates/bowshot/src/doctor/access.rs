@@ -79,7 +79,7 @@ struct SqlUser {
 fn made_by_sql(config: &Config) -> Vec<SqlUser> {
     let Some(DataFolder::At(path)) = &config.data else { return Vec::new() };
     // Errors of the catalog are another check.
-    let notes = bowshot_storage::tables::notes_in(Path::new(path)).unwrap_or_default();
+    let notes = bowshot_tables::notes_in(Path::new(path)).unwrap_or_default();
     let user = |(key, text): (String, String)| {
         let (kind, name): (String, String) = serde_json::from_str(&key).ok()?;
         let value: Value = serde_json::from_str(&text).ok()?;

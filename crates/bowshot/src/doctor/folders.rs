@@ -3,9 +3,9 @@
 use super::Line;
 use crate::config::{Config, DataFolder};
 use crate::serve::{data_folder, folders};
-use bowshot_storage::is_remote;
-use bowshot_storage::scratch::{file_system, free_bytes, is_in_memory};
-use bowshot_storage::tables::durable::backup::tables_address;
+use bowshot_object_store::is_remote;
+use bowshot_object_store::scratch::{file_system, free_bytes, is_in_memory};
+use bowshot_tables::durable::backup::tables_address;
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -119,7 +119,7 @@ fn catalog(path: &Path) -> Line {
         }
         return Line::good(CHECK, "none yet: the first start makes one");
     }
-    match bowshot_storage::tables::examine(path) {
+    match bowshot_tables::examine(path) {
         Ok(broken) if broken.is_empty() => {
             Line::good(CHECK, "can be read; `bowshot verify` looks at the files, too")
         }

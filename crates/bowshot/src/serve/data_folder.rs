@@ -3,7 +3,7 @@
 use crate::config::DataFolder;
 use crate::usage::Usage;
 use anyhow::{Context, Result, bail};
-use bowshot_storage::private;
+use bowshot_object_store::private;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -45,9 +45,7 @@ pub(crate) fn examine(folder: Option<&DataFolder>) -> Result<()> {
 /// Unreadable names of the catalog with reasons, for `bowshot check`.
 pub(crate) fn broken(folder: Option<&DataFolder>) -> Result<Vec<(String, String)>> {
     match folder {
-        Some(DataFolder::At(path)) => {
-            Ok(bowshot_storage::tables::examine(path).map_err(bowshot_api::Error::from)?)
-        }
+        Some(DataFolder::At(path)) => Ok(bowshot_tables::examine(path).map_err(bowshot_api::Error::from)?),
         None | Some(DataFolder::Memory) => Ok(Vec::new()),
     }
 }

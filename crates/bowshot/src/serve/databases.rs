@@ -6,8 +6,8 @@ use bowshot_api::{Principal, Result};
 use bowshot_databases::{ExternalDatabases, Options};
 use bowshot_system_catalog::system::SystemTables;
 use bowshot_engine::databases::Databases;
-use bowshot_storage::FileCatalog;
-use bowshot_storage::secrets::Secrets;
+use bowshot_files::FileCatalog;
+use bowshot_object_store::secrets::Secrets;
 use std::sync::Arc;
 
 const NAME: &str = "databases";

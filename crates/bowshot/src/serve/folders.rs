@@ -3,7 +3,7 @@
 use crate::config::{Config, DataFolder};
 use crate::usage::Usage;
 use anyhow::{Context, Result};
-use bowshot_storage::scratch::{Scratch, is_in_memory};
+use bowshot_object_store::scratch::{Scratch, is_in_memory};
 use std::path::{Path, PathBuf};
 
 /// A folder that survives reboots and is on disk on most systems.

@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::usage::Usage;
 use anyhow::Result;
 use bowshot_access::SealingKey;
-use bowshot_storage::secrets::Secrets;
+use bowshot_object_store::secrets::Secrets;
 use std::path::Path;
 use std::sync::Arc;
 

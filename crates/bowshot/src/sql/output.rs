@@ -10,7 +10,7 @@ use arrow::ipc::writer::{FileWriter, StreamWriter};
 use arrow::json;
 use arrow::record_batch::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use bowshot_storage::RowGroups;
+use bowshot_formats::parquet::row_groups::RowGroups;
 use clap::ValueEnum;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};

@@ -12,7 +12,7 @@ use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_optimizer::SessionJoinOrder;
 use bowshot_optimizer::computed_once::SharedQueries;
 use bowshot_optimizer::cooperative::functions;
-use bowshot_storage::tables::TableStore;
+use bowshot_tables::TableStore;
 use bowshot_system_catalog::pg_catalog::RelationNumbers;
 use datafusion::config::ConfigOptions;
 use datafusion::execution::runtime_env::RuntimeEnv;

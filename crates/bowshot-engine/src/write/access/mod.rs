@@ -28,7 +28,7 @@ use bowshot_policy::rules::{
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::rewrite;
 use bowshot_sql::{AccessStatement, Object, UserChange};
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName};
 use futures::FutureExt;
 use futures::future::BoxFuture;

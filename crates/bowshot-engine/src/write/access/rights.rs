@@ -9,7 +9,7 @@ use bowshot_policy::access::{Access, unseen};
 use bowshot_policy::grants::{self, Grants};
 use bowshot_policy::rules::{Key, PUBLIC, Place, Rules};
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::EntryName;
+use bowshot_tables::EntryName;
 use std::collections::BTreeSet;
 
 /// What a statement gives or takes.

@@ -1,0 +1,95 @@
+//! What a format reader is asked for and what it gives: batches in the file's own shape, fitted to the table by name.
+
+use crate::intervals::{are_bytes_of, from_bytes};
+use crate::schema::Places;
+use crate::shared_files::SharedFiles;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::error::ArrowError;
+use bowshot_object_store::Error;
+use bowshot_object_store::file_name::Compression;
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Values of a batch.
+const MAX_VALUES: usize = 4 << 20;
+/// Rows of a batch, however many columns there are.
+const LEAST_ROWS: usize = 16;
+
+/// Rows of a batch: there is room for that many values of each column at once, however few there are.
+pub(crate) fn rows_of(wanted: usize, columns: usize) -> usize {
+    wanted.min((MAX_VALUES / columns.max(1)).max(LEAST_ROWS))
+}
+
+/// What a scan wants of one file.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The wanted columns of the table, without partition columns.
+    pub schema: SchemaRef,
+    pub batch_size: usize,
+    /// The part of the file, in bytes.
+    pub range: Option<Range<u64>>,
+    pub compression: Compression,
+    /// Told of each file whose memory the batches share.
+    pub shared: SharedFiles,
+}
+
+impl Request {
+    /// Where the wanted columns are in a file of these columns, in the file's order.
+    pub fn positions_in(&self, columns: &Schema) -> Vec<usize> {
+        let wanted: HashSet<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let fields = columns.fields().iter().enumerate();
+        fields.filter(|(_, field)| wanted.contains(field.name().as_str())).map(|(index, _)| index).collect()
+    }
+
+    /// Brings a batch to the wanted columns: by name, nulls for what the file lacks, casts where the table's type is wider.
+    pub fn fit(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let strict = CastOptions { safe: false, ..CastOptions::default() };
+        let places = Places::of(batch.schema_ref());
+        let columns = self.schema.fields().iter().enumerate().map(|(place, field)| {
+            match places.find(field.name(), place).map(|found| batch.column(found)) {
+                None => Ok(new_null_array(field.data_type(), batch.num_rows())),
+                Some(column) if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
+                Some(column) if are_bytes_of(column.data_type(), field.data_type()) => {
+                    from_bytes(column, field.data_type())
+                }
+                Some(column) => cast_with_options(column, field.data_type(), &strict),
+            }
+        });
+        let columns = columns.collect::<Result<Vec<ArrayRef>, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+    }
+}
+
+/// The batches of one file. A reader that panics on the file's bytes has the effect of one that gives an error.
+pub struct Batches(Box<dyn Iterator<Item = Result<RecordBatch, Error>> + Send>);
+
+impl Batches {
+    pub fn new(batches: impl Iterator<Item = Result<RecordBatch, Error>> + Send + 'static) -> Self {
+        Self(Box::new(batches))
+    }
+
+    pub fn empty() -> Self {
+        Self::new(std::iter::empty())
+    }
+
+    /// The next batch; `path` is named if the reader panics.
+    pub fn next_of(&mut self, path: &Path) -> Option<Result<RecordBatch, Error>> {
+        catch_unwind(AssertUnwindSafe(|| self.0.next())).unwrap_or_else(|_| {
+            self.0 = Box::new(std::iter::empty());
+            Some(Err(Error::corrupt(path, "its rows cannot be decoded")))
+        })
+    }
+}
+
+impl fmt::Debug for Batches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Batches")
+    }
+}

@@ -1,0 +1,360 @@
+//! Parquet's source with errors that name the file: DataFusion's own reader says what is wrong with a page, not where.
+//! Everything but the errors and the NaN of a sign ([`bowshot_kernels::nan`]) is passed through, and nothing that was made of
+//! shared pages (`DataFile::resident`) before these are known to be unchanged.
+
+use crate::data_file::Lease;
+use crate::decoded_columns::{ColumnPlanner, ColumnScan, Scan};
+use crate::intervals::{IntervalAdapters, has_intervals};
+use crate::parquet::encrypted;
+use crate::parquet::footers::ReaderFactory;
+use crate::row_source::PlannedFile;
+use crate::snapshot_store::SnapshotStore;
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
+use arrow::error::ArrowError;
+use bowshot_kernels::nan::{has_floats, rows_with_one_nan};
+use bowshot_object_store::{Error, find_error};
+use datafusion::catalog::Session;
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::config::TableParquetOptions;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource, ParquetSource};
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::DataFusionError;
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr, ScalarFunctionExpr};
+use datafusion::physical_plan::filter_pushdown::FilterPushdownPropagation;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, SortOrderPushdownResult};
+use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
+use futures::StreamExt;
+use futures::future::ready;
+use futures::stream::{self, BoxStream};
+use object_store::ObjectStore;
+use std::fmt;
+use std::ops::Deref;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+/// See the module.
+pub struct NamedSource {
+    inner: Arc<dyn FileSource>,
+    /// Keeps the handles of the table's files.
+    lease: Arc<Lease>,
+    columns: ColumnScan,
+    batch_rows: usize,
+}
+
+/// Reads Parquet files of a store as plain Arrow, with the footers that are cached.
+pub fn parquet_source(
+    store: &Arc<SnapshotStore>,
+    state: &dyn Session,
+    schema: TableSchema,
+) -> Arc<dyn FileSource> {
+    let mut options = TableParquetOptions::new();
+    options.global = state.config_options().execution.parquet.clone();
+    options.global.schema_force_view_types = false;
+    let hint = options.global.metadata_size_hint;
+    let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
+    let store = Arc::clone(store) as Arc<dyn ObjectStore>;
+    let footers = ReaderFactory(Arc::new(CachedParquetFileReaderFactory::new(store, cache)));
+    let mut source = ParquetSource::new(schema)
+        .with_table_parquet_options(options)
+        .with_parquet_file_reader_factory(Arc::new(footers));
+    if let Some(hint) = hint {
+        source = source.with_metadata_size_hint(hint);
+    }
+    Arc::new(source)
+}
+
+impl NamedSource {
+    pub fn new(inner: Arc<dyn FileSource>, lease: Arc<Lease>, columns: ColumnScan) -> Self {
+        Self { inner, lease, columns, batch_rows: 8192 }
+    }
+
+    /// DataFusion's own source.
+    pub fn inner(&self) -> &dyn FileSource {
+        self.inner.as_ref()
+    }
+
+    fn morselizer(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Box<dyn Morselizer>> {
+        let inner = self.inner.create_morselizer(store, config, partition)?;
+        let scan = Scan::prepare(&self.columns, self.inner.as_ref(), config, partition, self.batch_rows);
+        let lease = Arc::clone(&self.lease);
+        Ok(Box::new(NamedMorselizer { inner: inner.into(), scan: scan.map(Arc::new), lease }))
+    }
+
+    fn wrap(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
+        self.wrap_for(inner, self.batch_rows)
+    }
+
+    fn wrap_for(&self, inner: Arc<dyn FileSource>, batch_rows: usize) -> Arc<dyn FileSource> {
+        let (lease, columns) = (Arc::clone(&self.lease), self.columns.clone());
+        Arc::new(Self { inner, lease, columns, batch_rows })
+    }
+}
+
+impl FileSource for NamedSource {
+    fn create_file_opener(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Arc<dyn FileOpener>> {
+        self.inner.create_file_opener(store, config, partition)
+    }
+
+    fn create_morselizer(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Box<dyn Morselizer>> {
+        let fields = self.inner.table_schema().file_schema().fields();
+        if fields.iter().any(|field| has_intervals(field.data_type())) {
+            let mut config = config.clone();
+            config.expr_adapter_factory = Some(Arc::new(IntervalAdapters));
+            return self.morselizer(store, &config, partition);
+        }
+        self.morselizer(store, config, partition)
+    }
+
+    fn table_schema(&self) -> &TableSchema {
+        self.inner.table_schema()
+    }
+
+    fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
+        self.wrap_for(self.inner.with_batch_size(batch_size), batch_size)
+    }
+
+    fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
+        self.inner.filter()
+    }
+
+    fn projection(&self) -> Option<&ProjectionExprs> {
+        self.inner.projection()
+    }
+
+    fn metrics(&self) -> &ExecutionPlanMetricsSet {
+        self.inner.metrics()
+    }
+
+    fn file_type(&self) -> &str {
+        self.inner.file_type()
+    }
+
+    fn fmt_extra(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt_extra(format, f)
+    }
+
+    fn supports_repartitioning(&self) -> bool {
+        self.inner.supports_repartitioning()
+    }
+
+    fn repartitioned(
+        &self,
+        target_partitions: usize,
+        min_size: usize,
+        ordering: Option<LexOrdering>,
+        config: &FileScanConfig,
+    ) -> Result<Option<FileScanConfig>> {
+        // The configuration that comes back is a copy of the given one, with this source in it.
+        self.inner.repartitioned(target_partitions, min_size, ordering, config)
+    }
+
+    fn try_pushdown_filters(
+        &self,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
+        let pushed = self.inner.try_pushdown_filters(filters, config)?;
+        Ok(FilterPushdownPropagation {
+            filters: pushed.filters,
+            updated_node: pushed.updated_node.map(|inner| self.wrap(inner)),
+        })
+    }
+
+    fn try_pushdown_sort(
+        &self,
+        order: &[PhysicalSortExpr],
+        properties: &EquivalenceProperties,
+    ) -> Result<SortOrderPushdownResult<Arc<dyn FileSource>>> {
+        Ok(match self.inner.try_pushdown_sort(order, properties)? {
+            SortOrderPushdownResult::Exact { inner } => {
+                SortOrderPushdownResult::Exact { inner: self.wrap(inner) }
+            }
+            SortOrderPushdownResult::Inexact { inner } => {
+                SortOrderPushdownResult::Inexact { inner: self.wrap(inner) }
+            }
+            SortOrderPushdownResult::Unsupported => SortOrderPushdownResult::Unsupported,
+        })
+    }
+
+    fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
+        self.inner.reorder_files(files)
+    }
+
+    /// What is computed of floating-point numbers stays above the scan: within it they do not have the one NaN yet.
+    fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
+        if let Some(inner) = self.inner.projection() {
+            let columns = inner.project_schema(self.inner.table_schema().table_schema())?;
+            if !projection.expr_iter().all(|expr| passes_floats_on(expr.as_ref(), &columns)) {
+                return Ok(None);
+            }
+        }
+        Ok(self.inner.try_pushdown_projection(projection)?.map(|inner| self.wrap(inner)))
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.inner.apply_expressions(f)
+    }
+}
+
+#[derive(Debug)]
+struct NamedMorselizer {
+    inner: Arc<dyn Morselizer>,
+    /// By way of the kept columns, if the scan can take it.
+    scan: Option<Arc<Scan>>,
+    lease: Arc<Lease>,
+}
+
+impl Morselizer for NamedMorselizer {
+    fn plan_file(&self, file: PartitionedFile) -> Result<Box<dyn MorselPlanner>> {
+        let Some(planned) = file.extension::<PlannedFile>().cloned() else {
+            return self.inner.plan_file(file);
+        };
+        let kept = self.scan.as_ref().and_then(|scan| ColumnPlanner::of(scan, &self.inner, &file, &planned));
+        let planned = Leased { planned, _lease: Arc::clone(&self.lease) };
+        let inner = match kept {
+            Some(planner) => planner,
+            None => name_errors(self.inner.plan_file(file), &planned)?,
+        };
+        Ok(Box::new(Named { inner, planned }))
+    }
+}
+
+/// A file whose handle and pages stay until its last row is made: the plan may be gone by then.
+#[derive(Debug, Clone)]
+struct Leased {
+    planned: PlannedFile,
+    _lease: Arc<Lease>,
+}
+
+impl Deref for Leased {
+    type Target = PlannedFile;
+
+    fn deref(&self) -> &PlannedFile {
+        &self.planned
+    }
+}
+
+/// A planner or morsel of one file.
+#[derive(Debug)]
+struct Named<T> {
+    inner: T,
+    planned: Leased,
+}
+
+impl MorselPlanner for Named<Box<dyn MorselPlanner>> {
+    fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
+        let Self { inner, planned } = *self;
+        let Some(mut plan) = name_errors(inner.plan(), &planned)? else {
+            return Ok(None);
+        };
+        let planner = |inner, planned: &Leased| {
+            Box::new(Named { inner, planned: planned.clone() }) as Box<dyn MorselPlanner>
+        };
+        let morsels = plan.take_morsels().into_iter();
+        let morsels = morsels
+            .map(|inner| Box::new(Named { inner, planned: planned.clone() }) as Box<dyn Morsel>)
+            .collect();
+        let ready = plan.take_ready_planners().into_iter().map(|inner| planner(inner, &planned)).collect();
+        let mut named = MorselPlan::new().with_morsels(morsels).with_planners(ready);
+        if let Some(pending) = plan.take_pending_planner() {
+            named.set_pending_planner(async move {
+                let inner = name_errors(pending.await, &planned)?;
+                Ok(planner(inner, &planned))
+            });
+        }
+        Ok(Some(named))
+    }
+}
+
+impl Morsel for Named<Box<dyn Morsel>> {
+    fn into_stream(self: Box<Self>) -> BoxStream<'static, Result<RecordBatch>> {
+        let Self { inner, planned } = *self;
+        let at_end = Some(planned.clone());
+        // A page of noise can make a decoder panic; that is the file's fault and ends this query only.
+        let caught = AssertUnwindSafe(inner.into_stream()).catch_unwind();
+        caught
+            .map(move |batch| {
+                let undecodable =
+                    |_| Err(Error::corrupt(planned.data.path(), "its pages cannot be decoded").into());
+                let batch = name_errors(batch.unwrap_or_else(undecodable), &planned)?;
+                Ok(rows_with_one_nan(batch)?)
+            })
+            // Rows that a filter within the reader took away were made of the pages too.
+            .chain(stream::iter(at_end).filter_map(|file| ready(check_pages(&file).err().map(Err))))
+            .boxed()
+    }
+}
+
+/// Whether an expression has nothing to do with the values of floating-point numbers: they are not among its columns, or are
+/// given as they are, perhaps out of a structure.
+fn passes_floats_on(expr: &dyn PhysicalExpr, columns: &Schema) -> bool {
+    if expr.downcast_ref::<Column>().is_some() || expr.downcast_ref::<Literal>().is_some() {
+        return true;
+    }
+    let is_field = |call: &ScalarFunctionExpr| call.fun().name() == "get_field";
+    if expr.downcast_ref::<ScalarFunctionExpr>().is_some_and(is_field) {
+        return expr.children().iter().all(|child| passes_floats_on(child.as_ref(), columns));
+    }
+    let mut used = expr.children().into_iter().flat_map(collect_columns);
+    !used.any(|column| columns.fields().get(column.index()).is_none_or(|field| has_floats(field.data_type())))
+}
+
+/// Brings out errors that name a file, and leaves errors of expressions and limits alone; the rest comes from decoding
+/// this file.
+fn name_errors<T>(result: Result<T>, planned: &PlannedFile) -> Result<T> {
+    // Whatever came of pages that somebody changed meanwhile, the change is the reason.
+    check_pages(planned)?;
+    result.map_err(|error| {
+        if let Some(found) = find_error(&error) {
+            return DataFusionError::External(Box::new(found));
+        }
+        if !is_decoding(error.find_root()) {
+            return error;
+        }
+        if let Some(fault) = planned.data.fault() {
+            return fault.clone().into();
+        }
+        encrypted::told(&planned.data, Error::corrupt(planned.data.path(), error.find_root())).into()
+    })
+}
+
+fn check_pages(planned: &PlannedFile) -> Result<()> {
+    Ok(planned.data.check_pages()?)
+}
+
+fn is_decoding(root: &DataFusionError) -> bool {
+    match root {
+        DataFusionError::ParquetError(_) => true,
+        DataFusionError::ArrowError(error, _) => {
+            matches!(error.as_ref(), ArrowError::ParquetError(_) | ArrowError::IoError(..))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,36 @@
+//! Lines that were left out of a file because they could not be read, where that was asked for.
+
+use std::sync::{Mutex, PoisonError};
+
+/// Lines of which a file keeps the reasons.
+const MAX_REJECTS: usize = 1_000;
+
+/// A line that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reject {
+    pub line: u64,
+    pub column: Option<String>,
+    pub value: Option<String>,
+    pub reason: String,
+}
+
+/// The lines of one file.
+#[derive(Debug, Default)]
+pub struct Rejects(Mutex<Vec<Reject>>);
+
+impl Rejects {
+    pub fn add(&self, reject: Reject) {
+        let mut rejects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A file is read more than once.
+        if rejects.len() < MAX_REJECTS && !rejects.contains(&reject) {
+            rejects.push(reject);
+        }
+    }
+
+    /// By their number.
+    pub fn list(&self) -> Vec<Reject> {
+        let mut rejects = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        rejects.sort_by_key(|reject| reject.line);
+        rejects
+    }
+}

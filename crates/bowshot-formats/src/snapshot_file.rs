@@ -1,0 +1,175 @@
+//! A data file of a table's snapshot, as the planner sees it: with the values of its partition and the statistics of its columns.
+
+use crate::data_file::DataFile;
+use crate::file_metadata::{Detail, FileFacts};
+use crate::intervals::schema_as_bytes;
+use crate::row_source::PlannedFile;
+use crate::schema::Places;
+use crate::snapshot_store;
+use arrow::datatypes::{DataType, Field, Schema};
+use bowshot_object_store::file_name::Compression;
+use datafusion::common::stats::Precision;
+use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::FileGroup;
+use std::sync::Arc;
+
+/// Files as the partitions of a scan have them, and what the planner may believe about all of them.
+pub type Groups = Arc<(Vec<FileGroup>, Statistics)>;
+
+/// A file of a snapshot.
+#[derive(Debug)]
+pub struct SnapshotFile {
+    pub data: Arc<DataFile>,
+    pub facts: Arc<FileFacts>,
+    pub compression: Compression,
+    pub partition_values: Vec<ScalarValue>,
+    /// For all columns of the table.
+    pub statistics: Arc<Statistics>,
+}
+
+impl SnapshotFile {
+    /// A file of a table whose columns in files are `file_schema`.
+    pub fn new(
+        (data, facts): (Arc<DataFile>, Arc<FileFacts>),
+        compression: Compression,
+        file_schema: &Schema,
+        partition_values: Vec<ScalarValue>,
+    ) -> Self {
+        let statistics = Arc::new(statistics(&data, &facts, file_schema, &partition_values));
+        Self { data, facts, compression, partition_values, statistics }
+    }
+
+    /// A Parquet file of a table whose columns in files are `file_schema`.
+    pub fn of_parquet(
+        data: Arc<DataFile>,
+        facts: Arc<FileFacts>,
+        file_schema: &Schema,
+        partition_values: Vec<ScalarValue>,
+    ) -> Self {
+        Self::new((data, facts), Compression::None, file_schema, partition_values)
+    }
+
+    pub fn planned(&self) -> PartitionedFile {
+        let planned = PlannedFile {
+            data: Arc::clone(&self.data),
+            facts: Arc::clone(&self.facts),
+            compression: self.compression,
+        };
+        let mut file = PartitionedFile::new_from_meta(snapshot_store::object_meta(&self.data))
+            .with_partition_values(self.partition_values.clone())
+            .with_extension(planned);
+        file.statistics = Some(Arc::clone(&self.statistics));
+        if let Detail::Parquet { views: true, .. } = self.facts.detail {
+            // The schema written into the file asks for views; the reader is told to make plain arrays at once.
+            file = file.with_arrow_schema(schema_as_bytes(&self.facts.columns));
+        }
+        file
+    }
+}
+
+/// What the planner may believe about a file, column by column of the table.
+fn statistics(
+    data: &DataFile,
+    facts: &FileFacts,
+    file_schema: &Schema,
+    partition_values: &[ScalarValue],
+) -> Statistics {
+    let exact = matches!(
+        facts.detail,
+        Detail::Parquet { .. } | Detail::ArrowFile { .. } | Detail::Orc(_) | Detail::Nothing
+    );
+    let rows = match facts.rows {
+        Some(rows) if exact => Precision::Exact(rows),
+        Some(rows) => Precision::Inexact(rows),
+        None => Precision::Absent,
+    };
+    let places = Places::of(&facts.columns);
+    let of_column = |(place, field): (usize, &Arc<Field>)| {
+        column_statistics(field, (facts, places.find(field.name(), place)), rows)
+    };
+    let columns = file_schema.fields().iter().enumerate().map(of_column);
+    let partitions = partition_values.iter().map(|value| partition_statistics(value, rows));
+    let size = usize::try_from(data.size()).unwrap_or(usize::MAX);
+    let total = match &facts.detail {
+        Detail::Parquet { statistics, .. } => statistics.total_byte_size.to_inexact(),
+        _ => Precision::Inexact(size),
+    };
+    Statistics {
+        num_rows: rows,
+        total_byte_size: total,
+        column_statistics: columns.chain(partitions).collect(),
+    }
+}
+
+fn column_statistics(
+    field: &Field,
+    (facts, place): (&FileFacts, Option<usize>),
+    rows: Precision<usize>,
+) -> ColumnStatistics {
+    let Some(place) = place else {
+        // The file lacks the column: all its rows are null there.
+        return ColumnStatistics { null_count: rows, ..ColumnStatistics::new_unknown() };
+    };
+    let Detail::Parquet { statistics, .. } = &facts.detail else {
+        return ColumnStatistics::new_unknown();
+    };
+    let Some(known) = statistics.column_statistics.get(place) else {
+        return ColumnStatistics::new_unknown();
+    };
+    ColumnStatistics {
+        null_count: known.null_count,
+        min_value: as_type(&known.min_value, field.data_type()),
+        max_value: as_type(&known.max_value, field.data_type()),
+        byte_size: known.byte_size,
+        distinct_count: known.distinct_count,
+        sum_value: Precision::Absent,
+    }
+}
+
+fn partition_statistics(value: &ScalarValue, rows: Precision<usize>) -> ColumnStatistics {
+    if value.is_null() {
+        return ColumnStatistics { null_count: rows, ..ColumnStatistics::new_unknown() };
+    }
+    ColumnStatistics {
+        null_count: Precision::Exact(0),
+        min_value: Precision::Exact(value.clone()),
+        max_value: Precision::Exact(value.clone()),
+        distinct_count: Precision::Exact(1),
+        ..ColumnStatistics::new_unknown()
+    }
+}
+
+/// A bound in the table's type; none if it does not fit, since a wrong bound gives wrong rows.
+fn as_type(bound: &Precision<ScalarValue>, data_type: &DataType) -> Precision<ScalarValue> {
+    let cast = |value: &ScalarValue| {
+        let plain = match data_type {
+            DataType::Dictionary(_, value) => value.as_ref(),
+            other => other,
+        };
+        match value.data_type() {
+            same if same == *plain => Some(value.clone()),
+            other if keeps_order(&other, plain) => value.cast_to(plain).ok(),
+            _ => None,
+        }
+    };
+    match bound {
+        Precision::Exact(value) => {
+            cast(value).filter(|v| !v.is_null()).map_or(Precision::Absent, Precision::Exact)
+        }
+        Precision::Inexact(value) => {
+            cast(value).filter(|v| !v.is_null()).map_or(Precision::Absent, Precision::Inexact)
+        }
+        Precision::Absent => Precision::Absent,
+    }
+}
+
+/// Whether of two values of a type the greater one is not the lesser one in another type: as text, 9 is more than 10.
+fn keeps_order(from: &DataType, to: &DataType) -> bool {
+    let of_both = |is: fn(&DataType) -> bool| is(from) && is(to);
+    of_both(DataType::is_numeric)
+        || of_both(DataType::is_string)
+        || of_both(DataType::is_binary)
+        || of_both(|of| matches!(of, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..)))
+        || of_both(|of| matches!(of, DataType::Time32(_) | DataType::Time64(_)))
+}

@@ -1,0 +1,39 @@
+//! What is told of a table of files before anybody reads it.
+
+use std::path::PathBuf;
+
+/// One table, for start-up output and `bowshot check`.
+#[derive(Debug, Clone)]
+pub struct TableSummary {
+    /// The table's name in schema `main`.
+    pub name: String,
+    /// Its format, if its files could be read; else empty.
+    pub format: &'static str,
+    /// Data files.
+    pub files: usize,
+    /// Bytes of the data files.
+    pub bytes: u64,
+    /// The file or folder.
+    pub path: PathBuf,
+    /// How the first of its files is read and why, for formats that do not say it.
+    pub read_as: Option<String>,
+    /// Lines that scans have left out (`ignore_errors`).
+    pub rejects: Vec<RejectedLine>,
+    /// Why the table cannot be read, with the next action.
+    pub problem: Option<String>,
+}
+
+/// A line of a file that could not be read and was left out.
+#[derive(Debug, Clone)]
+pub struct RejectedLine {
+    /// The file.
+    pub path: PathBuf,
+    /// Its line, from one.
+    pub line: u64,
+    /// The column whose value was wrong, if it was one value.
+    pub column: Option<String>,
+    /// That value.
+    pub value: Option<String>,
+    /// What was wrong.
+    pub reason: String,
+}

@@ -1,0 +1,115 @@
+//! The object store through which the Delta library sees a table on this machine: its files, without what misleads beside its log.
+
+use crate::delta::decimals::Decimals;
+use crate::delta::log;
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{
+    Attributes, CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+use std::fmt;
+use std::future::ready;
+use std::sync::{PoisonError, RwLock};
+
+const NAME: &str = "a Delta table on this machine";
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct DeltaLocal {
+    files: LocalFileSystem,
+    decimals: RwLock<Decimals>,
+}
+
+impl DeltaLocal {
+    /// Has entries of the log shown with such numbers in full, from now on.
+    pub(crate) fn write_in_full(&self, decimals: Decimals) {
+        *self.decimals.write().unwrap_or_else(PoisonError::into_inner) = decimals;
+    }
+}
+
+/// An entry of a log as it is to be seen.
+pub(crate) fn shown(
+    entry: Bytes,
+    (meta, attributes): (ObjectMeta, Attributes),
+    decimals: &Decimals,
+) -> GetResult {
+    let entry = decimals.in_full(&entry).map_or(entry, Bytes::from);
+    let size = entry.len() as u64;
+    let payload = GetResultPayload::Stream(stream::once(ready(Ok(entry))).boxed());
+    GetResult { payload, range: 0..size, meta: ObjectMeta { size, ..meta }, attributes }
+}
+
+#[async_trait]
+impl ObjectStore for DeltaLocal {
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        let is_whole = options.range.is_none() && !options.head;
+        let found = self.files.get_opts(location, options).await?;
+        if log::misleads(location.as_ref(), found.meta.size) {
+            let (path, source) = (location.to_string(), "the log is read without it".into());
+            return Err(object_store::Error::NotFound { path, source });
+        }
+        let decimals = self.decimals.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if decimals.0.is_empty() || !is_whole || !log::is_entry(location.as_ref()) {
+            return Ok(found);
+        }
+        let (meta, attributes) = (found.meta.clone(), found.attributes.clone());
+        Ok(shown(found.bytes().await?, (meta, attributes), &decimals))
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        without_misleading(self.files.list(prefix))
+    }
+
+    fn list_with_offset(
+        &self,
+        prefix: Option<&Path>,
+        offset: &Path,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        without_misleading(self.files.list_with_offset(prefix, offset))
+    }
+
+    async fn list_with_delimiter(&self, _: Option<&Path>) -> Result<ListResult> {
+        Err(refused("list with folders"))
+    }
+
+    async fn put_opts(&self, _: &Path, _: PutPayload, _: PutOptions) -> Result<PutResult> {
+        Err(refused("put"))
+    }
+
+    async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        Err(refused("put"))
+    }
+
+    fn delete_stream(&self, _: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        stream::once(ready(Err(refused("delete")))).boxed()
+    }
+
+    async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
+        Err(refused("copy"))
+    }
+}
+
+fn without_misleading(
+    objects: BoxStream<'static, Result<ObjectMeta>>,
+) -> BoxStream<'static, Result<ObjectMeta>> {
+    let counts = |object: &Result<ObjectMeta>| match object {
+        Ok(object) => !log::misleads(object.location.as_ref(), object.size),
+        Err(_) => true,
+    };
+    objects.filter(move |object| ready(counts(object))).boxed()
+}
+
+fn refused(operation: &'static str) -> object_store::Error {
+    object_store::Error::NotImplemented { operation: operation.to_owned(), implementer: NAME.to_owned() }
+}
+
+impl fmt::Display for DeltaLocal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(NAME)
+    }
+}

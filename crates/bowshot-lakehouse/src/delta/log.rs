@@ -1,0 +1,393 @@
+//! The log of a Delta table, as far as its names and times go: which entry is the last one, and which one made a state that is
+//! asked for. What entries say of files, the library reads.
+
+use crate::change_feed::{self, ChangeRange};
+use crate::table_folder::FolderView;
+use bowshot_api::ErrorKind;
+use bowshot_formats::data_file::{DataFile, HandlePool};
+use bowshot_formats::found_file::FoundFile;
+use bowshot_formats::table_version::AsOf;
+use bowshot_object_store::{Error, FileIdentity, file_name};
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+const FOLDER: &str = "_delta_log";
+/// Digits of the number in a name.
+const DIGITS: usize = 20;
+/// Bytes of an entry that are read at once for the time in it; it stands in the first line.
+const FIRST_BYTES: u64 = 64 << 10;
+/// Bytes of one entry of a log.
+pub(crate) const MAX_ENTRY_BYTES: u64 = 128 << 20;
+
+/// A log at one moment.
+#[derive(Debug)]
+pub(crate) struct Log {
+    folder: FolderView,
+    /// Numbers of the entries that are there, in order.
+    numbers: Vec<u64>,
+    /// States that were written down as a whole.
+    checkpoints: Vec<u64>,
+    newest: Option<LogEntry>,
+    /// When entries were written, as far as that was asked for.
+    written: OnceLock<Written>,
+    /// Whether it was last written so long ago that every later change shows.
+    pub(crate) settled: bool,
+}
+
+/// An entry: they have numbers of one length, and are never changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LogEntry {
+    pub(crate) number: u64,
+    pub(crate) path: PathBuf,
+    /// Another one where the table was removed and made again.
+    pub(crate) identity: FileIdentity,
+}
+
+/// When entries were written by the times of their files, in milliseconds of Unix time. Who copies a log may give its files any
+/// times: one that is not later than that of the entry before it is one millisecond later (as other readers of the format have it).
+#[derive(Debug)]
+pub(crate) struct Written(HashMap<u64, i64>);
+
+impl Written {
+    /// Of entries in order.
+    fn new(entries: impl Iterator<Item = (u64, i64)>) -> Self {
+        let mut last = i64::MIN;
+        let later = |(number, time_ms): (u64, i64)| {
+            last = time_ms.max(last.saturating_add(1));
+            (number, last)
+        };
+        Self(entries.map(later).collect())
+    }
+
+    pub(crate) fn of(&self, number: u64) -> i64 {
+        self.0.get(&number).copied().unwrap_or_default()
+    }
+}
+
+/// What is read of the first line of an entry.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FirstLine {
+    commit_info: Option<CommitInfo>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CommitInfo {
+    in_commit_timestamp: Option<i64>,
+}
+
+/// The log of the table in a folder. Blocks.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn read(folder: &FolderView) -> Result<Log, Error> {
+    let (mut numbers, mut checkpoints, mut last) = (Vec::new(), Vec::new(), None);
+    for name in folder.names(FOLDER)? {
+        if file_name::is_ignored(OsStr::new(&name)) {
+            continue;
+        }
+        let Some((number, kind)) = split(&name) else { continue };
+        match kind {
+            "json" => numbers.push(number),
+            _ if kind.starts_with("checkpoint.") => checkpoints.push(number),
+            _ => {}
+        }
+        // Also of what is no entry: whatever is written to a log shows.
+        if kind.ends_with("json") && last.as_ref().is_none_or(|last| name > *last) {
+            last = Some(name);
+        }
+    }
+    numbers.sort_unstable();
+    let (mut newest, mut settled) = (None, false);
+    if let Some(name) = last {
+        let number = split(&name).map_or(0, |(number, _)| number);
+        let mut entry = find(folder, number, &name)?;
+        settled = std::mem::replace(&mut entry.identity.settled, true);
+        newest = Some(entry);
+    }
+    Ok(Log { folder: folder.clone(), numbers, checkpoints, newest, written: OnceLock::new(), settled })
+}
+
+impl Log {
+    pub(crate) fn newest(&self) -> Option<LogEntry> {
+        self.newest.clone()
+    }
+
+    /// The entry that made the state which is meant. Blocks.
+    ///
+    /// # Errors
+    /// `NoState` where there is none.
+    pub(crate) fn entry_at(&self, as_of: AsOf) -> Result<LogEntry, Error> {
+        let number = match as_of {
+            AsOf::Version(number) => {
+                let found = self.numbers.binary_search(&number).ok().map(|_| number);
+                found.ok_or_else(|| self.not_kept(number))?
+            }
+            AsOf::Time(time) => {
+                let found = self.last_until(time.timestamp_millis())?;
+                found.ok_or_else(|| self.no_state(format!("had no version that is kept at {time}")))?
+            }
+        };
+        self.entry(number)
+    }
+
+    /// The first and the last version that are meant; none where none was written between two times. `newest` is the version that
+    /// counts as the last one. Blocks.
+    ///
+    /// # Errors
+    /// `NoState` where a version is not there, or changes before the first one are meant, too.
+    pub(crate) fn range(&self, range: ChangeRange, newest: u64) -> Result<Option<(u64, u64)>, Error> {
+        let from = match range.from {
+            AsOf::Version(number) => self.known(number, newest)?,
+            AsOf::Time(time) => self.first_from(time)?,
+        };
+        let to = match range.to {
+            None => newest,
+            Some(AsOf::Version(number)) => self.known(number, newest)?,
+            Some(until @ AsOf::Time(_)) => self.entry_at(until)?.number.min(newest),
+        };
+        match range {
+            _ if from <= to => Ok(Some((from, to))),
+            ChangeRange { from: AsOf::Time(from), to: Some(AsOf::Time(to)) } if from <= to => Ok(None),
+            _ => {
+                let detail =
+                    format!("the range begins with version {from}, and ends with version {to} before it");
+                let hint = "name the earlier version or time first";
+                Err(change_feed::refused(&self.path(), ErrorKind::Invalid, detail, hint))
+            }
+        }
+    }
+
+    fn known(&self, number: u64, newest: u64) -> Result<u64, Error> {
+        let found = self.numbers.binary_search(&number).ok().filter(|_| number <= newest);
+        found.map(|_| number).ok_or_else(|| self.not_kept(number))
+    }
+
+    /// The first version that was written at a time or later.
+    fn first_from(&self, time: DateTime<Utc>) -> Result<u64, Error> {
+        // Entries have whole milliseconds.
+        let part = i64::from(!time.timestamp_subsec_nanos().is_multiple_of(1_000_000));
+        let place = self.written_before(time.timestamp_millis().saturating_add(part))?;
+        let first = self.numbers.get(place).copied();
+        let first = first
+            .ok_or_else(|| self.no_state(format!("has no version that was written at {time} or later")))?;
+        // What was written before the first one that is left may have been meant.
+        if place == 0 && first > 0 && self.time_of(first)? > time.timestamp_millis() {
+            return Err(self.no_state(format!("does not keep all versions since {time}")));
+        }
+        Ok(first)
+    }
+
+    /// Entries of these numbers, as they are now. Blocks.
+    pub(crate) fn entries(&self, numbers: &[u64]) -> Vec<Result<FoundFile, Error>> {
+        let names: Vec<String> =
+            numbers.iter().map(|number| format!("{FOLDER}/{}", entry_name(*number))).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.folder.find_all(&names)
+    }
+
+    /// The folder of the table.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path("")
+    }
+
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self.folder, FolderView::Remote(_))
+    }
+
+    /// Whether the states of a number can be made of what is there.
+    pub(crate) fn reaches(&self, number: u64) -> bool {
+        self.numbers.first() == Some(&0) || self.checkpoints.iter().any(|checkpoint| *checkpoint <= number)
+    }
+
+    /// The error for a version that is not there.
+    pub(crate) fn not_kept(&self, number: u64) -> Error {
+        self.no_state(format!("has no version {number}"))
+    }
+
+    fn no_state(&self, detail: String) -> Error {
+        let kept = match (self.numbers.first(), self.numbers.last()) {
+            (Some(first), Some(last)) => format!("its log has the versions {first} to {last}"),
+            _ => "its log has no versions".to_owned(),
+        };
+        Error::NoState { path: self.path(), detail, kept }
+    }
+
+    fn entry(&self, number: u64) -> Result<LogEntry, Error> {
+        find(&self.folder, number, &entry_name(number))
+    }
+
+    /// The number of the last entry that was written until then.
+    fn last_until(&self, time_ms: i64) -> Result<Option<u64>, Error> {
+        let place = self.written_before(time_ms.saturating_add(1))?;
+        Ok(place.checked_sub(1).and_then(|place| self.numbers.get(place)).copied())
+    }
+
+    /// How many entries were written before then.
+    fn written_before(&self, time_ms: i64) -> Result<usize, Error> {
+        let (mut low, mut high) = (0, self.numbers.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let Some(number) = self.numbers.get(middle) else { break };
+            match self.time_of(*number)? < time_ms {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// When an entry was written: what stands in it, for tables that keep the time there, else by the times of files.
+    fn time_of(&self, number: u64) -> Result<i64, Error> {
+        let file = self.folder.find(&format!("{FOLDER}/{}", entry_name(number)))?.data(&HandlePool::new(1));
+        let line = first_line(&file);
+        file.close();
+        let first: Option<FirstLine> = serde_json::from_slice(&line?).ok();
+        let within = first.and_then(|line| line.commit_info).and_then(|info| info.in_commit_timestamp);
+        within.map_or_else(|| Ok(self.written()?.of(number)), Ok)
+    }
+
+    /// When the entries were written, by the times of their files. Blocks.
+    ///
+    /// # Errors
+    /// When one of them cannot be looked at.
+    pub(crate) fn written(&self) -> Result<&Written, Error> {
+        if let Some(known) = self.written.get() {
+            return Ok(known);
+        }
+        let found = self.entries(&self.numbers).into_iter().zip(&self.numbers);
+        let time = |(found, number): (Result<FoundFile, Error>, &u64)| {
+            let (seconds, nanoseconds) = found?.identity.modified();
+            Ok((*number, seconds.saturating_mul(1_000).saturating_add(i64::from(nanoseconds / 1_000_000))))
+        };
+        let times = found.map(time).collect::<Result<Vec<_>, Error>>()?;
+        Ok(self.written.get_or_init(|| Written::new(times.into_iter())))
+    }
+}
+
+/// Whether an object beside the entries of a log misleads its readers: the hint to the last checkpoint, which may name one that is
+/// gone or not there yet, as a listing shows better; and a checkpoint without content, which its writer has not finished.
+pub(crate) fn misleads(name: &str, bytes: u64) -> bool {
+    let Some((folder, name)) = name.rsplit_once('/') else { return false };
+    let is_of_log = folder == FOLDER || folder.strip_suffix(FOLDER).is_some_and(|above| above.ends_with('/'));
+    let is_checkpoint = || split(name).is_some_and(|(_, kind)| kind.starts_with("checkpoint."));
+    is_of_log && (name == "_last_checkpoint" || (bytes == 0 && is_checkpoint()))
+}
+
+/// Whether an object is an entry of a log.
+pub(crate) fn is_entry(name: &str) -> bool {
+    let name = name.rsplit_once('/').filter(|(folder, _)| folder.ends_with(FOLDER)).map(|(_, name)| name);
+    name.and_then(split).is_some_and(|(_, kind)| kind == "json")
+}
+
+/// The first line of an entry, however long: who deletes by a long list has it there.
+fn first_line(file: &Arc<DataFile>) -> Result<Vec<u8>, Error> {
+    let (mut line, size) = (Vec::new(), file.size().min(MAX_ENTRY_BYTES));
+    let mut next = 0;
+    while next < size {
+        let until = next.saturating_add(FIRST_BYTES.max(next)).min(size);
+        let bytes = file.read(next..until)?;
+        if let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            line.extend_from_slice(bytes.get(..end).unwrap_or_default());
+            return Ok(line);
+        }
+        line.extend_from_slice(&bytes);
+        next = until;
+    }
+    Ok(line)
+}
+
+fn find(folder: &FolderView, number: u64, name: &str) -> Result<LogEntry, Error> {
+    let found = folder.find(&format!("{FOLDER}/{name}"))?;
+    Ok(LogEntry { number, path: found.path, identity: found.identity })
+}
+
+fn entry_name(number: u64) -> String {
+    format!("{number:0DIGITS$}.json")
+}
+
+/// The number that a name begins with, and what stands behind it.
+fn split(name: &str) -> Option<(u64, &str)> {
+    let (number, kind) = name.split_once('.')?;
+    let is_number = number.len() == DIGITS && number.bytes().all(|byte| byte.is_ascii_digit());
+    Some((number.parse().ok().filter(|_| is_number)?, kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table_folder::TableFolder;
+    use chrono::DateTime;
+    use std::fs::{self, File};
+    use std::path::Path;
+    use std::time::{Duration, SystemTime};
+
+    fn written(log: &Path, number: u64, second: u64, text: &str) {
+        let path = log.join(format!("{number:020}.json"));
+        fs::write(&path, text).unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+        File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    }
+
+    fn at(log: &Log, second: i64) -> Option<u64> {
+        let time = DateTime::from_timestamp(second, 0).unwrap();
+        log.entry_at(AsOf::Time(time)).ok().map(|entry| entry.number)
+    }
+
+    #[test]
+    fn entries_are_found_by_number_and_time() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join(FOLDER);
+        fs::create_dir(&folder).unwrap();
+        for number in 3..6 {
+            written(&folder, number, number * 10, "{}\n{}");
+        }
+        fs::write(folder.join("00000000000000000004.checkpoint.parquet"), "").unwrap();
+        fs::write(folder.join("_last_checkpoint"), "{}").unwrap();
+        fs::write(folder.join(".00000000000000000009.json"), "{}").unwrap();
+        let view = TableFolder::Local(place.path().to_path_buf()).view().unwrap();
+        let log = read(&view).unwrap();
+        assert_eq!(log.newest().map(|entry| entry.number), Some(5));
+        assert_eq!(
+            [at(&log, 29), at(&log, 30), at(&log, 49), at(&log, 99)],
+            [None, Some(3), Some(4), Some(5)]
+        );
+        assert_eq!(log.entry_at(AsOf::Version(4)).unwrap().number, 4);
+        let missing = log.entry_at(AsOf::Version(6)).unwrap_err();
+        assert!(matches!(&missing, Error::NoState { kept, .. } if kept.contains("3 to 5")), "{missing}");
+        assert!(!log.reaches(3) && log.reaches(4) && log.reaches(5));
+        // Tables that keep the time in their entries: those of files say when they were copied.
+        written(&folder, 4, 10, r#"{"commitInfo": {"inCommitTimestamp": 41000}}"#);
+        written(&folder, 5, 10, r#"{"commitInfo": {"inCommitTimestamp": 51000}}"#);
+        let log = read(&view).unwrap();
+        assert_eq!([at(&log, 40), at(&log, 41), at(&log, 51)], [Some(3), Some(4), Some(5)]);
+        // However long the line is.
+        let long = format!(
+            r#"{{"commitInfo": {{"predicate": "{}", "inCommitTimestamp": 41000}}}}"#,
+            "x".repeat(300_000)
+        );
+        written(&folder, 4, 10, &format!("{long}\n{{}}"));
+        let log = read(&view).unwrap();
+        assert_eq!([at(&log, 40), at(&log, 41), at(&log, 51)], [Some(3), Some(4), Some(5)]);
+    }
+
+    #[test]
+    fn what_misleads_is_beside_the_entries() {
+        for (name, bytes, expected) in [
+            ("a/_delta_log/_last_checkpoint", 9, true),
+            ("_delta_log/_last_checkpoint", 9, true),
+            ("a/_delta_log/00000000000000000004.checkpoint.parquet", 0, true),
+            ("a/_delta_log/00000000000000000004.checkpoint.parquet", 1, false),
+            ("a/_delta_log/00000000000000000004.json", 0, false),
+            ("a/x_delta_log/_last_checkpoint", 9, false),
+            ("_last_checkpoint", 9, false),
+        ] {
+            assert_eq!(misleads(name, bytes), expected, "{name}");
+        }
+    }
+}

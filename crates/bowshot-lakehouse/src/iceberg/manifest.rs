@@ -1,0 +1,207 @@
+//! Manifest lists and manifests: Avro files that name the data files of a state of a table, and the files of deleted rows
+//! (specification, "Manifests" and "Snapshots").
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type};
+use bowshot_formats::avro;
+use bowshot_formats::data_file::DataFile;
+use bowshot_object_store::Error;
+use datafusion::common::ScalarValue;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+/// An entry that says that a file was removed.
+const REMOVED: i64 = 2;
+
+/// A manifest, as the list names it.
+#[derive(Debug)]
+pub(super) struct Manifest {
+    pub(super) path: String,
+    /// By which specification its files are grouped.
+    pub(super) spec: i32,
+    /// Of the change that has written it.
+    pub(super) sequence: i64,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    Data,
+    DeletedPlaces,
+    DeletedValues,
+}
+
+/// A file that counts.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) content: Content,
+    pub(super) path: String,
+    pub(super) format: String,
+    pub(super) spec: i32,
+    /// Values of the fields of the specification.
+    pub(super) partition: Vec<ScalarValue>,
+    pub(super) sequence: i64,
+    /// Numbers of the columns whose values say which rows are deleted.
+    pub(super) equality: Vec<i32>,
+    /// Set for a part of a file that says which rows of one data file are deleted.
+    pub(super) vector: Option<Vector>,
+}
+
+/// A deletion vector: of which data file, and where in its own.
+#[derive(Debug)]
+pub(super) struct Vector {
+    pub(super) of: String,
+    pub(super) offset: i64,
+    pub(super) size: i64,
+}
+
+/// The manifests of a list, of which there are at most so many.
+///
+/// # Errors
+/// When the list cannot be read.
+pub(super) fn list(file: &Arc<DataFile>, most: usize) -> Result<Vec<Manifest>, Error> {
+    let (mut manifests, path) = (Vec::new(), file.path());
+    for batch in rows(file, most)? {
+        let table = Columns { columns: StructArray::from(batch), path };
+        for row in 0..table.columns.len() {
+            manifests.push(Manifest {
+                path: table.text("manifest_path", row)?,
+                spec: i32::try_from(table.whole("partition_spec_id", row)?.unwrap_or(0)).unwrap_or(-1),
+                // Version 1 has no such numbers, and no deletes.
+                sequence: table.optional("sequence_number", row)?.unwrap_or(0),
+            });
+        }
+    }
+    Ok(manifests)
+}
+
+/// The files of a manifest that count, of which there are at most so many.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn entries(file: &Arc<DataFile>, manifest: &Manifest, most: usize) -> Result<Vec<Entry>, Error> {
+    let (mut entries, path) = (Vec::new(), file.path());
+    for batch in rows(file, most)? {
+        let table = Columns { columns: StructArray::from(batch), path };
+        let files = table.nested("data_file")?;
+        for row in 0..table.columns.len() {
+            if table.whole("status", row)? == Some(REMOVED) {
+                continue;
+            }
+            let content = match files.optional("content", row)?.unwrap_or(0) {
+                0 => Content::Data,
+                1 => Content::DeletedPlaces,
+                2 => Content::DeletedValues,
+                other => return Err(Error::corrupt(path, format!("content of the unknown kind {other}"))),
+            };
+            entries.push(Entry {
+                content,
+                path: files.text("file_path", row)?,
+                format: files.text("file_format", row)?,
+                spec: manifest.spec,
+                partition: files.partition(row)?,
+                // What a new manifest adds has the number of the manifest, which was not known when it was written.
+                sequence: table.optional("sequence_number", row)?.unwrap_or(manifest.sequence),
+                equality: files.numbers("equality_ids", row)?,
+                vector: files.vector(row)?,
+            });
+        }
+    }
+    Ok(entries)
+}
+
+/// The batches of an Avro file.
+fn rows(file: &Arc<DataFile>, most: usize) -> Result<Vec<RecordBatch>, Error> {
+    // A file of noise can make a reader panic; that is this table's problem and nobody else's.
+    let read = catch_unwind(AssertUnwindSafe(|| avro::all_rows(file, most)))
+        .unwrap_or_else(|_| Err(Error::corrupt(file.path(), "it cannot be decoded")))
+        .map_err(|error| file.fault().cloned().unwrap_or(error));
+    file.close();
+    read
+}
+
+/// The columns of a batch, or of a record within.
+struct Columns<'a> {
+    columns: StructArray,
+    path: &'a Path,
+}
+
+impl Columns<'_> {
+    fn find(&self, name: &str) -> Result<&ArrayRef, Error> {
+        let missing = || Error::corrupt(self.path, format!("it lacks the field `{name}`"));
+        self.columns.column_by_name(name).ok_or_else(missing)
+    }
+
+    fn nested(&self, name: &str) -> Result<Columns<'_>, Error> {
+        let found = self.find(name)?.as_struct_opt().cloned();
+        let strange = || Error::corrupt(self.path, format!("its field `{name}` is no record"));
+        Ok(Columns { columns: found.ok_or_else(strange)?, path: self.path })
+    }
+
+    fn value(&self, name: &str, row: usize, data_type: &DataType) -> Result<ArrayRef, Error> {
+        let found = self.find(name)?.slice(row, 1);
+        cast(&found, data_type)
+            .map_err(|error| Error::corrupt(self.path, format!("its field `{name}`: {error}")))
+    }
+
+    fn whole(&self, name: &str, row: usize) -> Result<Option<i64>, Error> {
+        let value = self.value(name, row, &DataType::Int64)?;
+        let value = value.as_primitive::<Int64Type>();
+        Ok(value.is_valid(0).then(|| value.value(0)))
+    }
+
+    /// The same of a field that older versions do not have.
+    fn optional(&self, name: &str, row: usize) -> Result<Option<i64>, Error> {
+        match self.columns.column_by_name(name) {
+            Some(_) => self.whole(name, row),
+            None => Ok(None),
+        }
+    }
+
+    fn text(&self, name: &str, row: usize) -> Result<String, Error> {
+        let value = self.value(name, row, &DataType::Utf8)?;
+        let value = value.as_string::<i32>();
+        let missing = || Error::corrupt(self.path, format!("its field `{name}` has no value"));
+        value.is_valid(0).then(|| value.value(0).to_owned()).ok_or_else(missing)
+    }
+
+    fn vector(&self, row: usize) -> Result<Option<Vector>, Error> {
+        let (offset, size) =
+            (self.optional("content_offset", row)?, self.optional("content_size_in_bytes", row)?);
+        match (offset, size) {
+            (Some(offset), Some(size)) => {
+                Ok(Some(Vector { of: self.text("referenced_data_file", row)?, offset, size }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn numbers(&self, name: &str, row: usize) -> Result<Vec<i32>, Error> {
+        let Some(column) = self.columns.column_by_name(name) else { return Ok(Vec::new()) };
+        let Some(list) = column.as_list_opt::<i32>().filter(|list| list.is_valid(row)) else {
+            return Ok(Vec::new());
+        };
+        let failed = |error| Error::corrupt(self.path, format!("its field `{name}`: {error}"));
+        let values = cast(&list.value(row), &DataType::Int64).map_err(failed)?;
+        let values = values.as_primitive::<Int64Type>().iter().flatten();
+        values
+            .map(|number| {
+                i32::try_from(number).map_err(|_| Error::corrupt(self.path, "a number of no column"))
+            })
+            .collect()
+    }
+
+    fn partition(&self, row: usize) -> Result<Vec<ScalarValue>, Error> {
+        // Of a table without partitions it has no fields, and is not there.
+        if self.columns.column_by_name("partition").is_none() {
+            return Ok(Vec::new());
+        }
+        let partition = self.nested("partition")?;
+        let value = |column: &ArrayRef| {
+            ScalarValue::try_from_array(column, row).map_err(|error| Error::corrupt(self.path, error))
+        };
+        partition.columns.columns().iter().map(value).collect()
+    }
+}

@@ -1,0 +1,66 @@
+//! What went wrong between this server and a catalog, in our own words.
+
+use bowshot_api::{Error, ErrorKind};
+use bowshot_object_store::Fault;
+use std::time::Duration;
+
+/// What the server tells apart.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(super) enum CatalogFault {
+    #[error("{}", asked(.0))]
+    Asked(Fault),
+    #[error("has not listed its names within {} s", .0.as_secs_f64())]
+    Slow(Duration),
+    #[error("lists {0}")]
+    Large(&'static str),
+    #[error("refuses the credentials of this server ({0})")]
+    Refused(u16),
+    #[error("answers with status {0}")]
+    Status(u16),
+    #[error("answers with what is not understood: {0}")]
+    Strange(&'static str),
+    #[error("cannot be asked: {0}")]
+    Settings(String),
+}
+
+impl CatalogFault {
+    /// The error with the name of its catalog.
+    pub(super) fn of(&self, catalog: &str) -> Error {
+        let (kind, hint) = match self {
+            Self::Asked(Fault::Late(_)) | Self::Slow(_) => {
+                (ErrorKind::Timeout, "the operator can raise `timeout` in the entry of the catalog")
+            }
+            Self::Large(_) => (
+                ErrorKind::Unavailable,
+                "the operator chooses namespaces with `schemas` in the entry of the catalog",
+            ),
+            Self::Status(300..=399) => (
+                ErrorKind::Unavailable,
+                "it says that it is elsewhere, where it is not asked: the operator corrects `uri` in the entry of the catalog",
+            ),
+            Self::Asked(_) | Self::Status(_) => {
+                (ErrorKind::Unavailable, "its tables are available again when it is; no restart is needed")
+            }
+            Self::Refused(_) => (
+                ErrorKind::Unavailable,
+                "the operator names `token`, or `client_id` and `client_secret`, in the entry of the catalog",
+            ),
+            Self::Strange(_) => {
+                (ErrorKind::Unavailable, "check `uri` and `warehouse` in the entry of the catalog")
+            }
+            Self::Settings(_) => (ErrorKind::Invalid, "correct the entry of the catalog in `[[databases]]`"),
+        };
+        Error::new(kind, format!("the catalog `{catalog}` {self}")).with_hint(hint)
+    }
+}
+
+/// The same of a catalog that is said there of a store.
+fn asked(fault: &Fault) -> String {
+    match fault {
+        Fault::Late(limit) => format!("has not answered within {} s", limit.as_secs_f64()),
+        Fault::Status(status) => format!("answers with status {status}"),
+        Fault::Strange(what) => format!("cannot be used: {what}"),
+        Fault::Stopped => "is asked no more, since the server ends".to_owned(),
+        _ => "cannot be reached, or the connection to it broke".to_owned(),
+    }
+}

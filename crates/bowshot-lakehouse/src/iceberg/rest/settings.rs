@@ -1,0 +1,309 @@
+//! What the operator says of a catalog: an entry of `[[databases]]` whose kind is `iceberg`.
+
+use super::names::parts;
+use super::places::Place;
+use bowshot_api::{Error, Result, Secret};
+use bowshot_object_store::secret;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use url::Url;
+
+/// The keys of an entry.
+const KEYS: [&str; 15] = [
+    "name",
+    "kind",
+    "uri",
+    "warehouse",
+    "token",
+    "client_id",
+    "client_secret",
+    "scope",
+    "token_uri",
+    "credentials",
+    "places",
+    "schemas",
+    "certificate_authority",
+    "timeout",
+    "cache_ttl",
+];
+
+/// How often it is asked what a table is now.
+const CACHE_TTL: Duration = Duration::from_secs(10);
+
+/// One catalog.
+#[derive(Debug, Clone)]
+pub struct IcebergSettings {
+    /// What it is called here.
+    pub name: String,
+    pub(super) uri: Url,
+    pub(super) warehouse: Option<String>,
+    pub(super) login: Login,
+    /// Whether files are read with credentials that the catalog gives.
+    pub(super) is_vended: bool,
+    pub(super) places: Vec<Place>,
+    /// Namespaces whose tables are seen; all of the first level when empty.
+    pub(super) schemas: Vec<String>,
+    pub(super) authority: Option<PathBuf>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) cache_ttl: Duration,
+}
+
+/// How the server proves who it is.
+#[derive(Debug, Clone)]
+pub(super) enum Login {
+    Nobody,
+    /// A token that lies there.
+    Token(SecretPlace),
+    /// OAuth 2 client credentials.
+    Client {
+        id: SecretPlace,
+        secret: SecretPlace,
+        scope: String,
+        uri: Option<Url>,
+    },
+}
+
+/// Where a secret is: `env:NAME` or `file:PATH`.
+#[derive(Debug, Clone)]
+pub(super) struct SecretPlace(String);
+
+impl SecretPlace {
+    /// The secret as it is there now.
+    ///
+    /// # Errors
+    /// Says why it is not there.
+    pub(super) fn read(&self) -> std::result::Result<Secret, String> {
+        secret(&self.0).map(Secret::new)
+    }
+}
+
+impl IcebergSettings {
+    /// Whether an entry of `[[databases]]` is one of a catalog.
+    pub fn is_meant(values: &BTreeMap<String, Vec<String>>) -> bool {
+        matches!(values.get("kind").map(Vec::as_slice), Some([kind]) if kind.eq_ignore_ascii_case("iceberg"))
+    }
+
+    /// Reads an entry. Paths are relative to `base`.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the catalog and the key.
+    pub(super) fn read(values: &BTreeMap<String, Vec<String>>, base: Option<&Path>) -> Result<Self> {
+        let entry =
+            Entry { values, name: values.get("name").and_then(|it| it.first()).cloned().unwrap_or_default() };
+        entry.check()?;
+        let uri = entry.url("uri")?.ok_or_else(|| entry.wrong("uri", "it is missing"))?;
+        let warehouse = entry.one("warehouse")?;
+        let is_vended = match entry.one("credentials")?.as_deref() {
+            None | Some("own") => false,
+            Some("vended") => true,
+            Some(_) => return Err(entry.wrong("credentials", "it is `own` or `vended`")),
+        };
+        let timeout = entry.duration("timeout")?;
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(entry.wrong("timeout", "it is longer than nothing"));
+        }
+        let authority = entry.one("certificate_authority")?;
+        let authority =
+            authority.map(|path| base.map_or_else(|| PathBuf::from(&path), |base| base.join(&path)));
+        Ok(Self {
+            login: entry.login()?,
+            places: entry.places(warehouse.as_deref())?,
+            schemas: entry.schemas()?,
+            cache_ttl: entry.duration("cache_ttl")?.unwrap_or(CACHE_TTL),
+            name: entry.name,
+            uri,
+            warehouse,
+            is_vended,
+            authority,
+            timeout,
+        })
+    }
+}
+
+/// An entry while it is read.
+struct Entry<'a> {
+    values: &'a BTreeMap<String, Vec<String>>,
+    name: String,
+}
+
+impl Entry<'_> {
+    fn check(&self) -> Result<()> {
+        let name = &self.name;
+        if name.is_empty() || name.len() > 128 || name.chars().any(char::is_control) {
+            return Err(Error::invalid("a database has a name of 1 to 128 characters"));
+        }
+        match self.values.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            None => Ok(()),
+            Some(key) => Err(self
+                .wrong(key, "it is not known")
+                .with_hint(format!("the keys of a catalog are {}", KEYS.join(", ")))),
+        }
+    }
+
+    fn wrong(&self, key: &str, reason: &str) -> Error {
+        Error::invalid(format!("`{key}` of the database `{}` cannot be used: {reason}", self.name))
+    }
+
+    fn one(&self, key: &str) -> Result<Option<String>> {
+        match self.values.get(key).map(Vec::as_slice) {
+            None => Ok(None),
+            Some([one]) => Ok(Some(one.clone())),
+            Some(_) => Err(self.wrong(key, "it is one value")),
+        }
+    }
+
+    /// Values of a list, or of one text with commas between.
+    fn many(&self, key: &str) -> Vec<String> {
+        let values = self.values.get(key).map(Vec::as_slice).unwrap_or_default();
+        let parts = values.iter().flat_map(|text| text.split(','));
+        parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+    }
+
+    fn schemas(&self) -> Result<Vec<String>> {
+        let schemas = self.many("schemas");
+        match schemas.iter().all(|schema| parts(schema).is_some()) {
+            true => Ok(schemas),
+            false => Err(self
+                .wrong("schemas", "a name in it cannot be one of a namespace")
+                .with_hint("write the names of its parts with dots between them: `a.b`")),
+        }
+    }
+
+    fn secret(&self, key: &str) -> Result<Option<SecretPlace>> {
+        match self.one(key)? {
+            None => Ok(None),
+            Some(place) if place.starts_with("env:") || place.starts_with("file:") => {
+                Ok(Some(SecretPlace(place)))
+            }
+            Some(_) => Err(self
+                .wrong(key, "a secret is not written down here")
+                .with_hint("write `env:NAME` for a variable of the environment, or `file:PATH`")),
+        }
+    }
+
+    /// An address without credentials. It is not repeated.
+    fn url(&self, key: &str) -> Result<Option<Url>> {
+        let Some(text) = self.one(key)? else { return Ok(None) };
+        let url = Url::parse(&text).map_err(|_| self.wrong(key, "it is no address"))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err(self.wrong(key, "it begins with `https://` or `http://`"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(self.wrong(key, "an address has no credentials in it"));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(self.wrong(key, "it has nothing behind `?` or `#`"));
+        }
+        Ok(Some(url))
+    }
+
+    fn duration(&self, key: &str) -> Result<Option<Duration>> {
+        let Some(text) = self.one(key)? else { return Ok(None) };
+        let wrong = || self.wrong(key, "it is a time such as `500ms`, `30s` or `5m`");
+        let unit = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+        let (number, unit) = text.split_at(unit);
+        let millis = match unit {
+            "ms" => 1_u64,
+            "s" => 1_000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => return Err(wrong()),
+        };
+        let whole = number.parse::<u64>().ok().and_then(|number| number.checked_mul(millis));
+        let whole = whole.filter(|millis| *millis <= 86_400_000).ok_or_else(wrong)?;
+        Ok(Some(Duration::from_millis(whole)))
+    }
+
+    fn login(&self) -> Result<Login> {
+        let (token, id, secret) =
+            (self.secret("token")?, self.secret("client_id")?, self.secret("client_secret")?);
+        let (scope, uri) = (self.one("scope")?, self.url("token_uri")?);
+        match (token, id, secret) {
+            (None, Some(id), Some(secret)) => {
+                Ok(Login::Client { id, secret, scope: scope.unwrap_or_else(|| "catalog".to_owned()), uri })
+            }
+            (None, Some(_), None) => Err(self.wrong("client_id", "`client_secret` is missing")),
+            (None, None, Some(_)) => Err(self.wrong("client_secret", "`client_id` is missing")),
+            (Some(_), Some(_), _) | (Some(_), _, Some(_)) => {
+                Err(self.wrong("token", "there is `client_id` or `client_secret` too"))
+            }
+            (_, None, None) if scope.is_some() || uri.is_some() => {
+                Err(self.wrong("scope", "`scope` and `token_uri` belong to `client_id` and `client_secret`"))
+            }
+            (Some(token), None, None) => Ok(Login::Token(token)),
+            (None, None, None) => Ok(Login::Nobody),
+        }
+    }
+
+    /// The places of the operator, else the warehouse, where that is one.
+    fn places(&self, warehouse: Option<&str>) -> Result<Vec<Place>> {
+        let named = self.many("places");
+        if named.is_empty() {
+            let place = warehouse.and_then(Place::parse);
+            return place.map(|place| vec![place]).ok_or_else(|| {
+                self.wrong("places", "it is missing, and the warehouse is no address of a bucket")
+                    .with_hint("name where tables may lie, as `places = [\"s3://bucket/prefix\"]`")
+            });
+        }
+        let parse = |text: &String| {
+            Place::parse(text).ok_or_else(|| {
+                self.wrong("places", "it names no bucket, and no folder from the root on")
+                    .with_hint("write `s3://bucket/prefix`, `gs://…`, `az://…` or an absolute path")
+            })
+        };
+        named.iter().map(parse).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(pairs: &[(&str, &str)]) -> BTreeMap<String, Vec<String>> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), vec![(*value).to_owned()])).collect()
+    }
+
+    #[test]
+    fn an_entry_is_understood_as_a_whole_or_refused() {
+        let base = [
+            ("name", "lake"),
+            ("kind", "iceberg"),
+            ("uri", "http://h:1/api"),
+            ("warehouse", "s3://bucket/w"),
+        ];
+        assert!(IcebergSettings::is_meant(&values(&base)));
+        let good = IcebergSettings::read(&values(&base), None).unwrap();
+        assert!(!good.is_vended && good.places.len() == 1 && matches!(good.login, Login::Nobody));
+        for (key, value) in [
+            ("uri", "ftp://h/x"),
+            ("uri", "http://u:p@h/x"),
+            ("uri", "http://h/x?token=y"),
+            ("uri", "h"),
+            ("token", "hunter2"),
+            ("client_id", "env:X"),
+            ("client_secret", "env:X"),
+            ("scope", "x"),
+            ("credentials", "all"),
+            ("places", "somewhere"),
+            ("warehouse", "w"),
+            ("timeout", "0s"),
+            ("cache_ttl", "soon"),
+            ("schemas", "a,b..c"),
+            ("schemas", "a\tb"),
+            ("pasword", "x"),
+            ("name", ""),
+        ] {
+            let mut pairs = base.to_vec();
+            pairs.retain(|(known, _)| *known != key);
+            pairs.push((key, value));
+            let error = IcebergSettings::read(&values(&pairs), None).unwrap_err();
+            assert!(!format!("{error:?}").contains("hunter2"), "{key}={value}");
+        }
+        let mut both = base.to_vec();
+        both.extend([("token", "env:A"), ("client_id", "env:B"), ("client_secret", "env:C")]);
+        assert!(IcebergSettings::read(&values(&both), None).is_err());
+        both.retain(|(key, _)| *key != "token");
+        assert!(matches!(IcebergSettings::read(&values(&both), None).unwrap().login, Login::Client { .. }));
+    }
+}

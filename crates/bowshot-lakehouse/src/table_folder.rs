@@ -1,0 +1,242 @@
+//! The folder of a table whose own metadata say which files count, wherever it is: on this machine or in an object store. What
+//! reads such tables asks for names in it, for small files as a whole and for data files, by their names from the folder on; what
+//! the metadata of a table name elsewhere cannot be asked for.
+
+use bowshot_formats::data_file::{DataFile, HandlePool};
+use bowshot_formats::found_file::FoundFile;
+use bowshot_object_store::file_name::{Compression, Format, Kind};
+use bowshot_object_store::secrets::{InForce, same};
+use bowshot_object_store::{Error, FileIdentity, RemoteFile, RemoteFolder, RemoteView};
+use std::borrow::Cow;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long it is believed that a table in an object store cannot be read.
+const FAILURE_BELIEVED: Duration = Duration::from_secs(1);
+
+/// The folder over time.
+#[derive(Debug, Clone)]
+pub enum TableFolder {
+    Local(PathBuf),
+    Remote(RemoteFolder),
+}
+
+/// The folder at one moment.
+#[derive(Debug, Clone)]
+pub(crate) enum FolderView {
+    /// Without links in its path.
+    Local(PathBuf),
+    Remote(RemoteView),
+}
+
+/// That a table in an object store could not be read. It is believed for a moment, and not any more when there are other secrets.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    since: Instant,
+    error: Error,
+    in_force: Option<Arc<InForce>>,
+}
+
+impl Failure {
+    /// What is to be believed of a folder; nothing of one on this machine.
+    pub(crate) fn of(folder: &TableFolder, error: &Error) -> Option<Self> {
+        let TableFolder::Remote(remote) = folder else { return None };
+        Some(Self { since: Instant::now(), error: error.clone(), in_force: remote.in_force() })
+    }
+
+    /// The error, as long as it is believed.
+    pub(crate) fn believed(&self, folder: &TableFolder) -> Option<Error> {
+        let TableFolder::Remote(remote) = folder else { return None };
+        let counts = self.since.elapsed() < FAILURE_BELIEVED
+            && same(self.in_force.as_ref(), remote.in_force().as_ref());
+        counts.then(|| self.error.clone())
+    }
+}
+
+impl TableFolder {
+    pub(crate) fn path(&self) -> PathBuf {
+        match self {
+            Self::Local(path) => path.clone(),
+            Self::Remote(folder) => folder.path(),
+        }
+    }
+
+    /// The folder as it is now. Blocks.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn view(&self) -> Result<FolderView, Error> {
+        match self {
+            Self::Local(path) => {
+                let whole = fs::canonicalize(path).map_err(|error| Error::io(path, error))?;
+                Ok(FolderView::Local(whole))
+            }
+            Self::Remote(folder) => folder.view().map(FolderView::Remote),
+        }
+    }
+}
+
+impl FolderView {
+    /// Where something below the folder is.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        match self {
+            Self::Local(root) if name.is_empty() => root.clone(),
+            Self::Local(root) => root.join(name),
+            Self::Remote(view) => view.path(name),
+        }
+    }
+
+    /// Whether nothing that was made of earlier views is to be used.
+    pub(crate) fn is_renewed(&self) -> bool {
+        matches!(self, Self::Remote(view) if view.is_renewed)
+    }
+
+    /// Whether it takes a request to know what a file is.
+    pub(crate) fn asks_for_each_file(&self) -> bool {
+        matches!(self, Self::Remote(view) if !view.is_listed())
+    }
+
+    /// The name from the folder on, of a path or an address as others write it.
+    pub(crate) fn name_of<'a>(&self, path: &'a str) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Local(root) => {
+                let rest = of_this_machine(path)?.strip_prefix(root.to_str()?)?;
+                // The root of the file system ends in a slash itself.
+                let is_part = rest.starts_with('/') || root.as_os_str() == "/";
+                is_part.then_some(Cow::Borrowed(rest))
+            }
+            Self::Remote(view) => view.name_of(path).map(Cow::Owned),
+        }
+    }
+
+    /// Names directly in a folder below. Blocks.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn names(&self, folder: &str) -> Result<Vec<String>, Error> {
+        let path = match self {
+            Self::Remote(view) => return Ok(view.names(folder)),
+            Self::Local(_) => self.path(folder),
+        };
+        let failed = |error| Error::io(&path, error);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&path).map_err(failed)? {
+            names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+        }
+        Ok(names)
+    }
+
+    /// A file as it is now. Blocks.
+    ///
+    /// # Errors
+    /// When it is not there, or no file.
+    pub(crate) fn find(&self, name: &str) -> Result<FoundFile, Error> {
+        self.find_all(&[name]).pop().unwrap_or_else(|| Err(Error::Missing { path: self.path(name) }))
+    }
+
+    /// The same of several, in their order.
+    pub(crate) fn find_all(&self, names: &[&str]) -> Vec<Result<FoundFile, Error>> {
+        match self {
+            Self::Local(_) => names.iter().map(|name| local(self.path(name))).collect(),
+            Self::Remote(view) => {
+                let files = view.files(names).into_iter();
+                files.map(|file| file.map(|file| found_remote(&file))).collect()
+            }
+        }
+    }
+
+    /// All bytes of a file that has at most so many. Blocks.
+    ///
+    /// # Errors
+    /// When it has more, or cannot be read.
+    pub(crate) fn read(&self, name: &str, most: u64, pool: &Arc<HandlePool>) -> Result<Vec<u8>, Error> {
+        let data = self.find(name)?.data(pool);
+        if data.size() > most {
+            return Err(Error::corrupt(data.path(), "it is too large for what it is read for"));
+        }
+        let mut bytes = Vec::new();
+        let mut reader = data.reader(0);
+        let fault = reader.fault();
+        let read = reader.read_to_end(&mut bytes);
+        data.close();
+        match read {
+            Ok(_) => Ok(bytes),
+            Err(error) => Err(fault.get().cloned().unwrap_or_else(|| Error::io(data.path(), error))),
+        }
+    }
+}
+
+/// A file that is known already.
+pub(crate) fn found_again(data: &Arc<DataFile>) -> FoundFile {
+    found(data.path().to_path_buf(), *data.identity(), data.as_remote().cloned())
+}
+
+fn local(path: PathBuf) -> Result<FoundFile, Error> {
+    let metadata = fs::metadata(&path).map_err(|error| Error::io(&path, error))?;
+    if !metadata.is_file() {
+        return Err(Error::NotRegular { path });
+    }
+    Ok(found(path, FileIdentity::new(&metadata, SystemTime::now()), None))
+}
+
+fn found_remote(file: &Arc<RemoteFile>) -> FoundFile {
+    let identity = FileIdentity::of_remote(file.key(), file.content());
+    found(file.path().to_path_buf(), identity, Some(Arc::clone(file)))
+}
+
+fn found(path: PathBuf, identity: FileIdentity, remote: Option<Arc<RemoteFile>>) -> FoundFile {
+    let kind =
+        Kind { format: Format::Parquet, compression: Compression::None, tabs: false, stem: String::new() };
+    FoundFile { shown: shown(&path), path, folders: Vec::new(), kind, identity, remote }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// The path of `file:/path`, `file:///path` and of what has no scheme.
+pub(crate) fn of_this_machine(name: &str) -> Option<&str> {
+    let path = match name.strip_prefix("file:") {
+        Some(rest) => rest.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(rest),
+        None => name,
+    };
+    (path.starts_with('/') && !path.starts_with("//")).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_begin_at_the_folder() {
+        let folder = FolderView::Local(PathBuf::from("/data/t"));
+        for (path, wanted) in [
+            ("/data/t/data/x.parquet", Some("/data/x.parquet")),
+            ("file:///data/t/x", Some("/x")),
+            ("file:/data/t/x", Some("/x")),
+            ("/data/t", None),
+            ("/data/table2/x", None),
+            ("file://host/data/t/x", None),
+            ("//data/t/x", None),
+            ("data/t/x", None),
+            ("s3://data/t/x", None),
+        ] {
+            assert_eq!(folder.name_of(path).as_deref(), wanted, "{path}");
+        }
+    }
+
+    #[test]
+    fn small_files_are_read_whole_or_not_at_all() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("x"), "hello").unwrap();
+        let view = TableFolder::Local(place.path().to_path_buf()).view().unwrap();
+        let pool = HandlePool::new(4);
+        assert_eq!(view.read("x", 5, &pool).unwrap(), b"hello");
+        assert!(view.read("x", 4, &pool).is_err() && view.read("y", 4, &pool).is_err());
+        assert_eq!(view.names("").unwrap(), ["x"]);
+        assert!(matches!(view.find(""), Err(Error::NotRegular { .. })));
+    }
+}

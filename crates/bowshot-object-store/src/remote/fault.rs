@@ -1,0 +1,185 @@
+//! Why a request came to nothing, in our own words. What stores and their libraries say quotes addresses with signatures, key
+//! names and whole answers, and errors reach clients and logs; so none of their text is passed on.
+
+use crate::Error;
+use object_store::client::HttpError;
+use std::path::Path;
+use std::time::Duration;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// There is no such object or bucket.
+    Missing,
+    /// Another content than the one that was asked for.
+    Changed,
+    /// Somebody else has made it.
+    Exists,
+    /// The credentials are missing, wrong or not enough.
+    Refused(u16),
+    /// The same, of the credentials of the secret of this name.
+    RefusedSecret(u16, String),
+    /// No credentials could be had.
+    Credentials,
+    /// Those that there are cannot be used, for this reason.
+    Unusable(String),
+    /// No answer in time.
+    Late(Duration),
+    /// The store answers with an error.
+    Status(u16),
+    /// No connection, or one that broke.
+    Connection,
+    /// The answer is none that was asked for.
+    Strange(&'static str),
+    /// A name below a folder that the library cannot say: with an empty part, `.`, `..` or a control character.
+    OddName,
+    /// The server ends.
+    Stopped,
+    /// Listing is under way for the first time.
+    Unlisted,
+}
+
+impl Fault {
+    /// What an error of the library means.
+    pub fn of(error: &object_store::Error) -> Self {
+        use object_store::Error as Library;
+        match error {
+            Library::NotFound { .. } => Self::Missing,
+            Library::Precondition { .. } | Library::NotModified { .. } => Self::Changed,
+            Library::AlreadyExists { .. } => Self::Exists,
+            Library::PermissionDenied { .. } => Self::Refused(403),
+            Library::Unauthenticated { .. } => Self::Refused(401),
+            Library::InvalidPath { .. } => Self::OddName,
+            _ => Self::of_text(error),
+        }
+    }
+
+    /// The rest has types that the library keeps to itself, so that its words have to do.
+    fn of_text(error: &object_store::Error) -> Self {
+        let text = error.to_string();
+        if let Some(status) = status_in(&text) {
+            return match status {
+                401 | 403 => Self::Refused(status),
+                404 => Self::Missing,
+                412 | 416 => Self::Changed,
+                other => Self::Status(other),
+            };
+        }
+        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        if has(&["non-partial response"]) {
+            return Self::Strange("it answers with a whole file where a part was asked for");
+        }
+        if has(&["Requested ", "Content-Range", "CONTENT_RANGE"]) {
+            return Self::Strange("it answers with another part of a file than was asked for");
+        }
+        if has(&["169.254.169.254", "latest/api/token", "metadata.google.internal"]) {
+            return Self::Credentials;
+        }
+        if is_of_transport(error) {
+            return Self::Connection;
+        }
+        if has(&["credential", "Credential", "Token request", "token request"]) {
+            return Self::Credentials;
+        }
+        if has(&["HTTP redirect", "Received redirect"]) {
+            return Self::Strange("it sends to another region: set the region of the bucket");
+        }
+        if has(&["error sending request", "connection", "timed out", "timeout"]) {
+            return Self::Connection;
+        }
+        Self::Strange("its answer cannot be understood")
+    }
+
+    /// For the file or folder at this address.
+    pub fn at(&self, path: &Path) -> Error {
+        match self {
+            Self::Missing => Error::Missing { path: path.to_path_buf() },
+            Self::Changed => Error::Changed { path: path.to_path_buf() },
+            other => Error::Remote {
+                table: None,
+                path: path.to_path_buf(),
+                detail: other.to_string(),
+                hint: other.hint(),
+            },
+        }
+    }
+
+    pub(super) fn hint(&self) -> &'static str {
+        match self {
+            Self::Refused(_) | Self::Credentials => {
+                "the operator gives credentials by the environment, a profile or `[[object_store.places]]`, and administrators by CREATE SECRET; see the guide `object-stores`"
+            }
+            Self::RefusedSecret(..) => {
+                "an administrator makes the secret anew with CREATE OR REPLACE SECRET, or drops it; `system.secrets` has all of them"
+            }
+            Self::Unusable(_) => {
+                "administrators see in `system.secrets` which secrets cannot be used; the guide `object-stores` has what each store needs"
+            }
+            Self::OddName => "rename that object, or serve a folder that it is not in",
+            Self::Strange(_) => "check the address, the endpoint and the region of the store",
+            _ => "try again when the store answers; the log and `system.object_stores` tell more",
+        }
+    }
+
+    /// Whether a request that comes later may well go through.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Self::Late(_) | Self::Status(_) | Self::Connection | Self::Unlisted | Self::Stopped)
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Missing => f.write_str("there is nothing of that name"),
+            Self::Changed => f.write_str("it was changed or replaced meanwhile"),
+            Self::Exists => f.write_str("it is there already"),
+            Self::Refused(status) => write!(f, "the store refuses the credentials of this server ({status})"),
+            Self::RefusedSecret(status, name) => {
+                write!(f, "the store refuses the credentials of the secret `{name}` ({status})")
+            }
+            Self::Credentials => f.write_str("there are no credentials for the store"),
+            Self::Unusable(reason) => f.write_str(reason),
+            Self::Late(limit) => write!(f, "the store has not answered within {} s", limit.as_secs_f64()),
+            Self::Status(status) => write!(f, "the store answers with status {status}"),
+            Self::Connection => f.write_str("the store cannot be reached, or the connection to it broke"),
+            Self::Strange(what) => write!(f, "the store cannot be used: {what}"),
+            Self::OddName => f.write_str(
+                "an object below it has an empty part (`a//b`), `.`, `..` or a control character in its name, which cannot be asked for",
+            ),
+            Self::Stopped => f.write_str("the server ends"),
+            Self::Unlisted => f.write_str("the store has not answered yet"),
+        }
+    }
+}
+
+fn is_of_transport(error: &object_store::Error) -> bool {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if error.is::<HttpError>() {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+/// The status of an answer, which the library's text gives as `status code: 503 Service Unavailable`.
+fn status_in(text: &str) -> Option<u16> {
+    let (_, rest) = text.split_once("status code: ")?;
+    rest.get(..3)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_store_are_not_repeated() {
+        let source = "Server returned non-2xx status code: 503 Service Unavailable: <AWSAccessKeyId>AKIA</AWSAccessKeyId>";
+        let error = object_store::Error::Generic { store: "S3", source: source.into() };
+        assert_eq!(Fault::of(&error), Fault::Status(503));
+        let source = "something with sig=secret";
+        let error = object_store::Error::Generic { store: "S3", source: source.into() };
+        assert!(!Fault::of(&error).to_string().contains("secret"));
+    }
+}

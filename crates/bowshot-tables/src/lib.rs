@@ -1,0 +1,77 @@
+//! Tables that Bowshot itself writes: immutable snapshots, commits of which the first wins, and DataFusion's view of
+//! the rows. Knows no SQL: defaults, checks and keys are kept here as text and enforced above.
+//!
+//! # The road of a change
+//!
+//! ```text
+//! store.snapshot() = base ─▶ table.append / delete / redefine ─▶ base.with_entry = changed ─▶ store.commit(both)
+//!                             (new segments, others shared)                                (merge, publish)
+//! ```
+//!
+//! Nothing that was handed out ever changes: a statement reads one [`Snapshot`] to its end, a savepoint is an older
+//! `Arc<Snapshot>`, and a rollback forgets one. A change costs what it touches: `append` shares all segments, `delete`
+//! rewrites those that lose rows, and a snapshot copies only the maps of names on the way to the entry.
+//!
+//! # What a commit promises
+//!
+//! Snapshot isolation. [`TableStore::commit`] finds out what a transaction did by comparing its two snapshots, and
+//! merges that into the newest one:
+//!
+//! - Appends never conflict with one another, nor with deletes. Only when the table has a primary key, added rows
+//!   conflict with any change of the table, since their keys were compared with the rows of the transaction's base.
+//! - Deletes (and so updates) conflict when they rewrite the same segment, even if the rows differ. Uniting segments
+//!   changes no row and conflicts with nothing, unless rows were united that the transaction has never seen.
+//! - What was created, dropped, redefined or renamed must be in the newest snapshot as it was in the base.
+//! - What a transaction only read is not looked at. So two transactions may each read what the other one writes, and
+//!   both commit (write skew). [`TableStore::commit_serializable`] looks at that as well: a table that was read must be as it
+//!   was in the base.
+//!
+//! # Where rows are
+//!
+//! A segment is a record batch in memory or a Parquet file; the table's definition says which of the two outlives the
+//! server ([`durable`]). Rows in memory are counted by the allocations they keep alive, each once, against the limit of
+//! the store.
+
+mod account;
+mod bounds;
+mod broken;
+mod catalog_kv;
+mod compaction;
+mod deep_copy;
+mod definition;
+pub mod durable;
+mod error;
+mod external;
+mod file_scan;
+mod merge;
+mod model_files;
+mod name;
+mod provider;
+mod scan;
+mod segment;
+mod sequences;
+mod snapshot;
+mod store;
+mod table;
+mod writer;
+
+pub use broken::{Broken, examine, notes_in};
+pub use catalog_kv::Notes;
+pub use definition::{
+    Check, Column, DECLARED, Definition, ENUM, Generated, Identity, Key, Materialized, PADDED, Reference,
+    Storage,
+};
+pub use durable::{Opening, TablesPlace, durable_type};
+pub use error::{Error, What};
+pub use external::External;
+pub use model_files::ModelFiles;
+pub use name::EntryName;
+pub use segment::Segment;
+pub use sequences::Numbering;
+pub use snapshot::{Entry, Snapshot, View};
+pub use store::{StoreOptions, TableStore};
+pub use table::Table;
+pub use writer::SegmentWriter;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,388 @@
+//! One state of a table, and the states that changes make of it.
+
+use super::deep_copy::{holds_more, owned};
+use super::durable::{Disk, StoredFile};
+use super::provider::TableRows;
+use super::segment::{Segment, fitted};
+use super::store::TableStore;
+use super::{Definition, Error};
+use arrow::array::{BooleanArray, BooleanBufferBuilder, RecordBatch};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use uuid::Uuid;
+
+/// Threads that wait for a store at once.
+const WAITING_THREADS: usize = 16;
+
+/// One state of a table. Immutable; changes make a new one that shares the unchanged segments.
+#[derive(Debug, Clone)]
+pub struct Table {
+    id: Uuid,
+    definition: Arc<Definition>,
+    schema: SchemaRef,
+    segments: Vec<Arc<Segment>>,
+    rows: u64,
+    bytes: u64,
+    version: u64,
+    edits: Edits,
+}
+
+/// Rows that changes have ever put in and taken out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Edits {
+    pub(super) inserted: u64,
+    pub(super) deleted: u64,
+}
+
+impl Table {
+    /// A table without rows, with a new random id.
+    pub fn new(definition: Definition) -> Self {
+        Self::with_id(Uuid::new_v4(), definition)
+    }
+
+    fn with_id(id: Uuid, definition: Definition) -> Self {
+        let schema = definition.schema();
+        let (definition, segments, edits) = (Arc::new(definition), Vec::new(), Edits::default());
+        Self { id, definition, schema, segments, rows: 0, bytes: 0, version: 0, edits }
+    }
+
+    /// A table as the catalog has it.
+    pub(super) fn restored(
+        id: Uuid,
+        definition: Definition,
+        segments: Vec<Arc<Segment>>,
+        version: u64,
+    ) -> Self {
+        Self { version, ..Self::with_id(id, definition).with_segments(segments) }
+    }
+
+    /// Tells the table from all others, also from earlier ones of the same name. Stays through all changes.
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// Columns and constraints.
+    pub fn definition(&self) -> &Arc<Definition> {
+        &self.definition
+    }
+
+    /// The Arrow schema of the columns, made once.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Bytes of memory that the rows keep, and of the files that hold them. What segments share is counted in each.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Number of segments.
+    pub fn segment_count(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Number of the table's commit that made this state, of a durable table. Changes keep it until they commit.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The rows, in the order of their addresses.
+    pub fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, Error>> {
+        self.segments.iter().flat_map(|segment| match segment.read(&self.schema) {
+            Ok(batches) => batches,
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        })
+    }
+
+    /// The rows and then those of `segments`, whose columns must have the types of the table's columns; a scan of
+    /// other ones fails. Empty segments are left out.
+    pub fn append(&self, segments: Vec<Arc<Segment>>) -> Self {
+        let mut appended = self.clone();
+        for segment in segments.into_iter().filter(|segment| segment.rows() > 0) {
+            appended.edits.inserted += segment.rows() as u64;
+            appended.push(segment);
+        }
+        appended
+    }
+
+    /// The table without its rows.
+    pub fn truncate(&self) -> Self {
+        self.with_segments(Vec::new()).with_deleted(self.rows)
+    }
+
+    /// Takes out the rows at the addresses that the address column of [`Self::addressed_provider`] gave, in any order
+    /// and however often each. Gives the new state and the number of rows that went. Copies what is left of the
+    /// segments that lose rows. Fails for an address that this state does not have, and at the limit of memory.
+    pub fn delete(&self, store: &Arc<TableStore>, addresses: &[u64]) -> Result<(Self, u64), Error> {
+        let kept = self.kept_rows(addresses)?;
+        let mut segments: Vec<_> = self.segments.iter().map(|segment| Some(Arc::clone(segment))).collect();
+        let losers = segments.iter_mut().zip(kept).filter_map(|(place, kept)| Some((place, kept?)));
+        let rewritten = in_parallel(losers.collect(), |(place, mut kept)| {
+            let kept = BooleanArray::new(kept.finish(), None);
+            let segment = place.take().filter(|_| kept.true_count() > 0);
+            *place = segment.map(|segment| self.filtered(store, &segment, &kept)).transpose()?.flatten();
+            Ok(())
+        });
+        rewritten.into_iter().collect::<Result<(), Error>>()?;
+        let left = self.with_segments(segments.into_iter().flatten().collect());
+        let gone = self.rows() - left.rows();
+        Ok((left.with_deleted(gone), gone))
+    }
+
+    /// The rows of a segment where `kept` is true.
+    fn filtered(
+        &self,
+        store: &Arc<TableStore>,
+        segment: &Segment,
+        kept: &BooleanArray,
+    ) -> Result<Option<Arc<Segment>>, Error> {
+        let mut at = 0;
+        let rows = segment.read(&self.schema)?.map(move |rows| {
+            let rows = rows?;
+            let these = kept.slice(at, rows.num_rows().min(kept.len() - at));
+            at += these.len();
+            Ok(filter_record_batch(&rows, &these)?)
+        });
+        store.rewritten(self, rows)
+    }
+
+    /// For each segment that loses rows, which of them stay.
+    fn kept_rows(&self, addresses: &[u64]) -> Result<Vec<Option<BooleanBufferBuilder>>, Error> {
+        let mut kept: Vec<Option<BooleanBufferBuilder>> = Vec::new();
+        kept.resize_with(self.segments.len(), || None);
+        for address in addresses {
+            let (position, row) = split(*address);
+            let segment =
+                usize::try_from(position).ok().and_then(|at| self.segments.get(at).zip(kept.get_mut(at)));
+            let Some((segment, kept)) = segment.filter(|(segment, _)| row < segment.rows() as u64) else {
+                return Err(Error::NoRow { segment: position, row });
+            };
+            let kept = kept.get_or_insert_with(|| {
+                let mut all = BooleanBufferBuilder::new(segment.rows());
+                all.append_n(segment.rows(), true);
+                all
+            });
+            kept.set_bit(row as usize, false);
+        }
+        Ok(kept)
+    }
+
+    /// The table with another definition, and with its rows rewritten: `rewrite` gets rows in the old schema and
+    /// gives the same number of rows in the new one. The id stays. Rows in memory that come back as they were are
+    /// shared, and so are files if `keep_files`: what they hold is read by the names of the columns, and columns that
+    /// they lack are null. Fails when rows do not fit the new schema, at the limit of memory or disk, and with what
+    /// `rewrite` fails.
+    pub fn redefine(
+        &self,
+        store: &Arc<TableStore>,
+        definition: Definition,
+        keep_files: bool,
+        rewrite: impl Fn(&RecordBatch) -> Result<RecordBatch, Error>,
+    ) -> Result<Self, Error> {
+        let redefined =
+            Self { version: self.version, edits: self.edits, ..Self::with_id(self.id, definition) };
+        let mut segments = Vec::with_capacity(self.segments.len());
+        for segment in &self.segments {
+            if keep_files && segment.file().is_some() {
+                segments.push(Arc::clone(segment));
+                continue;
+            }
+            let mut shared = false;
+            let rows = segment.read(&self.schema)?.map(|rows| {
+                let fitted = redefined.refitted(&rows?, &rewrite)?;
+                shared = segment.memory().is_some_and(|there| same_columns(&fitted, there.batch()));
+                // Columns that came in one message share their memory, with those that go too.
+                if !shared && holds_more(&fitted) { owned(&fitted) } else { Ok(fitted) }
+            });
+            let rewritten = store.taken_over(&redefined, rows)?;
+            segments.extend(if shared { Some(Arc::clone(segment)) } else { rewritten });
+        }
+        Ok(redefined.with_segments(segments))
+    }
+
+    fn refitted(
+        &self,
+        rows: &RecordBatch,
+        rewrite: &impl Fn(&RecordBatch) -> Result<RecordBatch, Error>,
+    ) -> Result<RecordBatch, Error> {
+        let made = rewrite(rows)?;
+        if made.num_rows() != rows.num_rows() {
+            return Err(Error::Rewritten { before: rows.num_rows(), after: made.num_rows() });
+        }
+        Ok(fitted(&self.schema, made.columns().to_vec(), made.num_rows())?)
+    }
+
+    /// The numbers of the segments, in their order. A segment never changes, and no other one of the store ever has its
+    /// number, once it is committed.
+    pub fn segment_ids(&self) -> Vec<u64> {
+        self.segments.iter().map(|segment| segment.id()).collect()
+    }
+
+    /// The table with only those of its rows whose segment has one of these numbers, or none of them if not `within`.
+    /// Only for reading: it is no state that could be committed.
+    pub fn part(&self, ids: &[u64], within: bool) -> Self {
+        let kept = self.segments.iter().filter(|segment| ids.contains(&segment.id()) == within);
+        self.with_segments(kept.map(Arc::clone).collect())
+    }
+
+    /// The table that a provider reads, if it reads all columns of one of ours and nothing else.
+    pub fn of_provider(provider: &dyn TableProvider) -> Option<&Arc<Self>> {
+        provider.downcast_ref::<TableRows>().and_then(TableRows::whole)
+    }
+
+    /// The table whose rows a provider reads, with their addresses or without.
+    pub fn read_by(provider: &dyn TableProvider) -> Option<&Arc<Self>> {
+        provider.downcast_ref::<TableRows>().map(TableRows::table)
+    }
+
+    /// The rows as a table for DataFusion.
+    pub fn provider(self: &Arc<Self>) -> Arc<dyn TableProvider> {
+        Arc::new(TableRows::new(Arc::clone(self)))
+    }
+
+    /// The same rows with one more, last, non-null UInt64 column of this name: the address of the row, which
+    /// [`Self::delete`] of this very state takes. It is made while scanning, if the query uses it.
+    pub fn addressed_provider(self: &Arc<Self>, column: &str) -> Arc<dyn TableProvider> {
+        Arc::new(TableRows::addressed(Arc::clone(self), column))
+    }
+
+    /// The same table with other rows.
+    pub(super) fn with_segments(&self, segments: Vec<Arc<Segment>>) -> Self {
+        let mut changed =
+            Self { segments: Vec::with_capacity(segments.len()), rows: 0, bytes: 0, ..self.clone() };
+        segments.into_iter().for_each(|segment| changed.push(segment));
+        changed
+    }
+
+    fn push(&mut self, segment: Arc<Segment>) {
+        self.rows += segment.rows() as u64;
+        self.bytes += segment.bytes();
+        self.segments.push(segment);
+    }
+
+    fn with_deleted(self, rows: u64) -> Self {
+        let deleted = self.edits.deleted + rows;
+        Self { edits: Edits { deleted, ..self.edits }, ..self }
+    }
+
+    pub(super) fn with_edits(self, edits: Edits) -> Self {
+        Self { edits, ..self }
+    }
+
+    /// The state that a commit publishes.
+    pub(super) fn numbered(&self, version: u64) -> Self {
+        Self { version, ..self.clone() }
+    }
+
+    pub(super) fn edits(&self) -> Edits {
+        self.edits
+    }
+
+    pub(super) fn shared_segments(&self) -> &[Arc<Segment>] {
+        &self.segments
+    }
+
+    /// Where the files are, if the table has some.
+    pub(super) fn disk(&self) -> Option<&Disk> {
+        self.segments.iter().find_map(|segment| segment.file()).map(StoredFile::disk)
+    }
+
+    /// Whether files that are in a store have not been looked at.
+    pub(super) fn waits_for_files(&self) -> bool {
+        self.disk().is_some_and(|disk| disk.bucket().is_some()) && self.unseen_files().next().is_some()
+    }
+
+    /// Reads the footers of the files that nobody has looked at, several at a time. Blocks.
+    pub(super) fn look_at_files(&self) -> Result<(), Error> {
+        let unseen: Vec<_> = self.unseen_files().collect();
+        let threads = WAITING_THREADS.min(unseen.len());
+        let looked = on_threads(threads, unseen, |file| file.look().map(drop));
+        looked.into_iter().collect()
+    }
+
+    fn unseen_files(&self) -> impl Iterator<Item = &StoredFile> {
+        self.segments.iter().filter_map(|segment| segment.file()).filter(|file| !file.is_looked_at())
+    }
+
+    /// Whether both are the very same state: table, definition and rows.
+    pub fn same(&self, other: &Self) -> bool {
+        let segments = || self.segments.iter().zip(&other.segments);
+        self.id == other.id
+            && Arc::ptr_eq(&self.definition, &other.definition)
+            && self.segments.len() == other.segments.len()
+            && segments().all(|(one, other)| one.id() == other.id())
+    }
+
+    /// Whether both have the same definition and rows, wherever these are kept.
+    pub(super) fn same_rows(&self, other: &Self) -> bool {
+        self.id == other.id && Arc::ptr_eq(&self.definition, &other.definition) && self.edits == other.edits
+    }
+}
+
+impl Edits {
+    pub(super) fn minus(self, other: Self) -> Self {
+        Self {
+            inserted: self.inserted.saturating_sub(other.inserted),
+            deleted: self.deleted.saturating_sub(other.deleted),
+        }
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self { inserted: self.inserted + other.inserted, deleted: self.deleted + other.deleted }
+    }
+}
+
+/// Does the same with every item, several at a time; the results are in the order of the items.
+fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let threads = thread::available_parallelism().map_or(1, Into::into).min(items.len());
+    on_threads(threads, items, work)
+}
+
+fn on_threads<T: Send, R: Send>(threads: usize, items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    if threads < 2 {
+        return items.into_iter().map(work).collect();
+    }
+    let items = Mutex::new(items.into_iter().enumerate());
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let mut results = thread::scope(|scope| {
+        let run = || {
+            let mut done = Vec::new();
+            while let Some((place, item)) = next() {
+                done.push((place, work(item)));
+            }
+            done
+        };
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        let mut done = run();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    results.sort_unstable_by_key(|(place, _)| *place);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The address of a row: position of the segment in the table, row in the segment.
+pub(super) fn address(position: usize, row: usize) -> u64 {
+    ((position as u64) << 32) | row as u64
+}
+
+fn split(address: u64) -> (u64, u64) {
+    (address >> 32, address & u64::from(u32::MAX))
+}
+
+fn same_columns(one: &RecordBatch, other: &RecordBatch) -> bool {
+    let columns = || one.columns().iter().zip(other.columns());
+    one.schema() == other.schema()
+        && one.num_columns() == other.num_columns()
+        && columns().all(|(one, other)| Arc::ptr_eq(one, other))
+}

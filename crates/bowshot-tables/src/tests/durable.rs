@@ -1,0 +1,431 @@
+//! The data folder: what is there after a restart, earlier versions, upkeep, and what others read.
+
+use super::*;
+use crate::{External, Storage, StoreOptions, TablesPlace};
+use bowshot_formats::read_options::OptionValue;
+use bowshot_formats::table_version::AsOf;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use uuid::Uuid;
+
+fn open(folder: &Path) -> Arc<TableStore> {
+    try_open(folder).unwrap()
+}
+
+fn try_open(folder: &Path) -> Result<Arc<TableStore>, Error> {
+    open_with(folder, &RuntimeEnv::default())
+}
+
+/// A store whose files queries of `runtime` can read.
+fn open_with(folder: &Path, runtime: &RuntimeEnv) -> Result<Arc<TableStore>, Error> {
+    open_at(folder, runtime, None)
+}
+
+/// The same with the files of its tables in a store.
+pub(super) fn open_at(
+    folder: &Path,
+    runtime: &RuntimeEnv,
+    place: Option<TablesPlace>,
+) -> Result<Arc<TableStore>, Error> {
+    let options = StoreOptions {
+        default_catalog: "bowshot".to_owned(),
+        default_schema: "main".to_owned(),
+        memory_bytes: 1 << 30,
+        max_open_files: 100,
+        columns: bowshot_formats::decoded_columns::ColumnCache::new(64 << 20),
+        place,
+    };
+    TableStore::open(folder, &options, runtime)
+}
+
+pub(super) fn durable() -> Definition {
+    Definition { storage: Storage::Durable, ..definition() }
+}
+
+/// Adds rows to table `t`, which is made if it is not there.
+pub(super) fn insert(store: &Arc<TableStore>, rows: &RecordBatch) {
+    change(store, |table| {
+        let table = table.unwrap_or_else(|| Table::new(durable()));
+        let segment = store.copied(&table, vec![rows.clone()]).unwrap();
+        table.append(segment.into_iter().collect())
+    });
+}
+
+pub(super) fn change(store: &Arc<TableStore>, change: impl FnOnce(Option<Table>) -> Table) {
+    let base = store.snapshot();
+    let there = match base.entry(&name("t")) {
+        Some(Entry::Table(table)) => Some(table.as_ref().clone()),
+        _ => None,
+    };
+    let changed = base.with_entry(&name("t"), Entry::Table(Arc::new(change(there)))).unwrap();
+    store.commit(&base, &Arc::new(changed)).unwrap();
+}
+
+pub(super) fn now(store: &TableStore) -> Arc<Table> {
+    get(&store.snapshot(), "t")
+}
+
+pub(super) fn sorted(table: &Table) -> Vec<i64> {
+    let mut ids = ids(table);
+    ids.sort_unstable();
+    ids
+}
+
+pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.extension().is_some_and(|ending| ending == "parquet") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn external_tables_are_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let external = External {
+        id: Uuid::new_v4(),
+        format: "csv".to_owned(),
+        location: "orders/'day'=*/".to_owned(),
+        found: Some("/data/orders/'day'=*/**/*".to_owned()),
+        options: vec![
+            ("delim".to_owned(), OptionValue::Text(";".to_owned())),
+            ("nullstr".to_owned(), OptionValue::List(vec!["-".to_owned(), String::new()])),
+            ("types".to_owned(), OptionValue::Map(vec![("a".to_owned(), "INT".to_owned())])),
+        ],
+        comment: Some("outside".to_owned()),
+    };
+    let found = |store: &TableStore, there: &str| match store.snapshot().entry(&name(there)) {
+        Some(Entry::External(external)) => Some(external.as_ref().clone()),
+        _ => None,
+    };
+    let base = store.snapshot();
+    let made = base.with_entry(&name("x"), Entry::External(Arc::new(external.clone()))).unwrap();
+    store.commit(&base, &Arc::new(made)).unwrap();
+    drop(store);
+    let store = open(folder.path());
+    assert_eq!(found(&store, "x"), Some(external.clone()));
+    assert_eq!(crate::examine(folder.path()).unwrap(), []);
+    let base = store.snapshot();
+    let renamed = base.without_entry(&name("x")).unwrap();
+    let renamed = renamed.with_entry(&name("y"), Entry::External(Arc::new(external.clone()))).unwrap();
+    store.commit(&base, &Arc::new(renamed)).unwrap();
+    drop(store);
+    let store = open(folder.path());
+    assert_eq!((found(&store, "x"), found(&store, "y")), (None, Some(external)));
+}
+
+#[test]
+fn what_was_committed_is_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    insert(&store, &rows(0..3));
+    insert(&store, &rows(10..20_000));
+    change(&store, |table| {
+        let table = table.unwrap();
+        let address = address_of(&table, 11).unwrap();
+        table.delete(&store, &[address]).unwrap().0
+    });
+    let (expected, version) = (sorted(&now(&store)), now(&store).version());
+    let kept_in_memory =
+        store.snapshot().with_entry(&name("m"), Entry::Table(Arc::new(Table::new(definition()))));
+    store.commit(&store.snapshot(), &Arc::new(kept_in_memory.unwrap())).unwrap();
+    drop(store);
+    let store = open(folder.path());
+    assert_eq!(sorted(&now(&store)), expected);
+    assert_eq!(now(&store).version(), version);
+    assert_eq!(now(&store).definition().as_ref(), &durable());
+    assert!(store.snapshot().entry(&name("m")).is_none());
+    // Segments get numbers that nobody has.
+    insert(&store, &rows([-1]));
+    assert_eq!(sorted(&now(&store)).len(), expected.len() + 1);
+}
+
+#[test]
+fn earlier_versions_can_be_read_until_they_are_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    insert(&store, &rows(0..2));
+    insert(&store, &rows(2..10_000));
+    change(&store, |table| table.unwrap().truncate());
+    insert(&store, &rows(5..6));
+    let store = {
+        drop(store);
+        open(folder.path())
+    };
+    let table = now(&store);
+    let at = |version| store.table_as_of(&table, AsOf::Version(version)).map(|table| sorted(&table));
+    assert_eq!(at(0).unwrap(), [0, 1]);
+    assert_eq!(at(1).unwrap().len(), 10_000);
+    assert_eq!(at(2).unwrap(), [] as [i64; 0]);
+    assert_eq!(at(3).unwrap(), [5]);
+    assert!(matches!(at(4), Err(Error::NoVersion(_))));
+    let history = store.history().unwrap();
+    let told: Vec<_> = history.iter().map(|v| (v.operation.as_str(), v.rows_added, v.rows_removed)).collect();
+    assert_eq!(told, [("CREATE", 2, 0), ("INSERT", 9_998, 0), ("DELETE", 0, 10_000), ("INSERT", 1, 0)]);
+    let first = history[0].committed;
+    let as_of = store.table_as_of(&table, AsOf::Time(first)).unwrap();
+    assert_eq!(sorted(&as_of), [0, 1]);
+
+    // Somebody still reads version 1: its file goes when he is done.
+    let reader = store.table_as_of(&table, AsOf::Version(1)).unwrap();
+    let done = store.vacuum(&table, chrono::Duration::zero()).unwrap();
+    assert_eq!((done.versions, done.files), (3, 1));
+    assert_eq!(sorted(&reader).len(), 10_000);
+    assert_eq!(files(folder.path()).len(), 1);
+    drop(reader);
+    assert_eq!(files(folder.path()).len(), 0);
+    assert!(matches!(at(1), Err(Error::NoVersion(_))));
+    assert_eq!(at(3).unwrap(), [5]);
+}
+
+#[test]
+fn rows_move_from_the_catalog_into_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    for id in 0..10 {
+        insert(&store, &rows([id]));
+    }
+    change(&store, |table| {
+        let (table, done) = table.unwrap().optimized(&store).unwrap();
+        assert_eq!((done.before, done.after), (10, 1));
+        table
+    });
+    assert_eq!(ids(&now(&store)), (0..10).collect::<Vec<_>>());
+    assert_eq!(files(folder.path()).len(), 1);
+}
+
+#[test]
+fn what_no_commit_took_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let table = Table::new(durable());
+    let segment = store.copied(&table, vec![rows(0..10_000)]).unwrap();
+    assert_eq!(files(folder.path()).len(), 1);
+    drop(segment);
+    assert_eq!(files(folder.path()).len(), 0);
+    // What a killed writer leaves goes at the next start.
+    insert(&store, &rows(0..10_000));
+    let kept = files(folder.path()).pop().unwrap();
+    let orphan = kept.with_file_name("bowshot-orphan.parquet");
+    fs::copy(&kept, &orphan).unwrap();
+    let foreign = kept.with_file_name("other.parquet");
+    fs::copy(&kept, &foreign).unwrap();
+    drop(store);
+    let store = open(folder.path());
+    assert!(kept.exists() && foreign.exists() && !orphan.exists());
+    assert_eq!(now(&store).rows(), 10_000);
+}
+
+#[test]
+fn commits_at_the_same_time_all_count_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    insert(&store, &rows([-1]));
+    thread::scope(|scope| {
+        for writer in 0..8 {
+            let store = &store;
+            scope.spawn(move || {
+                for row in 0..25 {
+                    insert(store, &rows([writer * 1000 + row]));
+                }
+            });
+        }
+    });
+    let expected = now(&store).rows();
+    assert_eq!(expected, 201);
+    drop(store);
+    assert_eq!(sorted(&now(&open(folder.path()))).len(), 201);
+}
+
+#[test]
+fn a_catalog_that_is_none_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("catalog.sqlite");
+    fs::write(
+        &path,
+        "not a database, but somebody's file, longer than a header of one hundred bytes would be, or so",
+    )
+    .unwrap();
+    let before = fs::read(&path).unwrap();
+    let error = try_open(folder.path()).unwrap_err();
+    assert!(error.to_string().contains("catalog.sqlite"), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_missing_file_is_the_problem_of_its_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    insert(&store, &rows(0..10_000));
+    drop(store);
+    let file = files(folder.path()).pop().unwrap();
+    fs::remove_file(&file).unwrap();
+    let store = open(folder.path());
+    let error = now(&store).batches().next().unwrap().unwrap_err();
+    assert!(error.to_string().contains(&file.display().to_string()), "{error}");
+}
+
+#[tokio::test]
+async fn a_query_reads_files_and_memory_and_finds_its_rows_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = Arc::new(RuntimeEnv::default());
+    let store = open_with(folder.path(), &runtime).unwrap();
+    insert(&store, &rows(0..10_000));
+    insert(&store, &rows(10_000..10_010));
+    insert(&store, &rows(20_000..40_000));
+    let context = SessionContext::new_with_config_rt(SessionConfig::new(), Arc::clone(&runtime));
+    let table = now(&store);
+    context.register_table("t", table.addressed_provider("_address")).unwrap();
+    let sql = "SELECT _address, id FROM t WHERE id % 5000 = 7 OR id = 10005 ORDER BY id";
+    let found = context.sql(sql).await.unwrap().collect().await.unwrap();
+    let found = arrow::compute::concat_batches(&found[0].schema(), &found).unwrap();
+    let wanted: Vec<i64> = found.column(1).as_primitive::<Int64Type>().values().to_vec();
+    assert_eq!(wanted, [7, 5007, 10005, 10007, 20007, 25007, 30007, 35007]);
+    let addresses = found.column(0).as_primitive::<UInt64Type>().values().to_vec();
+    let (left, gone) = table.delete(&store, &addresses).unwrap();
+    assert_eq!(gone, 8);
+    assert!(ids(&left).iter().all(|id| !wanted.contains(id)));
+    assert_eq!(left.rows(), 30_002);
+}
+
+#[test]
+fn the_delta_log_says_what_the_files_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    insert(&store, &rows(0..10_000));
+    insert(&store, &rows(10_000..20_000));
+    change(&store, |table| {
+        let table = table.unwrap();
+        let address = address_of(&table, 3).unwrap();
+        table.delete(&store, &[address]).unwrap().0
+    });
+    let log = store.location(&now(&store)).unwrap().join("_delta_log");
+    let entry = |version: u32| fs::read_to_string(log.join(format!("{version:020}.json"))).unwrap();
+    assert!(entry(0).contains("\"protocol\"") && entry(0).contains("\"metaData\""));
+    assert_eq!(entry(1).matches("\"add\"").count(), 1);
+    assert_eq!((entry(2).matches("\"add\"").count(), entry(2).matches("\"remove\"").count()), (1, 1));
+    assert!(!log.join(format!("{:020}.json", 3)).exists());
+}
+
+#[test]
+fn uniting_segments_is_nobodys_conflict() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    for id in 0..4 {
+        insert(&store, &rows([id * 10, id * 10 + 1]));
+    }
+    let base = store.snapshot();
+    let table = get(&base, "t");
+    let (left, _) = table.delete(&store, &[address_of(&table, 20).unwrap()]).unwrap();
+    let mine = base.with_entry(&name("t"), Entry::Table(Arc::new(left))).unwrap();
+    change(&store, |table| table.unwrap().optimized(&store).unwrap().0);
+    insert(&store, &rows(100..6000));
+    store.commit(&base, &Arc::new(mine)).unwrap();
+    let expected: Vec<i64> = [0, 1, 10, 11, 21, 30, 31].into_iter().chain(100..6000).collect();
+    assert_eq!(sorted(&now(&store)), expected);
+    drop((base, table));
+    drop(store);
+    let store = open(folder.path());
+    assert_eq!(sorted(&now(&store)), expected);
+    // What came back under another number is still there when its first number is forgotten.
+    store.vacuum(&now(&store), chrono::Duration::zero()).unwrap();
+    assert_eq!(sorted(&now(&store)), expected);
+}
+
+#[test]
+fn tables_without_their_catalog_are_not_rubbish() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    insert(&store, &rows(0..10_000));
+    drop(store);
+    for name in ["catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm"] {
+        let _ = fs::remove_file(folder.path().join(name));
+    }
+    assert!(matches!(try_open(folder.path()), Err(Error::NoCatalog { .. })));
+    assert!(matches!(try_open(folder.path()), Err(Error::NoCatalog { .. })));
+    assert_eq!(files(folder.path()).len(), 1);
+}
+
+#[test]
+fn a_file_that_comes_back_is_not_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    insert(&store, &rows(0..10_000));
+    insert(&store, &rows(10_000..20_000));
+    let base = store.snapshot();
+    let table = get(&base, "t");
+    change(&store, |table| table.unwrap().optimized(&store).unwrap().0);
+    store.vacuum(&now(&store), chrono::Duration::zero()).unwrap();
+    let (left, _) = table.delete(&store, &[address_of(&table, 5).unwrap()]).unwrap();
+    let mine = base.with_entry(&name("t"), Entry::Table(Arc::new(left))).unwrap();
+    store.commit(&base, &Arc::new(mine)).unwrap();
+    drop((base, table, store));
+    let store = open(folder.path());
+    assert_eq!(sorted(&now(&store)).len(), 19_999);
+}
+
+#[test]
+fn a_change_that_changes_nothing_gets_in_nobodys_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    insert(&store, &rows(0..3));
+    let base = store.snapshot();
+    let same = Entry::Table(Arc::new(get(&base, "t").append(Vec::new())));
+    let other = Entry::Table(Arc::new(Table::new(durable())));
+    let changed = base.with_entry(&name("t"), same).unwrap().with_entry(&name("u"), other).unwrap();
+    store.commit(&base, &Arc::new(changed)).unwrap();
+    assert_eq!(now(&store).version(), 0);
+    change(&store, |table| table.unwrap().truncate().truncate());
+    change(&store, |table| table.unwrap().truncate());
+    assert_eq!(now(&store).version(), 1);
+}
+
+#[test]
+fn a_catalog_from_a_backup_does_not_make_rubbish_of_newer_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = folder.path().join("catalog.sqlite");
+    drop(open(folder.path()));
+    let before_the_table = fs::read(&catalog).unwrap();
+    let store = open(folder.path());
+    insert(&store, &rows(0..10_000));
+    drop(store);
+    let before_the_rows = fs::read(&catalog).unwrap();
+    let store = open(folder.path());
+    insert(&store, &rows(10_000..20_000));
+    drop(store);
+    let newest = fs::read(&catalog).unwrap();
+    for old in [before_the_table, before_the_rows] {
+        fs::write(&catalog, old).unwrap();
+        let opened = try_open(folder.path()).map(drop);
+        assert!(matches!(opened, Err(Error::OldCatalog { .. })), "{opened:?}");
+        assert_eq!(files(folder.path()).len(), 2);
+    }
+    fs::write(&catalog, newest).unwrap();
+    assert_eq!(now(&open(folder.path())).rows(), 20_000);
+}
+
+#[tokio::test]
+async fn readers_skip_no_row_that_is_not_a_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = Arc::new(RuntimeEnv::default());
+    let store = open_with(folder.path(), &runtime).unwrap();
+    let columns = vec![column("d", DataType::Float64, true)];
+    let table = Table::new(Definition { storage: Storage::Durable, columns, ..Definition::default() });
+    let values = (0..10_000).map(|n| if n == 77 { f64::NAN } else { f64::from(n) });
+    let values: arrow::array::ArrayRef = Arc::new(arrow::array::Float64Array::from_iter_values(values));
+    let batch = RecordBatch::try_new(table.schema(), vec![values]).unwrap();
+    let segment = store.copied(&table, vec![batch]).unwrap();
+    let table = Arc::new(table.append(segment.into_iter().collect()));
+    let context = SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
+    context.register_table("t", table.provider()).unwrap();
+    let found = context.sql("SELECT count(*) FROM t WHERE d > 1e9").await.unwrap().collect().await.unwrap();
+    assert_eq!(found[0].column(0).as_primitive::<Int64Type>().value(0), 1);
+}

@@ -1,0 +1,362 @@
+//! Tables whose files are in an object store: what is there, what is not, and what is left without the copies beside the catalog.
+
+use super::durable::{change, durable, files, insert, now, open_at, sorted};
+use super::store_with_tags::StoreWithTags;
+use super::*;
+use crate::TablesPlace;
+use crate::durable::backup::{Backup, Share, Stop, backup, restore};
+use crate::durable::verify::{Depth, verify};
+use bowshot_formats::table_version::AsOf;
+use bowshot_object_store::ObjectFolder;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+const OWNER: &str = "bowshot-owner.json";
+
+/// A store, and a data folder whose tables are there.
+struct World {
+    disk: tempfile::TempDir,
+    objects: ObjectFolder,
+    cache_bytes: u64,
+}
+
+impl World {
+    fn new() -> Self {
+        let objects = ObjectFolder::in_store(Arc::new(StoreWithTags::default()), "tables").unwrap();
+        Self { disk: tempfile::tempdir().unwrap(), objects, cache_bytes: 1 << 30 }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.disk.path().join("data")
+    }
+
+    fn place(&self) -> TablesPlace {
+        TablesPlace { folder: self.objects.clone(), cache_bytes: self.cache_bytes }
+    }
+
+    fn try_open(&self) -> Result<Arc<TableStore>, Error> {
+        self.open_on(&RuntimeEnv::default())
+    }
+
+    fn open_on(&self, runtime: &RuntimeEnv) -> Result<Arc<TableStore>, Error> {
+        fs::create_dir_all(self.data()).unwrap();
+        open_at(&self.data(), runtime, Some(self.place()))
+    }
+
+    fn open(&self) -> Arc<TableStore> {
+        self.try_open().unwrap()
+    }
+
+    fn lose_copies(&self) {
+        fs::remove_dir_all(self.data().join("tables")).unwrap();
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.objects.list("").unwrap().into_iter().map(|one| one.name).collect();
+        names.retain(|name| name != OWNER);
+        names.sort();
+        names
+    }
+
+    /// Files of rows, and numbers of entries of logs.
+    fn rows_and_entries(&self) -> (usize, Vec<u64>) {
+        let names = self.names();
+        let rows = names.iter().filter(|name| name.contains("/bowshot-")).count();
+        let entries = names
+            .iter()
+            .filter_map(|name| name.split_once("_delta_log/")?.1.strip_suffix(".json")?.parse().ok());
+        (rows, entries.collect())
+    }
+}
+
+/// Waits until the log has so many entries, without a gap. What is committed before an entry is written comes into the same one.
+fn until_entries(world: &World, least: usize) {
+    until("the log is written", || {
+        let (_, entries) = world.rows_and_entries();
+        entries.len() >= least && entries.iter().copied().eq(0..entries.len() as u64)
+    });
+}
+
+/// Ends a store, with the threads that look after it.
+fn end(store: Arc<TableStore>) {
+    let weak = Arc::downgrade(&store);
+    drop(store);
+    until("the threads end", || weak.strong_count() == 0);
+}
+
+fn until(what: &str, check: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !check() {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn delete(store: &Arc<TableStore>, id: i64) {
+    change(store, |table| {
+        let table = table.unwrap();
+        table.delete(store, &[address_of(&table, id).unwrap()]).unwrap().0
+    });
+}
+
+fn drop_table(store: &Arc<TableStore>) {
+    commit(store, |base| base.without_entry(&name("t"))).unwrap();
+}
+
+#[test]
+fn what_was_committed_needs_nothing_but_the_catalog() {
+    let world = World::new();
+    let store = world.open();
+    insert(&store, &rows(0..10_000));
+    until_entries(&world, 1);
+    insert(&store, &rows(10_000..20_000));
+    until_entries(&world, 2);
+    delete(&store, 11);
+    until_entries(&world, 3);
+    insert(&store, &rows([-5]));
+    let expected = sorted(&now(&store));
+    assert_eq!(
+        store.location(&now(&store)).unwrap(),
+        Path::new(&format!("s3://bucket/tables/{}", now(&store).id()))
+    );
+    end(store);
+    world.lose_copies();
+    let store = world.open();
+    assert_eq!(sorted(&now(&store)), expected);
+    // Earlier versions, and changes of what is not here.
+    let table = now(&store);
+    assert_eq!(store.table_as_of(&table, AsOf::Version(0)).unwrap().rows(), 10_000);
+    delete(&store, 12_000);
+    until_entries(&world, 4);
+    insert(&store, &rows(30_000..40_000));
+    assert_eq!(now(&store).rows(), expected.len() as u64 - 1 + 10_000);
+    // The log goes on where it was.
+    until_entries(&world, 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_read_what_is_in_the_store_alone() {
+    let world = World::new();
+    let store = world.open();
+    insert(&store, &rows(0..10_000));
+    insert(&store, &rows(20_000..30_000));
+    end(store);
+    world.lose_copies();
+    let runtime = Arc::new(RuntimeEnv::default());
+    let store = world.open_on(&runtime).unwrap();
+    let context = SessionContext::new_with_config_rt(SessionConfig::new(), Arc::clone(&runtime));
+    context.register_table("t", now(&store).addressed_provider("_address")).unwrap();
+    let sql = "SELECT id FROM t WHERE id % 5000 = 7 ORDER BY id";
+    let found = context.sql(sql).await.unwrap().collect().await.unwrap();
+    let found = arrow::compute::concat_batches(&found[0].schema(), &found).unwrap();
+    assert_eq!(found.column(0).as_primitive::<Int64Type>().values().to_vec(), [7, 5007, 20_007, 25_007]);
+    // Nothing was fetched for it as a whole.
+    assert!(files(&world.data()).is_empty());
+}
+
+#[test]
+fn nothing_is_left_of_what_nobody_needs() {
+    let world = World::new();
+    let store = world.open();
+    let table = Table::new(durable());
+    let segment = store.copied(&table, vec![rows(0..10_000)]).unwrap();
+    assert_eq!(world.rows_and_entries().0, 1);
+    drop(segment);
+    until("what no commit took is gone", || world.names().is_empty());
+    insert(&store, &rows(0..10_000));
+    insert(&store, &rows(10_000..20_000));
+    change(&store, |table| table.unwrap().optimized(&store).unwrap().0);
+    assert_eq!(world.rows_and_entries().0, 3);
+    store.vacuum(&now(&store), chrono::Duration::zero()).unwrap();
+    until("VACUUM has removed two files", || world.rows_and_entries().0 == 1);
+    assert_eq!(sorted(&now(&store)).len(), 20_000);
+    drop_table(&store);
+    until("DROP has removed all", || world.names().is_empty());
+}
+
+#[test]
+fn a_drop_is_done_to_its_end_by_the_next_start() {
+    let world = World::new();
+    let store = world.open();
+    insert(&store, &rows(0..10_000));
+    // Somebody reads the table until the end.
+    let reader = now(&store);
+    drop_table(&store);
+    assert_eq!(world.rows_and_entries().0, 1);
+    end(store);
+    drop(reader);
+    let store = world.open();
+    until("all is removed", || world.names().is_empty());
+    end(store);
+}
+
+#[test]
+fn copies_take_no_more_room_than_they_may() {
+    let world = World { cache_bytes: 0, ..World::new() };
+    let store = world.open();
+    insert(&store, &rows(0..10_000));
+    let table = now(&store);
+    until("the copy is gone", || files(&world.data()).is_empty());
+    assert_eq!(sorted(&table).len(), 10_000);
+    // Fetched as a whole for that, and gone again.
+    until("the copy is gone again", || files(&world.data()).is_empty());
+    assert_eq!(world.rows_and_entries().0, 1);
+}
+
+#[test]
+fn a_folder_moves_into_a_store_and_not_back_unnoticed() {
+    let world = World::new();
+    fs::create_dir_all(world.data()).unwrap();
+    let local = || open_at(&world.data(), &RuntimeEnv::default(), None);
+    let store = local().unwrap();
+    insert(&store, &rows(0..10_000));
+    insert(&store, &rows(10_000..20_000));
+    delete(&store, 3);
+    end(store);
+    let store = world.open();
+    until("files and log are there", || world.rows_and_entries() == (3, vec![0, 1, 2]));
+    end(store);
+    world.lose_copies();
+    let store = world.open();
+    assert_eq!(sorted(&now(&store)).len(), 19_999);
+    end(store);
+    assert!(matches!(local(), Err(Error::NotNamed { .. })));
+}
+
+#[test]
+fn two_folders_cannot_have_one_place() {
+    let world = World::new();
+    let store = world.open();
+    insert(&store, &rows(0..10_000));
+    let other = World { disk: tempfile::tempdir().unwrap(), objects: world.objects.clone(), cache_bytes: 0 };
+    let error = other.try_open().unwrap_err();
+    assert!(matches!(error, Error::NotOurs { .. }), "{error}");
+    // Whose mark is replaced writes nothing more.
+    world.objects.overwrite(OWNER, b"{}".to_vec()).unwrap();
+    let table = now(&store);
+    let error = store.copied(&table, vec![rows(0..10_000)]).unwrap_err();
+    assert!(matches!(error, Error::NotOurs { .. }), "{error}");
+    assert!(store.copied(&table, vec![rows(0..10)]).is_ok(), "few rows stay in the catalog");
+    assert_eq!(sorted(&table).len(), 10_000);
+}
+
+#[test]
+fn only_what_was_never_committed_is_rubbish() {
+    let world = World::new();
+    let store = world.open();
+    insert(&store, &rows(0..10_000));
+    let table = now(&store).id();
+    until("the log is written", || world.rows_and_entries().1 == [0]);
+    end(store);
+    let known = world.names();
+    let [unfinished, committed] = [Uuid::new_v4(), Uuid::new_v4()];
+    for name in [
+        format!("{table}/bowshot-left.parquet"),
+        format!("{table}/others.parquet"),
+        format!("{unfinished}/bowshot-left.parquet"),
+        format!("{committed}/bowshot-kept.parquet"),
+        format!("{committed}/_delta_log/{:020}.json", 0),
+        "others/bowshot-x.parquet".to_owned(),
+    ] {
+        world.objects.put_new(&name, b"x".to_vec()).unwrap();
+    }
+    let store = world.open();
+    let left = |text: &str| world.names().iter().any(|name| name.contains(text));
+    until("what killed writers left is gone", || !left("bowshot-left"));
+    assert!(left("others.parquet") && left("others/bowshot-x.parquet"));
+    assert!(left(&format!("{committed}/bowshot-kept")) && !left(&unfinished.to_string()));
+    assert!(known.iter().all(|name| world.names().contains(name)));
+    end(store);
+}
+
+#[test]
+fn an_old_catalog_removes_nothing() {
+    let world = World::new();
+    let store = world.open();
+    insert(&store, &rows(0..10_000));
+    until("the log is written", || world.rows_and_entries().1 == [0]);
+    // The catalog of this moment is put back later, while the mark of its run is still there.
+    let old = world.disk.path().join("old");
+    fs::create_dir(&old).unwrap();
+    for entry in fs::read_dir(world.data()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            fs::copy(&path, old.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    insert(&store, &rows(10_000..20_000));
+    until("the log is written", || world.rows_and_entries().1 == [0, 1]);
+    end(store);
+    let names = world.names();
+    fs::remove_dir_all(world.data()).unwrap();
+    fs::rename(&old, world.data()).unwrap();
+    let store = world.open();
+    let table = now(&store);
+    until("it is noticed", || {
+        matches!(store.copied(&table, vec![rows(0..10_000)]), Err(Error::NotOurs { .. }))
+    });
+    assert!(names.iter().all(|name| world.names().contains(name)));
+    end(store);
+}
+
+#[test]
+fn backups_have_what_is_in_the_store_alone() {
+    let world = World::new();
+    let store = world.open();
+    insert(&store, &rows(0..10_000));
+    until_entries(&world, 1);
+    insert(&store, &rows(10_000..20_000));
+    until("the log is written", || world.rows_and_entries().1 == [0, 1]);
+    end(store);
+    world.lose_copies();
+    let stop = Stop::new(false);
+    let found = verify(&world.data(), Depth::Rows, &stop).unwrap();
+    assert_eq!((found.faults.len(), found.in_store, found.remarks.len()), (0, 2, 1), "{found:?}");
+    let (into, back) = (world.disk.path().join("backup"), world.disk.path().join("back"));
+    let mut wanted = Backup { data: world.data(), into: into.clone(), share: Share::Nothing, store: None };
+    let error = backup(&wanted, &stop).unwrap_err();
+    assert!(matches!(error, Error::OnlyInStore { files: 2, .. }), "{error}");
+    wanted.store = Some(world.objects.clone());
+    assert_eq!(backup(&wanted, &stop).unwrap().tables, 1);
+    restore(&into, &back, &stop).unwrap();
+    // It is a folder of its own, with a log that begins anew.
+    let store = open_at(&back, &RuntimeEnv::default(), None).unwrap();
+    assert_eq!(sorted(&now(&store)).len(), 20_000);
+    insert(&store, &rows(20_000..30_000));
+    end(store);
+    assert_eq!(verify(&back, Depth::Rows, &stop).unwrap().faults, []);
+    // The place is not given to it, and another one is.
+    let moved = World { disk: tempfile::tempdir().unwrap(), objects: world.objects.clone(), cache_bytes: 0 };
+    fs::rename(&back, moved.data()).unwrap();
+    assert!(matches!(moved.try_open(), Err(Error::NotOurs { .. })));
+    let moved =
+        World { objects: ObjectFolder::in_store(Arc::new(StoreWithTags::default()), "").unwrap(), ..moved };
+    let store = moved.open();
+    until("its files are there", || moved.rows_and_entries().0 == 3);
+    assert_eq!(now(&store).rows(), 30_000);
+    end(store);
+}
+
+#[test]
+fn files_go_there_and_back() {
+    let disk = tempfile::tempdir().unwrap();
+    let folder = ObjectFolder::in_store(Arc::new(StoreWithTags::default()), "").unwrap();
+    let (from, to) = (disk.path().join("from"), disk.path().join("to"));
+    // More than one part.
+    let content: Vec<u8> = (0..40_000_000_u32).map(|at| (at % 251) as u8).collect();
+    fs::write(&from, &content).unwrap();
+    folder.upload("t/x.parquet", &from).unwrap();
+    // Again, as after an answer that was lost; and another one, which nobody would send.
+    folder.upload("t/x.parquet", &from).unwrap();
+    let other = disk.path().join("other");
+    fs::write(&other, b"other").unwrap();
+    assert!(folder.upload("t/x.parquet", &other).is_err());
+    folder.fetch("t/x.parquet", &to, &disk.path().join("beside")).unwrap();
+    assert_eq!(fs::read(&to).unwrap(), content);
+    assert!(folder.fetch("t/none", &disk.path().join("none"), &disk.path().join("beside")).is_err());
+    assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 3);
+}
