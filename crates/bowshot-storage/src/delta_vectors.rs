@@ -10,7 +10,6 @@
 use crate::Error;
 use crate::delta_paths::{Root, outside};
 use crate::file::{DataFile, HandlePool};
-use crate::lake::delta::z85;
 use crate::lake::{MAX_DELETED, MAX_VECTOR_BYTES, vector};
 use crate::table_folder::FolderView;
 use crate::version::FileIdentity;
@@ -167,7 +166,7 @@ pub(crate) fn name_of_uuid(text: &str) -> Option<String> {
     if !folder.bytes().all(is_plain) || folder.starts_with('/') {
         return None;
     }
-    let number = Uuid::from_slice(&z85::decoded(number)?).ok()?;
+    let number = Uuid::from_slice(&z85::decode(number).ok()?).ok()?;
     let slash = if folder.is_empty() { "" } else { "/" };
     Some(format!("{folder}{slash}deletion_vector_{number}.bin"))
 }
@@ -195,7 +194,7 @@ fn damaged() -> String {
 }
 
 fn largest_in_log(text: &str) -> Result<Option<u64>, String> {
-    let content = z85::decoded(text).ok_or_else(damaged)?;
+    let content = z85::decode(text).map_err(|_| damaged())?;
     largest(&content)
 }
 

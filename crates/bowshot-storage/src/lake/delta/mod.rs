@@ -20,7 +20,6 @@ mod relabel;
 mod shape;
 mod table;
 mod vectors;
-pub(crate) mod z85;
 
 use crate::Error;
 use crate::tables::durable::AsOf;
