@@ -1,68 +1,75 @@
 //! Single characters: their codes, their accents, their masks.
 
-use super::accents::{ACCENTED, COMPOSED, SPELLED};
 use crate::define::{Function, Gives, scalar};
 use crate::values::Kind::{self, Int as Whole, Many, Text as Words};
 use crate::values::{Arguments, Int, Int64, Str, Text, fill, map1};
 use arrow::array::ArrayRef;
 use datafusion::common::{Result, exec_err};
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
-static PLAIN: LazyLock<HashMap<char, char>> = LazyLock::new(|| {
-    ACCENTED.iter().flat_map(|(plain, accented)| accented.chars().map(|letter| (letter, *plain))).collect()
-});
-
-static SPELLINGS: LazyLock<HashMap<char, &'static str>> = LazyLock::new(|| SPELLED.iter().copied().collect());
-
-static PAIRS: LazyLock<HashMap<(char, char), char>> = LazyLock::new(|| {
-    let mut pairs = HashMap::new();
-    for (mark, letters) in COMPOSED {
-        let letters: Vec<char> = letters.chars().collect();
-        pairs.extend(letters.as_chunks::<2>().0.iter().map(|[plain, composed]| ((*plain, *mark), *composed)));
-    }
-    pairs
-});
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::decompose_canonical;
 
 fn is_mark(character: char) -> bool {
     ('\u{300}'..='\u{36f}').contains(&character)
+}
+
+/// A letter without its accents.
+fn plain(letter: char) -> char {
+    let (mut first, mut has_others) = (None, false);
+    decompose_canonical(letter, |part| match first {
+        None => first = Some(part),
+        Some(_) => has_others |= !is_mark(part),
+    });
+    first.filter(|_| !has_others).unwrap_or(letter)
 }
 
 fn without_accents(text: &str) -> String {
     if text.is_ascii() {
         return text.to_owned();
     }
-    text.chars()
-        .filter(|character| !is_mark(*character))
-        .map(|c| PLAIN.get(&c).copied().unwrap_or(c))
-        .collect()
+    text.chars().filter(|character| !is_mark(*character)).map(plain).collect()
 }
 
 fn unaccented(text: &str) -> String {
     let mut found = String::with_capacity(text.len());
-    for character in without_accents(text).chars() {
-        match SPELLINGS.get(&character) {
+    for character in text.chars().filter(|character| !is_mark(*character)) {
+        match unaccented_letter(character) {
             Some(spelled) => found.push_str(spelled),
-            None => found.push(character),
+            // PostgreSQL leaves Cyrillic letters as they are, but for these two.
+            None if is_cyrillic(character) && !matches!(character, 'Ё' | 'ё') => found.push(character),
+            None => found.push(plain(character)),
         }
     }
     found
 }
 
-/// Letters and the marks behind them as one character, where there is one.
-fn composed(text: &str) -> String {
-    let mut found = String::with_capacity(text.len());
-    for character in text.chars() {
-        let last = if is_mark(character) { found.chars().next_back() } else { None };
-        match last.and_then(|last| PAIRS.get(&(last, character))) {
-            Some(both) => {
-                found.pop();
-                found.push(*both);
-            }
-            None => found.push(character),
-        }
-    }
-    found
+fn is_cyrillic(character: char) -> bool {
+    ('\u{400}'..='\u{52f}').contains(&character)
+}
+
+/// Letters that are no accented ones, but that PostgreSQL's `unaccent` writes in plain ones too.
+fn unaccented_letter(letter: char) -> Option<&'static str> {
+    Some(match plain(letter) {
+        'Æ' => "AE",
+        'æ' => "ae",
+        'Ø' => "O",
+        'ø' => "o",
+        'ß' => "ss",
+        'ẞ' => "SS",
+        'Œ' => "OE",
+        'œ' => "oe",
+        'Ł' => "L",
+        'ł' => "l",
+        'Đ' | 'Ð' => "D",
+        'đ' | 'ð' => "d",
+        'Þ' => "TH",
+        'þ' => "th",
+        'ı' => "i",
+        'Ħ' => "H",
+        'ħ' => "h",
+        'Ŧ' => "T",
+        'ŧ' => "t",
+        _ => return None,
+    })
 }
 
 fn character_of(code: i64) -> Result<char> {
@@ -141,9 +148,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
     scalar("unaccent", "letters without accents, `ø` as `o`, `ß` as `ss`", TEXT, Gives::Text, |a| {
         map1::<Text, Str, _>(a, unaccented)
     }),
-    scalar("nfc_normalize", "Latin letters and their combining marks composed", TEXT, Gives::Text, |a| {
-        map1::<Text, Str, _>(a, composed)
-    }),
+    scalar(
+        "nfc_normalize",
+        "letters and their combining marks composed (normal form NFC)",
+        TEXT,
+        Gives::Text,
+        |a| map1::<Text, Str, _>(a, |text: &str| text.nfc().collect::<String>()),
+    ),
     scalar(
         "mask",
         "capitals as `X`, small letters as `x`, digits as `n`, or as the characters that are given",

@@ -1,6 +1,5 @@
 //! Strings: PostgreSQL's functions, and those that people bring along from DuckDB, MySQL and Spark.
 
-mod accents;
 mod alike;
 mod concat;
 pub(crate) mod encoding;
