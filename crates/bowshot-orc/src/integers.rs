@@ -4,7 +4,6 @@
 
 use crate::Error;
 use crate::error::corrupt;
-use crate::protobuf::zigzag;
 use crate::stream::Stream;
 
 /// See the module.
@@ -232,4 +231,9 @@ fn fixed(bits: u32) -> u32 {
         33..=64 => bits.next_multiple_of(8),
         _ => 64,
     }
+}
+
+/// A number whose lowest bit is its sign.
+fn zigzag(value: u64) -> i64 {
+    (value >> 1).cast_signed() ^ -((value & 1).cast_signed())
 }

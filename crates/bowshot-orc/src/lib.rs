@@ -6,6 +6,7 @@
 //!
 //! | module | what is in it |
 //! |---|---|
+//! | [`messages`] | the metadata of a file and of a stripe |
 //! | [`tail`] | the end of a file: types, stripes, compression |
 //! | [`types`] | types of ORC, and the Arrow types that they become |
 //! | [`stripe`] | what is in one stripe: streams, encodings |
@@ -21,7 +22,7 @@ mod bytewise;
 mod column;
 mod error;
 mod integers;
-mod protobuf;
+mod messages;
 mod reader;
 mod stream;
 mod stripe;

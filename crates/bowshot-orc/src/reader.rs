@@ -2,8 +2,9 @@
 
 use crate::column::Column;
 use crate::error::corrupt;
+use crate::messages::StripeInformation;
 use crate::stripe::Stripe;
-use crate::tail::{OrcFile, StripePlace};
+use crate::tail::OrcFile;
 use crate::{Error, Source};
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
@@ -34,7 +35,7 @@ pub struct Batches {
     columns: Vec<usize>,
     schema: SchemaRef,
     batch_rows: usize,
-    stripes: std::vec::IntoIter<StripePlace>,
+    stripes: std::vec::IntoIter<StripeInformation>,
     open: Option<OpenStripe>,
 }
 
@@ -54,9 +55,9 @@ impl Batches {
             columns.push(0);
         }
         let schema = Arc::new(file.columns().project(&columns)?);
-        let begins = |stripe: &&StripePlace| {
+        let begins = |stripe: &&StripeInformation| {
             let range = wanted.range.as_ref();
-            stripe.rows > 0 && range.is_none_or(|range| range.contains(&stripe.offset))
+            stripe.number_of_rows > 0 && range.is_none_or(|range| range.contains(&stripe.offset))
         };
         let stripes: Vec<_> = file.stripes.iter().filter(begins).cloned().collect();
         let (file, stripes) = (Arc::clone(file), stripes.into_iter());
@@ -67,7 +68,7 @@ impl Batches {
         let mut open = match self.open.take() {
             Some(open) => open,
             None => match self.stripes.next() {
-                Some(place) if !self.columns.is_empty() => self.open_stripe(&place)?,
+                Some(stripe) if !self.columns.is_empty() => self.open_stripe(&stripe)?,
                 _ => return Ok(None),
             },
         };
@@ -85,16 +86,16 @@ impl Batches {
         Ok(Some(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?))
     }
 
-    fn open_stripe(&self, place: &StripePlace) -> Result<OpenStripe, Error> {
-        let stripe = Stripe::open(&self.file, &self.source, place)?;
+    fn open_stripe(&self, stripe: &StripeInformation) -> Result<OpenStripe, Error> {
+        let opened = Stripe::open(&self.file, &self.source, stripe)?;
         let column = |at: &usize| {
             let node = self.file.nodes.get(*at).ok_or_else(|| corrupt("a column is not there"))?;
-            Column::open(&stripe, node)
+            Column::open(&opened, node)
         };
         let columns = self.columns.iter().map(column).collect::<Result<_, _>>()?;
-        let row_bytes = place.data_bytes.div_ceil(place.rows.max(1)).max(1);
+        let row_bytes = stripe.data_length.div_ceil(stripe.number_of_rows.max(1)).max(1);
         let batch_rows = (self.batch_rows as u64).min((BATCH_BYTES / row_bytes).max(LEAST_ROWS));
-        Ok(OpenStripe { columns, rows_left: place.rows, batch_rows })
+        Ok(OpenStripe { columns, rows_left: stripe.number_of_rows, batch_rows })
     }
 }
 

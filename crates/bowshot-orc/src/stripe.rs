@@ -3,9 +3,9 @@
 use crate::bytewise::Bits;
 use crate::error::corrupt;
 use crate::integers::Integers;
-use crate::protobuf::Fields;
+use crate::messages::{self, ColumnEncoding, StripeFooter, StripeInformation, decode};
 use crate::stream::{Packing, Stream};
-use crate::tail::{OrcFile, StripePlace};
+use crate::tail::OrcFile;
 use crate::{Error, Source};
 use chrono_tz::Tz;
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ pub(crate) struct Stripe {
 }
 
 /// How the values of a column are written.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Encoding {
     pub(crate) dictionary: bool,
     /// The second version of run lengths.
@@ -42,44 +42,23 @@ pub(crate) struct Encoding {
 }
 
 impl Stripe {
-    pub(crate) fn open(file: &OrcFile, source: &Arc<dyn Source>, place: &StripePlace) -> Result<Self, Error> {
-        // The places were held against the file's length: their sums are numbers.
-        let end = place.offset + place.index_bytes + place.data_bytes;
-        let footer = Stream::new(source, file.packing, end..end + place.footer_bytes);
-        let footer = { footer }.read_all(MAX_FOOTER_BYTES)?;
-        let (source, packing) = (Arc::clone(source), file.packing);
-        let (streams, encodings) = (HashMap::new(), Vec::new());
-        let mut stripe = Self { source, packing, streams, encodings, zone: None };
-        let mut at = place.offset;
-        for field in Fields(&footer) {
-            match field? {
-                (1, value) => stripe.add(value.bytes()?, &mut at, end)?,
-                (2, value) => stripe.encodings.push(Encoding::read(value.bytes()?)?),
-                (3, value) => stripe.zone = zone(&value.text()?)?,
-                _ => {}
-            }
-        }
-        Ok(stripe)
-    }
-
-    /// Streams lie one behind the other.
-    fn add(&mut self, stream: &[u8], at: &mut u64, end: u64) -> Result<(), Error> {
-        let (mut kind, mut column, mut length) = (0, 0, 0);
-        for field in Fields(stream) {
-            match field? {
-                (1, value) => kind = value.number()?,
-                (2, value) => column = value.number()?,
-                (3, value) => length = value.number()?,
-                _ => {}
-            }
-        }
-        let behind = at.checked_add(length).filter(|behind| *behind <= end);
-        let behind = behind.ok_or_else(|| corrupt("a stream is longer than its stripe"))?;
-        if let (Ok(column), true) = (usize::try_from(column), length > 0) {
-            self.streams.insert((column, kind), *at..behind);
-        }
-        *at = behind;
-        Ok(())
+    pub(crate) fn open(
+        file: &OrcFile,
+        source: &Arc<dyn Source>,
+        stripe: &StripeInformation,
+    ) -> Result<Self, Error> {
+        // Where it lies was held against the file's length: these sums are numbers.
+        let end = stripe.offset + stripe.index_length + stripe.data_length;
+        let mut footer = Stream::new(source, file.packing, end..end + stripe.footer_length);
+        let footer: StripeFooter = decode(&footer.read_all(MAX_FOOTER_BYTES)?)?;
+        let encodings = footer.columns.iter().map(Encoding::of).collect::<Result<_, _>>()?;
+        Ok(Self {
+            source: Arc::clone(source),
+            packing: file.packing,
+            streams: streams(&footer.streams, stripe.offset..end)?,
+            encodings,
+            zone: zone(&footer.writer_timezone)?,
+        })
     }
 
     pub(crate) fn encoding(&self, column: usize) -> Result<Encoding, Error> {
@@ -107,23 +86,30 @@ impl Stripe {
 }
 
 impl Encoding {
-    fn read(bytes: &[u8]) -> Result<Self, Error> {
-        let mut encoding = Self::default();
-        for field in Fields(bytes) {
-            match field? {
-                (1, value) => {
-                    let kind = value.number()?;
-                    if kind > 3 {
-                        return Err(corrupt("a column is written in an unknown way"));
-                    }
-                    (encoding.dictionary, encoding.second) = (kind & 1 == 1, kind & 2 == 2);
-                }
-                (2, value) => encoding.words = value.number()?,
-                _ => {}
-            }
+    fn of(column: &ColumnEncoding) -> Result<Self, Error> {
+        if column.kind > 3 {
+            return Err(corrupt("a column is written in an unknown way"));
         }
-        Ok(encoding)
+        let (dictionary, second) = (column.kind & 1 == 1, column.kind & 2 == 2);
+        Ok(Self { dictionary, second, words: column.dictionary_size })
     }
+}
+
+/// Where the streams are, which lie one behind the other.
+fn streams(
+    listed: &[messages::Stream],
+    mut rest: Range<u64>,
+) -> Result<HashMap<(usize, u64), Range<u64>>, Error> {
+    let mut streams = HashMap::new();
+    for stream in listed {
+        let end = rest.start.checked_add(stream.length).filter(|end| *end <= rest.end);
+        let end = end.ok_or_else(|| corrupt("a stream is longer than its stripe"))?;
+        if let (Ok(column), true) = (usize::try_from(stream.column), stream.length > 0) {
+            streams.insert((column, stream.kind), rest.start..end);
+        }
+        rest.start = end;
+    }
+    Ok(streams)
 }
 
 fn zone(name: &str) -> Result<Option<Tz>, Error> {

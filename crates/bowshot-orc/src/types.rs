@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::error::corrupt;
-use crate::protobuf::{Fields, Value};
+use crate::messages::Type;
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, Fields as ArrowFields, TimeUnit,
 };
@@ -14,44 +14,16 @@ const MAX_DEPTH: usize = 64;
 /// What decimals are that say nothing about their digits, as Arrow's own reader has it.
 const DEFAULT_DECIMAL: (u8, i8) = (DECIMAL128_MAX_PRECISION, 6);
 
-/// A type as the file writes it: those below it are numbers of others.
-#[derive(Debug, Default)]
-pub(crate) struct Written {
-    kind: u64,
-    below: Vec<u64>,
-    names: Vec<String>,
-    precision: u64,
-    scale: u64,
-}
-
-impl Written {
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Error> {
-        let mut written = Self::default();
-        for field in Fields(bytes) {
-            match field? {
-                (1, value) => written.kind = value.number()?,
-                (2, value) => value.add_to(&mut written.below)?,
-                (3, value @ Value::Bytes(_)) => written.names.push(value.text()?),
-                (5, value) => written.precision = value.number()?,
-                (6, value) => written.scale = value.number()?,
-                _ => {}
-            }
-        }
-        Ok(written)
+fn decimal(of: &Type) -> Result<Kind, Error> {
+    if of.precision == 0 {
+        let (precision, scale) = DEFAULT_DECIMAL;
+        return Ok(Kind::Decimal { precision, scale });
     }
-
-    fn decimal(&self) -> Result<Kind, Error> {
-        if self.precision == 0 {
-            let (precision, scale) = DEFAULT_DECIMAL;
-            return Ok(Kind::Decimal { precision, scale });
-        }
-        let precision =
-            u8::try_from(self.precision).ok().filter(|digits| *digits <= DECIMAL128_MAX_PRECISION);
-        let scale = i8::try_from(self.scale).ok().filter(|_| self.scale <= self.precision);
-        match (precision, scale) {
-            (Some(precision), Some(scale)) => Ok(Kind::Decimal { precision, scale }),
-            _ => Err(corrupt("a decimal has more digits than there are")),
-        }
+    let precision = u8::try_from(of.precision).ok().filter(|digits| *digits <= DECIMAL128_MAX_PRECISION);
+    let scale = i8::try_from(of.scale).ok().filter(|_| of.scale <= of.precision);
+    match (precision, scale) {
+        (Some(precision), Some(scale)) => Ok(Kind::Decimal { precision, scale }),
+        _ => Err(corrupt("a decimal has more digits than there are")),
     }
 }
 
@@ -89,13 +61,13 @@ pub(crate) enum Kind {
 }
 
 /// Makes the tree; `unit` says in which unit a column's points in time are.
-pub(crate) fn tree(types: &[Written], unit: impl Fn(usize) -> TimeUnit) -> Result<Node, Error> {
+pub(crate) fn tree(types: &[Type], unit: impl Fn(usize) -> TimeUnit) -> Result<Node, Error> {
     let mut builder = Builder { types, unit, next: 0 };
     builder.node(0, 0)
 }
 
 struct Builder<'a, F> {
-    types: &'a [Written],
+    types: &'a [Type],
     unit: F,
     /// The first number that has no place in the tree yet: types come in the order of the tree.
     next: usize,
@@ -129,7 +101,7 @@ impl<F: Fn(usize) -> TimeUnit> Builder<'_, F> {
                     "a column whose values are of several types (a union)".into(),
                 ));
             }
-            14 => written.decimal()?,
+            14 => decimal(written)?,
             15 => Kind::Date,
             18 => Kind::Time { unit: (self.unit)(id), instant: true },
             _ => return Err(Error::Unsupported(format!("a column of an unknown type ({})", written.kind))),
@@ -138,19 +110,19 @@ impl<F: Fn(usize) -> TimeUnit> Builder<'_, F> {
     }
 
     /// The type at one of the places below another.
-    fn below(&mut self, written: &Written, place: (usize, usize), depth: usize) -> Result<Node, Error> {
+    fn below(&mut self, written: &Type, place: (usize, usize), depth: usize) -> Result<Node, Error> {
         let (place, count) = place;
-        let id = written.below.get(place).filter(|_| written.below.len() == count);
+        let id = written.subtypes.get(place).filter(|_| written.subtypes.len() == count);
         let id = id.and_then(|id| usize::try_from(*id).ok());
         self.node(id.ok_or_else(|| corrupt("its types are no tree"))?, depth + 1)
     }
 
-    fn fields(&mut self, written: &Written, depth: usize) -> Result<Vec<(String, Node)>, Error> {
-        let count = written.below.len();
-        if count != written.names.len() {
+    fn fields(&mut self, written: &Type, depth: usize) -> Result<Vec<(String, Node)>, Error> {
+        let count = written.subtypes.len();
+        if count != written.field_names.len() {
             return Err(corrupt("its columns have other names than types"));
         }
-        let fields = written.names.iter().enumerate();
+        let fields = written.field_names.iter().enumerate();
         fields.map(|(place, name)| Ok((name.clone(), self.below(written, (place, count), depth)?))).collect()
     }
 }

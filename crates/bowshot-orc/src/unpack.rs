@@ -60,54 +60,9 @@ fn snappy(packed: &[u8], limit: usize) -> Result<Vec<u8>, Error> {
     snap::raw::Decoder::new().decompress_vec(packed).map_err(broken)
 }
 
-/// A block of LZ4: literals, and copies of what was before.
-fn lz4(mut packed: &[u8], limit: usize) -> Result<Vec<u8>, Error> {
-    let ends = || broken("it ends too early");
-    let mut bytes = Vec::new();
-    while let Some((token, rest)) = packed.split_first() {
-        packed = rest;
-        let literals = lz4_length(usize::from(token >> 4), &mut packed).ok_or_else(ends)?;
-        let (taken, rest) = packed.split_at_checked(literals).ok_or_else(ends)?;
-        bytes.extend_from_slice(taken);
-        packed = rest;
-        // The last ones have no copy behind them.
-        if packed.is_empty() {
-            break;
-        }
-        let (back, rest) = packed.split_first_chunk::<2>().ok_or_else(ends)?;
-        packed = rest;
-        let back = usize::from(u16::from_le_bytes(*back));
-        let length = lz4_length(usize::from(token & 15), &mut packed).ok_or_else(ends)?.saturating_add(4);
-        let start = bytes.len().checked_sub(back).filter(|_| back > 0);
-        let start = start.ok_or_else(|| broken("it copies what is not there"))?;
-        if bytes.len().saturating_add(length) > limit {
-            return Err(broken("it is longer than blocks are"));
-        }
-        copy_within(&mut bytes, start, length);
-    }
-    if bytes.len() > limit { Err(broken("it is longer than blocks are")) } else { Ok(bytes) }
-}
-
-/// Appends bytes from a place on, which may reach into those that are appended.
-fn copy_within(bytes: &mut Vec<u8>, start: usize, mut length: usize) {
-    while length > 0 {
-        let count = length.min(bytes.len() - start);
-        bytes.extend_from_within(start..start + count);
-        length -= count;
-    }
-}
-
-fn lz4_length(first: usize, packed: &mut &[u8]) -> Option<usize> {
-    let mut length = first;
-    if first == 15 {
-        loop {
-            let (more, rest) = packed.split_first()?;
-            *packed = rest;
-            length = length.checked_add(usize::from(*more))?;
-            if *more < 255 {
-                break;
-            }
-        }
-    }
-    Some(length)
+fn lz4(packed: &[u8], limit: usize) -> Result<Vec<u8>, Error> {
+    let mut bytes = vec![0; limit];
+    let length = lz4_flex::block::decompress_into(packed, &mut bytes).map_err(broken)?;
+    bytes.truncate(length);
+    Ok(bytes)
 }

@@ -20,7 +20,6 @@ mod relabel;
 mod shape;
 mod table;
 mod vectors;
-pub(crate) mod z85;
 
 use bowshot_api::ErrorKind;
 use bowshot_formats::table_version::AsOf;

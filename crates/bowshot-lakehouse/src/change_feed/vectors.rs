@@ -1,7 +1,6 @@
 //! Deletion vectors of Delta tables: places of rows of a file that are deleted, in a file of their own or in the log (Delta protocol,
 //! "Deletion Vectors"). Their form is that of Iceberg's ([`crate::vector`]).
 
-use super::z85;
 use crate::deletes::{Count, vector_places};
 use crate::delta::paths;
 use crate::delta::vectors::name_of_uuid;
@@ -77,7 +76,7 @@ impl<'a> Vectors<'a> {
     }
 
     fn in_log(&mut self, descriptor: &DeletionVectorDescriptor) -> Result<Vec<u64>, Error> {
-        let bytes = z85::decoded(&descriptor.path_or_inline_dv);
+        let bytes = z85::decode(&descriptor.path_or_inline_dv).ok();
         // The text is as long as whole groups of characters are.
         let size = usize::try_from(descriptor.size_in_bytes).ok();
         let content = bytes.as_deref().zip(size).and_then(|(bytes, size)| bytes.get(..size));

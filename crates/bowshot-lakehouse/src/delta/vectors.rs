@@ -7,7 +7,6 @@
 //! in a file:   version (1) │ … │ size (4, big-endian) │ magic │ bitmaps │ CRC-32 of magic and bitmaps (4, big-endian) │ …
 //! ```
 
-use crate::change_feed::z85;
 use crate::delta::paths::{Root, outside};
 use crate::table_folder::FolderView;
 use crate::{MAX_DELETED, MAX_VECTOR_BYTES, vector};
@@ -166,7 +165,7 @@ pub(crate) fn name_of_uuid(text: &str) -> Option<String> {
     if !folder.bytes().all(is_plain) || folder.starts_with('/') {
         return None;
     }
-    let number = Uuid::from_slice(&z85::decoded(number)?).ok()?;
+    let number = Uuid::from_slice(&z85::decode(number).ok()?).ok()?;
     let slash = if folder.is_empty() { "" } else { "/" };
     Some(format!("{folder}{slash}deletion_vector_{number}.bin"))
 }
@@ -194,7 +193,7 @@ fn damaged() -> String {
 }
 
 fn largest_in_log(text: &str) -> Result<Option<u64>, String> {
-    let content = z85::decoded(text).ok_or_else(damaged)?;
+    let content = z85::decode(text).map_err(|_| damaged())?;
     largest(&content)
 }
 
