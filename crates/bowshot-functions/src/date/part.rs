@@ -111,7 +111,7 @@ fn name_of(scalar: Option<&ScalarValue>) -> Option<&str> {
 }
 
 impl DatePart {
-    fn part(name: Option<&str>, of: &DataType) -> Result<DatePart> {
+    fn part(name: Option<&str>, of: &DataType) -> Result<PartKind> {
         let Some(name) = name else {
             return plan_err!("the part of `date_part` must be a constant, such as 'year'");
         };
