@@ -2,7 +2,7 @@
 //!
 //! One statement passes through, in this order:
 //!
-//! 1. [`statement`]: text → one that the parser knows, or a word for what is no query;
+//! 1. [`bowshot_sql::parse`]: text → [`bowshot_sql::Statement`];
 //! 2. [`plan`]: parsed statement → logical plan, with its parameters, over the tables that [`catalog`] finds by their names;
 //!    what changes tables is recognised on the way ([`write`]), and planned as the query that gives the rows;
 //! 3. [`authorize`]: logical plan → [`AuthorizedPlan`], the only thing that can run;
@@ -20,7 +20,7 @@
 //! | [`error`] | what an error says, and its code |
 //! | [`job`] | one statement's deadline, cancel and memory, and the threads that it runs on |
 //! | [`snapshot`] | the state of all tables at one moment, how the next one is made, and names that mean something |
-//! | [`types`], [`statement`] | types of SQL · forms of text |
+//! | [`types`] | types of SQL |
 //! | [`scheduling`] | plans and functions that let others have their turn, and end when they should |
 //! | [`models`] | models that were read, and the functions that ask them |
 //! | [`plan`] | text → logical plan; which plans may run, and how large they may be |
@@ -30,7 +30,7 @@
 //! | [`execute`], [`reuse`], [`distribution`], [`databases`] | physical plan → streams · what caches, a cluster and other databases are asked |
 //! | [`catalog`] | the one place where names become tables: catalogs, system tables, `information_schema`, `pg_catalog` |
 //! | [`write`] | statements that change tables |
-//! | [`introspect`] | SHOW, DESCRIBE, SET, PREPARE and their like |
+//! | [`utility`] | SHOW, DESCRIBE, SUMMARIZE, PRAGMA, EXECUTE |
 //! | [`authorize`] | what a statement does, and whether it may |
 //! | [`session`] | the road: what a process has of the engine, and what one client has |
 //!
@@ -44,7 +44,6 @@ pub mod distribution;
 pub mod endpoints;
 mod error;
 mod execute;
-mod introspect;
 mod job;
 mod models;
 mod plan;
@@ -55,14 +54,17 @@ mod rules;
 mod scheduling;
 mod session;
 mod snapshot;
-mod statement;
 mod types;
+mod utility;
 mod write;
 
 pub use authorize::{Action, AuthorizedPlan, Change};
-pub use bowshot_sql::{Dialect, DialectName, first_words, redact_secrets};
+pub use bowshot_sql::{
+    Assignment, CursorStatement, Dialect, DialectName, Discarded, Killed, SessionStatement,
+    TransactionStatement, first_word, join_path, redact_secrets,
+};
 pub use catalog::client::{Client, NamedStatement, OpenCursor, Setting};
-pub use catalog::search_path::{SESSION_SEARCH_PATH, explicit_schemas, join_path, split_path};
+pub use catalog::search_path::{SESSION_SEARCH_PATH, explicit_schemas, split_path};
 pub use catalog::system::SystemTables;
 pub use datafusion::execution::runtime_env::RuntimeEnv;
 pub use error::Error;
@@ -84,8 +86,6 @@ pub use session::write::Written;
 pub use snapshot::input::StreamedTable;
 pub use snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
 pub use snapshot::{Isolation, Pinned};
-pub use statement::TransactionStatement;
-pub use statement::session::{Assignment, CursorStatement, Discarded, Killed, SessionStatement};
 pub use write::returning::Returned;
 
 /// What an implementation of [`reuse::Reuse`] may use beside what everybody may.

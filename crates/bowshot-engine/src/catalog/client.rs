@@ -1,7 +1,7 @@
 //! What the engine asks the session of a client, whose settings and named statements live above the engine.
 
-use crate::statement::session::Assignment;
 use bowshot_api::Result;
+use bowshot_sql::Assignment;
 use std::sync::{Arc, OnceLock};
 
 /// Something that `SET` can set, as `SHOW` tells it.

@@ -9,13 +9,12 @@ use crate::policy::Access;
 use crate::policy::rules::{ModelNote, Place, Rules, model_place};
 use crate::snapshot::Pinned;
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_sql::{Dialect, DialectName, Privilege};
+use bowshot_sql::Privilege;
 use bowshot_storage::tables::{EntryName, Snapshot};
 use datafusion::arrow::array::{
     ArrayRef, Int64Array, ListBuilder, RecordBatch, StringArray, StringBuilder, TimestampMicrosecondArray,
 };
 use datafusion::execution::{FunctionRegistry, SessionState};
-use datafusion::sql::sqlparser::parser::Parser;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -73,12 +72,7 @@ impl FindModel for SeenModels {
         if let Some(found) = self.lock().get(name) {
             return Ok(Arc::clone(found));
         }
-        let full = Parser::new(&Dialect::new(DialectName::Ansi)).try_with_sql(name).and_then(|mut parser| {
-            let name = parser.parse_object_name(false)?;
-            parser.expect_token(&datafusion::sql::sqlparser::tokenizer::Token::EOF)?;
-            Ok(name)
-        });
-        let full = full.map_err(|_| {
+        let full = bowshot_sql::read_name(name).ok_or_else(|| {
             Error::invalid(format!("`{name}` is no name of a model"))
                 .with_hint("write it as in SQL: names of capital letters or signs stand in double quotes")
         })?;

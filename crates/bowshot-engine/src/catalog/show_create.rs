@@ -1,6 +1,6 @@
 //! `SHOW CREATE TABLE t`, `SHOW CREATE VIEW v`: the statement that would make it again.
 
-use crate::catalog::names::{Names, last};
+use crate::catalog::names::Names;
 use crate::catalog::pg_catalog::constraints::seen_referred;
 use crate::policy::Access;
 use crate::snapshot::Pinned;
@@ -8,37 +8,13 @@ use crate::types::names::{self, quoted};
 use bowshot_api::{Error, Result};
 use bowshot_storage::OptionValue;
 use bowshot_storage::tables::{Column, Definition, Entry, EntryName, External, Storage, View};
-use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{ObjectName, ShowCreateObject, Statement};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::ast::ObjectName;
 
-/// A query that gives the text, in the place of the statement; other statements as they are.
+/// The statement that makes a table or view.
 ///
 /// # Errors
 /// `NotFound` without the table or view.
-pub(crate) fn expanded(statement: Parsed, names: &Names) -> Result<Parsed> {
-    let Parsed::Statement(inner) = &statement else { return Ok(statement) };
-    let Statement::ShowCreate { obj_type: ShowCreateObject::Table | ShowCreateObject::View, obj_name } =
-        inner.as_ref()
-    else {
-        return Ok(statement);
-    };
-    let text = text_of(obj_name, names)?;
-    let sql = format!(
-        "SELECT {} AS table_name, {} AS create_statement",
-        literal(&last(obj_name)?.value),
-        literal(&text)
-    );
-    let mut parsed = Parser::parse_sql(&GenericDialect {}, &sql)
-        .map_err(|error| Error::internal(format!("a query was not parsed: {error}")))?;
-    match parsed.pop() {
-        Some(query) => Ok(Parsed::Statement(Box::new(query))),
-        None => Err(Error::internal("a query was parsed as nothing")),
-    }
-}
-
-fn text_of(name: &ObjectName, names: &Names) -> Result<String> {
+pub(crate) fn text_of(name: &ObjectName, names: &Names) -> Result<String> {
     let full = names.resolve(name)?;
     names.check_text(&full)?;
     match names.entry(&full) {
@@ -185,11 +161,7 @@ fn folder_columns(options: &mut Vec<&(String, OptionValue)>) -> String {
 
 /// Whether a text is a type as a column of a statement has it.
 fn is_type(text: &str) -> bool {
-    let parsed = Parser::new(&GenericDialect {}).try_with_sql(text).and_then(|mut parser| {
-        let data_type = parser.parse_data_type()?;
-        Ok(data_type.to_string().eq_ignore_ascii_case(text))
-    });
-    parsed.unwrap_or(false)
+    bowshot_sql::read_type(text).is_some_and(|data_type| data_type.to_string().eq_ignore_ascii_case(text))
 }
 
 fn option_text(value: &OptionValue) -> String {

@@ -6,12 +6,11 @@
 use crate::catalog::names::{Names, ident};
 use crate::catalog::{Visible, public, search_path};
 use crate::error::classify;
-use crate::statement::copy::{CopyStatement, Direction};
 use crate::types::stored;
 use crate::write::recognise::nothing;
 use crate::write::{Write, change, nulls};
 use bowshot_api::{Error, ErrorKind, Layout, Reason, Result};
-use bowshot_sql::Privilege;
+use bowshot_sql::{CopyStatement, Direction, Privilege};
 use bowshot_storage::exchange::{ExchangeFolder, Shape, Wanted};
 use bowshot_storage::tables::{EntryName, Table};
 use bowshot_storage::{Format, OptionValue, ReadOptions};
@@ -111,7 +110,7 @@ pub(crate) fn folder(names: &Names) -> Result<&Arc<ExchangeFolder>> {
 
 /// `SELECT columns FROM table`
 fn all_of(table: ObjectName, columns: Vec<Ident>) -> Result<Box<Query>> {
-    let mut query = change::parse("SELECT * FROM t")?;
+    let mut query = bowshot_sql::read_query("SELECT * FROM t")?;
     let select = change::select_of(&mut query)?;
     if let Some(TableFactor::Table { name, .. }) = select.from.first_mut().map(|from| &mut from.relation) {
         *name = table;

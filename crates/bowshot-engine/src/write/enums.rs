@@ -10,7 +10,6 @@ use crate::snapshot::Pinned;
 use crate::snapshot::names::{DEFAULT_CATALOG, TEMPORARY_CATALOG};
 use crate::types::declared::{DECLARED, Declared};
 use crate::types::enums::{self, EnumType};
-use crate::write::change;
 use crate::write::ddl::{Ddl, Stores, put};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_storage::tables::{Column, Definition, Entry, EntryName, Snapshot, Table};
@@ -310,7 +309,7 @@ pub(crate) fn check_default(column: &Column) -> Result<()> {
     let (Some(of), Some(default)) = (EnumType::declared(&column.field), &column.default) else {
         return Ok(());
     };
-    match change::expression(default)? {
+    match bowshot_sql::read_expression(default)? {
         Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => {
             of.position(&text).map(drop)
         }

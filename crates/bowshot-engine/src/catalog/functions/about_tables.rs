@@ -8,8 +8,6 @@ use crate::snapshot::names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG}
 use bowshot_storage::tables::{Definition, Entry, EntryName, Key, Reference};
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
 pub(crate) static FUNCTIONS: &[Told] = &[
     Told { name: "pg_get_viewdef", arguments: (1, 2), returns: TEXT, value: view_text },
@@ -44,7 +42,7 @@ pub(crate) static FUNCTIONS: &[Told] = &[
 
 /// The name of a table as PostgreSQL's clients write it in a text.
 pub(crate) fn written(call: &Call<'_>, name: &str) -> Option<EntryName> {
-    let object = Parser::new(&PostgreSqlDialect {}).try_with_sql(name).ok()?.parse_object_name(false).ok()?;
+    let object = bowshot_sql::read_name(name)?;
     let part =
         |place: usize| object.0.get(place).and_then(|part| part.as_ident()).map(crate::catalog::names::ident);
     let full = match object.0.len() {

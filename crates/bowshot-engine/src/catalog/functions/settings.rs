@@ -2,8 +2,8 @@
 
 use crate::catalog::functions::{Call, TEXT, Told, text};
 use crate::catalog::listing::external;
-use crate::statement::session::Assignment;
 use bowshot_api::{Error, Reason};
+use bowshot_sql::Assignment;
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
 
