@@ -5,7 +5,7 @@ use crate::catalog::pg_catalog::constraints::seen_referred;
 use crate::policy::Access;
 use crate::snapshot::Pinned;
 use crate::types::names::{self, quoted};
-use bowshot_api::{Error, Result};
+use bowshot_api::Result;
 use bowshot_storage::OptionValue;
 use bowshot_storage::tables::{Column, Definition, Entry, EntryName, External, Storage, View};
 use datafusion::sql::sqlparser::ast::ObjectName;

@@ -10,9 +10,9 @@ use crate::write::conflict::Conflict;
 use crate::write::recognise::{Leading, Recognised, changing, with_returning};
 use crate::write::{Affected, Write, change, elsewhere, values};
 use crate::{plan, types};
-use bowshot_api::{Error, Reason, Result};
+use bowshot_api::{Error, Result};
 use bowshot_sql::{BY_NAME, DialectName, Privilege};
-use bowshot_storage::tables::{Definition, EntryName, Table, View};
+use bowshot_storage::tables::{Definition, Table};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::datasource::ViewTable;
@@ -25,7 +25,6 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use uuid::Uuid;
 
 /// UUIDs as the files of others have them.
 const UUID_BYTES: DataType = DataType::FixedSizeBinary(16);

@@ -6,7 +6,7 @@ use bowshot_api::{Error, Result};
 use bowshot_sql::Tree;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, OrderBy, OrderByKind, Query, Select,
-    SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, VisitorMut,
+    SelectItem, SetExpr, TableFactor, TableWithJoins, VisitorMut,
 };
 use std::ops::ControlFlow;
 
