@@ -73,7 +73,7 @@ impl EngineSession {
                     self.authorized(nothing(), Action::Transaction(statement), pinned).await
                 }
                 Statement::Copy(copy) => self.plan_copy(copy, pinned, source).await,
-                Statement::Access(statement) => self.plan_access(*statement, pinned).await,
+                Statement::Access(statement) => Box::pin(self.plan_access(*statement, pinned)).await,
                 Statement::Secret(statement) => {
                     self.defined(secrets::change(statement, &names)?, pinned).await
                 }
@@ -84,8 +84,8 @@ impl EngineSession {
                 Statement::Cache(statement) => {
                     self.authorized(nothing(), Action::Cache(statement), pinned).await
                 }
-                Statement::Maintenance(statement) => self.plan_maintenance(statement, pinned).await,
-                Statement::Utility(statement) => self.plan_utility(statement, pinned, source).await,
+                Statement::Maintenance(statement) => Box::pin(self.plan_maintenance(statement, pinned)).await,
+                Statement::Utility(statement) => Box::pin(self.plan_utility(statement, pinned, source)).await,
             }
         }
         .boxed()
