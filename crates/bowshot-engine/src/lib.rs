@@ -1,4 +1,4 @@
-//! The query engine: SQL in, record batches out, on DataFusion. A statement is parsed ([`statement`]), planned over the tables that
+//! The query engine: SQL in, record batches out, on DataFusion. A statement is parsed ([`bowshot_sql::parse`]), planned over the tables that
 //! [`catalog`] finds ([`plan`], [`write`]), authorized ([`authorize`]: only an [`AuthorizedPlan`] can run), optimized and executed
 //! ([`session`], [`execute`]). The engine never talks to clients, has no registry of sessions, and does not decide who may connect.
 
@@ -9,19 +9,21 @@ pub mod distribution;
 pub mod endpoints;
 mod error;
 mod execute;
-mod introspect;
 mod models;
 mod plan;
 pub mod plan_codec;
 pub mod reuse;
 mod secured_scan;
 mod session;
-mod statement;
+mod utility;
 mod write;
 
 pub use authorize::{Action, AuthorizedPlan, Change};
-pub use bowshot_sql::{Dialect, DialectName, first_words, redact_secrets};
-pub use catalog::search_path::{SESSION_SEARCH_PATH, explicit_schemas, join_path, split_path};
+pub use bowshot_sql::{
+    Assignment, CursorStatement, Dialect, DialectName, Discarded, Killed, SessionStatement,
+    TransactionStatement, first_word, join_path, redact_secrets,
+};
+pub use catalog::search_path::{SESSION_SEARCH_PATH, explicit_schemas, split_path};
 pub use datafusion::execution::runtime_env::RuntimeEnv;
 pub use error::Error;
 pub use execute::progress::ProgressMeter;
@@ -35,8 +37,6 @@ pub use session::copy_rows::sent_parquet;
 pub use session::engine::{Base, Engine, EngineConfig, Sources, WeakEngine};
 pub use session::transaction::Transaction;
 pub use session::write::Written;
-pub use statement::TransactionStatement;
-pub use statement::session::{Assignment, CursorStatement, Discarded, Killed, SessionStatement};
 pub use write::returning::Returned;
 
 /// What an implementation of [`reuse::Reuse`] may use beside what everybody may.

@@ -3,7 +3,7 @@
 
 use crate::cursors::Cursors;
 use bowshot_api::{Error, ErrorKind, Reason, Result, SavepointId, TransactionEnd, TransactionId};
-use bowshot_engine::{EngineSession, Transaction, TransactionStatement, first_words};
+use bowshot_engine::{EngineSession, Transaction, TransactionStatement, first_word};
 use bowshot_policy::snapshot::{Isolation, Pinned};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::{Deref, DerefMut};
@@ -118,8 +118,7 @@ impl Scope {
     /// Notes that the statement reads or writes: the level of its transaction stays from now on. SHOW reads no rows.
     pub(crate) fn begin_statement(&mut self, sql: &str) {
         if let Self::Within(transaction) = self {
-            let [first, _] = first_words(sql);
-            if first != "show" {
+            if first_word(sql) != "show" {
                 transaction.begin_statement();
             }
         }

@@ -1,9 +1,9 @@
 //! Statements about the caches: `CALL result_cache_clear()`, `CALL join_cache_warm('SELECT …')`, `CALL join_cache_pin(id)`,
 //! `CALL join_cache_unpin(id)`, `CALL join_cache_drop(id)`, `CALL join_cache_clear()`.
 
-use crate::words::{begins_with, first_words};
-use bowshot_api::{Error, ErrorKind, Result};
-use sqlparser::dialect::Dialect;
+use crate::statement_parser::{StatementParser, expect_end};
+use crate::syntax_error::syntax_error;
+use bowshot_api::Result;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
@@ -24,26 +24,25 @@ pub enum CacheStatement {
     ClearResults,
 }
 
-/// The statement, if the text is one of these.
+/// Whether what is called is about the caches.
+pub(crate) fn begins(name: &str) -> bool {
+    name.starts_with("join_cache_") || name.starts_with("result_cache_")
+}
+
+/// Reads a statement that [begins](begins) so.
 ///
 /// # Errors
 /// `Syntax` for one that is not complete.
-pub fn cache_statement(sql: &str, dialect: &dyn Dialect) -> Result<Option<CacheStatement>> {
-    let [call, name] = first_words(sql);
-    let about_caches = name.starts_with("join_cache_") || name.starts_with("result_cache_");
-    if call != "call" || !about_caches || !begins_with(sql, &call, dialect) {
-        return Ok(None);
-    }
-    parse(sql, dialect).map(Some).map_err(|error| {
-        Error::new(ErrorKind::Syntax, format!("syntax error: {error}")).with_hint(
+pub(crate) fn read(mut words: StatementParser<'_>) -> Result<CacheStatement> {
+    parse(&mut words.parser).map_err(|error| {
+        syntax_error(&error).with_hint(
             "write `CALL join_cache_warm('SELECT …')`, `join_cache_pin(id)`, `join_cache_unpin(id)`, \
              `join_cache_drop(id)`, `join_cache_clear()` or `result_cache_clear()`; ids are in `system.join_cache`",
         )
     })
 }
 
-fn parse(sql: &str, dialect: &dyn Dialect) -> std::result::Result<CacheStatement, ParserError> {
-    let mut parser = Parser::new(dialect).try_with_sql(sql)?;
+fn parse(parser: &mut Parser<'_>) -> std::result::Result<CacheStatement, ParserError> {
     parser.next_token();
     let name = parser.parse_identifier()?.value.to_ascii_lowercase();
     parser.expect_token(&Token::LParen)?;
@@ -57,21 +56,23 @@ fn parse(sql: &str, dialect: &dyn Dialect) -> std::result::Result<CacheStatement
         other => return Err(ParserError::ParserError(format!("`{other}` is not known"))),
     };
     parser.expect_token(&Token::RParen)?;
-    let _ = parser.consume_token(&Token::SemiColon);
-    match parser.next_token().token {
-        Token::EOF => Ok(statement),
-        other => Err(ParserError::ParserError(format!("`{other}` was not expected"))),
-    }
+    expect_end(parser).map(|()| statement)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sqlparser::dialect::GenericDialect;
+    use crate::Statement;
+    use bowshot_api::ErrorKind;
+    fn read(sql: &str) -> Result<Option<CacheStatement>, ErrorKind> {
+        match crate::parse::read_one(sql).map_err(|error| error.kind())? {
+            Statement::Cache(statement) => Ok(Some(statement)),
+            _ => Ok(None),
+        }
+    }
 
     #[test]
     fn calls_are_recognised_and_others_are_left_alone() {
-        let read = |sql| cache_statement(sql, &GenericDialect {}).map_err(|error| error.kind());
         assert_eq!(read("call JOIN_CACHE_DROP(7);"), Ok(Some(CacheStatement::Drop(7))));
         assert_eq!(read(" CALL join_cache_clear()"), Ok(Some(CacheStatement::Clear)));
         let warm = CacheStatement::Warm("SELECT 'a'".to_owned());

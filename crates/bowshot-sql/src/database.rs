@@ -1,10 +1,9 @@
 //! Statements about other databases: `ATTACH 'postgres://host/db' AS name (TYPE postgres, USER 'u', PASSWORD 'p')`, or with
 //! `SECRET name` in the place of user and password, and `DETACH name`.
 
-use crate::words::{begins_with, first_words};
+use crate::statement_parser::{StatementParser, expect_end, name_of as name, take_word as word};
 use bowshot_api::{Error, ErrorKind, Result};
-use sqlparser::ast::Ident;
-use sqlparser::dialect::Dialect;
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 use std::fmt;
@@ -16,7 +15,6 @@ pub enum DatabaseStatement {
     Attach(Attachment),
     /// Leaves it.
     Detach {
-        /// Its name here.
         name: String,
         /// Whether it may be unknown.
         if_exists: bool,
@@ -26,13 +24,10 @@ pub enum DatabaseStatement {
 /// A database to be opened.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Attachment {
-    /// Where it is.
     pub uri: String,
-    /// What it is called here.
     pub name: String,
     /// Whether one of this name may be there.
     pub keep: bool,
-    /// Keys in lower case with their values.
     pub options: Vec<(String, String)>,
 }
 
@@ -43,16 +38,12 @@ impl fmt::Debug for Attachment {
     }
 }
 
-/// The statement, if the text is one of these.
+/// Reads a statement that begins with ATTACH or DETACH.
 ///
 /// # Errors
 /// `Syntax` for one that is not complete. What it says never repeats a text of the statement, which may be a password.
-pub fn database_statement(sql: &str, dialect: &dyn Dialect) -> Result<Option<DatabaseStatement>> {
-    let [first, _] = first_words(sql);
-    if (first != "attach" && first != "detach") || !begins_with(sql, &first, dialect) {
-        return Ok(None);
-    }
-    parse(sql, dialect, first == "attach").map(Some).map_err(|_| {
+pub(crate) fn read(mut words: StatementParser<'_>) -> Result<DatabaseStatement> {
+    parse(&mut words.parser).map_err(|_| {
         Error::new(ErrorKind::Syntax, "syntax error in a statement about another database").with_hint(
             "write `ATTACH 'postgres://host/database' AS name (TYPE postgres, USER '…', PASSWORD '…')` or `DETACH name`",
         )
@@ -61,26 +52,24 @@ pub fn database_statement(sql: &str, dialect: &dyn Dialect) -> Result<Option<Dat
 
 type Parsed<T> = std::result::Result<T, ParserError>;
 
-fn parse(sql: &str, dialect: &dyn Dialect, attaches: bool) -> Parsed<DatabaseStatement> {
-    let mut parser = Parser::new(dialect).try_with_sql(sql)?;
-    parser.next_token();
-    word(&mut parser, "database");
+fn parse(parser: &mut Parser<'_>) -> Parsed<DatabaseStatement> {
+    let attaches = word(parser, "attach");
+    if !attaches {
+        parser.advance_token();
+    }
+    word(parser, "database");
     let statement = if attaches {
-        let keep = three(&mut parser, ["if", "not", "exists"])?;
+        let keep = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
         let uri = parser.parse_literal_string()?;
-        expect(&mut parser, "as")?;
+        parser.expect_keyword(Keyword::AS)?;
         let name = name(&parser.parse_identifier()?);
-        let options = if parser.consume_token(&Token::LParen) { options(&mut parser)? } else { Vec::new() };
+        let options = if parser.consume_token(&Token::LParen) { options(parser)? } else { Vec::new() };
         DatabaseStatement::Attach(Attachment { uri, name, keep, options })
     } else {
-        let if_exists = three(&mut parser, ["if", "exists", ""])?;
+        let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
         DatabaseStatement::Detach { name: name(&parser.parse_identifier()?), if_exists }
     };
-    let _ = parser.consume_token(&Token::SemiColon);
-    match parser.next_token().token {
-        Token::EOF => Ok(statement),
-        _ => Err(unexpected()),
-    }
+    expect_end(parser).map(|()| statement)
 }
 
 /// `KEY value, …` up to the closing parenthesis. A key alone is true.
@@ -106,35 +95,6 @@ fn options(parser: &mut Parser<'_>) -> Parsed<Vec<(String, String)>> {
     }
 }
 
-fn name(ident: &Ident) -> String {
-    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() }
-}
-
-/// Takes a word if it is there.
-fn word(parser: &mut Parser<'_>, wanted: &str) -> bool {
-    let there = matches!(&parser.peek_token_ref().token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
-    if there {
-        parser.next_token();
-    }
-    there
-}
-
-fn expect(parser: &mut Parser<'_>, wanted: &str) -> Parsed<()> {
-    if word(parser, wanted) { Ok(()) } else { Err(unexpected()) }
-}
-
-/// Takes words that stand together or not at all.
-fn three(parser: &mut Parser<'_>, [first, second, third]: [&str; 3]) -> Parsed<bool> {
-    if !word(parser, first) {
-        return Ok(false);
-    }
-    expect(parser, second)?;
-    if !third.is_empty() {
-        expect(parser, third)?;
-    }
-    Ok(true)
-}
-
 fn unexpected() -> ParserError {
     ParserError::ParserError("not expected".to_owned())
 }
@@ -142,10 +102,14 @@ fn unexpected() -> ParserError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sqlparser::dialect::GenericDialect;
+    use crate::Statement;
+    use crate::parse::read_one;
 
     fn read(sql: &str) -> Result<Option<DatabaseStatement>, ErrorKind> {
-        database_statement(sql, &GenericDialect {}).map_err(|error| error.kind())
+        match read_one(sql).map_err(|error| error.kind())? {
+            Statement::Database(statement) => Ok(Some(statement)),
+            _ => Ok(None),
+        }
     }
 
     #[test]
@@ -171,9 +135,9 @@ mod tests {
 
     #[test]
     fn what_went_wrong_never_shows_a_password() {
-        let error = database_statement("ATTACH 'x' AS y (PASSWORD 'hush' 'hush')", &GenericDialect {});
+        let error = read_one("ATTACH 'x' AS y (PASSWORD 'hush' 'hush')");
         assert!(!format!("{error:?}").contains("hush"));
-        let attached = database_statement("ATTACH 'a://u:hush@h' AS y (PASSWORD 'hush')", &GenericDialect {});
+        let attached = read_one("ATTACH 'a://u:hush@h' AS y (PASSWORD 'hush')");
         assert!(!format!("{attached:?}").contains("hush"));
     }
 }

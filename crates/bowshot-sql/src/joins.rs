@@ -4,8 +4,7 @@
 //! `STRAIGHT_JOIN` is an inner join, and elsewhere the word is a name. Joins within joins get brackets.
 
 use crate::DialectName;
-use crate::parse::last_words;
-use crate::tokens::{is_blank, keyword, word};
+use crate::tokens::{is_blank, keyword, last_words, word};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 

@@ -1,20 +1,26 @@
 //! Text to statement: what SQL is read as, before anything is planned. No engine and no catalog in it.
 //!
-//! A text takes this road: [`parse`] in a [`Dialect`] gives statements as they were written; [`rewrite`] turns forms that the
-//! planner does not know, or takes for something else, into forms that it plans right. What needs the columns of a table
-//! (the spelling of mixed-case names, `COLUMNS('a.*')`) is not decided here.
+//! [`parse`] in a [`Dialect`] gives [`Statement`]s as they were written; [`rewrite`] turns forms that the planner does not know, or
+//! takes for something else, into forms that it plans right. What needs the columns of a table (the spelling of mixed-case names,
+//! `COLUMNS('a.*')`) is not decided here.
 
 mod access;
 mod cache;
+mod copy;
 mod database;
 mod dialect;
 mod do_nothing;
 mod exclusions;
+mod explain;
 mod external;
+mod forms;
 mod identity;
 mod infix;
 mod intervals;
 mod joins;
+mod limits;
+mod maintenance;
+mod model;
 mod mysql_tokens;
 mod numbers;
 mod offsets;
@@ -25,20 +31,41 @@ mod recursion_clauses;
 mod redaction;
 pub mod rewrite;
 mod secret;
+mod sql_statement;
+mod statement;
+mod statement_parser;
+mod syntax_error;
 mod template;
+mod texts;
 mod tokens;
+mod transaction;
+mod utility;
 mod walk;
 mod words;
 
-pub use access::{AccessStatement, Expiry, Object, Privilege, UserChange, access};
-pub use cache::{CacheStatement, cache_statement};
-pub use database::{Attachment, DatabaseStatement, database_statement};
+pub use access::{AccessStatement, Expiry, Object, Privilege, UserChange};
+pub use cache::CacheStatement;
+pub use copy::{CopyStatement, Direction};
+pub use database::{Attachment, DatabaseStatement};
 pub use dialect::{Dialect, DialectName};
 pub use do_nothing::DO_NOTHING;
+pub use explain::Explain;
+pub use forms::{BY_NAME, CLAUSES};
 pub use intervals::{Interval, read_interval};
+pub use limits::{check_limits, is_small};
+pub use maintenance::MaintenanceStatement;
+pub use model::{ModelFile, ModelStatement};
 pub use offsets::{Offsets, split, stands_at, view_query};
-pub use parse::{Explain, Parsed, parse, parse_expression};
+pub use parse::parse;
 pub use redaction::{holds_secrets, redact_secrets, repeats_secrets};
-pub use secret::{SecretStatement, secret_statement};
+pub use secret::SecretStatement;
+pub use sql_statement::parse_expression;
+pub use statement::Statement;
+pub use texts::{read_expression, read_name, read_query, read_statement, read_type};
+pub use transaction::TransactionStatement;
+pub use utility::{
+    Assignment, CursorStatement, Discarded, Killed, Pragma, RowFilter, SessionStatement, Show, Shown,
+    Utility, join_path,
+};
 pub use walk::Tree;
-pub use words::{begins_with, first_words};
+pub use words::first_word;

@@ -2,8 +2,7 @@
 //! the clauses of the same names, and GROUP BY within such a clause.
 
 use crate::Dialect;
-use crate::parse::last_words;
-use crate::tokens::is_blank;
+use crate::tokens::{is_blank, last_words};
 use crate::walk::Tree;
 use sqlparser::ast::{Expr, Ident, Statement, Visitor};
 use sqlparser::dialect::GenericDialect;

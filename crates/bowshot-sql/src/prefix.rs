@@ -277,12 +277,12 @@ fn parameter(parser: &mut Parser<'_>) -> Result<LambdaFunctionParameter, ParserE
 
 #[cfg(test)]
 mod tests {
-    use crate::{Dialect, DialectName, Parsed, parse};
+    use crate::{Dialect, DialectName, parse};
 
     /// The statement as it was read.
     fn read(sql: &str) -> String {
         match parse(sql, Dialect::new(DialectName::Ansi), 50).map(|mut parsed| parsed.pop()) {
-            Ok(Some(Parsed::Statement(statement))) => statement.to_string(),
+            Ok(Some(crate::Statement::Sql(statement))) => statement.to_string(),
             other => panic!("{other:?}"),
         }
     }

@@ -1,8 +1,7 @@
 //! `CYCLE` and `SEARCH` behind a recursive query of WITH, which the parser does not know. They are carried within the brackets of
 //! the query, as the name behind a lock, where [`crate::rewrite`] finds them.
 
-use crate::parse::last_words;
-use crate::tokens::{is_blank, keyword, word};
+use crate::tokens::{is_blank, keyword, last_words, word};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 

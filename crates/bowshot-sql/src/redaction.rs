@@ -9,7 +9,8 @@ mod text;
 
 use self::marks::{Mark, is_known, is_secret_word, is_shown_key, is_verb, may_hold_secrets};
 use self::text::{Located, Text};
-use crate::{Dialect, access, database_statement, secret_statement};
+use crate::parse::{keeps_values, read_own};
+use crate::{Dialect, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 use std::borrow::Cow;
@@ -32,9 +33,10 @@ pub fn holds_secrets(sql: &str, dialect: Dialect) -> bool {
     }
 }
 
-/// Whether a message has a word of a secret that is in its place in a statement, however it is written there.
+/// Whether what is said of a statement has a word of a secret that is in its place in it, however it is written there. What is said
+/// of statements about secrets never has: it is what `sqlparser` and the planner do not understand that they quote.
 pub fn repeats_secrets(message: &str, sql: &str, dialect: Dialect) -> bool {
-    if !may_hold_secrets(sql) {
+    if !may_hold_secrets(sql) || keeps_values(sql, dialect) {
         return false;
     }
     let text = Text::read(sql, dialect);
@@ -133,13 +135,13 @@ impl<'a> Redaction<'a> {
         let (Some(first), Some(last)) = (statement.first(), statement.last()) else { return };
         let text = self.sql.get(first.start..last.end).unwrap_or_default();
         match Mark::find(statement) {
-            Mark::Secret(at) => match secret_statement(text, &self.dialect) {
-                Ok(Some(_)) => self.options(statement, at),
+            Mark::Secret(at) => match read_own(text, self.dialect) {
+                Ok(Some(Statement::Secret(_))) => self.options(statement, at),
                 _ => self.hide_behind(statement, at),
             },
             Mark::User => self.user(statement, text),
-            Mark::Attach => match database_statement(text, &self.dialect) {
-                Ok(Some(_)) => self.attach(statement),
+            Mark::Attach => match read_own(text, self.dialect) {
+                Ok(Some(Statement::Database(_))) => self.attach(statement),
                 _ => self.places(statement, Form::Unknown),
             },
             Mark::Set => self.setting(statement),
@@ -150,7 +152,7 @@ impl<'a> Redaction<'a> {
 
     /// `CREATE USER` and its like.
     fn user(&mut self, statement: &[Located<'_>], text: &str) {
-        if matches!(access(text, self.dialect), Ok(Some(_))) {
+        if matches!(read_own(text, self.dialect), Ok(Some(Statement::Access(_)))) {
             for (at, token) in statement.iter().enumerate() {
                 let is_secret = end_of_secret(statement, at, self.sql, Form::Unknown).is_some();
                 // A word is a text to the reader, too.

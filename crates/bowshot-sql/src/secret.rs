@@ -7,10 +7,8 @@
 //!
 //! Which keys there are is not decided here.
 
-use crate::words::first_words;
+use crate::statement_parser::{StatementParser, expect_end, name_of as name, take_word as word};
 use bowshot_api::{Error, ErrorKind, Result, Secret};
-use sqlparser::ast::Ident;
-use sqlparser::dialect::Dialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
@@ -21,93 +19,56 @@ const MAX_KEYS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretStatement {
     /// `CREATE SECRET`
-    Create {
-        /// Name.
-        name: String,
-        /// Whether one that is there is replaced.
-        replace: bool,
-        /// Whether one that is there stays.
-        keep: bool,
-        /// Keys in lower case with their values.
-        options: Vec<(String, Secret)>,
-    },
+    Create { name: String, replace: bool, if_not_exists: bool, options: Vec<(String, Secret)> },
     /// `DROP SECRET`
-    Drop {
-        /// Name.
-        name: String,
-        /// Whether it may be missing.
-        if_exists: bool,
-    },
+    Drop { name: String, if_exists: bool },
 }
 
-/// The statement, if the text is one of these.
+/// Whether the words up to SECRET stand here.
+pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
+    let is_create = words.is_at(0, "create");
+    let mut at = if is_create && words.is_at(1, "or") && words.is_at(2, "replace") { 3 } else { 1 };
+    if ["temporary", "temp", "persistent"].iter().any(|word| words.is_at(at, word)) {
+        at += 1;
+    }
+    (is_create || words.is_at(0, "drop")) && words.is_at(at, "secret")
+}
+
+/// Reads a statement that [begins](begins) so.
 ///
 /// # Errors
 /// `Syntax` for one that is not complete. What it says never repeats a text of the statement, which may be a value.
-pub fn secret_statement(sql: &str, dialect: &dyn Dialect) -> Result<Option<SecretStatement>> {
-    let [first, second] = first_words(sql);
-    let may_be = match first.as_str() {
-        "create" => ["secret", "or", "persistent", "temporary", "temp"].contains(&second.as_str()),
-        "drop" => ["secret", "persistent", "temporary"].contains(&second.as_str()),
-        _ => false,
-    };
-    if !may_be {
-        return Ok(None);
+pub(crate) fn read(mut words: StatementParser<'_>) -> Result<SecretStatement> {
+    let parser = &mut words.parser;
+    let is_create = word(parser, "create");
+    if !is_create {
+        parser.advance_token();
     }
-    // A text that is none for the tokenizer is none of these, unless it says that it is one.
-    let Ok(mut parser) = Parser::new(dialect).try_with_sql(sql) else {
-        return if second == "secret" { Err(unknown()) } else { Ok(None) };
-    };
-    let Some(begun) = begun(&mut parser) else { return Ok(None) };
-    if begun.temporary {
+    let replace = is_create && parser.parse_keywords(&[Keyword::OR, Keyword::REPLACE]);
+    if word(parser, "temporary") || word(parser, "temp") {
         return Err(Error::unsupported("a secret is kept until it is dropped: there are no temporary ones")
             .with_hint("leave TEMPORARY out; without a data folder secrets end with the server"));
     }
-    let read = match begun.create {
-        true => create(&mut parser, begun.replace),
-        false => dropped(&mut parser),
-    };
-    let read = read.and_then(|statement| {
-        let _ = parser.consume_token(&Token::SemiColon);
-        parser.expect_token(&Token::EOF)?;
-        Ok(statement)
-    });
-    read.map(Some).map_err(|_| unknown())
+    let _ = word(parser, "persistent");
+    parser.advance_token();
+    let read = if is_create { create(parser, replace) } else { dropped(parser) };
+    let read = read.and_then(|statement| expect_end(parser).map(|()| statement));
+    read.map_err(|_| unknown())
 }
 
-fn unknown() -> Error {
+/// What is told of a statement that cannot be read, and may have values in it.
+pub(crate) fn unknown() -> Error {
     Error::new(ErrorKind::Syntax, "this form of a statement about secrets is not known").with_hint(
         "write `CREATE SECRET name (TYPE s3, SCOPE 's3://bucket/prefix', KEY_ID '…', SECRET '…')`, with OR REPLACE or IF NOT EXISTS \
          where needed, or `DROP SECRET name`",
     )
 }
 
-/// What the first words say.
-struct Begun {
-    create: bool,
-    replace: bool,
-    temporary: bool,
-}
-
-/// The words up to SECRET, taken; `None` for other statements.
-fn begun(parser: &mut Parser<'_>) -> Option<Begun> {
-    let create = word(parser, "create");
-    if !create && !word(parser, "drop") {
-        return None;
-    }
-    let replace = create && parser.parse_keywords(&[Keyword::OR, Keyword::REPLACE]);
-    let temporary = word(parser, "temporary") || word(parser, "temp");
-    if !temporary {
-        let _ = word(parser, "persistent");
-    }
-    word(parser, "secret").then_some(Begun { create, replace, temporary })
-}
-
 type Parsed<T> = std::result::Result<T, ParserError>;
 
 fn create(parser: &mut Parser<'_>, replace: bool) -> Parsed<SecretStatement> {
-    let keep = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
-    if replace && keep {
+    let if_not_exists = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
+    if replace && if_not_exists {
         return Err(unexpected());
     }
     let name = name(&parser.parse_identifier()?);
@@ -121,7 +82,7 @@ fn create(parser: &mut Parser<'_>, replace: bool) -> Parsed<SecretStatement> {
         }
         options.push((key, Secret::new(value)));
         if parser.consume_token(&Token::RParen) {
-            return Ok(SecretStatement::Create { name, replace, keep, options });
+            return Ok(SecretStatement::Create { name, replace, if_not_exists, options });
         }
         parser.expect_token(&Token::Comma)?;
     }
@@ -147,20 +108,6 @@ fn dropped(parser: &mut Parser<'_>) -> Parsed<SecretStatement> {
     Ok(SecretStatement::Drop { name: name(&parser.parse_identifier()?), if_exists })
 }
 
-fn name(ident: &Ident) -> String {
-    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() }
-}
-
-/// Takes a word if it is there.
-fn word(parser: &mut Parser<'_>, wanted: &str) -> bool {
-    let there = matches!(&parser.peek_token_ref().token, Token::Word(word)
-        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
-    if there {
-        parser.advance_token();
-    }
-    there
-}
-
 fn unexpected() -> ParserError {
     ParserError::ParserError("not expected".to_owned())
 }
@@ -168,19 +115,26 @@ fn unexpected() -> ParserError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sqlparser::dialect::{GenericDialect, MySqlDialect};
+    use crate::Statement;
+    use crate::parse::read_one;
+    use crate::{Dialect, DialectName, parse};
 
     fn read(sql: &str) -> Result<Option<SecretStatement>, ErrorKind> {
-        secret_statement(sql, &GenericDialect {}).map_err(|error| {
+        let read = read_one(sql).map_err(|error| {
             assert!(!format!("{error} {error:?}").contains("hush"), "{error:?}");
             error.kind()
-        })
+        });
+        match read? {
+            Statement::Secret(statement) => Ok(Some(statement)),
+            _ => Ok(None),
+        }
     }
 
     #[test]
     fn statements_are_read_and_others_left_alone() {
         let sql = "CREATE OR REPLACE SECRET Lake (TYPE s3, SCOPE 's3://b/p', KEY_ID AKIA, secret 'it''s', ANONYMOUS);";
-        let Ok(Some(SecretStatement::Create { name, replace: true, keep: false, options })) = read(sql)
+        let Ok(Some(SecretStatement::Create { name, replace: true, if_not_exists: false, options })) =
+            read(sql)
         else {
             panic!("{sql}")
         };
@@ -196,16 +150,22 @@ mod tests {
         ];
         assert_eq!(options, expected);
         let kept = read("create persistent secret if not exists \"Lake\" (type http)");
-        assert!(matches!(kept, Ok(Some(SecretStatement::Create { name, keep: true, .. })) if name == "Lake"));
+        assert!(
+            matches!(kept, Ok(Some(SecretStatement::Create { name, if_not_exists: true, .. })) if name == "Lake")
+        );
         let gone = SecretStatement::Drop { name: "lake".to_owned(), if_exists: true };
         assert_eq!(read("/* c */ DROP -- c\n SECRET IF EXISTS LAKE;"), Ok(Some(gone)));
-        for other in
-            ["SELECT secret FROM t", "CREATE OR REPLACE TABLE secret (a INT)", "DROP TABLE secret", ""]
-        {
+        for other in [
+            "SELECT secret FROM t",
+            "CREATE OR REPLACE TABLE secret (a INT)",
+            "DROP TABLE secret",
+            "VALUES (1)",
+        ] {
             assert_eq!(read(other), Ok(None), "{other}");
         }
         let quoted = "CREATE SECRET x (TYPE s3, SECRET \"hush\")";
-        assert!(matches!(secret_statement(quoted, &MySqlDialect {}), Ok(Some(_))));
+        let read = parse(quoted, Dialect::new(DialectName::MySql), 50).expect("is read");
+        assert!(matches!(read.as_slice(), [Statement::Secret(_)]));
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! Pieces of statements that are put into others: written as text, with names in the place of what comes in.
 
+use crate::texts::{read_expression, read_query};
 use crate::walk::Tree;
 use bowshot_api::{Error, ErrorKind, Result};
-use sqlparser::ast::{Expr, Ident, Query, Statement, VisitorMut};
-use sqlparser::dialect::GenericDialect;
-use sqlparser::parser::Parser;
+use sqlparser::ast::{Expr, Ident, Query, VisitorMut};
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::ops::ControlFlow;
@@ -19,9 +18,7 @@ const MAX_PARTS: usize = 1_000;
 /// # Errors
 /// `Internal` for a text that is no expression: they are all ours.
 pub(crate) fn expression(text: &str, holes: &[(&str, &Expr)]) -> Result<Expr> {
-    let parsed =
-        Parser::new(&GenericDialect {}).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
-    let mut expr = parsed.map_err(|error| Error::internal(format!("`{text}` is no expression: {error}")))?;
+    let mut expr = read_expression(text)?;
     fill(&mut expr, holes);
     Ok(expr)
 }
@@ -31,15 +28,9 @@ pub(crate) fn expression(text: &str, holes: &[(&str, &Expr)]) -> Result<Expr> {
 /// # Errors
 /// `Internal`, as above.
 pub(crate) fn query(text: &str, holes: &[(&str, &Expr)]) -> Result<Box<Query>> {
-    let parsed = Parser::parse_sql(&GenericDialect {}, text);
-    let mut parsed = parsed.map_err(|error| Error::internal(format!("`{text}` is no query: {error}")))?;
-    match parsed.pop() {
-        Some(Statement::Query(mut query)) => {
-            fill(query.as_mut(), holes);
-            Ok(query)
-        }
-        _ => Err(Error::internal(format!("`{text}` is no query"))),
-    }
+    let mut query = read_query(text)?;
+    fill(query.as_mut(), holes);
+    Ok(query)
 }
 
 /// Refuses what is copied so often that a short statement becomes one that no memory holds.

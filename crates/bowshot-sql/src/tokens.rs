@@ -25,6 +25,11 @@ pub(crate) fn word(value: &str, keyword: Keyword) -> Token {
     Token::Word(Word { value: value.to_owned(), quote_style: None, keyword })
 }
 
+/// Places of the last words before the end, the last one first; blanks are left out.
+pub(crate) fn last_words(kept: &[TokenWithSpan]) -> impl Iterator<Item = usize> + '_ {
+    (0..kept.len()).rev().filter(|at| kept.get(*at).is_some_and(|token| !is_blank(&token.token)))
+}
+
 /// `a <-1` as `a < -1`: an operator of several characters ends in a sign only where it has one of the characters that the
 /// standard's operators do not have (PostgreSQL's manual, "Lexical Structure").
 pub(crate) fn signs_apart(tokens: Vec<TokenWithSpan>, dialect: Dialect) -> Vec<TokenWithSpan> {
@@ -81,7 +86,6 @@ struct Level {
 enum Head {
     Nothing,
     With,
-    Explain,
     Create,
     Insert,
 }
@@ -136,11 +140,7 @@ impl Queries {
             Keyword::WITH if begins => self.level.head = Head::With,
             Keyword::CREATE if begins => self.level.head = Head::Create,
             Keyword::INSERT if begins => self.level.head = Head::Insert,
-            Keyword::EXPLAIN if begins => (self.level.begins, self.level.head) = (true, Head::Explain),
             Keyword::AS => self.level.begins = self.level.head == Head::Create,
-            Keyword::ANALYZE | Keyword::VERBOSE => {
-                self.level.begins = begins && self.level.head == Head::Explain;
-            }
             Keyword::ALL | Keyword::DISTINCT | Keyword::BY | Keyword::NAME => self.level.begins = begins,
             Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT => self.level = Level::begun(),
             Keyword::WHERE | Keyword::GROUP | Keyword::HAVING | Keyword::QUALIFY | Keyword::WINDOW

@@ -1,13 +1,11 @@
 //! The statement that would make a table, a view or an external table again.
 
 use crate::pg_catalog::constraints::seen_referred;
+use bowshot_formats::read_options::OptionValue;
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
-use bowshot_formats::read_options::OptionValue;
 use bowshot_tables::{Column, Definition, EntryName, External, Storage, View};
 use bowshot_types::names::{self, quoted};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
 /// The statement that makes a table, without the references to what is not seen; `durable` tells whether tables are kept on
 /// disk where nobody says otherwise.
@@ -141,11 +139,7 @@ fn folder_columns(options: &mut Vec<&(String, OptionValue)>) -> String {
 
 /// Whether a text is a type as a column of a statement has it.
 fn is_type(text: &str) -> bool {
-    let parsed = Parser::new(&GenericDialect {}).try_with_sql(text).and_then(|mut parser| {
-        let data_type = parser.parse_data_type()?;
-        Ok(data_type.to_string().eq_ignore_ascii_case(text))
-    });
-    parsed.unwrap_or(false)
+    bowshot_sql::read_type(text).is_some_and(|data_type| data_type.to_string().eq_ignore_ascii_case(text))
 }
 
 fn option_text(value: &OptionValue) -> String {
@@ -161,7 +155,7 @@ fn option_text(value: &OptionValue) -> String {
     }
 }
 
-pub fn literal(text: &str) -> String {
+fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 

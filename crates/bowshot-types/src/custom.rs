@@ -6,8 +6,6 @@ use bowshot_api::Error;
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion::error::Result;
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, ExactNumberInfo, ObjectName};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 use std::sync::Arc;
 
 /// A type by its name and what stands in parentheses behind it.
@@ -86,9 +84,7 @@ fn exact(modifiers: &[String]) -> ExactNumberInfo {
 }
 
 fn parsed(text: &str) -> Result<SqlType> {
-    let parsed =
-        Parser::new(&GenericDialect {}).try_with_sql(text).and_then(|mut parser| parser.parse_data_type());
-    parsed.map_err(|_| refused(Error::invalid(format!("`{text}` is no type"))))
+    bowshot_sql::read_type(text).ok_or_else(|| refused(Error::invalid(format!("`{text}` is no type"))))
 }
 
 fn unknown(name: &str, upper: &str) -> datafusion::error::DataFusionError {

@@ -13,8 +13,6 @@ use crate::catalog::input::is_input;
 use crate::plan::Planned;
 use crate::plan::allowed::{check_nodes, refusal};
 use crate::secured_scan;
-use crate::statement::TransactionStatement;
-use crate::statement::session::{CursorStatement, SessionStatement};
 use crate::write::Write;
 use crate::write::data_modifying_with::Step;
 use crate::write::ddl::Ddl;
@@ -23,7 +21,9 @@ use bowshot_api::catalog_names::CHANGE_SCHEMA;
 use bowshot_api::{Decider, Error, ErrorKind, Principal, Result};
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
-use bowshot_sql::{CacheStatement, DatabaseStatement};
+use bowshot_sql::{
+    CacheStatement, CursorStatement, DatabaseStatement, SessionStatement, TransactionStatement,
+};
 use bowshot_tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{LogicalPlan, Statement};

@@ -7,11 +7,9 @@ use crate::models::{self, FindModel, Found, Models};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_policy::Access;
 use bowshot_policy::rules::{ModelNote, Rules, model_place};
-use bowshot_sql::{Dialect, DialectName};
-use bowshot_tables::{EntryName, Snapshot};
 use bowshot_system_catalog::system::models::may_ask;
+use bowshot_tables::{EntryName, Snapshot};
 use datafusion::execution::{FunctionRegistry, SessionState};
-use datafusion::sql::sqlparser::parser::Parser;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -68,12 +66,7 @@ impl FindModel for SeenModels {
         if let Some(found) = self.lock().get(name) {
             return Ok(Arc::clone(found));
         }
-        let full = Parser::new(&Dialect::new(DialectName::Ansi)).try_with_sql(name).and_then(|mut parser| {
-            let name = parser.parse_object_name(false)?;
-            parser.expect_token(&datafusion::sql::sqlparser::tokenizer::Token::EOF)?;
-            Ok(name)
-        });
-        let full = full.map_err(|_| {
+        let full = bowshot_sql::read_name(name).ok_or_else(|| {
             Error::invalid(format!("`{name}` is no name of a model"))
                 .with_hint("write it as in SQL: names of capital letters or signs stand in double quotes")
         })?;

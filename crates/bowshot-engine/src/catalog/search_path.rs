@@ -16,7 +16,6 @@ use bowshot_policy::Access;
 use bowshot_sql::rewrite::{changes, marked, qualify_bare_tables};
 use bowshot_sql::{Dialect, DialectName, Offsets};
 use bowshot_tables::EntryName;
-use bowshot_system_catalog::functions::relations::quoted;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::config::ConfigExtension;
 use datafusion::common::extensions_options;
@@ -61,11 +60,6 @@ pub fn split_path(list: &str) -> Vec<String> {
     }
     names.push(name);
     names.iter().map(|name| name.trim_end().to_owned()).filter(|name| !name.is_empty()).collect()
-}
-
-/// The list of these names, for [`split_path`].
-pub fn join_path(names: &[String]) -> String {
-    names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
 }
 
 /// The names in a list that are those of schemas to look into.
@@ -199,7 +193,7 @@ pub(crate) fn qualify_view(
     let limit = options.sql_parser.recursion_limit.get();
     let mut found = Vec::new();
     for parsed in &mut bowshot_sql::parse(&sql, Dialect::new(dialect), limit)? {
-        let bowshot_sql::Parsed::Statement(statement) = parsed else { continue };
+        let bowshot_sql::Statement::Sql(statement) = parsed else { continue };
         qualify_bare_tables(statement, |table| {
             let schema = schema_of(table, names, visible)?;
             found.push((table.span.start, schema));
@@ -245,7 +239,8 @@ fn check_qualified(
 
 #[cfg(test)]
 mod tests {
-    use super::{explicit_schemas, join_path, split_path};
+    use super::{explicit_schemas, split_path};
+    use bowshot_sql::join_path;
 
     #[test]
     fn lists_are_read_as_they_are_written() {

@@ -1,10 +1,10 @@
 //! `FROM predict('m', TABLE t)`: the rows of a table with what a model says of each, its columns found by their names. The
-//! text before this has a query in the place of `TABLE t` (`statement/forms.rs`); here the call becomes a query that asks the
+//! text before this has a query in the place of `TABLE t` (`bowshot-sql`); here the call becomes a query that asks the
 //! model about columns, which is planned as any other.
 
 use super::function::{Found, Wanted, finder};
 use bowshot_api::{Error, Reason, Result};
-use bowshot_sql::{Dialect, DialectName, Tree};
+use bowshot_sql::Tree;
 use datafusion::common::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as Parsed;
@@ -12,7 +12,6 @@ use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, ObjectNamePart, Query, SetExpr, Statement, TableFactor, Visitor,
     VisitorMut,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::ops::ControlFlow;
@@ -81,7 +80,7 @@ fn call(factor: &TableFactor) -> Option<Call> {
     };
     let (model, rows) = match form {
         Some((model, rows)) => (Some(model), rows),
-        None => (None, parsed("SELECT 1").ok()?),
+        None => (None, bowshot_sql::read_query("SELECT 1").ok()?),
     };
     Some(Call { wanted, model, rows })
 }
@@ -174,7 +173,7 @@ fn query(wanted: Wanted, model: &str, columns: &[String], rows: Query) -> Result
     let (function, model) = (wanted.function(), model.replace('\'', "''"));
     let columns: Vec<String> =
         columns.iter().map(|name| format!("{ROWS}.\"{}\"", name.replace('"', "\"\""))).collect();
-    let mut outer = parsed(&format!(
+    let mut outer = bowshot_sql::read_query(&format!(
         "SELECT * FROM (SELECT {ROWS}.*, {function}('{model}', {}) AS \"{}\" FROM (SELECT 1) AS {ROWS}) AS {function}",
         columns.join(", "),
         wanted.column(),
@@ -194,20 +193,12 @@ fn first_table(query: &mut Query) -> Option<&mut TableFactor> {
     }
 }
 
-fn parsed(sql: &str) -> Result<Box<Query>> {
-    let parsed = Parser::parse_sql(&Dialect::new(DialectName::Ansi), sql);
-    match parsed.map(|mut statements| statements.pop()) {
-        Ok(Some(Statement::Query(query))) => Ok(query),
-        _ => Err(Error::internal("a query of our own cannot be read")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn statement(sql: &str) -> Statement {
-        Parser::parse_sql(&Dialect::new(DialectName::Ansi), sql).expect(sql).remove(0)
+        bowshot_sql::read_statement(sql).expect(sql)
     }
 
     #[test]

@@ -10,7 +10,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement};
 
 /// Nodes of one plan, all views that it reads included. The text of a statement is bounded before it is parsed
-/// (`text_limits.rs`), but views multiply: one that reads another one twice is twice as large.
+/// (`bowshot_sql`), but views multiply: one that reads another one twice is twice as large.
 const MAX_NODES: usize = 5_000;
 
 /// Checks that a plan is not too large and cannot become so, without walking to the end of one that is. Before anything else

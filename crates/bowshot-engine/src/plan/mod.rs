@@ -9,15 +9,13 @@ mod recursion;
 pub(crate) mod semantics;
 pub(crate) mod steps;
 pub(crate) mod struct_fields;
-pub(crate) mod text_limits;
 
 use crate::error::classify;
 use crate::models;
-use crate::statement::copy::{self, CopyStatement, Direction};
 use bowshot_api::{Error, ErrorKind, Position, Result};
 use bowshot_optimizer::{MySqlOperands, ParameterOperands, compared_by_labels, computed_once};
 use bowshot_sql::rewrite::{self, Defaults, Source, Wanted};
-use bowshot_sql::{Dialect, DialectName, Explain, Tree};
+use bowshot_sql::{CopyStatement, Dialect, DialectName, Direction, Explain, Tree};
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::common::format::{ExplainFormat, ExplainStatementOptions};
 use datafusion::common::{Column, DFSchema, SchemaError, TableReference};
@@ -52,7 +50,13 @@ pub(crate) const KEPT: DialectName = DialectName::Ansi;
 /// # Errors
 /// `Syntax` for a text that is no single statement.
 pub(crate) fn kept_query(options: &ConfigOptions, sql: &str, dialect: DialectName) -> Result<Statement> {
-    only(read(options, sql, dialect)?)
+    let limit = options.sql_parser.recursion_limit.get();
+    match only(bowshot_sql::parse(sql, Dialect::new(dialect), limit)?)? {
+        bowshot_sql::Statement::Sql(statement) => {
+            known(options, statement, Source { text: sql, dialect }).map(Statement::Statement)
+        }
+        _ => Err(Error::invalid("what is kept is no query")),
+    }
 }
 
 /// An expression that is kept as text, over columns.
@@ -331,27 +335,9 @@ pub fn dialect(options: &ConfigOptions) -> Dialect {
     })
 }
 
-/// A statement as the parser gives it, or as it is read here.
-pub(crate) enum Parsed {
-    Sql(Statement),
-    Copy(CopyStatement),
-}
-
 /// Parses one statement in the dialect of the session.
-pub(crate) fn parse(options: &ConfigOptions, sql: &str) -> Result<Parsed> {
-    let dialect = dialect(options);
-    // Before anything recursive sees the text.
-    text_limits::check(sql, &dialect)?;
-    let limit = options.sql_parser.recursion_limit.get();
-    let copy = copy::parse(sql, &dialect, limit);
-    if let Some(mut copy) = copy.map_err(|error| classify(DataFusionError::SQL(Box::new(error), None)))? {
-        if let Direction::QueryOut(query) = &mut copy.direction {
-            rewrite::keep_strangers_out(query, defaults(options));
-            rewrite::query(query, Source { text: sql, dialect: dialect.name() })?;
-        }
-        return Ok(Parsed::Copy(copy));
-    }
-    only(read(options, sql, dialect.name())?).map(Parsed::Sql)
+pub(crate) fn parse(options: &ConfigOptions, sql: &str) -> Result<bowshot_sql::Statement> {
+    only(bowshot_sql::parse(sql, dialect(options), options.sql_parser.recursion_limit.get())?)
 }
 
 /// Parses one statement as DataFusion does.
@@ -359,7 +345,7 @@ pub(crate) fn parse_plain(options: &ConfigOptions, sql: &str) -> Result<Statemen
     let name = options.sql_parser.dialect;
     let dialect =
         dialect_from_str(name).ok_or_else(|| Error::invalid(format!("dialect `{name}` is not known")))?;
-    text_limits::check(sql, dialect.as_ref())?;
+    bowshot_sql::check_limits(sql, dialect.as_ref())?;
     let parser = DFParserBuilder::new(sql)
         .with_dialect(dialect.as_ref())
         .with_recursion_limit(options.sql_parser.recursion_limit.get())
@@ -372,27 +358,27 @@ pub(crate) fn parse_plain(options: &ConfigOptions, sql: &str) -> Result<Statemen
     Ok(statement)
 }
 
-/// The statements of a text, in forms that the planner knows.
-fn read(options: &ConfigOptions, sql: &str, dialect: DialectName) -> Result<Vec<Statement>> {
-    let limit = options.sql_parser.recursion_limit.get();
-    let source = Source { text: sql, dialect };
-    let parsed = bowshot_sql::parse(sql, Dialect::new(dialect), limit)?.into_iter();
-    parsed
-        .map(|parsed| match parsed {
-            bowshot_sql::Parsed::Statement(mut statement) => {
-                secrets_are_apart(&statement)?;
-                rewrite::keep_strangers_out(&mut statement, defaults(options));
-                rewrite::statement(&mut statement, source)?;
-                Ok(Statement::Statement(statement))
-            }
-            bowshot_sql::Parsed::Explain(mut explain) => {
-                secrets_are_apart(&explain.statement)?;
-                rewrite::keep_strangers_out(&mut explain.statement, defaults(options));
-                rewrite::statement(&mut explain.statement, source)?;
-                explained(explain)
-            }
-        })
-        .collect()
+/// A statement in forms that the planner knows.
+pub(crate) fn known(
+    options: &ConfigOptions,
+    mut statement: Box<ast::Statement>,
+    source: Source<'_>,
+) -> Result<Box<ast::Statement>> {
+    secrets_are_apart(&statement)?;
+    rewrite::keep_strangers_out(statement.as_mut(), defaults(options));
+    rewrite::statement(&mut statement, source)?;
+    Ok(statement)
+}
+
+/// The query of COPY in forms that the planner knows.
+pub(crate) fn copy_known(
+    options: &ConfigOptions,
+    copy: &mut CopyStatement,
+    source: Source<'_>,
+) -> Result<()> {
+    let Direction::QueryOut(query) = &mut copy.direction else { return Ok(()) };
+    rewrite::keep_strangers_out(query, defaults(options));
+    rewrite::query(query, source)
 }
 
 /// The parser knows a form of CREATE SECRET, which the planner does not, and would quote. By itself it was read before.
@@ -410,7 +396,9 @@ fn defaults(options: &ConfigOptions) -> Defaults<'_> {
     Defaults { catalog: &options.catalog.default_catalog, schema: &options.catalog.default_schema }
 }
 
-fn explained(explain: Explain) -> Result<Statement> {
+/// EXPLAIN of a statement in forms that the planner knows.
+pub(crate) fn explained(options: &ConfigOptions, explain: Explain, source: Source<'_>) -> Result<Statement> {
+    let statement = known(options, explain.statement, source)?;
     let format = explain.format.map(|format| ExplainFormat::from_str(&format)).transpose();
     let format = format.map_err(|_| {
         Error::new(ErrorKind::Syntax, "EXPLAIN does not know this format")
@@ -422,11 +410,11 @@ fn explained(explain: Explain) -> Result<Statement> {
         format,
         ..ExplainStatementOptions::default()
     };
-    let statement = Box::new(Statement::Statement(explain.statement));
+    let statement = Box::new(Statement::Statement(statement));
     Ok(Statement::Explain(ExplainStatement { options, statement }))
 }
 
-fn only(mut statements: Vec<Statement>) -> Result<Statement> {
+fn only<T>(mut statements: Vec<T>) -> Result<T> {
     match (statements.pop(), statements.is_empty()) {
         (None, _) => {
             Err(Error::new(ErrorKind::Syntax, "the statement is empty").with_hint("send one SQL statement"))

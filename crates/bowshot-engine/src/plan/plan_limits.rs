@@ -3,7 +3,7 @@
 //! A column of an inner query is replaced by what computes it: where a condition on it moves down, and where two lists of
 //! columns become one. Each query around another adds the depth of its expressions, until a stack ends, and with it the
 //! process; and what uses a column twice doubles with every query around it, so that a short statement takes all memory.
-//! [`crate::plan::text_limits`] measures the text, where this does not show: the expressions are small, and views are a word.
+//! [`bowshot_sql::check_limits`] measures the text, where this does not show: the expressions are small, and views are a word.
 
 use crate::error::classify;
 use bowshot_api::{Error, ErrorKind, Result};

@@ -1,5 +1,4 @@
-//! What one session has in the engine: its settings, its own tables and its view of the catalogs. Plans statements and
-//! makes them ready to run.
+//! What one session has in the engine: its settings, its own tables and its view of the catalogs. Makes plans ready to run.
 
 pub(crate) mod authorization;
 pub(crate) mod copy_rows;
@@ -9,6 +8,7 @@ mod external_database;
 mod listing;
 pub(crate) mod on_nodes;
 mod parameter_metadata;
+mod planning;
 mod query;
 mod scratch;
 mod search_path;
@@ -18,27 +18,20 @@ pub(crate) mod utility;
 mod visibility_group;
 pub(crate) mod write;
 
-use crate::authorize::{self, Action, AuthorizedPlan, Change};
+use crate::authorize::AuthorizedPlan;
 use crate::catalog::lazy_state::{LazyState, SpareState};
-use crate::catalog::{self, CatalogParts, Visible, public, show_create};
+use crate::catalog::{CatalogParts, Visible};
 use crate::distribution::Distribution;
 use crate::execute::{Execution, Parallelism};
 use crate::models;
-use crate::plan::{self, Parsed, parameters, plan_limits, text_limits};
+use crate::plan::{self, parameters, plan_limits};
 use crate::reuse::{Asked, Purpose, Reuse};
-use crate::statement::copy::CopyStatement;
-use crate::statement::forms;
-use crate::write::access::AccessChange;
-use crate::write::ddl::{Ddl, Stores};
-use crate::write::models::sent;
-use crate::write::recognise::{Recognised, nothing, recognise};
-use crate::write::{Write, copy, secrets, upkeep};
+use crate::write::ddl::Stores;
 use bowshot_api::{Error as ApiError, Layout, Principal, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::snapshot::commit::SessionTables;
 use bowshot_policy::{SeenFiles, SessionAccess};
 use bowshot_query_task::run_blocking_if;
-use bowshot_sql::rewrite::Source;
 use bowshot_system_catalog::client::ClientSlot;
 use bowshot_system_catalog::functions::{Facts, SeededRandom};
 use bowshot_types::result_metadata;
@@ -48,8 +41,6 @@ use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use engine::{Shared, own_tables};
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use query::Run;
 use std::sync::Arc;
 use tokio::task::block_in_place;
@@ -210,165 +201,6 @@ impl EngineSession {
             state.config_mut().options_mut().execution.target_partitions = 1;
         }
         state
-    }
-
-    /// Parses, plans and authorises one statement on the tables of one moment. CPU work: to be called on the query runtime.
-    ///
-    /// # Errors
-    /// `Syntax`, `Invalid`, `NotFound` from planning; `Denied` and `Unsupported` from enforcement.
-    pub async fn plan(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
-        let noting = self.shared.decider().map(|_| pinned.noting());
-        let pinned = noting.as_ref().unwrap_or(pinned);
-        self.settle_search_path(pinned)?;
-        let planned = run_blocking_if(!text_limits::is_small(sql), self.plan_text(sql, pinned)).await;
-        planned.map_err(|error| secrets::untold(error, sql, plan::dialect(&self.options())))
-    }
-
-    async fn plan_text(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
-        let (options, names) = (self.options(), self.names(pinned));
-        if !self.scratch
-            && let Some(ddl) = upkeep::recognise(sql, &plan::dialect(&options), &names)?
-        {
-            let rows = sent(&ddl, pinned)?.unwrap_or_else(nothing);
-            let action = Some(Action::Write(Change::new(Write::Ddl(ddl))));
-            return authorize::enforce(plan::planned(rows)?, action, self.authorizer(pinned), self.scratch)
-                .await;
-        }
-        if let Some(statement) = bowshot_sql::cache_statement(sql, &plan::dialect(&options))? {
-            let action = Some(Action::Cache(statement));
-            return authorize::enforce(
-                plan::planned(nothing())?,
-                action,
-                self.authorizer(pinned),
-                self.scratch,
-            )
-            .await;
-        }
-        if let Some(statement) = bowshot_sql::database_statement(sql, &plan::dialect(&options))? {
-            let action = Some(Action::Database(statement));
-            return authorize::enforce(
-                plan::planned(nothing())?,
-                action,
-                self.authorizer(pinned),
-                self.scratch,
-            )
-            .await;
-        }
-        if self.scratch {
-            let planned = plan::plan(&self.state(pinned), plan::parse_plain(&options, sql)?).await?;
-            return authorize::enforce(planned, None, self.authorizer(pinned), true).await;
-        }
-        if let Some(change) = Box::pin(self.access_change(sql, pinned)).await? {
-            let returning = crate::write::access::told(&change)?.map(Arc::new);
-            let action =
-                Some(Action::Write(Change { returning, ..Change::new(Write::Ddl(Ddl::Access(change))) }));
-            return authorize::enforce(
-                plan::planned(nothing())?,
-                action,
-                self.authorizer(pinned),
-                self.scratch,
-            )
-            .await;
-        }
-        if let Some(expanded) = self.expanded(sql, pinned)? {
-            return Box::pin(self.plan_expanded(expanded, pinned)).await;
-        }
-        let spelled = forms::known(sql, &plan::dialect(&options))?;
-        let statement = match plan::parse(&options, &spelled)? {
-            Parsed::Sql(statement) => show_create::expanded(statement, &names)?,
-            Parsed::Copy(copy) => return Box::pin(self.plan_copy(copy, pinned)).await,
-        };
-        let source = Source { text: &spelled, dialect: plan::dialect(&options).name() };
-        let plan = self.plan_statement(statement, pinned, source).await?;
-        Ok(if self.asks_again() && pinned.input().is_none() { plan.with_text(sql) } else { plan })
-    }
-
-    /// Plans and authorises a statement that is parsed.
-    ///
-    /// # Errors
-    /// As [`EngineSession::plan`].
-    pub(crate) fn plan_statement<'a>(
-        &'a self,
-        mut statement: datafusion::sql::parser::Statement,
-        pinned: &'a Pinned,
-        source: Source<'a>,
-    ) -> BoxFuture<'a, Result<AuthorizedPlan>> {
-        async move {
-            if let Some(explained) = Box::pin(self.explain_change(&statement, pinned, source)).await? {
-                return Ok(explained);
-            }
-            let (visible, names) = (self.visible(pinned), self.names(pinned));
-            public::resolve(&mut statement, &names.schemas());
-            names.types().resolve(&mut statement);
-            catalog::search_path::resolve(&mut statement, &names, &visible);
-            let recognised = Box::pin(recognise(&statement, &visible, &names, source)).await?;
-            let (planned, action) = match recognised {
-                None => {
-                    let state = self.state(pinned);
-                    let planned = plan::plan(&state, statement).await?;
-                    self.spare.keep(state);
-                    (planned, None)
-                }
-                Some(Recognised::Write(write, rows)) => {
-                    (plan::planned(rows)?, Some(Action::Write(Change::new(write))))
-                }
-                Some(Recognised::Returning(write, rows, returning)) => {
-                    let change = Change { returning: Some(Arc::new(returning)), ..Change::new(write) };
-                    (plan::planned(rows)?, Some(Action::Write(change)))
-                }
-                Some(Recognised::InSteps(steps, write, rows, returning)) => {
-                    let (before, returning) = (steps.into(), returning.map(Arc::new));
-                    let change = Change { returning, before, ..Change::new(write) };
-                    (plan::planned(rows)?, Some(Action::Write(change)))
-                }
-                Some(Recognised::Transaction(statement)) => {
-                    (plan::planned(nothing())?, Some(Action::Transaction(statement)))
-                }
-            };
-            authorize::enforce(planned, action, self.authorizer(pinned), self.scratch).await
-        }
-        .boxed()
-    }
-
-    /// What a statement about access changes; `None` for any other.
-    async fn access_change(&self, sql: &str, pinned: &Pinned) -> Result<Option<AccessChange>> {
-        let [first, second] = bowshot_sql::first_words(sql);
-        let begins = match first.as_str() {
-            "grant" | "revoke" => true,
-            "create" | "alter" | "drop" => {
-                let of_access = ["role", "user", "row", "mask", "token", "default"];
-                // OWNER TO may follow: the reader tells.
-                let owned = ["table", "view", "materialized", "schema", "catalog", "database", "model"];
-                of_access.contains(&second.as_str()) || first == "alter" && owned.contains(&second.as_str())
-            }
-            _ => false,
-        };
-        if !begins {
-            return Ok(None);
-        }
-        let dialect = plan::dialect(&self.options());
-        text_limits::check(sql, &dialect)?;
-        let Some(statement) = bowshot_sql::access(sql, dialect)? else { return Ok(None) };
-        let (visible, names) = (self.visible(pinned), self.names(pinned));
-        crate::write::access::resolve(statement, (&visible, &names)).await.map(Some)
-    }
-
-    fn plan_copy<'a>(
-        &'a self,
-        copy: CopyStatement,
-        pinned: &'a Pinned,
-    ) -> BoxFuture<'a, Result<AuthorizedPlan>> {
-        async move {
-            if self.scratch {
-                return Err(ApiError::unsupported("COPY is not supported in a scratch catalog"));
-            }
-            let (visible, names) = (self.visible(pinned), self.names(pinned));
-            let (write, rows) = copy::recognise(copy, &visible, &names).await?;
-            let action = Action::Write(Change::new(write));
-            authorize::enforce(plan::planned(rows)?, Some(action), self.authorizer(pinned), self.scratch)
-                .await
-        }
-        .boxed()
     }
 
     /// The statements of a text.

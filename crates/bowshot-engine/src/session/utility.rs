@@ -1,23 +1,21 @@
-//! The road of the statements of this room, once they are recognised.
+//! How statements are planned that ask about the server and the session, or steer the session.
 
 use crate::authorize::{self, Action, AuthorizedPlan};
 use crate::catalog::origins;
 use crate::error::classify;
-use crate::introspect::{Asked, Expanded, begins_here, describe, recognise, summarize};
+use crate::plan;
 use crate::plan::steps::Steps;
-use crate::plan::{self, text_limits};
 use crate::session::EngineSession;
-use crate::statement::forms;
-use crate::statement::session::CursorStatement;
+use crate::utility::{Asked, check_tables, describe, pragma, prepare, show, summarize};
 use crate::write::data_modifying_with;
 use crate::write::recognise::nothing;
 use crate::write::returning::Detail;
-use bowshot_api::{ColumnOrigin, Error, Result};
+use bowshot_api::{ColumnOrigin, Error, Notice, Result};
 use bowshot_policy::snapshot::Pinned;
-use bowshot_sql::CacheStatement;
 use bowshot_sql::rewrite::Source;
-use bowshot_tables::EntryName;
+use bowshot_sql::{CacheStatement, CursorStatement, SessionStatement, Statement, Utility};
 use bowshot_system_catalog::client::Client;
+use bowshot_tables::EntryName;
 use bowshot_types::result_metadata::analysed_schema;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::format::ExplainFormat;
@@ -25,8 +23,6 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{ExplainOption, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::parser::{ExplainStatement, Statement as Parsed};
 use datafusion::sql::sqlparser::ast;
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use std::sync::Arc;
 
 impl EngineSession {
@@ -78,81 +74,74 @@ impl EngineSession {
         }
     }
 
-    /// What stands in the place of a statement of this room; `None` for any other.
+    /// Plans a statement that asks about the server and the session, or steers the session.
     ///
     /// # Errors
-    /// As [`recognise`].
-    pub(crate) fn expanded(&self, sql: &str, pinned: &Pinned) -> Result<Option<Expanded>> {
-        if !begins_here(sql) {
-            return Ok(None);
-        }
+    /// `NotFound` for names in it, and as [`EngineSession::plan`].
+    pub(super) async fn plan_utility(
+        &self,
+        utility: Utility,
+        pinned: &Pinned,
+        source: Source<'_>,
+    ) -> Result<AuthorizedPlan> {
         let (names, visible) = (self.names(pinned), self.visible(pinned));
-        let options = visible.options();
-        let dialect = plan::dialect(&options);
-        // Parts of the text are parsed here, as the condition of SHOW is.
-        text_limits::check(sql, &dialect)?;
-        let asked = Asked {
-            dialect: &dialect,
-            recursion: options.sql_parser.recursion_limit.get(),
-            names: &names,
-            visible: &visible,
-            client: self.client(),
+        let asked = Asked { names: &names, visible: &visible, client: self.client() };
+        let rows = match utility {
+            Utility::Session(statement) => return self.acting(statement, pinned).await,
+            Utility::Cursor(statement) => return self.plan_cursor(statement, pinned).await,
+            Utility::Use(name) => {
+                let (catalog, schema) = asked.schema(&name)?;
+                return self.acting(SessionStatement::Use { catalog, schema }, pinned).await;
+            }
+            Utility::Analyze(table) => {
+                asked.table(&table)?;
+                return self.acting(SessionStatement::Nothing, pinned).await;
+            }
+            Utility::CreateIndex(table) => {
+                asked.table(&table)?;
+                return self.acting(SessionStatement::Notice(Notice::NoIndexes), pinned).await;
+            }
+            Utility::Execute { name, values } => {
+                let statement = prepare::execute(&name, values, &asked)?;
+                return self.plan_statement(statement, pinned, self.untold()).await;
+            }
+            Utility::Summarize { table, query } => {
+                table.map_or(Ok(()), |table| asked.table(&table).map(drop))?;
+                return self.plan_summary(*query, pinned, source).await;
+            }
+            Utility::DescribeQuery(query) => {
+                let described = self.plan_parsed(*query, pinned, source).await?;
+                describe::query(&self.schema_of(&described)?, visible.flavour())?
+            }
+            Utility::DescribeTable { table, column } => {
+                describe::named_table(&table, column.as_deref(), &asked)?
+            }
+            Utility::Show(show) => show::rows(show, &asked)?,
+            Utility::Pragma(pragma) => pragma::rows(&pragma, &asked)?,
+            Utility::CheckTables(tables) => check_tables(&tables, &asked)?,
         };
-        recognise(sql, &asked)
+        let planned = plan::plan(&self.state(pinned), rows).await?;
+        authorize::enforce(planned, None, self.authorizer(pinned), false).await
     }
 
-    /// Plans what stands in the place of a statement.
-    ///
-    /// # Errors
-    /// As [`EngineSession::plan`].
-    pub(crate) fn plan_expanded<'a>(
-        &'a self,
-        expanded: Expanded,
-        pinned: &'a Pinned,
-    ) -> BoxFuture<'a, Result<AuthorizedPlan>> {
-        async move {
-            let statement = match expanded {
-                Expanded::Act(statement) => {
-                    let action = Some(Action::Session(statement));
-                    return authorize::enforce(
-                        plan::planned(nothing())?,
-                        action,
-                        self.authorizer(pinned),
-                        false,
-                    )
-                    .await;
-                }
-                Expanded::Cursor(statement) => return self.plan_cursor(statement, pinned).await,
-                Expanded::Instead(sql) => return self.plan(&sql, pinned).await,
-                Expanded::Execute(statement) => {
-                    return self.plan_statement(*statement, pinned, self.untold()).await;
-                }
-                Expanded::Rows(statement) => *statement,
-                Expanded::Describe(sql) => {
-                    let described = self.plan(&sql, pinned).await?;
-                    let schema = self.schema_of(&described)?;
-                    describe::query(&schema, self.visible(pinned).flavour())?
-                }
-                Expanded::Summarize(sql) => {
-                    let summarised = self.plan(&sql, pinned).await?;
-                    let schema = self.schema_of(&summarised)?;
-                    let options = self.options();
-                    let spelled = forms::known(&sql, &plan::dialect(&options))?;
-                    let inner = match plan::parse(&options, &spelled)? {
-                        plan::Parsed::Sql(inner) => inner,
-                        plan::Parsed::Copy(_) => {
-                            return Err(Error::invalid("SUMMARIZE takes a table or a query"));
-                        }
-                    };
-                    return self
-                        .plan_statement(summarize::query(inner, &schema)?, pinned, self.untold())
-                        .await;
-                }
-            };
-            let planned = plan::plan(&self.state(pinned), statement).await?;
-            authorize::enforce(planned, None, self.authorizer(pinned), false).await
-        }
-        .boxed()
+    async fn acting(&self, statement: SessionStatement, pinned: &Pinned) -> Result<AuthorizedPlan> {
+        self.authorized(nothing(), Action::Session(statement), pinned).await
+    }
+
+    /// SUMMARIZE: the query is planned for its columns first.
+    async fn plan_summary(
+        &self,
+        query: Statement,
+        pinned: &Pinned,
+        source: Source<'_>,
+    ) -> Result<AuthorizedPlan> {
+        let summarized = self.plan_parsed(query.clone(), pinned, source).await?;
+        let schema = self.schema_of(&summarized)?;
+        let Statement::Sql(query) = query else {
+            return Err(Error::invalid("SUMMARIZE takes a table or a query"));
+        };
+        let query = Parsed::Statement(plan::known(&self.options(), query, source)?);
+        self.plan_statement(summarize::query(query, &schema)?, pinned, self.untold()).await
     }
 
     /// A statement about cursors. Whoever declares one needs the rights that its query needs.
@@ -161,8 +150,7 @@ impl EngineSession {
             let query = Box::pin(self.plan(sql, pinned)).await?;
             return query.declared(statement);
         }
-        let action = Some(Action::Cursor(statement));
-        authorize::enforce(plan::planned(nothing())?, action, self.authorizer(pinned), false).await
+        self.authorized(nothing(), Action::Cursor(statement), pinned).await
     }
 
     /// Of a statement that is made here, and stands in no text.

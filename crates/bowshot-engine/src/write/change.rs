@@ -2,18 +2,15 @@
 
 use crate::catalog::defaults;
 use crate::catalog::names::{self, ident};
-use crate::plan;
 use crate::write::tuple_assignment;
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_api::{Error, Reason, Result};
-use bowshot_sql::Dialect;
+use bowshot_sql::{read_expression, read_query};
 use bowshot_tables::Definition;
 use datafusion::sql::sqlparser::ast::{
     Assignment, CreateTable, Delete, Expr, FromTable, Ident, JoinOperator, ObjectName, Query, Select,
     SelectItem, SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Update, UpdateTableFromKind,
 };
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 use std::collections::BTreeSet;
 
 /// Name of the column with the address of a row.
@@ -202,20 +199,13 @@ fn check_qualifier(target: &ObjectName, table: &Ident) -> Result<()> {
 
 /// `DEFAULT` in the place of a value is the default of the column.
 pub(crate) fn value_or_default(value: &Expr, default: Option<&str>) -> Result<Expr> {
-    if is_default(value) { expression(default.unwrap_or("NULL")) } else { Ok(value.clone()) }
+    if is_default(value) { read_expression(default.unwrap_or("NULL")) } else { Ok(value.clone()) }
 }
 
 /// Whether a value is the word `DEFAULT`, which the parser takes for a column.
 pub(crate) fn is_default(value: &Expr) -> bool {
     matches!(value, Expr::Identifier(name)
         if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
-}
-
-/// SQL text as an expression.
-pub(crate) fn expression(sql: &str) -> Result<Expr> {
-    let dialect = Dialect::new(plan::KEPT);
-    let parsed = Parser::new(&dialect).try_with_sql(sql).and_then(|mut parser| parser.parse_expr());
-    parsed.map_err(|error| Error::internal(format!("`{sql}` is no expression: {error}")))
 }
 
 pub(crate) fn no_column(name: &str, definition: &Definition) -> Error {
@@ -303,7 +293,7 @@ pub(crate) fn target_name() -> ObjectName {
 }
 
 fn alias_template() -> Result<TableAlias> {
-    let mut query = parse("SELECT 1 FROM t AS t")?;
+    let mut query = read_query("SELECT 1 FROM t AS t")?;
     let select = select_of(&mut query)?;
     match select.from.pop().map(|table| table.relation) {
         Some(TableFactor::Table { alias: Some(alias), .. }) => Ok(alias),
@@ -317,24 +307,13 @@ pub(crate) fn column(table: &Ident, name: &str) -> Expr {
 
 /// A query to be filled in.
 pub(crate) fn template() -> Result<Box<Query>> {
-    parse("SELECT 1 FROM t")
-}
-
-pub(crate) fn parse(sql: &str) -> Result<Box<Query>> {
-    let mut parsed = Parser::parse_sql(&Dialect::new(plan::KEPT), sql)
-        .map_err(|error| Error::internal(format!("`{sql}` is no query: {error}")))?;
-    match parsed.pop() {
-        Some(Statement::Query(query)) => Ok(query),
-        _ => Err(Error::internal(format!("`{sql}` is no query"))),
-    }
+    read_query("SELECT 1 FROM t")
 }
 
 /// A table to be filled in.
 pub(crate) fn parse_create(sql: &str) -> Result<CreateTable> {
-    let mut parsed = Parser::parse_sql(&GenericDialect {}, sql)
-        .map_err(|error| Error::internal(format!("`{sql}` makes no table: {error}")))?;
-    match parsed.pop() {
-        Some(Statement::CreateTable(create)) => Ok(create),
+    match bowshot_sql::read_statement(sql)? {
+        Statement::CreateTable(create) => Ok(create),
         _ => Err(Error::internal(format!("`{sql}` makes no table"))),
     }
 }
@@ -353,12 +332,12 @@ fn order(
         return Ok(None);
     }
     let text = order.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    Ok(parse(&format!("SELECT 1 FROM t ORDER BY {text}"))?.order_by)
+    Ok(read_query(&format!("SELECT 1 FROM t ORDER BY {text}"))?.order_by)
 }
 
 fn limit(limit: Option<&Expr>) -> Result<Option<datafusion::sql::sqlparser::ast::LimitClause>> {
     match limit {
         None => Ok(None),
-        Some(limit) => Ok(parse(&format!("SELECT 1 FROM t LIMIT {limit}"))?.limit_clause),
+        Some(limit) => Ok(read_query(&format!("SELECT 1 FROM t LIMIT {limit}"))?.limit_clause),
     }
 }

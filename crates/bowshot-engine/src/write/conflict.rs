@@ -139,7 +139,7 @@ impl Conflict {
             format!(", {value} AS {}", Ident::with_quote('"', name))
         });
         let columns: String = columns.collect();
-        let mut query = change::parse(&format!(
+        let mut query = bowshot_sql::read_query(&format!(
             "SELECT {address}, CAST({PUT} AS BIGINT) AS \"{ACT}\"{columns} FROM {} AS {new} \
              LEFT JOIN {target} AS {alias} ON {met} WHERE {condition}",
             self.rows(definition)?

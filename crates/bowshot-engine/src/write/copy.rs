@@ -6,15 +6,14 @@
 use crate::catalog::names::{Names, ident};
 use crate::catalog::{Visible, public, search_path};
 use crate::error::classify;
-use crate::statement::copy::{CopyStatement, Direction};
 use crate::write::recognise::nothing;
 use crate::write::{Write, change, nulls};
 use bowshot_api::{Error, ErrorKind, Layout, Reason, Result};
-use bowshot_sql::Privilege;
 use bowshot_files::exchange::{ExchangeFolder, Shape, Wanted};
-use bowshot_tables::{EntryName, Table};
 use bowshot_formats::read_options::{OptionValue, ReadOptions};
 use bowshot_object_store::file_name::Format;
+use bowshot_sql::{CopyStatement, Direction, Privilege};
+use bowshot_tables::{EntryName, Table};
 use bowshot_types::storage_type;
 use datafusion::arrow::datatypes::{FieldRef, Schema};
 use datafusion::logical_expr::LogicalPlan;
@@ -112,7 +111,7 @@ pub(crate) fn folder(names: &Names) -> Result<&Arc<ExchangeFolder>> {
 
 /// `SELECT columns FROM table`
 fn all_of(table: ObjectName, columns: Vec<Ident>) -> Result<Box<Query>> {
-    let mut query = change::parse("SELECT * FROM t")?;
+    let mut query = bowshot_sql::read_query("SELECT * FROM t")?;
     let select = change::select_of(&mut query)?;
     if let Some(TableFactor::Table { name, .. }) = select.from.first_mut().map(|from| &mut from.relation) {
         *name = table;

@@ -7,9 +7,9 @@ use crate::catalog::names::{Names, ident};
 use crate::error::classify;
 use crate::plan;
 use crate::plan::steps::Steps;
+use crate::write::Write;
 use crate::write::recognise::{self, Recognised};
 use crate::write::returning::Returning;
-use crate::write::{Write, change};
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, RETURNED};
 use bowshot_api::{Error, Result};
 use bowshot_optimizer::computed_once;
@@ -95,7 +95,7 @@ impl Planner<'_> {
     /// A query is a part of each plan that reads it, unless it would give each of them other rows.
     async fn add_query(&mut self, table: Cte) -> Result<()> {
         let name = ident(&table.alias.name).replace('"', "\"\"");
-        let mut rows = *change::parse(&format!("SELECT * FROM \"{name}\""))?;
+        let mut rows = *bowshot_sql::read_query(&format!("SELECT * FROM \"{name}\""))?;
         rows.with = Some(With { cte_tables: vec![table.clone()], ..self.with.clone() });
         let (write, plan, returning) = Box::pin(self.planned(rows)).await?;
         if computed_once::differs(&plan).map_err(classify)? {
@@ -117,7 +117,7 @@ impl Planner<'_> {
         if let Some(returning) = &returning {
             let rows = EmptyTable::new(returning.table_schema(&self.visible.state()));
             self.visible = self.visible.with_returned(&name, Arc::new(rows));
-            table.query = change::parse(&format!("SELECT * FROM \"{CHANGE_SCHEMA}\".\"{name}\""))?;
+            table.query = bowshot_sql::read_query(&format!("SELECT * FROM \"{CHANGE_SCHEMA}\".\"{name}\""))?;
             self.with.cte_tables.push(table);
         }
         self.steps.push(Step { table: name, write: write.into(), returning: returning.map(Arc::new) });
@@ -138,7 +138,7 @@ impl Planner<'_> {
         let (write, plan, returning) = match recognised {
             Some(Recognised::Write(write, plan)) => (write, plan, None),
             Some(Recognised::Returning(write, plan, returning)) => (write, plan, Some(returning)),
-            Some(Recognised::InSteps(..) | Recognised::Transaction(_)) => {
+            Some(Recognised::InSteps(..)) => {
                 return Err(Error::internal("a part of a statement was to have parts"));
             }
             None => {

@@ -2,7 +2,6 @@
 //! Each column holds the labels of its type itself: a new label is written into all tables that have one, in the same commit.
 
 use crate::catalog::names::Names;
-use crate::write::change;
 use crate::write::ddl::{Ddl, Stores, put};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, TEMPORARY_CATALOG};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
@@ -10,8 +9,8 @@ use bowshot_policy::access::{Access, denied};
 use bowshot_policy::rules::{Key, Rules, type_place};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::without_type;
-use bowshot_tables::{Column, Definition, Entry, EntryName, Snapshot, Table};
 use bowshot_system_catalog::enum_types::may_know;
+use bowshot_tables::{Column, Definition, Entry, EntryName, Snapshot, Table};
 use bowshot_types::declared::{DECLARED, Declared};
 use bowshot_types::enums::{self, EnumType};
 use datafusion::sql::sqlparser::ast::{
@@ -310,7 +309,7 @@ pub(crate) fn check_default(column: &Column) -> Result<()> {
     let (Some(of), Some(default)) = (EnumType::declared(&column.field), &column.default) else {
         return Ok(());
     };
-    match change::expression(default)? {
+    match bowshot_sql::read_expression(default)? {
         Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => {
             of.position(&text).map(drop)
         }

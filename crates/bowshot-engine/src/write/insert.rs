@@ -5,15 +5,14 @@ use crate::catalog::defaults::WithDefaults;
 use crate::catalog::names::{self, Names, ident};
 use crate::error::classify;
 use crate::plan;
-use crate::statement::forms;
 use crate::write::conflict::Conflict;
 use crate::write::recognise::{Leading, Recognised, changing, with_returning};
 use crate::write::{Affected, Write, change, external_database, values};
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, SOURCE};
-use bowshot_api::{Error, Reason, Result};
+use bowshot_api::{Error, Result};
 use bowshot_policy::Touched;
-use bowshot_sql::{DialectName, Privilege};
-use bowshot_tables::{Definition, EntryName, Table, View};
+use bowshot_sql::{BY_NAME, DialectName, Privilege};
+use bowshot_tables::{Definition, Table};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::datasource::ViewTable;
@@ -26,7 +25,6 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use uuid::Uuid;
 
 /// UUIDs as the files of others have them.
 const UUID_BYTES: DataType = DataType::FixedSizeBinary(16);
@@ -45,9 +43,6 @@ pub(super) fn insert<'a>(
         let ast::TableObject::TableName(name) = &insert.table else {
             return Err(Error::unsupported("INSERT takes the name of a table"));
         };
-        if let Some(view) = refreshed(insert, name, names)? {
-            return Box::pin(refresh(view, visible)).await;
-        }
         let full = names.resolve(name)?;
         if names.parts.databases.has(&full.catalog) {
             return Box::pin(external_database::insert((insert, full), leading, visible, names)).await;
@@ -158,7 +153,7 @@ pub(super) fn planned_apart<'a>(
     async move {
         let source = insert.source.as_mut().filter(|source| values::are_within(source));
         let Some(source) = source else { return Ok(visible.clone()) };
-        let stand_in = change::parse(&format!("SELECT * FROM \"{CHANGE_SCHEMA}\".\"{SOURCE}\""))?;
+        let stand_in = bowshot_sql::read_query(&format!("SELECT * FROM \"{CHANGE_SCHEMA}\".\"{SOURCE}\""))?;
         let query = Statement::Query(std::mem::replace(source, stand_in));
         let query = Parsed::Statement(Box::new(query));
         let rows = plan::logical(&visible.state(), query).await.map_err(classify)?;
@@ -215,7 +210,7 @@ fn with_uuids<'a>(
             return Ok(None);
         }
         let rows = LogicalPlanBuilder::from(rows).project(columns).and_then(LogicalPlanBuilder::build);
-        *source = change::parse(&format!("SELECT * FROM \"{CHANGE_SCHEMA}\".\"{SOURCE}\""))?;
+        *source = bowshot_sql::read_query(&format!("SELECT * FROM \"{CHANGE_SCHEMA}\".\"{SOURCE}\""))?;
         Ok(Some(visible.with_source(Arc::new(ViewTable::new(rows.map_err(classify)?, None)))))
     }
     .boxed()
@@ -248,7 +243,7 @@ pub(super) fn named_by_rows<'a>(
 ) -> BoxFuture<'a, Result<()>> {
     async move {
         let [only] = insert.columns.as_slice() else { return Ok(()) };
-        if ident(&names::last(only)?) != forms::BY_NAME {
+        if ident(&names::last(only)?) != BY_NAME {
             return Ok(());
         }
         let Some(source) = &insert.source else {
@@ -259,51 +254,6 @@ pub(super) fn named_by_rows<'a>(
         let columns = plan.schema().fields().iter().map(|field| Ident::with_quote('"', field.name()));
         insert.columns = columns.map(|name| ObjectName::from(vec![name])).collect();
         Ok(())
-    }
-    .boxed()
-}
-
-/// The view that REFRESH names, which comes as an INSERT.
-fn refreshed(
-    insert: &ast::Insert,
-    name: &ObjectName,
-    names: &Names,
-) -> Result<Option<(EntryName, Arc<Table>)>> {
-    let marker = format!("SELECT {}", forms::REFRESH);
-    if !insert.overwrite || insert.source.as_ref().is_none_or(|source| source.to_string() != marker) {
-        return Ok(None);
-    }
-    let name = names.resolve(name)?;
-    let table = names.table(&name)?;
-    names.access.check_refresh(&name)?;
-    if table.definition().materialized.is_none() {
-        return Err(Error::invalid(format!("`{name}` is no materialized view"))
-            .with_reason(Reason::WrongObject)
-            .with_hint("make one with `CREATE MATERIALIZED VIEW … AS …`"));
-    }
-    Ok(Some((name, table)))
-}
-
-/// Its query once more, with the names that were the defaults where it was made.
-fn refresh<'a>(
-    (name, table): (EntryName, Arc<Table>),
-    visible: &'a Visible,
-) -> BoxFuture<'a, Result<Recognised>> {
-    async move {
-        let Some(view) = &table.definition().materialized else {
-            return Err(Error::internal("a table was to be refreshed"));
-        };
-        let view = View {
-            id: Uuid::nil(),
-            sql: view.sql.clone(),
-            dialect: view.dialect.clone(),
-            default_catalog: view.default_catalog.clone(),
-            default_schema: view.default_schema.clone(),
-            columns: Vec::new(),
-            comment: None,
-        };
-        let plan = visible.without_own().view_plan(&view).await.map_err(classify)?;
-        Ok(Recognised::Write(Box::new(Write::Overwrite(name)), plan))
     }
     .boxed()
 }

@@ -87,7 +87,7 @@ pub(crate) fn merge(
     } else {
         format!("{} LEFT JOIN", merge.source)
     };
-    let query = change::parse(&format!(
+    let query = bowshot_sql::read_query(&format!(
         "SELECT {address}, {act} AS \"{ACT}\"{action}{columns} FROM {joined} {target} ON {} WHERE {act} IS NOT NULL",
         merge.on
     ))?;
@@ -384,7 +384,9 @@ fn inserted(insert: &MergeInsertExpr, definition: &Definition) -> Result<Vec<Exp
     let mut made = definition
         .columns
         .iter()
-        .map(|column| change::expression(defaults::of(definition, column).as_deref().unwrap_or("NULL")))
+        .map(|column| {
+            bowshot_sql::read_expression(defaults::of(definition, column).as_deref().unwrap_or("NULL"))
+        })
         .collect::<Result<Vec<Expr>>>()?;
     for (at, (name, value)) in named.iter().zip(&row.content).enumerate() {
         if named.iter().take(at).any(|before| before == name) {

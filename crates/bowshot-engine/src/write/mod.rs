@@ -36,6 +36,7 @@ mod hidden_columns;
 mod insert;
 mod key;
 pub(crate) mod literal;
+pub(crate) mod maintenance;
 mod merge;
 pub(crate) mod models;
 pub(crate) mod notices;
@@ -46,7 +47,6 @@ pub(crate) mod returning;
 pub(crate) mod rows;
 pub(crate) mod secrets;
 mod tuple_assignment;
-pub(crate) mod upkeep;
 mod values;
 
 use bowshot_policy::Touched;
@@ -122,6 +122,16 @@ pub(crate) enum WhenThere {
     Keep,
     /// `OR REPLACE`
     Replace,
+}
+
+impl WhenThere {
+    pub(crate) fn new(replace: bool, if_not_exists: bool) -> Self {
+        match (replace, if_not_exists) {
+            (true, _) => Self::Replace,
+            (false, true) => Self::Keep,
+            (false, false) => Self::Fail,
+        }
+    }
 }
 
 impl Write {

@@ -1,5 +1,4 @@
-//! `CREATE [OR REPLACE] MODEL [IF NOT EXISTS] m FROM 'file' [FORMAT f]` and `DROP MODEL [IF EXISTS] m`, which the parser does not
-//! know. `FROM input` takes the file out of the rows that the client sends along: one column of bytes, one after the other.
+//! `CREATE MODEL` and `DROP MODEL`. `FROM input` takes the file out of the rows that the client sends along: one column of bytes, one after the other.
 //!
 //! The file is read and understood before anything is made of it. Its bytes are on disk before the commit that names them;
 //! a transaction that rolls back leaves a file that nobody names, which is removed later.
@@ -19,7 +18,7 @@ use bowshot_policy::access::Access;
 use bowshot_policy::rules::{Key, ModelNote, Rules, model_place, model_text};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::without_model;
-use bowshot_sql::Privilege;
+use bowshot_sql::{ModelFile, ModelStatement, Privilege};
 use bowshot_tables::EntryName;
 use chrono::Utc;
 use datafusion::arrow::array::AsArray;
@@ -28,11 +27,6 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
-use datafusion::sql::sqlparser::ast::ObjectName;
-use datafusion::sql::sqlparser::dialect::Dialect;
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::Token;
 use futures::{Stream, StreamExt};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -55,15 +49,6 @@ pub(crate) struct NewModel {
     pub(crate) when_there: WhenThere,
 }
 
-/// Where the file of a model is.
-#[derive(Debug, Clone)]
-pub(crate) enum ModelFile {
-    /// In the exchange folder, under this path.
-    Named(String),
-    /// In the rows of the client, which the statement calls so.
-    Sent(String),
-}
-
 impl NewModel {
     /// Whether the client sends the file along.
     pub(crate) fn is_sent(&self) -> bool {
@@ -71,100 +56,20 @@ impl NewModel {
     }
 }
 
-/// The statement, if the text is one of these.
+/// What a statement changes.
 ///
 /// # Errors
-/// `Syntax` for one that is not complete.
-pub(crate) fn recognise(sql: &str, dialect: &dyn Dialect, names: &Names) -> Result<Option<Ddl>> {
-    let [first, second] = bowshot_sql::first_words(sql);
-    if !matches!((first.as_str(), second.as_str()), ("create", "model" | "or") | ("drop", "model")) {
-        return Ok(None);
-    }
-    let Ok(mut parser) = Parser::new(dialect).try_with_sql(sql) else { return Ok(None) };
-    let Some(kind) = kind(&mut parser) else { return Ok(None) };
-    let form = match kind {
-        Kind::Drop => "DROP MODEL [IF EXISTS] name",
-        _ => "CREATE [OR REPLACE] MODEL [IF NOT EXISTS] name FROM 'file' [FORMAT xgboost | lightgbm | onnx]",
-    };
-    let read = parsed(&mut parser, kind).map_err(|error| {
-        Error::new(ErrorKind::Syntax, format!("syntax error: {error}")).with_hint(format!("write `{form}`"))
-    })?;
-    Ok(Some(match read {
-        Read::Drop { name, if_exists } => Ddl::DropModel { name: names.known_model(&name)?, if_exists },
-        Read::Create { name, file, format, when_there } => {
+/// From names.
+pub(crate) fn change(statement: ModelStatement, names: &Names) -> Result<Ddl> {
+    Ok(match statement {
+        ModelStatement::Drop { name, if_exists } => {
+            Ddl::DropModel { name: names.known_model(&name)?, if_exists }
+        }
+        ModelStatement::Create { name, file, format, replace, if_not_exists } => {
+            let when_there = WhenThere::new(replace, if_not_exists);
             Ddl::CreateModel(NewModel { name: names.model(&name)?, file, format, when_there })
         }
-    }))
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Create,
-    Replace,
-    Drop,
-}
-
-enum Read {
-    Create { name: ObjectName, file: ModelFile, format: Option<String>, when_there: WhenThere },
-    Drop { name: ObjectName, if_exists: bool },
-}
-
-/// Which statement begins here, with the words that say so taken.
-fn kind(parser: &mut Parser<'_>) -> Option<Kind> {
-    let kind = if parser.parse_keywords(&[Keyword::CREATE, Keyword::OR, Keyword::REPLACE]) {
-        Kind::Replace
-    } else if parser.parse_keyword(Keyword::CREATE) {
-        Kind::Create
-    } else if parser.parse_keyword(Keyword::DROP) {
-        Kind::Drop
-    } else {
-        return None;
-    };
-    let is_model = matches!(&parser.peek_token_ref().token, Token::Word(word)
-        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("model"));
-    is_model.then(|| {
-        parser.advance_token();
-        kind
     })
-}
-
-fn parsed(parser: &mut Parser<'_>, kind: Kind) -> std::result::Result<Read, ParserError> {
-    let read = if kind == Kind::Drop {
-        let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
-        Read::Drop { name: parser.parse_object_name(false)?, if_exists }
-    } else {
-        let keep = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
-        let when_there = match (kind, keep) {
-            (Kind::Replace, true) => {
-                return Err(ParserError::ParserError(
-                    "OR REPLACE and IF NOT EXISTS exclude each other".to_owned(),
-                ));
-            }
-            (Kind::Replace, false) => WhenThere::Replace,
-            (_, true) => WhenThere::Keep,
-            (_, false) => WhenThere::Fail,
-        };
-        let name = parser.parse_object_name(false)?;
-        parser.expect_keyword(Keyword::FROM)?;
-        let file = file(parser)?;
-        let format = if parser.parse_keyword(Keyword::FORMAT) {
-            Some(parser.parse_identifier()?.value.to_ascii_lowercase())
-        } else {
-            None
-        };
-        Read::Create { name, file, format, when_there }
-    };
-    let _ = parser.consume_token(&Token::SemiColon);
-    parser.expect_token(&Token::EOF)?;
-    Ok(read)
-}
-
-fn file(parser: &mut Parser<'_>) -> std::result::Result<ModelFile, ParserError> {
-    if !matches!(parser.peek_token_ref().token, Token::Word(_)) {
-        return parser.parse_literal_string().map(ModelFile::Named);
-    }
-    let name = parser.parse_identifier()?;
-    Ok(ModelFile::Sent(if name.quote_style.is_none() { name.value.to_lowercase() } else { name.value }))
 }
 
 /// The plan that gives the rows with the file, where the client sends it.

@@ -5,7 +5,6 @@
 //! a DELETE takes rows that it must not. Here the three answers are spelled out with EXISTS, which knows only two. Where
 //! nothing turns a "no" into a "yes" (under AND and OR alone) unknown and no are the same, and nothing needs to be done.
 
-use crate::write::change;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::Tree;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, SetExpr, Statement, VisitorMut};
@@ -134,7 +133,7 @@ fn spelled_out(value: &Expr, query: &Query, negated: bool) -> Result<Expr> {
     let among = format!(
         "SELECT 1 FROM ({query}) AS __bowshot_in (__bowshot_value) WHERE __bowshot_in.__bowshot_value"
     );
-    change::expression(&format!(
+    bowshot_sql::read_expression(&format!(
         "(CASE WHEN EXISTS ({among} = ({value})) THEN {found} \
          WHEN EXISTS ({among} IS NULL) THEN NULL \
          WHEN ({value}) IS NULL AND EXISTS ({query}) THEN NULL \
@@ -145,8 +144,6 @@ fn spelled_out(value: &Expr, query: &Query, negated: bool) -> Result<Expr> {
 #[cfg(test)]
 mod tests {
     use super::aware;
-    use datafusion::sql::sqlparser::dialect::GenericDialect;
-    use datafusion::sql::sqlparser::parser::Parser;
 
     #[test]
     fn only_where_unknown_could_become_yes() {
@@ -161,7 +158,7 @@ mod tests {
             ("a IN (SELECT k FROM u WHERE k = 1 OR k NOT IN (SELECT v FROM w))", 1),
         ] {
             let sql = format!("SELECT 1 FROM t WHERE {condition}");
-            let mut statement = Parser::parse_sql(&GenericDialect {}, &sql).expect("parses").remove(0);
+            let mut statement = bowshot_sql::read_statement(&sql).expect("parses");
             aware(&mut statement).expect("can be spelled out");
             assert_eq!(statement.to_string().matches("CASE").count(), spelled, "{statement}");
         }
@@ -171,7 +168,7 @@ mod tests {
     fn their_number_is_limited() {
         let many = vec!["NOT (a IN (SELECT k FROM u))"; 17].join(" OR ");
         let sql = format!("SELECT 1 FROM t WHERE {many}");
-        let mut statement = Parser::parse_sql(&GenericDialect {}, &sql).expect("parses").remove(0);
+        let mut statement = bowshot_sql::read_statement(&sql).expect("parses");
         assert!(aware(&mut statement).is_err());
     }
 }

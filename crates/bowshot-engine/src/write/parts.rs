@@ -1,11 +1,11 @@
 //! What DataFusion's planner of CREATE TABLE does not take: defaults, comments, constraints, columns that number themselves.
 
 use crate::catalog::names::{Names, ident};
-use crate::statement::forms::CLAUSES;
 use crate::write::change;
 use crate::write::columns::{self, Own};
 use crate::write::define::{check_column_name, free_name, kept_field};
 use bowshot_api::{Error, ErrorKind, Layout, Reason, Result};
+use bowshot_sql::CLAUSES;
 use bowshot_tables::{Check, Column, Definition, Generated, Identity, Key, Reference, Storage};
 use bowshot_types::declared::{DECLARED, is_kept};
 use datafusion::arrow::datatypes::{Field, Schema};
@@ -354,7 +354,7 @@ pub(crate) fn reference(key: &ForeignKeyConstraint) -> Result<Reference> {
 /// Notes the tables that a definition points to, whether they are there or not.
 pub(crate) fn note_referred(references: &[Reference], names: &Names) -> Result<()> {
     for reference in references {
-        let mut query = change::parse(&format!("SELECT 1 FROM {}", reference.table))?;
+        let mut query = bowshot_sql::read_query(&format!("SELECT 1 FROM {}", reference.table))?;
         let from = change::select_of(&mut query)?.from.pop();
         if let Some(TableFactor::Table { name, .. }) = from.map(|from| from.relation) {
             names.pinned.note(&names.resolve(&name)?);

@@ -4,7 +4,6 @@ use crate::catalog::Visible;
 use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::{self, Names, ident};
 use crate::error::classify;
-use crate::statement::TransactionStatement;
 use crate::write::alter::Alteration;
 use crate::write::change::{self, Changed};
 use crate::write::data_modifying_with::{self, Step};
@@ -31,7 +30,7 @@ use datafusion::logical_expr::{EmptyRelation, Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     self, CommentObject, Ident, ObjectName, ObjectType, Query, SchemaName, SelectItem, SetExpr, Statement,
-    TransactionAccessMode, TransactionMode, Truncate, TruncateIdentityOption, With,
+    Truncate, TruncateIdentityOption, With,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -43,7 +42,6 @@ pub(crate) enum Recognised {
     Returning(Box<Write>, LogicalPlan, Returning),
     /// Queries of a WITH that change rows, and what stands behind them: the plan is that of all.
     InSteps(Vec<Step>, Box<Write>, LogicalPlan, Option<Returning>),
-    Transaction(TransactionStatement),
 }
 
 /// `None` for a statement that changes no table.
@@ -69,9 +67,6 @@ pub(crate) fn recognise<'a>(
             nulls::aware(&mut statement)?;
         }
         let statement = &statement;
-        if let Some(transaction) = transaction(statement)? {
-            return Ok(Some(Recognised::Transaction(transaction)));
-        }
         if let Some(ddl) = catalog_change(statement, names)? {
             return Ok(Some(defined(ddl)));
         }
@@ -437,36 +432,4 @@ fn commented(kind: CommentObject, name: &ObjectName, text: Option<String>, names
         }
         other => Err(Error::unsupported(format!("COMMENT ON {other} is not supported"))),
     }
-}
-
-/// The statements that begin and end transactions.
-fn transaction(statement: &Statement) -> Result<Option<TransactionStatement>> {
-    Ok(Some(match statement {
-        Statement::StartTransaction { modes, .. } => begin(modes),
-        Statement::Commit { chain: false, .. } => TransactionStatement::Commit,
-        Statement::Rollback { chain: false, savepoint: None } => TransactionStatement::Rollback,
-        Statement::Rollback { chain: false, savepoint: Some(name) } => {
-            TransactionStatement::RollbackTo(ident(name))
-        }
-        Statement::Savepoint { name } => TransactionStatement::Savepoint(ident(name)),
-        Statement::ReleaseSavepoint { name } => TransactionStatement::Release(ident(name)),
-        Statement::Commit { .. } | Statement::Rollback { .. } => {
-            return Err(Error::unsupported("AND CHAIN is not supported").with_hint("send BEGIN afterwards"));
-        }
-        _ => return Ok(None),
-    }))
-}
-
-/// What a transaction is begun with.
-fn begin(modes: &[TransactionMode]) -> TransactionStatement {
-    let (mut read_only, mut isolation) = (false, None);
-    for mode in modes {
-        match mode {
-            TransactionMode::AccessMode(access) => read_only = *access == TransactionAccessMode::ReadOnly,
-            TransactionMode::IsolationLevel(level) => {
-                isolation = Some(level.to_string().to_ascii_lowercase());
-            }
-        }
-    }
-    TransactionStatement::Begin { read_only, isolation }
 }

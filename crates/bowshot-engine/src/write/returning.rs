@@ -109,7 +109,7 @@ pub(crate) fn planned<'a>(
         let mut query = change::template()?;
         let select = change::select_of(&mut query)?;
         select.projection = items.to_vec();
-        let mut target = change::parse("SELECT 1 FROM t AS t")?;
+        let mut target = bowshot_sql::read_query("SELECT 1 FROM t AS t")?;
         let mut from: Vec<TableWithJoins> = change::select_of(&mut target)?.from.drain(..).collect();
         if let Some(TableFactor::Table { name: place, alias: Some(TableAlias { name: alias, .. }), .. }) =
             from.first_mut().map(|from| &mut from.relation)

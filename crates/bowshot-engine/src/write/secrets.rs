@@ -8,12 +8,11 @@ use crate::write::WhenThere;
 use crate::write::ddl::Ddl;
 use bowshot_api::catalog_names::DEFAULT_CATALOG;
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_object_store::secrets::{MAX_SECRETS, NewSecret, Secrets, not_there};
 use bowshot_policy::access::{Access, denied};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::SecretStatement;
-use bowshot_object_store::secrets::{MAX_SECRETS, NewSecret, Secrets, not_there};
 use chrono::Utc;
-use datafusion::sql::sqlparser::dialect::Dialect;
 use std::sync::Arc;
 
 /// What a statement does with a secret.
@@ -79,35 +78,25 @@ pub(crate) fn check(access: &Access) -> Result<()> {
         .with_hint("an admin may: `admin = true` under `[[access.users]]`"))
 }
 
-/// The statement, if the text is one of these. Who may not say it learns nothing of what is wrong with it.
+/// What a statement changes. Who may not say it learns nothing of what is wrong with it.
 ///
 /// # Errors
-/// `Syntax` for one that is not complete, `Denied`, and what cannot be used of it, never with a value.
-pub(crate) fn recognise(sql: &str, dialect: &dyn Dialect, names: &Names) -> Result<Option<Ddl>> {
-    let Some(statement) = bowshot_sql::secret_statement(sql, dialect)? else { return Ok(None) };
+/// `Denied`, and what cannot be used of it, never with a value.
+pub(crate) fn change(statement: SecretStatement, names: &Names) -> Result<Ddl> {
     check(&names.access)?;
-    Ok(Some(Ddl::Secret(match statement {
-        SecretStatement::Create { name, replace, keep, options } => {
-            let when_there = match (replace, keep) {
-                (true, _) => WhenThere::Replace,
-                (false, true) => WhenThere::Keep,
-                (false, false) => WhenThere::Fail,
-            };
+    Ok(Ddl::Secret(match statement {
+        SecretStatement::Create { name, replace, if_not_exists, options } => {
+            let when_there = WhenThere::new(replace, if_not_exists);
             SecretChange::Create { new: Arc::new(secrets(names)?.checked(name, options)?), when_there }
         }
         SecretStatement::Drop { name, if_exists } => SecretChange::Drop { name, if_exists },
-    })))
+    }))
 }
 
 /// The error, or one without words of the statement where it repeats a secret: the parser and the planner quote what they do not
-/// understand. Statements that are read here are none of theirs, and what is said of them has no value in it.
+/// understand.
 pub(crate) fn untold(error: Error, sql: &str, dialect: bowshot_sql::Dialect) -> Error {
-    let is_read_here = || {
-        !matches!(bowshot_sql::secret_statement(sql, &dialect), Ok(None))
-            || !matches!(bowshot_sql::database_statement(sql, &dialect), Ok(None))
-            || matches!(bowshot_sql::access(sql, dialect), Ok(Some(_)))
-    };
-    if !bowshot_sql::repeats_secrets(&error.chain(), sql, dialect) || is_read_here() {
+    if !bowshot_sql::repeats_secrets(&error.chain(), sql, dialect) {
         return error;
     }
     let message =

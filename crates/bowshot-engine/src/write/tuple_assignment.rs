@@ -110,7 +110,8 @@ fn leave(query: &mut Query, column: usize, columns: usize) -> Result<bool> {
 /// `SELECT c1 FROM (query) AS r (c0, c1)`
 fn selected(query: &Query, column: usize, columns: usize) -> Result<Query> {
     let names: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
-    let mut one = change::parse(&format!("SELECT c{column} FROM (SELECT 1) AS r ({})", names.join(", ")))?;
+    let mut one =
+        bowshot_sql::read_query(&format!("SELECT c{column} FROM (SELECT 1) AS r ({})", names.join(", ")))?;
     for table in &mut change::select_of(&mut one)?.from {
         if let TableFactor::Derived { subquery, .. } = &mut table.relation {
             **subquery = query.clone();

@@ -7,8 +7,8 @@ use crate::catalog::names::{self, ident};
 use crate::write::change;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::Tree;
-use bowshot_tables::{Column, Definition};
 use bowshot_system_catalog::client::Flavour;
+use bowshot_tables::{Column, Definition};
 use datafusion::sql::sqlparser::ast::{
     AssignmentTarget, Expr, Ident, Insert, ObjectName, Query, SelectItem, SetExpr, SetOperator,
     SetQuantifier, Value, Values, Visitor,
@@ -26,7 +26,7 @@ pub(crate) fn assigned(insert: &mut Insert) -> Result<()> {
     if insert.assignments.is_empty() {
         return Ok(());
     }
-    let mut query = change::parse("VALUES (1)")?;
+    let mut query = bowshot_sql::read_query("VALUES (1)")?;
     let SetExpr::Values(values) = query.body.as_mut() else {
         return Err(Error::internal("a row was parsed as something else"));
     };
@@ -51,7 +51,7 @@ pub(crate) fn assigned(insert: &mut Insert) -> Result<()> {
 pub(crate) fn written_out(insert: &mut Insert, definition: &Definition, visible: &Visible) -> Result<()> {
     if insert.source.is_none() && insert.columns.is_empty() && insert.assignments.is_empty() {
         let defaults = definition.columns.iter().map(|_| "DEFAULT").collect::<Vec<_>>().join(", ");
-        insert.source = Some(change::parse(&format!("VALUES ({defaults})"))?);
+        insert.source = Some(bowshot_sql::read_query(&format!("VALUES ({defaults})"))?);
     }
     let named = positions(&insert.columns, definition)?;
     let Some(source) = &mut insert.source else { return Ok(()) };
@@ -108,7 +108,9 @@ fn write_defaults<'a>(
                     Entry::Occupied(entry) => entry.get().clone(),
                     Entry::Vacant(entry) => {
                         let default = column_of(place).and_then(|column| defaults::of(definition, column));
-                        entry.insert(change::expression(default.as_deref().unwrap_or("NULL"))?).clone()
+                        entry
+                            .insert(bowshot_sql::read_expression(default.as_deref().unwrap_or("NULL"))?)
+                            .clone()
                     }
                 };
             } else if let Some(column) = column_of(place)
@@ -228,7 +230,7 @@ fn has_query(values: &Values) -> bool {
 
 /// `SELECT` of the values of one row, each in the type of its column: rows that are united would change each other's.
 fn selected<'a>(values: Vec<Expr>, column_of: impl Fn(usize) -> Option<&'a Column>) -> Result<SetExpr> {
-    let mut query = change::parse("SELECT 1")?;
+    let mut query = bowshot_sql::read_query("SELECT 1")?;
     let items = values.into_iter().enumerate().map(|(place, value)| {
         let expr = match column_of(place) {
             Some(column) => cast(value, column)?,
@@ -242,7 +244,7 @@ fn selected<'a>(values: Vec<Expr>, column_of: impl Fn(usize) -> Option<&'a Colum
 
 /// The value in the type of its column. It goes in as it was parsed: its text may mean another thing in another dialect.
 fn cast(value: Expr, column: &Column) -> Result<Expr> {
-    let mut call = change::expression(&format!(
+    let mut call = bowshot_sql::read_expression(&format!(
         "CAST(NULL AS {})",
         bowshot_types::names::sql_type(&bowshot_types::storage_type::logical(&column.field))
     ))?;

@@ -22,34 +22,20 @@ use bowshot_api::Secret;
 use sqlparser::ast::{Expr, ObjectName};
 use std::time::Duration;
 
-pub use read::access;
+pub(crate) use read::{begins, read};
 
 /// See the module. Names of roles and users are as written where they are quoted, else in lower case.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AccessStatement {
     /// `CREATE ROLE`
-    CreateRole {
-        /// Name.
-        name: String,
-        /// Whether one that is there stays.
-        keep: bool,
-    },
+    CreateRole { name: String, if_not_exists: bool },
     /// `DROP ROLE`, `DROP USER`
-    DropGrantee {
-        /// Whether it is a user.
-        user: bool,
-        /// Name.
-        name: String,
-        /// Whether it may be missing.
-        if_exists: bool,
-    },
+    DropGrantee { user: bool, name: String, if_exists: bool },
     /// `CREATE USER`, `ALTER USER`
     User {
-        /// Name.
         name: String,
         /// What becomes of one that is there, or is not.
         change: UserChange,
-        /// The new password.
         password: Option<Secret>,
         /// Whether the user may do everything.
         admin: Option<bool>,
@@ -58,13 +44,9 @@ pub enum AccessStatement {
     },
     /// `GRANT … ON …`, `REVOKE … ON …`
     Rights {
-        /// Whether they are given.
         give: bool,
-        /// What.
         privileges: Vec<(Privilege, Vec<String>)>,
-        /// On what.
         object: Object,
-        /// To or from whom.
         grantees: Vec<String>,
         /// Whether they may be handed on (`WITH GRANT OPTION`); for REVOKE, whether that alone is taken (`GRANT OPTION FOR`).
         option: bool,
@@ -72,78 +54,40 @@ pub enum AccessStatement {
         cascade: bool,
     },
     /// `ALTER … OWNER TO`
-    Owner {
-        /// Whose owner.
-        object: Object,
-        /// The new one.
-        owner: String,
-        /// Whether it may be missing.
-        if_exists: bool,
-    },
+    Owner { object: Object, owner: String, if_exists: bool },
     /// `ALTER DEFAULT PRIVILEGES`
     DefaultRights {
-        /// Whether they are given.
         give: bool,
         /// What, on tables that are made later.
         privileges: Vec<Privilege>,
         /// Of those who make them; of who says it, if there are none.
         users: Vec<String>,
-        /// In which schemas; in all, if there are none.
         schemas: Vec<ObjectName>,
-        /// To or from whom.
         grantees: Vec<String>,
     },
     /// `GRANT role TO …`, `REVOKE role FROM …`
-    Membership {
-        /// Whether it is given.
-        give: bool,
-        /// The roles.
-        roles: Vec<String>,
-        /// To or from whom.
-        members: Vec<String>,
-    },
+    Membership { give: bool, roles: Vec<String>, members: Vec<String> },
     /// `CREATE TOKEN`
     CreateToken {
-        /// Name, which is one of its user's.
         name: String,
         /// Whose; of who says it, if it is not said.
         user: Option<String>,
-        /// Until when.
         expires: Expiry,
     },
     /// `DROP TOKEN`
-    DropToken {
-        /// Name.
-        name: String,
-        /// Whose.
-        user: Option<String>,
-        /// Whether it may be missing.
-        if_exists: bool,
-    },
+    DropToken { name: String, user: Option<String>, if_exists: bool },
     /// `CREATE ROW POLICY`, `CREATE MASK`
     CreatePolicy {
-        /// Name, which is one of its table's.
         name: String,
-        /// The table or view.
         table: ObjectName,
         /// The column of a mask; `None` for a row policy.
         column: Option<String>,
         /// For whom; empty: everybody.
         roles: Vec<String>,
-        /// The condition, or the mask.
         using: Box<Expr>,
     },
     /// `DROP ROW POLICY`, `DROP MASK`
-    DropPolicy {
-        /// Whether it is a mask.
-        mask: bool,
-        /// Name.
-        name: String,
-        /// The table or view.
-        table: ObjectName,
-        /// Whether it may be missing.
-        if_exists: bool,
-    },
+    DropPolicy { mask: bool, name: String, table: ObjectName, if_exists: bool },
 }
 
 /// How long a token is good.
@@ -209,7 +153,6 @@ impl Privilege {
 /// What rights are about.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Object {
-    /// A table or view.
     Table(ObjectName),
     /// A schema, with all tables in it.
     Schema(ObjectName),

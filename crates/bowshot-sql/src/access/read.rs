@@ -3,10 +3,9 @@
 mod owner;
 
 use super::{AccessStatement, Expiry, Object, Privilege, UserChange};
-use crate::dialect::Dialect;
-use crate::parse::syntax;
+use crate::statement_parser::{StatementParser, expect_end, is_word, name_of, take_word as word};
+use crate::syntax_error::syntax_error;
 use bowshot_api::{Error, ErrorKind, Result, Secret};
-use sqlparser::ast::Ident;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
@@ -19,22 +18,22 @@ type Parsed<T> = std::result::Result<T, ParserError>;
 /// Privileges with their columns; none: all.
 type Privileges = Vec<(Privilege, Vec<String>)>;
 
-/// The statement, if the text is one of these.
+/// Whether a statement about access begins here.
+pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
+    kind(words).is_some()
+}
+
+/// Reads a statement that [begins](begins) so.
 ///
 /// # Errors
 /// `Syntax` for one that is not complete.
-pub fn access(sql: &str, dialect: Dialect) -> Result<Option<AccessStatement>> {
-    let mut parser = Parser::new(&dialect).try_with_sql(sql).map_err(|error| syntax(&error))?;
-    let Some(kind) = kind(&mut parser) else { return Ok(None) };
-    let statement = statement(&mut parser, kind).and_then(|statement| {
-        let _ = parser.consume_token(&Token::SemiColon);
-        match parser.peek_token_ref().token {
-            Token::EOF => Ok(statement),
-            _ => parser.expected("the end of the statement", parser.peek_token()),
-        }
-    });
-    statement.map(Some).map_err(|error| {
-        let told = syntax(&error);
+pub(crate) fn read(mut words: StatementParser<'_>) -> Result<AccessStatement> {
+    let Some((kind, taken)) = kind(&words) else { return Err(words.unexpected()) };
+    let parser = &mut words.parser;
+    (0..taken).for_each(|_| parser.advance_token());
+    let statement = statement(parser, kind).and_then(|statement| expect_end(parser).map(|()| statement));
+    statement.map_err(|error| {
+        let told = syntax_error(&error);
         // The text may hold a password: no part of it is told again.
         let message = if matches!(kind, Kind::User | Kind::AlterUser) {
             "this form of CREATE or ALTER USER is not known"
@@ -97,14 +96,10 @@ impl Kind {
     }
 }
 
-/// Which statement begins here, with the words that say so taken.
-fn kind(parser: &mut Parser<'_>) -> Option<Kind> {
-    let word = |parser: &Parser<'_>, n| match &parser.peek_nth_token_ref(n).token {
-        Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
-        _ => String::new(),
-    };
-    let (first, second, third) = (word(parser, 0), word(parser, 1), word(parser, 2));
-    let (kind, taken) = match (first.as_str(), second.as_str(), third.as_str()) {
+/// Which statement begins here, and how many words say so.
+fn kind(words: &StatementParser<'_>) -> Option<(Kind, usize)> {
+    let [first, second, third] = [0, 1, 2].map(|n| words.peek_nth(n).unwrap_or_default());
+    Some(match (first.as_str(), second.as_str(), third.as_str()) {
         ("grant", ..) => (Kind::Grant, 1),
         ("revoke", ..) => (Kind::Revoke, 1),
         ("create", "role", _) => (Kind::Role, 2),
@@ -119,19 +114,17 @@ fn kind(parser: &mut Parser<'_>) -> Option<Kind> {
         ("drop", "mask", _) => (Kind::DropMask, 2),
         ("create", "token", _) => (Kind::Token, 2),
         ("drop", "token", _) => (Kind::DropToken, 2),
-        ("alter", ..) if owner::is_said(parser) => (Kind::Owner, 1),
+        ("alter", ..) if owner::is_said(words) => (Kind::Owner, 1),
         _ => return None,
-    };
-    (0..taken).for_each(|_| parser.advance_token());
-    Some(kind)
+    })
 }
 
 fn statement(parser: &mut Parser<'_>, kind: Kind) -> Parsed<AccessStatement> {
     match kind {
         Kind::Owner => owner::owner(parser),
         Kind::Role => {
-            let keep = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
-            Ok(AccessStatement::CreateRole { keep, name: grantee(parser)? })
+            let if_not_exists = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
+            Ok(AccessStatement::CreateRole { if_not_exists, name: grantee(parser)? })
         }
         Kind::DropRole | Kind::DropUser => {
             let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
@@ -441,23 +434,6 @@ fn grantee(parser: &mut Parser<'_>) -> Parsed<String> {
     };
     parser.advance_token();
     Ok(name)
-}
-
-fn name_of(ident: &Ident) -> String {
-    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() }
-}
-
-fn is_word(parser: &Parser<'_>, word: &str) -> bool {
-    matches!(&parser.peek_token_ref().token, Token::Word(found)
-        if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
-}
-
-fn word(parser: &mut Parser<'_>, word: &str) -> bool {
-    let there = is_word(parser, word);
-    if there {
-        parser.advance_token();
-    }
-    there
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Which texts may have secrets in them, and which statements have places for them.
 
 use super::{Located, is_word, is_word_at, word};
-use crate::first_words;
+use crate::words::first_word;
 use sqlparser::tokenizer::Token;
 
 /// Words behind which a secret stands, by themselves or at the end of a longer one.
@@ -179,7 +179,7 @@ impl Mark {
 
 /// Whether there is anything to look for: asked of every statement, so without a copy of it.
 pub(super) fn may_hold_secrets(sql: &str) -> bool {
-    let [first, _] = first_words(sql);
+    let first = first_word(sql);
     let is_one = |word: &str, of: [&str; 2]| of.iter().any(|mark| word.eq_ignore_ascii_case(mark));
     let (mut makes, mut user) = (false, false);
     !is_verb(&first)

@@ -98,12 +98,14 @@ fn folded(name: &Ident) -> String {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::{Dialect, DialectName, Parsed, parse};
+    use crate::{Dialect, DialectName, parse};
 
     fn is_refused(sql: &str) -> bool {
         let mut parsed =
             parse(sql, Dialect::new(DialectName::Ansi), 50).unwrap_or_else(|error| panic!("{sql}: {error}"));
-        let Some(Parsed::Statement(statement)) = parsed.pop() else { unreachable!("it is one statement") };
+        let Some(crate::Statement::Sql(statement)) = parsed.pop() else {
+            unreachable!("it is one statement")
+        };
         check(&statement).is_err()
     }
 

@@ -401,12 +401,14 @@ fn fill_tables(body: &mut SetExpr, table: &TableFactor) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Dialect, DialectName, Parsed, parse};
+    use crate::{Dialect, DialectName, parse};
     use bowshot_api::ErrorKind;
 
     fn refused(sql: &str) -> Option<ErrorKind> {
         let mut parsed = parse(sql, Dialect::new(DialectName::Ansi), 50).expect("parses");
-        let Some(Parsed::Statement(mut parsed)) = parsed.pop() else { unreachable!("it is one statement") };
+        let Some(crate::Statement::Sql(mut parsed)) = parsed.pop() else {
+            unreachable!("it is one statement")
+        };
         super::rewrite(&mut parsed).err().map(|error| error.kind())
     }
 

@@ -1,7 +1,7 @@
 //! What is refused, and what no answer shows. What statements are rewritten into, `tests/sql` asks by their answers.
 
 use super::{MARK, Source, statement};
-use crate::{Dialect, DialectName, Parsed, parse};
+use crate::{Dialect, DialectName, parse};
 
 fn rewritten(sql: &str) -> String {
     rewritten_in(sql, DialectName::Ansi)
@@ -9,7 +9,7 @@ fn rewritten(sql: &str) -> String {
 
 pub(super) fn rewritten_in(sql: &str, dialect: DialectName) -> String {
     let mut parsed = parse(sql, Dialect::new(dialect), 50).unwrap_or_else(|error| panic!("{sql}: {error}"));
-    let Some(Parsed::Statement(mut parsed)) = parsed.pop() else { unreachable!("it is one statement") };
+    let Some(crate::Statement::Sql(mut parsed)) = parsed.pop() else { unreachable!("it is one statement") };
     match statement(&mut parsed, Source { text: sql, dialect }) {
         Ok(()) => parsed.to_string().replace(MARK, "#").replace('\u{2}', "@"),
         Err(error) => format!("{error}"),
@@ -67,7 +67,7 @@ fn copies_of_subqueries_and_windows_are_few() {
 fn a_field_is_one_after_all() {
     let sql = "SELECT a FROM c WHERE EXISTS (SELECT * FROM o WHERE c.f = c.id)";
     let mut parsed = parse(sql, Dialect::new(DialectName::Ansi), 50).expect("parses");
-    let Some(Parsed::Statement(mut parsed)) = parsed.pop() else { unreachable!("it is one statement") };
+    let Some(crate::Statement::Sql(mut parsed)) = parsed.pop() else { unreachable!("it is one statement") };
     super::around::qualify(parsed.as_mut());
     assert!(super::inside(parsed.as_mut(), "c", "f"));
     assert!(!super::inside(parsed.as_mut(), "c", "f"));

@@ -1,7 +1,7 @@
 //! `FETCH FIRST n ROWS WITH TIES`: the rows up to that rank, in the order of the query. `LIMIT o.n` and `OFFSET o.n` of a
 //! query beside others: the rows up to that number, or behind it.
 
-use crate::parse::PERCENT;
+use crate::sql_statement::PERCENT;
 use crate::template::{self, meaning};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};

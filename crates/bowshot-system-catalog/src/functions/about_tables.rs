@@ -8,8 +8,6 @@ use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATA
 use bowshot_tables::{Definition, Entry, EntryName, Key, Reference};
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
 pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
     FunctionSpec { name: "pg_get_viewdef", arguments: (1, 2), returns: TEXT, value: view_text },
@@ -44,7 +42,7 @@ pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
 
 /// The name of a table as PostgreSQL's clients write it in a text.
 pub(crate) fn written(call: &Call<'_>, name: &str) -> Option<EntryName> {
-    let object = Parser::new(&PostgreSqlDialect {}).try_with_sql(name).ok()?.parse_object_name(false).ok()?;
+    let object = bowshot_sql::read_name(name)?;
     let part = |place: usize| {
         object.0.get(place).and_then(|part| part.as_ident()).map(bowshot_types::names::identifier)
     };

@@ -12,8 +12,6 @@ use datafusion::arrow::datatypes::{DataType, Field, Fields};
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 use std::sync::Arc;
 
 pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
@@ -98,7 +96,7 @@ fn expanded(call: &Call<'_>) -> Result<ScalarValue> {
 
 /// The parts of a name as PostgreSQL's clients write it in a text.
 pub(crate) fn parts(name: &str) -> Option<Vec<String>> {
-    let object = Parser::new(&PostgreSqlDialect {}).try_with_sql(name).ok()?.parse_object_name(false).ok()?;
+    let object = bowshot_sql::read_name(name)?;
     object.0.iter().map(|part| part.as_ident().map(bowshot_types::names::identifier)).collect()
 }
 

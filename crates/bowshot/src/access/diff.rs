@@ -3,8 +3,13 @@
 
 use super::file::{OPTION, ObjectPath, Policy, Rights, RulesFile, User};
 use super::state::State;
-use bowshot_sql::{AccessStatement, Dialect, DialectName, Privilege, access, parse_expression, rewrite};
+use bowshot_sql::{
+    AccessStatement, Dialect, DialectName, Privilege, Statement, parse, parse_expression, rewrite,
+};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// How deep a condition may nest, as in a session.
+const RECURSION_LIMIT: usize = 50;
 
 /// The statements; none if there is nothing to do.
 pub(super) fn diff(wanted: &RulesFile, state: &State) -> Vec<String> {
@@ -261,8 +266,11 @@ pub(super) fn creation(place: &ObjectPath, name: &str, policy: &Policy) -> Resul
     let (sql, dialect) = (create(place, name, policy), Dialect::new(DialectName::Ansi));
     // Parsed alone, so that it cannot close the surrounding brackets.
     parse_expression(&policy.using, dialect).map_err(|error| error.message().to_owned())?;
-    let read = access(&sql, dialect).map_err(|error| error.message().to_owned())?;
-    let Some(AccessStatement::CreatePolicy { using, roles, column, .. }) = read else {
+    let mut read = parse(&sql, dialect, RECURSION_LIMIT).map_err(|error| error.message().to_owned())?;
+    let (Some(Statement::Access(read)), None) = (read.pop(), read.pop()) else {
+        return Err("it is not one condition".to_owned());
+    };
+    let AccessStatement::CreatePolicy { using, roles, column, .. } = *read else {
         return Err("it is not one condition".to_owned());
     };
     if column != policy.column || roles.into_iter().collect::<BTreeSet<_>>() != policy.roles {

@@ -16,6 +16,13 @@ const MAX_BUILT_BYTES: u64 = 500_000;
 /// Where `unsafe` may stand.
 const UNSAFE: &str = "crates/bowshot-ipc/";
 
+/// Who splits SQL into tokens and parses it.
+const SQL: &str = "crates/bowshot-sql/";
+/// The texts of questions that are asked again are compared by their tokens.
+const BY_TOKENS: &str = "crates/bowshot-reuse/src/results/query_patterns.rs";
+/// What reads SQL.
+const SQL_READERS: [&str; 4] = ["Tokenizer::new(", "Parser::new(&", "Parser::parse_sql(", "DFParser::"];
+
 /// Words that no name may contain: they say nothing about the thing.
 const EMPTY_NAMES: [&str; 4] = ["manager", "helper", "utils", "misc"];
 
@@ -96,6 +103,12 @@ fn in_line(path: &str, line: &str) -> Option<String> {
     if code.contains("unsafe ") && !path.starts_with(UNSAFE) {
         return Some("`unsafe` is allowed in bowshot-ipc only".to_owned());
     }
+    if SQL_READERS.iter().any(|reader| code.contains(reader)) && !path.starts_with(SQL) && path != BY_TOKENS {
+        return Some(
+            "SQL is read in bowshot-sql alone: use its `parse`, or its `read_…` for texts of our own"
+                .to_owned(),
+        );
+    }
     let defined = defined_name(code)?.to_ascii_lowercase();
     let word = EMPTY_NAMES.iter().find(|word| defined.contains(*word))?;
     Some(format!("`{word}` in a name says nothing; name the thing"))
@@ -130,6 +143,8 @@ mod tests {
             ("#[ignore]", true),
             ("unsafe { x() }", true),
             ("let s = \"unsafe \";", false),
+            ("let tokens = Tokenizer::new(&dialect, sql);", true),
+            ("let parser = DFParserBuilder::new(sql);", false),
         ] {
             assert_eq!(in_line("crates/a/src/b.rs", line).is_some(), complaint, "{line}");
         }

@@ -122,7 +122,10 @@ fn grouped(select: &mut Select) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::sql::parser::DFParser;
+
+    fn statement(sql: &str) -> Statement {
+        Statement::Statement(Box::new(bowshot_sql::read_statement(sql).expect("parses")))
+    }
 
     #[test]
     fn statements_are_put_in_words_that_are_read_as_meant() {
@@ -147,8 +150,7 @@ mod tests {
             ),
             ("SELECT t.k FROM t LEFT JOIN u USING (k)", "SELECT t.k FROM t LEFT JOIN u USING(k)"),
         ] {
-            let statement = DFParser::parse_sql(sql).expect("parses").pop_front().expect("one");
-            assert_eq!(unambiguous(statement).expect("meant").to_string(), expected);
+            assert_eq!(unambiguous(statement(sql)).expect("meant").to_string(), expected);
         }
     }
 
@@ -160,8 +162,7 @@ mod tests {
             "SELECT * FROM t JOIN u ON t.a = u.a FULL JOIN v USING (k)",
             "SELECT * EXCLUDE (b) FROM t FULL JOIN u USING (k)",
         ] {
-            let statement = DFParser::parse_sql(sql).expect("parses").pop_front().expect("one");
-            assert!(unambiguous(statement).is_err(), "{sql}");
+            assert!(unambiguous(statement(sql)).is_err(), "{sql}");
         }
     }
 }

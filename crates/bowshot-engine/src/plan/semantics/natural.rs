@@ -3,7 +3,7 @@
 
 use bowshot_sql::Tree;
 use datafusion::execution::SessionState;
-use datafusion::sql::parser::{DFParser, Statement};
+use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     Ident, Join, JoinConstraint, ObjectName, Select, Statement as Sql, TableFactor, TableWithJoins,
     VisitorMut,
@@ -47,8 +47,8 @@ fn sql(statement: &mut Statement) -> Option<&mut Sql> {
 }
 
 async fn columns(table: &str, state: &SessionState) -> Option<Vec<String>> {
-    let statement = DFParser::parse_sql(&format!("SELECT * FROM {table}")).ok()?.pop_front()?;
-    let plan = Box::pin(state.statement_to_plan(statement)).await.ok()?;
+    let statement = bowshot_sql::read_statement(&format!("SELECT * FROM {table}")).ok()?;
+    let plan = Box::pin(state.statement_to_plan(Statement::Statement(Box::new(statement)))).await.ok()?;
     Some(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
 }
 

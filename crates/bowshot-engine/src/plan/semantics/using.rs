@@ -6,10 +6,8 @@ use bowshot_api::{Error, Result};
 use bowshot_sql::Tree;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, OrderBy, OrderByKind, Query, Select,
-    SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, VisitorMut,
+    SelectItem, SetExpr, TableFactor, TableWithJoins, VisitorMut,
 };
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 use std::ops::ControlFlow;
 
 /// Spells out what the joins of one SELECT, and the order of its rows, say of such columns.
@@ -248,22 +246,16 @@ impl Chain {
 }
 
 fn parsed(items: &str) -> Result<Vec<SelectItem>> {
-    let statements = Parser::parse_sql(&GenericDialect {}, &format!("SELECT {items}"));
-    let select = statements.ok().and_then(|mut statements| match statements.pop() {
-        Some(Statement::Query(query)) => match *query.body {
-            SetExpr::Select(select) => Some(select.projection),
-            _ => None,
-        },
-        _ => None,
-    });
-    select.ok_or_else(unclear)
+    let query =
+        bowshot_sql::read_query(&format!("SELECT {items}")).map_err(|error| unclear().with_source(error))?;
+    match *query.body {
+        SetExpr::Select(select) => Ok(select.projection),
+        _ => Err(unclear()),
+    }
 }
 
 fn expression(text: &str) -> Result<Expr> {
-    Parser::new(&GenericDialect {})
-        .try_with_sql(text)
-        .and_then(|mut parser| parser.parse_expr())
-        .map_err(|error| unclear().with_source(error))
+    bowshot_sql::read_expression(text).map_err(|error| unclear().with_source(error))
 }
 
 /// Conditions with ON instead of USING.

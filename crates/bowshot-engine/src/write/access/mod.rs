@@ -274,9 +274,9 @@ type Notes = Vec<(String, Option<String>)>;
 fn changes(statement: AccessStatement, rules: &Rules, (access, names): (&Access, &Names)) -> Result<Notes> {
     let known = Known { rules, settings: access.settings() };
     match statement {
-        AccessStatement::CreateRole { name, keep } => {
+        AccessStatement::CreateRole { name, if_not_exists } => {
             let name = checked_name(name)?;
-            if known.has(&name) && !(keep && known.is_role(&name)) {
+            if known.has(&name) && !(if_not_exists && known.is_role(&name)) {
                 return Err(Error::new(ErrorKind::AlreadyExists, format!("`{name}` is there already")));
             }
             Ok(vec![(Key::Role(&name).text(), Some("true".to_owned()))])

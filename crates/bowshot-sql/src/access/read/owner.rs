@@ -2,6 +2,7 @@
 
 use super::{Parsed, grantee, name_of, word};
 use crate::access::{AccessStatement, Object};
+use crate::statement_parser::StatementParser;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
@@ -9,11 +10,8 @@ use sqlparser::tokenizer::Token;
 const KINDS: [&str; 6] = ["table", "view", "schema", "catalog", "database", "model"];
 
 /// Whether the statement is `ALTER kind [IF EXISTS] name OWNER TO …`.
-pub(super) fn is_said(parser: &Parser<'_>) -> bool {
-    let is = |n: usize, word: &str| {
-        matches!(&parser.peek_nth_token_ref(n).token, Token::Word(found)
-            if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
-    };
+pub(super) fn is_said(words: &StatementParser<'_>) -> bool {
+    let is = |n: usize, word: &str| words.is_at(n, word);
     let mut name = if is(1, "materialized") && is(2, "view") {
         3
     } else if KINDS.iter().any(|kind| is(1, kind)) {
@@ -24,7 +22,7 @@ pub(super) fn is_said(parser: &Parser<'_>) -> bool {
     if is(name, "if") && is(name + 1, "exists") {
         name += 2;
     }
-    while parser.peek_nth_token_ref(name + 1).token == Token::Period {
+    while words.nth_is(name + 1, &Token::Period) {
         name += 2;
     }
     is(name + 1, "owner") && is(name + 2, "to")

@@ -1,0 +1,55 @@
+//! Texts that no client has sent: statements of our own, and what is kept of expressions, types and names. They are read as they
+//! stand, in the dialect `ansi`.
+
+use crate::dialect::{Dialect, DialectName};
+use bowshot_api::{Error, Result};
+use sqlparser::ast::{DataType, Expr, ObjectName, Query, Statement};
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+/// A statement.
+///
+/// # Errors
+/// `Internal` for a text that is none.
+pub fn read_statement(text: &str) -> Result<Statement> {
+    read(text, Parser::parse_statement)
+        .map_err(|error| Error::internal(format!("`{text}` is no statement: {error}")))
+}
+
+/// A query.
+///
+/// # Errors
+/// `Internal` for a text that is none.
+pub fn read_query(text: &str) -> Result<Box<Query>> {
+    read(text, Parser::parse_query).map_err(|error| Error::internal(format!("`{text}` is no query: {error}")))
+}
+
+/// An expression.
+///
+/// # Errors
+/// `Internal` for a text that is none.
+pub fn read_expression(text: &str) -> Result<Expr> {
+    read(text, Parser::parse_expr)
+        .map_err(|error| Error::internal(format!("`{text}` is no expression: {error}")))
+}
+
+/// A type; `None` for a text that is none.
+pub fn read_type(text: &str) -> Option<DataType> {
+    read(text, Parser::parse_data_type).ok()
+}
+
+/// A name of one or more parts; `None` for a text that is none.
+pub fn read_name(text: &str) -> Option<ObjectName> {
+    read(text, |parser| parser.parse_object_name(false)).ok()
+}
+
+fn read<T>(
+    text: &str,
+    read: impl FnOnce(&mut Parser<'_>) -> std::result::Result<T, ParserError>,
+) -> std::result::Result<T, ParserError> {
+    let dialect = Dialect::new(DialectName::Ansi);
+    let mut parser = Parser::new(&dialect).try_with_sql(text)?;
+    let found = read(&mut parser)?;
+    parser.expect_token(&Token::EOF)?;
+    Ok(found)
+}
