@@ -1,4 +1,4 @@
-//! What can be wrong with the configuration of access, and with the machine below it. Every one of them stops start-up.
+//! Errors of the access configuration and of the system below it. Each stops start-up.
 
 use std::path::PathBuf;
 
@@ -14,8 +14,8 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// The file with users is not the TOML that it should be. The parser's own error is not kept, since it shows the
-    /// line, and that line may hold a secret.
+    /// The users file is not valid TOML. The parser's error is dropped, since it shows the line, which may contain a
+    /// secret.
     #[error("the users file `{path}` is not valid in line {line}: {message}")]
     Malformed {
         /// The file.
@@ -25,7 +25,7 @@ pub enum Error {
         /// Why.
         message: String,
     },
-    /// A file with users that holds none: most likely a mistake, and taking it would let everybody in.
+    /// An empty users file: most likely a mistake, and it would let everybody in.
     #[error("the users file `{path}` lists nobody")]
     Nobody {
         /// The file.
@@ -63,7 +63,7 @@ pub enum Error {
         /// The user.
         name: String,
     },
-    /// Users that are to be taken over by a server that serves, and leave it without any, or it has none.
+    /// A reload would add the first user or remove the last one.
     #[error("a server cannot begin or cease to have users while it serves")]
     Opened,
     /// An issuer of tokens that is not fully understood.
@@ -84,17 +84,17 @@ pub enum Error {
     },
     /// A service that decides on statements and is not fully understood.
     #[error("the service that decides on statements cannot be used: {reason}")]
-    BadDecider {
+    InvalidPolicyService {
         /// What is wrong with it.
         reason: String,
     },
-    /// A key for secrets that is not there, or is none.
+    /// The key for secrets is missing or invalid.
     #[error("the key of `secrets.key` cannot be used: {reason}")]
-    SealingKey {
+    EncryptionKey {
         /// What is wrong with it; never the key itself.
         reason: String,
     },
-    /// Authorities of clients' certificates that cannot be believed.
+    /// Trusted authorities are invalid.
     #[error("the authorities of clients' certificates cannot be used: {reason}")]
     BadAuthority {
         /// What is wrong with them.
@@ -126,10 +126,10 @@ impl From<Error> for bowshot_api::Error {
             Error::BadDirectory { .. } => {
                 "correct its `[[access.ldap]]` entry; the guide to access has an example"
             }
-            Error::BadDecider { .. } => {
+            Error::InvalidPolicyService { .. } => {
                 "correct the settings `access.decision_…`; the guide to access has an example"
             }
-            Error::SealingKey { .. } => {
+            Error::EncryptionKey { .. } => {
                 "make one with `openssl rand -base64 32`, and name the file (`file:PATH`) or the variable (`env:NAME`) that it is in"
             }
             Error::BadAuthority { .. } => {

@@ -1,4 +1,4 @@
-//! The token by which a caller has logged in, for other servers that take it too.
+//! The caller's login token, forwarded to other servers that accept it.
 
 use crate::Secret;
 use std::any::Any;
@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A token of an identity provider, held as long as the session of its caller. What is made of it for one server, such as
-/// connections, is held beside it and goes when it does.
+/// A token of an identity provider, held for the lifetime of the caller's session. Values derived from it for one
+/// server, such as connections, are cached with it and dropped with it.
 ///
 /// ```
 /// use bowshot_api::{CallerToken, Secret};
@@ -30,17 +30,16 @@ impl fmt::Debug for CallerToken {
 }
 
 impl CallerToken {
-    /// Holds a token.
     pub fn new(token: Secret) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Some(Held { token, kept: BTreeMap::new() }))))
     }
 
-    /// The token, until it is forgotten.
+    /// The token; `None` after [`Self::forget`].
     pub fn token(&self) -> Option<Secret> {
         self.lock().as_ref().map(|held| held.token.clone())
     }
 
-    /// Takes the token of another one in the place of this, and lets go of what was made of this.
+    /// Replaces the token by that of `newer`, and drops the values derived from the old one.
     pub fn take_over(&self, newer: &Self) {
         let Some(token) = newer.token() else { return };
         let mut held = self.lock();
@@ -49,13 +48,13 @@ impl CallerToken {
         }
     }
 
-    /// Lets go of the token, and of all that was made of it.
+    /// Drops the token and all values derived from it.
     pub fn forget(&self) {
         let gone = self.lock().take();
         drop(gone);
     }
 
-    /// What was made of the token under a name, if it still fits, else what `make` makes. `None` once it is forgotten.
+    /// The value cached under a name if `fits`, else a new one from `make`. `None` after [`Self::forget`].
     pub fn kept<T: Any + Send + Sync>(
         &self,
         name: &str,

@@ -1,8 +1,8 @@
-//! What front ends may ask about catalogs: filters as the metadata commands have them, entries as they come back.
+//! Catalog metadata: the filters of metadata requests, and the entries that answer them.
 
 use arrow::datatypes::SchemaRef;
 
-/// What kind of thing a name in a schema is.
+/// The kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TableKind {
     /// Rows in storage.
@@ -46,7 +46,7 @@ pub struct TableFilter {
     pub schema_pattern: Option<String>,
     /// Pattern for the table name.
     pub table_pattern: Option<String>,
-    /// Kinds to list; `None` means all, an empty list means none.
+    /// Kinds to list; `None` for all.
     pub kinds: Option<Vec<TableKind>>,
     /// Whether to fill [`TableEntry::schema`].
     pub include_schema: bool,
@@ -69,7 +69,7 @@ pub struct TableEntry {
     pub remarks: Option<String>,
 }
 
-/// A table by name; what is `None` is the session's default.
+/// A table by name; `None` parts take the session's default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableName {
     /// Catalog name.

@@ -1,5 +1,5 @@
-//! Every limit of the server in one struct: what is bounded, by how much, in which unit. Reaching one is a clear error
-//! of kind [`LimitReached`](crate::ErrorKind::LimitReached), never silent loss.
+//! All limits of the server. Reaching one is an error of kind [`LimitReached`](crate::ErrorKind::LimitReached), never
+//! silent loss.
 
 use std::time::Duration;
 
@@ -14,27 +14,27 @@ pub struct Limits {
     pub max_connections_per_address: usize,
     /// Queries that run at once; more wait in line.
     pub max_running_queries: usize,
-    /// Queries that one user runs at once; the others are left to other users.
+    /// Queries that one user runs at once.
     pub max_running_queries_per_user: usize,
     /// Queries that one session runs at once.
     pub max_running_queries_per_session: usize,
     /// Queries that may wait in line; more are refused.
     pub max_queued_queries: usize,
-    /// Queries of one user that may wait in line.
+    /// Queries of one user that may wait in the queue.
     pub max_queued_queries_per_user: usize,
     /// Longest wait in line.
     pub queue_timeout: Duration,
     /// Longest run of one statement, from its arrival to its last batch, with waiting in line and planning; zero means no
     /// limit.
     pub statement_timeout: Duration,
-    /// Longest planning of one statement, with what is computed of constants then; zero means no limit of its own.
+    /// Longest planning of one statement, constant folding included; zero for no limit.
     pub planning_timeout: Duration,
     /// How long a result may lie unread before it is freed; while somebody reads it, it stays.
     pub result_timeout: Duration,
     /// How long a reader may leave rows lying that are ready for it; then the query ends and frees its slot. Zero means no
     /// limit.
     pub reader_timeout: Duration,
-    /// How long a session may stay unused when its client keeps no connection.
+    /// How long an idle session without a connection stays open.
     pub session_timeout: Duration,
     /// An open transaction without a statement for this long is rolled back.
     pub transaction_timeout: Duration,
@@ -44,7 +44,7 @@ pub struct Limits {
     pub max_prepared_bytes: usize,
     /// Rows of parameters in one bind.
     pub max_parameter_rows: usize,
-    /// Bytes of batches that one partition of a result keeps in memory before it waits or spills.
+    /// Bytes of batches that one partition of a result buffers in memory before it waits or spills.
     pub result_buffer_bytes: usize,
     /// Bytes on disk of results, over all queries, and of files of clients that are being sent.
     pub result_spill_bytes: u64,
@@ -61,10 +61,10 @@ pub struct Limits {
     pub max_message_bytes: usize,
     /// Target size of the data messages that go out, in bytes; many clients refuse messages above 4 MiB.
     pub message_bytes: usize,
-    /// Size of one message on each connection, early in a long result, in bytes, for clients that accept messages of any
-    /// size (Arrow C++ and what is built on it).
+    /// Size of one early message of a long result on each connection, in bytes, for clients that accept messages of
+    /// any size (Arrow C++ and its wrappers).
     pub large_message_bytes: usize,
-    /// How long SIGTERM lets running queries finish.
+    /// How long running queries may finish after SIGTERM.
     pub drain_timeout: Duration,
 }
 

@@ -1,16 +1,15 @@
-//! What exactly is wrong, as far as clients tell it apart: finer than [`ErrorKind`], which says what to do about it.
+//! Detailed error reasons, for clients that distinguish more than [`ErrorKind`].
 
 use crate::ErrorKind;
 
-/// A condition that clients of SQL databases know by a code of their own. It is set where an error is made; an error
-/// without one is told by its kind alone.
+/// A detailed error condition with a SQLSTATE of its own. Without one, clients see the code of the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// No table or view of that name.
     UndefinedTable,
     /// No column of that name.
     UndefinedColumn,
-    /// No function of that name, or none for these types.
+    /// No function with that name and these argument types.
     UndefinedFunction,
     /// No operator for these types.
     UndefinedOperator,
@@ -50,11 +49,11 @@ pub enum Reason {
     AmbiguousColumn,
     /// A key would be there twice.
     UniqueViolation,
-    /// A column that must have a value would have none.
+    /// A NOT NULL column has no value.
     NotNullViolation,
     /// A row is against a constraint.
     CheckViolation,
-    /// A row would be changed twice by one statement.
+    /// A statement would change one row twice.
     CardinalityViolation,
     /// Division by zero.
     DivisionByZero,
@@ -70,7 +69,7 @@ pub enum Reason {
     InvalidPattern,
     /// A value that an option or an argument does not take.
     InvalidValue,
-    /// No way from one type to another.
+    /// There is no cast between the types.
     CannotCoerce,
     /// A value or an expression of another type than is needed.
     DatatypeMismatch,
@@ -80,9 +79,9 @@ pub enum Reason {
     WrongObject,
     /// A thing that is not in a state for the statement.
     WrongState,
-    /// What is to be dropped is not empty, or is needed.
+    /// The object to drop is not empty, or others depend on it.
     DependentObjects,
-    /// A transaction is open already, or the statement does not run in one.
+    /// A transaction is open, or the statement cannot run in one.
     ActiveTransaction,
     /// No transaction is open.
     NoTransaction,
@@ -246,7 +245,7 @@ impl ErrorKind {
     }
 }
 
-/// A place in the text of a statement, both from 1 on, in characters.
+/// A position in a statement: line and column from 1, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// The line.

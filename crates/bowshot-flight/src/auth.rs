@@ -1,7 +1,5 @@
-//! Who is calling: credentials in headers ([`Credentials`]), and handshakes in every form that clients use: with the header, or
-//! with a `BasicAuth` message as the payload of the first message.
-//!
-//! This file only reads; [`Server::authenticate_from`](bowshot_api::Server::authenticate_from) decides.
+//! Credentials in headers, and the handshake in every form that clients use: with a header, or with a `BasicAuth`
+//! payload. [`Server::authenticate_from`](bowshot_api::Server::authenticate_from) checks them.
 
 use crate::connection::Connection;
 use crate::status::{framing, refuse};
@@ -51,7 +49,7 @@ pub(crate) async fn authenticate(
     Ok((principal, token))
 }
 
-/// The stream of handshake answers: always exactly one.
+/// The stream of the one handshake answer.
 pub(crate) type HandshakeStream =
     futures::stream::Iter<std::vec::IntoIter<std::result::Result<HandshakeResponse, Status>>>;
 

@@ -1,15 +1,14 @@
-//! DoExchange: a statement over the rows that its client sends. The rows go into the session as those of an upload do, and what
-//! the statement gives comes back as from DoGet, on the same call. Under the path `score` a model is asked about the rows,
-//! which is such a statement, too.
+//! DoExchange: a statement over rows of the client. The rows are read like an upload, the result is sent like DoGet,
+//! on the same call. Path `score` applies a model to the rows.
 
 use crate::caller::Caller;
-use crate::handle::{TransactionHandle, scope};
+use crate::handles::{TransactionHandle, scope};
 use crate::messages::Messages;
-use crate::rooms;
 use crate::statement::is_path;
 use crate::status::refuse;
 use crate::stream::{Source, attach, respond};
-use crate::ticket::{Order, QueryTicket};
+use crate::tensor_exchange;
+use crate::ticket::{QueryTicket, TicketPayload};
 use crate::upload::{Rows, Upload};
 use arrow_flight::FlightDescriptor;
 use arrow_flight::sql::Command;
@@ -21,7 +20,7 @@ use serde_json::{Map, Value};
 use std::num::NonZeroUsize;
 use tonic::Status;
 
-/// What a statement calls the rows that come with it, unless the client says otherwise.
+/// Default name of the client's rows in the statement.
 const INPUT: &str = "input";
 /// Most rows that an operator may be asked to gather.
 const MOST_BATCH_ROWS: u64 = 1 << 20;
@@ -32,7 +31,7 @@ pub(crate) async fn exchange(
     messages: Messages,
 ) -> std::result::Result<Response<FlightBody>, Status> {
     let (descriptor, upload) = Upload::begin(messages, caller.server().limits()).await.map_err(refuse)?;
-    let room = rooms::room(&descriptor).map_err(refuse)?;
+    let exchange = tensor_exchange::parse(&descriptor).map_err(refuse)?;
     let order = if room.is_some() { None } else { Some(Exchange::read(&descriptor).map_err(refuse)?) };
     // One message may grow by its compression, but not without bounds.
     let max_bytes = caller.server().limits().max_message_bytes.saturating_mul(2);
@@ -55,7 +54,7 @@ pub(crate) async fn exchange(
     respond(source, caller)
 }
 
-/// What a descriptor asks for.
+/// A parsed descriptor.
 #[derive(Debug)]
 struct Exchange {
     statement: Statement,
@@ -73,13 +72,13 @@ impl Exchange {
         if let Some(options) = json(&descriptor.cmd)? {
             return Self::of_json(options);
         }
-        let (statement, transaction) = match Order::decode(&descriptor.cmd)? {
-            Order::Statement(statement, transaction) => (statement, transaction),
-            Order::Command(Command::CommandStatementUpdate(update)) => {
+        let (statement, transaction) = match TicketPayload::decode(&descriptor.cmd)? {
+            TicketPayload::Statement(statement, transaction) => (statement, transaction),
+            TicketPayload::Command(Command::CommandStatementUpdate(update)) => {
                 let transaction = TransactionHandle::of_command(update.transaction_id.as_ref())?;
                 (Statement::Sql(update.query), transaction)
             }
-            Order::Prepared(_) | Order::Query(_) | Order::Command(_) => {
+            TicketPayload::Prepared(_) | TicketPayload::Query(_) | TicketPayload::Command(_) => {
                 return Err(Error::invalid("the command is no SQL text").with_hint(
                     "send SQL text, `CommandStatementQuery`, `CommandStatementUpdate` or a JSON object with `sql`",
                 ));
@@ -94,8 +93,8 @@ impl Exchange {
         Self { statement, transaction: None, name, ordered: true, batch_rows: None }
     }
 
-    /// Reads `{"sql": "…", "input": "…", "ordered": true, "batch_rows": 100}`. What is not known is refused: a client that
-    /// misspells an option is not to run without it.
+    /// Parses `{"sql": "…", "input": "…", "ordered": true, "batch_rows": 100}`. Unknown options are errors: a
+    /// misspelled one must not be ignored.
     fn of_json(options: Map<String, Value>) -> Result<Self> {
         let mut exchange = Self::of_text(String::new());
         let mut sql = None;
@@ -130,7 +129,7 @@ impl Exchange {
     }
 }
 
-/// The statement for `["score", model]`: what the model says of each row that the client sends.
+/// The statement for `["score", model]`.
 fn scoring(path: &[String]) -> Result<String> {
     let (model, function, column) = match path {
         [service, model] if service == "score" => (model, "predict", "prediction"),
@@ -151,7 +150,7 @@ fn scoring(path: &[String]) -> Result<String> {
     Ok(format!("SELECT {function}.{column} FROM {function}('{model}', TABLE {INPUT})"))
 }
 
-/// The command as a JSON object; `None` if it is anything else. No statement begins with a brace and ends as one.
+/// The command as a JSON object, if it is one. No statement begins and ends with braces.
 fn json(command: &[u8]) -> Result<Option<Map<String, Value>>> {
     if command.trim_ascii_start().first() != Some(&b'{') {
         return Ok(None);

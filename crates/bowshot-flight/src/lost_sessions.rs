@@ -1,5 +1,5 @@
-//! Sessions that went with their connections although their clients had changed them. A client that connects again by itself, as gRPC
-//! does when a connection is cut, must be told: its next INSERT would go to the default schema.
+//! Sessions with changed state that were closed with their connection. A client that reconnects silently, as gRPC
+//! does, must get an error: its next INSERT would go to the default schema.
 
 use crate::auth::lock;
 use bowshot_api::{Error, OptionValue, Principal, Result, Session};

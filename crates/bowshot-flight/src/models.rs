@@ -1,5 +1,5 @@
-//! DoPut to the path `models`, name: the file of a model in one column of bytes. It is the statement CREATE MODEL over rows that
-//! the client sends along, so that rights, limits, transactions and the log are its own.
+//! DoPut to the path `models`, name: creates a model from a file in a binary column. It runs CREATE MODEL over the
+//! rows, with the access rights, limits, transactions and log of that statement.
 
 use crate::caller::Caller;
 use crate::put::update_result;
@@ -10,13 +10,13 @@ use bowshot_api::{Error, Input, Request, Result};
 use bytes::Bytes;
 use std::collections::HashMap;
 
-/// What the statement calls the rows.
+/// Name of the rows in the statement.
 const INPUT: &str = "input";
-/// What the metadata of the schema may say.
+/// Allowed schema metadata.
 const IF_EXISTS: &str = "if_exists";
 const FORMAT: &str = "format";
 
-/// The name of the model, if a path is one of these.
+/// The model name, if the path is one of a model.
 pub(crate) fn model(path: &[String]) -> Option<&str> {
     match path {
         [service, model] if service == "models" => Some(model),
@@ -24,7 +24,7 @@ pub(crate) fn model(path: &[String]) -> Option<&str> {
     }
 }
 
-/// Makes a model of the file that comes; the bytes are the metadata of the one result.
+/// Creates a model from an uploaded file; returns the metadata of the result.
 pub(crate) async fn make(caller: &Caller, model: &str, upload: Upload) -> Result<Bytes> {
     // One message may grow by its compression, but not without bounds.
     let max_bytes = caller.server().limits().max_message_bytes.saturating_mul(2);
@@ -40,8 +40,7 @@ pub(crate) async fn make(caller: &Caller, model: &str, upload: Upload) -> Result
     Ok(update_result(None))
 }
 
-/// The statement, as the metadata of the schema asks for it. What is not known is refused: a client that misspells an option is
-/// not to make a model without it.
+/// The statement for the schema's metadata. Unknown options are errors: a misspelled one must not be ignored.
 fn statement(model: &str, options: &HashMap<String, String>) -> Result<String> {
     let (mut create, mut format) = ("CREATE MODEL", String::new());
     for (name, value) in options {

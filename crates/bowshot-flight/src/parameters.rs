@@ -1,5 +1,4 @@
-//! Parameters as some clients bind them: each column a union of all types that a value can have. Such a column becomes
-//! a plain one of the parameter's own type.
+//! Converts parameters that clients bind as unions of all value types to plain columns.
 
 use arrow::array::{Array, ArrayRef, UInt64Array, UnionArray, new_empty_array};
 use arrow::compute::{CastOptions, cast_with_options, interleave, take};

@@ -1,10 +1,10 @@
-//! DoGet: from a ticket to the frames of a result. It stands beside the generated service, because the generated codec
-//! would copy every batch; here the answer's body hands the arrays' own memory to the socket.
+//! DoGet: from a ticket to the frames of a result. It bypasses the generated service, whose codec would copy every
+//! batch: the response body shares the memory of the arrays.
 
 use crate::caller::Caller;
 use crate::statement::{Wanted, metadata_session, resolve};
 use crate::status::{refuse, status};
-use crate::ticket::{Order, QueryTicket};
+use crate::ticket::{QueryTicket, TicketPayload};
 use crate::{metadata, metrics};
 use arrow_flight::Ticket;
 use bowshot_api::{BatchStream, Compression, Delivery, Endpoints, Error, ErrorKind, QueryId, Result};
@@ -20,10 +20,10 @@ use tonic::Status;
 
 /// How long a client may take to send the one small message of its request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Room in a ticket for what is around the SQL text.
+/// Allowance for a ticket beyond the SQL text.
 const TICKET_OVERHEAD: usize = 64 << 10;
 
-/// A result with what the encoder must know about it.
+/// A result and its encoding parameters.
 pub(crate) struct Source {
     pub(crate) batches: BatchStream,
     compression: Compression,
@@ -31,7 +31,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// What belongs to no query.
+    /// Batches without a query.
     pub(crate) fn of(batches: BatchStream) -> Self {
         Self { batches, compression: Compression::None, query: None }
     }
@@ -57,10 +57,10 @@ where
     respond(source, caller)
 }
 
-/// Finds or starts what the ticket asks for.
+/// Finds or starts the result of a ticket.
 pub(crate) async fn open(caller: &Caller, ticket: Bytes) -> std::result::Result<Source, Status> {
-    let order = Order::decode(&ticket).map_err(refuse)?;
-    match resolve(caller, order, &ticket).await.map_err(refuse)? {
+    let payload = TicketPayload::decode(&ticket).map_err(refuse)?;
+    match resolve(caller, payload, &ticket).await.map_err(refuse)? {
         Wanted::Query(ticket) => attach(caller, ticket).await,
         Wanted::Statement(runnable) => {
             let answer = runnable.start(Some(Endpoints::Exactly(1)), Some(Delivery::Stream)).await;
@@ -101,7 +101,7 @@ pub(crate) async fn drain(caller: &Caller, ticket: QueryTicket) -> Result<()> {
     Ok(())
 }
 
-/// The response: its head goes out at once, the schema with it.
+/// The response; head and schema are sent at once.
 pub(crate) fn respond(source: Source, caller: &Caller) -> std::result::Result<Response<FlightBody>, Status> {
     let Source { batches, compression, query } = source;
     let messages = caller.messages();

@@ -7,8 +7,8 @@ use crate::reply;
 use crate::startup::{self, greet};
 use crate::status::{Failure, Trouble};
 use crate::wire::Wire;
+use bowshot_api::{ConnectionLimiter, Permit};
 use bowshot_api::{ErrorKind, Server};
-use bowshot_api::{Place, Places};
 use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
@@ -76,8 +76,8 @@ pub async fn serve(
 ) -> Result<(), Error> {
     metrics::describe_gauge!(CONNECTIONS, "Open connections of the MySQL front end.");
     let limits = server.limits().clone();
-    let places = Places::new(limits.max_connections, limits.max_connections_per_address);
-    let turned_away = Places::new(TURNED_AWAY, TURNED_AWAY);
+    let places = ConnectionLimiter::new(limits.max_connections, limits.max_connections_per_address);
+    let turned_away = ConnectionLimiter::new(TURNED_AWAY, TURNED_AWAY);
     let port = Arc::new(Port {
         server,
         tls: choices.tls.map(TlsAcceptor::from),
@@ -95,9 +95,9 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => {
                     let port = Arc::clone(&port);
-                    if let Some(place) = places.take(address.ip()) {
+                    if let Some(place) = places.try_acquire(address.ip()) {
                         tasks.spawn(run(port, stream, place));
-                    } else if let Some(place) = turned_away.take(address.ip()) {
+                    } else if let Some(place) = turned_away.try_acquire(address.ip()) {
                         tasks.spawn(turn_away(stream, place));
                     } else {
                         tracing::warn!("a connection over the limit was cut off");
@@ -123,7 +123,7 @@ pub async fn serve(
 }
 
 /// One connection from its first byte to its last.
-async fn run(port: Arc<Port>, stream: TcpStream, place: Place) {
+async fn run(port: Arc<Port>, stream: TcpStream, place: Permit) {
     let _counted = Counted::new();
     if let Err(error) = stream.set_nodelay(true) {
         // The client has gone already.
@@ -172,7 +172,7 @@ pub(crate) async fn farewell(mut wire: Wire, trouble: Trouble) {
 }
 
 /// One over the limit hears it in the place of the greeting.
-async fn turn_away(stream: TcpStream, _place: Place) {
+async fn turn_away(stream: TcpStream, _place: Permit) {
     let failure = Failure::new(1040, "08004", "too many connections")
         .with_hint("close connections, or raise `limits.max_connections`");
     if timeout(TURN_AWAY_TIME, farewell(Wire::new(stream), failure.fatal())).await.is_err() {

@@ -8,8 +8,8 @@ use crate::connection::Connection;
 use crate::startup;
 use crate::status::{Failure, Trouble};
 use crate::wire::{Stream, Wire};
+use bowshot_api::{ConnectionLimiter, Permit};
 use bowshot_api::{ErrorKind, Server};
-use bowshot_api::{Place, Places};
 use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
@@ -78,8 +78,8 @@ pub async fn serve(
 ) -> Result<(), Error> {
     metrics::describe_gauge!(CONNECTIONS, "Open connections of the PostgreSQL front end.");
     let limits = server.limits().clone();
-    let places = Places::new(limits.max_connections, limits.max_connections_per_address);
-    let turned_away = Places::new(TURNED_AWAY, TURNED_AWAY);
+    let places = ConnectionLimiter::new(limits.max_connections, limits.max_connections_per_address);
+    let turned_away = ConnectionLimiter::new(TURNED_AWAY, TURNED_AWAY);
     let port = Arc::new(Port {
         server,
         tls: choices.tls.map(acceptor),
@@ -97,9 +97,9 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => {
                     let port = Arc::clone(&port);
-                    if let Some(place) = places.take(address.ip()) {
+                    if let Some(place) = places.try_acquire(address.ip()) {
                         tasks.spawn(run(port, stream, place));
-                    } else if let Some(place) = turned_away.take(address.ip()) {
+                    } else if let Some(place) = turned_away.try_acquire(address.ip()) {
                         tasks.spawn(turn_away(port, stream, place));
                     } else {
                         tracing::warn!("a connection over the limit was cut off");
@@ -131,7 +131,7 @@ fn acceptor(config: Arc<rustls::ServerConfig>) -> TlsAcceptor {
 }
 
 /// One connection from its first byte to its last.
-async fn run(port: Arc<Port>, stream: TcpStream, place: Place) {
+async fn run(port: Arc<Port>, stream: TcpStream, place: Permit) {
     let _counted = Counted::new();
     if let Err(error) = stream.set_nodelay(true) {
         // The client has gone already.
@@ -195,7 +195,7 @@ pub(crate) async fn farewell(mut wire: Wire, trouble: Trouble) {
     wire.end().await;
 }
 
-async fn turn_away(port: Arc<Port>, stream: TcpStream, _place: Place) {
+async fn turn_away(port: Arc<Port>, stream: TcpStream, _place: Permit) {
     let told = async {
         let stream: Stream = match arrive(stream, port.tls.as_ref()).await {
             Ok(Arrival::Session(stream, _)) | Err((stream, _)) => stream,

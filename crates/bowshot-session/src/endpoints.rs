@@ -1,9 +1,6 @@
-//! Rows of results of other nodes that this one has made and hands out, and of its own where several nodes make them: the
-//! session's part of [`bowshot_engine::endpoints`].
-//!
-//! An endpoint is a partition without a query: the node that was asked has that. It watches over its reader and its end, and
-//! tells how it ended. Until then the plan's part on this node stays open, so that it is known where rows are that nobody has
-//! read; when that part is dropped, nobody wants them.
+//! Result partitions that this node computes for queries of other nodes: the implementation of
+//! [`bowshot_engine::endpoints`]. An endpoint knows its reader, its end and its statistics; while it is unread, the
+//! part of the plan on this node stays open. Dropping that part discards the rows.
 
 use crate::partition::{Partition, Policy, Reader};
 use crate::spill::Accounts;
@@ -181,14 +178,14 @@ impl LocalEndpoint for Endpoint {
 
     fn state(&self) -> EndpointState {
         let (rows, bytes) = self.rows.totals();
-        let attention = self.rows.attention();
+        let activity = self.rows.activity();
         EndpointState {
             rows,
             bytes,
-            claimed: attention.is_some(),
+            claimed: activity.is_some(),
             is_read: self.rows.has_readers(),
-            rows_ready: attention.as_ref().is_some_and(|attention| attention.rows_ready),
-            idle: attention.map(|attention| attention.since.elapsed()).unwrap_or_default(),
+            rows_ready: activity.as_ref().is_some_and(|activity| activity.rows_ready),
+            idle: activity.map(|activity| activity.since.elapsed()).unwrap_or_default(),
             waits: self.working.load(Ordering::Acquire) == 0,
         }
     }
@@ -239,7 +236,7 @@ impl Drop for Waits<'_> {
     }
 }
 
-/// The one reader of an endpoint. When it goes, nobody wants what is left.
+/// The reader of an endpoint. Dropping it discards the rest.
 struct Reading {
     reader: Reader,
     endpoint: Arc<Endpoint>,

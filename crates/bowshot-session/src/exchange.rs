@@ -1,9 +1,9 @@
-//! Statements over rows that their client sends while they run. They take the road of all statements (`query.rs`); what is
-//! different is that the rows come once.
+//! Statements over rows that their client sends while they run. They run like all statements (`query.rs`), but their
+//! rows come only once.
 
-use crate::arriving;
-use crate::live;
+use crate::ingest_stream;
 use crate::query::{self, Expected};
+use crate::running_statements::RunningStatement;
 use crate::session::ClientSession;
 use bowshot_api::{Answer, Delivery, Endpoints, Error, Input, Request, Result, Statement, SubstraitPlan};
 use bowshot_engine::{Action, AuthorizedPlan, StreamedTable};
@@ -14,7 +14,7 @@ pub(crate) async fn start(
     session: &ClientSession,
     request: &Request,
     input: Input,
-    live: &Arc<live::Statement>,
+    live: &Arc<RunningStatement>,
 ) -> Result<Answer> {
     match &request.statement {
         Statement::Sql(sql) => one(session, sql)?,
@@ -24,8 +24,8 @@ pub(crate) async fn start(
                 .with_hint("send the SQL text with the rows"));
         }
     }
-    let rows = arriving::paced(input.rows, live);
-    live.reads(StreamedTable::new(Input { rows, ..input })?);
+    let rows = ingest_stream::paced(input.rows, live);
+    live.set_input(StreamedTable::new(Input { rows, ..input })?);
     let (endpoints, delivery) = (Some(Endpoints::Exactly(1)), Some(Delivery::Stream));
     let request = Request { endpoints, delivery, ..request.clone() };
     Ok(query::start(session, &request, (Expected::Anything, live)).await?.answer())
@@ -40,7 +40,7 @@ fn one(session: &ClientSession, sql: &str) -> Result<()> {
 }
 
 /// Refuses a statement that would lose the rows that come with it, or need them again later.
-pub(crate) fn check(live: &live::Statement, plan: &AuthorizedPlan) -> Result<()> {
+pub(crate) fn check(live: &RunningStatement, plan: &AuthorizedPlan) -> Result<()> {
     let Some(input) = live.input() else { return Ok(()) };
     if !plan.reads_input() {
         let name = input.name();

@@ -1,6 +1,6 @@
-//! The options of one session, typed. Whatever way a value comes in, it is parsed here.
+//! The typed options of one session. All values are parsed here.
 
-use crate::known::{self, Known};
+use crate::setting_lookup::{self, SettingKind};
 use arrow::array::timezone::Tz;
 use bowshot_api::{
     CompatibilityParameter, Compression, Endpoints, Error, Layout, Limits, OptionValue, Reason, Result,
@@ -10,7 +10,7 @@ use bowshot_engine::{Isolation, SESSION_CACHE, SESSION_JOIN_ORDER, SESSION_RESUL
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The parameter that the level of transactions is kept under.
+/// The parameter of the isolation level.
 pub(crate) const ISOLATION: &str = "transaction_isolation";
 /// PostgreSQL's name for the level of the session's next transactions.
 pub(crate) const DEFAULT_ISOLATION: &str = "default_transaction_isolation";
@@ -31,11 +31,11 @@ pub(crate) struct Options {
     pub(crate) join_cache: bool,
     pub(crate) result_cache: bool,
     pub(crate) joins_by_statistics: bool,
-    /// Parameters that are only kept, where they are not as in a new session.
+    /// Compatibility parameters with changed values.
     pub(crate) parameters: BTreeMap<&'static str, String>,
 }
 
-/// What has to be told to the engine after a change: its key and the new value.
+/// An engine setting: key and value.
 pub(crate) type EngineSetting = (&'static str, String);
 
 impl Options {
@@ -66,12 +66,12 @@ impl Options {
         &mut self,
         name: &str,
         value: Option<&OptionValue>,
-        house: (&Defaults, &Limits),
+        context: (&Defaults, &Limits),
     ) -> Result<Option<EngineSetting>> {
-        let (defaults, limits) = house;
-        let option = match known::find(name)? {
-            Known::Option(option) => option,
-            Known::Parameter(parameter) => return self.keep(parameter, value).map(|()| None),
+        let (defaults, limits) = context;
+        let option = match setting_lookup::find(name)? {
+            SettingKind::Option(option) => option,
+            SettingKind::Parameter(parameter) => return self.keep(parameter, value).map(|()| None),
         };
         let Some(value) = value else { return Ok(self.reset(option, defaults)) };
         let text = text(value);
@@ -120,12 +120,12 @@ impl Options {
         Ok(None)
     }
 
-    /// What decides which tables a text means.
+    /// The options that name resolution depends on.
     pub(crate) fn names(&self) -> [&str; 3] {
         [&self.catalog, &self.schema, &self.search_path]
     }
 
-    /// All that the engine has to be told of these options.
+    /// All engine settings of these options.
     pub(crate) fn engine_settings(&self) -> Vec<EngineSetting> {
         let dialect = engine_dialect(&self.dialect).map(|dialect| ("datafusion.sql_parser.dialect", dialect));
         let settings = [

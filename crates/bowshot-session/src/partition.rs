@@ -1,7 +1,6 @@
-//! The buffer between the engine's work and one reader of one partition.
-//!
-//! It is bounded in bytes. A full buffer makes the producer wait, unless nobody reads this partition while others may
-//! need the same work to go on, or the result is spooled: then it goes to disk.
+//! The buffer between a query and the reader of one partition, bounded in bytes. A full buffer blocks the producer.
+//! It spills to disk instead if the result is spooled, or if nobody reads this partition while others need the same
+//! producer.
 
 use crate::spill::{Accounts, Segment, SegmentReader};
 use arrow::datatypes::SchemaRef;
@@ -13,22 +12,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// How often a reader asks whether rows are still what they were, beside asking at the end: there may be many files to ask.
+/// How often a reader checks that mapped files are unchanged, in addition to the check at the end: there may be many
+/// files.
 const LOOKS: Duration = Duration::from_millis(20);
 
 /// How a partition behaves when its buffer is full.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Policy {
     pub(crate) delivery: Delivery,
-    /// Whether other partitions of the same query need this one to go on while nobody reads it.
+    /// Whether other partitions need the same producer while nobody reads this one.
     pub(crate) has_siblings: bool,
     pub(crate) budget_bytes: usize,
 }
 
-/// What the reader of a partition does, or did before it went.
+/// The activity of a partition's reader.
 #[derive(Debug)]
-pub(crate) struct Attention {
-    /// When it came, took something or went, or when rows came after it had taken all; now, while it waits for more.
+pub(crate) struct ReaderActivity {
+    /// Time of the last activity: attach, read, detach, or new rows after it had read all. While it waits for rows:
+    /// now.
     pub(crate) since: Instant,
     /// Whether rows lie ready for a reader that is there.
     pub(crate) rows_ready: bool,
@@ -43,7 +44,7 @@ pub(crate) struct Partition {
     schema: SchemaRef,
     policy: Policy,
     accounts: Arc<Accounts>,
-    /// What rows that wait here may be views of.
+    /// The storage that buffered rows are views of.
     origins: Vec<Arc<dyn Origin>>,
     state: Mutex<State>,
     /// Whether its end is an error: readers of segments ask without the lock, which may be held over a write to disk.
@@ -55,7 +56,7 @@ pub(crate) struct Partition {
 #[derive(Debug)]
 struct State {
     items: VecDeque<Item>,
-    /// What the one reader of a result that is read once took from `items` and has not come to the end of.
+    /// The segment that the reader of a streamed result is reading.
     reading: Option<Arc<Segment>>,
     /// Position of `items[0]` in the whole partition.
     base: usize,
@@ -64,7 +65,7 @@ struct State {
     end: Option<Result<(), Error>>,
     readers: usize,
     claimed: bool,
-    /// See [`Attention::since`].
+    /// See [`ReaderActivity::since`].
     attended: Instant,
     rows: u64,
     bytes: u64,
@@ -76,7 +77,7 @@ enum Item {
     Segment(Arc<Segment>),
 }
 
-/// What a reader finds at its position.
+/// The item at a reader's position.
 enum Found {
     Batch(RecordBatch),
     Segment(Arc<Segment>),
@@ -277,24 +278,23 @@ impl Partition {
         self.lock().readers > 0
     }
 
-    /// What its reader does; `None` if it never had one.
-    pub(crate) fn attention(&self) -> Option<Attention> {
+    /// The reader's activity; `None` before the first one.
+    pub(crate) fn activity(&self) -> Option<ReaderActivity> {
         let state = self.lock();
         let is_read = state.readers > 0;
         let waits = is_read && !state.has_rows() && state.end.is_none();
         let since = if waits { Instant::now() } else { state.attended };
-        state.claimed.then(|| Attention { since, rows_ready: is_read && state.has_rows() })
+        state.claimed.then(|| ReaderActivity { since, rows_ready: is_read && state.has_rows() })
     }
 
-    /// A reader goes on with what it took before. Nobody asks that of a spooled result, whose lock may be held over a
-    /// write to disk meanwhile.
+    /// Records activity of the reader. Not used for spooled results, whose lock may be held over a disk write.
     fn attend(&self) {
         if self.policy.delivery == Delivery::Stream {
             self.lock().attended = Instant::now();
         }
     }
 
-    /// What it has failed with. What was read from a segment meanwhile may be nothing but freed space.
+    /// Returns the failure. Rows read from a segment after one may come from freed space.
     fn failed(&self) -> Result<()> {
         if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());
@@ -305,7 +305,7 @@ impl Partition {
         }
     }
 
-    /// Its reader has come to the end of a segment.
+    /// The reader has finished a segment.
     fn segment_ended(&self) {
         if self.policy.delivery == Delivery::Stream {
             self.lock().reading = None;
@@ -323,7 +323,7 @@ impl Partition {
         (state.rows, state.bytes)
     }
 
-    /// A reader goes. In a result that is read once nothing of this partition is wanted any more.
+    /// The reader detaches. The rest of a streamed result is discarded.
     pub(crate) fn release_reader(&self) {
         let mut state = self.lock();
         state.readers = state.readers.saturating_sub(1);
@@ -371,12 +371,12 @@ impl Partition {
 }
 
 impl State {
-    /// Whether there are rows that no reader has taken.
+    /// Whether there are unread rows.
     fn has_rows(&self) -> bool {
         !self.items.is_empty() || self.reading.is_some()
     }
 
-    /// Nobody has let rows lie that come just now.
+    /// New rows restart the reader's idle time.
     fn attend_first(&mut self) {
         if self.items.is_empty() {
             self.attended = Instant::now();
@@ -401,7 +401,7 @@ impl Drop for Partition {
 pub(crate) struct Reader {
     position: usize,
     segment: Option<SegmentReader>,
-    /// When rows were last known to be what they were.
+    /// Time of the last check of the storage.
     looked: Option<Instant>,
     runtime: tokio::runtime::Handle,
 }

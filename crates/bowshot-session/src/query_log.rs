@@ -1,14 +1,14 @@
-//! The last statements that ended, and those that have not, as the table `system.queries`. Bounded; nothing of it is on disk.
+//! The table `system.queries`: running statements and the last finished ones. Bounded, in memory only.
 
 mod access_log;
 
 use crate::access_metrics;
-use crate::live::{Live, Statement};
+use crate::running_statements::{RunningStatement, RunningStatements};
 use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use bowshot_access::AuditLog;
-use bowshot_api::{Error, ErrorKind, Principal, QueryId, Result, SessionId, Undecided};
+use bowshot_api::{Error, ErrorKind, NoDecision, Principal, QueryId, Result, SessionId};
 use bowshot_engine::SystemTables;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
@@ -54,7 +54,7 @@ pub(crate) struct QueryRecord {
     pub(crate) rows_affected: Option<u64>,
     pub(crate) bytes: u64,
     pub(crate) error: Option<String>,
-    /// What the rights said: see [`decision`].
+    /// The access decision: see [`decision`].
     pub(crate) decision: &'static str,
     /// Tables that it read and changed, and whether through a guard.
     pub(crate) tables: Vec<(String, bool)>,
@@ -64,9 +64,9 @@ pub(crate) struct QueryRecord {
 #[derive(Debug, Default)]
 pub struct QueryLog {
     records: Mutex<VecDeque<Arc<QueryRecord>>>,
-    /// What [`mod@access_log`] shows: refused statements too.
+    /// Records of [`mod@access_log`], refused statements included.
     decisions: Mutex<VecDeque<Arc<QueryRecord>>>,
-    live: Arc<Live>,
+    live: Arc<RunningStatements>,
     audit: Option<AuditLog>,
 }
 
@@ -76,7 +76,7 @@ impl QueryLog {
         Self { audit, ..Self::default() }
     }
 
-    /// Whether statements may be taken, as far as the trail is concerned.
+    /// Fails if the audit trail cannot be written.
     ///
     /// # Errors
     /// `Unavailable` while it cannot be written.
@@ -90,8 +90,8 @@ impl QueryLog {
         .with_hint("the operator makes room on the disk, or sets `audit.required` to false"))
     }
 
-    /// What has not ended.
-    pub(crate) fn live(&self) -> &Arc<Live> {
+    /// Running statements.
+    pub(crate) fn live(&self) -> &Arc<RunningStatements> {
         &self.live
     }
 
@@ -108,7 +108,7 @@ impl QueryLog {
         keep(&self.records, &record);
     }
 
-    /// Notes for the operator alone what was refused before it ran.
+    /// Records a statement that was refused before it ran, for the operator only.
     pub(crate) fn refused(&self, mut record: QueryRecord) {
         self.decided(&mut record);
         keep(&self.decisions, &Arc::new(record));
@@ -159,17 +159,17 @@ impl QueryLog {
     }
 }
 
-/// What the rights said of a statement. Whoever asks for what may not be seen is told that it is not there.
+/// The access decision on a statement. Objects that a user may not see are reported as missing.
 pub(crate) fn decision(error: Option<&Error>) -> &'static str {
     match error.map(Error::kind) {
         Some(ErrorKind::Denied) => "denied",
         Some(ErrorKind::NotFound) => "not_found",
-        Some(ErrorKind::Unavailable) if error.is_some_and(Undecided::is_in) => "undecided",
+        Some(ErrorKind::Unavailable) if error.is_some_and(NoDecision::is_in) => "undecided",
         _ => "allowed",
     }
 }
 
-/// What the trail says of a statement.
+/// The audit record of a statement.
 fn facts(record: &QueryRecord) -> Map<String, Value> {
     let names = |guarded: bool| -> Vec<&str> {
         let tables = record.tables.iter().filter(|(_, through)| *through == guarded);
@@ -237,13 +237,13 @@ impl Row {
         }
     }
 
-    /// Its state is in the place of its outcome.
-    fn live(statement: &Statement) -> Self {
+    /// The row has the state as its outcome.
+    fn live(statement: &RunningStatement) -> Self {
         let (state, result) = (statement.state(), statement.result());
         let (rows, bytes) = result.as_ref().map(|result| result.given()).unwrap_or_default();
         Self {
             id: statement.id,
-            session: statement.who.session,
+            session: statement.requester.session,
             user: statement.principal.name.clone(),
             sql: statement.sql.to_string(),
             outcome: state.name(),

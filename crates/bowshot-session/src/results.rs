@@ -1,4 +1,4 @@
-//! All started queries of the server, by id, and a short memory of those that ended.
+//! All started queries of the server by id, and the outcomes of those that ended lately.
 
 use crate::result::QueryResult;
 use bowshot_api::{CancelOutcome, Error, ErrorKind, Principal, QueryId, Reason, Result, SessionId};
@@ -21,12 +21,12 @@ struct State {
     order: VecDeque<QueryId>,
 }
 
-/// What a draining server asks about its results.
+/// State of the results for a drain.
 #[derive(Debug)]
 pub(crate) struct Demand {
-    /// Whether one is being read or waits for its only reading.
+    /// Whether a result is being read or waits for its reader.
     pub(crate) wanted: bool,
-    /// How many others still run, and so hold a slot.
+    /// Other results that still hold a slot.
     pub(crate) running_unwanted: usize,
 }
 
@@ -89,7 +89,7 @@ impl Results {
             Ok(query) => {
                 query.cancel();
                 self.end(id, Ended::Failed(Error::new(ErrorKind::Cancelled, "the query was cancelled")));
-                query.told().await;
+                query.wait_until_failed_remotely().await;
                 Ok(CancelOutcome::Cancelled)
             }
             Err(error) => match self.lock().ended.get(&id).filter(|(owner, _)| owner == principal) {
@@ -122,7 +122,7 @@ impl Results {
         drop(removed);
     }
 
-    /// A reader has gone: the result goes too when it was the last one.
+    /// Removes the result after its last reader.
     pub(crate) fn reader_gone(&self, query: &QueryResult) {
         if query.is_read() {
             let ended = query.failure().map_or(Ended::Read, Ended::Failed);
@@ -130,10 +130,10 @@ impl Results {
         }
     }
 
-    /// Ends what nobody reads, or nobody goes on reading.
+    /// Ends expired and stalled results.
     pub(crate) fn end_expired(&self, now: Instant) {
         for query in self.all() {
-            if query.is_over_elsewhere() {
+            if query.has_ended_remotely() {
                 self.end(query.id, query.failure().map_or(Ended::Read, Ended::Failed));
                 continue;
             }
@@ -156,7 +156,7 @@ impl Results {
         }
     }
 
-    /// Cancels what a session runs, whoever reads it.
+    /// Cancels the queries of a session.
     pub(crate) fn cancel_of(&self, session: SessionId) {
         for query in self.all().into_iter().filter(|query| query.session == session) {
             query.cancel();
@@ -164,7 +164,7 @@ impl Results {
         }
     }
 
-    /// Stops a query that nobody will come for.
+    /// Cancels a query that nobody will read.
     pub(crate) fn abandon(&self, query: &QueryResult) {
         query.cancel();
         self.end(query.id, Ended::Failed(Error::new(ErrorKind::Cancelled, "the caller left")));
@@ -177,7 +177,7 @@ impl Results {
         }
     }
 
-    /// Who waits for what is here.
+    /// The state of all results for a drain.
     pub(crate) fn demand(&self) -> Demand {
         let (wanted, unwanted): (Vec<_>, Vec<_>) =
             self.all().into_iter().partition(|query| query.is_wanted());

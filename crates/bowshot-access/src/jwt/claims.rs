@@ -1,4 +1,4 @@
-//! What a token with a good signature says: whether it is for this server and valid now, who it is, and which roles.
+//! Checks the claims of a token with a valid signature: audience, times, user, roles.
 
 use super::config::JwtConfig;
 use crate::authenticator::check_name;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Roles that one token gives.
+/// Roles of one token.
 const MAX_ROLES: usize = 1_000;
 
 /// Reads the claims.
@@ -93,7 +93,7 @@ fn nested<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     parts.try_fold(first, |value, part| value.get(part))
 }
 
-/// What the roles claim says; a claim that is not there gives no roles, and one that is no list of texts lets nobody in.
+/// The roles claim; without it there are no roles, and a malformed one is an error.
 fn roles(config: &JwtConfig, claims: &Map<String, Value>) -> Result<BTreeSet<String>, String> {
     let Some(path) = &config.roles_claim else { return Ok(BTreeSet::new()) };
     let said: Option<BTreeSet<String>> = match nested(claims, path) {

@@ -1,5 +1,5 @@
-//! One issuer with its keys: fetched when they are first needed, kept, fetched anew when they are old or when a token names
-//! one that is not there. However many tokens come, an issuer is asked so often and no more.
+//! One issuer with its keys: fetched on first use, cached, and fetched again when they are old or a key is missing.
+//! The fetch rate is limited, however many tokens arrive.
 
 use super::claims;
 use super::config::{JwtConfig, Source};
@@ -11,7 +11,7 @@ use bowshot_api::Principal;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Keys that are older are fetched again.
+/// Older keys are not trusted, even if the issuer cannot be reached: it may have revoked one.
 const FRESH: Duration = Duration::from_secs(5 * 60);
 /// Keys that are older are not believed any more, although the issuer cannot be reached: it may have taken one back.
 const BELIEVED: Duration = Duration::from_secs(60 * 60);
@@ -27,7 +27,7 @@ pub(super) struct Issuer {
     algorithms: Vec<Algorithm>,
     fetcher: Fetcher,
     state: Mutex<State>,
-    /// Held over a fetch: there is one at a time, and who waits for it needs none of its own.
+    /// Held during a fetch, so that there is one at a time.
     fetching: tokio::sync::Mutex<()>,
 }
 
@@ -36,7 +36,7 @@ struct State {
     keys: Arc<Keys>,
     fetched: Option<Instant>,
     asked: Option<Instant>,
-    /// Fetches that failed since one did not.
+    /// Failed fetches since the last success.
     failures: u32,
 }
 
@@ -45,7 +45,7 @@ impl State {
         self.fetched.is_some_and(|fetched| now.duration_since(fetched) < FRESH)
     }
 
-    /// The keys, as long as they are believed.
+    /// The keys, while they are trusted.
     fn believed(&self, now: Instant) -> Arc<Keys> {
         match self.fetched {
             Some(fetched) if now.duration_since(fetched) < BELIEVED => Arc::clone(&self.keys),
@@ -114,7 +114,7 @@ impl Issuer {
         claims::read(&self.config, &token.claims, now)
     }
 
-    /// The keys; fetched if they are old, or if the one that is wanted is not among them.
+    /// The keys, fetched if they are old or lack the wanted one.
     async fn keys_with(&self, wanted: (Option<&str>, Algorithm)) -> Arc<Keys> {
         let good = |state: &State, now: Instant| state.is_fresh(now) && state.keys.has(wanted.0, wanted.1);
         if let Some(keys) = self.look(good) {
@@ -123,11 +123,11 @@ impl Issuer {
         let believed = self.look(|state, now| state.believed(now).has(wanted.0, wanted.1));
         let _one = match (self.fetching.try_lock(), believed) {
             (Ok(one), _) => one,
-            // Somebody is fetching already, and what is there will do until then.
+            // A fetch is in progress; use the current keys.
             (Err(_), Some(keys)) => return keys,
             (Err(_), None) => self.fetching.lock().await,
         };
-        // Whoever was here before may have fetched what is wanted, or failed a moment ago.
+        // The previous holder may have fetched the key, or just failed.
         if let Some(keys) = self.look(|state, now| good(state, now) || !state.may_ask(now)) {
             return keys;
         }

@@ -1,5 +1,4 @@
-//! Names that a directory understands, with the name of a user in them. The user's name is a value there and nothing else: it
-//! ends no DN, opens no filter and matches no other name.
+//! DNs and filters with the name of a user, escaped so that it is always a plain value.
 
 use ldap3::{dn_escape, ldap_escape, parse_filter};
 
@@ -35,7 +34,7 @@ impl DistinguishedName {
     }
 }
 
-/// A filter that finds a user, or the groups of one.
+/// A filter for a user or its groups.
 #[derive(Debug)]
 pub(super) struct Filter(String);
 
@@ -66,7 +65,7 @@ impl Filter {
         Ok(Self(template.to_owned()))
     }
 
-    /// The filter for one user. A name that looks like a place for the other is no such place.
+    /// The filter for one user. Placeholders in the name are not replaced.
     pub(super) fn of(&self, user: &str, dn: &str) -> String {
         let (user, dn) = (ldap_escape(user), ldap_escape(dn));
         let mut text = String::with_capacity(self.0.len() + user.len() + dn.len());

@@ -91,7 +91,7 @@ fn a_name_is_a_value_in_a_filter() {
 
 #[test]
 fn what_was_right_is_remembered_for_its_time() {
-    let (remembered, now) = (Remembered::new().expect("random"), Instant::now());
+    let (remembered, now) = (BindCache::new().expect("random"), Instant::now());
     let (right, wrong) = (Secret::new("right"), Secret::new("wrong"));
     let (ada, until) = (Principal::user("ada"), now + Duration::from_secs(30));
     assert!(remembered.find("ada", &right, now).is_none());

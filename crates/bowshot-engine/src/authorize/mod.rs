@@ -21,7 +21,7 @@ use crate::write::Write;
 use crate::write::data_modifying_with::Step;
 use crate::write::ddl::Ddl;
 use crate::write::returning::{Detail, Returning};
-use bowshot_api::{Decider, Error, ErrorKind, Principal, Result};
+use bowshot_api::{Error, ErrorKind, PolicyDecisionPoint, Principal, Result};
 use bowshot_sql::{CacheStatement, DatabaseStatement};
 use bowshot_storage::tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -266,7 +266,7 @@ pub(crate) struct Judge<'a> {
     pub(crate) pinned: &'a Pinned,
     pub(crate) access: Access,
     /// Who is asked beside the rules, if anybody is.
-    pub(crate) decider: Option<&'a dyn Decider>,
+    pub(crate) decider: Option<&'a dyn PolicyDecisionPoint>,
 }
 
 /// Checks every node of the plan, and what it changes against the rights. `recognised` is what the statement does beside

@@ -5,7 +5,7 @@ use super::engine::Shared;
 use crate::authorize::{self, AuthorizedPlan, Judge};
 use crate::policy::{Basis, Gate};
 use crate::snapshot::Pinned;
-use bowshot_api::{Result, Thing};
+use bowshot_api::{Resource, Result};
 use std::fmt;
 use std::sync::Arc;
 
@@ -75,12 +75,12 @@ impl EngineSession {
         &self,
         action: &'static str,
         pinned: &Pinned,
-        things: Vec<Thing>,
+        resources: Vec<Resource>,
     ) -> Result<()> {
         match self.shared.decider() {
             Some(decider) => {
                 let access = self.gate.access(pinned);
-                Box::pin(authorize::decision::ask_about(decider, &access, action, things)).await
+                Box::pin(authorize::decision::ask_about(decider, &access, action, resources)).await
             }
             None => Ok(()),
         }

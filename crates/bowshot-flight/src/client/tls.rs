@@ -1,4 +1,4 @@
-//! Encrypted connections of this client: whom it trusts, and how it connects.
+//! TLS connections of the client.
 
 use super::{Error, Identity, Result, Target};
 use http::Uri;
@@ -22,7 +22,7 @@ const RECEIVE_BUFFER: usize = 256 << 10;
 type Encrypted = TlsStream<BufReader<TcpStream>>;
 type Connecting = Pin<Box<dyn Future<Output = io::Result<TokioIo<Encrypted>>> + Send>>;
 
-/// What connects to the server of a URI. It trusts the authorities in `ca_file`, or else those of this machine.
+/// A TLS connector that trusts `ca_file`, or else the system's authorities.
 ///
 /// # Errors
 /// [`Error::Authorities`] if there is none, or the file cannot be read; [`Error::Identity`] for a certificate that cannot be shown.

@@ -1,5 +1,5 @@
-//! The table `system.access_log`: of the last statements of everybody, what the audit trail says of them. It is in memory and
-//! ends with the server; admins alone have it.
+//! The table `system.access_log`: the audit records of the last statements of all users. In memory only, visible to
+//! administrators.
 
 use super::{QueryRecord, micros};
 use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray, UInt64Array};

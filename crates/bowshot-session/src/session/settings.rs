@@ -1,9 +1,9 @@
-//! What a session's client sets, and what the engine asks of it.
+//! Settings that the client changes, and session values that the engine asks for.
 
 use super::ClientSession;
-use crate::known::{self, SEARCH_PATH};
 use crate::options::{DEFAULT_ISOLATION, Options};
-use crate::shown;
+use crate::setting_lookup::{self, SEARCH_PATH};
+use crate::settings_view;
 use bowshot_api::{Error, ErrorKind, OptionValue, Reason, Result};
 use bowshot_engine::{
     Assignment, Client, Isolation, NamedStatement, OpenCursor, SESSION_SEARCH_PATH, Setting,
@@ -12,11 +12,11 @@ use bowshot_engine::{
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-/// The schema of names that do not say theirs, as PostgreSQL calls it.
+/// PostgreSQL's default schema.
 const PUBLIC: &str = "public";
-/// The parameter that tells whether the transaction only reads.
+/// The parameter for read-only transactions.
 const READ_ONLY: &str = "transaction_read_only";
-/// Most schemas in which names are looked for.
+/// Schemas in one search path.
 const MAX_SCHEMAS: usize = 64;
 
 /// The session as the engine asks it.
@@ -27,7 +27,7 @@ pub(super) fn asked(session: &Weak<ClientSession>) -> Arc<dyn Client> {
 impl ClientSession {
     /// Whether `SET name` means one of the session options; scratch sessions hand the rest to the engine.
     pub(crate) fn owns_option(&self, name: &str) -> bool {
-        !self.engine.is_scratch() || (known::exact(name).is_some() && name != "time_zone")
+        !self.engine.is_scratch() || (setting_lookup::exact(name).is_some() && name != "time_zone")
     }
 
     /// Sets an option here and in the engine.
@@ -36,13 +36,15 @@ impl ClientSession {
             Some(OptionValue::String(list)) if name.eq_ignore_ascii_case(SEARCH_PATH) => {
                 return self.set_search_path(&list);
             }
-            Some(OptionValue::String(text)) => Some(OptionValue::String(known::translated(name, &text)?)),
+            Some(OptionValue::String(text)) => {
+                Some(OptionValue::String(setting_lookup::translated(name, &text)?))
+            }
             other => other,
         };
         let mut options = self.lock_options();
         let mut changed = options.clone();
         let setting =
-            changed.set(name, value.as_ref(), (&self.server.defaults, &self.server.house.limits))?;
+            changed.set(name, value.as_ref(), (&self.server.defaults, &self.server.context.limits))?;
         self.check_names(&options, &changed)?;
         if name.eq_ignore_ascii_case(DEFAULT_ISOLATION) && self.transactions.current().is_some() {
             self.defer_isolation(&options, &mut changed);
@@ -60,7 +62,7 @@ impl ClientSession {
         Ok(())
     }
 
-    /// A prepared statement means other tables once names are looked for elsewhere.
+    /// Sets options. A new search path invalidates the plans of prepared statements.
     fn put_options(&self, options: &mut Options, changed: Options) {
         if options.names() != changed.names() {
             self.prepared.expire_plans();
@@ -122,14 +124,14 @@ impl ClientSession {
         self.lock_options().isolation()
     }
 
-    /// Sets everything back to what a new session has.
+    /// Resets all options to those of a new session.
     pub(crate) fn reset_all(&self) {
         self.remember_settings();
         self.forget_locals();
         self.put_back(Options::new(&self.server.defaults));
     }
 
-    /// Puts other options in the place of those in force, here and in the engine.
+    /// Restores earlier options, here and in the engine.
     pub(crate) fn put_back(&self, earlier: Options) {
         let mut options = self.lock_options();
         for (key, value) in earlier.engine_settings() {
@@ -140,7 +142,7 @@ impl ClientSession {
         self.put_options(&mut options, earlier);
     }
 
-    /// Names of catalog and schema must exist, else every later statement would fail in a puzzling way.
+    /// Catalog and schema must exist, or every later statement would fail.
     fn check_names(&self, old: &Options, new: &Options) -> Result<()> {
         let pinned = self.engine.pin();
         if new.catalog != old.catalog && !self.engine.catalogs(&pinned).contains(&new.catalog) {
@@ -157,7 +159,7 @@ impl ClientSession {
         Ok(())
     }
 
-    /// The options with the schema that is the first one of the search path now, and with what the transaction may do.
+    /// The options with the effective schema and the transaction's mode.
     fn effective_options(&self) -> Options {
         let mut options = self.current_options();
         if self.transactions.is_read_only() {
@@ -184,12 +186,12 @@ impl Client for Me {
     fn settings(&self) -> Vec<Setting> {
         self.0
             .upgrade()
-            .map(|me| shown::settings(&me.effective_options(), &me.principal.name))
+            .map(|me| settings_view::settings(&me.effective_options(), &me.principal.name))
             .unwrap_or_default()
     }
 
     fn setting(&self, name: &str) -> Result<Setting> {
-        let known = known::find(name)?;
+        let known = setting_lookup::find(name)?;
         let wanted = if name.eq_ignore_ascii_case(SEARCH_PATH) { SEARCH_PATH } else { known.name() };
         let settings = self.settings().into_iter();
         let mut found = settings.filter(|setting| setting.name == wanted);

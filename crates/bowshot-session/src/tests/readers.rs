@@ -77,7 +77,7 @@ async fn a_reader_that_leaves_early_is_logged_as_cancelled() {
     stream.next().await.expect("a batch").expect("reads");
     drop(stream);
     assert_eq!(rows(&server, &Request::sql("SELECT 1")).await, 1);
-    let log = server.shared.house.log.rows(session.principal()).expect("the log");
+    let log = server.shared.context.log.rows(session.principal()).expect("the log");
     let outcomes = log.column_by_name("outcome").expect("a column").as_string::<i32>().iter().flatten();
     assert_eq!(outcomes.collect::<Vec<_>>(), ["cancelled", "finished"]);
 }

@@ -8,7 +8,7 @@ use super::secrets;
 use crate::config::Config;
 use crate::usage::Usage;
 use anyhow::{Context, Result, bail};
-use bowshot_access::{AuditLog, AuditOptions, Authenticator, HttpDecider};
+use bowshot_access::{AuditLog, AuditOptions, Authenticator, HttpPolicyDecisionPoint};
 use bowshot_api::ErrorKind;
 use bowshot_cluster::{Placement, QueryStages};
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, Sources, SystemTables};
@@ -96,7 +96,7 @@ impl Parts {
             Sources { main: catalog.schema_provider(), system: Some(system), tables: Arc::clone(&tables) };
         let shared = Arc::clone(&environment);
         let engine = bowshot_reuse::start(&reuse, (&engine_config, environment), sources).map_err(mistake)?;
-        let decider = HttpDecider::new(&config.decider);
+        let decider = HttpPolicyDecisionPoint::new(&config.decider);
         if let Some(decider) = decider.map_err(|error| Usage::from(bowshot_api::Error::from(error)))? {
             engine.decide_by(Arc::new(decider));
         }
