@@ -169,7 +169,7 @@ fn rotate(path: &Path) -> io::Result<PathBuf> {
         PathBuf::from(name)
     });
     let mut free = numbered.filter(|name| !name.exists());
-    free.next().ok_or_else(|| io::Error::other("no number is left for a file that is set aside"))
+    free.next().ok_or_else(|| io::Error::other("no number is left for a rotated file"))
 }
 
 /// The hash of a line: of its facts without it, in the order of their names.
@@ -245,7 +245,7 @@ fn broken(reason: &str) -> io::Error {
 /// The previous hash and the verified hash of a line.
 fn read(line: &[u8]) -> io::Result<(String, String)> {
     let mut facts: Map<String, Value> =
-        serde_json::from_slice(line).map_err(|_| broken("a line is no JSON object"))?;
+        serde_json::from_slice(line).map_err(|_| broken("a line is not a JSON object"))?;
     let told = facts.remove("hash").ok_or_else(|| broken("a line has no hash"))?;
     let found = hash(&facts)?;
     let previous =

@@ -211,7 +211,7 @@ impl Authenticator {
         };
         match credentials {
             Credentials::Anonymous => {
-                Err(bowshot_api::Error::new(ErrorKind::Unauthenticated, "this server wants credentials")
+                Err(bowshot_api::Error::new(ErrorKind::Unauthenticated, "this server requires credentials")
                     .with_hint("connect with user and password, or with a bearer token"))
             }
             Credentials::Password { user, password } => {

@@ -157,7 +157,7 @@ impl Current {
             roots.add(certificate).map_err(|error| bad(error.to_string()))?;
         }
         if roots.is_empty() {
-            return Err(bad("there is no certificate in PEM form".to_owned()));
+            return Err(bad("expected a certificate in PEM format".to_owned()));
         }
         let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
         if let Some(revoked) = files.revoked {
@@ -166,7 +166,7 @@ impl Current {
                     .collect::<Result<_, _>>()
                     .map_err(|error| bad(error.to_string()))?;
             if lists.is_empty() {
-                return Err(bad("there is no list of revoked certificates in PEM form".to_owned()));
+                return Err(bad("expected a revocation list in PEM format".to_owned()));
             }
             builder = builder.with_crls(lists).enforce_revocation_expiration();
         }
@@ -202,7 +202,7 @@ impl Current {
         };
         // With several names, the requester may have chosen one that was not verified.
         let [name] = <[String; 1]>::try_from(found).map_err(|_| refused(what))?;
-        check_name(&name).map_err(|_| refused("what it has for a name is none of a user"))?;
+        check_name(&name).map_err(|_| refused("its name is not a valid user name"))?;
         Ok((name, ends))
     }
 }
@@ -266,7 +266,7 @@ fn reason(error: &rustls::Error) -> &'static str {
             CertificateError::Expired | CertificateError::ExpiredContext { .. },
         ) => "it has expired",
         rustls::Error::InvalidCertificate(CertificateError::Revoked) => "it was revoked",
-        _ => "no authority that this server believes vouches for it now",
+        _ => "no trusted authority has issued it, or it is expired or revoked",
     }
 }
 

@@ -57,7 +57,7 @@ impl EncryptionKey {
     /// When there is none. The value is never told.
     pub fn named(place: &str) -> Result<Self, Error> {
         let text = read_named(place)?;
-        let reason = || "it is no key: 32 bytes, in Base64 or as 64 hexadecimal digits".to_owned();
+        let reason = || "invalid key: expected 32 bytes in Base64, or 64 hexadecimal digits".to_owned();
         let key = decoded(&text).ok_or_else(|| unusable(reason()))?;
         let keys = Keys::of(&key).map_err(|()| unusable("the key cannot be used".to_owned()))?;
         Ok(Self { place: KeySource::Named(place.to_owned()), keys: Mutex::new(Some(Arc::new(keys))) })
@@ -101,9 +101,9 @@ impl EncryptionKey {
             KeySource::File(path) => format!("{has}, of the file `{}`", path.display()),
             KeySource::Memory => has,
         };
-        let message = format!("it was sealed with the key `{needed}`, and the server {place}");
+        let message = format!("it is encrypted with the key `{needed}`, and the server {place}");
         ApiError::new(ErrorKind::Unavailable, message)
-            .with_hint("put that key there, or name it with the setting `secrets.key`; or make the secret anew with CREATE OR REPLACE SECRET")
+            .with_hint("restore that key, or name it with the setting `secrets.key`; or create the secret again with CREATE OR REPLACE SECRET")
     }
 }
 
@@ -118,7 +118,7 @@ impl SecretCipher for EncryptionKey {
         let keys = self.keys(true)?.ok_or_else(|| failed("there is no key"))?;
         let mut sealed = text.expose().as_bytes().to_vec();
         let nonce = keys.sealing.seal_in_place_append_tag(Aad::from(about.as_bytes()), &mut sealed);
-        let nonce = nonce.map_err(|_| failed("the library refuses to seal"))?;
+        let nonce = nonce.map_err(|_| failed("encryption failed"))?;
         let whole = [nonce.as_ref().as_slice(), &sealed].concat();
         Ok(EncryptedText { key: keys.name.clone(), text: STANDARD.encode(whole) })
     }
@@ -131,8 +131,8 @@ impl SecretCipher for EncryptionKey {
             _ => return Err(self.other(&sealed.key, there)),
         };
         let changed = || {
-            ApiError::new(ErrorKind::Corrupt, "it was changed since it was sealed").with_hint(
-                "put the catalog back from a backup, or make the secret anew with CREATE OR REPLACE SECRET",
+            ApiError::new(ErrorKind::Corrupt, "it was changed after its encryption").with_hint(
+                "restore the catalog from a backup, or create the secret again with CREATE OR REPLACE SECRET",
             )
         };
         let whole = STANDARD.decode(&sealed.text).map_err(|_| changed())?;
@@ -178,12 +178,12 @@ fn read_named(place: &str) -> Result<String, Error> {
             .map_err(|_| unusable(format!("the environment has no variable `{name}`")));
     }
     // The value may be the key itself: do not show it.
-    let path = place.strip_prefix("file:").ok_or_else(|| {
-        unusable("a key is not written down there: write `env:NAME` or `file:PATH`".to_owned())
-    })?;
+    let path = place
+        .strip_prefix("file:")
+        .ok_or_else(|| unusable("invalid place of a key: expected `env:NAME` or `file:PATH`".to_owned()))?;
     let read =
         File::open(path).and_then(|file| io::read_to_string(io::Read::take(file, MAX_KEY_BYTES as u64)));
-    read.map_err(|error| unusable(format!("`{path}` cannot be read: {error}")))
+    read.map_err(|error| unusable(format!("cannot read `{path}`: {error}")))
 }
 
 /// 32 bytes, in Base64 of any kind or in hexadecimal digits.
@@ -217,16 +217,13 @@ fn read_file(path: &Path) -> Result<Option<[u8; KEY_BYTES]>> {
     };
     let others = file.metadata().map_err(|error| told(error.to_string()))?.permissions().mode() & 0o077;
     if others != 0 {
-        return Err(told("other users of this machine may read it".to_owned()).with_hint(
-            "take that away (`chmod 600`), and make the secrets anew if somebody may have read it",
-        ));
+        return Err(told("other users of this machine may read it".to_owned())
+            .with_hint("run `chmod 600`, and create the secrets again if others may have read it"));
     }
     let text = io::read_to_string(io::Read::take(file, MAX_KEY_BYTES as u64));
     let key = decoded(&text.map_err(|error| told(error.to_string()))?);
-    key.map(Some).ok_or_else(|| {
-        told("it has no key of 32 bytes".to_owned())
-            .with_hint("put the file back from where you have a copy of it")
-    })
+    key.map(Some)
+        .ok_or_else(|| told("it has no key of 32 bytes".to_owned()).with_hint("restore the file from a copy"))
 }
 
 /// Makes a key, and its file, which is on disk before anything is sealed.
@@ -247,8 +244,8 @@ fn new_file(path: &Path) -> Result<[u8; KEY_BYTES]> {
         path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
     };
     written().map_err(|error| {
-        failed("the key file cannot be written")
-            .with_message(format!("the key file `{}` cannot be written: {error}", path.display()))
+        failed("cannot write the key file")
+            .with_message(format!("cannot write the key file `{}`: {error}", path.display()))
     })?;
     tracing::info!(path = %path.display(), "a key for secrets was made: keep a copy of the file apart from backups");
     Ok(key)
@@ -256,12 +253,12 @@ fn new_file(path: &Path) -> Result<[u8; KEY_BYTES]> {
 
 fn random() -> Result<[u8; KEY_BYTES]> {
     let mut key = [0; KEY_BYTES];
-    rand::fill(&mut key).map_err(|_| failed("the machine gives no random numbers"))?;
+    rand::fill(&mut key).map_err(|_| failed("the system returned no random numbers"))?;
     Ok(key)
 }
 
 fn failed(reason: &str) -> ApiError {
-    ApiError::new(ErrorKind::Unavailable, format!("secrets cannot be sealed: {reason}"))
+    ApiError::new(ErrorKind::Unavailable, format!("cannot encrypt secrets: {reason}"))
 }
 
 fn unusable(reason: String) -> Error {

@@ -26,7 +26,7 @@ pub enum Error {
         message: String,
     },
     /// An empty users file: most likely a mistake, and it would let everybody in.
-    #[error("the users file `{path}` lists nobody")]
+    #[error("the users file `{path}` lists no users")]
     Nobody {
         /// The file.
         path: PathBuf,
@@ -64,7 +64,7 @@ pub enum Error {
         name: String,
     },
     /// A reload would add the first user or remove the last one.
-    #[error("a server cannot begin or cease to have users while it serves")]
+    #[error("cannot add the first user or remove the last one while the server runs")]
     Opened,
     /// An issuer of tokens that is not fully understood.
     #[error("the issuer `{issuer}` cannot be used: {reason}")]
@@ -83,7 +83,7 @@ pub enum Error {
         reason: String,
     },
     /// A service that decides on statements and is not fully understood.
-    #[error("the service that decides on statements cannot be used: {reason}")]
+    #[error("the policy service cannot be used: {reason}")]
     InvalidPolicyService {
         /// What is wrong with it.
         reason: String,
@@ -95,7 +95,7 @@ pub enum Error {
         reason: String,
     },
     /// Trusted authorities are invalid.
-    #[error("the authorities of clients' certificates cannot be used: {reason}")]
+    #[error("the authorities of client certificates cannot be used: {reason}")]
     BadAuthority {
         /// What is wrong with them.
         reason: String,
@@ -104,7 +104,7 @@ pub enum Error {
     #[error("{0}")]
     BadPassword(&'static str),
     /// The operating system gives no randomness.
-    #[error("the operating system gives no random bytes: {0}")]
+    #[error("the operating system returned no random bytes: {0}")]
     NoRandomness(getrandom::Error),
 }
 

@@ -76,7 +76,7 @@ impl Issuers {
         let shown = token;
         let token = Unverified::read(token.expose()).map_err(|reason| refuse(&reason))?;
         let issuer = self.0.iter().find(|issuer| Some(issuer.name()) == token.issuer());
-        let issuer = issuer.ok_or_else(|| refuse("nobody of this name issues tokens for this server"))?;
+        let issuer = issuer.ok_or_else(|| refuse("its issuer is unknown"))?;
         issuer.check_signature(&token).await.map_err(|reason| refuse(&reason))?;
         let principal = issuer.read_claims(&token, SystemTime::now()).map_err(|reason| {
             tracing::debug!(reason, "a token was refused");

@@ -113,11 +113,8 @@ impl Directories {
 }
 
 fn no_answer() -> bowshot_api::Error {
-    bowshot_api::Error::new(
-        ErrorKind::Unavailable,
-        "the directory that knows the passwords of this server's users gives no answer",
-    )
-    .with_hint("try again; the reason is in the server's log")
+    bowshot_api::Error::new(ErrorKind::Unavailable, "the directory that checks passwords does not answer")
+        .with_hint("try again; the reason is in the server's log")
 }
 
 fn bad(url: &str, reason: impl Into<String>) -> Error {

@@ -60,7 +60,7 @@ pub(crate) async fn ask(
     patience: Duration,
 ) -> Result<Vec<u8>, String> {
     let answer = timeout(patience, Box::pin(ask_slowly(url, tls, question))).await;
-    let answer = answer.unwrap_or_else(|_| Err(format!("no answer in {patience:?}")));
+    let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {patience:?}")));
     answer.map_err(|reason| format!("`{url}`: {reason}"))
 }
 

@@ -151,7 +151,8 @@ impl HttpPolicyDecisionPoint {
             None => None,
             Some(token) => {
                 let value = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
-                let mut value = value.map_err(|_| bad("`access.decision_token` is no token".to_owned()))?;
+                let mut value = value
+                    .map_err(|_| bad("`access.decision_token` is not a valid header value".to_owned()))?;
                 value.set_sensitive(true);
                 Some(value)
             }
@@ -174,7 +175,7 @@ impl HttpPolicyDecisionPoint {
         let (service, limit) = (Arc::clone(&self.service), self.timeout);
         let task = self.sockets.spawn(async move {
             let asked = timeout(limit, Box::pin(service.ask(body, limit))).await;
-            asked.unwrap_or_else(|_| Err(format!("no answer in {limit:?}")))
+            asked.unwrap_or_else(|_| Err(format!("no answer within {limit:?}")))
         });
         // Dropping the caller aborts the request.
         let mut task = AbortOnDrop(task);
@@ -207,7 +208,7 @@ impl HttpPolicyDecisionPoint {
             (self.last_logged.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
         if last_logged.is_none_or(|before| now.duration_since(before) >= LOG_INTERVAL) {
             *last_logged = Some(now);
-            tracing::warn!(reason, "there is no decision on a statement, which is not run");
+            tracing::warn!(reason, "the policy service gave no decision on a statement");
         }
     }
 }
@@ -304,13 +305,13 @@ fn denied(reason: Option<String>) -> bowshot_api::Error {
         "" => "the policy of this server's operator denies the statement".to_owned(),
         reason => format!("the policy of this server's operator denies the statement: {reason}"),
     };
-    bowshot_api::Error::new(ErrorKind::Denied, message).with_hint("ask the operator, whose service decides")
+    bowshot_api::Error::new(ErrorKind::Denied, message).with_hint("ask the operator of the policy service")
 }
 
 fn undecided() -> bowshot_api::Error {
     bowshot_api::Error::new(
         ErrorKind::Unavailable,
-        "the service that decides on statements gave no decision, and the statement is not run",
+        "the policy service gave no decision, so the statement was not run",
     )
     .with_hint("try again; the reason is in the server's log")
     .with_source(NoDecision)

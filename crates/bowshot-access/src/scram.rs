@@ -217,7 +217,7 @@ fn gs2(first: &str) -> Result<(&str, &str), Wrong> {
         _ => return Err(Wrong::Message("the first message has no header")),
     }
     if header.len() > 3 {
-        return Err(Wrong::Message("nobody may log in for somebody else"));
+        return Err(Wrong::Message("logging in as another user is not supported"));
     }
     Ok((header, bare))
 }

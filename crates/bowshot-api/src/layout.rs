@@ -122,7 +122,7 @@ fn fit(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
     }
     cast(column, field.data_type()).map_err(|error| {
         Error::unsupported(format!(
-            "column `{}` of type {} cannot be sent as {}",
+            "cannot send column `{}` of type {} as {}",
             field.name(),
             column.data_type(),
             field.data_type()

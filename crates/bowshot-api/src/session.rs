@@ -182,7 +182,7 @@ impl Notice {
     pub fn message(&self) -> String {
         match self {
             Self::NoIndexes => "the index has no effect: there are no indexes".to_owned(),
-            Self::ForeignKeysNotEnforced => "foreign keys are kept and shown, but not enforced".to_owned(),
+            Self::ForeignKeysNotEnforced => "foreign keys are stored and shown, but not enforced".to_owned(),
             Self::Missing(what, name) => format!("{what} `{name}` does not exist, skipping"),
             Self::Exists(what, name) => format!("{what} `{name}` already exists, skipping"),
         }
@@ -309,7 +309,7 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     /// `Invalid` for other options or columns than those of the exchange; `LimitReached` when it is full; `Denied` without the
     /// role that it is for. The stream has an error for a contribution that is none, and when a round comes to nothing.
     async fn join(&self, _: TensorExchange, _: BatchStream) -> Result<BatchStream> {
-        Err(Error::unsupported("this server has no rooms"))
+        Err(Error::unsupported("this server does not support tensor exchange"))
     }
 
     /// Begins a transaction: its statements see the tables as they are at the first of them, and their own changes.

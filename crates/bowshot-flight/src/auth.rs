@@ -103,7 +103,7 @@ async fn from_payload(mut messages: Streaming<HandshakeRequest>) -> std::result:
 
 fn basic_auth(payload: &[u8]) -> Result<Credentials> {
     let auth = BasicAuth::decode(payload).map_err(|error| {
-        Error::new(ErrorKind::Unauthenticated, "the handshake payload is no BasicAuth message")
+        Error::new(ErrorKind::Unauthenticated, "the handshake payload is not a BasicAuth message")
             .with_hint("send user and password in the header `authorization`")
             .with_source(error)
     })?;

@@ -79,7 +79,7 @@ impl Exchange {
                 (Statement::Sql(update.query), transaction)
             }
             TicketPayload::Prepared(_) | TicketPayload::Query(_) | TicketPayload::Command(_) => {
-                return Err(Error::invalid("the command is no SQL text").with_hint(
+                return Err(Error::invalid("the command is not SQL text").with_hint(
                     "send SQL text, `CommandStatementQuery`, `CommandStatementUpdate` or a JSON object with `sql`",
                 ));
             }
@@ -111,10 +111,8 @@ impl Exchange {
                     })?);
                 }
                 _ => {
-                    return Err(Error::invalid(format!(
-                        "`{name}` is no option of an exchange, or has another type"
-                    ))
-                    .with_hint("the options are `sql`, `input`, `ordered` and `batch_rows`"));
+                    return Err(Error::invalid(format!("invalid option `{name}` of an exchange"))
+                        .with_hint("the options are `sql`, `input`, `ordered` and `batch_rows`"));
                 }
             }
         }
@@ -137,7 +135,7 @@ fn scoring(path: &[String]) -> Result<String> {
             (model, "predict_proba", "probabilities")
         }
         _ => {
-            return Err(Error::unsupported("there is no exchange under this path").with_hint(
+            return Err(Error::unsupported("the path does not exist").with_hint(
                 "send SQL text as the command, which reads the rows as the table `input`; or the path `score`, model[, `probabilities`]",
             ));
         }
@@ -157,7 +155,7 @@ fn json(command: &[u8]) -> Result<Option<Map<String, Value>>> {
     }
     match serde_json::from_slice(command) {
         Ok(Value::Object(options)) => Ok(Some(options)),
-        Ok(_) | Err(_) => Err(Error::invalid("the command begins like a JSON object and is none")
+        Ok(_) | Err(_) => Err(Error::invalid("invalid JSON object in the command")
             .with_hint("send SQL text, or an object such as `{\"sql\": \"SELECT * FROM input\"}`")),
     }
 }
@@ -195,16 +193,16 @@ mod tests {
             (b"SELECT 1".to_vec(), "SELECT 1 | input true None false"),
             (query.as_any().encode_to_vec(), "SELECT 1 | input true None false"),
             (update.as_any().encode_to_vec(), "DELETE | input true None true"),
-            (CommandGetTables::default().as_any().encode_to_vec(), "the command is no SQL text"),
+            (CommandGetTables::default().as_any().encode_to_vec(), "the command is not SQL text"),
             (br#" {"sql": "SELECT 2", "input": "x"}"#.to_vec(), "SELECT 2 | x true None false"),
             (br#"{"sql": "S", "ordered": false, "batch_rows": 5}"#.to_vec(), "S | input false Some(5) false"),
             (b"{}".to_vec(), "the command has no statement"),
             (br#"{"sql": " "}"#.to_vec(), "the command has no statement"),
-            (br#"{"sql": 1}"#.to_vec(), "`sql` is no option of an exchange, or has another type"),
-            (br#"{"input": ""}"#.to_vec(), "`input` is no option of an exchange, or has another type"),
+            (br#"{"sql": 1}"#.to_vec(), "invalid option `sql` of an exchange"),
+            (br#"{"input": ""}"#.to_vec(), "invalid option `input` of an exchange"),
             (br#"{"batch_rows": 0}"#.to_vec(), "`batch_rows` is not between 1 and 1048576"),
             (br#"{"batch_rows": -1}"#.to_vec(), "`batch_rows` is not between 1 and 1048576"),
-            (b"{fn now()}".to_vec(), "the command begins like a JSON object and is none"),
+            (b"{fn now()}".to_vec(), "invalid JSON object in the command"),
             (b"".to_vec(), "the command is empty"),
         ] {
             assert_eq!(read(command), expected);
@@ -219,9 +217,9 @@ mod tests {
                 "SELECT predict_proba.probabilities FROM predict_proba('m', TABLE input) | input true None false",
             ),
             (vec!["score", "m\\"], "model `m\\` not found"),
-            (vec!["score"], "there is no exchange under this path"),
-            (vec!["score", "m", "x"], "there is no exchange under this path"),
-            (vec!["t"], "there is no exchange under this path"),
+            (vec!["score"], "the path does not exist"),
+            (vec!["score", "m", "x"], "the path does not exist"),
+            (vec!["t"], "the path does not exist"),
         ] {
             let path = path.into_iter().map(str::to_owned).collect();
             assert_eq!(told(&FlightDescriptor::new_path(path)), expected);

@@ -47,7 +47,7 @@ fn theirs(headers: &HeaderMap) -> Result<Option<usize>> {
     let Some(value) = headers.get(HEADER) else { return Ok(None) };
     let bytes = value.to_str().ok().and_then(|text| text.parse().ok()).filter(|bytes| *bytes >= LEAST);
     bytes.map(Some).ok_or_else(|| {
-        Error::invalid(format!("the header `{HEADER}` is no number of bytes from {LEAST} up"))
+        Error::invalid(format!("invalid header `{HEADER}`: expected a number of bytes, at least {LEAST}"))
             .with_hint("send the largest message that the client takes, such as `4194304`")
     })
 }

@@ -50,7 +50,7 @@ fn statement(model: &str, options: &HashMap<String, String>) -> Result<String> {
             (IF_EXISTS, "keep") => create = "CREATE MODEL IF NOT EXISTS",
             (FORMAT, "xgboost" | "lightgbm" | "onnx") => format = format!(" FORMAT {value}"),
             _ => {
-                return Err(Error::invalid(format!("`{name}` is no option of a model, or has another value"))
+                return Err(Error::invalid(format!("invalid option `{name}` of a model"))
                     .with_hint("the metadata of the schema may have `if_exists` (`fail`, `replace`, `keep`) and `format` (`xgboost`, `lightgbm`, `onnx`)"));
             }
         }
@@ -70,7 +70,7 @@ fn words(model: &str) -> Result<&str> {
         quoted || sign.is_alphanumeric() || matches!(sign, '_' | '.' | '$')
     });
     if !fits || quoted || model.is_empty() {
-        return Err(Error::invalid(format!("`{model}` is no name of a model"))
+        return Err(Error::invalid(format!("invalid model name `{model}`"))
             .with_hint("write it as in SQL: names of capital letters or signs stand in double quotes"));
     }
     Ok(model)
@@ -95,12 +95,12 @@ mod tests {
                 &[("if_exists", "keep"), ("format", "onnx")],
                 "CREATE MODEL IF NOT EXISTS \"My model\" FROM input FORMAT onnx",
             ),
-            ("m", &[("if_exists", "x")], "`if_exists` is no option of a model, or has another value"),
-            ("m", &[("pandas", "{}")], "`pandas` is no option of a model, or has another value"),
-            ("m FROM 'x'", &[], "`m FROM 'x'` is no name of a model"),
-            ("m\"", &[], "`m\"` is no name of a model"),
-            ("m;--", &[], "`m;--` is no name of a model"),
-            ("", &[], "`` is no name of a model"),
+            ("m", &[("if_exists", "x")], "invalid option `if_exists` of a model"),
+            ("m", &[("pandas", "{}")], "invalid option `pandas` of a model"),
+            ("m FROM 'x'", &[], "invalid model name `m FROM 'x'`"),
+            ("m\"", &[], "invalid model name `m\"`"),
+            ("m;--", &[], "invalid model name `m;--`"),
+            ("", &[], "invalid model name ``"),
         ] {
             assert_eq!(told(model, options), expected);
         }

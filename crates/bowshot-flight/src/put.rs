@@ -48,7 +48,7 @@ pub(crate) async fn put(caller: &Caller, messages: Messages) -> Result<Bytes> {
 
 pub(crate) fn wanted(descriptor: &FlightDescriptor) -> Result<Command> {
     let any = any(&descriptor.cmd).ok_or_else(|| {
-        Error::invalid("the descriptor is no Flight SQL command")
+        Error::invalid("the descriptor is not a Flight SQL command")
             .with_hint("wrap the command in google.protobuf.Any; send SQL text as `CommandStatementUpdate`")
     })?;
     command(any)

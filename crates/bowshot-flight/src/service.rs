@@ -101,7 +101,7 @@ fn split<T>(request: Request<T>) -> Result<(Arc<Caller>, T), Status> {
 
 /// A request that bypassed the call layer.
 fn passed_by() -> Status {
-    refuse(Error::internal("a request has passed by the gate"))
+    refuse(Error::internal("a request bypassed the call layer"))
 }
 
 fn rows<T: Send + 'static>(rows: Vec<T>) -> Response<Rows<T>> {

@@ -52,7 +52,7 @@ where
     })?;
     let message = message.map_err(refuse)?;
     let ticket = Ticket::decode(message)
-        .map_err(|error| refuse(Error::invalid("the request is no Ticket message").with_source(error)))?;
+        .map_err(|error| refuse(Error::invalid("the request is not a Ticket message").with_source(error)))?;
     let source = open(caller, ticket.ticket).await?;
     respond(source, caller)
 }

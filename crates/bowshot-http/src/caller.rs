@@ -103,12 +103,12 @@ fn check_cleartext(context: &Context, credentials: &Credentials) -> bowshot_api:
 }
 
 fn without_certificate() -> Error {
-    Error::new(ErrorKind::Unauthenticated, "this server wants a client certificate")
+    Error::new(ErrorKind::Unauthenticated, "this server requires a client certificate")
         .with_hint("use https, with a certificate of the operator's authority and its key")
 }
 
 fn cleartext_refused() -> Error {
-    Error::new(ErrorKind::Denied, "this connection is not encrypted, and comes from another machine").with_hint(
+    Error::new(ErrorKind::Denied, "remote connections must be encrypted").with_hint(
         "use https; for that, the operator sets `tls.certificate` and `tls.key`, or, where the network is trusted, \
          `http_cleartext`",
     )
@@ -134,7 +134,7 @@ impl FromRequestParts<Context> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, context: &Context) -> Result<Self> {
         let peer = parts.extensions.get::<Arc<Peer>>();
-        let peer = peer.ok_or_else(|| Error::internal("a request came over no connection"))?;
+        let peer = peer.ok_or_else(|| Error::internal("the request has no connection"))?;
         let principal = peer.authenticate(context, &parts.headers).await?;
         if !principal.authenticated && peer.is_local() {
             check_host(&parts.headers)?;

@@ -52,7 +52,9 @@ pub(crate) async fn file(Path(name): Path<String>, headers: HeaderMap) -> Respon
 fn serve_file(name: &str, headers: &HeaderMap) -> Response {
     let found = FILES.iter().find(|(known, ..)| *known == name);
     let Some((_, media, content)) = found else {
-        return answer(Error::not_found("the console has no such file").with_hint("`/console` is its page"));
+        return answer(
+            Error::not_found("the file does not exist in the console").with_hint("`/console` is its page"),
+        );
     };
     let tag = tag(content);
     let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());

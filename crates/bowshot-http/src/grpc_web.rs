@@ -46,7 +46,7 @@ pub(crate) async fn call(State(context): State<Shared>, uri: Uri, request: Reque
     };
     let (mut parts, body) = request.into_parts();
     let peer = parts.extensions.get::<Arc<Peer>>().map(Arc::clone);
-    let peer = peer.ok_or_else(|| Error::internal("a request came over no connection"))?;
+    let peer = peer.ok_or_else(|| Error::internal("the request has no connection"))?;
     let caller = Caller::from_request_parts(&mut parts, &context).await.map_err(Failure::into_error);
     let connection = peer.grpc_web(web.as_ref(), &context.cleanup);
     let (principal, permit) = match caller {

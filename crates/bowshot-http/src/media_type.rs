@@ -119,8 +119,8 @@ impl Format {
         }
         best(&accepted.join(",")).ok_or_else(|| {
             let media: Vec<&str> = FORMATS.iter().map(|(_, media, _)| *media).collect();
-            let error = Error::unsupported("a result has none of the forms that `accept` names")
-                .with_hint(format!("the forms are {}", media.join(", ")));
+            let error = Error::unsupported("cannot produce any format of the header `accept`")
+                .with_hint(format!("the formats are {}", media.join(", ")));
             Failure::with_status(error, StatusCode::NOT_ACCEPTABLE)
         })
     }

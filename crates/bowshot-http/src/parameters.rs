@@ -30,7 +30,7 @@ pub(crate) fn row(wanted: &Schema, given: Parameters) -> Result<Option<RecordBat
     }
     let options = RecordBatchOptions::new().with_row_count(Some(1));
     let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options);
-    batch.map(Some).map_err(|error| Error::internal("parameters make no row").with_source(error))
+    batch.map(Some).map_err(|error| Error::internal("cannot make a row of the parameters").with_source(error))
 }
 
 fn in_order(wanted: &Schema, given: Parameters) -> Result<Vec<Value>> {

@@ -13,8 +13,8 @@ use std::time::Duration;
 /// Parses a query id.
 pub(crate) fn read(id: &str) -> Result<QueryId> {
     QueryId::parse(id).ok_or_else(|| {
-        Error::invalid("this is no id of a query")
-            .with_hint("the header `x-bowshot-query-id` has them")
+        Error::invalid("invalid query id")
+            .with_hint("query ids are in the header `x-bowshot-query-id`")
             .into()
     })
 }

@@ -70,12 +70,12 @@ fn too_large(limit: usize, name: &str) -> Failure {
 }
 
 fn too_slow() -> Failure {
-    let message = format!("the body of the request did not come within {} s", WHOLE_TIMEOUT.as_secs());
+    let message = format!("the request body did not arrive within {} s", WHOLE_TIMEOUT.as_secs());
     Failure::with_status(Error::new(ErrorKind::Timeout, message), StatusCode::REQUEST_TIMEOUT)
 }
 
 fn broken(error: &axum::Error) -> Error {
-    tracing::debug!(%error, "the body of a request broke off");
+    tracing::debug!(%error, "the request body was cut off");
     Error::new(ErrorKind::Cancelled, "the request was cut off")
 }
 
@@ -199,6 +199,6 @@ impl Upload {
 }
 
 fn silent(patience: Duration) -> Error {
-    Error::new(ErrorKind::Timeout, format!("no rows came for {} s", patience.as_secs_f32()))
+    Error::new(ErrorKind::Timeout, format!("no rows arrived for {} s", patience.as_secs_f32()))
         .with_hint("end the request when everything is sent, or raise `limits.reader_timeout`")
 }

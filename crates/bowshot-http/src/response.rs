@@ -317,7 +317,7 @@ impl ResponseStream {
                 let done = work(encoder.as_mut());
                 (encoder, done)
             });
-            working.await.map_err(|error| Error::internal("an encoder broke down").with_source(error))?
+            working.await.map_err(|error| Error::internal("an encoder panicked").with_source(error))?
         } else {
             let done = work(encoder.as_mut());
             (encoder, done)

@@ -74,14 +74,13 @@ async fn index(State(context): State<Context>, headers: HeaderMap) -> Response {
 pub(crate) async fn unknown_path(uri: Uri) -> Response {
     let shown: String = uri.path().chars().take(200).collect();
     answer(
-        Error::not_found(format!("nothing is served at `{shown}`"))
-            .with_hint("`/` lists the paths that are served"),
+        Error::not_found(format!("no route for `{shown}`")).with_hint("`/` lists the paths that are served"),
     )
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Failure {
     let shown: String = uri.path().chars().take(200).collect();
-    let error = Error::unsupported(format!("`{method}` is not answered at `{shown}`"));
+    let error = Error::unsupported(format!("`{method}` is not supported for `{shown}`"));
     let error = if uri.path().starts_with("/v1/") || uri.path().starts_with(grpc_web::PREFIX) {
         error.with_hint("the header `allow` has the methods that are")
     } else {

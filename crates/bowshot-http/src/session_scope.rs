@@ -177,7 +177,7 @@ impl Drop for SessionScope {
 fn find(server: &dyn Server, token: &str, principal: &Principal) -> bowshot_api::Result<Arc<dyn Session>> {
     let gone = || {
         Error::not_found("session not found: it was closed or has expired")
-            .with_hint("make one with `POST /v1/sessions`, or leave the header `x-bowshot-session` away")
+            .with_hint("make one with `POST /v1/sessions`, or omit the header `x-bowshot-session`")
     };
     let id = SessionId::parse(token).ok_or_else(gone)?;
     server.find_session(id, principal).map_err(|error| match error.kind() {

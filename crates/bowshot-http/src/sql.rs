@@ -44,7 +44,7 @@ pub(crate) async fn run(
 
 /// The error of a query string that was not understood.
 pub(crate) fn unread(error: &axum::extract::rejection::QueryRejection) -> Failure {
-    Error::invalid(format!("the query of the URL cannot be read: {}", error.body_text())).into()
+    Error::invalid(format!("invalid query string: {}", error.body_text())).into()
 }
 
 /// Runs a script up to the first rows of its last statement. The first error rolls back earlier statements, unless
@@ -57,10 +57,10 @@ pub(crate) async fn text(
 ) -> Result<Outcome> {
     let statements = scope.session.statements(sql);
     let Some((last, earlier)) = statements.split_last() else {
-        return Err(Error::invalid("the text has no statement").with_hint("send one").into());
+        return Err(Error::invalid("the request has no statement").with_hint("send one").into());
     };
     if !earlier.is_empty() && parameters != Parameters::None {
-        return Err(Error::invalid("a text with parameters has one statement")
+        return Err(Error::invalid("parameters are supported for a single statement only")
             .with_hint("send the statements one by one, in a session if need be")
             .into());
     }
@@ -79,7 +79,7 @@ pub(crate) async fn text(
         return Err(error.into());
     }
     if scope.is_own && scope.session.in_transaction() {
-        return Err(Error::invalid("the transaction would end with the request, and its changes with it")
+        return Err(Error::invalid("the transaction would be rolled back at the end of the request")
             .with_hint("commit it in the same request, or make a session with `POST /v1/sessions`")
             .into());
     }

@@ -82,7 +82,7 @@ impl SqlRequest {
     fn from_json(bytes: &[u8]) -> bowshot_api::Result<Self> {
         check_values(bytes)?;
         let RequestBody { sql, parameters, options } = serde_json::from_slice(bytes).map_err(|error| {
-            Error::invalid(format!("the body is no order: {error}"))
+            Error::invalid(format!("invalid request body: {error}"))
                 .with_hint("send {\"sql\": text, \"parameters\": array, \"options\": object}")
         })?;
         Ok(Self { sql, parameters, options: read_options(options)? })
@@ -126,7 +126,7 @@ fn check_values(bytes: &[u8]) -> bowshot_api::Result<()> {
     if values <= MAX_VALUES {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::LimitReached, format!("the order has more than {MAX_VALUES} values"))
+    Err(Error::new(ErrorKind::LimitReached, format!("the request has more than {MAX_VALUES} values"))
         .with_hint("send the rows to `/v1/tables/{name}`"))
 }
 
@@ -151,9 +151,9 @@ fn unknown_type(media: Option<&str>) -> Failure {
         hint.push_str("; rows go to `/v1/tables/{name}`");
     }
     let message = match media {
-        None => "the request does not say the type of its body (`content-type`)".to_owned(),
-        Some(FORM) => format!("a request of type `{FORM}` is not read from a browser"),
-        Some(media) => format!("a request of type `{media}` is not read here"),
+        None => "the request has no `content-type`".to_owned(),
+        Some(FORM) => format!("content type `{FORM}` is not accepted from a browser"),
+        Some(media) => format!("unsupported content type `{media}`"),
     };
     Failure::with_status(Error::unsupported(message).with_hint(hint), StatusCode::UNSUPPORTED_MEDIA_TYPE)
 }
@@ -168,8 +168,8 @@ fn read_options(written: Map<String, Value>) -> bowshot_api::Result<SessionOptio
 
 fn option(name: &str, value: Value) -> bowshot_api::Result<Option<OptionValue>> {
     let refused = || {
-        Error::invalid(format!("the option `{name}` has a value of no use"))
-            .with_hint("send a text, a number, a truth value, a list of texts, or null for its default")
+        Error::invalid(format!("invalid value for option `{name}`"))
+            .with_hint("expected a string, a number, a boolean, a list of strings, or null for its default")
     };
     Ok(Some(match value {
         Value::Null => return Ok(None),
@@ -223,18 +223,18 @@ mod tests {
     #[test]
     fn what_is_no_order() {
         for body in ["", "{", "[]", "{}", r#"{"sql": 1}"#, r#"{"sql": "x", "paramters": []}"#, "\u{1}"] {
-            assert!(refused(body).starts_with("the body is no order"), "{body}");
+            assert!(refused(body).starts_with("invalid request body"), "{body}");
         }
-        assert!(refused(r#"{"sql": "x", "parameters": 1}"#).starts_with("the body is no order"));
-        assert_eq!(refused(r#"{"sql": "x", "options": {"a": {}}}"#), "the option `a` has a value of no use");
+        assert!(refused(r#"{"sql": "x", "parameters": 1}"#).starts_with("invalid request body"));
+        assert_eq!(refused(r#"{"sql": "x", "options": {"a": {}}}"#), "invalid value for option `a`");
         let deep = format!(r#"{{"sql": "x", "parameters": [{}]}}"#, "[".repeat(90_000));
-        assert!(refused(&deep).starts_with("the body is no order"));
+        assert!(refused(&deep).starts_with("invalid request body"));
         let long = format!(
             r#"{{"sql": "{}", "parameters": [0{}]}}"#,
             "\\\",[{".repeat(100_000),
             ",0".repeat(100_000)
         );
-        assert_eq!(refused(&long), "the order has more than 100000 values");
+        assert_eq!(refused(&long), "the request has more than 100000 values");
         let text = format!(r#"{{"sql": "{}"}}"#, "\\\",[{".repeat(100_000));
         assert_eq!(SqlRequest::from_json(text.as_bytes()).unwrap().sql.len(), 400_000);
     }

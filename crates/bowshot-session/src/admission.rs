@@ -144,11 +144,11 @@ impl WaitQueue {
         }
         let of_user = state.waiting.iter().filter(|waiter| waiter.requester.user == requester.user).count();
         if state.waiting.len() >= self.limits.waiting {
-            return Err(full("too many queries run and wait", "limits.max_queued_queries"));
+            return Err(full("too many queries are running and queued", "limits.max_queued_queries"));
         }
         if of_user >= self.limits.waiting_of_user {
             return Err(full(
-                "too many queries of this user run and wait",
+                "too many queries of this user are running and queued",
                 "limits.max_queued_queries_per_user",
             ));
         }

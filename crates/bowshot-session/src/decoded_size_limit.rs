@@ -20,7 +20,7 @@ pub(crate) fn check(batch: &RecordBatch) -> Result<()> {
     if bytes <= MAX_BYTES && batch.num_rows() <= MAX_ROWS {
         return Ok(());
     }
-    let message = format!("a batch of {} rows has {bytes} bytes when it is written out", batch.num_rows());
+    let message = format!("a batch of {} rows has {bytes} decoded bytes", batch.num_rows());
     Err(Error::new(ErrorKind::LimitReached, message)
         .with_hint(format!("send at most {MAX_ROWS} rows and {MAX_BYTES} bytes at a time")))
 }

@@ -78,7 +78,7 @@ impl EndpointStore for Endpoints {
             return Ok(Arc::<Endpoint>::clone(endpoint));
         }
         if all.len() >= MOST {
-            let message = format!("this node hands out {MOST} results already");
+            let message = format!("this node has {MOST} open results, which is the limit");
             return Err(Error::new(ErrorKind::LimitReached, message).with_hint("read or cancel some of them"));
         }
         let policy =

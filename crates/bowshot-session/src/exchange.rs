@@ -20,7 +20,7 @@ pub(crate) async fn start(
         Statement::Sql(sql) => one(session, sql)?,
         Statement::Substrait(_) => return Err(SubstraitPlan::unsupported()),
         Statement::Prepared(_) => {
-            return Err(Error::unsupported("a prepared statement has no rows of its client as a table")
+            return Err(Error::unsupported("a prepared statement cannot read rows of its client")
                 .with_hint("send the SQL text with the rows"));
         }
     }
@@ -33,7 +33,7 @@ pub(crate) async fn start(
 
 fn one(session: &ClientSession, sql: &str) -> Result<()> {
     if session.engine().statements(sql).len() > 1 {
-        return Err(Error::invalid("more than one statement over the rows of one stream")
+        return Err(Error::invalid("only one statement can read the rows of a stream")
             .with_hint("send one statement"));
     }
     Ok(())
@@ -51,7 +51,7 @@ pub(crate) fn check(live: &RunningStatement, plan: &AuthorizedPlan) -> Result<()
     }
     match plan.action() {
         Action::Write(change) if change.keeps_query() => {
-            Err(Error::unsupported("a materialized view cannot be made of rows that come once")
+            Err(Error::unsupported("cannot create a materialized view from streamed rows")
                 .with_hint("use CREATE TABLE … AS"))
         }
         _ => Ok(()),

@@ -35,7 +35,7 @@ async fn kept(mut pieces: ByteStream, accounts: &Arc<Accounts>) -> Result<(File,
 }
 
 fn failed(error: io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, "an upload could not be kept on disk")
+    Error::new(ErrorKind::Unavailable, "cannot store an upload on disk")
         .with_hint("free space in the folder for temporary files, or send an Arrow stream")
         .with_source(error)
 }

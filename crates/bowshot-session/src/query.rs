@@ -462,7 +462,7 @@ pub(crate) fn empty_execution() -> Execution {
 fn status_row() -> Result<Execution> {
     let status: ArrayRef = Arc::new(StringArray::from(vec!["0"]));
     let batch = RecordBatch::try_from_iter_with_nullable([(STATUS_RESULT, status, true)])
-        .map_err(|error| Error::internal("a status is no batch").with_source(error))?;
+        .map_err(|error| Error::internal("cannot make a batch of a status").with_source(error))?;
     let schema = batch.schema();
     let stream = BatchStream::from_batches(Arc::clone(&schema), vec![batch]);
     Ok(Execution { schema, streams: vec![stream], rows: Some(1), ..empty_execution() })

@@ -83,11 +83,8 @@ impl QueryLog {
     pub(crate) fn check(&self) -> Result<()> {
         let Some(Err(reason)) = self.audit.as_ref().map(AuditLog::check) else { return Ok(()) };
         tracing::debug!(reason, "a statement is not taken: the audit trail cannot be written");
-        Err(Error::new(
-            ErrorKind::Unavailable,
-            "the server cannot write its audit trail, and takes no statements",
-        )
-        .with_hint("the operator makes room on the disk, or sets `audit.required` to false"))
+        Err(Error::new(ErrorKind::Unavailable, "cannot write the audit trail: statements are refused")
+            .with_hint("free space on the disk, or set `audit.required` to false"))
     }
 
     /// Running statements.

@@ -100,7 +100,7 @@ impl ClientSession {
     }
 
     fn me(&self) -> Result<Arc<Self>> {
-        self.me.upgrade().ok_or_else(|| Error::internal("a session outlived itself"))
+        self.me.upgrade().ok_or_else(|| Error::internal("the session was dropped"))
     }
 
     /// The text of a statement, for people.

@@ -57,7 +57,7 @@ impl Accounts {
         self.disk.fetch_sub(bytes, Ordering::Relaxed);
         Err(Error::new(
             ErrorKind::LimitReached,
-            "uploads and results that nobody reads fill the space for spilled results",
+            "the space for spilled results is full of uploads and unread results",
         )
         .with_hint("read or cancel results, or raise `limits.result_spill_bytes`"))
     }
@@ -163,7 +163,7 @@ impl SegmentReader {
 }
 
 fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    Error::new(ErrorKind::Unavailable, "a result could not be kept on disk")
+    Error::new(ErrorKind::Unavailable, "cannot store a result on disk")
         .with_hint("free space in the folder for temporary files, or read the result sooner")
         .with_source(error)
 }

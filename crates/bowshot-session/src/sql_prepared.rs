@@ -26,7 +26,8 @@ impl NamedStatements {
                 .with_hint(format!("send `DEALLOCATE {name}` first")));
         }
         if named.len() >= limits.max_prepared_statements {
-            let message = format!("{} prepared statements have names in this session", named.len());
+            let message =
+                format!("the session has {} named prepared statements, which is the limit", named.len());
             return Err(Error::new(ErrorKind::LimitReached, message)
                 .with_hint("deallocate some, or raise `limits.max_prepared_statements`"));
         }

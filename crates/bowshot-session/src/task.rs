@@ -31,6 +31,6 @@ pub(crate) fn broken(error: JoinError) -> Error {
     if error.is_cancelled() {
         Error::new(ErrorKind::Cancelled, "the query was cancelled")
     } else {
-        Error::internal("the query broke down").with_source(error)
+        Error::internal("a query task panicked").with_source(error)
     }
 }

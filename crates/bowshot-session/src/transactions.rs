@@ -319,7 +319,8 @@ impl Transactions {
     pub(crate) fn set_isolation(&self, named: Option<TransactionId>, isolation: Isolation) -> Result<()> {
         let Some(id) = named.or_else(|| self.current()) else { return Ok(()) };
         let state = self.find(id)?.state;
-        let busy = |_| Error::invalid("a statement runs in the transaction: its isolation level stays");
+        let busy =
+            |_| Error::invalid("cannot change the isolation level: a statement has run in the transaction");
         state.try_lock().map_err(busy)?.set_isolation(isolation)
     }
 

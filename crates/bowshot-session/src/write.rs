@@ -45,7 +45,7 @@ pub(crate) async fn write(
 ) -> Result<Execution> {
     let is_final = matches!(authorized.plan.action(), Action::Write(change) if change.is_final());
     if is_final && !scope.is_alone() {
-        return Err(Error::invalid("the statement cannot be undone, and does not run in a transaction")
+        return Err(Error::invalid("the statement cannot run in a transaction: it cannot be rolled back")
             .with_reason(Reason::ActiveTransaction)
             .with_hint("commit first, and run it with autocommit"));
     }
@@ -214,7 +214,7 @@ pub(crate) fn counted(rows: Option<u64>) -> Result<Execution> {
     let Some(rows) = rows else { return Ok(empty_execution()) };
     let count: ArrayRef = Arc::new(Int64Array::from(vec![i64::try_from(rows).unwrap_or(i64::MAX)]));
     let batch = RecordBatch::try_from_iter([("count", count)])
-        .map_err(|error| Error::internal("a count is no batch").with_source(error))?;
+        .map_err(|error| Error::internal("cannot make a batch of a count").with_source(error))?;
     let schema = batch.schema();
     let stream = BatchStream::from_batches(Arc::clone(&schema), vec![batch]);
     Ok(Execution {

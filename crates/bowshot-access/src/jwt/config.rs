@@ -81,10 +81,7 @@ impl JwtConfig {
             let found = Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == name);
             found.ok_or_else(|| {
                 let names: Vec<&str> = Algorithm::ALL.iter().map(|algorithm| algorithm.name()).collect();
-                bad(
-                    &self.issuer,
-                    format!("`{name}` is no algorithm with a public key; those are {}", names.join(", ")),
-                )
+                bad(&self.issuer, format!("invalid algorithm `{name}`: expected one of {}", names.join(", ")))
             })
         });
         let known: Vec<Algorithm> = known.collect::<Result<_, _>>()?;

@@ -95,12 +95,12 @@ impl Issuer {
     /// The reason why the signature is not one of this issuer.
     pub(super) async fn check_signature(&self, token: &Unverified<'_>) -> Result<(), String> {
         if !self.algorithms.contains(&token.algorithm) {
-            return Err(format!("signatures by {} are not taken", token.algorithm.name()));
+            return Err(format!("signatures by {} are not accepted", token.algorithm.name()));
         }
         let wanted = (token.kid.as_deref(), token.algorithm);
         let keys = self.keys_with(wanted).await;
         if !keys.has(wanted.0, wanted.1) {
-            return Err("its issuer has no such key".to_owned());
+            return Err("its key is unknown".to_owned());
         }
         match keys.have_signed(wanted, token.signed, &token.signature) {
             true => Ok(()),

@@ -156,7 +156,7 @@ impl LdapConfig {
             ("ldaps", ..) => Err(self.refuse("`ldaps` is encrypted; leave `starttls` and `insecure` out")),
             ("ldap", true, true) => Err(self.refuse("`starttls` and `insecure` exclude each other")),
             ("ldap", false, false) => Err(self.refuse(
-                "passwords would cross the network as they are: use `ldaps://` or `starttls = true`, or say `insecure = true`",
+                "passwords would be sent in cleartext: use `ldaps://` or `starttls = true`, or say `insecure = true`",
             )),
             _ => Err(self.refuse("an address begins with `ldaps://` or `ldap://`")),
         }
@@ -247,7 +247,7 @@ impl LdapConfig {
 pub(super) fn read_password(file: &Path) -> Result<bowshot_api::Secret, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("`{}`: {error}", file.display()))?;
     match text.trim_end_matches(['\r', '\n']) {
-        "" => Err(format!("`{}` holds no password", file.display())),
+        "" => Err(format!("`{}` contains no password", file.display())),
         password => Ok(bowshot_api::Secret::new(password)),
     }
 }

@@ -98,11 +98,7 @@ impl Directory {
             (self.complained.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
         if complained.is_none_or(|before| now.duration_since(before) >= COMPLAINT_PAUSE) {
             *complained = Some(now);
-            tracing::warn!(
-                directory = self.name(),
-                reason,
-                "a directory gives no answer, and nobody comes in"
-            );
+            tracing::warn!(directory = self.name(), reason, "a directory does not answer");
         }
     }
 
@@ -120,7 +116,7 @@ impl Directory {
         let asked = AssertUnwindSafe(timeout(patience, Box::pin(asked))).catch_unwind().await;
         match asked {
             Ok(Ok(verdict)) => verdict,
-            Ok(Err(_)) => Err(format!("no answer in {patience:?}")),
+            Ok(Err(_)) => Err(format!("no answer within {patience:?}")),
             Err(_) => Err("the answer is malformed".to_owned()),
         }
     }
@@ -234,7 +230,7 @@ impl Login<'_> {
                 tracing::warn!(
                     directory = self.directory.name(),
                     filter,
-                    "several entries of a directory have the name of one user, who does not come in"
+                    "several directory entries match one user name, which is refused"
                 );
             }
             return Ok(None);

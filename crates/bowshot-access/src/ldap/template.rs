@@ -57,7 +57,7 @@ impl Filter {
     fn parse(template: &str, name: &str) -> Result<Self, String> {
         let known = template.replace(USER, "x").replace(DN, "x");
         if known == template {
-            return Err(format!("`{name}` names no user: write `{USER}` where the name belongs"));
+            return Err(format!("`{name}` lacks the placeholder `{USER}`"));
         }
         if known.contains(['{', '}']) || !known.starts_with('(') || parse_filter(&known).is_err() {
             return Err(format!("`{name}` is no filter in parentheses with `{USER}` or `{DN}` in it"));

@@ -162,7 +162,7 @@ impl Memories {
     /// Checks that the schema equals the first one.
     fn follows(&mut self, schema: SchemaRef) -> Result<Next> {
         if self.schema.get_or_insert_with(|| SchemaRef::clone(&schema)).fields() != schema.fields() {
-            return Err(Error::invalid("a memory has another schema than those before")
+            return Err(Error::invalid("the schema of a memory differs from that of the first one")
                 .with_hint("send rows of one schema"));
         }
         Ok(Next::Schema(schema))

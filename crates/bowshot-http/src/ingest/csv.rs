@@ -78,7 +78,7 @@ fn last_record_end(bytes: &[u8]) -> Result<usize> {
         }
     }
     end.ok_or_else(|| {
-        let message = format!("the first {} bytes are no whole line", bytes.len());
+        let message = format!("the first {} bytes contain no complete line", bytes.len());
         Error::new(ErrorKind::LimitReached, message).with_hint("send CSV with a header and shorter lines")
     })
 }

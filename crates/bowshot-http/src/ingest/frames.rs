@@ -92,7 +92,7 @@ impl Frames {
             Error::invalid("the metadata of an Arrow message is malformed").with_source(error.to_string())
         })?;
         let body_bytes = usize::try_from(message.bodyLength())
-            .map_err(|_| Error::invalid("an Arrow message says that its body is shorter than nothing"))?;
+            .map_err(|_| Error::invalid("invalid Arrow message: negative body length"))?;
         let body = self.take(body_bytes, self.max_bytes).await?;
         Ok(Some((header, body)))
     }

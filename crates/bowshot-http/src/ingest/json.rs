@@ -100,11 +100,11 @@ fn schema_of(sample: &Sample) -> Result<Schema> {
         }
     }
     if rows.is_empty() && !sample.is_whole {
-        let message = format!("the first {} bytes are no whole row", sample.bytes.len());
+        let message = format!("the first {} bytes contain no complete row", sample.bytes.len());
         return Err(Error::new(ErrorKind::LimitReached, message).with_hint("send shorter rows"));
     }
     if rows.is_empty() {
-        return Err(Error::invalid("the body has no rows, and so no columns")
+        return Err(Error::invalid("cannot infer columns: the body has no rows")
             .with_hint("send objects on lines, an array of objects, or an Arrow stream"));
     }
     let seen = infer_json_schema_from_iterator(rows.into_iter()).map_err(malformed)?;

@@ -104,8 +104,8 @@ fn format(headers: &HeaderMap) -> Result<Format> {
     match Format::of_media_type(media) {
         None => {
             let message = match media {
-                "" => "the request does not say the type of its rows (`content-type`)".to_owned(),
-                media => format!("rows of type `{media}` are not read"),
+                "" => "the request has no `content-type`".to_owned(),
+                media => format!("unsupported content type `{media}`"),
             };
             let error = Error::unsupported(message).with_hint(
                 "send application/vnd.apache.arrow.stream, application/vnd.apache.arrow.file, \

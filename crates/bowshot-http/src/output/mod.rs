@@ -110,7 +110,7 @@ impl BatchSlicer {
 
 /// Arrow cannot encode the columns.
 fn refused(form: &str, error: ArrowError) -> Error {
-    Error::unsupported(format!("the result has no form as {form}: {error}"))
+    Error::unsupported(format!("cannot encode the result as {form}: {error}"))
         .with_hint("cast the columns in the query, or ask for application/vnd.apache.arrow.stream")
         .with_source(error)
 }

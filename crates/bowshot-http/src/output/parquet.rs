@@ -42,7 +42,7 @@ impl Parquet {
 }
 
 fn unsupported(error: ParquetError) -> Error {
-    Error::unsupported(format!("the result has no form as Parquet: {error}"))
+    Error::unsupported(format!("cannot encode the result as Parquet: {error}"))
         .with_hint("cast the columns in the query, or ask for application/vnd.apache.arrow.stream")
         .with_source(error)
 }

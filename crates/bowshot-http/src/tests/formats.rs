@@ -73,7 +73,7 @@ async fn binary_forms_are_read_by_arrow() {
         // Parquet has no intervals of this form.
         if sql == "types" {
             assert!(
-                reply.error().starts_with("400 unsupported: the result has no form as Parquet"),
+                reply.error().starts_with("400 unsupported: cannot encode the result as Parquet"),
                 "{reply:?}"
             );
         } else {

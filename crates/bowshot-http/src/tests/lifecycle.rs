@@ -62,7 +62,7 @@ async fn an_upload_that_is_cut_off_writes_nothing() {
     let limits = Limits { reader_timeout: Duration::from_millis(200), ..Limits::default() };
     let impatient = Running::open(limits, false, choices()).await;
     let mut silent = send(impatient.address, &request("PUT", "/v1/tables/new", &head, body.as_bytes())).await;
-    assert_eq!(receive(&mut silent).await.error(), "504 timeout: no rows came for 0.2 s");
+    assert_eq!(receive(&mut silent).await.error(), "504 timeout: no rows arrived for 0.2 s");
     assert!(impatient.server.written.lock().unwrap().is_empty());
     impatient.stop().await;
     running.stop().await;

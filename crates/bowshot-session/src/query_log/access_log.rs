@@ -33,7 +33,7 @@ pub(super) fn rows(records: &[Arc<QueryRecord>]) -> Result<RecordBatch> {
     ];
     let columns = columns.map(|(name, array)| (name, array, true));
     RecordBatch::try_from_iter_with_nullable(columns)
-        .map_err(|error| Error::internal("the access log cannot be made").with_source(error))
+        .map_err(|error| Error::internal("cannot make the access log").with_source(error))
 }
 
 /// The tables that were read or changed, whole or through a guard.

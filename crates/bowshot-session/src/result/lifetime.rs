@@ -64,6 +64,6 @@ impl Origin for QueryResult {
 
 /// The error of a query whose reader has stalled.
 pub(super) fn not_taken(limit: Duration) -> Error {
-    Error::new(ErrorKind::Timeout, format!("the reader took no rows for {} s", limit.as_secs()))
+    Error::new(ErrorKind::Timeout, format!("the client read no rows for {} s", limit.as_secs()))
         .with_hint("read faster, fetch in pages, or raise `limits.reader_timeout`")
 }

@@ -17,7 +17,7 @@ pub(super) async fn fill(query: Weak<QueryResult>, partition: Arc<Partition>, st
     if work.catch_unwind().await.is_err()
         && let Some(query) = query.upgrade()
     {
-        query.fail(Error::internal("the query broke down: an operator panicked"));
+        query.fail(Error::internal("an operator panicked"));
     }
 }
 

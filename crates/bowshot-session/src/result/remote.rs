@@ -64,7 +64,7 @@ pub(super) async fn follow(query: Weak<QueryResult>, partition: Arc<Partition>, 
     if work.catch_unwind().await.is_err()
         && let Some(query) = query.upgrade()
     {
-        query.fail(Error::internal("the query broke down: an operator panicked"));
+        query.fail(Error::internal("an operator panicked"));
     }
 }
 

@@ -100,11 +100,11 @@ pub(crate) fn join(
             if member.engine.circle(member.open.exchange.role.as_deref())? != member.circle {
                 return Err(Error::new(
                     ErrorKind::Denied,
-                    "rights have changed: the room is not seen any more",
+                    "access rights have changed: the room is no longer visible",
                 ));
             }
             let added = runtime.spawn_blocking(move || open.add(from, &batch)).await;
-            added.map_err(|error| Error::internal("a contribution broke down").with_source(error))??;
+            added.map_err(|error| Error::internal("a contribution task panicked").with_source(error))??;
             let result = member.result().await?;
             Ok(Some((result, (member, rows, runtime))))
         });
@@ -183,7 +183,7 @@ impl Open {
             let message =
                 format!("room `{}` has all its {} members", self.exchange.name, self.exchange.members);
             return Err(Error::new(ErrorKind::LimitReached, message)
-                .with_hint("one who is lost leaves when its connection ends"));
+                .with_hint("a lost member leaves when its connection ends"));
         };
         state.present.insert(place);
         Ok((place, state.round))
@@ -255,7 +255,7 @@ impl Member {
                     "the round was not complete in time: {count} members have sent, {minimum} are the minimum"
                 );
                 Err(Error::new(ErrorKind::Timeout, message)
-                    .with_hint("see to the members that are missing, and join again"))
+                    .with_hint("restart the missing members, and join again"))
             }
         }
     }

@@ -36,8 +36,11 @@ impl Shape {
         let mut numbers = 0_usize;
         for (_, field) in &tensors {
             numbers = numbers.saturating_add(numbers_of(field.data_type()).ok_or_else(|| {
-                Error::invalid(format!("column `{}` is no tensor of floats or doubles", field.name()))
-                    .with_hint("send columns of the type arrow.fixed_shape_tensor, or of single numbers")
+                Error::invalid(format!(
+                    "invalid column `{}`: expected a tensor of floats or doubles",
+                    field.name()
+                ))
+                .with_hint("send columns of the type arrow.fixed_shape_tensor, or of single numbers")
             })?);
         }
         if numbers == 0 || numbers > MAX_NUMBERS {
