@@ -26,7 +26,6 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// Options of the audit log.
 #[derive(Debug, Clone)]
 pub struct AuditOptions {
-    /// The file.
     pub file: PathBuf,
     /// Bytes of a file before it is set aside.
     pub max_bytes: u64,
@@ -34,7 +33,6 @@ pub struct AuditOptions {
     pub required: bool,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct AuditLog {
     options: AuditOptions,
@@ -68,7 +66,7 @@ impl AuditLog {
     /// # Errors
     /// When it cannot be read and written, or its last line is none.
     pub fn open(options: AuditOptions) -> io::Result<Self> {
-        let file = opened(&options.file)?;
+        let file = open_file(&options.file)?;
         let End { last, bytes, torn } = end(&options.file)?;
         if torn > 0 {
             file.set_len(bytes)?;
@@ -134,7 +132,7 @@ impl State {
     fn write(&mut self, mut facts: Map<String, Value>, options: &AuditOptions) -> io::Result<()> {
         if self.bytes >= options.max_bytes {
             std::fs::rename(&options.file, rotate(&options.file)?)?;
-            (self.file, self.bytes) = (opened(&options.file)?, 0);
+            (self.file, self.bytes) = (open_file(&options.file)?, 0);
         }
         facts.values_mut().for_each(shorten);
         facts.insert("previous".to_owned(), json!(self.last));
@@ -153,7 +151,7 @@ impl State {
     }
 }
 
-fn opened(path: &Path) -> io::Result<File> {
+fn open_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true).read(true);
     #[cfg(unix)]

@@ -352,7 +352,7 @@ impl Known {
         Arc::clone(&self.directories.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether a directory may be asked about a name, and what that has here; `None` if not.
+    /// The kind of a user that a directory may check; `None` for others.
     fn may_be_elsewhere(&self, user: &str) -> Option<Own> {
         let directories = self.directories();
         if directories.is_empty() {

@@ -69,7 +69,7 @@ pub struct ClientTrust {
 #[derive(Debug)]
 struct Current {
     verifier: Arc<dyn ClientCertVerifier>,
-    /// Until when certificates are good whose signatures are, and whom they name, by their SHA-256.
+    /// Verified certificates by SHA-256: name and expiry.
     known: Mutex<HashMap<[u8; 32], (String, SystemTime)>>,
 }
 
@@ -259,7 +259,7 @@ fn fingerprint(certificate: &ClientCertificate) -> [u8; 32] {
     digest.finalize().into()
 }
 
-/// Its owner has it from the operator's authority, or is told no more than that it is not from there.
+/// Callers with a foreign certificate get no details.
 fn reason(error: &rustls::Error) -> &'static str {
     match error {
         rustls::Error::InvalidCertificate(

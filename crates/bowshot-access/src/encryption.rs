@@ -18,7 +18,6 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of a key.
 const KEY_BYTES: usize = 32;
 /// Bytes that name a key.
 const NAME_BYTES: usize = 8;
@@ -27,7 +26,6 @@ const MAX_KEY_BYTES: usize = 256;
 /// The file in a data folder.
 const FILE: &str = "secrets.key";
 
-/// See the module.
 pub struct EncryptionKey {
     place: KeySource,
     keys: Mutex<Option<Arc<Keys>>>,
@@ -40,7 +38,6 @@ enum KeySource {
     Named(String),
     /// A file, created on first use.
     File(PathBuf),
-    /// In memory.
     Memory,
 }
 

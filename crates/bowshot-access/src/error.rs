@@ -20,7 +20,6 @@ pub enum Error {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Line number, from 1.
         line: usize,
         /// Why.
         message: String,
@@ -33,28 +32,19 @@ pub enum Error {
     },
     /// A name that is empty, too long or holds a character that credentials cannot carry.
     #[error("`{name}` is not a user name: 1 to 128 characters, no colon and no control characters")]
-    BadName {
-        /// The name.
-        name: String,
-    },
+    BadName { name: String },
     /// Two entries for one user.
     #[error("user `{name}` is listed twice")]
-    DuplicateUser {
-        /// The name.
-        name: String,
-    },
+    DuplicateUser { name: String },
     /// Two entries for one token.
     #[error("a token of user `{name}` is listed twice")]
-    DuplicateToken {
-        /// The name.
-        name: String,
-    },
+    DuplicateToken { name: String },
     /// A password hash that is not an Argon2 hash that this server will verify.
     #[error("the password hash of user `{name}` cannot be used: {reason}")]
     BadPasswordHash {
         /// The user.
         name: String,
-        /// What is wrong with it; never the hash itself.
+        /// Never contains the hash itself.
         reason: String,
     },
     /// A token hash that is not 64 hexadecimal digits.
@@ -71,7 +61,6 @@ pub enum Error {
     BadIssuer {
         /// As the configuration names it.
         issuer: String,
-        /// What is wrong with it.
         reason: String,
     },
     /// A directory that is not fully understood.
@@ -79,27 +68,20 @@ pub enum Error {
     BadDirectory {
         /// As the configuration names it.
         url: String,
-        /// What is wrong with it.
         reason: String,
     },
     /// A service that decides on statements and is not fully understood.
     #[error("the policy service cannot be used: {reason}")]
-    InvalidPolicyService {
-        /// What is wrong with it.
-        reason: String,
-    },
+    InvalidPolicyService { reason: String },
     /// The key for secrets is missing or invalid.
     #[error("the key of `secrets.key` cannot be used: {reason}")]
     EncryptionKey {
-        /// What is wrong with it; never the key itself.
+        /// Never contains the key itself.
         reason: String,
     },
     /// Trusted authorities are invalid.
     #[error("the authorities of client certificates cannot be used: {reason}")]
-    BadAuthority {
-        /// What is wrong with them.
-        reason: String,
-    },
+    BadAuthority { reason: String },
     /// A password that cannot be hashed.
     #[error("{0}")]
     BadPassword(&'static str),

@@ -72,7 +72,7 @@ impl Users {
         let mut found = Self::default();
         for (name, text) in users {
             match text {
-                Some(text) => drop(found.by_name.insert(name, PasswordRecord::of(&text))),
+                Some(text) => drop(found.by_name.insert(name, PasswordRecord::parse_trusted(&text))),
                 None => drop(found.without.insert(name)),
             }
         }

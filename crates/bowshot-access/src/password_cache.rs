@@ -16,9 +16,7 @@ const SCRAMBLES_LAST: Duration = Duration::from_secs(60 * 60);
 
 type Digest32 = [u8; 32];
 
-/// See the module.
 pub(crate) struct PasswordCache {
-    /// Key of the digests.
     key: Digest32,
     users: Mutex<HashMap<String, Known>>,
 }
@@ -148,7 +146,7 @@ mod tests {
     #[test]
     fn a_scramble_is_told_by_the_password_that_was_shown() {
         let (right, now) = (PasswordCache::new().expect("randomness"), Instant::now());
-        let (stored, other) = (PasswordRecord::of("one"), PasswordRecord::of("other"));
+        let (stored, other) = (PasswordRecord::parse_trusted("one"), PasswordRecord::parse_trusted("other"));
         let (password, made) = (Secret::new("pw"), scramble("pw"));
         let told = |user: &str, stored: &PasswordRecord, scramble: &Scramble| {
             right.made(user, Some(stored), scramble, now)

@@ -22,10 +22,9 @@ pub fn hash_password(password: &Secret) -> Result<String, Error> {
     if text.contains(['\n', '\r', '\0']) {
         return Err(Error::BadPassword("a password has no line breaks and no zero bytes"));
     }
-    Ok(format!("{} {}", hash_argon2(password)?, Verifier::of(password)?))
+    Ok(format!("{} {}", hash_argon2(password)?, Verifier::from_password(password)?))
 }
 
-/// See the module.
 #[derive(Clone, PartialEq)]
 pub(crate) struct PasswordRecord {
     pub(crate) argon2: String,
@@ -38,7 +37,7 @@ impl PasswordRecord {
     /// # Errors
     /// The reason why it cannot be used.
     pub(crate) fn checked(text: &str) -> Result<Self, &'static str> {
-        let stored = Self::of(text);
+        let stored = Self::parse_trusted(text);
         check_argon2(&stored.argon2)?;
         if text.contains(' ') && stored.scram.is_none() {
             return Err("what stands behind the Argon2 hash is not a SCRAM-SHA-256 verifier");
@@ -47,7 +46,7 @@ impl PasswordRecord {
     }
 
     /// Parses a record that was validated before.
-    pub(crate) fn of(text: &str) -> Self {
+    pub(crate) fn parse_trusted(text: &str) -> Self {
         let (argon2, scram) = text.split_once(' ').unwrap_or((text, ""));
         Self { argon2: argon2.to_owned(), scram: Verifier::parse(scram) }
     }

@@ -43,13 +43,13 @@ pub struct PolicyDecisionOptions {
     pub url: String,
     /// Timeout, waiting for a permit included.
     pub timeout: Duration,
-    /// Questions that are asked at once.
+    /// Concurrent requests.
     pub max_connections: usize,
-    /// How long a decision holds for the very same question; zero to ask each time.
+    /// How long decisions are cached; zero for not at all.
     pub cache: Duration,
     /// Trusted authorities (PEM) instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// Is sent as a bearer token.
+    /// Bearer token.
     pub token: Option<Secret>,
 }
 
@@ -66,12 +66,11 @@ impl Default for PolicyDecisionOptions {
     }
 }
 
-/// See the module.
 pub struct HttpPolicyDecisionPoint {
     service: Arc<Service>,
     timeout: Duration,
     cache: Duration,
-    /// Where answers are waited for: queries must not delay them.
+    /// Socket runtime: queries must not delay answers.
     sockets: Handle,
     cached: Mutex<HashMap<[u8; 32], CachedDecision>>,
     last_logged: Mutex<Option<Instant>>,
@@ -90,7 +89,6 @@ struct CachedDecision {
     until: Instant,
 }
 
-/// A decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Decision {
     Allow,
@@ -109,7 +107,7 @@ enum ResultField {
     WithReason(WithReason),
 }
 
-/// A key that is not known could be a condition under which it is allowed.
+/// Unknown keys are refused: they may restrict the decision.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WithReason {
@@ -241,7 +239,7 @@ impl PolicyDecisionPoint for HttpPolicyDecisionPoint {
 
 impl Service {
     async fn ask(&self, body: String, limit: Duration) -> Result<Vec<u8>, String> {
-        let _place = self.permits.acquire().await.map_err(|error| error.to_string())?;
+        let _permit = self.permits.acquire().await.map_err(|error| error.to_string())?;
         let authorization = self.authorization.clone();
         let question = Question { body: Some(Bytes::from(body)), authorization };
         outgoing::ask(&self.url, self.tls.as_ref(), question, limit).await

@@ -15,9 +15,9 @@ use subtle::ConstantTimeEq;
 
 /// The mechanism, as verifiers and the protocol name it.
 const MECHANISM: &str = "SCRAM-SHA-256";
-/// Rounds of a new verifier: the work of each client at login, and of who guesses at a stolen verifier.
+/// Iterations of a new verifier: the cost of each login, and of each guess with a stolen verifier.
 const ROUNDS: u32 = 16_384;
-/// Rounds that a verifier may ask for: fewer than RFC 7677 allows protect nobody, and more keep every client waiting.
+/// Accepted iterations: fewer than RFC 7677 requires are weak, more are slow for clients.
 const ALLOWED_ROUNDS: std::ops::RangeInclusive<u32> = 4_096..=10_000_000;
 /// Bytes of a new salt.
 const SALT_BYTES: usize = 16;
@@ -53,7 +53,7 @@ impl fmt::Display for Verifier {
 
 impl Verifier {
     /// A verifier of a password, with a random salt.
-    pub(crate) fn of(password: &Secret) -> Result<Self, Error> {
+    pub(crate) fn from_password(password: &Secret) -> Result<Self, Error> {
         let mut salt = vec![0_u8; SALT_BYTES];
         getrandom::fill(&mut salt).map_err(Error::NoRandomness)?;
         let rounds = NonZeroU32::new(ROUNDS).unwrap_or(NonZeroU32::MIN);
@@ -92,7 +92,7 @@ impl Verifier {
 }
 
 fn salted_password(password: &Secret, salt: &[u8], rounds: NonZeroU32) -> Digest32 {
-    // Clients do the same with what cannot be prepared: they take it as it is.
+    // Clients use unpreparable passwords unchanged, too.
     let prepared = stringprep::saslprep(password.expose());
     let prepared = prepared.as_deref().unwrap_or(password.expose());
     let mut salted = Digest32::default();
@@ -112,7 +112,6 @@ fn sign(key: &[u8], text: &[u8]) -> Digest32 {
 pub(crate) enum Wrong {
     /// It does not speak the protocol, or something of it that is not offered.
     Message(&'static str),
-    /// The password.
     Password,
 }
 

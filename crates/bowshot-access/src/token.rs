@@ -31,7 +31,7 @@ pub(crate) fn random() -> Result<Secret, Error> {
 /// Prefix of personal tokens, for people and secret scanners.
 const PERSONAL: &str = "bst_";
 
-/// A new token for the programs of a user, and the hash under which the catalog keeps it.
+/// A new personal token, and its hash for the catalog.
 ///
 /// # Errors
 /// When the system gives no randomness.
@@ -49,7 +49,6 @@ pub(crate) fn is_personal(text: &Secret) -> bool {
 /// A token that a user has made: whose it is, its hash, and when it expires.
 pub type PersonalToken = (String, String, Option<SystemTime>);
 
-/// Personal tokens.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct PersonalTokens(HashMap<TokenHash, (String, Option<SystemTime>)>);
 

@@ -73,7 +73,7 @@ impl AuthCache {
         });
     }
 
-    /// A poisoned lock still guards whole entries: every change is one call on the collection.
+    /// Entries are consistent even if the lock is poisoned.
     fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

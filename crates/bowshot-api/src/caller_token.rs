@@ -12,15 +12,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// ```
 /// use bowshot_api::{CallerToken, Secret};
 /// let held = CallerToken::new(Secret::new("x.y.z"));
-/// assert_eq!(*held.kept("elsewhere", |_: &u8| true, || 7_u8).unwrap(), 7);
+/// assert_eq!(*held.cached("elsewhere", |_: &u8| true, || 7_u8).unwrap(), 7);
 /// held.forget();
-/// assert!(held.token().is_none() && held.kept("elsewhere", |_: &u8| true, || 7_u8).is_none());
+/// assert!(held.token().is_none() && held.cached("elsewhere", |_: &u8| true, || 7_u8).is_none());
 /// ```
 pub struct CallerToken(Mutex<Option<Held>>);
 
 struct Held {
     token: Secret,
-    kept: BTreeMap<String, Arc<dyn Any + Send + Sync>>,
+    derived: BTreeMap<String, Arc<dyn Any + Send + Sync>>,
 }
 
 impl fmt::Debug for CallerToken {
@@ -31,7 +31,7 @@ impl fmt::Debug for CallerToken {
 
 impl CallerToken {
     pub fn new(token: Secret) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Some(Held { token, kept: BTreeMap::new() }))))
+        Arc::new(Self(Mutex::new(Some(Held { token, derived: BTreeMap::new() }))))
     }
 
     /// The token; `None` after [`Self::forget`].
@@ -44,7 +44,7 @@ impl CallerToken {
         let Some(token) = newer.token() else { return };
         let mut held = self.lock();
         if held.as_ref().is_some_and(|held| held.token.expose() != token.expose()) {
-            *held = Some(Held { token, kept: BTreeMap::new() });
+            *held = Some(Held { token, derived: BTreeMap::new() });
         }
     }
 
@@ -55,7 +55,7 @@ impl CallerToken {
     }
 
     /// The value cached under a name if `fits`, else a new one from `make`. `None` after [`Self::forget`].
-    pub fn kept<T: Any + Send + Sync>(
+    pub fn cached<T: Any + Send + Sync>(
         &self,
         name: &str,
         fits: impl FnOnce(&T) -> bool,
@@ -63,12 +63,12 @@ impl CallerToken {
     ) -> Option<Arc<T>> {
         let mut held = self.lock();
         let held = held.as_mut()?;
-        let there = held.kept.get(name).cloned().and_then(|kept| kept.downcast::<T>().ok());
+        let there = held.derived.get(name).cloned().and_then(|value| value.downcast::<T>().ok());
         if let Some(there) = there.filter(|there| fits(there)) {
             return Some(there);
         }
         let made = Arc::new(make());
-        held.kept.insert(name.to_owned(), Arc::<T>::clone(&made));
+        held.derived.insert(name.to_owned(), Arc::<T>::clone(&made));
         Some(made)
     }
 

@@ -7,22 +7,22 @@
 pub enum Accepted {
     /// Any text.
     Text,
-    /// A truth value.
+    /// A boolean.
     Boolean,
-    /// A whole number between the two.
+    /// An integer in a range.
     Integer(i64, i64),
-    /// One of these words, in any case.
+    /// One of these words, ignoring case.
     OneOf(&'static [&'static str]),
     /// None: the parameter is read-only.
     Fixed,
 }
 
-/// One row of the table of compatibility parameters.
+/// A compatibility parameter.
 #[derive(Debug, Clone, Copy)]
 pub struct CompatibilityParameter {
     /// Display name; lookups ignore case.
     pub name: &'static str,
-    /// Value of a new session.
+    /// Default value.
     pub default: &'static str,
     /// The values that it accepts.
     pub accepted: Accepted,
@@ -70,7 +70,7 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// A word of the list; truth values are the same in all their spellings.
+/// A word of the list; booleans match in all spellings.
 fn one_of(words: &[&str], value: &str) -> Option<String> {
     let same = |word: &&&str| {
         word.eq_ignore_ascii_case(value) || truth(word).is_some_and(|on| truth(value) == Some(on))
@@ -107,7 +107,7 @@ const ISOLATION: Accepted = Accepted::OneOf(&[
 const SECONDS: Accepted = Accepted::Integer(0, i64::MAX);
 const NEVER: Accepted = Accepted::OneOf(&["0"]);
 
-/// All compatibility parameters, sorted by name whatever the case.
+/// All compatibility parameters, sorted by name, ignoring case.
 pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = &[
     parameter("application_name", "", Accepted::Text, "name of the client's program"),
     parameter("array_nulls", "on", ONLY_ON, "`NULL` in the text of an array is null"),

@@ -4,7 +4,6 @@
 use crate::{Result, Secret};
 use std::fmt;
 
-/// An encrypted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncryptedText {
     /// Identifies the key without revealing it.

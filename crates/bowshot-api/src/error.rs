@@ -11,23 +11,23 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Kinds of errors, by what the caller should do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The text is not SQL in the session's dialect: correct the statement.
+    /// The text is not valid SQL: correct the statement.
     Syntax,
-    /// The statement or a value in it makes no sense (types, counts, unknown column): correct the request.
+    /// The statement or a value is invalid (types, counts, unknown column): correct the request.
     Invalid,
-    /// A named thing does not exist: correct the name or create it.
+    /// A named object does not exist: correct the name or create it.
     NotFound,
-    /// A thing of that name exists: choose another name.
+    /// An object of that name exists: choose another name.
     AlreadyExists,
-    /// No or wrong credentials: authenticate again.
+    /// Missing or wrong credentials: authenticate again.
     Unauthenticated,
-    /// Known caller without the right: ask for a grant. Never tells whether the object exists.
+    /// The caller lacks the access right: ask for a grant. Never reveals whether the object exists.
     Denied,
     /// Bowshot does not support this: use what the hint names.
     Unsupported,
     /// Another writer was first: run the transaction again.
     Conflict,
-    /// A configured limit was reached: ask for less, or raise the limit named in the hint.
+    /// A configured limit was reached: ask for less, or raise the limit in the hint.
     LimitReached,
     /// The deadline passed: raise the timeout or ask for less.
     Timeout,
@@ -42,7 +42,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether the same request may succeed when sent again unchanged.
+    /// Whether the unchanged request may succeed later.
     pub fn is_retryable(self) -> bool {
         match self {
             Self::Conflict | Self::Unavailable => true,
@@ -117,7 +117,7 @@ impl Error {
         self
     }
 
-    /// Says which place of the statement the error is about; the message names it, too.
+    /// Adds the position in the statement; the message names it too.
     #[must_use]
     pub fn with_position(mut self, position: Position) -> Self {
         let _ = write!(self.message, " at line {}, column {}", position.line, position.column);
@@ -159,7 +159,7 @@ impl Error {
         Self::new(ErrorKind::Internal, message)
     }
 
-    /// The kind, which decides the code that each protocol answers.
+    /// The kind, which determines the code in each protocol.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -189,7 +189,7 @@ impl Error {
         self.hint.as_deref()
     }
 
-    /// A copy for a second reader of the same failed query; the source stays with the original.
+    /// A copy without the source, for another reader of the same failure.
     pub fn duplicate(&self) -> Self {
         Self {
             kind: self.kind,

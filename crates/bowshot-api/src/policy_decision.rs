@@ -9,9 +9,9 @@ use std::net::IpAddr;
 ///
 /// ```
 /// use bowshot_api::{AccessRequest, Resource, AccessKind};
-/// let thing = Resource::table(["bowshot", "main", "people"], AccessKind::Reads).with_columns(["id"]);
-/// let intent = AccessRequest { user: "ada".to_owned(), action: "query", things: vec![thing], ..AccessRequest::default() };
-/// assert_eq!(intent.things[0].columns.as_ref().map(|columns| columns.len()), Some(1));
+/// let table = Resource::table(["bowshot", "main", "people"], AccessKind::Reads).with_columns(["id"]);
+/// let request = AccessRequest { user: "ada".to_owned(), action: "query", resources: vec![table], ..AccessRequest::default() };
+/// assert_eq!(request.resources[0].columns.as_ref().map(|columns| columns.len()), Some(1));
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccessRequest {
@@ -47,7 +47,6 @@ pub struct Resource {
 /// How a resource is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AccessKind {
-    /// It is read.
     Reads,
     /// It is changed, created or dropped.
     Changes,

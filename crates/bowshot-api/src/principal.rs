@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// A password or token. It prints as `***` so that it cannot reach a log by accident.
+/// A password or token. It prints as `***`, so that it does not get into logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -42,7 +42,7 @@ impl ClientCertificate {
         (!chain.is_empty()).then(|| Arc::new(Self(chain)))
     }
 
-    /// The certificate, then those that lead to its authority.
+    /// The certificate and its chain.
     pub fn chain(&self) -> &[Vec<u8>] {
         &self.0
     }
@@ -57,7 +57,7 @@ impl fmt::Debug for ClientCertificate {
 /// Credentials of a client.
 #[derive(Debug, Clone)]
 pub enum Credentials {
-    /// Nothing at all; accepted only where the server has no users configured.
+    /// No credentials; accepted only without configured users.
     Anonymous,
     /// User name and password (HTTP Basic, Flight's BasicAuth, PostgreSQL, MySQL).
     Password { user: String, password: Secret },
@@ -83,18 +83,17 @@ impl Credentials {
 /// Claims of an identity provider about a caller.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claims {
-    /// The issuer.
     pub issuer: String,
     /// Roles in addition to those granted in the server.
     pub roles: BTreeSet<String>,
-    /// Whether the caller may do everything.
+    /// Whether the caller is an administrator.
     pub admin: bool,
     /// Whether the caller may be a local user of the server; if not, a caller with the name of one is refused.
     pub local_users: bool,
 }
 
-/// An authenticated caller. Callers are the same, whose sessions and results are theirs, when name and claims are: which
-/// credentials they have shown, from where, and until when those are valid, does not count.
+/// An authenticated caller. Two principals are equal, and share sessions and results, if their names and claims are:
+/// credentials, address and expiry do not count.
 #[derive(Debug, Clone)]
 pub struct Principal {
     /// The user's name, `anonymous` without authentication.
@@ -103,13 +102,13 @@ pub struct Principal {
     pub authenticated: bool,
     /// The claims of an identity provider, if it authenticated the caller.
     pub claims: Option<Arc<Claims>>,
-    /// When the credentials cease to be valid, and sessions with them.
+    /// Expiry of the credentials, and of their sessions.
     pub expires: Option<SystemTime>,
     /// SHA-256 of a revocable token; revoking it ends the session.
     pub token: Option<[u8; 32]>,
     /// The client certificate, which may be revoked.
     pub certificate: Option<Arc<ClientCertificate>>,
-    /// Where it has logged in from, as far as that is a place in a network.
+    /// The client's address, if it is connected over a network.
     pub address: Option<IpAddr>,
     /// The token of an identity provider, for other servers that accept it.
     pub bearer: Option<Arc<CallerToken>>,

@@ -22,12 +22,12 @@ pub struct About {
     pub languages: Languages,
 }
 
-/// The forms in which statements may come. By default SQL, and nothing else.
+/// The languages of statements; SQL by default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Languages {
-    /// Whether SQL text is understood.
+    /// Whether SQL is supported.
     pub sql: bool,
-    /// The least and the greatest version of Substrait plans that are understood.
+    /// The supported range of Substrait versions.
     pub substrait: Option<[String; 2]>,
 }
 
@@ -42,7 +42,7 @@ impl Default for Languages {
 pub enum Lifecycle {
     /// Not yet ready for queries.
     Starting,
-    /// Takes queries.
+    /// Accepts queries.
     Ready,
     /// Finishes running queries, accepts no new ones.
     Draining,
@@ -51,23 +51,20 @@ pub enum Lifecycle {
 /// Current resource use; all counts but `sessions`, `table_bytes` and `memory_bytes` are zero on an idle server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServerStatus {
-    /// Open sessions.
     pub sessions: usize,
     /// Queries that hold a slot.
     pub running_queries: usize,
-    /// Queries that wait for a slot.
+    /// Queued queries.
     pub queued_queries: usize,
-    /// Results that are registered, running or waiting to be read.
+    /// Registered results, running or unread.
     pub open_results: usize,
     /// Bytes of result batches in memory buffers.
     pub result_buffer_bytes: u64,
     /// Bytes of result batches on disk.
     pub result_spill_bytes: u64,
-    /// Bytes that the engine's memory pool has reserved.
+    /// Bytes reserved in the engine's memory pool.
     pub query_memory_bytes: u64,
-    /// Open prepared statements.
     pub prepared_statements: usize,
-    /// Open transactions.
     pub open_transactions: usize,
     /// Bytes of in-memory tables.
     pub table_bytes: u64,
@@ -79,7 +76,7 @@ pub struct ServerStatus {
     pub memory_bytes: u64,
 }
 
-/// Outcome of a cancel request, as Flight's `CancelStatus` has it.
+/// Outcome of a cancel request (Flight's `CancelStatus`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelOutcome {
     /// The query is stopped; repeated cancels return the same.
@@ -95,9 +92,9 @@ pub struct Progress {
     pub answer: Answer,
     /// Share of the work done, 0 to 1.
     pub fraction: f64,
-    /// Whether the query has run to its end; its result may still be unread.
+    /// Whether the query has ended; its result may be unread.
     pub done: bool,
-    /// Why it failed, if it did.
+    /// Its failure, if any.
     pub failed: Option<Error>,
 }
 
@@ -108,10 +105,10 @@ pub trait Server: Send + Sync + std::fmt::Debug {
     /// Name and versions.
     fn about(&self) -> &About;
 
-    /// Limits in force.
+    /// The limits.
     fn limits(&self) -> &Limits;
 
-    /// Where the server is in its life.
+    /// The life cycle state.
     fn lifecycle(&self) -> Lifecycle;
 
     /// Current resource use.

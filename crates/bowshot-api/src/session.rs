@@ -16,7 +16,6 @@ use std::time::SystemTime;
 pub enum Statement {
     /// SQL text in the session's dialect; exactly one statement.
     Sql(String),
-    /// A Substrait plan.
     Substrait(SubstraitPlan),
     /// A statement that [`Session::prepare`] returned, with the parameters bound last.
     Prepared(StatementId),
@@ -53,7 +52,6 @@ pub enum Delivery {
 /// A statement with everything that decides how it runs. `None` fields take the session's options.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The statement.
     pub statement: Statement,
     /// Number of partitions.
     pub endpoints: Option<Endpoints>,
@@ -160,7 +158,6 @@ pub struct LastWrite {
     pub generated: Option<i64>,
     /// The last row's value in the auto-increment column.
     pub number: Option<i64>,
-    /// Notices.
     pub notices: Vec<Notice>,
 }
 
@@ -178,7 +175,6 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// The message.
     pub fn message(&self) -> String {
         match self {
             Self::NoIndexes => "the index has no effect: there are no indexes".to_owned(),
@@ -197,7 +193,6 @@ impl Notice {
 /// The table column that a result column comes from, by its number in `pg_class`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnOrigin {
-    /// Number of the table.
     pub table: u32,
     /// Position of the column, from 1.
     pub place: u16,

@@ -64,6 +64,5 @@ pub struct Input {
     pub ordered: bool,
     /// Batch size of joins and filters; `None` for the default.
     pub batch_rows: Option<NonZeroUsize>,
-    /// The rows.
     pub rows: BatchStream,
 }

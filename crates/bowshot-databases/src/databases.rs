@@ -184,7 +184,7 @@ impl OtherDatabases {
         }
         let own = caller.bearer.as_ref().and_then(|token| {
             let is_of_this = |own: &OfCaller| Arc::ptr_eq(&own.of, &source);
-            token.kept(name, is_of_this, || OfCaller {
+            token.cached(name, is_of_this, || OfCaller {
                 of: Arc::clone(&source),
                 source: Source::new(source.settings.of_caller(token), source.attached),
             })

@@ -89,8 +89,7 @@ pub(crate) async fn handshake(
     Ok(response)
 }
 
-/// Credentials from the first message; a client that sends none in time is anonymous, which it would be without the
-/// handshake too.
+/// Credentials from the first message; none in time means anonymous, as without a handshake.
 async fn from_payload(mut messages: Streaming<HandshakeRequest>) -> std::result::Result<Credentials, Status> {
     let Ok(first) = tokio::time::timeout(FIRST_MESSAGE_TIMEOUT, messages.message()).await else {
         return Ok(Credentials::Anonymous);

@@ -60,7 +60,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    fn of<B>(request: &Request<B>) -> Self {
+    fn from_request<B>(request: &Request<B>) -> Self {
         let timeout = timeout(request.headers());
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         Self { method: method(request.uri().path()), deadline }
@@ -124,7 +124,7 @@ impl CallLayer {
         } else {
             one_message(&caller, rpc, request, method).await
         };
-        if let Some(value) = caller.opened().and_then(cookie::write) {
+        if let Some(value) = caller.session_id().and_then(cookie::write) {
             response.headers_mut().insert(http::header::SET_COOKIE, value);
         }
         response.headers_mut().extend(echoed);
@@ -166,7 +166,7 @@ pub(crate) async fn watched<B, A>(
 where
     A: Future<Output = Response<Payload>>,
 {
-    let call = Call::of(&request);
+    let call = Call::from_request(&request);
     let observation = Observation::begin(call.method);
     let parent = request.headers().get(TRACEPARENT).and_then(|name| name.to_str().ok());
     let span = call_span("flight", call.method, parent);
@@ -197,7 +197,7 @@ impl hyper::service::Service<Request<Incoming>> for CallLayer {
     }
 }
 
-/// What a client sees of a panic; the panic hook has written the rest to the log.
+/// The error for a panic, which the panic hook has logged.
 pub(crate) fn panicked() -> Status {
     refuse(Error::internal("a call panicked"))
 }

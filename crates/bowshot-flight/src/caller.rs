@@ -68,7 +68,7 @@ impl Caller {
         headers: &HeaderMap,
         deadline: Option<Instant>,
     ) -> Result<Self> {
-        let messages = MessageSizes::of(headers, connection.server().limits())?;
+        let messages = MessageSizes::from_headers(headers, connection.server().limits())?;
         Ok(Self {
             connection,
             principal,
@@ -118,7 +118,7 @@ impl Caller {
     }
 
     /// The session that this call opened, for the answer's cookie.
-    pub(crate) fn opened(&self) -> Option<SessionId> {
+    pub(crate) fn session_id(&self) -> Option<SessionId> {
         self.opened.get().copied()
     }
 

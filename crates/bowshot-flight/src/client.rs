@@ -38,7 +38,7 @@ use tonic::{Request, Response};
 const STREAM_WINDOW_BYTES: u32 = 16 << 20;
 /// Bytes that the server may send ahead of the readers, over all streams of the connection.
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
-/// The server knows by it that this client sets no limit on the messages it receives.
+/// Tells the server that this client sets no message limit.
 const USER_AGENT: &str = concat!("bowshot/", env!("CARGO_PKG_VERSION"));
 /// Largest HTTP/2 frame: fewer frames cost less.
 const FRAME_BYTES: u32 = 1 << 20;
@@ -81,12 +81,7 @@ pub enum Login {
     /// None.
     Anonymous,
     /// User and password, exchanged for a token in a handshake.
-    Password {
-        /// User name.
-        user: String,
-        /// Password.
-        password: Secret,
-    },
+    Password { user: String, password: Secret },
     /// A bearer token.
     Token(Secret),
 }
@@ -102,9 +97,7 @@ pub struct Client {
 /// A table as the server lists it.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// Catalog name.
     pub catalog: String,
-    /// Schema name.
     pub schema_name: String,
     /// Table name.
     pub name: String,
@@ -278,7 +271,6 @@ impl Query {
         u64::try_from(self.info.total_records).ok()
     }
 
-    /// Number of endpoints.
     pub fn endpoints(&self) -> usize {
         self.info.endpoint.len()
     }

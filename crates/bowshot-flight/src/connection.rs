@@ -4,7 +4,7 @@
 
 use crate::Profile;
 use crate::auth::lock;
-use crate::connection_limiter::Stranger;
+use crate::connection_limiter::EvictionHandle;
 use crate::lost_sessions::LostSessions;
 use bowshot_api::{
     AuthCache, ClientCertificate, Credentials, Error, ErrorKind, OptionValue, Principal, Result, Secret,
@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     profile: Profile,
     /// Tokens from handshakes and the sessions that they name.
     tokens: Mutex<HashMap<String, Arc<TokenSession>>>,
-    /// Sessions that are tied to a live connection; the flag says that a cookie has named them since.
+    /// Sessions of live connections; the flag is set once a cookie has named them.
     tied: Mutex<HashMap<SessionId, Arc<AtomicBool>>>,
     lost: LostSessions,
 }
@@ -109,12 +109,11 @@ pub(crate) struct Connection {
     address: IpAddr,
     /// The announcement of the Unix socket.
     announcement: Option<HeaderValue>,
-    stranger: Stranger,
+    eviction: EvictionHandle,
     auth_cache: AuthCache,
-    /// The client certificate.
     certificate: OnceLock<Arc<ClientCertificate>>,
-    /// One session for each principal, `None` once the connection has ended. Held over the opening of a session, so
-    /// that two calls do not open two, and so that none is opened behind the back of [`Self::end`].
+    /// Sessions by principal; `None` after the end of the connection. Locked while a session is opened, so that
+    /// concurrent calls open one only, and none after [`Self::end`].
     sessions: tokio::sync::Mutex<Option<Vec<Tied>>>,
     /// Sessions that calls of this connection have named by cookie or token.
     named: Mutex<Vec<(SessionId, Principal)>>,
@@ -123,12 +122,12 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(shared: Arc<Shared>, address: IpAddr, stranger: Stranger) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, address: IpAddr, eviction: EvictionHandle) -> Self {
         Self {
             shared,
             address,
             announcement: None,
-            stranger,
+            eviction,
             auth_cache: AuthCache::default(),
             certificate: OnceLock::new(),
             sessions: tokio::sync::Mutex::new(Some(Vec::new())),
@@ -164,14 +163,14 @@ impl Connection {
     /// Authenticates a call; the connection is no longer evicted then.
     pub(crate) async fn authenticate(&self, credentials: &Credentials) -> Result<Principal> {
         let principal = self.server().authenticate_from(credentials, Some(self.address)).await?;
-        self.stranger.is_known();
+        self.eviction.mark_authenticated();
         Ok(principal)
     }
 
     /// As [`Self::authenticate`], for a header and its parsed credentials.
     pub(crate) async fn identify(&self, shown: (&[u8], &Credentials)) -> Result<Principal> {
         let principal = self.auth_cache.identify(self.server(), shown, Some(self.address)).await?;
-        self.stranger.is_known();
+        self.eviction.mark_authenticated();
         Ok(principal)
     }
 

@@ -12,41 +12,41 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 /// How long a new connection waits for an evicted one to close.
-const HANDING_OVER: Duration = Duration::from_secs(2);
+const EVICTION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// See the module.
+/// Limits connections.
 #[derive(Debug)]
 pub(crate) struct ConnectionLimiter {
     all: Arc<Semaphore>,
-    of_network: usize,
+    per_network: usize,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     networks: HashMap<Network, usize>,
-    strangers: VecDeque<Stranger>,
+    unauthenticated: VecDeque<EvictionHandle>,
 }
 
 /// A connection that may be unauthenticated.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stranger {
+pub(crate) struct EvictionHandle {
     known: Arc<AtomicBool>,
     leave: CancellationToken,
 }
 
-impl Stranger {
+impl EvictionHandle {
     /// Marks the connection as authenticated.
-    pub(crate) fn is_known(&self) {
+    pub(crate) fn mark_authenticated(&self) {
         self.known.store(true, Ordering::Relaxed);
     }
 
     /// Waits until the connection is evicted.
-    pub(crate) async fn has_to_leave(&self) {
+    pub(crate) async fn evicted(&self) {
         self.leave.cancelled().await;
     }
 
-    fn may_stay(&self) -> bool {
+    fn is_authenticated(&self) -> bool {
         self.known.load(Ordering::Relaxed)
     }
 }
@@ -56,48 +56,50 @@ impl Stranger {
 pub(crate) struct Permit {
     limiter: Arc<ConnectionLimiter>,
     network: Option<Network>,
-    stranger: Stranger,
-    permit: Option<OwnedSemaphorePermit>,
+    eviction: EvictionHandle,
+    slot: Option<OwnedSemaphorePermit>,
 }
 
 impl Permit {
-    /// Whose it is.
-    pub(crate) fn stranger(&self) -> &Stranger {
-        &self.stranger
+    /// The handle for evicting the connection.
+    pub(crate) fn eviction(&self) -> &EvictionHandle {
+        &self.eviction
     }
 }
 
 impl ConnectionLimiter {
-    pub(crate) fn new(all: usize, of_network: usize) -> Arc<Self> {
+    pub(crate) fn new(all: usize, per_network: usize) -> Arc<Self> {
         let all = Arc::new(Semaphore::new(all.min(Semaphore::MAX_PERMITS)));
-        Arc::new(Self { all, of_network, state: Mutex::default() })
+        Arc::new(Self { all, per_network, state: Mutex::default() })
     }
 
     /// A permit, at once or by evicting an unauthenticated connection; `None` if all are authenticated or the network
     /// has too many.
-    pub(crate) fn take(self: &Arc<Self>, address: Option<IpAddr>) -> Option<PendingPermit> {
-        let (stranger, network) = (Stranger::default(), address.map(Network::from));
+    pub(crate) fn try_acquire(self: &Arc<Self>, address: Option<IpAddr>) -> Option<PendingPermit> {
+        let (eviction, network) = (EvictionHandle::default(), address.map(Network::from));
         {
             let mut state = lock(&self.state);
             if let Some(network) = network {
                 let taken = state.networks.entry(network).or_default();
-                if *taken >= self.of_network {
+                if *taken >= self.per_network {
                     return None;
                 }
                 *taken += 1;
             }
-            state.strangers.retain(|stranger| !stranger.may_stay() && Arc::strong_count(&stranger.known) > 1);
-            state.strangers.push_back(stranger.clone());
+            state
+                .unauthenticated
+                .retain(|eviction| !eviction.is_authenticated() && Arc::strong_count(&eviction.known) > 1);
+            state.unauthenticated.push_back(eviction.clone());
         }
-        let mut permit = Permit { limiter: Arc::clone(self), network, stranger, permit: None };
-        if let Ok(permit) = Arc::clone(&self.all).try_acquire_owned() {
-            permit.permit = Some(permit);
+        let mut permit = Permit { limiter: Arc::clone(self), network, eviction, slot: None };
+        if let Ok(slot) = Arc::clone(&self.all).try_acquire_owned() {
+            permit.slot = Some(slot);
             return Some(PendingPermit { permit, waits: false });
         }
         let oldest = {
             let mut state = lock(&self.state);
             // The last entry is the new connection.
-            if state.strangers.len() > 1 { state.strangers.pop_front() } else { None }
+            if state.unauthenticated.len() > 1 { state.unauthenticated.pop_front() } else { None }
         };
         oldest.map(|oldest| {
             oldest.leave.cancel();
@@ -118,8 +120,8 @@ impl PendingPermit {
     pub(crate) async fn permit(self) -> Option<Permit> {
         let mut permit = self.permit;
         if self.waits {
-            let permit = Arc::clone(&permit.limiter.all).acquire_owned();
-            permit.permit = Some(tokio::time::timeout(HANDING_OVER, permit).await.ok()?.ok()?);
+            let slot = Arc::clone(&permit.limiter.all).acquire_owned();
+            permit.slot = Some(tokio::time::timeout(EVICTION_TIMEOUT, slot).await.ok()?.ok()?);
         }
         Some(permit)
     }
@@ -145,27 +147,27 @@ mod tests {
     const HERE: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 
     #[tokio::test]
-    async fn a_network_has_a_part_of_the_places() {
+    async fn a_network_has_a_limit() {
         let limiter = ConnectionLimiter::new(4, 2);
-        let first = limiter.take(HERE).unwrap().permit().await.unwrap();
-        let _second = limiter.take(HERE).unwrap().permit().await.unwrap();
-        assert!(limiter.take(HERE).is_none());
-        assert!(limiter.take(Some("10.0.0.1".parse().unwrap())).is_some());
+        let first = limiter.try_acquire(HERE).unwrap().permit().await.unwrap();
+        let _second = limiter.try_acquire(HERE).unwrap().permit().await.unwrap();
+        assert!(limiter.try_acquire(HERE).is_none());
+        assert!(limiter.try_acquire(Some("10.0.0.1".parse().unwrap())).is_some());
         drop(first);
-        assert!(limiter.take(HERE).is_some());
+        assert!(limiter.try_acquire(HERE).is_some());
     }
 
     #[tokio::test]
-    async fn strangers_give_way_and_known_callers_stay() {
+    async fn unauthenticated_connections_are_evicted() {
         let limiter = ConnectionLimiter::new(2, 10);
-        let known = limiter.take(HERE).unwrap().permit().await.unwrap();
-        known.stranger().is_known();
-        let stranger = limiter.take(HERE).unwrap().permit().await.unwrap();
-        let next = limiter.take(HERE).unwrap();
-        stranger.stranger().has_to_leave().await;
-        drop(stranger);
+        let known = limiter.try_acquire(HERE).unwrap().permit().await.unwrap();
+        known.eviction().mark_authenticated();
+        let evicted = limiter.try_acquire(HERE).unwrap().permit().await.unwrap();
+        let next = limiter.try_acquire(HERE).unwrap();
+        evicted.eviction().evicted().await;
+        drop(evicted);
         let next = next.permit().await.unwrap();
-        next.stranger().is_known();
-        assert!(limiter.take(HERE).is_none());
+        next.eviction().mark_authenticated();
+        assert!(limiter.try_acquire(HERE).is_none());
     }
 }

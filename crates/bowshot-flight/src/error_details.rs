@@ -37,7 +37,7 @@ struct ErrorInfo {
 }
 
 /// The details of an error; `None` if they would not fit.
-pub(crate) fn of(error: &Error, code: Code, message: &str) -> Option<Bytes> {
+pub(crate) fn encode(error: &Error, code: Code, message: &str) -> Option<Bytes> {
     if message.len() > MAX_MESSAGE_BYTES {
         return None;
     }
@@ -63,13 +63,13 @@ mod tests {
         let error = Error::not_found("table `a` not found")
             .with_reason(Reason::UndefinedTable)
             .with_position(Position { line: 1, column: 8 });
-        let details = of(&error, Code::NotFound, error.message()).expect("details");
+        let details = encode(&error, Code::NotFound, error.message()).expect("details");
         let status = RichStatus::decode(details).expect("a status");
         assert_eq!((status.code, status.message.as_str()), (5, error.message()));
         let info = ErrorInfo::decode(status.details[0].value.as_slice()).expect("an info");
         assert_eq!((info.reason.as_str(), info.domain.as_str()), ("UNDEFINED_TABLE", "bowshot"));
         let said = |name: &str| info.metadata.get(name).map(String::as_str);
         assert_eq!((said("sqlstate"), said("line"), said("column")), (Some("42P01"), Some("1"), Some("8")));
-        assert_eq!(of(&error, Code::NotFound, &"x".repeat(4000)), None);
+        assert_eq!(encode(&error, Code::NotFound, &"x".repeat(4000)), None);
     }
 }

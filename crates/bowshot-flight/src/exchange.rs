@@ -31,21 +31,23 @@ pub(crate) async fn exchange(
     messages: Messages,
 ) -> std::result::Result<Response<FlightBody>, Status> {
     let (descriptor, upload) = Upload::begin(messages, caller.server().limits()).await.map_err(refuse)?;
-    let exchange = tensor_exchange::parse(&descriptor).map_err(refuse)?;
-    let order = if room.is_some() { None } else { Some(Exchange::read(&descriptor).map_err(refuse)?) };
+    let tensors = tensor_exchange::parse(&descriptor).map_err(refuse)?;
+    let command = if tensors.is_some() { None } else { Some(Exchange::read(&descriptor).map_err(refuse)?) };
     // One message may grow by its compression, but not without bounds.
     let max_bytes = caller.server().limits().max_message_bytes.saturating_mul(2);
     let rows = upload.batches(max_bytes).await.map_err(refuse)?;
-    let transaction = order.as_ref().and_then(|order| order.transaction);
+    let transaction = command.as_ref().and_then(|command| command.transaction);
     let (session, transaction) = scope(caller, transaction).await.map_err(refuse)?;
-    let order = match (room, order) {
-        (_, Some(order)) => order,
-        (Some(room), None) => {
-            return respond(Source::of(session.join(room, rows).await.map_err(refuse)?), caller);
+    let command = match (tensors, command) {
+        (_, Some(command)) => command,
+        (Some(tensors), None) => {
+            return respond(Source::new(session.join(tensors, rows).await.map_err(refuse)?), caller);
         }
-        (None, None) => return Err(refuse(Error::internal("an exchange is neither a statement nor a room"))),
+        (None, None) => {
+            return Err(refuse(Error::internal("an exchange has neither a statement nor tensors")));
+        }
     };
-    let (statement, input) = (order.statement.clone(), order.input(rows));
+    let (statement, input) = (command.statement.clone(), command.input(rows));
     let request = Request::of(statement).within(transaction);
     let answer = session.exchange(&request, input).await.map_err(refuse)?;
     let (query, compression) = (answer.query, answer.layout.compression);
@@ -67,15 +69,15 @@ struct Exchange {
 impl Exchange {
     fn read(descriptor: &FlightDescriptor) -> Result<Self> {
         if is_path(descriptor) {
-            return scoring(&descriptor.path).map(Self::of_text);
+            return scoring(&descriptor.path).map(Self::from_text);
         }
         if let Some(options) = json(&descriptor.cmd)? {
-            return Self::of_json(options);
+            return Self::from_json(options);
         }
         let (statement, transaction) = match TicketPayload::decode(&descriptor.cmd)? {
             TicketPayload::Statement(statement, transaction) => (statement, transaction),
             TicketPayload::Command(Command::CommandStatementUpdate(update)) => {
-                let transaction = TransactionHandle::of_command(update.transaction_id.as_ref())?;
+                let transaction = TransactionHandle::from_command(update.transaction_id.as_ref())?;
                 (Statement::Sql(update.query), transaction)
             }
             TicketPayload::Prepared(_) | TicketPayload::Query(_) | TicketPayload::Command(_) => {
@@ -84,19 +86,19 @@ impl Exchange {
                 ));
             }
         };
-        Ok(Self { statement, transaction, ..Self::of_text(String::new()) })
+        Ok(Self { statement, transaction, ..Self::from_text(String::new()) })
     }
 
     /// A statement under the usual options.
-    fn of_text(sql: String) -> Self {
+    fn from_text(sql: String) -> Self {
         let (statement, name) = (Statement::Sql(sql), INPUT.to_owned());
         Self { statement, transaction: None, name, ordered: true, batch_rows: None }
     }
 
     /// Parses `{"sql": "…", "input": "…", "ordered": true, "batch_rows": 100}`. Unknown options are errors: a
     /// misspelled one must not be ignored.
-    fn of_json(options: Map<String, Value>) -> Result<Self> {
-        let mut exchange = Self::of_text(String::new());
+    fn from_json(options: Map<String, Value>) -> Result<Self> {
+        let mut exchange = Self::from_text(String::new());
         let mut sql = None;
         for (name, value) in options {
             match (name.as_str(), value) {

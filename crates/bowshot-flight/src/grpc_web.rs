@@ -8,7 +8,7 @@ use crate::Profile;
 use crate::call_layer::{Call, one_message, refused, rpc, unknown, watched};
 use crate::caller::{Caller, SESSION_HEADER};
 use crate::connection::{Connection, Shared};
-use crate::connection_limiter::Stranger;
+use crate::connection_limiter::EvictionHandle;
 use crate::metrics;
 use crate::response_body::{Observed, Payload};
 use crate::status::refuse;
@@ -60,7 +60,7 @@ impl Web {
 
     /// A new connection of the client at an address.
     pub fn connection(&self, address: IpAddr) -> WebConnection {
-        let connection = Connection::new(Arc::clone(&self.0), address, Stranger::default());
+        let connection = Connection::new(Arc::clone(&self.0), address, EvictionHandle::default());
         WebConnection(Arc::new(connection))
     }
 }
@@ -159,7 +159,7 @@ async fn answer(
     }
     let echoed = caller.profile().echo(request.headers());
     let mut response = one_message(&caller, rpc(connection), request, method).await;
-    let opened = caller.opened().and_then(|session| HeaderValue::try_from(session.to_string()).ok());
+    let opened = caller.session_id().and_then(|session| HeaderValue::try_from(session.to_string()).ok());
     if let Some(session) = opened {
         response.headers_mut().insert(SESSION_HEADER, session);
     }

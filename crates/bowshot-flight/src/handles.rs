@@ -55,7 +55,6 @@ impl PreparedHandle {
     }
 }
 
-/// An open transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TransactionHandle {
     /// `None`: that of the call.
@@ -79,7 +78,7 @@ impl TransactionHandle {
     }
 
     /// Reads the handle of a command; unset and empty ones mean that the command is a transaction by itself.
-    pub(crate) fn of_command(bytes: Option<&Bytes>) -> Result<Option<Self>> {
+    pub(crate) fn from_command(bytes: Option<&Bytes>) -> Result<Option<Self>> {
         bytes.filter(|bytes| !bytes.is_empty()).map(|bytes| Self::decode(bytes)).transpose()
     }
 
@@ -103,7 +102,6 @@ fn foreign_transaction() -> Error {
         .with_hint("send the id exactly as BeginTransaction returned it")
 }
 
-/// A savepoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SavepointHandle {
     /// `None`: that of the call.
@@ -222,7 +220,7 @@ mod tests {
         assert_eq!(PreparedHandle::decode(&handle.encode()).unwrap(), handle);
         for session in [Some(session), None] {
             let handle = TransactionHandle { session, transaction: TransactionId::random() };
-            assert_eq!(TransactionHandle::of_command(Some(&handle.encode())).unwrap(), Some(handle));
+            assert_eq!(TransactionHandle::from_command(Some(&handle.encode())).unwrap(), Some(handle));
             let handle = SavepointHandle { session, savepoint: SavepointId::random() };
             assert_eq!(SavepointHandle::decode(&handle.encode()).unwrap(), handle);
         }
@@ -239,8 +237,8 @@ mod tests {
 
     #[test]
     fn no_transaction_is_unset_or_empty() {
-        assert_eq!(TransactionHandle::of_command(None).unwrap(), None);
-        assert_eq!(TransactionHandle::of_command(Some(&Bytes::new())).unwrap(), None);
+        assert_eq!(TransactionHandle::from_command(None).unwrap(), None);
+        assert_eq!(TransactionHandle::from_command(Some(&Bytes::new())).unwrap(), None);
     }
 
     #[test]

@@ -33,7 +33,6 @@ const NOT_GRPC: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r
 /// A connection, encrypted or not.
 pub(crate) type Wire = Either<TcpStream, PrefixedIo<Encrypted>>;
 
-/// The client certificate.
 pub(crate) fn certificate(wire: &Wire) -> Option<Arc<ClientCertificate>> {
     let Either::Right(encrypted) = wire else { return None };
     let shown = encrypted.connection().get_ref().1.peer_certificates()?;
@@ -93,7 +92,7 @@ async fn encrypted(stream: TcpStream, tls: &TlsAcceptor) -> Option<PrefixedIo<En
     let mut stream = match timeout(GREETING_TIMEOUT, handshake).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => {
-            // Port scanners and clients that do not trust the certificate: nothing that an operator must know.
+            // Port scanners and clients without trust in the certificate: not worth a warning.
             tracing::debug!(%error, "a client did not agree on TLS");
             return None;
         }

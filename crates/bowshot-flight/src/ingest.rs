@@ -19,7 +19,7 @@ pub(crate) async fn ingest(
     command: CommandStatementIngest,
     rows: impl Rows,
 ) -> Result<Bytes> {
-    let handle = TransactionHandle::of_command(command.transaction_id.as_ref())?;
+    let handle = TransactionHandle::from_command(command.transaction_id.as_ref())?;
     let mut ingest = target(command)?;
     let (session, transaction) = scope(caller, handle).await?;
     ingest.transaction = transaction;

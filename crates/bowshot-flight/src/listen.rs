@@ -47,9 +47,9 @@ const SEND_BUFFER: usize = 4 << 20;
 const CONCURRENT_CALLS: u32 = 1_000;
 /// Header bytes of one request.
 const HEADER_LIST_SIZE: u32 = 64 << 10;
-/// How often a quiet client is asked whether it is still there, and how long it may take to say so.
+/// Interval and timeout of HTTP/2 pings.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
-/// Clients over the limit that are told so at once; more are cut off without a word.
+/// Clients beyond the limit that get an error at once; others are disconnected.
 const TURNED_AWAY: usize = 64;
 /// Timeout for that response.
 const TURN_AWAY_TIME: Duration = Duration::from_secs(5);
@@ -181,13 +181,13 @@ impl Port {
         if local && let Err(error) = SockRef::from(&stream).set_send_buffer_size(LOCAL_SEND_BUFFER) {
             tracing::debug!(%error, "a socket keeps the system's send buffer");
         }
-        if let Some(claim) = self.limiter.take(Some(address)) {
+        if let Some(pending) = self.limiter.try_acquire(Some(address)) {
             let shared = Arc::clone(&self.shared);
             let announcement = self.announcement.clone().filter(|_| local);
             let (tls, drain) = (self.tls.clone(), self.drain.clone());
             tasks.spawn(async move {
-                let Some(permit) = claim.permit().await else { return };
-                let connection = Connection::new(shared, address, permit.stranger().clone());
+                let Some(permit) = pending.permit().await else { return };
+                let connection = Connection::new(shared, address, permit.eviction().clone());
                 let connection = Arc::new(connection.announcing(announcement));
                 Box::pin(run(arrive(stream, tls), connection, drain, permit)).await;
             });
@@ -225,7 +225,7 @@ async fn run(
     let arrived = tokio::select! {
         arrived = arrival => arrived,
         () = drain.cancelled() => return,
-        () = permit.stranger().has_to_leave() => return,
+        () = permit.eviction().evicted() => return,
     };
     let wire = match arrived {
         Some(Handshake::Ready(wire)) => wire,
@@ -246,7 +246,7 @@ async fn run(
                 draining = true;
                 http.as_mut().graceful_shutdown();
             }
-            () = permit.stranger().has_to_leave() => {
+            () = permit.eviction().evicted() => {
                 tracing::debug!("a client that has not said who it is gave way to another one");
                 break Ok(());
             }

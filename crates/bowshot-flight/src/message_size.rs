@@ -27,7 +27,7 @@ impl MessageSizes {
     ///
     /// # Errors
     /// `Invalid` for a header that is no number of bytes from 64 KiB up.
-    pub(crate) fn of(headers: &HeaderMap, limits: &Limits) -> Result<Self> {
+    pub(crate) fn from_headers(headers: &HeaderMap, limits: &Limits) -> Result<Self> {
         // Reserve a sixteenth for overhead.
         let most = theirs(headers)?.map_or(usize::MAX, |most| (most - most / 16) / 3 * 2);
         let target = limits.message_bytes.min(most);
@@ -77,10 +77,14 @@ mod tests {
             ("", None),
         ] {
             let expected = MessageSizes { target: 1_000, large };
-            assert_eq!(MessageSizes::of(&headers(agent, None), &limits).unwrap(), expected, "{agent}");
+            assert_eq!(
+                MessageSizes::from_headers(&headers(agent, None), &limits).unwrap(),
+                expected,
+                "{agent}"
+            );
         }
         let expected = MessageSizes { target: 1_000, large: None };
-        assert_eq!(MessageSizes::of(&HeaderMap::new(), &limits).unwrap(), expected);
+        assert_eq!(MessageSizes::from_headers(&HeaderMap::new(), &limits).unwrap(), expected);
     }
 
     #[test]
@@ -95,11 +99,11 @@ mod tests {
             ("grpc-go/1", "98304", 61_440, None),
             ("grpc-go/1", "1000000000", 2 << 20, None),
         ] {
-            let sizes = MessageSizes::of(&headers(agent, Some(most)), &limits).unwrap();
+            let sizes = MessageSizes::from_headers(&headers(agent, Some(most)), &limits).unwrap();
             assert_eq!(sizes, MessageSizes { target, large }, "{agent} {most}");
         }
         for most in ["", "-1", "65535", "4MiB", "99999999999999999999"] {
-            assert!(MessageSizes::of(&headers("x", Some(most)), &limits).is_err(), "{most}");
+            assert!(MessageSizes::from_headers(&headers("x", Some(most)), &limits).is_err(), "{most}");
         }
     }
 }

@@ -23,7 +23,6 @@ const LONG_BODY: usize = 1 << 10;
 /// Bytes that are taken at once of a message whose body has not begun: so few that copying them twice does not matter.
 const HEAD_BYTES: usize = 4 << 10;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Messages<B = Incoming> {
     body: RequestBody<B>,
@@ -213,7 +212,6 @@ impl Unread {
         Self(Arc::new(Mutex::new(Some(messages))))
     }
 
-    /// The messages, once.
     pub(crate) fn take(&self) -> Option<Messages> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -59,7 +59,7 @@ fn statement(model: &str, options: &HashMap<String, String>) -> Result<String> {
     Ok(format!("{create} {name} FROM {INPUT}{format}"))
 }
 
-/// The name as it stands in SQL: `schema.name`, quoted where it needs that. Nothing else than a name may be in it.
+/// The model name as SQL: `schema.name`, quoted if needed. Anything else is refused.
 fn words(model: &str) -> Result<&str> {
     let mut quoted = false;
     let fits = model.chars().all(|sign| {

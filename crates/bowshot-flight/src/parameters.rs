@@ -38,7 +38,7 @@ pub(crate) fn plain_columns(batch: RecordBatch, parameters: &SchemaRef) -> Resul
         .map_err(|error| Error::internal("unwrapped parameters make no batch").with_source(error))
 }
 
-/// Takes each row's value from its member of the union and casts it; values that no row shows do not matter.
+/// Casts each row's value from its union member; unused values do not matter.
 fn plain(union: &UnionArray, wanted: &DataType) -> std::result::Result<ArrayRef, ArrowError> {
     let mut types: Vec<i8> = Vec::new();
     let mut shown: Vec<Vec<u64>> = Vec::new();

@@ -27,7 +27,7 @@ pub(crate) async fn poll(
             First::Done(info) => return Ok(*info),
         },
     };
-    look(caller, seen, wait).await.map_err(|error| (error, Some(seen.query)))
+    poll_once(caller, seen, wait).await.map_err(|error| (error, Some(seen.query)))
 }
 
 enum First {
@@ -56,7 +56,7 @@ async fn first(caller: &Caller, descriptor: FlightDescriptor) -> Result<First> {
     }
 }
 
-async fn look(caller: &Caller, seen: PollTicket, wait: Duration) -> Result<PollInfo> {
+async fn poll_once(caller: &Caller, seen: PollTicket, wait: Duration) -> Result<PollInfo> {
     let server = caller.server();
     let wait = wait.min(time_left(caller, Instant::now()));
     let progress = server.progress(caller.principal(), seen.query, Some(seen.seen), wait).await?;

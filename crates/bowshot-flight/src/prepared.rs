@@ -22,7 +22,7 @@ pub(crate) async fn create(
     caller: &Caller,
     request: ActionCreatePreparedStatementRequest,
 ) -> Result<ActionCreatePreparedStatementResult> {
-    let transaction = TransactionHandle::of_command(request.transaction_id.as_ref())?;
+    let transaction = TransactionHandle::from_command(request.transaction_id.as_ref())?;
     let (session, transaction) = scope(caller, transaction).await?;
     Ok(created(session.as_ref(), &session.prepare(&request.query, transaction).await?))
 }
@@ -32,7 +32,7 @@ pub(crate) async fn create_substrait(
     caller: &Caller,
     request: ActionCreatePreparedSubstraitPlanRequest,
 ) -> Result<ActionCreatePreparedStatementResult> {
-    let transaction = TransactionHandle::of_command(request.transaction_id.as_ref())?;
+    let transaction = TransactionHandle::from_command(request.transaction_id.as_ref())?;
     let plan = substrait(request.plan)?;
     let (session, transaction) = scope(caller, transaction).await?;
     Ok(created(session.as_ref(), &session.prepare_substrait(&plan, transaction).await?))

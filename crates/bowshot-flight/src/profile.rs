@@ -22,7 +22,7 @@ pub struct Profile {
     pub locations: Locations,
     /// Content of `app_metadata` in FlightInfo.
     pub app_metadata: AppMetadata,
-    /// Request headers that come back with the answer, such as an id that ties log lines together.
+    /// Request headers to echo, such as correlation ids.
     pub echoed_headers: Vec<HeaderName>,
     /// Form of transaction and savepoint ids.
     pub ids: Ids,
@@ -64,7 +64,7 @@ pub enum Ids {
     /// The session too, so that they work over every connection of their client.
     #[default]
     WithSession,
-    /// Only what the session calls them, in at most 16 bytes; they count in the session of the call.
+    /// The session's own id, at most 16 bytes, valid in the session of the call.
     Bare,
 }
 

@@ -55,7 +55,6 @@ pub(crate) struct SetSessionOptionsResult {
     pub(crate) errors: HashMap<String, SetSessionOptionError>,
 }
 
-/// The error of one option.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct SetSessionOptionError {
     #[prost(enumeration = "SetSessionOptionErrorValue", tag = "1")]
@@ -76,7 +75,7 @@ pub(crate) enum SetSessionOptionErrorValue {
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct GetSessionOptionsRequest {}
 
-/// Result of the action `GetSessionOptions`.
+/// Result of `CreatePreparedStatement`, with `is_update`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct GetSessionOptionsResult {
     #[prost(map = "string, message", tag = "1")]

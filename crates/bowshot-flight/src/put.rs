@@ -61,7 +61,7 @@ pub(crate) fn misplaced(command: &Command) -> Error {
 }
 
 async fn run_update(caller: &Caller, statement: Statement, transaction: Option<&Bytes>) -> Result<Bytes> {
-    let handle = TransactionHandle::of_command(transaction)?;
+    let handle = TransactionHandle::from_command(transaction)?;
     let (session, transaction) = scope(caller, handle).await?;
     let request = Request::of(statement).within(transaction);
     Ok(update_result(session.update(&request).await?))

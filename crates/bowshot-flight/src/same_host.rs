@@ -36,18 +36,16 @@ use tokio_util::sync::CancellationToken;
 /// Where these clients are, for limits on addresses and for the log.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Bytes of memory that clients may have mapped and not given back. Above it rows come through the socket.
+/// Limits of shared memory that clients hold. Beyond them, rows are sent through the socket.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedLimits {
-    /// Bytes of one connection.
     pub connection_bytes: u64,
     /// Bytes of all connections of a user.
     pub user_bytes: u64,
-    /// For all.
     pub total_bytes: u64,
 }
 
-/// A Unix socket that is open for clients on this machine. Its file goes when this is dropped.
+/// The Unix socket for local clients; dropping it removes its file.
 #[derive(Debug)]
 pub struct SameHost {
     listener: UnixListener,
@@ -96,7 +94,7 @@ fn is_socket(found: &std::fs::Metadata) -> bool {
     found.file_type().is_socket()
 }
 
-/// The file of a socket; dropping it removes it, unless another server has put its own in the place.
+/// The file of a socket; dropping it removes the file, unless another server has replaced it.
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,
@@ -188,20 +186,20 @@ impl LocalPort {
         drain: &CancellationToken,
         tasks: &mut JoinSet<()>,
     ) {
-        let Some(claim) = limiter.take(Some(HERE)) else {
+        let Some(pending) = limiter.try_acquire(Some(HERE)) else {
             tracing::warn!("a connection of this machine over the limit was cut off");
             return;
         };
         let (shared, terms, drain) = (Arc::clone(shared), Arc::clone(&self.terms), drain.clone());
         tasks.spawn(async move {
-            let Some(permit) = claim.permit().await else { return };
-            let connection = Arc::new(Connection::new(shared, HERE, permit.stranger().clone()));
-            let talk = Box::pin(connection::talk(stream, &connection, &terms, &drain));
+            let Some(permit) = pending.permit().await else { return };
+            let connection = Arc::new(Connection::new(shared, HERE, permit.eviction().clone()));
+            let talk = Box::pin(connection::serve(stream, &connection, &terms, &drain));
             tokio::select! {
                 ended = talk => if let Err(error) = ended {
                     tracing::debug!(%error, "a connection of this machine broke");
                 },
-                () = permit.stranger().has_to_leave() => {}
+                () = permit.eviction().evicted() => {}
             }
             connection.end().await;
         });

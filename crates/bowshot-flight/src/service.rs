@@ -20,7 +20,7 @@ use tonic::{Request, Response, Status, Streaming};
 type Answer<T> = Result<Response<T>, Status>;
 type Rows<T> = BoxStream<'static, Result<T, Status>>;
 
-/// The service; who calls and over which connection is in the extensions of each request.
+/// The service; caller and connection are request extensions.
 #[derive(Debug)]
 pub(crate) struct FlightSql;
 

@@ -23,7 +23,7 @@ pub(crate) fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
-/// The rows of the requested codes, by code; all standard codes when none is named. Unknown codes have no row.
+/// The rows of the requested codes, or of all; unknown codes have none.
 pub(crate) fn answer(about: &About, limits: &Limits, requested: &[u32]) -> Result<RecordBatch> {
     let mut rows = codes::all(about, limits);
     rows.retain(|(code, _)| requested.is_empty() || requested.contains(code));

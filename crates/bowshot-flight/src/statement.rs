@@ -17,8 +17,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Something to run, with the session that runs it and the transaction that it belongs to. Of prepared statements the
-/// session knows the transaction.
+/// A statement with its session and transaction. Sessions know the transactions of prepared statements.
 pub(crate) struct Runnable {
     pub(crate) session: Arc<dyn Session>,
     pub(crate) statement: Statement,
@@ -26,7 +25,6 @@ pub(crate) struct Runnable {
 }
 
 impl Runnable {
-    /// Starts it.
     pub(crate) async fn start(
         self,
         endpoints: Option<Endpoints>,
@@ -196,7 +194,7 @@ pub(crate) fn metadata_schema(command: &Command) -> Result<SchemaRef> {
     metadata::schema_of(command).ok_or_else(|| misplaced(command))
 }
 
-/// The FlightInfo of a metadata command: its rows come from DoGet with the command itself as the ticket.
+/// The FlightInfo of a metadata command, whose ticket is the command itself.
 pub(crate) fn metadata_info(
     caller: &Caller,
     command: &Command,
@@ -215,7 +213,7 @@ pub(crate) fn metadata_info(
     })
 }
 
-/// Metadata is refused to sessions that are gone, except the server's own description, which drivers ask for first.
+/// Refuses metadata for closed sessions, except SqlInfo, which drivers ask for first.
 fn check_metadata_caller(caller: &Caller, command: &Command) -> Result<()> {
     match command {
         Command::CommandGetSqlInfo(_) => Ok(()),

@@ -34,7 +34,7 @@ pub(crate) fn code(kind: ErrorKind) -> Code {
 /// The status that a client gets. `subject` names the query where there is one, for the log and the reference.
 pub(crate) fn status(error: &Error, subject: Option<bowshot_api::QueryId>) -> Status {
     let (code, message) = (code(error.kind()), fit(&text(error, subject)));
-    match error_details::of(error, code, &message) {
+    match error_details::encode(error, code, &message) {
         Some(details) => Status::with_details(code, message, details),
         None => Status::new(code, message),
     }

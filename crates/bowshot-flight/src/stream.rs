@@ -32,7 +32,7 @@ pub(crate) struct Source {
 
 impl Source {
     /// Batches without a query.
-    pub(crate) fn of(batches: BatchStream) -> Self {
+    pub(crate) fn new(batches: BatchStream) -> Self {
         Self { batches, compression: Compression::None, query: None }
     }
 }
@@ -75,7 +75,7 @@ pub(crate) async fn open(caller: &Caller, ticket: Bytes) -> std::result::Result<
             let answer = metadata::answer(session.as_ref(), about, limits, &command).await;
             let (schema, batches) = answer.map_err(refuse)?;
             let batches = BatchStream::from_batches(schema, batches);
-            Ok(Source::of(batches))
+            Ok(Source::new(batches))
         }
     }
 }
@@ -106,7 +106,7 @@ pub(crate) fn respond(source: Source, caller: &Caller) -> std::result::Result<Re
     let Source { batches, compression, query } = source;
     let messages = caller.messages();
     let large_message = messages.large.map(|bytes| LargeMessage { bytes, primed: caller.primed().clone() });
-    // The schema is in the layout that the session asked for already, so dictionaries in it are wanted.
+    // The schema has the session's layout: its dictionaries are wanted.
     let options = EncodeOptions {
         compression: compression.into(),
         message_bytes: messages.target,

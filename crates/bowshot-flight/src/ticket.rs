@@ -122,11 +122,11 @@ impl TicketPayload {
         let Some(any) = any(bytes) else { return Self::text(bytes) };
         Ok(match command(any)? {
             Command::CommandStatementQuery(query) => {
-                let transaction = TransactionHandle::of_command(query.transaction_id.as_ref())?;
+                let transaction = TransactionHandle::from_command(query.transaction_id.as_ref())?;
                 Self::Statement(Statement::Sql(query.query), transaction)
             }
             Command::CommandStatementSubstraitPlan(query) => {
-                let transaction = TransactionHandle::of_command(query.transaction_id.as_ref())?;
+                let transaction = TransactionHandle::from_command(query.transaction_id.as_ref())?;
                 Self::Statement(Statement::Substrait(substrait(query.plan)?), transaction)
             }
             Command::CommandPreparedStatementQuery(query) => {

@@ -7,7 +7,6 @@ use bowshot_api::{Session, StatementId, TransactionEnd};
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// A cleanup task.
 #[derive(Debug)]
 enum CleanupTask {
     Close(Arc<dyn Session>),

@@ -51,7 +51,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// Pause after a failed accept, so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves until `shutdown` is done, then ends the connections: answers under way are finished, at most for seconds.
+/// Serves until `shutdown`, then closes the connections; responses in progress may finish within seconds.
 ///
 /// # Errors
 /// When the listener is not usable at all.
@@ -87,6 +87,13 @@ struct SharedState {
     timeout: Duration,
 }
 
+/// An accepted socket, and the count of its requests in progress.
+struct Accepted {
+    stream: TcpStream,
+    address: IpAddr,
+    busy: Arc<AtomicUsize>,
+}
+
 /// An open connection, as the accept loop sees it.
 struct OpenConnection {
     /// Dropping it closes the connection.
@@ -112,11 +119,12 @@ async fn accept_all(
         close_oldest_idle(&mut open);
         let (close_guard, leave) = oneshot::channel::<()>();
         let busy = Arc::new(AtomicUsize::new(0));
-        open.push_back(OpenConnection { close_guard, busy: Arc::clone(&busy) });
+        let accepted = Accepted { stream, address, busy: Arc::clone(&busy) };
+        open.push_back(OpenConnection { close_guard, busy });
         let (shared, router, shutdown) = (Arc::clone(shared), router.clone(), shutdown.clone());
         connections.spawn(async move {
             tokio::select! {
-                () = serve_connection(&shared, stream, (address, busy), router, shutdown) => {}
+                () = serve_connection(&shared, accepted, router, shutdown) => {}
                 _ = leave => tracing::debug!("an HTTP connection gave way to a new one"),
             }
         });
@@ -162,11 +170,11 @@ async fn next(
 /// Serves one connection. Its errors end only itself.
 async fn serve_connection(
     shared: &SharedState,
-    stream: TcpStream,
-    (address, busy): (IpAddr, Arc<AtomicUsize>),
+    accepted: Accepted,
     router: Router,
     shutdown: Shared<impl Future<Output = ()>>,
 ) {
+    let Accepted { stream, address, busy } = accepted;
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }

@@ -56,9 +56,9 @@ pub(crate) async fn call(State(context): State<Shared>, uri: Uri, request: Reque
         }
         Err(error) => (Err(error), None),
     };
-    let (body, leftover) = BodyRest::of(body);
+    let (body, leftover) = BodyRest::split(body);
     let response = connection.call(principal, Request::from_parts(parts, body)).await;
-    leftover.come().await;
+    leftover.wait().await;
     Ok(response.map(|body| Body::new(WithPermit { body, _permit: permit })).into_response())
 }
 

@@ -31,7 +31,6 @@ pub(crate) struct Transport {
     pub(crate) is_encrypted: bool,
     /// Whether client and server have agreed on HTTP/2, which they do by TLS.
     pub(crate) is_http2: bool,
-    /// The client certificate.
     pub(crate) certificate: Option<Arc<ClientCertificate>>,
 }
 
@@ -78,7 +77,7 @@ impl<S> WithWriteTimeout<S> {
     }
 
     /// The outcome of a write, or a timeout.
-    fn judge<T>(&mut self, written: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
+    fn check_timeout<T>(&mut self, written: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
         if written.is_ready() || self.patience.is_zero() {
             self.stalled = None;
             return written;
@@ -104,7 +103,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WithWriteTimeout<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for WithWriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.judge(written, context)
+        self.check_timeout(written, context)
     }
 
     fn poll_write_vectored(
@@ -113,7 +112,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WithWriteTimeout<S> {
         parts: &[IoSlice<'_>],
     ) -> Poll<Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.judge(written, context)
+        self.check_timeout(written, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -122,7 +121,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WithWriteTimeout<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.judge(flushed, context)
+        self.check_timeout(flushed, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {

@@ -33,7 +33,7 @@ impl Coding {
     }
 
     /// The preferred coding that a client accepts.
-    fn of(headers: &HeaderMap) -> Option<Self> {
+    fn negotiate(headers: &HeaderMap) -> Option<Self> {
         let takes = |name: &str| {
             let accepted = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
             accepted.flat_map(|value| value.split(',')).any(|coding| {
@@ -62,7 +62,7 @@ impl ResponseFormat {
     pub(crate) fn read(headers: &HeaderMap, format: Option<&str>) -> Result<Self> {
         let format = Format::wanted(headers, format)?;
         let is_text = matches!(format, Format::Json | Format::Lines | Format::Csv);
-        Ok(Self { format, coding: Coding::of(headers).filter(|_| is_text) })
+        Ok(Self { format, coding: Coding::negotiate(headers).filter(|_| is_text) })
     }
 }
 
@@ -93,7 +93,7 @@ impl Format {
     }
 
     /// The format of a `content-type`.
-    pub(crate) fn of_media_type(text: &str) -> Option<Self> {
+    pub(crate) fn from_media_type(text: &str) -> Option<Self> {
         let media = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let known = FORMATS.iter().map(|(_, media, format)| (*media, *format)).chain(ALIASES.iter().copied());
         known.into_iter().find(|(name, _)| *name == media).map(|(_, format)| format)
@@ -136,7 +136,7 @@ fn best(accept: &str) -> Option<Format> {
         let format = match media.as_str() {
             "*/*" | "application/*" => Some(Format::Json),
             "text/*" => Some(Format::Csv),
-            media => Format::of_media_type(media),
+            media => Format::from_media_type(media),
         };
         if let (Some(format), Some(weight)) = (format, weight)
             && weight > best.map_or(0.0, |(_, weight)| weight)

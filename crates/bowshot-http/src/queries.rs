@@ -30,7 +30,7 @@ pub(crate) async fn progress(caller: Caller, Path(id): Path<String>) -> Result<R
                 (None, true) => "finished",
                 (None, false) => "running",
             };
-            let failed = progress.failed.map(|error| Failure::from(error).of_query(query).object());
+            let failed = progress.failed.map(|error| Failure::from(error).with_query(query).object());
             json!({
                 "query_id": query.to_string(),
                 "state": state,

@@ -110,20 +110,20 @@ pub(crate) struct BodyRest(Arc<Mutex<Option<BodyDataStream>>>);
 
 impl BodyRest {
     /// Wraps a body; the handle gets the rest.
-    pub(crate) fn of(body: Body) -> (Body, Self) {
+    pub(crate) fn split(body: Body) -> (Body, Self) {
         let leftover = Self::default();
         (Body::new(SharedBody { body: Some(body), leftover: leftover.clone() }), leftover)
     }
 
     /// Drains the rest so that the client sees the error, unless the client has stalled.
-    pub(crate) async fn come(&self) {
+    pub(crate) async fn wait(&self) {
         let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(pieces) = left {
             drain(pieces).await;
         }
     }
 
-    /// Lets it come, so that the client sees why nobody reads it, unless it is the client that sends no more.
+    /// Drains the rest so that the client sees the error, unless it has stalled.
     pub(crate) async fn drain(&self, reason: &Error) {
         let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let is_over = matches!(reason.kind(), ErrorKind::Timeout | ErrorKind::Cancelled);
@@ -133,7 +133,7 @@ impl BodyRest {
     }
 }
 
-/// See [`BodyRest::of`].
+/// See [`BodyRest::split`].
 #[derive(Debug)]
 struct SharedBody {
     /// Away when it is dropped.

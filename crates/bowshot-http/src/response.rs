@@ -52,7 +52,7 @@ pub(crate) async fn respond(
             let query = answer.query;
             ResponseStream::respond(scope, *answer, wanted, range)
                 .await
-                .map_err(|failure| failure.of_query(query))?
+                .map_err(|failure| failure.with_query(query))?
         }
         Outcome::Effect { query, affected, notices } => {
             effect(&scope, wanted.format, query, (affected, &notices))?
@@ -122,7 +122,6 @@ fn name(response: &mut Response, query: Option<QueryId>) {
     }
 }
 
-/// A range of rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowRange {
     skip: u64,
@@ -233,7 +232,7 @@ impl ResponseStream {
         }
         let error = match self.piece().await {
             Ok(piece) => return Some(Ok(piece)),
-            Err(error) => Failure::from(error).of_query(self.answer.query).object(),
+            Err(error) => Failure::from(error).with_query(self.answer.query).object(),
         };
         self.is_over = true;
         tracing::debug!(query = %self.answer.query, %error, "a result failed while it was read");
@@ -278,7 +277,7 @@ impl ResponseStream {
         Ok(self.ahead.take())
     }
 
-    /// Waits until the next batch, or the end, is there; whether it has come in time.
+    /// Waits for the next batch or the end; returns whether it arrived in time.
     async fn arrives(&mut self, until: Option<Instant>) -> bowshot_api::Result<bool> {
         while self.ahead.is_none() && !self.range.is_over() {
             let Some(rows) = &mut self.rows else {

@@ -16,7 +16,6 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, delete, get, post};
 use bowshot_api::Error;
 
-/// All routes.
 pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Context>)> {
     vec![
         ("/", get(index)),

@@ -14,7 +14,6 @@ const ALL: u32 = 1 << 16;
 /// A session lock; dropping it unlocks.
 pub(crate) type SessionLock = OwnedSemaphorePermit;
 
-/// Locks by session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SessionLocks(Arc<Mutex<HashMap<SessionId, Weak<Semaphore>>>>);
 
@@ -34,7 +33,7 @@ impl SessionLocks {
         if !is_script && sql.trim_start().get(..4).is_some_and(|verb| verb.eq_ignore_ascii_case("kill")) {
             return Ok(None);
         }
-        let taking = self.of(session.id()).acquire_many_owned(if is_script { ALL } else { 1 });
+        let taking = self.get(session.id()).acquire_many_owned(if is_script { ALL } else { 1 });
         let taken = match patience(session, limits) {
             Some(limit) => {
                 let Ok(taken) = timeout(limit, taking).await else { return Err(busy()) };
@@ -47,7 +46,7 @@ impl SessionLocks {
             .map_err(|error| Error::internal("the lock of a session was closed").with_source(error))
     }
 
-    fn of(&self, session: SessionId) -> Arc<Semaphore> {
+    fn get(&self, session: SessionId) -> Arc<Semaphore> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, lock| lock.strong_count() > 0);
         if let Some(lock) = all.get(&session).and_then(Weak::upgrade) {

@@ -19,7 +19,6 @@ use bowshot_api::{
 use futures::StreamExt;
 use serde::Deserialize;
 
-/// Query parameters.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QueryParameters {
@@ -30,41 +29,38 @@ pub(crate) struct QueryParameters {
 pub(crate) async fn run(
     State(context): State<crate::Context>,
     caller: Caller,
-    choice: std::result::Result<Query<QueryParameters>, axum::extract::rejection::QueryRejection>,
+    query: std::result::Result<Query<QueryParameters>, axum::extract::rejection::QueryRejection>,
     request: Request,
 ) -> Result<Response> {
-    let Query(choice) = choice.map_err(|error| unread(&error))?;
-    let format = ResponseFormat::read(request.headers(), choice.format.as_deref())?;
+    let Query(query) = query.map_err(|error| invalid_query_string(&error))?;
+    let format = ResponseFormat::read(request.headers(), query.format.as_deref())?;
     let headers = request.headers().clone();
     let SqlRequest { sql, parameters, options } = SqlRequest::read(request, context.server.limits()).await?;
     let scope = SessionScope::enter_for(caller, &headers, options, &sql).await?;
-    let outcome = text(&scope, &sql, parameters, Delivery::Stream).await?;
+    let outcome = run_script(&scope, &sql, parameters, Delivery::Stream).await?;
     response::respond(scope, outcome, format, RowRange::default()).await
 }
 
 /// The error of a query string that was not understood.
-pub(crate) fn unread(error: &axum::extract::rejection::QueryRejection) -> Failure {
+pub(crate) fn invalid_query_string(error: &axum::extract::rejection::QueryRejection) -> Failure {
     Error::invalid(format!("invalid query string: {}", error.body_text())).into()
 }
 
 /// Runs a script up to the first rows of its last statement. The first error rolls back earlier statements, unless
 /// the script has its own transactions (PostgreSQL manual, "Multiple Statements in a Simple Query").
-pub(crate) async fn text(
+pub(crate) async fn run_script(
     scope: &SessionScope,
     sql: &str,
     parameters: Parameters,
     delivery: Delivery,
 ) -> Result<Outcome> {
     let statements = scope.session.statements(sql);
-    let Some((last, earlier)) = statements.split_last() else {
-        return Err(Error::invalid("the request has no statement").with_hint("send one").into());
-    };
-    if !earlier.is_empty() && parameters != Parameters::None {
+    if statements.len() > 1 && parameters != Parameters::None {
         return Err(Error::invalid("parameters are supported for a single statement only")
             .with_hint("send the statements one by one, in a session if need be")
             .into());
     }
-    let outcome = match Box::pin(each(scope, sql, (earlier, last), (parameters, delivery))).await {
+    let outcome = match Box::pin(run_statements(scope, sql, &statements, parameters, delivery)).await {
         Ok(outcome) => outcome,
         Err(failure) => {
             scope.end_implicit(TransactionEnd::Rollback).await?;
@@ -86,32 +82,36 @@ pub(crate) async fn text(
     Ok(outcome)
 }
 
-async fn each(
+async fn run_statements(
     scope: &SessionScope,
     sql: &str,
-    (earlier, last): (&[String], &str),
-    (parameters, delivery): (Parameters, Delivery),
+    statements: &[String],
+    parameters: Parameters,
+    delivery: Delivery,
 ) -> Result<Outcome> {
-    let mut statements = StatementIter { sql, end: 0 };
+    let Some((last, earlier)) = statements.split_last() else {
+        return Err(Error::invalid("the request has no statement").with_hint("send one").into());
+    };
+    let mut offsets = StatementOffsets { sql, end: 0 };
     for statement in earlier {
-        let before = statements.of(statement);
+        let before = offsets.next(statement);
         scope.begin_implicit().await?;
-        act(scope, statement).await.map_err(|failure| failure.placed(statement, before))?;
+        run_earlier(scope, statement).await.map_err(|failure| failure.placed(statement, before))?;
     }
-    let before = statements.of(last);
+    let before = offsets.next(last);
     let started = Box::pin(start(scope, last, parameters, delivery)).await;
     started.map_err(|failure| failure.placed(last, before))
 }
 
 /// Finds the offsets of statements in their script.
-struct StatementIter<'a> {
+struct StatementOffsets<'a> {
     sql: &'a str,
     end: usize,
 }
 
-impl StatementIter<'_> {
+impl StatementOffsets<'_> {
     /// Characters before the next statement.
-    fn of(&mut self, statement: &str) -> usize {
+    fn next(&mut self, statement: &str) -> usize {
         let rest = self.sql.get(self.end..).unwrap_or_default();
         let start = self.end + rest.find(statement).unwrap_or(0);
         self.end = start + statement.len();
@@ -120,7 +120,7 @@ impl StatementIter<'_> {
 }
 
 /// Runs an earlier statement of a script. Its rows are read and discarded: queries may fail or have effects.
-async fn act(scope: &SessionScope, sql: &str) -> Result<()> {
+async fn run_earlier(scope: &SessionScope, sql: &str) -> Result<()> {
     let (prepared, Description { is_update, .. }) = scope.prepare(sql).await?;
     if is_update {
         let request = Running::prepared(prepared.id);
@@ -129,7 +129,7 @@ async fn act(scope: &SessionScope, sql: &str) -> Result<()> {
     }
     let answer = begin(scope, &prepared, Delivery::Stream).await?;
     let read = read(scope, &answer, |_| ()).await;
-    read.map_err(|error| Failure::from(error).of_query(answer.query))
+    read.map_err(|error| Failure::from(error).with_query(answer.query))
 }
 
 /// Starts a statement; streamed results are awaited up to their first rows.
@@ -149,7 +149,7 @@ pub(crate) async fn start(
         return Ok(Outcome::Rows(Box::new(answer)));
     }
     let query = answer.query;
-    let affected = count(scope, &answer).await.map_err(|error| Failure::from(error).of_query(query))?;
+    let affected = count(scope, &answer).await.map_err(|error| Failure::from(error).with_query(query))?;
     let notices = scope.session.last_write().notices.iter().map(Notice::message).collect();
     Ok(Outcome::Effect { query: Some(query), affected, notices })
 }
@@ -166,7 +166,7 @@ async fn begin(scope: &SessionScope, prepared: &Prepared, delivery: Delivery) ->
 /// The affected rows: the sum of the result's column.
 async fn count(scope: &SessionScope, answer: &Answer) -> bowshot_api::Result<Option<u64>> {
     let mut affected: Option<u64> = None;
-    read(scope, answer, |batch| affected = affected.unwrap_or(0).checked_add(counted(batch))).await?;
+    read(scope, answer, |batch| affected = affected.unwrap_or(0).checked_add(affected_rows(batch))).await?;
     Ok(affected.or(answer.rows.filter(|rows| *rows == 0)))
 }
 
@@ -184,7 +184,7 @@ async fn read(
     Ok(())
 }
 
-fn counted(batch: &RecordBatch) -> u64 {
+fn affected_rows(batch: &RecordBatch) -> u64 {
     let Some(column) = batch.columns().first() else { return 0 };
     let signed = column.as_primitive_opt::<Int64Type>().and_then(arrow::compute::sum);
     let unsigned = column.as_primitive_opt::<UInt64Type>().and_then(arrow::compute::sum);
@@ -193,11 +193,11 @@ fn counted(batch: &RecordBatch) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::StatementIter;
+    use super::StatementOffsets;
 
     #[test]
     fn statements_are_found_in_their_order() {
-        let mut statements = StatementIter { sql: "ä; a; a ;b", end: 0 };
-        assert_eq!(["ä", "a", "a", "b"].map(|statement| statements.of(statement)), [0, 3, 6, 9]);
+        let mut offsets = StatementOffsets { sql: "ä; a; a ;b", end: 0 };
+        assert_eq!(["ä", "a", "a", "b"].map(|statement| offsets.next(statement)), [0, 3, 6, 9]);
     }
 }

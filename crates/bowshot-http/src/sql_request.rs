@@ -19,7 +19,6 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// Session options by name; `None` resets one.
 pub(crate) type SessionOptions = Vec<(String, Option<OptionValue>)>;
 
-/// A SQL request.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct SqlRequest {
     pub(crate) sql: String,
@@ -147,7 +146,7 @@ fn is_of_browser(headers: &HeaderMap) -> bool {
 
 fn unknown_type(media: Option<&str>) -> Failure {
     let mut hint = "send text/plain, application/sql or application/json".to_owned();
-    if media.is_some_and(|media| Format::of_media_type(media).is_some()) {
+    if media.is_some_and(|media| Format::from_media_type(media).is_some()) {
         hint.push_str("; rows go to `/v1/tables/{name}`");
     }
     let message = match media {

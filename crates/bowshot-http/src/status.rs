@@ -52,13 +52,12 @@ impl Failure {
         Self { status, ..Self::from(error) }
     }
 
-    /// The error.
     pub(crate) fn into_error(self) -> Error {
         *self.error
     }
 
     /// Names the query that failed.
-    pub(crate) fn of_query(self, query: QueryId) -> Self {
+    pub(crate) fn with_query(self, query: QueryId) -> Self {
         Self { query: Some(query), ..self }
     }
 

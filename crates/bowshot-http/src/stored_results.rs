@@ -7,7 +7,7 @@ use crate::output;
 use crate::queries::read;
 use crate::response::{self, Outcome, RowRange};
 use crate::session_scope::SessionScope;
-use crate::sql::{text, unread};
+use crate::sql::{invalid_query_string, run_script};
 use crate::sql_request::{SessionOptions, SqlRequest};
 use crate::status::{Failure, Result, json_response};
 use axum::extract::rejection::QueryRejection;
@@ -37,7 +37,7 @@ pub(crate) async fn start(
     let headers = request.headers().clone();
     let SqlRequest { sql, parameters, options } = SqlRequest::read(request, context.server.limits()).await?;
     let scope = SessionScope::enter_for(caller, &headers, options, &sql).await?;
-    let body = match text(&scope, &sql, parameters, Delivery::Spool).await? {
+    let body = match run_script(&scope, &sql, parameters, Delivery::Spool).await? {
         Outcome::Rows(answer) => json!({
             "query_id": answer.query.to_string(),
             "columns": output::columns(&answer.layout.schema(&answer.schema)),
@@ -59,13 +59,13 @@ pub(crate) async fn rows(
     which: std::result::Result<Query<RowsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response> {
-    let Query(RowsQuery { offset, limit, format }) = which.map_err(|error| unread(&error))?;
+    let Query(RowsQuery { offset, limit, format }) = which.map_err(|error| invalid_query_string(&error))?;
     let format = ResponseFormat::read(&headers, format.as_deref())?;
     let query = read(&id)?;
     let scope = SessionScope::enter(caller, &headers, SessionOptions::new()).await?;
     let progress = scope.server.progress(scope.session.principal(), query, None, Duration::ZERO).await?;
     if let Some(error) = progress.failed {
-        return Err(Failure::from(error).of_query(query));
+        return Err(Failure::from(error).with_query(query));
     }
     let range = RowRange::new(offset.unwrap_or(0), limit);
     response::respond(scope, Outcome::Rows(Box::new(progress.answer)), format, range).await

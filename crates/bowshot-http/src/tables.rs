@@ -5,7 +5,7 @@ use crate::media_type::ResponseFormat;
 use crate::output;
 use crate::response::{self, RowRange};
 use crate::session_scope::SessionScope;
-use crate::sql::{start, unread};
+use crate::sql::{invalid_query_string, start};
 use crate::sql_request::{Parameters, SessionOptions};
 use crate::status::{Result, json_response};
 use crate::table_name::{option, select_all, table_name};
@@ -40,7 +40,8 @@ pub(crate) async fn list(
     query: std::result::Result<Query<TableFilters>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response> {
-    let Query(TableFilters { catalog, schema, name }) = query.map_err(|error| unread(&error))?;
+    let Query(TableFilters { catalog, schema, name }) =
+        query.map_err(|error| invalid_query_string(&error))?;
     let filter =
         TableFilter { catalog, schema_pattern: schema, table_pattern: name, ..TableFilter::default() };
     let scope = SessionScope::enter(caller, &headers, SessionOptions::new()).await?;
@@ -111,7 +112,7 @@ pub(crate) async fn rows(
     query: std::result::Result<Query<RowsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response> {
-    let Query(RowsQuery { limit, format }) = query.map_err(|error| unread(&error))?;
+    let Query(RowsQuery { limit, format }) = query.map_err(|error| invalid_query_string(&error))?;
     let format = ResponseFormat::read(&headers, format.as_deref())?;
     let name = table_name(&name)?;
     let scope = SessionScope::enter(caller, &headers, SessionOptions::new()).await?;

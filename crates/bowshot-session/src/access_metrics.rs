@@ -47,7 +47,7 @@ fn count(scheme: &'static str, outcome: &'static str) {
     metrics::counter!(LOGINS, "scheme" => scheme, "outcome" => outcome).increment(1);
 }
 
-/// Counts credentials once: by their answer, or as abandoned when their caller leaves before it.
+/// Counts each login once: by its outcome, or as abandoned when its caller leaves.
 pub(crate) struct Attempt<'a> {
     credentials: &'a Credentials,
     is_token: bool,
@@ -83,7 +83,7 @@ fn scheme(credentials: &Credentials, is_token: bool, found: Option<&Principal>) 
         _ if is_token && claims.is_some() => "jwt",
         _ if is_token => "token",
         Credentials::Certificate { .. } => "certificate",
-        // Without users a token means nothing.
+        // Without users tokens are ignored.
         Credentials::Anonymous | Credentials::Bearer(_) => "none",
         Credentials::Password { .. } if claims.is_some() => "directory",
         Credentials::Password { .. } => "password",

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Statements that may wait for their clients without a slot, for each slot.
+/// Paused statements per slot.
 const PAUSED: usize = 4;
 
 /// Admission control.
@@ -71,14 +71,14 @@ impl Admission {
     pub(crate) fn new(limits: &Limits) -> Self {
         let running = limits.max_running_queries.max(1);
         let within = |limit: usize| limit.clamp(1, running);
-        let limits = SlotLimits {
+        let slots = SlotLimits {
             running,
             running_of_user: within(limits.max_running_queries_per_user),
             running_of_session: within(limits.max_running_queries_per_session),
             waiting: limits.max_queued_queries,
             waiting_of_user: limits.max_queued_queries_per_user.min(limits.max_queued_queries),
         };
-        let queue = Arc::new(WaitQueue { state: Mutex::default(), limits });
+        let queue = Arc::new(WaitQueue { state: Mutex::default(), limits: slots });
         Self { queue, timeout: limits.queue_timeout }
     }
 
@@ -103,7 +103,7 @@ impl Admission {
         }
     }
 
-    /// Statements that hold a slot, and those that have left it to others while they wait for their clients.
+    /// Statements with a slot, paused ones included.
     pub(crate) fn running(&self) -> usize {
         let state = self.queue.lock();
         state.running + state.paused
@@ -345,7 +345,7 @@ mod tests {
             let held: Vec<Slot> = (0..2).map(|_| now(&admission, &eve).unwrap().unwrap()).collect();
             let (mut told, mut next) = (Box::pin(admission.enter(&eve)), Box::pin(admission.enter(&eve)));
             assert!((&mut told).now_or_never().is_none() && (&mut next).now_or_never().is_none());
-            // Between its turn and the next poll.
+            // After it got the slot, before its next poll.
             drop(held);
             drop(told);
             drop((&mut next).now_or_never().unwrap().unwrap());

@@ -6,7 +6,7 @@ use crate::query::{self, ActionContext, empty_execution};
 use crate::result::QueryResult;
 use crate::running_statements::State;
 use crate::session::ClientSession;
-use crate::write::counted;
+use crate::write::count_result;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{
@@ -28,15 +28,15 @@ pub(crate) struct Cursors(Mutex<HashMap<String, Cursor>>);
 
 #[derive(Debug)]
 struct Cursor {
-    /// The statement that has declared it.
+    /// Its query.
     sql: Arc<str>,
     schema: SchemaRef,
     /// The transaction that closes it; for WITH HOLD, the one whose rollback does.
     transaction: Option<TransactionId>,
-    /// How many savepoints that had then.
+    /// Savepoints of the transaction at that time.
     savepoints: usize,
     is_held: bool,
-    /// Those that it was declared with: when they end, so does reading it.
+    /// Access rights at its declaration; revoking them ends reading.
     rights: Arc<KeptRights>,
     /// `None` after a failure. Locked by the FETCH that reads it.
     rows: Arc<tokio::sync::Mutex<Option<Rows>>>,
@@ -46,11 +46,11 @@ struct Cursor {
 #[derive(Debug)]
 struct Rows {
     query: Arc<QueryResult>,
-    /// Nothing after the last batch.
+    /// `None` after the last batch.
     stream: Option<BatchStream>,
-    /// Of the last batch.
+    /// The rest of the last batch.
     rest: Option<RecordBatch>,
-    /// Whether it stands on a row, which FETCH 0 would give once more.
+    /// Whether it is on a row, which FETCH 0 returns again.
     is_on_row: bool,
 }
 
@@ -111,7 +111,7 @@ async fn declare(
     let query = session.server().results.find(session.owner(), answer.query)?;
     // Attach now: a result without a reader expires.
     let stream = Some(session.server().read(&query, 0)?);
-    query.goes_to_cursor();
+    query.mark_read_by_cursor();
     query::admit(session, context.live).await?;
     context.live.set_state(State::Running);
     let rows = Arc::new(tokio::sync::Mutex::new(Some(Rows { query, stream, rest: None, is_on_row: false })));
@@ -170,15 +170,14 @@ fn missing(name: &str) -> Error {
 }
 
 impl Cursors {
-    /// Open cursors.
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Cursor>> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, cursor| !cursor.rows.try_lock().is_ok_and(|rows| rows.is_none()));
         open
     }
 
-    /// The columns of the rows that a statement fetches; nothing for another statement. It may be prepared before its cursor is
-    /// declared, and has no columns then.
+    /// The schema of the rows that a statement fetches; `None` for other statements, or before the cursor is
+    /// declared.
     pub(crate) fn fetched(&self, action: &Action) -> Option<SchemaRef> {
         match action {
             Action::Cursor(CursorStatement::Fetch { name, .. }) => {
@@ -188,7 +187,7 @@ impl Cursors {
         }
     }
 
-    /// All of them, sorted by name.
+    /// All cursors, sorted by name.
     pub(crate) fn list(&self) -> Vec<OpenCursor> {
         let open = self.lock();
         let mut listed: Vec<OpenCursor> = open
@@ -238,7 +237,7 @@ impl Cursors {
         self.lock().clear();
     }
 
-    /// Closes what was declared after a savepoint that is rolled back to. `left` is how many savepoints its transaction has now.
+    /// Closes cursors that were declared after a savepoint on its rollback. `left` is the number of savepoints left.
     pub(crate) fn savepoint_ended(&self, id: TransactionId, left: usize, end: TransactionEnd) {
         self.lock().retain(|_, cursor| {
             let is_later = cursor.transaction == Some(id) && cursor.savepoints >= left;
@@ -291,7 +290,7 @@ impl Rows {
 }
 
 impl Reading {
-    /// The next rows that are wanted; nothing when there are no more, and then the cursor is given back.
+    /// The next rows; `None` after the last one, when the cursor is returned.
     async fn next(mut self) -> Result<Option<(RecordBatch, Option<Self>)>> {
         let batch = if self.left == Some(0) { None } else { self.rows.next(self.left).await? };
         let Some(batch) = batch else {
@@ -331,6 +330,6 @@ impl Reading {
             skipped += batch.num_rows() as u64;
             reading = rest;
         }
-        counted(Some(skipped))
+        count_result(Some(skipped))
     }
 }

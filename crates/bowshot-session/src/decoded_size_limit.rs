@@ -11,7 +11,7 @@ const MAX_BYTES: u64 = 1 << 30;
 /// Rows of one batch; each costs something however small.
 const MAX_ROWS: usize = 1 << 27;
 
-/// Refuses a batch that would become too large.
+/// Refuses too large batches.
 ///
 /// # Errors
 /// `LimitReached`.
@@ -27,11 +27,11 @@ pub(crate) fn check(batch: &RecordBatch) -> Result<()> {
 
 fn bytes(array: &ArrayRef) -> u64 {
     match array.data_type() {
-        DataType::Dictionary(..) => of_dictionary(array),
+        DataType::Dictionary(..) => dictionary_bytes(array),
         DataType::RunEndEncoded(ends, _) => match ends.data_type() {
-            DataType::Int16 => of_runs::<Int16Type>(array),
-            DataType::Int32 => of_runs::<Int32Type>(array),
-            _ => of_runs::<Int64Type>(array),
+            DataType::Int16 => run_bytes::<Int16Type>(array),
+            DataType::Int32 => run_bytes::<Int32Type>(array),
+            _ => run_bytes::<Int64Type>(array),
         },
         DataType::Struct(_) => {
             let columns = array.as_struct_opt().map(|row| row.columns().to_vec()).unwrap_or_default();
@@ -47,7 +47,7 @@ fn bytes(array: &ArrayRef) -> u64 {
     }
 }
 
-/// Bytes of one value of a column, the largest: an exact sum would cost as much as writing it out.
+/// Size of the largest value of a column: an exact sum would cost as much as decoding.
 fn largest(values: &ArrayRef) -> u64 {
     let size = |at: usize| values.slice(at, 1).to_data().get_slice_memory_size().unwrap_or(0) as u64;
     match values.data_type() {
@@ -61,7 +61,7 @@ fn largest(values: &ArrayRef) -> u64 {
     }
 }
 
-fn of_dictionary(array: &ArrayRef) -> u64 {
+fn dictionary_bytes(array: &ArrayRef) -> u64 {
     let Some(dictionary) = array.as_any_dictionary_opt() else { return 0 };
     let values = dictionary.values();
     let rows = array.len() as u64;
@@ -78,7 +78,7 @@ fn of_dictionary(array: &ArrayRef) -> u64 {
     keys.iter().fold(0, |sum: u64, key| sum.saturating_add(sizes.get(*key).copied().unwrap_or(0)))
 }
 
-fn of_runs<E: RunEndIndexType>(array: &ArrayRef) -> u64 {
+fn run_bytes<E: RunEndIndexType>(array: &ArrayRef) -> u64 {
     let Some(runs) = array.as_any().downcast_ref::<RunArray<E>>() else { return 0 };
     largest(runs.values()).saturating_mul(array.len() as u64)
 }

@@ -39,7 +39,7 @@ fn one(session: &ClientSession, sql: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a statement that would lose the rows that come with it, or need them again later.
+/// Refuses statements that do not read the rows, or need them again later.
 pub(crate) fn check(live: &RunningStatement, plan: &AuthorizedPlan) -> Result<()> {
     let Some(input) = live.input() else { return Ok(()) };
     if !plan.reads_input() {

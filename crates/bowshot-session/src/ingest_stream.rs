@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 /// Counts the rows of a client. While none arrive, the statement's slot is lent to others.
 pub(crate) fn paced(rows: BatchStream, live: &Arc<RunningStatement>) -> BatchStream {
     let (schema, exclusive, origin) = (rows.schema(), rows.is_exclusive(), rows.origin().cloned());
-    // The statement may hold its rows.
+    // Weak: the statement may own these rows.
     let batches = futures::stream::unfold((rows, Arc::downgrade(live)), |(mut rows, live)| async move {
         let batch = next(&mut rows, &live).await?;
         Some((batch.and_then(|batch| taken(batch, &live)), (rows, live)))

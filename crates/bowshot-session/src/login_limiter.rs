@@ -14,7 +14,6 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 const MAX_WAITING: usize = 4_096;
 const MAX_WAITING_DOUBTFUL: usize = MAX_WAITING / 2;
 const MAX_WAITING_OF_NETWORK: usize = 1_024;
-/// Longest wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// Networks and users whose failures are remembered.
 const MAX_KNOWN: usize = 10_000;
@@ -22,11 +21,11 @@ const MAX_KNOWN: usize = 10_000;
 const MAX_NAME: usize = 128;
 /// Failures are forgotten after this time without another.
 const MEMORY: Duration = Duration::from_secs(60);
-/// Wrong attempts that cost nothing: people mistype.
+/// Failures without delay: people mistype.
 const FREE_ATTEMPTS: u32 = 3;
-/// The same for all users of a network together: of one that tries many names, or many passwords of many users.
+/// Failures without delay of a whole network, against attempts over many names.
 const FREE_ATTEMPTS_OF_NETWORK: u32 = 32;
-/// The first delay, which doubles up to the longest.
+/// The first delay; doubled up to the longest.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(3);
 
@@ -43,7 +42,6 @@ impl Source {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct LoginLimiter {
     checks: Arc<Semaphore>,
@@ -80,7 +78,7 @@ struct Wrong {
     last: Instant,
 }
 
-/// The right to check a password, held until the check ends, whoever still waits for it.
+/// A permit for a password check, held until the check ends.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Permit {
@@ -173,7 +171,7 @@ impl LoginLimiter {
         lock(&self.attempts).subtract(source, 1);
     }
 
-    /// The outcome of an attempt that was counted, which comes the later the more often it was wrong.
+    /// Returns the outcome of a counted attempt, delayed by its failures.
     pub(crate) async fn answer<T>(&self, source: &Source, outcome: Result<T>) -> Result<T> {
         match &outcome {
             Ok(_) => lock(&self.attempts).forget(source),

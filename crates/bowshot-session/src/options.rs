@@ -12,15 +12,15 @@ use std::time::Duration;
 
 /// The parameter of the isolation level.
 pub(crate) const ISOLATION: &str = "transaction_isolation";
-/// PostgreSQL's name for the level of the session's next transactions.
+/// PostgreSQL's parameter for the isolation of later transactions.
 pub(crate) const DEFAULT_ISOLATION: &str = "default_transaction_isolation";
 
-/// Options in force.
+/// Current options.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Options {
     pub(crate) catalog: String,
     pub(crate) schema: String,
-    /// The list of schemas that names are looked for in, if the client has named several; `schema` is the first that is there.
+    /// The search path, if it has several schemas; `schema` is the first existing one.
     pub(crate) search_path: String,
     pub(crate) dialect: String,
     pub(crate) time_zone: String,
@@ -140,7 +140,7 @@ impl Options {
         settings.into_iter().chain(dialect).collect()
     }
 
-    /// The level of transactions that do not name theirs.
+    /// The default isolation level.
     pub(crate) fn isolation(&self) -> Isolation {
         match self.parameters.get(ISOLATION).map(String::as_str) {
             Some("serializable") => Isolation::Serializable,
@@ -148,13 +148,13 @@ impl Options {
         }
     }
 
-    /// Keeps a parameter, or forgets its value.
+    /// Sets or resets a parameter.
     fn keep(
         &mut self,
         parameter: &'static CompatibilityParameter,
         value: Option<&OptionValue>,
     ) -> Result<()> {
-        // The level of the next transaction is that of the session.
+        // The session's level applies to the next transaction.
         let names = [Some(parameter.name), (parameter.name == DEFAULT_ISOLATION).then_some(ISOLATION)];
         let Some(value) = value else {
             names.iter().flatten().for_each(|name| drop(self.parameters.remove(name)));
@@ -259,7 +259,7 @@ pub(crate) struct Defaults {
     pub(crate) dialect: String,
 }
 
-/// The parser's name of a dialect.
+/// The engine's name of a dialect.
 fn engine_dialect(name: &str) -> Option<String> {
     bowshot_engine::parser_dialect(name).map(|dialect| dialect.to_string())
 }
@@ -302,7 +302,7 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether joins are put in order by statistics.
+/// Whether joins are reordered by statistics.
 fn by_statistics(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "statistics" => Some(true),

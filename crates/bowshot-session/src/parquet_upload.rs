@@ -17,13 +17,13 @@ use std::task::{Context, Poll};
 /// # Errors
 /// `LimitReached` when the space for spilled results is used up; what the pieces say; what is wrong with the file.
 pub(crate) async fn parquet(pieces: ByteStream, accounts: &Arc<Accounts>) -> Result<BatchStream> {
-    let (file, held) = kept(pieces, accounts).await?;
+    let (file, held) = store(pieces, accounts).await?;
     let rows = bowshot_engine::sent_parquet(file, held.bytes).await?;
     let (schema, origin) = (rows.schema(), rows.origin().cloned());
     Ok(BatchStream::new(schema, Rows { rows, _held: held }.boxed()).with_origin(origin))
 }
 
-async fn kept(mut pieces: ByteStream, accounts: &Arc<Accounts>) -> Result<(File, Held)> {
+async fn store(mut pieces: ByteStream, accounts: &Arc<Accounts>) -> Result<(File, Held)> {
     let mut file = accounts.unnamed_file().map_err(failed)?;
     let mut held = Held { accounts: Arc::clone(accounts), bytes: 0 };
     while let Some(piece) = pieces.next().await {
@@ -40,7 +40,7 @@ fn failed(error: io::Error) -> Error {
         .with_source(error)
 }
 
-/// The space of a file, free again when this is dropped.
+/// Reserved disk space, released on drop.
 struct Held {
     accounts: Arc<Accounts>,
     bytes: u64,

@@ -31,11 +31,11 @@ pub(crate) struct ReaderActivity {
     /// Time of the last activity: attach, read, detach, or new rows after it had read all. While it waits for rows:
     /// now.
     pub(crate) since: Instant,
-    /// Whether rows lie ready for a reader that is there.
+    /// Whether unread rows are available to an attached reader.
     pub(crate) rows_ready: bool,
 }
 
-/// The partition was abandoned or the query stopped: its producers end.
+/// The partition is abandoned or the query stopped: producers end.
 #[derive(Debug)]
 pub(crate) struct Stopped;
 
@@ -47,7 +47,7 @@ pub(crate) struct Partition {
     /// The storage that buffered rows are views of.
     origins: Vec<Arc<dyn Origin>>,
     state: Mutex<State>,
-    /// Whether its end is an error: readers of segments ask without the lock, which may be held over a write to disk.
+    /// Whether it failed. Readers of segments check this without the lock, which may be held over a disk write.
     has_failed: AtomicBool,
     readable: Notify,
     writable: Notify,
@@ -106,7 +106,7 @@ impl Partition {
         Self { schema, policy, accounts, origins: Vec::new(), state, has_failed, readable, writable }
     }
 
-    /// The same for rows of these streams.
+    /// Adds the storage of these streams.
     pub(crate) fn of<'a>(mut self, streams: impl Iterator<Item = &'a BatchStream>) -> Self {
         let mut origins: Vec<Arc<dyn Origin>> =
             streams.filter_map(|stream| stream.origin().cloned()).collect();
@@ -115,7 +115,7 @@ impl Partition {
         self
     }
 
-    /// The same for rows that may be views of this.
+    /// Adds the storage that rows are views of.
     pub(crate) fn with_origin(mut self, origin: Option<Arc<dyn Origin>>) -> Self {
         self.origins = origin.into_iter().collect();
         self
@@ -125,12 +125,12 @@ impl Partition {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fails if rows that have waited here for their reader are no longer what they were.
+    /// Fails if the storage of buffered rows has changed.
     pub(crate) fn check(&self) -> Result<()> {
         self.origins.iter().try_for_each(|origin| origin.check())
     }
 
-    /// What a batch counts for. Columns of nulls have no bytes; a row still costs something to keep.
+    /// The size of a batch. Null columns have no bytes, but each row costs something.
     pub(crate) fn size(batch: &RecordBatch) -> usize {
         batch_bytes(batch).max(batch.num_rows() / 8 + 64)
     }
@@ -181,7 +181,7 @@ impl Partition {
         self.readable.notify_waiters();
     }
 
-    // The lock is held over the write: only this partition's reader waits for it, and it has nothing else to read.
+    // The lock is held during the write: only this partition's reader waits, and it has nothing else to read.
     fn spill(&self, state: &mut State, batch: &RecordBatch, bytes: usize) -> Result<()> {
         state.count(batch, bytes);
         if let Some(Item::Segment(tail)) = state.items.back()
@@ -197,7 +197,7 @@ impl Partition {
         Ok(())
     }
 
-    /// One producer has given all its batches.
+    /// Marks the end of a producer.
     pub(crate) fn producer_done(&self) {
         let mut state = self.lock();
         state.producers = state.producers.saturating_sub(1);
@@ -207,7 +207,7 @@ impl Partition {
         }
     }
 
-    /// Ends the partition with an error unless all of its rows were taken; readers get it after the batch they have.
+    /// Fails the partition unless all rows were read; readers get the error after their current batch.
     pub(crate) fn fail(&self, error: Error) {
         let mut state = self.lock();
         if state.end.is_none() || matches!(state.end, Some(Ok(()))) && state.has_rows() {
@@ -220,7 +220,7 @@ impl Partition {
         self.writable.notify_waiters();
     }
 
-    // A reader whose client takes nothing may hold its segment for ever: the space is freed all the same.
+    // A stalled reader may hold its segment forever: free the space anyway.
     fn discard(&self, state: &mut State) {
         state.base += state.items.len();
         let unread = state.items.drain(..).filter_map(|item| match item {
@@ -238,7 +238,7 @@ impl Partition {
         self.accounts.memory.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Waits until there is something to read or the partition has ended; gives the error it ended with.
+    /// Waits for rows or the end; returns the failure.
     pub(crate) async fn ready(&self) -> Result<()> {
         loop {
             let readable = self.readable.notified();
@@ -258,7 +258,7 @@ impl Partition {
         }
     }
 
-    /// Takes the right to read. `false` when a result that is read once has a reader already or has been read.
+    /// Attaches the reader. `false` if a streamed result has or had one.
     pub(crate) fn claim(&self) -> bool {
         let mut state = self.lock();
         if state.claimed && self.policy.delivery == Delivery::Stream {
@@ -312,12 +312,12 @@ impl Partition {
         }
     }
 
-    /// Whether all producers have ended, well or not.
+    /// Whether all producers have ended or failed.
     pub(crate) fn has_ended(&self) -> bool {
         self.lock().end.is_some()
     }
 
-    /// Rows and bytes that went in so far.
+    /// Rows and bytes so far.
     pub(crate) fn totals(&self) -> (u64, u64) {
         let state = self.lock();
         (state.rows, state.bytes)
@@ -355,7 +355,7 @@ impl Partition {
             match &item {
                 Item::Batch(_, bytes) => {
                     self.release(&mut state, *bytes);
-                    // A producer that is woken for each batch costs two switches of threads a batch.
+                    // Waking a producer for each batch would cost two context switches per batch.
                     if state.memory <= self.policy.budget_bytes / 2 {
                         self.writable.notify_waiters();
                     }
@@ -396,7 +396,7 @@ impl Drop for Partition {
     }
 }
 
-/// Reads a partition from its beginning.
+/// A reader of a partition.
 #[derive(Debug)]
 pub(crate) struct Reader {
     position: usize,
@@ -411,7 +411,7 @@ impl Reader {
         Self { position: 0, segment: None, looked: None, runtime }
     }
 
-    /// The next batch, or `None` at the end.
+    /// The next batch; `None` at the end.
     pub(crate) async fn next(&mut self, partition: &Partition) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(segment) = self.segment.take() {

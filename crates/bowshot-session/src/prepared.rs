@@ -15,7 +15,7 @@ const PLAN_AGE: Duration = Duration::from_secs(1);
 pub(crate) struct PreparedStatement {
     pub(crate) sql: Arc<str>,
     pub(crate) parameters: Arc<Vec<RecordBatch>>,
-    /// The transaction that it belongs to.
+    /// Its transaction.
     pub(crate) transaction: Option<TransactionId>,
     parameter_bytes: usize,
     plan: AuthorizedPlan,
@@ -90,7 +90,7 @@ impl PreparedStatements {
         }
     }
 
-    /// Has every statement planned again from its text.
+    /// Invalidates all plans.
     pub(crate) fn expire_plans(&self) {
         self.lock().values_mut().for_each(|statement| statement.planned = None);
     }

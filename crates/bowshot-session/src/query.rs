@@ -27,12 +27,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::{Instrument, info_span};
 
-/// How often a statement is planned again because a file changed under it before its first row.
+/// Retries of a statement whose files changed before its first row.
 const RETRIES: usize = 2;
 /// Longer than file listings are cached, so that planning again sees the change.
 const LOOK_AGAIN: Duration = Duration::from_millis(1_100);
 
-/// Starts a statement and returns when its result can be read, or, for a spooled one, at once.
+/// Starts a statement. Returns when its result can be read, or, if spooled, at once.
 ///
 /// A file that is overwritten while it is read fails the statement with `Conflict`. As long as no row has been given out
 /// nobody needs to know: the statement starts again on the new file.
@@ -102,7 +102,7 @@ async fn run_with_retry(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expected {
     Anything,
-    /// A statement that changes something and returns no rows.
+    /// A statement that changes data and returns no rows.
     Effect,
 }
 
@@ -117,14 +117,6 @@ impl Expected {
     }
 }
 
-/// The transaction that the request names, else that of its statement.
-fn transaction(session: &ClientSession, request: &Request) -> Result<Option<TransactionId>> {
-    match request.transaction {
-        None => session.transaction_of(&request.statement),
-        named => Ok(named),
-    }
-}
-
 async fn run_once(
     session: &ClientSession,
     request: &Request,
@@ -132,21 +124,23 @@ async fn run_once(
     repeatable: &mut bool,
 ) -> Result<Arc<QueryResult>> {
     check_accepting(session)?;
-    let transaction = transaction(session, request)?;
+    let transaction = match request.transaction {
+        None => session.transaction_of(&request.statement)?,
+        named => named,
+    };
     // Before admission: waiting for a statement of the same transaction must not hold a slot.
     live.set_state(State::Blocked);
     let waiting = info_span!(target: TRACES, parent: &live.span, "admission");
     let mut scope = session.transactions().scope(transaction).instrument(waiting.clone()).await?;
     admit(session, live).instrument(waiting).await?;
-    let options = session.current_options();
-    let pinned = live.with_input(scope.pin(session.engine(), options.isolation()));
-    let (endpoints, rights) =
-        (endpoints(request, &options, session), kept_rights(session, request, &options));
-    let parallelism = parallelism(request, (endpoints, &options), (session, live));
+    let options = &session.current_options();
+    let pinned = &live.with_input(scope.pin(session.engine(), options.isolation()));
+    let (endpoints, rights) = (endpoints(request, options, session), kept_rights(session, request, options));
+    let parallelism = parallelism(request, (endpoints, options), (session, live));
     live.set_state(State::Planning);
-    let statement = (&request.statement, expected, transaction);
-    let begun = plan_and_begin(session, statement, (live, &pinned), (parallelism, &options), repeatable);
-    let (authorized, execution) = placed(begun).await?;
+    let statement = &request.statement;
+    let planning = Planning { statement, expected, transaction, live, pinned, parallelism, options };
+    let (authorized, execution) = placed(plan_and_begin(session, planning, repeatable)).await?;
     if matches!(authorized.plan.action(), Action::Query | Action::Write(_) | Action::Cursor(_)) {
         scope.begin_statement(&authorized.sql);
     }
@@ -162,15 +156,15 @@ async fn run_once(
         }
         (None, Action::Write(_)) => {
             let layout = (expected == Expected::Anything).then_some(options.layout);
-            let begun = WriteContext::new(live, layout);
+            let context = WriteContext::new(live, layout);
             let writing = info_span!(target: TRACES, parent: &live.span, "write");
-            Box::pin(write::write(session, &authorized, scope, begun).instrument(writing)).await?
+            Box::pin(write::write(session, &authorized, scope, context).instrument(writing)).await?
         }
         (None, _) => {
             // The end of a transaction must not wait for itself.
             drop(scope);
             let context = ActionContext { authorized: &authorized, transaction, live };
-            Box::pin(execute(session, context, parallelism, &options)).await?
+            Box::pin(execute(session, context, parallelism, options)).await?
         }
     };
     let execution = match authorized.plan.action().is_update() && request.status_row {
@@ -192,30 +186,40 @@ async fn run_once(
         remote,
         layout: options.layout,
         endpoints: endpoint_count(endpoints, session),
-        delivery: delivery(request, &options),
+        delivery: delivery(request, options),
         rights: rights.map(|rights| rights.of(&authorized.plan)),
-        timeout: timeout(&options, session),
+        timeout: timeout(options, session),
         slot,
         started: live.arrived,
     };
-    let query = launch(session, launch, live)?;
+    let query = start_result(session, launch, live)?;
     // Clients that send rows may want the schema first.
-    if delivery(request, &options) == Delivery::Stream && live.input().is_none() {
+    if delivery(request, options) == Delivery::Stream && live.input().is_none() {
         wait_until_readable(session, &query).await?;
     }
     Ok(query)
 }
 
+/// A statement to plan, on a snapshot of the tables.
+struct Planning<'a> {
+    statement: &'a Statement,
+    expected: Expected,
+    transaction: Option<TransactionId>,
+    live: &'a Arc<RunningStatement>,
+    pinned: &'a Pinned,
+    parallelism: Parallelism,
+    options: &'a Options,
+}
+
 /// Plans a statement, and starts it if it is a query.
 async fn plan_and_begin(
     session: &ClientSession,
-    (statement, expected, transaction): (&Statement, Expected, Option<TransactionId>),
-    (live, pinned): (&Arc<RunningStatement>, &Pinned),
-    (parallelism, options): (Parallelism, &Options),
+    planning: Planning<'_>,
     repeatable: &mut bool,
 ) -> Result<(AuthorizedStatement, Option<Execution>)> {
-    let planning = info_span!(target: TRACES, parent: &live.span, "plan");
-    let authorized = Box::pin(authorize(session, statement, pinned).instrument(planning)).await?;
+    let Planning { statement, expected, transaction, live, pinned, parallelism, options } = planning;
+    let span = info_span!(target: TRACES, parent: &live.span, "plan");
+    let authorized = Box::pin(authorize(session, statement, pinned).instrument(span)).await?;
     live.set_tables(authorized.plan.tables());
     exchange::check(live, &authorized.plan)?;
     // Statements with effects, or with rows of the client, cannot run twice.
@@ -245,7 +249,11 @@ pub(crate) async fn admit(session: &ClientSession, live: &RunningStatement) -> R
 }
 
 /// Starts the result and registers it.
-fn launch(session: &ClientSession, launch: Launch, live: &Arc<RunningStatement>) -> Result<Arc<QueryResult>> {
+fn start_result(
+    session: &ClientSession,
+    launch: Launch,
+    live: &Arc<RunningStatement>,
+) -> Result<Arc<QueryResult>> {
     let query = QueryResult::launch(launch, &session.server().context, session.server().engine.runtime());
     live.set_result(&query);
     session.server().results.insert(Arc::clone(&query));
@@ -270,7 +278,7 @@ pub(crate) fn check_accepting(session: &ClientSession) -> Result<()> {
     }
 }
 
-/// A statement that may run, with its text for the log and its parameters.
+/// An authorized statement, with its text and parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct AuthorizedStatement {
     pub(crate) sql: Arc<str>,
@@ -373,7 +381,7 @@ pub(crate) fn timeout(options: &Options, session: &ClientSession) -> Duration {
     }
 }
 
-/// A statement at work, and the transaction that it names.
+/// An authorized statement with its transaction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ActionContext<'a> {
     pub(crate) authorized: &'a AuthorizedStatement,
@@ -400,7 +408,7 @@ async fn execute(
         }
         Action::Transaction(statement) => {
             let ended = session.transactions().run(statement, transaction, session.engine()).await;
-            // A COMMIT that fails rolls back.
+            // A failed COMMIT rolls back.
             let is_kept = ended.is_ok() && *statement == TransactionStatement::Commit;
             session.end_settings(if is_kept { TransactionEnd::Commit } else { TransactionEnd::Rollback });
             ended?;
@@ -444,7 +452,7 @@ async fn execute(
     }
 }
 
-/// The result of a statement that has acted: no columns, no rows.
+/// The empty result of a statement.
 pub(crate) fn empty_execution() -> Execution {
     let schema = Arc::new(Schema::empty());
     let stream = BatchStream::from_batches(Arc::clone(&schema), Vec::new());

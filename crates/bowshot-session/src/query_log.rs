@@ -15,9 +15,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Statements that are remembered.
+/// Stored records.
 const CAPACITY: usize = 10_000;
-/// Longest statement text that is remembered, in bytes.
+/// Longest stored SQL text, in bytes.
 const SQL_BYTES: usize = 4 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,25 +42,25 @@ pub(crate) struct QueryRecord {
     pub(crate) id: QueryId,
     pub(crate) session: SessionId,
     pub(crate) user: String,
-    /// Without secrets.
+    /// Redacted.
     pub(crate) sql: String,
     pub(crate) outcome: Outcome,
     pub(crate) started: SystemTime,
     pub(crate) duration: Duration,
     pub(crate) rows: u64,
-    /// Rows that its client has sent.
+    /// Rows sent by the client.
     pub(crate) rows_in: u64,
-    /// Rows that it has changed.
+    /// Changed rows.
     pub(crate) rows_affected: Option<u64>,
     pub(crate) bytes: u64,
     pub(crate) error: Option<String>,
     /// The access decision: see [`decision`].
     pub(crate) decision: &'static str,
-    /// Tables that it read and changed, and whether through a guard.
+    /// Tables read and changed, and whether with row or column policies.
     pub(crate) tables: Vec<(String, bool)>,
 }
 
-/// The log. A user sees the statements of that user only.
+/// The query log. Users see their own statements only.
 #[derive(Debug, Default)]
 pub struct QueryLog {
     records: Mutex<VecDeque<Arc<QueryRecord>>>,
@@ -71,7 +71,7 @@ pub struct QueryLog {
 }
 
 impl QueryLog {
-    /// A log that writes a trail, too.
+    /// A log with an audit trail.
     pub fn with_audit(audit: Option<AuditLog>) -> Self {
         Self { audit, ..Self::default() }
     }
@@ -87,7 +87,6 @@ impl QueryLog {
             .with_hint("free space on the disk, or set `audit.required` to false"))
     }
 
-    /// Running statements.
     pub(crate) fn live(&self) -> &Arc<RunningStatements> {
         &self.live
     }
@@ -111,7 +110,7 @@ impl QueryLog {
         keep(&self.decisions, &Arc::new(record));
     }
 
-    /// Counts the decision, and writes its line of the trail.
+    /// Counts the decision and writes it to the audit trail.
     fn decided(&self, record: &mut QueryRecord) {
         access_metrics::decided(&record.sql, record.decision);
         if let Some(audit) = &self.audit {
@@ -128,7 +127,7 @@ impl QueryLog {
             .map(|record| Row::ended(record))
             .collect();
         drop(records);
-        rows.extend(self.live.of(principal).iter().map(|statement| Row::live(statement)));
+        rows.extend(self.live.by_principal(principal).iter().map(|statement| Row::live(statement)));
         let text = |value: &dyn Fn(&Row) -> Option<String>| -> ArrayRef {
             Arc::new(rows.iter().map(value).collect::<StringArray>())
         };
@@ -196,7 +195,7 @@ fn facts(record: &QueryRecord) -> Map<String, Value> {
     }
 }
 
-/// A line of the table.
+/// A row of the table.
 struct Row {
     id: QueryId,
     session: SessionId,

@@ -53,10 +53,10 @@ where
         match error.kind() {
             ErrorKind::Timeout | ErrorKind::Cancelled => record(session, &statement, error),
             ErrorKind::Denied | ErrorKind::NotFound if !statement.mark_logged() => {
-                server.context.log.refused(of(&statement, error));
+                server.context.log.refused(query_record(&statement, error));
             }
             ErrorKind::Unavailable if NoDecision::is_in(error) && !statement.mark_logged() => {
-                server.context.log.refused(of(&statement, error));
+                server.context.log.refused(query_record(&statement, error));
             }
             _ => {}
         }
@@ -109,7 +109,7 @@ async fn overdue(statement: &RunningStatement, planning: Duration) -> Option<Dur
         tokio::time::sleep_until(look.into()).await;
         let now = Instant::now();
         if statement.result().is_some() {
-            // Its result has the deadline.
+            // The result has its own deadline.
             return std::future::pending().await;
         }
         if job.deadline().is_some_and(|deadline| now >= deadline) {
@@ -136,10 +136,10 @@ fn record(session: &ClientSession, statement: &RunningStatement, error: &Error) 
     if statement.mark_logged() {
         return;
     }
-    session.server().context.log.add(of(statement, error));
+    session.server().context.log.add(query_record(statement, error));
 }
 
-fn of(statement: &RunningStatement, error: &Error) -> QueryRecord {
+fn query_record(statement: &RunningStatement, error: &Error) -> QueryRecord {
     let outcome = if error.kind() == ErrorKind::Cancelled { Outcome::Cancelled } else { Outcome::Failed };
     QueryRecord {
         id: statement.id,

@@ -55,7 +55,7 @@ pub(crate) struct ServerContext {
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) log: Arc<QueryLog>,
     pub(crate) limits: Limits,
-    /// The runtime of the sockets: a deadline must not wait behind the work that it ends.
+    /// The socket runtime: queries must not delay deadlines.
     pub(crate) timers: tokio::runtime::Handle,
 }
 
@@ -74,18 +74,18 @@ pub(crate) struct QueryResult {
     meter: ProgressMeter,
     tasks: Mutex<Vec<AbortOnDrop>>,
     slot: Mutex<Option<Arc<Slot>>>,
-    /// Until its work has ended.
+    /// `None` after its end.
     statement: Mutex<Option<Arc<RunningStatement>>>,
     /// The span of the stream of rows, for traces; ends with it.
     stream: Mutex<Option<Span>>,
-    /// Producers that do not wait for a reader.
+    /// Producers that are running.
     active: AtomicUsize,
     started: Instant,
     started_at: SystemTime,
     expires: Mutex<Instant>,
     failure: Mutex<Option<Error>>,
     recorded: AtomicBool,
-    /// A reader left before its end.
+    /// A reader left before the end.
     cut_short: AtomicBool,
     waited_for: AtomicBool,
     /// Its reader is a cursor.
@@ -210,7 +210,7 @@ impl QueryResult {
         select_all(waits).await.0
     }
 
-    /// The answer, with the number of rows if all are there: for who asks how far the query is.
+    /// The answer, with the number of rows if known by now: for progress.
     pub(crate) fn counted_answer(&self) -> Answer {
         let mut answer = self.answer();
         if answer.rows.is_none() && self.has_ended() && self.failure().is_none() {
@@ -219,8 +219,7 @@ impl QueryResult {
         answer
     }
 
-    /// The answer. It does not count the rows, even if the query has ended by now: the same statement is always answered
-    /// alike.
+    /// The answer. Never with a later row count: equal statements get equal answers.
     pub(crate) fn answer(&self) -> Answer {
         let mut answer = self.answer.clone();
         if answer.expires.is_some() {
@@ -230,7 +229,7 @@ impl QueryResult {
         answer
     }
 
-    /// Whether its rows may be handed out now.
+    /// Checks that the principal may still read the rows.
     ///
     /// # Errors
     /// `Denied` when they may not be any more; `Unavailable` when there is no decision.
@@ -281,7 +280,7 @@ impl QueryResult {
                     None
                 }
                 Err(error) => {
-                    // What its rows are views of may have changed when the engine had long ended.
+                    // The storage of its rows may have changed after the query ended.
                     guard.query.fail(error.duplicate());
                     Some((Err(error), None))
                 }
@@ -342,17 +341,17 @@ impl QueryResult {
         }
     }
 
-    /// Rows and bytes that it has given so far.
+    /// Rows and bytes so far.
     pub(crate) fn given(&self) -> (u64, u64) {
         self.totals()
     }
 
-    /// Stops the query.
+    /// Cancels the query.
     pub(crate) fn cancel(&self) {
         self.fail(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
     }
 
-    /// Called when a producer ends: the slot is free once all have.
+    /// Called when a producer ends: records the query once all have.
     fn settle(&self) {
         if self.has_ended() && self.failure().is_none() {
             let cut_short = self.cut_short.load(Ordering::Acquire);
@@ -402,7 +401,7 @@ impl QueryResult {
         self.partitions.iter().all(|partition| partition.has_ended())
     }
 
-    /// Whether every partition of a result that is read once has had its reader, and none is reading.
+    /// Whether all partitions of a streamed result were read.
     pub(crate) fn is_read(&self) -> bool {
         if self.remote.is_some() {
             return self.has_ended();
@@ -425,7 +424,7 @@ impl QueryResult {
         self.partitions.iter().map(|partition| partition.totals()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
     }
 
-    /// Share of the work done.
+    /// The progress, 0 to 1.
     pub(crate) fn fraction(&self) -> f64 {
         if self.has_ended() { 1.0 } else { self.meter.fraction().min(0.999) }
     }
@@ -447,7 +446,7 @@ impl QueryResult {
         self.remote.is_some() && self.has_ended()
     }
 
-    /// Whether it counts against the queries that may run at once.
+    /// Whether it still holds its slot.
     pub(crate) fn holds_slot(&self) -> bool {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }

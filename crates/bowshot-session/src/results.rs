@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Ended queries that are remembered, so that late tickets get a true answer.
+/// Remembered ended queries, so that late tickets get the right error.
 const REMEMBERED: usize = 4_096;
 
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Results {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All open queries. Their own locks may be held over a write to disk, so they are asked outside of this one.
+    /// All open queries. Call their methods outside of this lock: their own may be held over disk writes.
     fn all(&self) -> Vec<Arc<QueryResult>> {
         self.lock().open.values().map(Arc::clone).collect()
     }
@@ -80,7 +80,7 @@ impl Results {
         })
     }
 
-    /// Stops a query, on all nodes that have rows of it.
+    /// Cancels a query on all nodes.
     ///
     /// # Errors
     /// `NotFound` for a query that is not known.
@@ -102,7 +102,7 @@ impl Results {
         }
     }
 
-    /// Forgets a query and remembers how it ended.
+    /// Removes a query and remembers its end.
     pub(crate) fn end(&self, id: QueryId, how: Ended) {
         let removed = {
             let mut state = self.lock();
@@ -118,7 +118,7 @@ impl Results {
             }
             removed
         };
-        // Dropped outside of the lock: freeing a result may take long.
+        // Dropped outside of the lock: freeing may be slow.
         drop(removed);
     }
 
@@ -147,7 +147,7 @@ impl Results {
         }
     }
 
-    /// The session has closed: results that only it could read go.
+    /// Removes the results that only this session could read.
     pub(crate) fn session_closed(&self, session: SessionId) {
         let own = self.all().into_iter().filter(|query| query.session == session);
         for query in own.filter(|query| !query.outlives_session()) {
@@ -170,7 +170,7 @@ impl Results {
         self.end(query.id, Ended::Failed(Error::new(ErrorKind::Cancelled, "the caller left")));
     }
 
-    /// Stops everything, for the end of a drain.
+    /// Cancels all queries at the end of a drain.
     pub(crate) fn cancel_all(&self) {
         for query in self.all() {
             query.fail(Error::new(ErrorKind::Unavailable, "the server is stopping"));

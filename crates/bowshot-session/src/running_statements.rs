@@ -217,7 +217,6 @@ impl Drop for RunningStatement {
     }
 }
 
-/// All running statements.
 #[derive(Debug, Default)]
 pub(crate) struct RunningStatements {
     statements: Mutex<HashMap<QueryId, Weak<RunningStatement>>>,
@@ -263,7 +262,7 @@ impl RunningStatements {
     }
 
     /// The statements of one user in order of arrival.
-    pub(crate) fn of(&self, principal: &Principal) -> Vec<Arc<RunningStatement>> {
+    pub(crate) fn by_principal(&self, principal: &Principal) -> Vec<Arc<RunningStatement>> {
         let all: Vec<_> = lock(&self.statements).values().filter_map(Weak::upgrade).collect();
         let mut own: Vec<_> = all.into_iter().filter(|statement| statement.principal == *principal).collect();
         own.sort_by_key(|statement| statement.arrived);
@@ -275,8 +274,7 @@ impl RunningStatements {
         found.filter(|statement| statement.principal == *principal)
     }
 
-    /// The statements of a session.
-    pub(crate) fn of_session(&self, session: SessionId) -> Vec<Arc<RunningStatement>> {
+    pub(crate) fn by_session(&self, session: SessionId) -> Vec<Arc<RunningStatement>> {
         let all: Vec<_> = lock(&self.statements).values().filter_map(Weak::upgrade).collect();
         all.into_iter().filter(|statement| statement.requester.session == session).collect()
     }

@@ -192,7 +192,6 @@ impl Shared {
         }
     }
 
-    /// Authenticates credentials.
     async fn authenticated(&self, credentials: &Credentials, from: Option<IpAddr>) -> Result<Principal> {
         let authenticator = &self.authenticator;
         if let Some((user, token)) = authenticator.token_in(credentials) {
@@ -290,7 +289,7 @@ async fn sweep(shared: Weak<Shared>) {
         let knows = |principal: &Principal| {
             shared.engine.knows(principal) && shared.authenticator.still_knows(principal)
         };
-        for session in shared.sessions.of_others(knows) {
+        for session in shared.sessions.of_unknown_users(knows) {
             session.close().await;
         }
     }

@@ -35,26 +35,26 @@ use std::time::{Duration, Instant, SystemTime};
 use tracing::{Instrument, Span, info_span};
 use transaction_settings::SettingChanges;
 
-/// The statements of a session run on the query runtime from their text to their result, in one task each: going there and
-/// back again for each part costs a small statement more than the part.
+/// A session. Each statement runs as one task on the query runtime: switching runtimes for parts would cost more than
+/// small statements.
 #[derive(Debug)]
 pub(crate) struct ClientSession {
     me: Weak<Self>,
     id: SessionId,
     number: i32,
     principal: Principal,
-    /// When the credentials cease to be valid with which the session was used last; `None` for never.
+    /// Expiry of the latest credentials; `None` for never.
     expires: Mutex<Option<SystemTime>>,
     engine: EngineSession,
     options: Mutex<Options>,
     setting_changes: Mutex<SettingChanges>,
     prepared: PreparedStatements,
     named: NamedStatements,
-    /// Rows that the last statement has changed; −1 if it was none that changes rows.
+    /// Rows changed by the last statement; −1 for other statements.
     changed_rows: AtomicI64,
     /// The effect of the last statement that changed rows.
     last_write: Mutex<LastWrite>,
-    /// The last number that the server gave to a row of the session's; 0 if it gave none.
+    /// The last generated number; 0 without one.
     generated: AtomicI64,
     transactions: Transactions,
     used: Mutex<Instant>,
@@ -90,7 +90,7 @@ impl ClientSession {
         })
     }
 
-    /// Does a part of the session's work on the query runtime; it ends when the returned future is dropped.
+    /// Runs work on the query runtime; dropping the future stops it.
     async fn run<T, F>(&self, work: impl FnOnce(Arc<Self>) -> F) -> Result<T>
     where
         T: Send + 'static,
@@ -103,7 +103,7 @@ impl ClientSession {
         self.me.upgrade().ok_or_else(|| Error::internal("the session was dropped"))
     }
 
-    /// The text of a statement, for people.
+    /// The text of a statement, for logs.
     fn text(&self, statement: &Statement) -> Arc<str> {
         match statement {
             Statement::Sql(sql) => Arc::from(sql.as_str()),
@@ -149,7 +149,7 @@ impl ClientSession {
         Ok(self.transactions.scope(transaction).await?.pin(&self.engine, self.isolation()))
     }
 
-    /// The transaction that a statement belongs to.
+    /// The transaction of a statement.
     pub(crate) fn transaction_of(&self, statement: &Statement) -> Result<Option<TransactionId>> {
         match statement {
             Statement::Sql(_) | Statement::Substrait(_) => Ok(None),
@@ -222,12 +222,12 @@ impl ClientSession {
         &self.named
     }
 
-    /// Remembers how many rows a statement has changed.
+    /// Records the number of changed rows.
     pub(crate) fn note_changed(&self, rows: i64) {
         self.changed_rows.store(rows, Ordering::Relaxed);
     }
 
-    /// To be called on the query runtime: the types of a plan with values in place of its parameters are inferred anew.
+    /// Call it on the query runtime: types are inferred again with bound values.
     fn description(&self, plan: &AuthorizedPlan, bound: Option<&RecordBatch>) -> Result<Description> {
         let layout = self.layout();
         let is_update = plan.action().is_update();
@@ -240,7 +240,7 @@ impl ClientSession {
         Ok(Description { schema, parameters: self.engine.parameters(plan), is_update })
     }
 
-    async fn described(&self, statement: &Statement) -> Result<Description> {
+    async fn describe_statement(&self, statement: &Statement) -> Result<Description> {
         let pinned = self.pin(self.transaction_of(statement)?).await?;
         let authorized = Box::pin(query::authorize(self, statement, &pinned)).await?;
         let bound = authorized.parameters.iter().find(|batch| batch.num_rows() > 0);
@@ -255,7 +255,7 @@ impl ClientSession {
         Ok(Prepared { id, description })
     }
 
-    async fn bound(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
+    async fn bind_parameters(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
         let statement = Statement::Prepared(id);
         let pinned = self.pin(self.transaction_of(&statement)?).await?;
         let authorized = Box::pin(query::authorize(self, &statement, &pinned)).await?;
@@ -265,7 +265,7 @@ impl ClientSession {
         self.prepared.bind(id, parameters, &self.server.context.limits)
     }
 
-    async fn updated(&self, request: &Request, live: &Arc<RunningStatement>) -> Result<Option<u64>> {
+    async fn run_update(&self, request: &Request, live: &Arc<RunningStatement>) -> Result<Option<u64>> {
         self.clear_last_write();
         let query = query::start(self, request, (Expected::Effect, live)).await?;
         let mut rows = self.server.read(&query, 0)?;
@@ -302,7 +302,7 @@ impl Session for ClientSession {
         self.check_open()?;
         let (text, statement) = (self.text(statement), statement.clone());
         request_task::run(&self.me()?, &text, |me, _| async move {
-            apart(me.described(&statement)).instrument(planning()).await
+            apart(me.describe_statement(&statement)).instrument(planning()).await
         })
         .await
     }
@@ -326,8 +326,10 @@ impl Session for ClientSession {
         }
         parameters.iter().try_for_each(decoded_size_limit::check)?;
         let text = self.text(&Statement::Prepared(id));
-        request_task::run(&self.me()?, &text, |me, _| async move { apart(me.bound(id, parameters)).await })
-            .await
+        request_task::run(&self.me()?, &text, |me, _| async move {
+            apart(me.bind_parameters(id, parameters)).await
+        })
+        .await
     }
 
     async fn close_prepared(&self, id: StatementId) -> Result<()> {
@@ -345,7 +347,7 @@ impl Session for ClientSession {
 
     async fn update(&self, request: &Request) -> Result<Option<u64>> {
         let (text, request) = (self.text(&request.statement), request.clone());
-        request_task::run(&self.me()?, &text, |me, live| async move { me.updated(&request, &live).await })
+        request_task::run(&self.me()?, &text, |me, live| async move { me.run_update(&request, &live).await })
             .await
     }
 
@@ -359,7 +361,7 @@ impl Session for ClientSession {
     }
 
     async fn ingest(&self, ingest: &Ingest, rows: BatchStream) -> Result<u64> {
-        let (wanted, text) = (ingest.clone(), write::described(ingest));
+        let (wanted, text) = (ingest.clone(), write::log_text(ingest));
         request_task::run(&self.me()?, &text, |me, live| async move {
             write::ingest(&me, &wanted, rows, &live).await
         })
@@ -367,7 +369,7 @@ impl Session for ClientSession {
     }
 
     async fn ingest_parquet(&self, ingest: &Ingest, pieces: ByteStream) -> Result<u64> {
-        let (wanted, text) = (ingest.clone(), write::described(ingest));
+        let (wanted, text) = (ingest.clone(), write::log_text(ingest));
         request_task::run(&self.me()?, &text, |me, live| async move {
             write::check_ingest(&me, &wanted).await?;
             let rows = parquet_upload::parquet(pieces, &me.server().context.accounts).await?;
@@ -483,7 +485,7 @@ impl Session for ClientSession {
             self.named.clear();
             self.transactions.clear();
             self.forget_token();
-            for statement in self.server.live.of_session(self.id) {
+            for statement in self.server.live.by_session(self.id) {
                 if statement.result().is_none() {
                     statement.cancel();
                 }
@@ -494,7 +496,7 @@ impl Session for ClientSession {
     }
 }
 
-/// A span of traces.
+/// The span of planning.
 fn planning() -> Span {
     info_span!(target: TRACES, "plan")
 }

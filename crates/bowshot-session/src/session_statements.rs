@@ -20,7 +20,7 @@ pub(crate) async fn run(session: &ClientSession, statement: &SessionStatement) -
             if session.transactions().current().is_some() {
                 session.set_local(assignments)
             } else {
-                // PostgreSQL's: nothing happens outside of a transaction.
+                // As in PostgreSQL: no effect outside of a transaction.
                 Ok(())
             }
         }
@@ -70,7 +70,7 @@ async fn kill(session: &ClientSession, killed: &Killed) -> Result<()> {
     match killed {
         Killed::Query(id) => {
             if let Some(id) = QueryId::parse(id) {
-                // One without a result waits, or is being planned.
+                // A statement without result is queued or being planned.
                 let live = server.live.find(session.owner(), id);
                 return match live.filter(|statement| statement.result().is_none()) {
                     Some(statement) => {
@@ -97,12 +97,12 @@ async fn kill(session: &ClientSession, killed: &Killed) -> Result<()> {
 fn stop(session: &ClientSession, other: &ClientSession) {
     let server = session.server();
     if session.key() != other.key() {
-        server.live.of_session(other.key()).iter().for_each(|statement| statement.cancel());
+        server.live.by_session(other.key()).iter().for_each(|statement| statement.cancel());
     }
     server.results.cancel_of(other.key());
 }
 
-/// A session of the same user, by its id or its number.
+/// Finds a session of the same user by id or number.
 ///
 /// # Errors
 /// `Invalid` for what is no id, `NotFound`.
@@ -110,8 +110,8 @@ fn find(session: &ClientSession, id: &str) -> Result<std::sync::Arc<ClientSessio
     let sessions = &session.server().sessions;
     let found = match (SessionId::parse(id), id.parse::<i32>()) {
         (Some(id), _) => sessions.find(id, session.owner()).ok(),
-        (None, Ok(number)) => sessions.of_number(number, session.owner()),
-        // A longer number is that of no session.
+        (None, Ok(number)) => sessions.find_by_number(number, session.owner()),
+        // Longer numbers are no sessions.
         (None, Err(_)) if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()) => None,
         (None, Err(_)) => {
             return Err(Error::invalid(format!(

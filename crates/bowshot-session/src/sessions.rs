@@ -50,7 +50,7 @@ impl Sessions {
     }
 
     /// The session with this number, if it belongs to the principal.
-    pub(crate) fn of_number(&self, number: i32, principal: &Principal) -> Option<Arc<ClientSession>> {
+    pub(crate) fn find_by_number(&self, number: i32, principal: &Principal) -> Option<Arc<ClientSession>> {
         let open = self.lock();
         let mut own = open.values().filter(|session| session.owner() == principal);
         own.find(|session| session.number() == number).map(Arc::clone)
@@ -71,7 +71,7 @@ impl Sessions {
     }
 
     /// Sessions of users that no longer exist.
-    pub(crate) fn of_others(&self, knows: impl Fn(&Principal) -> bool) -> Vec<Arc<ClientSession>> {
+    pub(crate) fn of_unknown_users(&self, knows: impl Fn(&Principal) -> bool) -> Vec<Arc<ClientSession>> {
         self.lock().values().filter(|session| !knows(session.owner())).map(Arc::clone).collect()
     }
 

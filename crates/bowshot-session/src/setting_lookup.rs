@@ -4,7 +4,6 @@ use bowshot_api::{
     COMPATIBILITY_PARAMETERS, CompatibilityParameter, Error, Reason, Result, SESSION_OPTIONS, SessionOption,
 };
 
-/// A setting by kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SettingKind {
     Option(&'static SessionOption),

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A segment is closed at this size, so that a reader frees disk space as it goes.
+/// Segments are closed at this size, so that readers free space early.
 const SEGMENT_BYTES: u64 = 64 << 20;
 
 /// Memory and disk that all results use.
@@ -28,7 +28,7 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    /// `folder` is that of the engine's own spilled data; the system's temporary folder when `None`.
+    /// `folder` is the engine's spill folder; `None` for the system's.
     pub(crate) fn new(limits: &Limits, folder: Option<PathBuf>) -> Self {
         let results = u64::try_from(limits.max_running_queries).unwrap_or(u64::MAX);
         let memory_limit = results.saturating_mul(limits.result_buffer_bytes as u64);
@@ -136,7 +136,7 @@ impl Drop for Segment {
     }
 }
 
-/// Reads the batches of a sealed segment. Blocking: not for the socket runtime.
+/// Reads a sealed segment. Blocking: not for the socket runtime.
 pub(crate) struct SegmentReader {
     reader: Box<StreamReader<BufReader<Positioned>>>,
     _segment: Arc<Segment>,

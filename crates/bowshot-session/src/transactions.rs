@@ -13,15 +13,13 @@ use tokio::sync::OwnedMutexGuard;
 /// Open transactions of one session.
 const MAX_OPEN: usize = 100;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Transactions {
     open: Mutex<HashMap<TransactionId, Open>>,
-    /// Those that were rolled back for being idle, and that their owners do not know of yet.
+    /// Transactions rolled back when idle, whose owners have not been told yet.
     timed_out: Mutex<VecDeque<TransactionId>>,
     /// The current transaction, for statements that name none.
     current: Mutex<Option<Current>>,
-    /// Open cursors.
     cursors: Cursors,
 }
 
@@ -49,7 +47,7 @@ struct Open {
     savepoints: Arc<Mutex<HashSet<SavepointId>>>,
 }
 
-/// When something was used last.
+/// Time of the last use.
 #[derive(Debug)]
 struct LastUse(Mutex<Instant>);
 
@@ -67,8 +65,7 @@ impl LastUse {
     }
 }
 
-/// A transaction in the hands of the one statement that runs in it. It is idle only from the end of that statement on,
-/// however long the statement ran.
+/// A transaction locked by its running statement. It is idle only from the end of that statement.
 #[derive(Debug)]
 pub(crate) struct Held {
     transaction: OwnedMutexGuard<Transaction>,
@@ -99,14 +96,14 @@ impl Drop for Held {
 /// The transaction of a statement.
 #[derive(Debug)]
 pub(crate) enum Scope {
-    /// It is a transaction by itself.
+    /// A transaction of its own.
     Alone,
-    /// A transaction, which is its own until it has run.
+    /// Within an open transaction, locked until the statement ends.
     Within(Held),
 }
 
 impl Scope {
-    /// The tables that the statement sees. `isolation` is the level of the session.
+    /// The snapshot for the statement. `isolation` is the session's level.
     pub(crate) fn pin(&mut self, engine: &EngineSession, isolation: Isolation) -> Pinned {
         match self {
             Self::Alone => engine.pin().isolated(isolation),
@@ -114,7 +111,7 @@ impl Scope {
         }
     }
 
-    /// Notes that the statement reads or writes: the level of its transaction stays from now on. SHOW reads no rows.
+    /// Marks that the transaction has read or written, which fixes its isolation level.
     pub(crate) fn begin_statement(&mut self, sql: &str) {
         if let Self::Within(transaction) = self {
             let [first, _] = first_words(sql);
@@ -141,7 +138,7 @@ impl Scope {
         }
     }
 
-    /// Whether a conflict is answered by running the statement again.
+    /// Whether conflicts are retried.
     pub(crate) fn is_alone(&self) -> bool {
         matches!(self, Self::Alone)
     }
@@ -152,7 +149,7 @@ impl Transactions {
     pub(crate) async fn scope(&self, named: Option<TransactionId>) -> Result<Scope> {
         let Some(id) = named.or_else(|| self.current()) else { return Ok(Scope::Alone) };
         let held = self.hold(id).await?;
-        // It may have ended while this statement waited.
+        // It may have ended during the wait.
         self.find(id)?;
         Ok(Scope::Within(held))
     }
@@ -169,7 +166,7 @@ impl Transactions {
         self.lock().len()
     }
 
-    /// Begins a transaction; it sees the tables as they are at its first statement.
+    /// Begins a transaction; its snapshot is taken at its first statement.
     pub(crate) fn begin(&self, read_only: bool) -> Result<TransactionId> {
         let mut open = self.lock();
         if open.len() >= MAX_OPEN {
@@ -194,7 +191,7 @@ impl Transactions {
         Ok(())
     }
 
-    /// Ends the transaction that [`Transactions::begin_implicit`] began, if it is open and no `BEGIN` has taken it over.
+    /// Ends the implicit transaction, if it is open.
     pub(crate) async fn end_implicit(&self, end: TransactionEnd, engine: &EngineSession) -> Result<()> {
         let Some(Current { id, block: Block::Implicit, .. }) = self.current_block() else { return Ok(()) };
         match end {
@@ -292,7 +289,7 @@ impl Transactions {
                 self.find(id)?;
                 Err(not_by_text())
             }
-            // As in PostgreSQL, which only warns: there is nothing to keep and nothing to undo.
+            // As in PostgreSQL, which only warns.
             (TransactionStatement::Commit | TransactionStatement::Rollback, None, None) => Ok(()),
             (TransactionStatement::Commit, None, Some(id)) => {
                 self.end(id, TransactionEnd::Commit, engine).await
@@ -312,7 +309,7 @@ impl Transactions {
         }
     }
 
-    /// Sets the isolation of the named transaction, else of the current one, if any.
+    /// Sets the isolation of the named transaction, else of the current one.
     ///
     /// # Errors
     /// `Invalid` once a statement has read or written in it, or while one runs.
@@ -324,7 +321,7 @@ impl Transactions {
         state.try_lock().map_err(busy)?.set_isolation(isolation)
     }
 
-    /// Ends a savepoint, and with one that is rolled back to the cursors that were declared after it.
+    /// Ends a savepoint; a rollback closes the cursors declared after it.
     fn end_within(
         &self,
         (id, transaction): (TransactionId, &mut Transaction),
@@ -343,7 +340,7 @@ impl Transactions {
         Ok(())
     }
 
-    /// How many savepoints an open transaction has.
+    /// The number of savepoints of a transaction.
     pub(crate) async fn savepoint_count(&self, id: TransactionId) -> Result<usize> {
         Ok(self.hold(id).await?.savepoint_count())
     }
@@ -368,7 +365,7 @@ impl Transactions {
     /// Rolls back idle transactions.
     pub(crate) fn end_idle(&self, timeout: Duration) {
         let mut open = self.lock();
-        // One that is locked runs a statement.
+        // A locked one is running a statement.
         let idle = |open: &Open| open.used.elapsed() >= timeout && open.state.try_lock().is_ok();
         let ended: Vec<TransactionId> =
             open.iter().filter(|(_, open)| idle(open)).map(|(id, _)| *id).collect();
@@ -402,7 +399,7 @@ impl Transactions {
         if self.lock().contains_key(&id) { id } else { self.only().unwrap_or(id) }
     }
 
-    /// Rolls all of them back, and closes all cursors.
+    /// Rolls back all transactions and closes all cursors.
     pub(crate) fn clear(&self) {
         self.lock().clear();
         self.cursors.clear();
@@ -418,7 +415,6 @@ impl Transactions {
         self.current_block().is_some_and(|current| current.read_only)
     }
 
-    /// The current transaction.
     pub(crate) fn current(&self) -> Option<TransactionId> {
         self.current_block().map(|current| current.id)
     }
@@ -441,7 +437,7 @@ impl Transactions {
         })
     }
 
-    /// Waits for the statement that runs in the transaction.
+    /// Locks the transaction, waiting for its running statement.
     async fn hold(&self, id: TransactionId) -> Result<Held> {
         let Open { state, used, .. } = self.find(id)?;
         Ok(Held { transaction: state.lock_owned().await, used })
@@ -454,7 +450,7 @@ impl Transactions {
             return Ok(transaction.clone());
         }
         drop(open);
-        // It was rolled back for being idle: this statement is not to run as if nothing had been, the next one may.
+        // It was rolled back when idle: this statement fails, the next one may run.
         self.forget_current(id);
         Err(unknown(id))
     }

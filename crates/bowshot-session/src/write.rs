@@ -23,13 +23,11 @@ const MAX_CONFLICTS: usize = 100;
 /// How long a statement holds its slot while it waits for its client.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The context of a write.
 #[derive(Debug)]
 pub(crate) struct WriteContext {
     pub(crate) live: Arc<RunningStatement>,
     pub(crate) id: QueryId,
     pub(crate) started: Instant,
-    /// Its deadline.
     pub(crate) deadline: Option<Instant>,
     /// The layout of returned rows; `None` if only their number is asked for.
     pub(crate) layout: Option<Layout>,
@@ -69,7 +67,6 @@ pub(crate) async fn write(
     }
 }
 
-/// The outcome of a write.
 struct WriteOutcome {
     rows: Option<u64>,
     /// Affected rows of all parts of the statement.
@@ -83,7 +80,7 @@ impl WriteOutcome {
     fn result(self, layout: Option<Layout>) -> Result<Execution> {
         match (self.returned, layout) {
             (Some(returned), Some(layout)) => Ok(returned.execution(layout)),
-            _ => counted(self.rows),
+            _ => count_result(self.rows),
         }
     }
 }
@@ -133,11 +130,11 @@ pub(crate) async fn ingest(
     query::check_accepting(session)?;
     query::admit(session, live).await?;
     live.set_state(State::Running);
-    live.set_tables(vec![(named(ingest), false)]);
+    live.set_tables(vec![(target_name(ingest), false)]);
     let rows = ingest_stream::paced(rows, live);
     let context = WriteContext::new(live, None);
     let deadline = Deadline::new(&context, session);
-    let logged = LogOnDrop::new(session, &described(ingest), context);
+    let logged = LogOnDrop::new(session, &log_text(ingest), context);
     match ingested(session, ingest, rows, &deadline).await {
         Ok(rows) => {
             live.set_rows_affected(Some(rows));
@@ -190,13 +187,13 @@ async fn ingested(
 }
 
 /// The table of an ingest, as far as its client names it.
-fn named(ingest: &Ingest) -> String {
+fn target_name(ingest: &Ingest) -> String {
     let parts = [ingest.catalog.as_deref(), ingest.schema_name.as_deref(), Some(ingest.table.as_str())];
     parts.into_iter().flatten().collect::<Vec<_>>().join(".")
 }
 
 /// The text of an ingest in the log.
-pub(crate) fn described(ingest: &Ingest) -> Arc<str> {
+pub(crate) fn log_text(ingest: &Ingest) -> Arc<str> {
     let mut text = "bulk ingest into ".to_owned();
     if ingest.temporary {
         text.push_str("temporary ");
@@ -210,7 +207,7 @@ pub(crate) fn described(ingest: &Ingest) -> Arc<str> {
 }
 
 /// The number of affected rows as a result.
-pub(crate) fn counted(rows: Option<u64>) -> Result<Execution> {
+pub(crate) fn count_result(rows: Option<u64>) -> Result<Execution> {
     let Some(rows) = rows else { return Ok(empty_execution()) };
     let count: ArrayRef = Arc::new(Int64Array::from(vec![i64::try_from(rows).unwrap_or(i64::MAX)]));
     let batch = RecordBatch::try_from_iter([("count", count)])

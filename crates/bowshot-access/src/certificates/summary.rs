@@ -23,7 +23,7 @@ pub struct CertificateSummary {
 
 impl CertificateSummary {
     /// Parses a certificate (DER) without checking signatures; `None` if it is malformed.
-    pub fn of(der: &[u8]) -> Option<Self> {
+    pub fn parse(der: &[u8]) -> Option<Self> {
         let mut certificate = Reader(Reader(der).only(SEQUENCE)?);
         let mut told = Reader(certificate.take(SEQUENCE)?);
         told.skip(VERSION);

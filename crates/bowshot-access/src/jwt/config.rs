@@ -26,7 +26,7 @@ pub struct JwtConfig {
     pub jwks_url: Option<String>,
     /// A file with the keys.
     pub jwks_file: Option<PathBuf>,
-    /// Authorities that vouch for the address of the keys (PEM), in place of those of this machine.
+    /// Trusted authorities for the address (PEM) instead of the system's.
     pub ca_file: Option<PathBuf>,
     /// Accepted signature algorithms.
     #[serde(default = "all_algorithms")]

@@ -13,14 +13,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Older keys are not trusted, even if the issuer cannot be reached: it may have revoked one.
 const FRESH: Duration = Duration::from_secs(5 * 60);
-/// Keys that are older are not believed any more, although the issuer cannot be reached: it may have taken one back.
+/// Older keys are not trusted, even if the issuer cannot be reached: it may have revoked one.
 const BELIEVED: Duration = Duration::from_secs(60 * 60);
 /// At least this is between two fetches for keys that are not there.
 const PAUSE: Duration = Duration::from_secs(10);
 /// Fetches that fail are repeated after the pause, twice it, and so on up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Issuer {
     config: JwtConfig,

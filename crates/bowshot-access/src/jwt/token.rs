@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 /// Longest token.
 const MAX_BYTES: usize = 16 << 10;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Unverified<'a> {
     pub(super) algorithm: Algorithm,

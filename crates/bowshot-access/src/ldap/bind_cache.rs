@@ -12,7 +12,7 @@ use subtle::ConstantTimeEq;
 /// Cached users; a full cache is cleared.
 const MAX_USERS: usize = 10_000;
 
-/// See the module. Its digests say nothing outside of this process, which has the key.
+/// Digests are useless without the key, which stays in this process.
 pub(super) struct BindCache {
     key: [u8; 32],
     users: Mutex<HashMap<String, CachedBind>>,

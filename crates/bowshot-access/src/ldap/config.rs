@@ -40,7 +40,7 @@ pub struct LdapConfig {
     /// The attribute that has the user's name, to the letter.
     #[serde(default = "user_attribute")]
     pub user_attribute: String,
-    /// The account that searches. Without it users are searched by nobody, and groups by the user.
+    /// The search account. Without it users cannot be searched, and groups are searched as the user.
     pub bind_dn: Option<String>,
     /// A file with the password of that account; read anew at each login.
     pub bind_password_file: Option<PathBuf>,
@@ -174,7 +174,10 @@ impl LdapConfig {
                     Some(filter) => filter.clone(),
                     None => format!("({}={{user}})", self.user_attribute),
                 };
-                Ok(Users::Searched { base: base.clone(), filter: Filter::of_user(&filter).map_err(refuse)? })
+                Ok(Users::Searched {
+                    base: base.clone(),
+                    filter: Filter::parse_user(&filter).map_err(refuse)?,
+                })
             }
             (Some(_), Some(_)) => Err(self.refuse("`user_dn` and `user_base` exclude each other")),
             (None, None) => Err(self.refuse("`user_dn` or `user_base` is needed")),
@@ -188,7 +191,7 @@ impl LdapConfig {
             }
             return Ok(None);
         };
-        let filter = Filter::of_groups(&self.group_filter).map_err(|reason| self.refuse(reason))?;
+        let filter = Filter::parse_groups(&self.group_filter).map_err(|reason| self.refuse(reason))?;
         Ok(Some(Groups { base: base.clone(), filter }))
     }
 

@@ -48,7 +48,6 @@ pub(super) enum Verdict {
     Known(Box<Principal>),
 }
 
-/// See the module.
 pub(super) struct Directory {
     config: LdapConfig,
     url: Url,
@@ -289,7 +288,7 @@ impl Login<'_> {
     }
 }
 
-/// What an entry has of an attribute, whose name may be spelled in any case.
+/// The values of an attribute, whose name ignores case.
 fn values<'a>(entry: &'a SearchEntry, attribute: &str) -> impl Iterator<Item = &'a str> {
     let found = entry.attrs.iter().find(|(name, _)| name.eq_ignore_ascii_case(attribute));
     found.into_iter().flat_map(|(_, values)| values.iter().map(String::as_str))

@@ -41,7 +41,7 @@ pub(super) struct Filter(String);
 impl Filter {
     /// # Errors
     /// The reason why it cannot be used.
-    pub(super) fn of_user(template: &str) -> Result<Self, String> {
+    pub(super) fn parse_user(template: &str) -> Result<Self, String> {
         if template.contains(DN) {
             return Err(format!("`user_filter` finds the entry, and cannot have `{DN}` in it"));
         }
@@ -50,7 +50,7 @@ impl Filter {
 
     /// # Errors
     /// The reason why it cannot be used.
-    pub(super) fn of_groups(template: &str) -> Result<Self, String> {
+    pub(super) fn parse_groups(template: &str) -> Result<Self, String> {
         Self::parse(template, "group_filter")
     }
 

@@ -75,7 +75,7 @@ fn a_name_is_a_value_in_a_dn() {
 
 #[test]
 fn a_name_is_a_value_in_a_filter() {
-    let filter = Filter::of_groups("(|(member={dn})(memberUid={user}))").expect("a template");
+    let filter = Filter::parse_groups("(|(member={dn})(memberUid={user}))").expect("a template");
     for (user, dn, expected) in [
         ("ada", "uid=ada", "(|(member=uid=ada)(memberUid=ada))"),
         ("*)(uid=*", "x", "(|(member=x)(memberUid=\\2a\\29\\28uid=\\2a))"),
@@ -86,7 +86,7 @@ fn a_name_is_a_value_in_a_filter() {
         assert_eq!(text, expected);
         assert!(ldap3::parse_filter(&text).is_ok(), "{text}");
     }
-    assert!(Filter::of_user("(member={dn})").is_err(), "it is not known yet");
+    assert!(Filter::parse_user("(member={dn})").is_err(), "it is not known yet");
 }
 
 #[test]

@@ -11,7 +11,6 @@ pub enum Error {
     Address {
         /// As it was given.
         uri: String,
-        /// What is wrong with it.
         reason: String,
     },
     /// User, password or token cannot travel in a header.

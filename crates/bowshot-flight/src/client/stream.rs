@@ -99,7 +99,7 @@ fn broken(error: tonic::transport::Error) -> Error {
     Status::from_error(Box::new(error)).into()
 }
 
-/// A status is in the trailers, or in the head if there is nothing else.
+/// Reads the status from trailers, or from the head if there is nothing else.
 fn check_status(headers: &HeaderMap) -> Result<()> {
     match Status::from_header_map(headers) {
         Some(status) if status.code() != Code::Ok => Err(status.into()),

@@ -57,7 +57,7 @@ fn config(target: &Target) -> Result<ClientConfig> {
     let mut config = match &target.identity {
         None => builder.with_no_client_auth(),
         Some(identity) => {
-            let (chain, key) = shown(identity)?;
+            let (chain, key) = load_identity(identity)?;
             let refuse = |error: rustls::Error| Error::Identity(error.to_string());
             builder.with_client_auth_cert(chain, key).map_err(refuse)?
         }
@@ -66,7 +66,7 @@ fn config(target: &Target) -> Result<ClientConfig> {
     Ok(config)
 }
 
-fn shown(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+fn load_identity(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
     let refuse = |path: &Path, reason: String| Error::Identity(format!("`{}`: {reason}", path.display()));
     let certificate = identity.certificate.as_path();
     let chain = CertificateDer::pem_file_iter(certificate)

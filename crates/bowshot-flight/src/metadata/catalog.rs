@@ -81,7 +81,7 @@ pub(super) fn table_types() -> Result<RecordBatch> {
     batch(table_types_schema(), vec![strings(names.into_iter())])
 }
 
-/// An empty list of types means all of them; a list of nothing but unknown types means none.
+/// An empty list of types means all; only unknown types mean none.
 fn filter(command: &CommandGetTables) -> TableFilter {
     let kinds: Vec<TableKind> =
         command.table_types.iter().filter_map(|name| TableKind::parse(name)).collect();

@@ -23,7 +23,7 @@ const IS_READ_ONLY: &str = "ARROW:FLIGHT:SQL:IS_READ_ONLY";
 const IS_SEARCHABLE: &str = "ARROW:FLIGHT:SQL:IS_SEARCHABLE";
 const REMARKS: &str = "ARROW:FLIGHT:SQL:REMARKS";
 
-/// The IPC bytes. A table that cannot be read has no fields, and its remarks say why.
+/// The IPC message. Unreadable tables have no fields; their remarks have the reason.
 pub(super) fn bytes(entry: &TableEntry) -> Bytes {
     bowshot_ipc::schema_bytes(&described(entry))
 }

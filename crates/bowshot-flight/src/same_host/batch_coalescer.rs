@@ -7,13 +7,12 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// Bytes of rows from which on a memory is full. Some twenty system calls are nothing beside copying as many, and a client that
-/// reads piece by piece has few of them at a time.
+/// Size of a full group: the cost of some twenty system calls is negligible then, and clients that read in chunks
+/// hold few of them.
 const FULL: usize = 16 << 20;
 /// How long rows wait for more.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct CoalescedBatches {
     source: BatchStream,

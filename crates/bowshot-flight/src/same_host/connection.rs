@@ -53,7 +53,7 @@ impl From<Status> for Failure {
 }
 
 /// Serves a client until it leaves or `drain` is set.
-pub(crate) async fn talk(
+pub(crate) async fn serve(
     stream: UnixStream,
     connection: &Arc<Connection>,
     terms: &Arc<Terms>,
@@ -63,7 +63,7 @@ pub(crate) async fn talk(
     let longest = limits.max_sql_bytes.saturating_add(OVERHEAD).min(limits.max_message_bytes);
     let wire = Arc::new(Wire::new(stream, limits.reader_timeout));
     if !admitted(&wire)? {
-        return end(&wire, &refuse(stranger())).await;
+        return end(&wire, &refuse(foreign_user())).await;
     }
     let greeting = [Bytes::from_static(GREETING), Bytes::copy_from_slice(&terms.id)];
     wire.send(frames::HELLO, &greeting, None).await?;
@@ -99,7 +99,7 @@ fn admitted(wire: &Wire) -> io::Result<bool> {
     Ok(peer == 0 || own().is_ok_and(|own| own == peer))
 }
 
-fn stranger() -> Error {
+fn foreign_user() -> Error {
     Error::new(ErrorKind::Denied, "this socket is for the user who runs the server")
         .with_hint("connect to the address of Flight SQL")
 }
@@ -132,8 +132,8 @@ impl Conversation<'_> {
         }
     }
 
-    /// Makes a call and tells how it has ended. After an upload that failed nothing more is read, since the client may still
-    /// send rows of it.
+    /// Runs a call and sends its status. After a failed upload the connection ends, since the client may still send
+    /// rows.
     async fn answer(&mut self, frame: Frame) -> io::Result<()> {
         let method = match frame.kind {
             frames::GET => "DoGet",

@@ -27,7 +27,7 @@ use tokio::time::sleep;
 const AHEAD: usize = 4;
 /// Memories that are being filled at once.
 const FILLING: usize = 2;
-/// Fewer bytes come through the socket: a map of them costs more than a copy.
+/// Smaller results are sent through the socket: mapping would cost more than a copy.
 const SMALL: usize = 256 << 10;
 /// How long a frame waits for another.
 const HELD: Duration = Duration::from_millis(2);

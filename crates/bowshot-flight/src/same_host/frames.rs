@@ -52,7 +52,7 @@ pub(crate) struct Frame {
 #[derive(Debug)]
 pub(crate) struct Wire {
     stream: UnixStream,
-    /// How long a client may leave the server waiting for room; zero means no limit.
+    /// Write timeout; zero for none.
     patience: Duration,
     /// Frames to send with the next one.
     held: Mutex<Vec<Bytes>>,
@@ -146,7 +146,7 @@ impl Frames {
         Self { wire, longest, buffer: BytesMut::new(), place: vec![0; READ], descriptors: VecDeque::new() }
     }
 
-    /// The next frame; `None` when the client has gone between two of them. Nothing is lost when this is dropped.
+    /// The next frame; `None` if the client has left between frames. Cancel-safe.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Frame>> {
         loop {
             if let Some(frame) = self.cut()? {

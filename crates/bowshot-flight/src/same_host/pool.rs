@@ -84,7 +84,6 @@ pub(crate) struct Memory {
     _reserved: Reservation,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Pool {
     budget: Arc<Budget>,
@@ -115,7 +114,7 @@ impl Pool {
         }
     }
 
-    /// Memory with these bytes, which are so many; `None` where the limits leave no room.
+    /// Memory filled with these bytes; `None` if the limits do not allow it.
     ///
     /// # Errors
     /// When the system has none.

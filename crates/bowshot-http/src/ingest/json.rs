@@ -84,12 +84,12 @@ fn is_inexact(value: &Value) -> bool {
 
 /// The schema of the sample, with columns in order of appearance. The last row may be truncated.
 fn schema_of(sample: &Sample) -> Result<Schema> {
-    let (mut names, mut table, mut rows) = (Vec::new(), HashSet::new(), Vec::new());
+    let (mut names, mut seen_names, mut rows) = (Vec::new(), HashSet::new(), Vec::new());
     let mut inexact = HashSet::new();
     for row in serde_json::Deserializer::from_slice(&sample.bytes).into_iter::<Row>() {
         match row {
             Ok(Row(row)) => {
-                let new = row.iter().filter(|(name, _)| table.insert(name.clone()));
+                let new = row.iter().filter(|(name, _)| seen_names.insert(name.clone()));
                 names.extend(new.map(|(name, _)| name.clone()));
                 let large = row.iter().filter(|(_, value)| is_inexact(value));
                 inexact.extend(large.map(|(name, _)| name.clone()));

@@ -64,7 +64,7 @@ async fn write(
     };
     let scope = SessionScope::enter(caller, &parts.headers, SessionOptions::new()).await?;
     let (upload, leftover) = Upload::new(body, scope.server.limits().reader_timeout);
-    match Box::pin(written(&scope, &ingest, (format, upload))).await {
+    match Box::pin(write_rows(&scope, &ingest, (format, upload))).await {
         Ok(count) => Ok(json_response(StatusCode::OK, &json!({ "rows_affected": count }))),
         Err(error) => {
             leftover.drain(&error).await;
@@ -74,7 +74,7 @@ async fn write(
 }
 
 /// Writes the rows; returns how many.
-async fn written(
+async fn write_rows(
     scope: &SessionScope,
     ingest: &Ingest,
     (format, upload): (Format, Upload),
@@ -101,7 +101,7 @@ fn pieces(upload: Upload) -> ByteStream {
 /// The format of an upload.
 fn format(headers: &HeaderMap) -> Result<Format> {
     let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    match Format::of_media_type(media) {
+    match Format::from_media_type(media) {
         None => {
             let message = match media {
                 "" => "the request has no `content-type`".to_owned(),

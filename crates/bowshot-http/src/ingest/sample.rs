@@ -1,4 +1,4 @@
-//! The first_chunks of an upload, from which columns are inferred.
+//! The beginning of an upload, from which columns are inferred.
 
 use crate::request_body::Upload;
 use bowshot_api::Result;
@@ -7,7 +7,6 @@ use bytes::Bytes;
 /// Size of the sample.
 const SAMPLE_BYTES: usize = 1 << 20;
 
-/// A sample.
 pub(super) struct Sample {
     pub(super) bytes: Vec<u8>,
     /// Whether it is the whole body.

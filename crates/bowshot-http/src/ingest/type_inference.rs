@@ -86,7 +86,7 @@ fn digits_of(unit: TimeUnit) -> usize {
     }
 }
 
-/// Rows with texts in the types of `schema`; `before`: how many rows have come before them.
+/// Converts strings to the types of `schema`; `before` is the number of earlier rows.
 ///
 /// # Errors
 /// As [`check`].

@@ -24,7 +24,6 @@ fn options(layout: Layout) -> Result<IpcWriteOptions> {
     IpcWriteOptions::default().try_with_compression(compression).map_err(unencoded)
 }
 
-/// Owns a buffer.
 struct Owned(Buffer);
 
 impl AsRef<[u8]> for Owned {

@@ -36,7 +36,6 @@ fn has_uuids(field: &Field) -> bool {
     }
 }
 
-/// Encoder options.
 pub(super) fn options() -> EncoderOptions {
     EncoderOptions::default().with_explicit_nulls(true).with_encoder_factory(Arc::new(OwnEncoders))
 }

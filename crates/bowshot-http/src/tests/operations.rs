@@ -203,6 +203,6 @@ async fn shutdown_ends_idle_and_half_open_connections() {
     running.stop().await;
     let mut rest = Vec::new();
     idle.read_to_end(&mut rest).await.expect("closed in order");
-    // A reset is as json_response as an orderly end here: what counts is that nobody holds the connection.
+    // A reset is as good as an orderly end here: what counts is that nobody holds the connection.
     _ = half.read_to_end(&mut rest).await;
 }

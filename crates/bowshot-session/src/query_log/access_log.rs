@@ -36,7 +36,7 @@ pub(super) fn rows(records: &[Arc<QueryRecord>]) -> Result<RecordBatch> {
         .map_err(|error| Error::internal("cannot make the access log").with_source(error))
 }
 
-/// The tables that were read or changed, whole or through a guard.
+/// The tables used with, or without, row or column policies.
 fn names(record: &QueryRecord, guarded: bool) -> Option<String> {
     let names =
         record.tables.iter().filter(|(_, through)| *through == guarded).map(|(name, _)| name.as_str());

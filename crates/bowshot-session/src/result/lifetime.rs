@@ -34,7 +34,7 @@ impl QueryResult {
     }
 
     /// Marks the result as read by a cursor: a drain does not wait for it, since FETCH is refused then.
-    pub(crate) fn goes_to_cursor(&self) {
+    pub(crate) fn mark_read_by_cursor(&self) {
         self.of_cursor.store(true, Ordering::Release);
     }
 

@@ -81,7 +81,7 @@ async fn to_its_end(query: Weak<QueryResult>, partition: Arc<Partition>, stream:
             },
             _ = ticks.tick() => {
                 let Some(query) = query.upgrade() else { return };
-                query.ask(&mut paused).await;
+                query.poll_readers(&mut paused).await;
             }
         }
     };
@@ -114,7 +114,7 @@ impl QueryResult {
     }
 
     /// Polls the readers of all nodes, and ends the query if they have stalled or the result has expired.
-    async fn ask(&self, paused: &mut bool) {
+    async fn poll_readers(&self, paused: &mut bool) {
         let Some(remote) = &self.remote else { return };
         let Some(states) = remote.states().await else { return };
         let waits = states.iter().all(|state| state.waits);

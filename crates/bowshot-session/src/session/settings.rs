@@ -19,13 +19,13 @@ const READ_ONLY: &str = "transaction_read_only";
 /// Schemas in one search path.
 const MAX_SCHEMAS: usize = 64;
 
-/// The session as the engine asks it.
+/// The session behind the engine's trait.
 pub(super) fn asked(session: &Weak<ClientSession>) -> Arc<dyn Client> {
     Arc::new(Me(Weak::clone(session)))
 }
 
 impl ClientSession {
-    /// Whether `SET name` means one of the session options; scratch sessions hand the rest to the engine.
+    /// Whether `SET name` is a session option; others go to the engine.
     pub(crate) fn owns_option(&self, name: &str) -> bool {
         !self.engine.is_scratch() || (setting_lookup::exact(name).is_some() && name != "time_zone")
     }
@@ -70,8 +70,8 @@ impl ClientSession {
         *options = changed;
     }
 
-    /// Sets the schemas in which names are looked for. One alone is the option `schema`; PostgreSQL's `public` is the default
-    /// where no schema is called so.
+    /// Sets the search path. A single schema is the option `schema`; `public` means the default, unless such a schema
+    /// exists.
     fn set_search_path(&self, list: &str) -> Result<()> {
         let names = explicit_schemas(list);
         let one = match names.as_slice() {
@@ -106,7 +106,7 @@ impl ClientSession {
         schemas.iter().any(|(_, there)| there == schema)
     }
 
-    /// Sets catalog and schema together: the schema need not be in the catalog that was in force before.
+    /// Sets catalog and schema together.
     pub(crate) fn use_names(&self, catalog: &str, schema: &str) -> Result<()> {
         self.remember_settings();
         let mut options = self.lock_options();
@@ -119,7 +119,7 @@ impl ClientSession {
         Ok(())
     }
 
-    /// The level of transactions that do not name theirs.
+    /// The default isolation level.
     pub(crate) fn isolation(&self) -> Isolation {
         self.lock_options().isolation()
     }
@@ -178,7 +178,7 @@ fn schema_not_found(schema: &str) -> Error {
         .with_hint("list the schemas with `SELECT schema_name FROM information_schema.schemata`")
 }
 
-/// The session as the engine asks it, which must not keep it.
+/// A weak reference for the engine.
 #[derive(Debug)]
 struct Me(Weak<ClientSession>);
 
@@ -204,7 +204,7 @@ impl Client for Me {
             return me.set_local(std::slice::from_ref(assignment));
         }
         if local {
-            // It would be set back at once.
+            // It would be restored at once.
             return Ok(());
         }
         me.set(&assignment.name, assignment.value.clone().map(OptionValue::String))

@@ -13,9 +13,9 @@ use std::sync::{MutexGuard, PoisonError};
 /// Settings to restore at the end of the session's transaction.
 #[derive(Debug, Default)]
 pub(super) struct SettingChanges {
-    /// Options that `SET LOCAL` has set, by their own names, as they were before.
+    /// Earlier values of options set with `SET LOCAL`.
     locals: Locals,
-    /// The options before the first change after each savepoint, in the order of the savepoints.
+    /// The options before the first change after each savepoint, in order.
     earlier: Vec<EarlierSettings>,
 }
 
@@ -23,18 +23,18 @@ type Locals = BTreeMap<&'static str, Assignment>;
 
 #[derive(Debug)]
 struct EarlierSettings {
-    /// How many savepoints there were.
+    /// Number of savepoints.
     savepoints: usize,
     options: Options,
     locals: Locals,
 }
 
 impl ClientSession {
-    /// Sets an option, which a rollback of the transaction undoes.
+    /// Sets an option; a rollback of the transaction restores it.
     pub(crate) fn set(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
         self.remember_settings();
         self.change_setting(name, value)?;
-        // It stays when the transaction is committed.
+        // A commit keeps it.
         self.lock_changes().locals.remove(setting_lookup::find(name)?.name());
         Ok(())
     }
@@ -50,7 +50,7 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Gives the transaction that was just begun its level, which is shown until it ends.
+    /// Sets the isolation of the transaction that just began; shown until it ends.
     pub(crate) fn begin_with(&self, level: &str) -> Result<()> {
         self.set_local(&[Assignment { name: ISOLATION.to_owned(), value: Some(level.to_owned()) }])
     }
@@ -65,7 +65,7 @@ impl ClientSession {
         self.lock_changes().locals.insert(ISOLATION, of_session);
     }
 
-    /// Gives a transaction that its caller names the level that a statement in it asks for.
+    /// Sets the isolation of a named transaction.
     pub(crate) fn isolate(&self, id: TransactionId, assignments: &[Assignment]) -> Result<()> {
         for Assignment { value, .. } in assignments.iter().filter(|assignment| assignment.name == ISOLATION) {
             let (mut options, value) = (self.current_options(), value.clone().map(OptionValue::String));
@@ -116,7 +116,7 @@ impl ClientSession {
         }
     }
 
-    /// Remembers the options before they are changed in a transaction.
+    /// Saves the options before a change in a transaction.
     pub(super) fn remember_settings(&self) {
         let Some(savepoints) = self.transactions.current_savepoints() else { return };
         let options = self.current_options();
@@ -138,7 +138,7 @@ impl ClientSession {
         self.setting_changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An option under its own name with its value; without one where that is the default of a parameter.
+    /// An assignment of the current value; without value for a default parameter.
     fn value_of(&self, name: &str) -> Result<Assignment> {
         let options = self.current_options();
         Ok(match setting_lookup::find(name)? {

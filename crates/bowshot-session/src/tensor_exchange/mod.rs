@@ -1,14 +1,14 @@
 //! Tensor exchange: members send tensors in rounds, and each gets the reduction of all.
 //!
 //! ```text
-//! join ─► TensorExchanges: the room of this name, made by its first member ─► for each round:
-//!   one row comes ─► reduction.rs: looked at, added ─► complete? all get the same batch. Not yet? wait ─► time over? enough, or none
+//! join ─► TensorExchanges: the exchange of this name, created by its first member ─► for each round:
+//!   contribution ─► reduction.rs: validate, add ─► complete? all get the result. Not yet? wait ─► timeout? enough or fail
 //! ```
 //!
-//! A member who comes after a round was completed without it gets that round's result, and goes on with the next one; what it
-//! has sent does not count. One that sends what is no contribution loses its place, and the others wait for somebody else, or until
-//! the time for the round is over. Who leaves behind its contribution and comes back takes the same place: each place counts once in
-//! a round. A room is gone with its last member, or when a round fails.
+//! A member whose contribution comes late gets the result of that round and continues with the next; the contribution
+//! does not count. An invalid contribution ends its member. A member that leaves after contributing and returns gets
+//! the same rank, so that each rank counts once per round. An exchange ends with its last member, or with a failed
+//! round.
 
 mod reduction;
 
@@ -26,10 +26,9 @@ use std::time::Instant;
 use tokio::sync::watch;
 use tokio::time::timeout_at;
 
-/// Open exchanges.
-const MAX_ROOMS: usize = 32;
+const MAX_EXCHANGES: usize = 32;
 /// Exchanges of one visibility group, so that no group uses all.
-const MAX_OF_A_CIRCLE: usize = 8;
+const MAX_PER_GROUP: usize = 8;
 /// Numbers of all exchanges. Each may exist three times: in the sums, in the last result, and during the reduction.
 const MAX_NUMBERS: usize = 1 << 26;
 /// Members of one exchange.
@@ -53,12 +52,12 @@ struct Open {
 struct State {
     /// Ranks in use.
     present: BTreeSet<usize>,
-    /// Those whose contribution is among the sums, also where its member has left since.
+    /// Ranks that have contributed, whether or not their member is still there.
     counted: BTreeSet<usize>,
-    /// The number of the round that contributions count for.
+    /// The current round.
     round: u64,
     sums: Sums,
-    /// Since when the round has a contribution.
+    /// Time of the round's first contribution.
     began: Option<Instant>,
     /// The result of the last round.
     newest: Option<RecordBatch>,
@@ -71,9 +70,9 @@ struct Member {
     open: Arc<Open>,
     engine: EngineSession,
     /// The visibility group.
-    circle: String,
-    place: usize,
-    /// The round that its next contribution is for.
+    group: String,
+    rank: usize,
+    /// The round of its next contribution.
     round: u64,
 }
 
@@ -89,15 +88,15 @@ pub(crate) fn join(
         )));
     }
     let engine = session.engine().clone();
-    let circle = engine.circle(exchange.role.as_deref())?;
-    let member = session.server().exchanges.enter(exchange, &rows.schema(), engine, circle)?;
+    let group = engine.circle(exchange.role.as_deref())?;
+    let member = session.server().exchanges.enter(exchange, &rows.schema(), engine, group)?;
     let given = Arc::clone(&member.open.shape.given);
     let runtime = session.server().engine.runtime().handle().clone();
     let rounds =
         futures::stream::try_unfold((member, rows, runtime), |(mut member, mut rows, runtime)| async move {
             let Some(batch) = rows.next().await.transpose()? else { return Ok(None) };
-            let (open, from) = (Arc::clone(&member.open), (member.place, member.round));
-            if member.engine.circle(member.open.exchange.role.as_deref())? != member.circle {
+            let (open, from) = (Arc::clone(&member.open), (member.rank, member.round));
+            if member.engine.circle(member.open.exchange.role.as_deref())? != member.group {
                 return Err(Error::new(
                     ErrorKind::Denied,
                     "access rights have changed: the room is no longer visible",
@@ -117,23 +116,23 @@ impl TensorExchanges {
         exchange: TensorExchange,
         sent: &SchemaRef,
         engine: EngineSession,
-        circle: String,
+        group: String,
     ) -> Result<Member> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, open| open.upgrade().is_some_and(|open| !open.lock().failed));
-        let key = (circle.clone(), exchange.name.clone());
+        let key = (group.clone(), exchange.name.clone());
         let there = all.get(&key).and_then(Weak::upgrade);
         let open = match there {
-            Some(open) => open.checked(&exchange, sent)?,
-            None if all.len() >= MAX_ROOMS => {
-                let message = format!("there are {MAX_ROOMS} rooms, which is the limit");
+            Some(open) => open.check_equal(&exchange, sent)?,
+            None if all.len() >= MAX_EXCHANGES => {
+                let message = format!("there are {MAX_EXCHANGES} rooms, which is the limit");
                 return Err(Error::new(ErrorKind::LimitReached, message).with_hint("leave one of them"));
             }
             None => {
                 let shape = Shape::of(sent, exchange.combination)?;
                 let there = || all.iter().filter_map(|(key, open)| Some((key, open.upgrade()?)));
-                if there().filter(|((of, _), _)| *of == circle).count() >= MAX_OF_A_CIRCLE {
-                    let message = format!("you have {MAX_OF_A_CIRCLE} rooms, which is the limit");
+                if there().filter(|((of, _), _)| *of == group).count() >= MAX_PER_GROUP {
+                    let message = format!("you have {MAX_PER_GROUP} rooms, which is the limit");
                     return Err(Error::new(ErrorKind::LimitReached, message).with_hint("leave one of them"));
                 }
                 let numbers: usize = there().map(|(_, open)| open.shape.numbers).sum();
@@ -149,14 +148,14 @@ impl TensorExchanges {
                 open
             }
         };
-        let (place, round) = open.take_place()?;
-        Ok(Member { open, engine, circle, place, round })
+        let (rank, round) = open.take_rank()?;
+        Ok(Member { open, engine, group, rank, round })
     }
 }
 
 impl Open {
     /// Checks that a new member describes the exchange equally.
-    fn checked(self: Arc<Self>, exchange: &TensorExchange, sent: &SchemaRef) -> Result<Arc<Self>> {
+    fn check_equal(self: Arc<Self>, exchange: &TensorExchange, sent: &SchemaRef) -> Result<Arc<Self>> {
         if self.exchange != *exchange {
             return Err(Error::invalid(format!("room `{}` was made with other options", exchange.name))
                 .with_hint("all members say the same"));
@@ -175,29 +174,29 @@ impl Open {
     }
 
     /// A rank and the current round; preferably the rank of a member that left after contributing, which may be back.
-    fn take_place(&self) -> Result<(usize, u64)> {
+    fn take_rank(&self) -> Result<(usize, u64)> {
         let mut state = self.lock();
         let left = state.counted.difference(&state.present).next().copied();
-        let free = (0..self.exchange.members.get()).find(|place| !state.present.contains(place));
-        let Some(place) = left.or(free) else {
+        let free = (0..self.exchange.members.get()).find(|rank| !state.present.contains(rank));
+        let Some(rank) = left.or(free) else {
             let message =
                 format!("room `{}` has all its {} members", self.exchange.name, self.exchange.members);
             return Err(Error::new(ErrorKind::LimitReached, message)
                 .with_hint("a lost member leaves when its connection ends"));
         };
-        state.present.insert(place);
-        Ok((place, state.round))
+        state.present.insert(rank);
+        Ok((rank, state.round))
     }
 
     /// Adds a contribution, unless its round is over or its rank has contributed.
-    fn add(&self, (place, round): (usize, u64), batch: &RecordBatch) -> Result<()> {
+    fn add(&self, (rank, round): (usize, u64), batch: &RecordBatch) -> Result<()> {
         let given = Contribution::of(batch, &self.shape)?;
         let mut state = self.lock();
         // A member that left may be back with another rank.
-        if state.failed || state.round != round || !state.present.contains(&place) {
+        if state.failed || state.round != round || !state.present.contains(&rank) {
             return Ok(());
         }
-        if !state.counted.insert(place) {
+        if !state.counted.insert(rank) {
             return Ok(());
         }
         state.sums.add(&given);
@@ -263,7 +262,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.open.lock().present.remove(&self.place);
+        self.open.lock().present.remove(&self.rank);
     }
 }
 
@@ -304,30 +303,30 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_counts_once() {
+    fn a_returning_member_counts_once() {
         let open = open(3);
-        let [one, two] = [(); 2].map(|()| open.take_place().expect("free"));
+        let [one, two] = [(); 2].map(|()| open.take_rank().expect("free"));
         send(&open, one, 3.0);
         send(&open, two, 6.0);
         open.lock().present.remove(&one.0);
-        let back = open.take_place().expect("its place");
+        let back = open.take_rank().expect("its rank");
         assert_eq!(back, one);
         send(&open, back, 3.0);
         assert_eq!(newest(&open), None, "one is missing");
-        let three = open.take_place().expect("the last one");
-        assert!(open.take_place().is_err(), "there are three");
+        let three = open.take_rank().expect("the last one");
+        assert!(open.take_rank().is_err(), "there are three");
         send(&open, three, 9.0);
         assert_eq!(newest(&open), Some(6.0));
-        for (place, _) in [one, two, three] {
-            send(&open, (place, 1), 1.0);
+        for (rank, _) in [one, two, three] {
+            send(&open, (rank, 1), 1.0);
         }
         assert_eq!(newest(&open), Some(1.0), "the next round is a new one");
     }
 
     #[test]
-    fn what_comes_behind_its_member_does_not_count() {
+    fn late_contributions_do_not_count() {
         let open = open(2);
-        let one = open.take_place().expect("free");
+        let one = open.take_rank().expect("free");
         open.lock().present.remove(&one.0);
         send(&open, one, 1.0);
         assert_eq!(open.lock().sums.count, 0);

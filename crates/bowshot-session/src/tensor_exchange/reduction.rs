@@ -119,7 +119,6 @@ fn flat(column: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     columns: Vec<Vec<f64>>,

@@ -191,7 +191,7 @@ fn days(left: Duration) -> u64 {
 /// What the certificates of a file say; those that cannot be read are left out.
 fn read(path: &Path) -> Vec<CertificateSummary> {
     let Ok(found) = CertificateDer::pem_file_iter(path) else { return Vec::new() };
-    found.flatten().filter_map(|der| CertificateSummary::of(&der)).collect()
+    found.flatten().filter_map(|der| CertificateSummary::parse(&der)).collect()
 }
 
 /// How nodes prove that they are nodes.
