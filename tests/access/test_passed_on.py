@@ -156,17 +156,17 @@ def test_both_servers_have_their_say(made):
 def test_without_a_token_that_is_good_there(made):
     for user in ("root",):
         for door in ("flight", "postgres"):
-            with pytest.raises(Refused, match="asked with the token of its caller"):
+            with pytest.raises(Refused, match="needs the token of its caller"):
                 made.at(user, door).rows("SELECT id FROM far.main.t")
     # Logged in by name and password over Flight: what comes back is a token of this server.
     session = connected(made, "flight", made.issuer.token(user="ben", roles=["reader"]))
-    with pytest.raises(Refused, match="asked with the token of its caller"):
+    with pytest.raises(Refused, match="needs the token of its caller"):
         session.rows("SELECT id FROM far.main.t")
     session.close()
     # Good here alone.
     here = connected(made, "postgres", made.issuer.token(user="ben", roles=["reader"], aud="near"))
     assert here.rows("SELECT current_user") == [("ben",)]
-    with pytest.raises(Refused, match="does not take the credentials"):
+    with pytest.raises(Refused, match="refused the login"):
         here.rows("SELECT id FROM far.main.t")
     here.close()
 
@@ -205,8 +205,8 @@ def test_it_is_told_nobody(made):
     [
         ("grpc://192.0.2.1:1", "TYPE flightsql, FORWARD_TOKEN true", "grpc\\+tls"),
         (None, "TYPE flightsql, FORWARD_TOKEN true, USER 'ann', PASSWORD 'x'", "`user` or a password"),
-        (None, "TYPE flightsql, FORWARD_TOKEN perhaps", "true or false"),
-        ("postgres://127.0.0.1:1/x", "TYPE postgres, FORWARD_TOKEN true", "take no tokens"),
+        (None, "TYPE flightsql, FORWARD_TOKEN perhaps", "`true` or `false`"),
+        ("postgres://127.0.0.1:1/x", "TYPE postgres, FORWARD_TOKEN true", "takes no tokens"),
     ],
 )
 def test_where_it_does_not_go(made, place, options, words):

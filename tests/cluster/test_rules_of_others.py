@@ -46,7 +46,7 @@ def test_a_node_without_rules_is_not_open_beside_one_with_rules(members):
     # Admins may do everything, and see why.
     assert second.rows(count) == [[2]]
     assert second.rows("SELECT this_node, guarded FROM system.nodes ORDER BY 1") == [[False, True], [True, False]]
-    wait_until(lambda: "another node has rules of access" in second.log(), "the log says so")
+    wait_until(lambda: "another node has access rules" in second.log(), "the log says so")
     # The same rules there give the same rights.
     for node in members:
         node.rows("GRANT SELECT ON t TO bob")

@@ -136,7 +136,7 @@ def test_attach_and_detach(lake, tmp_path):
             refused(database, f"ATTACH 'ducklake:{place}' AS other")
         refused(database, f"ATTACH 'ducklake:{lake.folder}/none.sqlite' AS other", "does not exist")
         refused(database, f"ATTACH 'ducklake:{lake.catalog}' AS other (DATA_PTH 'x')", "data_pth")
-        refused(database, f"ATTACH 'ducklake:{lake.catalog}' AS other (READ_ONLY false)", "only read")
+        refused(database, f"ATTACH 'ducklake:{lake.catalog}' AS other (READ_ONLY false)", "read-only")
         refused(database, "ATTACH 'ducklake:postgres:dbname=x' AS other", "SQLite")
         for option in (f"DATA_PATH '{hidden.data}'", f"DATA_PATH '{lake.folder}/files-link'", f"DATA_PATH '{hidden.folder}/none'", f"READ_PATHS '{hidden.folder}'"):
             refused(database, f"ATTACH 'ducklake:{lake.catalog}' AS wide ({option})", "opened", "attach.places")
@@ -156,7 +156,7 @@ def test_nothing_is_written(lake):
         for sql in ("INSERT INTO lake.main.t VALUES (1, 'x')", "DELETE FROM lake.main.t", "UPDATE lake.main.t SET i = 0", "DROP TABLE lake.main.t",
                     "CREATE TABLE lake.main.u AS SELECT 1 AS a", "ALTER TABLE lake.main.t ADD COLUMN z INT", "CREATE SCHEMA lake.other"):
             refused(database, sql)
-        refused(database, "INSERT INTO lake.main.t VALUES (1, 'x')", "only read")
+        refused(database, "INSERT INTO lake.main.t VALUES (1, 'x')", "read-only")
         same(lake, database)
 
 

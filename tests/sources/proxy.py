@@ -1,5 +1,6 @@
 """Stands between a server and an object store, and does to answers what networks, brokers and broken servers do."""
 
+import collections
 import http.client
 import socket
 import threading
@@ -85,6 +86,20 @@ def once_in(count, fault):
         with lock:
             seen[0] += 1
             now = seen[0] % count == 1
+        return fault(handler, status, headers, body) if now else (status, headers, body)
+
+    return sometimes
+
+
+def once_in_each(count, fault):
+    """A fault for one of so many requests for the same, the first of them, whatever else is asked for meanwhile."""
+    lock, seen = threading.Lock(), collections.Counter()
+
+    def sometimes(handler, status, headers, body):
+        request = (handler.command, handler.path, handler.headers.get("Range"))
+        with lock:
+            seen[request] += 1
+            now = seen[request] % count == 1
         return fault(handler, status, headers, body) if now else (status, headers, body)
 
     return sometimes

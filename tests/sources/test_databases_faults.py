@@ -22,7 +22,7 @@ def test_a_database_that_is_not_there_fails_its_own_tables_alone(folder, sources
     config = "\n".join([gone.config(), missing.config(), nowhere.config(), bad_driver, sources["lite"].config()])
     with Reader(folder, config) as server:
         for table, word in (("gone.public.t", "cannot be reached"), ("missing.main.t", "cannot be reached"), ("nowhere.main.t", "reached"),
-                            ("broken.public.t", "no driver")):
+                            ("broken.public.t", "no usable driver")):
             taken = seconds_of(lambda: server.refused(f"SELECT * FROM {table}"))
             assert taken < 8 * BUSY_FACTOR, (table, taken)
             assert word in server.refused(f"SELECT * FROM {table}"), table

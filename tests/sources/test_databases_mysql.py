@@ -193,7 +193,7 @@ def test_nothing_is_written_while_it_is_read(reader, my):
     words = reader.refused("SELECT x FROM my.shop.trap")
     assert "not found" in words or "READ ONLY" in words, words
     assert my.rows("SELECT count(*) FROM shop.written") == [(0,)]
-    assert "only read" in reader.refused("INSERT INTO my.shop.written VALUES (1)")
+    assert "read-only" in reader.refused("INSERT INTO my.shop.written VALUES (1)")
     my.run("DROP VIEW shop.trap", "DROP FUNCTION shop.writes", "DROP TABLE shop.written")
 
 
@@ -213,7 +213,7 @@ def test_attach_names_the_user_in_the_address(folder, my):
         for uri in (f"mysql://reader:{PASSWORD.split()[0]}@{place}", "mysql://reader@127.0.0.1:1/shop", f"mysql://reader@{place}?sslmode=prefer",
                     f"mysql://reader@{place}/more", f"mysql://reader@localhost:{my.port}/shop", f"mysql://{place}", f"mysql://reader@{place}?socket=/tmp/x"):
             words = server.refused(f"ATTACH '{uri}' AS bad", root)
-            assert "no database may be attached" in words or "cannot be used" in words, (uri, words)
+            assert "cannot attach a database" in words or "cannot be used" in words, (uri, words)
         assert "not found" in server.refused("DETACH nothing", root)
 
 

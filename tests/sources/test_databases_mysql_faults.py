@@ -210,7 +210,7 @@ def test_a_way_of_login_that_is_not_known_is_told(folder, my):
     my.run("INSTALL SONAME 'auth_ed25519'", "CREATE USER modern@'%' IDENTIFIED VIA ed25519 USING PASSWORD('secret')", "GRANT SELECT ON shop.* TO modern@'%'")
     source = source_of(my, user='"modern"', password_env='"THE_PASSWORD"')
     with Reader(folder, source.config(), environment={"THE_PASSWORD": "secret"}) as server:
-        assert "way of login" in server.refused("SELECT * FROM my.shop.t")
+        assert "authentication method" in server.refused("SELECT * FROM my.shop.t")
         assert "cannot be reached" in server.refused("SELECT * FROM my.shop.t")
 
 

@@ -138,7 +138,7 @@ def test_sqlite_keeps_any_value_in_any_column(folder):
         assert server.rows("SELECT * FROM lite.main.empty") == []
         assert server.rows("SELECT * FROM lite.main.seen") == [("plain", 1)] or server.rows("SELECT * FROM lite.main.seen") == [("plain", "1")]
         assert server.rows('SELECT "a ""b", "ä", "select" FROM lite.main."we""ird; --"') == [(1, "ü", "x")]
-        assert "only read" in server.refused("INSERT INTO lite.main.empty VALUES (1, 'a')")
+        assert "read-only" in server.refused("INSERT INTO lite.main.empty VALUES (1, 'a')")
     writable = Source("lite", "sqlite", "main", {"uri": f'"{path}"', "read_only": "false"}, None, [])
     with Reader(folder, writable.config()) as server:
         server.database.run("INSERT INTO lite.main.empty SELECT a, 'it''s' FROM generate_series(1, 10000) AS g(a)")

@@ -151,7 +151,7 @@ impl Current {
             let certificate = certificate.map_err(|error| bad(error.to_string()))?;
             let names =
                 Names::of(&certificate).ok_or_else(|| bad("a certificate cannot be read".to_owned()))?;
-            if names.ends() <= SystemTime::now() {
+            if names.not_after <= SystemTime::now() {
                 return Err(bad("the certificate of an authority has expired".to_owned()));
             }
             roots.add(certificate).map_err(|error| bad(error.to_string()))?;
@@ -194,7 +194,7 @@ impl Current {
         let now = UnixTime::since_unix_epoch(now.duration_since(UNIX_EPOCH).unwrap_or_default());
         self.verifier.verify_client_cert(own, others, now).map_err(|error| refused(reason(&error)))?;
         let names = Names::of(own).ok_or_else(|| refused("it cannot be read"))?;
-        let ends = names.ends();
+        let ends = names.not_after;
         let (found, what) = match kind {
             CertificateName::Common => (names.common, "its subject has not exactly one common name"),
             CertificateName::Email => (names.emails, "it has not exactly one email address"),

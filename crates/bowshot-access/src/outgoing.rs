@@ -1,23 +1,16 @@
 //! Questions to other services over HTTP/1.1: one address, one question, one answer, within limits of time and size. Nothing
-//! else is followed, no redirect and no other address than one that the configuration allows.
+//! else is followed: no redirect, no proxy, and no other address than one that the configuration allows.
 
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
-use hyper::{Method, Request, StatusCode};
-use hyper_util::rt::TokioIo;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{RequestBuilder, StatusCode, redirect};
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
-use url::{Host, Position, Url};
+use url::{Host, Url};
 
 /// Bytes of an answer.
 const MAX_BYTES: usize = 256 << 10;
@@ -26,7 +19,7 @@ const MAX_BYTES: usize = 256 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Question {
     /// A text in JSON that is sent.
-    pub(crate) body: Option<Bytes>,
+    pub(crate) body: Option<String>,
     pub(crate) authorization: Option<HeaderValue>,
 }
 
@@ -49,71 +42,77 @@ pub(crate) fn private_address(text: &str) -> Result<Url, String> {
     }
 }
 
-/// Asks, and waits so long for the whole answer.
-///
-/// # Errors
-/// The reason, for the log.
-pub(crate) async fn ask(
-    url: &Url,
-    tls: Option<&TlsConnector>,
-    question: Question,
-    patience: Duration,
-) -> Result<Vec<u8>, String> {
-    let answer = timeout(patience, Box::pin(ask_slowly(url, tls, question))).await;
-    let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {patience:?}")));
-    answer.map_err(|reason| format!("`{url}`: {reason}"))
+/// What asks services.
+#[derive(Debug, Clone)]
+pub(crate) struct HttpClient(reqwest::Client);
+
+impl HttpClient {
+    /// For an address, and those that it names. TLS trusts the authorities of a file, or those of this machine.
+    ///
+    /// # Errors
+    /// The reason why there are none.
+    pub(crate) fn new(url: &Url, ca_file: Option<&Path>) -> Result<Self, String> {
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("bowshot/", env!("CARGO_PKG_VERSION")))
+            .http1_only()
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .referer(false)
+            .tcp_nodelay(true)
+            // A service that is asked now and then may have closed a connection that is used again.
+            .pool_max_idle_per_host(0);
+        let client = match url.scheme() == "http" && ca_file.is_none() {
+            // On this machine, whose authorities need not be read then.
+            true => client.tls_built_in_root_certs(false),
+            false => client.use_preconfigured_tls(tls(ca_file)?),
+        };
+        client.build().map(Self).map_err(reason)
+    }
+
+    /// Asks, and waits so long for the whole answer.
+    ///
+    /// # Errors
+    /// The reason, for the log.
+    pub(crate) async fn ask(
+        &self,
+        url: &Url,
+        question: Question,
+        patience: Duration,
+    ) -> Result<Vec<u8>, String> {
+        let request = match question.body {
+            Some(body) => self.0.post(url.clone()).header(CONTENT_TYPE, "application/json").body(body),
+            None => self.0.get(url.clone()),
+        };
+        let request = match question.authorization {
+            Some(authorization) => request.header(AUTHORIZATION, authorization),
+            None => request,
+        };
+        let answer = timeout(patience, Box::pin(answer(request.header(ACCEPT, "application/json")))).await;
+        let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {patience:?}")));
+        answer.map_err(|reason| format!("`{url}`: {reason}"))
+    }
 }
 
-async fn ask_slowly(url: &Url, tls: Option<&TlsConnector>, question: Question) -> Result<Vec<u8>, String> {
-    let host = url.host_str().ok_or("it has no host")?;
-    // IPv6 addresses stand in brackets.
-    let name = host.trim_matches(['[', ']']).to_owned();
-    let port = url.port_or_known_default().ok_or("it has no port")?;
-    let stream = TcpStream::connect((name.as_str(), port)).await.map_err(|error| error.to_string())?;
-    stream.set_nodelay(true).map_err(|error| error.to_string())?;
-    if url.scheme() == "http" {
-        return request(stream, url, question).await;
+async fn answer(request: RequestBuilder) -> Result<Vec<u8>, String> {
+    let mut answer = request.send().await.map_err(reason)?;
+    if answer.status() != StatusCode::OK {
+        return Err(format!("the answer is {}", answer.status()));
     }
-    let tls = tls.ok_or("https was not prepared, since the first address is http")?;
-    let name = ServerName::try_from(name).map_err(|error| error.to_string())?;
-    let stream = tls.connect(name, stream).await.map_err(|error| error.to_string())?;
-    request(stream, url, question).await
-}
-
-async fn request(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    url: &Url,
-    question: Question,
-) -> Result<Vec<u8>, String> {
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-    let path = &url[Position::BeforePath..Position::AfterQuery];
-    let method = if question.body.is_some() { Method::POST } else { Method::GET };
-    let mut request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header(HOST, &url[Position::BeforeHost..Position::AfterPort])
-        .header(ACCEPT, "application/json")
-        .header(USER_AGENT, concat!("bowshot/", env!("CARGO_PKG_VERSION")));
-    if question.body.is_some() {
-        request = request.header(CONTENT_TYPE, "application/json");
-    }
-    if let Some(authorization) = question.authorization {
-        request = request.header(AUTHORIZATION, authorization);
-    }
-    let request =
-        request.body(Full::new(question.body.unwrap_or_default())).map_err(|error| error.to_string())?;
-    let answer = async move {
-        let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
-        if answer.status() != StatusCode::OK {
-            return Err(format!("the answer is {}", answer.status()));
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(reason)? {
+        if bytes.len() + chunk.len() > MAX_BYTES {
+            return Err(format!("the answer has more than {MAX_BYTES} bytes"));
         }
-        let body = Limited::new(answer.into_body(), MAX_BYTES).collect().await;
-        body.map(|body| body.to_bytes().to_vec()).map_err(|error| error.to_string())
-    };
-    // What drives the connection ends when the answer is read, since nobody can ask more then.
-    let (answer, _ended) = futures::future::join(answer, connection).await;
-    answer
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// What went wrong, with its causes: the first one says no more than that it did.
+fn reason(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// TLS to a service that the authorities of a file vouch for, or those of this machine.

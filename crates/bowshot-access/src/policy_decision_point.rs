@@ -11,11 +11,10 @@
 //! concurrent requests. Decisions are cached for seconds, by the whole request; failures are not.
 
 use crate::Error;
-use crate::outgoing::{self, Question};
+use crate::outgoing::{self, HttpClient, Question};
 use async_trait::async_trait;
 use bowshot_api::{AccessKind, AccessRequest, ErrorKind, NoDecision, PolicyDecisionPoint, Secret};
-use hyper::body::Bytes;
-use hyper::header::HeaderValue;
+use reqwest::header::HeaderValue;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -26,7 +25,6 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 use url::Url;
 
 /// Cached decisions; a full cache is cleared.
@@ -78,7 +76,7 @@ pub struct HttpPolicyDecisionPoint {
 
 struct Service {
     url: Url,
-    tls: Option<TlsConnector>,
+    client: HttpClient,
     authorization: Option<HeaderValue>,
     permits: Semaphore,
 }
@@ -138,13 +136,7 @@ impl HttpPolicyDecisionPoint {
         if options.timeout.is_zero() {
             return Err(bad("`access.decision_timeout` is zero: no answer would be in time".to_owned()));
         }
-        let tls = match url.scheme() {
-            "https" => {
-                let tls = outgoing::tls(options.ca_file.as_deref()).map_err(bad)?;
-                Some(TlsConnector::from(Arc::new(tls)))
-            }
-            _ => None,
-        };
+        let client = HttpClient::new(&url, options.ca_file.as_deref()).map_err(bad)?;
         let authorization = match &options.token {
             None => None,
             Some(token) => {
@@ -157,7 +149,7 @@ impl HttpPolicyDecisionPoint {
         };
         let permits = Semaphore::new(options.max_connections.clamp(1, Semaphore::MAX_PERMITS));
         Ok(Some(Self {
-            service: Arc::new(Service { url, tls, authorization, permits }),
+            service: Arc::new(Service { url, client, authorization, permits }),
             timeout: options.timeout,
             cache: options.cache,
             sockets: Handle::current(),
@@ -241,8 +233,8 @@ impl Service {
     async fn ask(&self, body: String, limit: Duration) -> Result<Vec<u8>, String> {
         let _permit = self.permits.acquire().await.map_err(|error| error.to_string())?;
         let authorization = self.authorization.clone();
-        let question = Question { body: Some(Bytes::from(body)), authorization };
-        outgoing::ask(&self.url, self.tls.as_ref(), question, limit).await
+        let question = Question { body: Some(body), authorization };
+        self.client.ask(&self.url, question, limit).await
     }
 }
 

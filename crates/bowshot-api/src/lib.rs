@@ -13,6 +13,7 @@ mod auth_cache;
 mod authorization_header;
 mod caller_token;
 mod catalog;
+pub mod catalog_names;
 mod compatibility;
 mod connection_limiter;
 mod encryption;

@@ -1,10 +1,10 @@
-//! Connections between the nodes, and what goes over them: one for each other node, shared by all that runs there.
+//! Connections to other nodes, one for each, shared by everything that runs there.
 
-use crate::broken_wire::{ToldChannel, told};
-use crate::parcel::Parcel;
+use crate::connection_error::{CheckedChannel, classify_connection};
+use crate::membership::Cluster;
+use crate::task_codec::EncodedTask;
 use async_trait::async_trait;
-use bowshot_engine::portable::Portable;
-use bowshot_membership::Cluster;
+use bowshot_engine::plan_codec::PlanCodec;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::Result;
 use datafusion::error::DataFusionError;
@@ -26,9 +26,9 @@ use tower::service_fn;
 use url::Url;
 
 /// How long a node may take to answer before it counts as lost.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// How often a silent connection is asked whether somebody is there.
-const ASKED_EVERY: Duration = Duration::from_secs(2);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often an idle connection is pinged.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The connections of this node.
 #[derive(Debug)]
@@ -42,12 +42,12 @@ impl Channels {
         Arc::new(Self { cluster, open: Mutex::default() })
     }
 
-    /// Forgets the connection to a node.
+    /// Drops the connection to a node.
     pub(crate) fn forget(&self, address: &str) {
         self.lock().remove(address);
     }
 
-    /// The connection to a node, which is made when it is first asked for.
+    /// The connection to a node, opened at its first use.
     pub(crate) async fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
         let address = url.authority().to_owned();
         if let Some(channel) = self.lock().get(&address) {
@@ -60,9 +60,9 @@ impl Channels {
         });
         let channel = Endpoint::from_shared(url.to_string())
             .map_err(unreachable(&address))?
-            .connect_timeout(PATIENCE)
-            .http2_keep_alive_interval(ASKED_EVERY)
-            .keep_alive_timeout(PATIENCE)
+            .connect_timeout(ANSWER_TIMEOUT)
+            .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
+            .keep_alive_timeout(ANSWER_TIMEOUT)
             .keep_alive_while_idle(true)
             .tcp_nodelay(true)
             .connect_with_connector(connect)
@@ -84,46 +84,46 @@ fn unreachable(address: &str) -> impl FnOnce(tonic::transport::Error) -> DataFus
     move |error| DataFusionError::Context(message, Box::new(DataFusionError::External(Box::new(error))))
 }
 
-/// Where tasks of other nodes' plans take their rows from.
+/// Connections from which tasks of other nodes' plans read rows.
 #[derive(Debug, Clone)]
-pub(crate) struct Between(pub(crate) Arc<Channels>);
+pub(crate) struct WorkerChannels(pub(crate) Arc<Channels>);
 
 #[async_trait]
-impl ChannelResolver for Between {
+impl ChannelResolver for WorkerChannels {
     async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
-        let channel = self.0.channel(url).await.map_err(told)?;
-        Ok(Box::new(ToldChannel(create_worker_client(channel))))
+        let channel = self.0.channel(url).await.map_err(classify_connection)?;
+        Ok(Box::new(CheckedChannel(create_worker_client(channel))))
     }
 }
 
-/// Where the tasks of one plan of this node are sent.
+/// Connections over which tasks of one plan of this node are sent.
 #[derive(Debug, Clone)]
-pub(crate) struct Outgoing {
+pub(crate) struct CoordinatorChannels {
     pub(crate) channels: Arc<Channels>,
-    pub(crate) portable: Portable,
-    /// With the functions that there are where tasks arrive.
+    pub(crate) portable: PlanCodec,
+    /// With the functions of the receiving node.
     pub(crate) context: Arc<TaskContext>,
 }
 
 #[async_trait]
-impl ChannelResolver for Outgoing {
+impl ChannelResolver for CoordinatorChannels {
     async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
-        let channel = self.channels.channel(url).await.map_err(told)?;
-        let inner: Box<dyn WorkerChannel> = Box::new(ToldChannel(create_worker_client(channel)));
+        let channel = self.channels.channel(url).await.map_err(classify_connection)?;
+        let inner: Box<dyn WorkerChannel> = Box::new(CheckedChannel(create_worker_client(channel)));
         let (portable, context) = (self.portable.clone(), Arc::clone(&self.context));
-        Ok(Box::new(Packing { inner, portable, context }))
+        Ok(Box::new(EncodingChannel { inner, portable, context }))
     }
 }
 
-/// Packs the plans that it sends.
-struct Packing {
+/// Encodes the plans that it sends.
+struct EncodingChannel {
     inner: Box<dyn WorkerChannel>,
-    portable: Portable,
+    portable: PlanCodec,
     context: Arc<TaskContext>,
 }
 
 #[async_trait]
-impl WorkerChannel for Packing {
+impl WorkerChannel for EncodingChannel {
     async fn coordinator_channel(
         &mut self,
         headers: HeaderMap,
@@ -133,8 +133,8 @@ impl WorkerChannel for Packing {
         task_ctx: &Arc<TaskContext>,
     ) -> Result<BoxStream<'static, Result<WorkerToCoordinatorMsg>>> {
         if let MaybeEncoded::Decoded(plan) = &set_plan_request.plan {
-            let parcel = Parcel::of(plan, &self.portable, &self.context)?;
-            set_plan_request.plan = MaybeEncoded::Decoded(parcel);
+            let task = EncodedTask::encode(plan, &self.portable, &self.context)?;
+            set_plan_request.plan = MaybeEncoded::Decoded(task);
         }
         self.inner.coordinator_channel(headers, set_plan_request, c2w_stream, metrics, task_ctx).await
     }

@@ -1,10 +1,11 @@
 //! Endpoints of results, on this node and on others: where they are, what they do, and their rows.
 
 use crate::channels::Channels;
+use crate::endpoint_service::{FAIL, OPENED, READY, STATE, gone, local, opened, question, state_from_json};
+use crate::endpoint_sink::described;
+use crate::membership::{Cluster, Member, State};
 use crate::node_url::node_url;
-use crate::service::{FAIL, OPENED, READY, STATE, gone, local, opened, question, state_from_json};
-use crate::sink::described;
-use crate::vouchers::Voucher;
+use crate::signed_tickets::SignedTicket;
 use arrow_flight::decode::{DecodedPayload, FlightDataDecoder};
 use arrow_flight::error::FlightError;
 use arrow_flight::flight_service_client::FlightServiceClient;
@@ -14,7 +15,6 @@ use bowshot_api::{BatchStream, Error, ErrorKind, Location, Principal, Result};
 use bowshot_engine::WeakEngine;
 use bowshot_engine::distribution::{from_text, to_text};
 use bowshot_engine::endpoints::{EndpointId, EndpointState, Handout, LocalEndpoint, ResultEndpoints};
-use bowshot_membership::{Cluster, Member, State};
 use datafusion_distributed::grpc::BoxCloneSyncChannel;
 use futures::future::{join_all, select_all, try_join_all};
 use futures::{StreamExt, TryStreamExt};
@@ -26,12 +26,12 @@ use tokio::time::timeout;
 use tonic::Status;
 use uuid::Uuid;
 
-/// How long a node may take to say what an endpoint does.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Largest message of rows that is taken from another node: one row may be large.
+/// How long a node may take to report the state of an endpoint.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Largest accepted message of rows: one row may be large.
 const LARGEST_MESSAGE: usize = 2 << 30;
 
-/// What is needed to reach endpoints of any node.
+/// Access to endpoints of any node.
 #[derive(Clone)]
 pub(crate) struct Reach {
     pub(crate) cluster: Cluster,
@@ -52,7 +52,7 @@ impl Reach {
         Ok(FlightServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE))
     }
 
-    /// Asks another node about an endpoint.
+    /// Sends a request about an endpoint to another node.
     async fn ask(&self, address: &str, what: &str, body: &Value) -> Result<Value> {
         let body = body.to_string().into_bytes().into();
         let mut client = self.client(address).await?;
@@ -62,18 +62,18 @@ impl Reach {
         serde_json::from_slice(&answer.body).map_err(|error| lost().with_source(error))
     }
 
-    /// The rows that a voucher is for.
+    /// The rows that a ticket is for.
     ///
     /// # Errors
-    /// What the endpoint has failed with; `NotFound` when it has been read, `Unavailable` when its node is lost.
-    pub(crate) async fn rows(&self, voucher: Voucher, principal: &Principal) -> Result<BatchStream> {
-        if voucher.node == self.cluster.myself().id {
-            return local(&self.engine, voucher.id)?.ok_or_else(gone)?.attach(principal);
+    /// The error of the endpoint; `NotFound` when it was read, `Unavailable` when its node is lost.
+    pub(crate) async fn rows(&self, ticket: SignedTicket, principal: &Principal) -> Result<BatchStream> {
+        if ticket.node == self.cluster.myself().id {
+            return local(&self.engine, ticket.id)?.ok_or_else(gone)?.attach(principal);
         }
         let members = self.cluster.members();
-        let node = members.iter().find(|member| member.id == voucher.node);
+        let node = members.iter().find(|member| member.id == ticket.node);
         let node = node.filter(|member| member.state != State::Dead).ok_or_else(lost)?;
-        let mut ticket = question(voucher.id);
+        let mut ticket = question(ticket.id);
         if let Some(ticket) = ticket.as_object_mut() {
             ticket.insert("principal".to_owned(), described(principal));
         }
@@ -102,10 +102,10 @@ impl Reach {
     }
 }
 
-/// An error of another node, or of the way to it.
+/// An error of another node, or of the connection to it.
 fn told(status: Status) -> Error {
     match status.code() {
-        // So nodes tell what an endpoint has failed with.
+        // The status of a failed endpoint.
         tonic::Code::Aborted => from_text(status.message()),
         _ => lost().with_source(status),
     }
@@ -129,7 +129,7 @@ pub(crate) struct PlacedEndpoints {
     reach: Reach,
     run: Uuid,
     handout: Handout,
-    /// Whose rows are whose endpoint.
+    /// The nodes of the endpoints.
     nodes: Vec<Member>,
     myself: Uuid,
 }
@@ -185,8 +185,8 @@ impl PlacedEndpoints {
         if let Some(body) = body.as_object_mut() {
             body.insert("error".to_owned(), Value::String(to_text(error)));
         }
-        // A node that does not answer ends it by itself.
-        let _ = timeout(PATIENCE, self.reach.ask(&node.address, FAIL, &body)).await;
+        // A node that does not answer ends the endpoint itself.
+        let _ = timeout(ANSWER_TIMEOUT, self.reach.ask(&node.address, FAIL, &body)).await;
     }
 }
 
@@ -198,7 +198,7 @@ impl ResultEndpoints for PlacedEndpoints {
         self.each()
             .map(|(id, node)| Location {
                 uri: (node.id != self.myself).then(|| node.public.clone()),
-                voucher: Voucher::new(id, node.id, now).signed(cluster, whose).into(),
+                ticket: SignedTicket::new(id, node.id, now).signed(cluster, whose).into(),
             })
             .collect()
     }

@@ -1,15 +1,15 @@
-//! The URL of a node, made of its address.
+//! The URL of a node.
 
 use datafusion::common::{Result, internal_datafusion_err};
 use url::{Host, Url};
 
-/// A node, as datafusion-distributed names it.
+/// The URL of a node for datafusion-distributed.
 pub(crate) fn node_url(address: &str) -> Result<Url> {
     Url::parse(&format!("http://{address}"))
         .map_err(|error| internal_datafusion_err!("`{address}` is no address of a node: {error}"))
 }
 
-/// Whether a node is reached by this machine alone.
+/// Whether a node is on this machine.
 pub(crate) fn is_loopback(node: &Url) -> bool {
     match node.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),

@@ -1,27 +1,24 @@
-//! Whether a plan runs on several nodes, and on which.
-//!
-//! A plan leaves its node if it reads enough for several, and if all of it that would leave can be written down for others
-//! ([`bowshot_engine::portable`]). Rows in memory stay here, in a stage with one task. Values of subqueries are found first, as on
-//! one node; each subquery is placed by itself.
+//! Whether a plan runs on several nodes, and on which: if it reads enough, and everything that would leave can be encoded
+//! ([`bowshot_engine::plan_codec`]). Rows in memory stay here, in a stage with one task. Scalar subqueries are computed first, each placed by
+//! itself.
 
-use crate::Placement;
-use crate::broken_wire::is_broken_wire;
-use crate::channels::{Channels, Outgoing, PATIENCE};
+use crate::channels::{ANSWER_TIMEOUT, Channels, CoordinatorChannels};
+use crate::connection_error::is_connection_lost;
+use crate::endpoint_sink::EndpointSink;
 use crate::endpoints::{PlacedEndpoints, Reach};
+use crate::file_splitting;
+use crate::membership::{Cluster, Member};
 use crate::node_url::{is_loopback, node_url};
-use crate::parcel::ParcelCodec;
-use crate::parts;
-use crate::pieces;
-use crate::sink::EndpointSink;
+use crate::signed_tickets::SignedTicket;
 use crate::stages::QueryStages;
-use crate::vouchers::Voucher;
+use crate::task_codec::TaskCodec;
+use crate::worker;
 use async_trait::async_trait;
 use bowshot_api::{BatchStream, Error, ErrorKind, Principal, QueryId};
 use bowshot_engine::WeakEngine;
 use bowshot_engine::distribution::{Distribution, Placed, PlanOnNodes, not_here};
 use bowshot_engine::endpoints::{ResultEndpoints, Spread};
-use bowshot_engine::portable::Portable;
-use bowshot_membership::{Cluster, Member};
+use bowshot_engine::plan_codec::PlanCodec;
 use bowshot_storage::portable::{is_portable, scanned_bytes};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -53,8 +50,23 @@ use std::time::SystemTime;
 use url::Url;
 use uuid::Uuid;
 
-/// Operators that take the files of others' parts when they have none left: not where each task has files of its own.
+/// Partitions must not take files of others: each task has its own.
 const NO_STEALING: (&str, &str) = ("datafusion.execution.enable_file_stream_work_stealing", "false");
+
+/// Settings of placement.
+#[derive(Debug, Clone)]
+pub struct Placement {
+    /// Bytes of files for each thread of a node above which a scan uses other nodes.
+    pub bytes_per_thread: usize,
+    /// Most open files of other nodes' scans.
+    pub max_open_files: usize,
+}
+
+impl Default for Placement {
+    fn default() -> Self {
+        Self { bytes_per_thread: 16 << 20, max_open_files: 1024 }
+    }
+}
 
 /// The nodes of the cluster, as this one sees them.
 pub(crate) struct Nodes {
@@ -62,15 +74,15 @@ pub(crate) struct Nodes {
     cluster: Cluster,
     channels: Arc<Channels>,
     worker: Worker,
-    portable: Portable,
+    portable: PlanCodec,
     placement: Placement,
     stages: QueryStages,
-    /// What parts run with on other nodes, for the options of the last session.
-    part: Mutex<Option<Part>>,
+    /// The context of tasks on other nodes, for the options of the last session.
+    part: Mutex<Option<CachedContext>>,
 }
 
 type Options = Vec<(String, String)>;
-type Part = (Options, Arc<TaskContext>);
+type CachedContext = (Options, Arc<TaskContext>);
 
 impl fmt::Debug for Nodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,7 +94,7 @@ impl Nodes {
     pub(crate) fn new(
         engine: WeakEngine,
         (cluster, channels): (Cluster, Arc<Channels>),
-        (worker, portable): (Worker, Portable),
+        (worker, portable): (Worker, PlanCodec),
         (placement, stages): (Placement, QueryStages),
     ) -> Self {
         Self { engine, cluster, channels, worker, portable, placement, stages, part: Mutex::default() }
@@ -106,14 +118,14 @@ impl Nodes {
             Some((plan, endpoints)) => (plan, Some(endpoints)),
             None => (plan, None),
         };
-        // Where subqueries alone run on several nodes, the rest may have several partitions.
+        // If only subqueries run on several nodes, the rest may have several partitions.
         let plan = match plan.properties().partitioning.partition_count() {
             1 => plan,
             _ => Arc::new(CoalescePartitionsExec::new(plan)),
         };
         let shown = display_plan_ascii(plan.as_ref(), false);
         let runtime = Arc::clone(state.runtime_env());
-        // As long as the plan has its context, it runs.
+        // The context lives as long as the plan runs.
         let noted = self.stages.note(&plan, members, &self.cluster.myself().address)?;
         config.set_extension(Arc::new(noted));
         let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
@@ -123,7 +135,7 @@ impl Nodes {
         Ok(Some(PlanOnNodes { plan, context: Arc::new(context), nodes, shown, endpoints }))
     }
 
-    /// The plan whose rows stay where its last stage makes them, if several nodes do that whom clients can reach, and not more
+    /// The plan whose rows stay on the nodes of its last stage, if clients can reach these, and there are not more nodes
     /// than the client wants endpoints.
     fn spread(
         &self,
@@ -148,7 +160,7 @@ impl Nodes {
         Reach { cluster, channels, engine: self.engine.clone() }
     }
 
-    /// What parts of a session with these options run with elsewhere.
+    /// The context of tasks on other nodes for these options.
     fn part(&self, engine: &bowshot_engine::Engine, options: Options) -> Result<Arc<TaskContext>> {
         let mut last = self.part.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, context)) = last.as_ref()
@@ -156,7 +168,8 @@ impl Nodes {
         {
             return Ok(Arc::clone(context));
         }
-        let state = engine.state_of_part(SessionStateBuilder::new(), &options, parts::keep)?;
+        let state =
+            engine.state_of_part(SessionStateBuilder::new(), &options, worker::copy_distributed_options)?;
         let context = state.task_ctx();
         *last = Some((options, Arc::clone(&context)));
         Ok(context)
@@ -171,8 +184,8 @@ impl Nodes {
         let urls = members.iter().map(|member| node_url(&member.address)).collect::<Result<Vec<_>>>()?;
         let myself = node_url(&self.cluster.myself().address)?;
         let is_one_machine = urls.iter().all(is_loopback);
-        let places = SamePlaces { all: urls.clone(), myself: myself.clone() };
-        let outgoing = Outgoing {
+        let places = TaskRouting { all: urls.clone(), myself: myself.clone() };
+        let outgoing = CoordinatorChannels {
             channels: Arc::clone(&self.channels),
             portable: self.portable.clone(),
             context: Arc::clone(part),
@@ -180,24 +193,24 @@ impl Nodes {
         let mut config = state
             .config()
             .clone()
-            .with_distributed_worker_resolver(AtWork(urls))
+            .with_distributed_worker_resolver(Workers(urls))
             .with_distributed_channel_resolver(outgoing)
-            .with_distributed_user_codec(ParcelCodec(self.portable.clone()))
+            .with_distributed_user_codec(TaskCodec(self.portable.clone()))
             .with_distributed_local_worker_context(self.worker.to_local_worker_context(myself))
             .with_distributed_desired_task_count_handler(one_partition_in_one_task)
-            .with_distributed_scale_up_leaf_node_handler(pieces::of_tasks)
+            .with_distributed_scale_up_leaf_node_handler(file_splitting::split_files)
             .with_distributed_route_tasks_handler(places)
-            .with_distributed_passthrough_headers(parts::header(&options)?)?
+            .with_distributed_passthrough_headers(worker::header(&options)?)?
             .with_distributed_file_scan_config_bytes_per_partition(self.placement.bytes_per_thread)?;
         config.options_mut().set(NO_STEALING.0, NO_STEALING.1)?;
         match is_one_machine {
-            // Rows cross no network: packing them would cost a fifth of the processors' time, and save nothing.
+            // Compression would cost a fifth of the processor time, and save nothing on one machine.
             true => config.with_distributed_compression(None),
             false => Ok(config),
         }
     }
 
-    /// The plan cut into stages on several nodes; `None` if there is nothing to gain.
+    /// Splits the plan into stages on several nodes; `None` if that gains nothing.
     fn split<'a>(
         &'a self,
         plan: Arc<dyn ExecutionPlan>,
@@ -209,14 +222,14 @@ impl Nodes {
                 return self.split_each(plan, config, (state, part)).await;
             }
             let mut config = config.clone();
-            // Parts of a union may go anywhere, and rows in memory may not.
+            // Inputs of a union may run on any node, but rows in memory may not.
             if plan.exists(|node| Ok(node.is::<UnionExec>()))? && !all_portable(&plan)? {
                 config = config.with_distributed_children_isolator_unions(false)?;
             }
             let planner = SessionStateBuilder::new()
                 .with_config(config)
                 .with_runtime_env(Arc::clone(state.runtime_env()))
-                .with_query_planner(Arc::new(Given(Arc::clone(&plan))))
+                .with_query_planner(Arc::new(FixedPlan(Arc::clone(&plan))))
                 .with_distributed_planner()
                 .build();
             let nothing = LogicalPlan::EmptyRelation(EmptyRelation {
@@ -230,7 +243,7 @@ impl Nodes {
             if plan.exists(|node| Ok(node.is::<ScalarSubqueryExec>()))? {
                 return Err(plan_datafusion_err!("a subquery inside of it has to give its value first"));
             }
-            // The last stage stays, but loses what its plan knew of the stages before it.
+            // The last stage stays here, without the plans of earlier stages.
             by_itself(Arc::clone(&split))?;
             for stage in stages(&split)? {
                 let stays = |error| DataFusionError::External(Box::new(error));
@@ -241,7 +254,7 @@ impl Nodes {
         .boxed()
     }
 
-    /// The plan and the subqueries that give values to it, each by itself.
+    /// Splits the plan and each of its scalar subqueries.
     async fn split_each(
         &self,
         plan: Arc<dyn ExecutionPlan>,
@@ -295,30 +308,30 @@ impl Distribution for Nodes {
         let myself = self.cluster.myself().address;
         let others = plan.nodes.iter().filter(|address| **address != myself);
         let lost = join_all(others.map(|address| self.is_lost(address))).await.into_iter().any(|lost| lost);
-        // It may be there again, and what was on its way is gone.
-        lost || is_broken_wire(error)
+        // The node may be back, but the rows in transit are lost.
+        lost || is_connection_lost(error)
     }
 
     async fn redeem(
         &self,
         principal: &Principal,
         (query, index): (QueryId, usize),
-        voucher: &[u8],
+        ticket: &[u8],
     ) -> Result<BatchStream, Error> {
         let index = u32::try_from(index).map_err(|_| not_here(query))?;
         let asked = (query, index, principal);
-        let voucher = Voucher::check(&self.cluster, voucher, asked, SystemTime::now());
-        self.reach().rows(voucher.ok_or_else(|| not_here(query))?, principal).await
+        let ticket = SignedTicket::check(&self.cluster, ticket, asked, SystemTime::now());
+        self.reach().rows(ticket.ok_or_else(|| not_here(query))?, principal).await
     }
 }
 
 impl Nodes {
-    /// Whether a node that has work is not there any more. Others may have noticed before.
+    /// Whether a node with tasks is lost. Others may have noticed before.
     async fn is_lost(&self, address: &str) -> bool {
         if !self.cluster.workers().iter().any(|member| member.address == address) {
             return true;
         }
-        let answer = tokio::time::timeout(PATIENCE, self.cluster.connect(address)).await;
+        let answer = tokio::time::timeout(ANSWER_TIMEOUT, self.cluster.connect(address)).await;
         let lost = !matches!(answer, Ok(Ok(_)));
         if lost {
             self.cluster.report_failure(address);
@@ -328,7 +341,7 @@ impl Nodes {
     }
 }
 
-/// What keeps a plan here, in words.
+/// The reason why a plan stays here.
 fn reason(error: &DataFusionError) -> String {
     match error.find_root() {
         DataFusionError::External(inner) => match inner.downcast_ref::<Error>() {
@@ -336,7 +349,7 @@ fn reason(error: &DataFusionError) -> String {
             None => inner.to_string(),
         },
         DataFusionError::Plan(message) => message.clone(),
-        // What DataFusion says of itself is followed by where to report it.
+        // Internal errors of DataFusion end with an address for reports.
         other => {
             let said = other.strip_backtrace();
             let said = said.lines().next().unwrap_or_default();
@@ -360,8 +373,8 @@ fn all_portable(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     Ok(!stays)
 }
 
-/// The plan with an operator on top of its last stage on other nodes, and the number of its tasks. `None` where the node that was
-/// asked does more than to collect what comes from there.
+/// The plan with an operator on top of its last distributed stage, and the number of its tasks. `None` if the coordinating
+/// node does more than collect its rows.
 fn with_sinks(
     plan: &Arc<dyn ExecutionPlan>,
     sink: impl FnOnce(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
@@ -384,7 +397,7 @@ fn with_sinks(
     Some((plan, tasks))
 }
 
-/// The plans of all stages but the last one, which stays here.
+/// The plans of all stages but the last one.
 fn stages(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<dyn ExecutionPlan>>> {
     let mut stages = Vec::new();
     plan.apply(|node| {
@@ -396,8 +409,8 @@ fn stages(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<dyn ExecutionPlan>>> 
     Ok(stages)
 }
 
-/// A stage as its tasks see it: of the stages before it nothing is known but their columns and partitions, and rows that stay
-/// here are nothing.
+/// A stage as its tasks see it: earlier stages have only their schema and partitioning, and rows that stay here are
+/// empty.
 fn by_itself(stage: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let by_itself = stage.transform_down(|node| {
         if let Some(leaf) = node.downcast_ref::<DistributedLeafExec>()
@@ -414,8 +427,8 @@ fn by_itself(stage: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     by_itself.data()
 }
 
-/// No rows in the columns and partitions of an operator. How rows come to partitions is told with a stage: two of them with
-/// the same groups in the same partitions may be put together partition by partition.
+/// An empty plan with the schema and partitioning of an operator. The partitioning matters: two inputs with the same hash
+/// partitioning may be joined partition by partition.
 fn no_rows(node: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let partitioning = &node.properties().partitioning;
     let empty = EmptyExec::new(node.schema());
@@ -425,10 +438,10 @@ fn no_rows(node: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     })
 }
 
-/// What is one partition is one task. A plan has one partition where all rows have to come by one operator: where they are
-/// counted, numbered, put in order or cut off, or where nobody has seen to it that rows of one group come together. In several
-/// tasks each would do that to its own rows. Only what is handed to all tasks whole may be one partition in each. A leaf that
-/// cannot be written down is read in one task too, which is one of this node.
+/// One partition is one task. A plan has one partition where an operator needs all rows: to
+/// count, number, sort or limit them, or to group them without a repartition. In several
+/// tasks each would do so with its own rows. Only a broadcast may be one partition in each. A leaf that
+/// cannot be encoded is read in one task on this node.
 fn one_partition_in_one_task(
     event: DesiredTaskCountEvent<'_>,
 ) -> Option<Result<DesiredTaskCountEventResponse>> {
@@ -440,15 +453,15 @@ fn one_partition_in_one_task(
     (one || stays).then(|| Ok(DesiredTaskCountEventResponse::maximum(1)))
 }
 
-/// The same task of the same stage goes to the same node each time, which has the columns in memory then. What is one task
-/// is one of this node, whose rows in memory it may read.
+/// A task of a stage always goes to the same node, which may have its columns in memory. A single task
+/// runs on this node, whose rows in memory it may read.
 #[derive(Debug)]
-struct SamePlaces {
+struct TaskRouting {
     all: Vec<Url>,
     myself: Url,
 }
 
-impl RouteTasksHandler for SamePlaces {
+impl RouteTasksHandler for TaskRouting {
     fn handle(&self, event: RouteTasksEvent<'_>) -> Option<Result<RouteTasksEventResponse>> {
         let urls = match event.task_count {
             1 => vec![self.myself.clone()],
@@ -459,20 +472,20 @@ impl RouteTasksHandler for SamePlaces {
 }
 
 /// The nodes that a plan was placed on.
-struct AtWork(Vec<Url>);
+struct Workers(Vec<Url>);
 
-impl WorkerResolver for AtWork {
+impl WorkerResolver for Workers {
     fn get_urls(&self) -> Result<Vec<Url>> {
         Ok(self.0.clone())
     }
 }
 
-/// Plans what was planned already.
+/// Returns a plan that exists already.
 #[derive(Debug)]
-struct Given(Arc<dyn ExecutionPlan>);
+struct FixedPlan(Arc<dyn ExecutionPlan>);
 
 #[async_trait]
-impl QueryPlanner for Given {
+impl QueryPlanner for FixedPlan {
     async fn create_physical_plan(
         &self,
         _logical_plan: &LogicalPlan,

@@ -1,8 +1,8 @@
-//! `system.query_stages`: the stages of statements that run on several nodes, as the node sees them that has cut them.
+//! `system.query_stages`: the stages of statements that this node runs on several nodes.
 
+use crate::membership::Member;
 use bowshot_api::{Error, QueryId};
-use bowshot_engine::Job;
-use bowshot_membership::Member;
+use bowshot_query_task::QueryTask;
 use datafusion::arrow::array::{ArrayRef, StringArray, TimestampMicrosecondArray, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What runs on several nodes now.
+/// Plans that run on several nodes now.
 #[derive(Debug, Clone, Default)]
 pub struct QueryStages(Arc<Mutex<Plans>>);
 
@@ -37,7 +37,7 @@ struct Stage {
     number: usize,
     /// A node for each task.
     nodes: Vec<String>,
-    /// How its rows go on.
+    /// How its rows are exchanged.
     exchange: &'static str,
     /// Its operators, the last one first.
     operators: String,
@@ -45,9 +45,6 @@ struct Stage {
 
 impl QueryStages {
     /// A row for each task of each stage.
-    ///
-    /// # Errors
-    /// Internal ones.
     pub fn rows(&self) -> bowshot_api::Result<RecordBatch> {
         let plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tasks = Vec::new();
@@ -90,10 +87,7 @@ impl QueryStages {
         ])
     }
 
-    /// Notes a plan that is about to run for the statement at work, as long as what is returned is kept.
-    ///
-    /// # Errors
-    /// When the plan cannot be walked; does not happen.
+    /// Records a running plan of the current statement until the returned value is dropped.
     pub(crate) fn note(
         &self,
         plan: &Arc<dyn ExecutionPlan>,
@@ -101,7 +95,7 @@ impl QueryStages {
         myself: &str,
     ) -> Result<Noted> {
         let stages = stages(plan, members, myself)?;
-        let query = Job::current().and_then(|job| job.query());
+        let query = QueryTask::current().and_then(|job| job.query());
         let run = Running { query, started: SystemTime::now(), stages };
         let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = plans.next;
@@ -111,7 +105,7 @@ impl QueryStages {
     }
 }
 
-/// A plan that runs.
+/// A running plan.
 pub(crate) struct Noted {
     of: QueryStages,
     key: u64,
@@ -130,7 +124,7 @@ impl Drop for Noted {
     }
 }
 
-/// The stages below the last one, which is the plan's head and runs on the node that was asked.
+/// The stages of a plan; the last one runs on this node.
 fn stages(plan: &Arc<dyn ExecutionPlan>, members: &[Member], myself: &str) -> Result<Vec<Stage>> {
     let mut found = vec![Stage {
         number: 0,
@@ -164,7 +158,7 @@ fn stages(plan: &Arc<dyn ExecutionPlan>, members: &[Member], myself: &str) -> Re
     Ok(found)
 }
 
-/// The names of the operators of a stage, from its head to the stages that feed it.
+/// The operators of a stage, from its root down to its input stages.
 fn operators(stage: &Arc<dyn ExecutionPlan>) -> Result<String> {
     let mut names: Vec<String> = Vec::new();
     stage.apply(|node| {

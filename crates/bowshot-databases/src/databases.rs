@@ -1,13 +1,14 @@
-//! All databases that a server knows: those of the configuration, and those that admins have attached, which are forgotten when
-//! it ends.
+//! All databases of a server: those of the configuration, and those that administrators attached, which last until it stops.
 
-use crate::catalogs::Catalogs;
+use crate::ducklake::{self, Lake, Lakes};
+use crate::iceberg::Catalogs;
 use crate::insert;
-use crate::lakes::{self, Lake, Lakes};
-use crate::place::Place;
-use crate::secrets;
-use crate::settings::{DatabaseSettings, Kind, Options};
-use crate::source::{Source, unknown};
+use crate::kind::Kind;
+use crate::location::Location;
+use crate::options::Options;
+use crate::secret_credentials;
+use crate::settings::DatabaseSettings;
+use crate::source::{Source, not_found};
 use crate::table::DatabaseTable;
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Principal, Result};
@@ -27,57 +28,41 @@ use tokio::runtime::Handle;
 /// Most databases of one server.
 const MAX_DATABASES: usize = 256;
 
-/// See the module.
 #[derive(Debug)]
-pub struct OtherDatabases {
+pub struct ExternalDatabases {
     /// Catalogs of Iceberg tables.
     catalogs: Catalogs,
     sources: RwLock<BTreeMap<String, Arc<Source>>>,
     /// Places that may be attached.
-    opened: Vec<Place>,
+    opened: Vec<Location>,
     drivers: BTreeMap<Kind, PathBuf>,
     lakes: Lakes,
     secrets: Option<Arc<Secrets>>,
 }
 
-/// What is told of a database.
-#[derive(Debug)]
-pub(crate) struct Told {
-    pub(crate) name: String,
-    pub(crate) kind: &'static str,
-    pub(crate) place: String,
-    pub(crate) read_only: bool,
-    pub(crate) attached: bool,
-    pub(crate) pool: Option<usize>,
-    pub(crate) connections: Option<usize>,
-    pub(crate) tables: Option<usize>,
-    pub(crate) problem: Option<String>,
-}
-
-/// What one caller has of a database.
-struct OfCaller {
+/// The connections of one caller to a database.
+struct CallerSource {
     of: Arc<Source>,
     source: Arc<Source>,
 }
 
-/// One that is to be known.
 enum New {
     Source(Arc<Source>),
     Lake(Arc<Lake>),
 }
 
-impl OtherDatabases {
-    /// The databases of the configuration; nobody is asked yet. Files of lakes are read as those of `files` are.
+impl ExternalDatabases {
+    /// The databases of the configuration, without a connection yet. Files of lakes are read as those of `files` are.
     ///
     /// # Errors
     /// `Invalid`, naming the database and the key.
     pub fn new(options: Options, files: Arc<FileCatalog>) -> Result<Arc<Self>> {
         let Options { databases, lakes, catalogs, attach, drivers, secrets } = options;
-        let opened = attach.iter().filter(|uri| !lakes::is_lake(uri)).map(|uri| {
-            let wrong = || Error::invalid("a place in `attach.places` is not understood")
+        let opened = attach.iter().filter(|uri| !ducklake::is_lake(uri)).map(|uri| {
+            let wrong = || Error::invalid("invalid location in `attach.places`")
                 .with_hint("write `postgres://host:port/`, `mysql://host:port/`, `grpc://host:port`, or the scheme and path of a folder: `sqlite:///data`");
-            let kind = Place::kind(uri).ok_or_else(wrong)?;
-            Place::parse(kind, uri, None).map_err(|_| wrong())
+            let kind = Location::kind(uri).ok_or_else(wrong)?;
+            Location::parse(kind, uri, None).map_err(|_| wrong())
         });
         let opened = opened.collect::<Result<_>>()?;
         let (catalogs, lakes_of_server) = (Catalogs::new(catalogs)?, Lakes::new(files, &attach)?);
@@ -94,7 +79,7 @@ impl OtherDatabases {
         Ok(Arc::new(these))
     }
 
-    /// Opens the catalogs of Iceberg tables, whose files are read like those that are served. Nobody is asked yet; until then they
+    /// Opens the catalogs of Iceberg tables, whose files are read like those that are served. Until then they
     /// have no tables.
     ///
     /// # Errors
@@ -108,7 +93,7 @@ impl OtherDatabases {
             return match settings.driver {
                 None => Ok(settings),
                 Some(_) => Err(Error::invalid(format!("the database `{}` needs no driver", settings.name))
-                    .with_hint("take `driver` out of its entry: MySQL's protocol is spoken without one")),
+                    .with_hint("remove `driver` from its entry: the server has its own client of MySQL")),
             };
         }
         settings.driver = settings.driver.take().or_else(|| self.drivers.get(&settings.kind).cloned());
@@ -116,8 +101,9 @@ impl OtherDatabases {
             return Ok(settings);
         }
         let (name, kind) = (&settings.name, settings.kind.name());
-        Err(Error::invalid(format!("no driver is named for the database `{name}`"))
-            .with_hint(format!("set `driver` in its entry, or `drivers.{kind}` for all of its kind, to the path of a shared library")))
+        Err(Error::invalid(format!("the database `{name}` has no driver")).with_hint(format!(
+            "set `driver` in its entry, or `drivers.{kind}`, to the path of a shared library"
+        )))
     }
 
     fn add(&self, name: &str, new: New) -> Result<()> {
@@ -125,13 +111,13 @@ impl OtherDatabases {
         if sources.contains_key(name) || self.catalogs.has(name) || self.lakes.get(name).is_some() {
             return Err(Error::new(
                 ErrorKind::AlreadyExists,
-                format!("there is a database `{name}` already"),
+                format!("the database `{name}` already exists"),
             ));
         }
         if sources.len() + self.lakes.names().len() >= MAX_DATABASES {
             return Err(Error::new(
                 ErrorKind::LimitReached,
-                format!("there are {MAX_DATABASES} databases already"),
+                format!("there are already {MAX_DATABASES} databases"),
             ));
         }
         match new {
@@ -146,17 +132,17 @@ impl OtherDatabases {
     }
 
     /// A database as it was opened.
-    fn known(&self, name: &str) -> Result<Arc<Source>> {
-        self.sources().get(name).cloned().ok_or_else(|| unknown(name))
+    fn find_source(&self, name: &str) -> Result<Arc<Source>> {
+        self.sources().get(name).cloned().ok_or_else(|| not_found(name))
     }
 
-    /// A database with the credentials that it has now: where those of a secret are others by now, its connections are left.
+    /// A database with its current credentials. If its secret was replaced, its connections are dropped.
     ///
     /// # Errors
     /// `Unavailable` when the secret is gone or cannot be used.
     fn source(&self, name: &str) -> Result<Arc<Source>> {
-        let source = self.known(name)?;
-        let Some(renewed) = secrets::renewed(&source.settings, self.secrets.as_deref())? else {
+        let source = self.find_source(name)?;
+        let Some(renewed) = secret_credentials::refresh(&source.settings, self.secrets.as_deref())? else {
             return Ok(source);
         };
         let renewed = Source::new(renewed, source.attached);
@@ -166,14 +152,14 @@ impl OtherDatabases {
                 *there = Arc::clone(&renewed);
                 Ok(renewed)
             }
-            // Somebody else has seen it, too.
+            // Another thread replaced it.
             Some(there) => Ok(Arc::clone(there)),
-            None => Err(unknown(name)),
+            None => Err(not_found(name)),
         }
     }
 
-    /// A database as this caller reaches it. One that is asked with the tokens of callers has connections and knowledge for each of
-    /// them, which are theirs alone and go with their sessions.
+    /// A database for this caller. One that gets the tokens of callers has connections and cached tables for each of
+    /// them, which end with their sessions.
     ///
     /// # Errors
     /// `Denied` for a caller without a token.
@@ -183,26 +169,23 @@ impl OtherDatabases {
             return Ok(source);
         }
         let own = caller.bearer.as_ref().and_then(|token| {
-            let is_of_this = |own: &OfCaller| Arc::ptr_eq(&own.of, &source);
-            token.cached(name, is_of_this, || OfCaller {
+            let is_of_this = |own: &CallerSource| Arc::ptr_eq(&own.of, &source);
+            token.cached(name, is_of_this, || CallerSource {
                 of: Arc::clone(&source),
-                source: Source::new(source.settings.of_caller(token), source.attached),
+                source: Source::new(source.settings.for_caller(token), source.attached),
             })
         });
         own.map(|own| Arc::clone(&own.source)).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Denied,
-                format!("the database `{name}` is asked with the token of its caller"),
-            )
-            .with_hint(
-                "log in with a token of an identity provider, sent as a bearer token or as the password",
-            )
+            Error::new(ErrorKind::Denied, format!("the database `{name}` needs the token of its caller"))
+                .with_hint(
+                    "log in with a token of an identity provider, sent as a bearer token or as the password",
+                )
         })
     }
 }
 
 #[async_trait]
-impl Databases for OtherDatabases {
+impl Databases for ExternalDatabases {
     fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.sources().keys().cloned().chain(self.catalogs.names()).collect();
         names.extend(self.lakes.names());
@@ -222,7 +205,7 @@ impl Databases for OtherDatabases {
         }
         match self.lakes.get(database) {
             Some(lake) => lake.may_have_schema(schema),
-            None => self.known(database).is_ok_and(|source| source.may_have_schema(schema)),
+            None => self.find_source(database).is_ok_and(|source| source.may_have_schema(schema)),
         }
     }
 
@@ -230,7 +213,7 @@ impl Databases for OtherDatabases {
         if let Some(lake) = self.lakes.get(database) {
             return lake.listed();
         }
-        // Without a runtime there are no deadlines.
+        // Deadlines need a runtime.
         let Ok(runtime) = Handle::try_current() else { return Arc::default() };
         if let Some(catalog) = self.catalogs.find(database) {
             return runtime.block_on(catalog.listed());
@@ -241,7 +224,7 @@ impl Databases for OtherDatabases {
 
     async fn table(&self, name: &EntryName, caller: &Principal) -> Result<Option<Arc<dyn TableProvider>>> {
         if let Some(lake) = self.lakes.get(&name.catalog) {
-            return of_lake(&lake, name, None).await;
+            return lake_table(&lake, name, None).await;
         }
         if let Some(catalog) = self.catalogs.find(&name.catalog) {
             return catalog.table(&name.schema, &name.name, None).await;
@@ -256,7 +239,7 @@ impl Databases for OtherDatabases {
 
     async fn newest_state(&self, database: &str) -> Result<Option<AsOf>> {
         match self.lakes.get(database) {
-            Some(lake) => lake.noted(lake.open().newest().await).map(Some),
+            Some(lake) => lake.record(lake.open().newest().await).map(Some),
             None => Ok(None),
         }
     }
@@ -268,7 +251,7 @@ impl Databases for OtherDatabases {
         _caller: &Principal,
     ) -> Result<Option<Arc<dyn TableProvider>>> {
         if let Some(lake) = self.lakes.get(&name.catalog) {
-            return of_lake(&lake, name, Some(as_of)).await;
+            return lake_table(&lake, name, Some(as_of)).await;
         }
         match self.catalogs.find(&name.catalog) {
             Some(catalog) => catalog.table(&name.schema, &name.name, Some(as_of)).await,
@@ -278,16 +261,16 @@ impl Databases for OtherDatabases {
 
     fn check_writable(&self, database: &str) -> Result<()> {
         if self.lakes.get(database).is_some() {
-            return Err(lakes::only_read(database));
+            return Err(ducklake::only_read(database));
         }
         if self.catalogs.has(database) {
-            return Err(Error::new(ErrorKind::Denied, format!("the catalog `{database}` is only read"))
-                .with_hint("write its tables by a program that writes Iceberg tables"));
+            return Err(Error::new(ErrorKind::Denied, format!("the catalog `{database}` is read-only"))
+                .with_hint("write its tables with another program"));
         }
-        if !self.known(database)?.settings.read_only {
+        if !self.find_source(database)?.settings.read_only {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Denied, format!("the database `{database}` is only read"))
+        Err(Error::new(ErrorKind::Denied, format!("the database `{database}` is read-only"))
             .with_hint("the operator can set `read_only = false` in its entry"))
     }
 
@@ -305,20 +288,22 @@ impl Databases for OtherDatabases {
         let Attachment { uri, name, options, .. } = attachment;
         let is_type =
             |(key, value): &(String, String)| key == "type" && value.eq_ignore_ascii_case("ducklake");
-        if lakes::is_lake(uri) || options.iter().any(is_type) {
+        if ducklake::is_lake(uri) || options.iter().any(is_type) {
             return self.add(name, New::Lake(self.lakes.attached(attachment).await?));
         }
         let values = options.iter().map(|(key, value)| (key.clone(), vec![value.clone()])).collect();
         let settings = DatabaseSettings::attached(name, uri, &values)?;
         if !self.opened.iter().any(|opened| settings.place.is_within(opened)) {
-            return Err(Error::new(ErrorKind::Denied, "no database may be attached at this place")
-                .with_hint("the operator opens places with the setting `attach.places`"));
+            return Err(Error::new(ErrorKind::Denied, "cannot attach a database at this location")
+                .with_hint("the operator can allow locations with the setting `attach.places`"));
         }
-        let settings = secrets::lent(settings, self.secrets.as_deref())?;
+        let settings = secret_credentials::resolve(settings, self.secrets.as_deref())?;
         let source = Source::new(self.with_driver(settings)?, true);
-        // What cannot be reached now is told now, unless each caller reaches it by itself.
+        // Checks the connection at once, unless each caller has its own.
         if !source.settings.forward_token {
-            crate::describe::listed(&source.pool).await.map_err(|fault| fault.of(&source.settings))?;
+            crate::metadata::list_tables(&source.pool)
+                .await
+                .map_err(|fault| fault.into_public(&source.settings))?;
         }
         self.add(name, New::Source(source))
     }
@@ -327,14 +312,14 @@ impl Databases for OtherDatabases {
         let lake = self.lakes.get(name);
         let attached = match &lake {
             Some(lake) => lake.attached,
-            None => !self.catalogs.has(name) && self.known(name)?.attached,
+            None => !self.catalogs.has(name) && self.find_source(name)?.attached,
         };
         if !attached {
             return Err(Error::new(
                 ErrorKind::Denied,
-                format!("the database `{name}` is one of the configuration"),
+                format!("the database `{name}` belongs to the configuration"),
             )
-            .with_hint("take its entry out of `[[databases]]`, and start the server again"));
+            .with_hint("remove its entry from `[[databases]]` and restart the server"));
         }
         match lake {
             Some(_) => self.lakes.remove(name),
@@ -345,41 +330,45 @@ impl Databases for OtherDatabases {
 
     fn rows(&self) -> Result<RecordBatch> {
         let sources: Vec<Arc<Source>> = self.sources().values().cloned().collect();
-        let mut told: Vec<Told> =
-            sources.iter().map(|source| source.told()).chain(self.catalogs.told()).collect();
-        told.extend(self.lakes.told());
-        told.sort_by(|one, other| one.name.cmp(&other.name));
-        let text = |value: &dyn Fn(&Told) -> Option<String>| -> ArrayRef {
-            Arc::new(told.iter().map(value).collect::<StringArray>())
+        let mut rows: Vec<DatabaseStatus> =
+            sources.iter().map(|source| source.status()).chain(self.catalogs.statuses()).collect();
+        rows.extend(self.lakes.statuses());
+        rows.sort_by(|one, other| one.name.cmp(&other.name));
+        let text = |value: &dyn Fn(&DatabaseStatus) -> Option<String>| -> ArrayRef {
+            Arc::new(rows.iter().map(value).collect::<StringArray>())
         };
-        let truth = |value: &dyn Fn(&Told) -> bool| -> ArrayRef {
-            Arc::new(told.iter().map(|told| Some(value(told))).collect::<BooleanArray>())
+        let truth = |value: &dyn Fn(&DatabaseStatus) -> bool| -> ArrayRef {
+            Arc::new(rows.iter().map(|row| Some(value(row))).collect::<BooleanArray>())
         };
-        let count = |value: &dyn Fn(&Told) -> Option<usize>| -> ArrayRef {
-            let counts = told.iter().map(|told| value(told).and_then(|count| i64::try_from(count).ok()));
+        let count = |value: &dyn Fn(&DatabaseStatus) -> Option<usize>| -> ArrayRef {
+            let counts = rows.iter().map(|row| value(row).and_then(|count| i64::try_from(count).ok()));
             Arc::new(counts.collect::<Int64Array>())
         };
         let columns = [
-            ("name", text(&|told| Some(told.name.clone()))),
-            ("kind", text(&|told| Some(told.kind.to_owned()))),
-            ("place", text(&|told| Some(told.place.clone()))),
-            ("read_only", truth(&|told| told.read_only)),
-            ("attached", truth(&|told| told.attached)),
-            ("pool", count(&|told| told.pool)),
-            ("connections", count(&|told| told.connections)),
-            ("tables", count(&|told| told.tables)),
-            ("problem", text(&|told| told.problem.clone())),
+            ("name", text(&|row| Some(row.name.clone()))),
+            ("kind", text(&|row| Some(row.kind.to_owned()))),
+            ("place", text(&|row| Some(row.place.clone()))),
+            ("read_only", truth(&|row| row.read_only)),
+            ("attached", truth(&|row| row.attached)),
+            ("pool", count(&|row| row.pool)),
+            ("connections", count(&|row| row.connections)),
+            ("tables", count(&|row| row.tables)),
+            ("problem", text(&|row| row.problem.clone())),
         ];
         let columns = columns.map(|(name, column)| (name, column, true));
         RecordBatch::try_from_iter_with_nullable(columns)
-            .map_err(|error| Error::internal("the databases do not fit their table").with_source(error))
+            .map_err(|error| Error::internal("cannot make the table of databases").with_source(error))
     }
 }
 
-/// A table of a lake, as it is now or was.
-async fn of_lake(lake: &Lake, name: &EntryName, at: Option<AsOf>) -> Result<Option<Arc<dyn TableProvider>>> {
+/// A table of a lake, now or at an earlier state.
+async fn lake_table(
+    lake: &Lake,
+    name: &EntryName,
+    at: Option<AsOf>,
+) -> Result<Option<Arc<dyn TableProvider>>> {
     if !lake.may_have_schema(&name.schema) {
         return Ok(None);
     }
-    lake.noted(lake.open().table(&name.schema, &name.name, at).await)
+    lake.record(lake.open().table(&name.schema, &name.name, at).await)
 }

@@ -1,30 +1,30 @@
-//! How the SQL of a database is written: names and constants. Whatever comes from outside is quoted here and nowhere else.
+//! Names and constants in the SQL of a database. Everything from outside is quoted here.
 
-use crate::settings::Kind;
+use crate::kind::Kind;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::scalar::ScalarValue;
 use std::fmt::Write as _;
 
-/// A name in double quotes, which all of them understand. `None` for one that no database can have.
+/// A name in double quotes. `None` for a name that no database can have.
 pub(crate) fn name(name: &str) -> Option<String> {
     (!name.contains('\0')).then(|| format!("\"{}\"", name.replace('"', "\"\"")))
 }
 
-/// A name of MySQL, in its own quotes: the others depend on a mode.
+/// A name of MySQL in backticks, which no mode changes.
 pub(crate) fn backticked(name: &str) -> Option<String> {
     (!name.contains('\0')).then(|| format!("`{}`", name.replace('`', "``")))
 }
 
-/// The names with dots between.
+/// Names joined by dots.
 pub(crate) fn path(parts: &[&str]) -> Option<String> {
     let parts: Option<Vec<String>> = parts.iter().map(|part| name(part)).collect();
     Some(parts?.join("."))
 }
 
-/// A text as a constant. `None` for one that the database cannot have in a statement.
+/// A text as a constant. `None` if the database cannot have it in a statement.
 pub(crate) fn text(kind: Kind, text: &str) -> Option<String> {
-    // Whether a backslash is one, a mode of MySQL's says, but not of digits.
+    // A mode of MySQL changes what a backslash means; hexadecimal digits are safe.
     if kind == Kind::Mysql && text.contains(|c: char| c == '\\' || c.is_control()) {
         let digits = text.bytes().fold(String::with_capacity(text.len() * 2), |mut digits, byte| {
             let _ = write!(digits, "{byte:02X}");
@@ -32,19 +32,19 @@ pub(crate) fn text(kind: Kind, text: &str) -> Option<String> {
         });
         return Some(format!("_utf8mb4 X'{digits}'"));
     }
-    // Whether a backslash is one, nobody knows of a server that speaks Flight SQL.
+    // What a backslash means to a Flight SQL server is unknown.
     if text.contains('\0') || kind == Kind::FlightSql && text.contains('\\') {
         return None;
     }
     let doubled = text.replace('\'', "''");
-    // Whether a backslash is one, a setting of PostgreSQL's says, but not in this form.
+    // A setting of PostgreSQL changes what a backslash means, but not in this form.
     if kind == Kind::Postgres && text.contains('\\') {
         return Some(format!("E'{}'", doubled.replace('\\', "\\\\")));
     }
     Some(format!("'{doubled}'"))
 }
 
-/// A constant that means the same there. `None` where that is not certain.
+/// A constant that means the same in the database; `None` where that is uncertain.
 pub(crate) fn constant(kind: Kind, value: &ScalarValue) -> Option<String> {
     use ScalarValue as V;
     Some(match value {
@@ -58,7 +58,7 @@ pub(crate) fn constant(kind: Kind, value: &ScalarValue) -> Option<String> {
         V::UInt64(Some(number)) => whole(i128::from(*number)),
         V::Decimal128(Some(number), _, scale) => decimal(*number, *scale)?,
         V::Boolean(Some(truth)) if kind != Kind::Sqlite => if *truth { "TRUE" } else { "FALSE" }.to_owned(),
-        // MySQL's are compared as what they are with twice the digits.
+        // MySQL compares them in double precision.
         V::Float32(Some(number)) if number.is_finite() && kind == Kind::Mysql => {
             float(kind, &format!("{:e}", f64::from(*number)), true)?
         }
@@ -80,7 +80,7 @@ pub(crate) fn constant(kind: Kind, value: &ScalarValue) -> Option<String> {
     })
 }
 
-/// Negative ones in parentheses: `- -1` is a comment.
+/// Parenthesized if negative: `--1` would be a comment.
 fn whole(number: i128) -> String {
     if number < 0 { format!("({number})") } else { number.to_string() }
 }
@@ -103,7 +103,7 @@ fn float(kind: Kind, written: &str, single: bool) -> Option<String> {
     })
 }
 
-/// A day, or a moment, as ISO writes it, of years of four digits. Others are written differently everywhere.
+/// A date or timestamp in ISO format. Other years than those of four digits are written differently everywhere.
 fn moment(value: &ScalarValue, day: usize) -> Option<String> {
     let written = array_value_to_string(value.to_array().ok()?.as_ref(), 0).ok()?;
     let plain = written.len() >= day
@@ -115,7 +115,7 @@ fn moment(value: &ScalarValue, day: usize) -> Option<String> {
 
 fn timestamp(kind: Kind, value: &ScalarValue, zoned: bool) -> Option<String> {
     let zone = zoned.then(|| "+00:00".into());
-    // Databases have microseconds: what is finer is between two of theirs.
+    // Databases have microseconds only.
     let micros = value.cast_to(&DataType::Timestamp(TimeUnit::Microsecond, zone.clone())).ok()?;
     if micros.cast_to(&value.data_type()).ok()? != *value {
         return None;
@@ -124,7 +124,7 @@ fn timestamp(kind: Kind, value: &ScalarValue, zoned: bool) -> Option<String> {
     let written = moment(&plain, 19)?.replacen('T', " ", 1);
     let written = written.strip_suffix('Z').unwrap_or(&written);
     Some(match zoned {
-        // Sessions of MySQL are in UTC, and its moments have no other zone.
+        // Sessions of MySQL are in UTC.
         true if kind == Kind::Mysql => format!("TIMESTAMP '{}'", written.trim_end_matches("+00:00")),
         false => format!("TIMESTAMP '{written}'"),
         true => format!("TIMESTAMP WITH TIME ZONE '{}+00:00'", written.trim_end_matches("+00:00")),

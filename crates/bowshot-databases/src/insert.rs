@@ -1,19 +1,17 @@
-//! Rows that are added to a table of another database: by the bulk ingest of its driver, within one transaction where there are
-//! any, so that all of them are there or none. A server that speaks Flight SQL takes them in one request, and decides itself.
-//!
-//! Values whose type drivers do not write (`uuid`, `jsonb`, enumerations, …) go to PostgreSQL as texts, into a table of the
-//! transaction alone, and from there it casts them itself.
+//! INSERT into a table of another database: by the driver's bulk ingest, in one transaction where the database has them. PostgreSQL gets
+//! values of types that its driver cannot write (`uuid`, `jsonb`, …) as texts in a temporary table, and casts them itself.
 
+use crate::cancellation::{CancelOnDrop, Cancellation};
 use crate::columns::Column;
-use crate::describe::Described;
+use crate::connection::{DatabaseConnection, execute_on_driver};
 use crate::driver::set_autocommit;
-use crate::fault::Fault;
-use crate::link::{Link, tell_driver};
+use crate::error::DatabaseError;
+use crate::kind::Kind;
+use crate::metadata::TableMetadata;
 use crate::mysql::{self, Destination};
 use crate::pool::{Permit, Pool};
-use crate::reading::{Stop, StopOnDrop};
-use crate::settings::{DatabaseSettings, Kind};
-use crate::source::{Source, unknown};
+use crate::settings::DatabaseSettings;
+use crate::source::{Source, not_found};
 use adbc_core::error::Error as AdbcError;
 use adbc_core::options::{IngestMode, OptionStatement, OptionValue};
 use adbc_core::{Connection, Optionable, Statement};
@@ -32,34 +30,34 @@ use std::thread;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-/// Batches between the query and the driver.
+/// Batches buffered between the query and the driver.
 const AHEAD: usize = 2;
-/// The table of a transaction that takes texts.
+/// The temporary table for texts.
 const STAGE: &str = "bowshot_rows";
 
-/// Adds the rows; how many there were.
+/// Inserts the rows; returns their number.
 pub(crate) async fn insert(
     source: &Arc<Source>,
     name: &EntryName,
     rows: SendableRecordBatchStream,
 ) -> Result<u64> {
     let described =
-        source.described(&name.schema, &name.name).await?.ok_or_else(|| unknown(&name.to_string()))?;
+        source.described(&name.schema, &name.name).await?.ok_or_else(|| not_found(&name.to_string()))?;
     let target = Target::of(source, name, &described, &rows.schema())?;
     let pool = Arc::clone(&source.pool);
-    let permit = source.noted(pool.permit(1).await)?;
+    let permit = source.record(pool.permit(1).await)?;
     let (sender, receiver) = mpsc::channel(AHEAD);
     let (done, answer) = oneshot::channel();
-    let (stop, here) = (Stop::new(), Arc::clone(&pool));
-    let guard = StopOnDrop(Arc::clone(&stop));
-    let work = move || drop(done.send(write(&here, permit, &target, (receiver, &stop))));
+    let (cancellation, here) = (Cancellation::new(), Arc::clone(&pool));
+    let guard = CancelOnDrop(Arc::clone(&cancellation));
+    let work = move || drop(done.send(write(&here, permit, &target, (receiver, &cancellation))));
     thread::Builder::new()
         .name("database".to_owned())
         .spawn(work)
-        .map_err(|error| Error::internal("no thread can be started").with_source(error))?;
+        .map_err(|error| Error::internal("cannot start a thread").with_source(error))?;
     let sent = send(rows, sender, source).await;
     let patience = source.settings.timeout;
-    // How long a database takes to make it count, nobody knows here: its transaction has all rows by then.
+    // No deadline here: the commit of a database may take long.
     let written = match &sent {
         Ok(_) => answer.await.ok(),
         Err(_) => timeout(patience, answer).await.ok().and_then(std::result::Result::ok),
@@ -67,48 +65,51 @@ pub(crate) async fn insert(
     drop(guard);
     source.forget(&name.schema, &name.name);
     match (sent, written) {
-        // Why the rows have ended says more than that they have.
+        // The cause is more useful than the end of the rows.
         (Err(error), _) if error.kind() != ErrorKind::Unavailable => Err(error),
-        (_, Some(Err(fault))) => source.noted(Err(fault)),
+        (_, Some(Err(fault))) => source.record(Err(fault)),
         (Err(error), _) => Err(error),
         (Ok(rows), Some(Ok(()))) => Ok(rows),
-        (Ok(_), None) => source.noted(Err(Fault::Driver("a driver broke down".to_owned()))),
+        (Ok(_), None) => source.record(Err(DatabaseError::Driver("the driver failed".to_owned()))),
     }
 }
 
 enum Message {
     Rows(RecordBatch),
-    /// All rows are there: without it what came does not count.
+    /// The end of the rows, without which nothing is committed.
     End,
 }
 
-/// Sends the rows; how many. A driver that does not take them has failed, and tells why itself.
+/// Sends the rows; returns their number. A driver that stops reading reports its own error.
 async fn send(
     mut rows: SendableRecordBatchStream,
     sender: mpsc::Sender<Message>,
     source: &Source,
 ) -> Result<u64> {
     let mut sent = 0;
-    let gone = || Fault::Unreachable("it has ended the statement".to_owned()).of(&source.settings);
+    let gone =
+        || DatabaseError::Unreachable("it ended the statement".to_owned()).into_public(&source.settings);
     while let Some(batch) = rows.next().await {
-        let batch = batch.map_err(told_by_query)?;
+        let batch = batch.map_err(query_error)?;
         sent += batch.num_rows() as u64;
         match timeout(source.settings.timeout, sender.send(Message::Rows(batch))).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return Err(gone()),
-            Err(_) => return Err(Fault::Late(format!("{:?}", source.settings.timeout)).of(&source.settings)),
+            Err(_) => {
+                return Err(DatabaseError::Timeout(format!("{:?}", source.settings.timeout))
+                    .into_public(&source.settings));
+            }
         }
     }
     sender.send(Message::End).await.map_err(|_| gone())?;
     Ok(sent)
 }
 
-/// An error of the query that gives the rows, as it says itself.
-fn told_by_query(error: DataFusionError) -> Error {
+fn query_error(error: DataFusionError) -> Error {
     bowshot_engine::internals::classify(error)
 }
 
-/// Where the rows go.
+/// The table that the rows go to.
 struct Target {
     kind: Kind,
     catalog: Option<String>,
@@ -117,12 +118,12 @@ struct Target {
     relation: String,
     columns: Vec<Arc<Column>>,
     given: SchemaRef,
-    /// Whether PostgreSQL casts them.
+    /// Whether the rows go through a temporary table that casts them.
     staged: bool,
 }
 
 impl Target {
-    fn of(source: &Source, name: &EntryName, described: &Described, given: &SchemaRef) -> Result<Self> {
+    fn of(source: &Source, name: &EntryName, described: &TableMetadata, given: &SchemaRef) -> Result<Self> {
         let column =
             |name: &String| described.columns.iter().find(|column| column.field.name() == name).cloned();
         let columns = given.fields().iter().map(|field| {
@@ -137,8 +138,10 @@ impl Target {
             Kind::Sqlite | Kind::FlightSql | Kind::Mysql => false,
         };
         if !described.undoes {
-            return Err(Error::unsupported(format!("what is added to `{name}` could not be undone"))
-                .with_hint("rows are added to tables of MySQL whose engine has transactions, such as InnoDB, and not to views"));
+            return Err(Error::unsupported(format!("cannot insert into `{name}`: it has no transactions"))
+                .with_hint(
+                    "use a table of MySQL whose engine has transactions, such as InnoDB, and not a view",
+                ));
         }
         Ok(Self {
             kind,
@@ -152,7 +155,7 @@ impl Target {
         })
     }
 
-    /// What the driver is told of where the rows go.
+    /// The options of the driver's ingest.
     fn options(&self) -> Vec<(OptionStatement, OptionValue)> {
         if self.staged {
             return vec![
@@ -175,13 +178,13 @@ impl Target {
         options
     }
 
-    /// The table of the transaction, as it is written.
+    /// The quoted temporary table.
     fn stage(&self) -> String {
         let schema = if self.kind == Kind::Postgres { "pg_temp" } else { "temp.main" };
         format!("{schema}.{STAGE}")
     }
 
-    /// What moves the rows from the table of the transaction.
+    /// The statement that moves the rows from the temporary table.
     fn moved(&self) -> String {
         let names = self.columns.iter().map(|column| column.named.as_str()).collect::<Vec<_>>().join(", ");
         let cast = |column: &Arc<Column>| match self.kind {
@@ -193,7 +196,7 @@ impl Target {
     }
 }
 
-/// Whether the driver of PostgreSQL writes such values as the type that the column has.
+/// Whether PostgreSQL's driver can write the type of a column.
 fn is_written(column: &Column) -> bool {
     let word = column.declared.split(['(', ' ']).next().unwrap_or_default();
     let same = match word {
@@ -202,57 +205,64 @@ fn is_written(column: &Column) -> bool {
         "time" => !column.declared.contains("with time zone"),
         _ => false,
     };
-    // `numeric` without limits is a text here, and arrays have the name of what they hold.
+    // `numeric` without precision is a text here, and arrays are named after their elements.
     let text = column.field.data_type() == &DataType::Utf8;
     same && !column.declared.ends_with("[]") && !(text && word == "numeric")
 }
 
-type In<'a> = (mpsc::Receiver<Message>, &'a Stop);
+type In<'a> = (mpsc::Receiver<Message>, &'a Cancellation);
 
-/// Adds the rows on a connection of its own. What fails is undone.
-fn write(pool: &Arc<Pool>, permit: Permit, target: &Target, (rows, stop): In<'_>) -> Result<(), Fault> {
-    // One that was kept may be gone, and rows do not come twice.
+/// Inserts the rows on a new connection. A failure is rolled back.
+fn write(
+    pool: &Arc<Pool>,
+    permit: Permit,
+    target: &Target,
+    (rows, cancellation): In<'_>,
+) -> Result<(), DatabaseError> {
+    // A reused connection may be lost, and the rows cannot be sent twice.
     let mut lease = pool.new_lease(permit)?;
     let settings = lease.settings();
     let ended = Arc::<AtomicBool>::default();
     let incoming = Incoming { schema: Arc::clone(&target.given), rows, ended: Arc::clone(&ended) };
     let whole = || ended.load(Ordering::Acquire);
     match lease.connection()? {
-        Link::Driver(connection) => by_driver(connection, target, (incoming, &whole, stop), &settings)?,
-        Link::Mysql(connection) => {
+        DatabaseConnection::Driver(connection) => {
+            by_driver(connection, target, (incoming, &whole, cancellation), &settings)?
+        }
+        DatabaseConnection::Mysql(connection) => {
             let destination =
                 Destination { relation: target.relation.clone(), columns: target.columns.clone() };
-            // Rows that end before their end are nobody's fault here: why is told by who sent them.
-            let rows = incoming.map(|rows| rows.map_err(|_| Fault::Cancelled));
-            mysql::add(connection, &destination, rows, whole, stop)?;
+            // The sender reports why the rows ended early.
+            let rows = incoming.map(|rows| rows.map_err(|_| DatabaseError::Cancelled));
+            mysql::insert_rows(connection, &destination, rows, whole, cancellation)?;
         }
     }
-    if stop.finish() {
+    if cancellation.finish() {
         lease.give_back();
     }
     Ok(())
 }
 
-/// Rows, whether all of them have come, and who ends it.
-type Ingest<'a> = (Incoming, &'a dyn Fn() -> bool, &'a Stop);
+/// The rows, whether all of them arrived, and their cancellation.
+type Ingest<'a> = (Incoming, &'a dyn Fn() -> bool, &'a Cancellation);
 
 fn by_driver(
     connection: &mut ManagedConnection,
     target: &Target,
-    (rows, whole, stop): Ingest<'_>,
+    (rows, whole, cancellation): Ingest<'_>,
     settings: &DatabaseSettings,
-) -> Result<(), Fault> {
+) -> Result<(), DatabaseError> {
     let transaction = target.kind != Kind::FlightSql;
     if transaction {
         set_autocommit(connection, false, settings)?;
     }
-    ingest(connection, target, (rows, whole, stop), settings)?;
+    ingest(connection, target, (rows, whole, cancellation), settings)?;
     if target.staged {
-        tell_driver(connection, &target.moved(), stop, settings)?;
-        tell_driver(connection, &format!("DROP TABLE {}", target.stage()), stop, settings)?;
+        execute_on_driver(connection, &target.moved(), cancellation, settings)?;
+        execute_on_driver(connection, &format!("DROP TABLE {}", target.stage()), cancellation, settings)?;
     }
     if transaction {
-        connection.commit().map_err(|error| Fault::running(&error, settings))?;
+        connection.commit().map_err(|error| DatabaseError::from_statement(&error, settings))?;
         set_autocommit(connection, true, settings)?;
     }
     Ok(())
@@ -261,24 +271,23 @@ fn by_driver(
 fn ingest(
     connection: &mut ManagedConnection,
     target: &Target,
-    (rows, whole, stop): Ingest<'_>,
+    (rows, whole, cancellation): Ingest<'_>,
     settings: &DatabaseSettings,
-) -> Result<(), Fault> {
-    let fault = |error: AdbcError| Fault::running(&error, settings);
+) -> Result<(), DatabaseError> {
+    let fault = |error: AdbcError| DatabaseError::from_statement(&error, settings);
     let mut statement = connection.new_statement().map_err(fault)?;
     for (key, value) in target.options() {
         statement.set_option(key, value).map_err(fault)?;
     }
     statement.bind_stream(Box::new(rows)).map_err(fault)?;
-    if !stop.arm_with(statement.get_cancel_handle()) {
-        return Err(Fault::Cancelled);
+    if !cancellation.arm_with(statement.get_cancel_handle()) {
+        return Err(DatabaseError::Cancelled);
     }
     statement.execute_update().map_err(fault)?;
-    // A driver that has overheard the error of its rows must not make them count.
-    if whole() { Ok(()) } else { Err(Fault::Cancelled) }
+    // A driver that ignored an error of the rows must not commit.
+    if whole() { Ok(()) } else { Err(DatabaseError::Cancelled) }
 }
 
-/// The rows as a driver reads them.
 struct Incoming {
     schema: SchemaRef,
     rows: mpsc::Receiver<Message>,

@@ -1,35 +1,33 @@
-//! Connections to one database: as many as the operator lets be open, kept for a while for the next statement.
-//!
-//! Everything here but [`Pool::permit`] blocks, and runs on threads that are there for that.
+//! Connections to one database, up to a limit, reused for a while. Everything but [`Pool::permit`] blocks.
 
+use crate::cancellation::Cancellation;
+use crate::connection::DatabaseConnection;
 use crate::driver;
-use crate::fault::Fault;
-use crate::link::Link;
+use crate::error::DatabaseError;
+use crate::idle::IdleItems;
+use crate::kind::Kind;
 use crate::mysql;
-use crate::reading::{Stop, rows_of};
-use crate::settings::{DatabaseSettings, Kind};
+use crate::settings::DatabaseSettings;
 use adbc_core::Database;
 use adbc_driver_manager::ManagedDatabase;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// How long a connection is kept that nobody uses.
+/// How long an unused connection stays open.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) settings: Arc<DatabaseSettings>,
     database: Mutex<Option<ManagedDatabaseSlot>>,
     permits: Arc<Semaphore>,
-    idle: Mutex<Vec<Idle>>,
-    open: AtomicUsize,
+    idle: IdleItems<OpenConnection>,
+    open: Arc<AtomicUsize>,
 }
 
-/// The database that a driver has opened.
 struct ManagedDatabaseSlot(ManagedDatabase);
 
 impl std::fmt::Debug for ManagedDatabaseSlot {
@@ -38,27 +36,41 @@ impl std::fmt::Debug for ManagedDatabaseSlot {
     }
 }
 
-struct Idle {
-    connection: Link,
-    since: Instant,
+/// A connection that counts as open until it is dropped.
+struct OpenConnection {
+    connection: DatabaseConnection,
+    open: Arc<AtomicUsize>,
 }
 
-impl std::fmt::Debug for Idle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Idle").field("since", &self.since).finish_non_exhaustive()
+impl OpenConnection {
+    fn new(connection: DatabaseConnection, open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self { connection, open: Arc::clone(open) }
     }
 }
 
-/// A connection that somebody has. Dropping it closes it; [`Lease::give_back`] keeps it for others.
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl std::fmt::Debug for OpenConnection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OpenConnection")
+    }
+}
+
+/// A connection in use. Dropping it closes it; [`Lease::give_back`] returns it to the pool.
 pub(crate) struct Lease {
     pool: Arc<Pool>,
-    connection: Option<Link>,
-    /// Whether it was used before, and so may be gone without anybody having noticed.
+    connection: Option<OpenConnection>,
+    /// Whether it was used before, and so may be lost.
     pub(crate) reused: bool,
     permit: Permit,
 }
 
-/// The right to have so many connections.
+/// Permission to have a number of connections.
 pub(crate) type Permit = Arc<OwnedSemaphorePermit>;
 
 impl Pool {
@@ -68,119 +80,91 @@ impl Pool {
             settings,
             database: Mutex::default(),
             permits,
-            idle: Mutex::default(),
-            open: AtomicUsize::new(0),
+            idle: IdleItems::new(IDLE),
+            open: Arc::default(),
         })
     }
 
-    /// Connections that are open.
+    /// Number of open connections.
     pub(crate) fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Waits for the right to have connections.
-    pub(crate) async fn permit(&self, connections: usize) -> Result<Permit, Fault> {
+    /// Waits for permission to have connections.
+    pub(crate) async fn permit(&self, connections: usize) -> Result<Permit, DatabaseError> {
         let wanted = u32::try_from(connections.min(self.settings.pool)).unwrap_or(1);
         let permit = Arc::clone(&self.permits).acquire_many_owned(wanted);
         match timeout(self.settings.timeout, permit).await {
             Ok(Ok(permit)) => Ok(Arc::new(permit)),
-            Ok(Err(_)) | Err(_) => Err(Fault::Busy(self.settings.pool)),
+            Ok(Err(_)) | Err(_) => Err(DatabaseError::Busy(self.settings.pool)),
         }
     }
 
     /// A connection. May block.
-    pub(crate) fn lease(self: &Arc<Self>, permit: Permit) -> Result<Lease, Fault> {
-        let mut gone = Vec::new();
-        let kept = {
-            let mut idle = lock(&self.idle);
-            let old = idle.iter().take_while(|idle| idle.since.elapsed() > IDLE).count();
-            gone.extend(idle.drain(..old));
-            idle.pop()
-        };
-        self.open.fetch_sub(gone.len(), Ordering::Relaxed);
-        drop(gone);
-        match kept {
-            Some(kept) => {
-                Ok(Lease { pool: Arc::clone(self), connection: Some(kept.connection), reused: true, permit })
-            }
+    pub(crate) fn lease(self: &Arc<Self>, permit: Permit) -> Result<Lease, DatabaseError> {
+        match self.idle.take() {
+            Some(kept) => Ok(Lease { pool: Arc::clone(self), connection: Some(kept), reused: true, permit }),
             None => self.new_lease(permit),
         }
     }
 
-    /// A connection that nobody has used. May block.
-    pub(crate) fn new_lease(self: &Arc<Self>, permit: Permit) -> Result<Lease, Fault> {
+    /// A new connection. May block.
+    pub(crate) fn new_lease(self: &Arc<Self>, permit: Permit) -> Result<Lease, DatabaseError> {
         let connection = match self.settings.kind {
-            Kind::Mysql => Link::Mysql(Box::new(mysql::Connection::open(&self.settings)?)),
+            Kind::Mysql => DatabaseConnection::Mysql(Box::new(mysql::Connection::open(&self.settings)?)),
             Kind::Postgres | Kind::Sqlite | Kind::DuckDb | Kind::FlightSql => self.by_driver()?,
         };
-        self.open.fetch_add(1, Ordering::Relaxed);
-        let mut lease = Lease { pool: Arc::clone(self), connection: Some(connection), reused: false, permit };
-        if let Some(words) = driver::first_words(&self.settings) {
-            rows_of(lease.connection()?, &words, &Stop::new(), &self.settings)?;
+        let connection = Some(OpenConnection::new(connection, &self.open));
+        let mut lease = Lease { pool: Arc::clone(self), connection, reused: false, permit };
+        if let Some(sql) = driver::initial_statement(&self.settings) {
+            lease.connection()?.query_texts(&sql, &Cancellation::new(), &self.settings)?;
         }
         Ok(lease)
     }
 
-    fn by_driver(&self) -> Result<Link, Fault> {
+    fn by_driver(&self) -> Result<DatabaseConnection, DatabaseError> {
         let connection = self.database()?.new_connection().map_err(|error| {
-            // What a driver remembers of a server may be of one that is gone.
+            // The driver may have cached something of a server that was replaced.
             lock(&self.database).take();
-            Fault::connecting(&error, &self.settings)
+            DatabaseError::from_connect(&error, &self.settings)
         })?;
-        Ok(Link::Driver(connection))
+        Ok(DatabaseConnection::Driver(connection))
     }
 
-    fn database(&self) -> Result<ManagedDatabase, Fault> {
+    fn database(&self) -> Result<ManagedDatabase, DatabaseError> {
         if let Some(database) = lock(&self.database).as_ref() {
             return Ok(database.0.clone());
         }
-        // Not under the lock: it may take as long as connecting does.
+        // Not under the lock: it may connect.
         let opened = driver::opened(&self.settings)?;
         let mut database = lock(&self.database);
         Ok(database.get_or_insert(ManagedDatabaseSlot(opened)).0.clone())
     }
-
-    /// Forgets connections that nobody has: what one of them has found is true of all.
-    pub(crate) fn forget(&self) {
-        let gone = std::mem::take(&mut *lock(&self.idle));
-        self.open.fetch_sub(gone.len(), Ordering::Relaxed);
-    }
 }
 
 impl Lease {
-    pub(crate) fn connection(&mut self) -> Result<&mut Link, Fault> {
-        self.connection.as_mut().ok_or_else(|| Fault::Unreachable("its connection is gone".to_owned()))
+    pub(crate) fn connection(&mut self) -> Result<&mut DatabaseConnection, DatabaseError> {
+        let open = self.connection.as_mut().map(|open| &mut open.connection);
+        open.ok_or_else(|| DatabaseError::Unreachable("its connection is closed".to_owned()))
     }
 
     pub(crate) fn settings(&self) -> Arc<DatabaseSettings> {
         Arc::clone(&self.pool.settings)
     }
 
-    /// Another connection in the place of one that is gone.
-    pub(crate) fn renewed(mut self) -> Result<Self, Fault> {
+    /// A new connection instead of a lost one. The unused ones are closed: if one is lost, so are the others.
+    pub(crate) fn reconnect(self) -> Result<Self, DatabaseError> {
         let (pool, permit) = (Arc::clone(&self.pool), Arc::clone(&self.permit));
-        self.close();
-        pool.forget();
+        drop(self);
+        pool.idle.clear();
         pool.new_lease(permit)
     }
 
-    /// Keeps the connection, on which nothing runs and nothing is left, for the next statement.
+    /// Returns the connection to the pool. No statement may be left on it.
     pub(crate) fn give_back(mut self) {
         if let Some(connection) = self.connection.take() {
-            lock(&self.pool.idle).push(Idle { connection, since: Instant::now() });
+            self.pool.idle.keep(connection);
         }
-    }
-
-    fn close(&mut self) {
-        if self.connection.take().is_some() {
-            self.pool.open.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.close();
     }
 }
 

@@ -1,14 +1,14 @@
-//! The scan of a table of another database: one statement for each partition, whose text EXPLAIN shows.
+//! The scan of a table: one statement for each partition, shown by EXPLAIN.
 
-use crate::columns::Column;
-use crate::fault::{Fault, external};
-use crate::ranges::{END, Leader};
-use crate::reading::{Reading, Wanted};
-use crate::settings::Kind;
+use crate::error::{DatabaseError, external};
+use crate::kind::Kind;
+use crate::pool::{Permit, Pool};
+use crate::query_worker::{ReadStatement, RowStream};
+use crate::request::ScanRequest;
+use crate::snapshot::{END, SharedSnapshot};
 use crate::source::Source;
 use bowshot_storage::tables::EntryName;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, internal_err};
@@ -25,54 +25,10 @@ use futures::{StreamExt, stream};
 use std::fmt;
 use std::sync::Arc;
 
-/// What is asked of a table.
-#[derive(Debug, Clone)]
-pub(crate) struct Request {
-    pub(crate) relation: String,
-    pub(crate) columns: Vec<Arc<Column>>,
-    pub(crate) schema: SchemaRef,
-    /// Of which all have to hold.
-    pub(crate) conditions: Vec<String>,
-    pub(crate) limit: Option<usize>,
-}
-
-impl Request {
-    /// Whether nothing is asked but how many rows there are.
-    fn counts(&self) -> bool {
-        self.columns.is_empty()
-    }
-
-    /// The statement, for a part of the table if one is given.
-    pub(crate) fn sql(&self, kind: Kind, part: Option<&str>) -> String {
-        let conditions =
-            self.conditions.iter().map(String::as_str).chain(part).collect::<Vec<_>>().join(" AND ");
-        let mut from = format!("FROM {}", self.relation);
-        if !conditions.is_empty() {
-            from = format!("{from} WHERE {conditions}");
-        }
-        if self.counts() {
-            return match self.limit {
-                None => format!("SELECT count(*) {from}"),
-                Some(limit) => format!("SELECT count(*) FROM (SELECT 1 AS one {from} LIMIT {limit}) AS few"),
-            };
-        }
-        let sent = self.columns.iter().map(|column| column.sent.as_str()).collect::<Vec<_>>().join(", ");
-        let limit = |limit: Option<usize>| limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default();
-        if kind == Kind::Sqlite {
-            // The first row shows the driver the types, and goes no further.
-            let witness = self.columns.iter().map(|column| column.witness).collect::<Vec<_>>().join(", ");
-            let limit = limit(self.limit.map(|limit| limit.saturating_add(1)));
-            return format!("SELECT 1, {witness} UNION ALL SELECT 0, {sent} {from}{limit}");
-        }
-        format!("SELECT {sent} {from}{}", limit(self.limit))
-    }
-}
-
-/// See the module.
 pub(crate) struct DatabaseScan {
     source: Arc<Source>,
     name: EntryName,
-    request: Request,
+    request: ScanRequest,
     ranges: Vec<String>,
     rows: Option<u64>,
     run: Arc<tokio::sync::Mutex<Option<Run>>>,
@@ -80,11 +36,11 @@ pub(crate) struct DatabaseScan {
     properties: Arc<PlanProperties>,
 }
 
-/// A run of a scan over several connections.
+/// One execution of a scan over several connections.
 struct Run {
-    leader: Arc<Leader>,
-    permit: crate::pool::Permit,
-    /// Partitions that have begun.
+    snapshot: Arc<SharedSnapshot>,
+    permit: Permit,
+    /// Partitions that have started.
     begun: Vec<bool>,
 }
 
@@ -101,7 +57,7 @@ impl DatabaseScan {
     pub(crate) fn new(
         source: Arc<Source>,
         name: EntryName,
-        (request, ranges): (Request, Vec<String>),
+        (request, ranges): (ScanRequest, Vec<String>),
         rows: Option<u64>,
     ) -> Self {
         let properties = Arc::new(PlanProperties::new(
@@ -123,77 +79,77 @@ impl DatabaseScan {
     }
 }
 
-/// What begins one partition.
-struct Part {
+/// A partition before its start.
+struct ScanPartition {
     source: Arc<Source>,
     name: EntryName,
-    wanted: Wanted,
+    statement: ReadStatement,
     run: Arc<tokio::sync::Mutex<Option<Run>>>,
-    /// Its number and how many there are.
+    /// Its number, and the number of partitions.
     place: (usize, usize),
 }
 
-impl Part {
-    async fn begin(self) -> Result<Running, Fault> {
-        let Self { source, name, mut wanted, run, place: (number, parts) } = self;
+impl ScanPartition {
+    async fn begin(self) -> Result<Running, DatabaseError> {
+        let Self { source, name, mut statement, run, place: (number, parts) } = self;
         let pool = Arc::clone(&source.pool);
         if parts == 1 {
             let permit = pool.permit(1).await?;
-            let reading = Reading::begin(&pool, permit, wanted)?;
-            return Ok(Running { source, name, reading, leader: None });
+            let rows = RowStream::begin(&pool, permit, statement)?;
+            return Ok(Running { source, name, rows, snapshot: None });
         }
-        let (leader, permit) = {
+        let (snapshot, permit) = {
             let mut run = run.lock().await;
-            // A plan that runs once more has another moment.
+            // A plan that runs again needs a new snapshot.
             if run.as_ref().is_none_or(|run| run.begun.get(number).copied().unwrap_or(true)) {
-                // All at once: whoever had some of them and waited for others could wait for ever.
+                // All permits at once: two scans with half of them each would wait for ever.
                 let permit = pool.permit(parts + 1).await?;
-                let leader = led(&pool, Arc::clone(&permit)).await?;
-                *run = Some(Run { leader: Arc::new(leader), permit, begun: vec![false; parts] });
+                let snapshot = export_snapshot(&pool, Arc::clone(&permit)).await?;
+                *run = Some(Run { snapshot: Arc::new(snapshot), permit, begun: vec![false; parts] });
             }
-            let Some(now) = run.as_mut() else { return Err(Fault::Cancelled) };
+            let Some(now) = run.as_mut() else { return Err(DatabaseError::Cancelled) };
             now.begun.get_mut(number).into_iter().for_each(|begun| *begun = true);
-            let taken = (Arc::clone(&now.leader), Arc::clone(&now.permit));
+            let taken = (Arc::clone(&now.snapshot), Arc::clone(&now.permit));
             if now.begun.iter().all(|begun| *begun) {
                 *run = None;
             }
             taken
         };
-        (wanted.before, wanted.after) = (leader.words(), Some(END));
-        let reading = Reading::begin(&pool, permit, wanted)?;
-        Ok(Running { source, name, reading, leader: Some(leader) })
+        (statement.before, statement.after) = (snapshot.import_statements(), Some(END));
+        let rows = RowStream::begin(&pool, permit, statement)?;
+        Ok(Running { source, name, rows, snapshot: Some(snapshot) })
     }
 }
 
-/// The snapshot of a run.
-async fn led(pool: &Arc<crate::pool::Pool>, permit: crate::pool::Permit) -> Result<Leader, Fault> {
+/// Exports the snapshot of an execution.
+async fn export_snapshot(pool: &Arc<Pool>, permit: Permit) -> Result<SharedSnapshot, DatabaseError> {
     let limit = pool.settings.connect_timeout + pool.settings.timeout;
     let (pool, (sender, receiver)) = (Arc::clone(pool), tokio::sync::oneshot::channel());
-    let lead = move || drop(sender.send(Leader::begin(&pool, permit)));
+    let export = move || drop(sender.send(SharedSnapshot::begin(&pool, permit)));
     std::thread::Builder::new()
         .name("database".to_owned())
-        .spawn(lead)
-        .map_err(|error| Fault::Driver(format!("no thread can be started: {error}")))?;
+        .spawn(export)
+        .map_err(|error| DatabaseError::Driver(format!("cannot start a thread: {error}")))?;
     match tokio::time::timeout(limit, receiver).await {
-        Ok(Ok(leader)) => leader,
-        Ok(Err(_)) => Err(Fault::Driver("a driver broke down".to_owned())),
-        Err(_) => Err(Fault::Late(format!("{limit:?}"))),
+        Ok(Ok(snapshot)) => snapshot,
+        Ok(Err(_)) => Err(DatabaseError::Driver("the driver failed".to_owned())),
+        Err(_) => Err(DatabaseError::Timeout(format!("{limit:?}"))),
     }
 }
 
-/// A partition that is read.
+/// A running partition.
 struct Running {
     source: Arc<Source>,
     name: EntryName,
-    reading: Reading,
-    /// Until rows come, by when the partition has the snapshot.
-    leader: Option<Arc<Leader>>,
+    rows: RowStream,
+    /// Held until the first rows, when the partition has the snapshot.
+    snapshot: Option<Arc<SharedSnapshot>>,
 }
 
 impl Running {
     async fn next(&mut self) -> Option<Result<RecordBatch>> {
-        let next = self.reading.next().await;
-        self.leader = None;
+        let next = self.rows.next().await;
+        self.snapshot = None;
         match next? {
             Ok(rows) => Some(Ok(rows)),
             Err(fault) => Some(Err(failed(&self.source, &self.name, fault))),
@@ -201,17 +157,17 @@ impl Running {
     }
 }
 
-/// The error of a partition. What was believed of the table may not be true any more.
-fn failed(source: &Source, name: &EntryName, fault: Fault) -> datafusion::error::DataFusionError {
+/// The error of a partition. Cached metadata of the table may be outdated.
+fn failed(source: &Source, name: &EntryName, fault: DatabaseError) -> datafusion::error::DataFusionError {
     source.forget(&name.schema, &name.name);
-    match source.noted::<()>(Err(fault)) {
-        Ok(()) => external(bowshot_api::Error::internal("a failure was none")),
+    match source.record::<()>(Err(fault)) {
+        Ok(()) => external(bowshot_api::Error::internal("a failed partition has no error")),
         Err(error) => external(error),
     }
 }
 
 enum Progress {
-    Before(Box<Part>),
+    Before(Box<ScanPartition>),
     Running(Box<Running>),
     Ended,
 }
@@ -278,7 +234,7 @@ impl ExecutionPlan for DatabaseScan {
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let kind = self.source.settings.kind;
-        let wanted = Wanted {
+        let statement = ReadStatement {
             before: Vec::new(),
             sql: self.request.sql(kind, self.ranges.get(partition).map(String::as_str)),
             after: None,
@@ -287,10 +243,10 @@ impl ExecutionPlan for DatabaseScan {
             witness: kind == Kind::Sqlite && !self.request.counts(),
             counted: self.request.counts(),
         };
-        let part = Part {
+        let part = ScanPartition {
             source: Arc::clone(&self.source),
             name: self.name.clone(),
-            wanted,
+            statement,
             run: Arc::clone(&self.run),
             place: (partition, self.ranges.len().max(1)),
         };

@@ -1,34 +1,33 @@
-//! One database: its connections, and what is known of its tables. What it has said is believed for a while, and what it
-//! could not say too, so that who lists all tables does not wait again and again for a database that is not there.
+//! One database: its connections, and a cache of its tables and columns. Failures are cached too, so that a list of all tables does not wait
+//! for an unreachable database again and again.
 
-use crate::databases::Told;
-use crate::describe::{self, Described};
-use crate::fault::Fault;
+use crate::error::DatabaseError;
+use crate::kind::Kind;
+use crate::metadata::{self, TableMetadata};
 use crate::pool::Pool;
-use crate::settings::{DatabaseSettings, Kind};
+use crate::settings::DatabaseSettings;
+use crate::status::DatabaseStatus;
 use bowshot_api::{Error, Result};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Tables of one database whose columns are remembered.
-const MAX_KNOWN: usize = 4_096;
-/// How long a failure is believed by who lists the tables of all databases, unless something goes right meanwhile; and by who
-/// asks for a table.
+/// Most tables of a database with cached columns.
+const MAX_CACHED_TABLES: usize = 4_096;
+/// How long a failure is cached for lists of all tables, and for one table. A success clears it.
 const FAILURE: Duration = Duration::from_secs(30);
 const FAILURE_OF_ONE: Duration = Duration::from_secs(1);
 
 type Tables = Arc<Vec<(String, String)>>;
-type Columns = HashMap<(String, String), (Instant, Arc<Described>)>;
+type Columns = HashMap<(String, String), (Instant, Arc<TableMetadata>)>;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) settings: Arc<DatabaseSettings>,
     pub(crate) pool: Arc<Pool>,
-    /// Whether a statement has opened it.
+    /// Whether ATTACH opened it.
     pub(crate) attached: bool,
-    /// One asks at a time, and the others take what it was told.
+    /// The lock is held during the query: others wait for its answer.
     listing: tokio::sync::Mutex<Option<(Instant, Result<Tables, String>)>>,
     columns: Mutex<Columns>,
     problem: Mutex<Option<String>>,
@@ -47,36 +46,36 @@ impl Source {
         })
     }
 
-    /// Schemas and tables; none where the database does not answer.
+    /// Schemas and tables; none if the database does not answer.
     pub(crate) async fn listed(&self) -> Tables {
         self.listing(FAILURE).await
     }
 
     async fn listing(&self, failure: Duration) -> Tables {
         let mut listing = self.listing.lock().await;
-        if let Some((since, known)) = listing.as_ref() {
-            let believed = if known.is_ok() { self.settings.cache_ttl } else { failure };
-            if since.elapsed() < believed {
-                return known.clone().unwrap_or_default();
+        if let Some((since, cached)) = listing.as_ref() {
+            let lifetime = if cached.is_ok() { self.settings.cache_ttl } else { failure };
+            if since.elapsed() < lifetime {
+                return cached.clone().unwrap_or_default();
             }
         }
-        let listed = self.noted(describe::listed(&self.pool).await).map(Arc::new);
+        let listed = self.record(metadata::list_tables(&self.pool).await).map(Arc::new);
         if let Err(error) = &listed {
-            tracing::warn!(database = %self.settings.name, %error, "the tables of a database cannot be listed");
+            tracing::warn!(database = %self.settings.name, %error, "cannot list the tables of a database");
         }
-        let known = listed.map_err(|error| error.to_string());
-        let tables = known.clone().unwrap_or_default();
-        *listing = Some((Instant::now(), known));
+        let cached = listed.map_err(|error| error.to_string());
+        let tables = cached.clone().unwrap_or_default();
+        *listing = Some((Instant::now(), cached));
         tables
     }
 
-    /// How many tables were listed last, if they were.
-    pub(crate) fn known(&self) -> Option<usize> {
+    /// The number of tables in the last list.
+    pub(crate) fn table_count(&self) -> Option<usize> {
         let listing = self.listing.try_lock().ok()?;
-        listing.as_ref().and_then(|(_, known)| known.as_ref().ok()).map(|tables| tables.len())
+        listing.as_ref().and_then(|(_, cached)| cached.as_ref().ok()).map(|tables| tables.len())
     }
 
-    /// Whether a schema may have tables, as far as that is known without asking.
+    /// Whether a schema may have tables, by cached metadata alone.
     pub(crate) fn may_have_schema(&self, schema: &str) -> bool {
         let allowed = &self.settings.schemas;
         if !allowed.is_empty() && !allowed.iter().any(|allowed| allowed == schema) {
@@ -85,50 +84,47 @@ impl Source {
         let Ok(listing) = self.listing.try_lock() else { return true };
         match listing.as_ref() {
             Some((since, Ok(tables))) if since.elapsed() < self.settings.cache_ttl => {
-                tables.iter().any(|(known, _)| known == schema) || tables.is_empty()
+                tables.iter().any(|(cached, _)| cached == schema) || tables.is_empty()
             }
             _ => true,
         }
     }
 
     /// A table by its exact name.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub(crate) async fn described(&self, schema: &str, table: &str) -> Result<Option<Arc<Described>>> {
+    pub(crate) async fn described(&self, schema: &str, table: &str) -> Result<Option<Arc<TableMetadata>>> {
         let name = (schema.to_owned(), table.to_owned());
-        if let Some((since, known)) = lock(&self.columns).get(&name)
+        if let Some((since, cached)) = lock(&self.columns).get(&name)
             && since.elapsed() < self.settings.cache_ttl
         {
-            return Ok(Some(Arc::clone(known)));
+            return Ok(Some(Arc::clone(cached)));
         }
         if self.settings.kind == Kind::FlightSql && !self.listing(FAILURE_OF_ONE).await.contains(&name) {
-            // A server that does not answer has no tables in the list.
+            // The list of an unreachable server is empty.
             return match self.problem() {
-                Some(problem) => Err(Fault::Unreachable(problem).of(&self.settings)),
+                Some(problem) => Err(DatabaseError::Unreachable(problem).into_public(&self.settings)),
                 None => Ok(None),
             };
         }
-        let found = self.noted(describe::described(&self.pool, schema, table).await)?;
+        let found = self.record(metadata::describe_table(&self.pool, schema, table).await)?;
         let Some(found) = found.map(Arc::new) else { return Ok(None) };
         let mut columns = lock(&self.columns);
-        if columns.len() >= MAX_KNOWN {
+        if columns.len() >= MAX_CACHED_TABLES {
             columns.retain(|_, (since, _)| since.elapsed() < self.settings.cache_ttl);
         }
-        if columns.len() < MAX_KNOWN {
+        if columns.len() < MAX_CACHED_TABLES {
             columns.insert(name, (Instant::now(), Arc::clone(&found)));
         }
         Ok(Some(found))
     }
 
-    /// Forgets the columns of a table, which may have changed.
+    /// Drops the cached columns of a table.
     pub(crate) fn forget(&self, schema: &str, table: &str) {
         lock(&self.columns).remove(&(schema.to_owned(), table.to_owned()));
     }
 
-    /// What `system.databases` tells of it.
-    pub(crate) fn told(&self) -> Told {
-        Told {
+    /// Its row of `system.databases`.
+    pub(crate) fn status(&self) -> DatabaseStatus {
+        DatabaseStatus {
             name: self.settings.name.clone(),
             kind: self.settings.kind.name(),
             place: self.settings.place.to_string(),
@@ -136,21 +132,21 @@ impl Source {
             attached: self.attached,
             pool: Some(self.settings.pool),
             connections: Some(self.pool.open()),
-            tables: self.known(),
+            tables: self.table_count(),
             problem: self.problem(),
         }
     }
 
-    /// What went wrong last, until something has gone right.
+    /// The last error, until a success.
     pub(crate) fn problem(&self) -> Option<String> {
         lock(&self.problem).clone()
     }
 
-    /// The error as it is told, which is remembered.
-    pub(crate) fn noted<T>(&self, done: Result<T, Fault>) -> Result<T> {
+    /// The public error, which is recorded.
+    pub(crate) fn record<T>(&self, done: Result<T, DatabaseError>) -> Result<T> {
         match done {
             Ok(done) => {
-                // It is back, and so are its tables.
+                // The database is back, so its tables are listed again.
                 if lock(&self.problem).take().is_some()
                     && let Ok(mut listing) = self.listing.try_lock()
                     && matches!(listing.as_ref(), Some((_, Err(_))))
@@ -162,15 +158,15 @@ impl Source {
             Err(fault) => {
                 if matches!(
                     fault,
-                    Fault::Unreachable(_)
-                        | Fault::Refused
-                        | Fault::Late(_)
-                        | Fault::Busy(_)
-                        | Fault::Driver(_)
+                    DatabaseError::Unreachable(_)
+                        | DatabaseError::LoginRefused
+                        | DatabaseError::Timeout(_)
+                        | DatabaseError::Busy(_)
+                        | DatabaseError::Driver(_)
                 ) {
                     *lock(&self.problem) = Some(fault.to_string());
                 }
-                Err(fault.of(&self.settings))
+                Err(fault.into_public(&self.settings))
             }
         }
     }
@@ -180,8 +176,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The error for a database that is not there.
-pub(crate) fn unknown(name: &str) -> Error {
-    Error::not_found(format!("there is no database `{name}`"))
+/// The error for a missing database.
+pub(crate) fn not_found(name: &str) -> Error {
+    Error::not_found(format!("the database `{name}` does not exist"))
         .with_hint("`SELECT * FROM system.databases` lists them")
 }

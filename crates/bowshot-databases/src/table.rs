@@ -1,10 +1,11 @@
-//! A table of another database, as the engine plans with it.
+//! A table of another database as a table provider.
 
 use crate::columns::schema;
-use crate::describe::Described;
-use crate::filter::{self, Sent};
-use crate::ranges;
-use crate::scan::{DatabaseScan, Request};
+use crate::filter_pushdown::{self, PushedFilter};
+use crate::key_ranges;
+use crate::metadata::TableMetadata;
+use crate::request::ScanRequest;
+use crate::scan::DatabaseScan;
 use crate::source::Source;
 use async_trait::async_trait;
 use bowshot_storage::tables::EntryName;
@@ -17,21 +18,20 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct DatabaseTable {
     source: Arc<Source>,
     name: EntryName,
-    described: Arc<Described>,
+    described: Arc<TableMetadata>,
 }
 
 impl DatabaseTable {
-    pub(crate) fn new(source: Arc<Source>, name: EntryName, described: Arc<Described>) -> Self {
+    pub(crate) fn new(source: Arc<Source>, name: EntryName, described: Arc<TableMetadata>) -> Self {
         Self { source, name, described }
     }
 
-    fn sent(&self, filter: &Expr) -> Option<Sent> {
-        filter::sent(self.source.settings.kind, filter, &self.described.columns)
+    fn sent(&self, filter: &Expr) -> Option<PushedFilter> {
+        filter_pushdown::push_down(self.source.settings.kind, filter, &self.described.columns)
     }
 }
 
@@ -53,8 +53,8 @@ impl TableProvider for DatabaseTable {
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let supported = filters.iter().map(|filter| match self.sent(filter) {
-            Some(Sent { exact: true, .. }) => TableProviderFilterPushDown::Exact,
-            Some(Sent { exact: false, .. }) => TableProviderFilterPushDown::Inexact,
+            Some(PushedFilter { exact: true, .. }) => TableProviderFilterPushDown::Exact,
+            Some(PushedFilter { exact: false, .. }) => TableProviderFilterPushDown::Inexact,
             None => TableProviderFilterPushDown::Unsupported,
         });
         Ok(supported.collect())
@@ -72,12 +72,12 @@ impl TableProvider for DatabaseTable {
             None => all.clone(),
             Some(places) => places.iter().filter_map(|place| all.get(*place)).cloned().collect(),
         };
-        let sent: Vec<Option<Sent>> = filters.iter().map(|filter| self.sent(filter)).collect();
-        // A limit counts rows that are wanted, and who keeps more rows than these cannot count them.
+        let sent: Vec<Option<PushedFilter>> = filters.iter().map(|filter| self.sent(filter)).collect();
+        // A limit may be pushed down only if all filters are exact.
         let exact = sent.iter().all(|sent| sent.as_ref().is_some_and(|sent| sent.exact));
         let limit = limit.filter(|_| exact);
         let plain: Vec<_> = columns.iter().map(|column| column.as_ref().clone()).collect();
-        let request = Request {
+        let request = ScanRequest {
             relation: self.described.relation.clone(),
             schema: schema(&plain),
             columns,
@@ -85,8 +85,8 @@ impl TableProvider for DatabaseTable {
             limit,
         };
         let threads = state.config().target_partitions();
-        let ranges = ranges::of(&self.source, &self.described, &request, threads).await;
-        let ranges = self.source.noted(ranges).map_err(crate::fault::external)?;
+        let ranges = key_ranges::plan_ranges(&self.source, &self.described, &request, threads).await;
+        let ranges = self.source.record(ranges).map_err(crate::error::external)?;
         let rows = self.described.rows;
         Ok(Arc::new(DatabaseScan::new(Arc::clone(&self.source), self.name.clone(), (request, ranges), rows)))
     }

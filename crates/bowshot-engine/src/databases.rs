@@ -1,9 +1,9 @@
 //! What the engine asks of other databases: [`Databases`]. Each of them is a catalog, whose tables are read where they are;
-//! `bowshot-databases` has them. The engine knows nothing else of them: names become tables in `catalog/elsewhere.rs`, which
+//! `bowshot-databases` has them. The engine knows nothing else of them: names become tables in `catalog/external_database.rs`, which
 //! asks the same rights of them as of any other.
 
-use crate::snapshot::names::{DEFAULT_CATALOG, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
 use async_trait::async_trait;
+use bowshot_api::catalog_names::{DEFAULT_CATALOG, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{Error, Principal, Result};
 pub use bowshot_sql::Attachment;
 use bowshot_storage::tables::EntryName;

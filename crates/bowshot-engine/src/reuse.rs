@@ -211,8 +211,9 @@ pub const SESSION_RESULTS: &str = "bowshot_cache.results";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Action, DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, EngineConfig, EngineSession, Sources};
+    use crate::{Action, Engine, EngineConfig, EngineSession, Sources};
     use bowshot_api::ErrorKind;
+    use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
     use bowshot_storage::tables::TableStore;
     use datafusion::arrow::array::{AsArray, Int64Array};
     use datafusion::arrow::compute::cast;

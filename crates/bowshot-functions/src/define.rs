@@ -36,7 +36,7 @@ pub(crate) enum Body {
     /// Another expression, put in its place before the query runs.
     Rewrite(Rewrite),
     /// One that is made elsewhere.
-    Made(fn() -> Arc<ScalarUDF>),
+    Udf(fn() -> Arc<ScalarUDF>),
     Aggregate(fn() -> Arc<AggregateUDF>),
     Window(fn() -> Arc<WindowUDF>),
     /// Registered by its area; the table has its documentation.
@@ -162,7 +162,7 @@ pub(crate) const fn listed(name: &'static str, about: &'static str) -> Function 
 
 /// A function that is made elsewhere.
 pub(crate) const fn made(name: &'static str, about: &'static str, make: fn() -> Arc<ScalarUDF>) -> Function {
-    row(name, about, Body::Made(make))
+    row(name, about, Body::Udf(make))
 }
 
 impl Gives {

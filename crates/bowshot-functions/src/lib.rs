@@ -1,19 +1,17 @@
-//! The SQL functions that DataFusion lacks or defines otherwise than PostgreSQL and DuckDB do.
-//!
-//! `registry` lists every function once, by area; `define` turns a row of that list into what DataFusion calls; `values`
-//! reads the arguments of a batch and builds its result. The areas are folders. Nothing here knows tables, sessions or
-//! files, and nothing allocates without a limit: a result above `values::MOST_BYTES` for one batch is refused.
+//! SQL functions that DataFusion lacks or defines otherwise than PostgreSQL and DuckDB. `registry` lists every function, by area; `define`
+//! turns a row of that list into a DataFusion function; `values` reads arguments and builds results. A result above `values::MOST_BYTES` for
+//! one batch is refused.
 
 mod aggregate;
 mod condition;
 mod date;
 mod define;
 mod json;
-mod made;
 mod nested;
 mod number;
 mod planner;
 mod registry;
+mod scalar_udf;
 mod table;
 mod text;
 mod values;

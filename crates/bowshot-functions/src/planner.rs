@@ -3,8 +3,8 @@
 use crate::aggregate::AggregateForms;
 use crate::date::date_part;
 use crate::json::JsonOperators;
-use crate::made::text_type;
 use crate::nested::common_type;
+use crate::scalar_udf::text_type;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::unicode;

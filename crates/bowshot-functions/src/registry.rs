@@ -24,9 +24,6 @@ fn functions() -> impl Iterator<Item = &'static Function> {
 }
 
 /// Adds all functions to the state that sessions are made of; ours replace DataFusion's of the same name.
-///
-/// # Errors
-/// When a function has a name that its kind cannot have; does not happen with the functions that there are.
 pub fn register(state: &mut SessionState) -> Result<()> {
     for clock in crate::date::clocks() {
         state.register_udf(Arc::new(clock))?;
@@ -44,7 +41,7 @@ pub fn register(state: &mut SessionState) -> Result<()> {
                     state.register_udf(Arc::new(ScalarUDF::new_from_impl(defined)))?;
                 }
             }
-            Body::Made(make) => {
+            Body::Udf(make) => {
                 let made = make().as_ref().clone().with_aliases(function.aliases.iter().copied());
                 state.register_udf(Arc::new(made))?;
             }

@@ -5,7 +5,11 @@ use crate::grpc_web::GrpcWebConnection;
 use crate::session_lock::SessionLock;
 use bowshot_api::{Session, StatementId, TransactionEnd};
 use std::sync::Arc;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// Length of the queue: far more than there are sessions, prepared statements and connections.
+const MAX_WAITING: usize = 100_000;
 
 #[derive(Debug)]
 enum CleanupTask {
@@ -15,17 +19,17 @@ enum CleanupTask {
     End(Arc<dyn GrpcWebConnection>),
 }
 
-/// The queue. Its length is bounded by the numbers of sessions, prepared statements and connections.
+/// The queue.
 #[derive(Debug, Clone)]
-pub(crate) struct CleanupQueue(UnboundedSender<CleanupTask>);
+pub(crate) struct CleanupQueue(Sender<CleanupTask>);
 
 /// The receiver of the queue.
 #[derive(Debug)]
-pub(crate) struct Waiting(UnboundedReceiver<CleanupTask>);
+pub(crate) struct Waiting(Receiver<CleanupTask>);
 
 /// A queue and its receiver.
 pub(crate) fn cleanup_queue() -> (CleanupQueue, Waiting) {
-    let (sender, receiver) = unbounded_channel();
+    let (sender, receiver) = channel(MAX_WAITING);
     (CleanupQueue(sender), Waiting(receiver))
 }
 
@@ -51,9 +55,17 @@ impl CleanupQueue {
     }
 
     fn leave(&self, task: CleanupTask) {
-        if self.0.send(task).is_err() {
+        match self.0.try_send(task) {
+            Ok(()) => {}
             // The server is stopping and closes all sessions.
-            tracing::debug!("a session is left to the end of the server");
+            Err(TrySendError::Closed(_)) => tracing::debug!("a session is left to the end of the server"),
+            Err(TrySendError::Full(task)) => {
+                tracing::warn!("a session is left until it is idle for too long: too much waits to be done");
+                // Nobody may go on in a transaction that was not rolled back.
+                if let CleanupTask::Undo(_, Some(lock)) = task {
+                    std::mem::forget(lock);
+                }
+            }
         }
     }
 }

@@ -1,9 +1,6 @@
-//! Writes what the data plane makes as Arrow streams, for another implementation to read.
-//!
-//! `emit_stream FOLDER` writes every case of the crate's round trips into `FOLDER/rust`: `N.whole.arrow` with an array as
-//! Arrow's own writer writes it, and `N.ours.arrows` with a slice of it as our encoder sends it; `index.tsv` tells which
-//! slice. `emit_stream --again IN OUT` reads a stream with our decoder and writes its batches with our encoder.
-//! `tests/clients/ipc_roundtrip.py` compares both with pyarrow.
+//! Writes Arrow streams of the data plane for another implementation. `emit_stream FOLDER` writes every round-trip case into `FOLDER/rust`:
+//! `N.whole.arrow` by Arrow's writer, `N.ours.arrows` with a slice of it by our encoder; `index.tsv` lists the slices. `emit_stream --again IN OUT`
+//! decodes and encodes a stream. `tests/clients/ipc_roundtrip.py` compares both with pyarrow.
 
 #![expect(
     clippy::unwrap_used,

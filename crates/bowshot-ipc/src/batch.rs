@@ -1,9 +1,6 @@
-//! Batches cut into slices of which each fits a message.
-//!
-//! Slices start at multiples of 64 rows where that is possible, so that validity bitmaps are shared and not shifted,
-//! and at multiples of 512 rows where that is cheap, so that fixed-width buffers need no padding either.
+//! Cuts batches into slices that fit a message.
 
-use crate::measure::Measure;
+use crate::slice_size::Measure;
 use arrow::record_batch::RecordBatch;
 
 /// Rows of which a bitmap fills whole 64-bit words.

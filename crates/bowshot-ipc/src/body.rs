@@ -1,8 +1,5 @@
-//! The body of a DoGet response: the schema at once, the batches as they come, gRPC trailers at the end.
-//!
-//! Every frame is one gRPC message: pieces of memory that are ready to be written, large ones the arrays themselves.
-//! Dropping the body drops the stream of batches, which stops the query. What takes long (compression, views and other
-//! types whose slices must be trimmed) runs on the blocking pool, never on the thread that serves the socket.
+//! The body of a DoGet response: the schema, the batches as they come, then gRPC trailers. Dropping it drops the stream of batches, which
+//! stops the query. Compression, and trimming of views and similar types, run on the blocking pool, never on the thread of the socket.
 
 use crate::batch::Slices;
 use crate::encode::Encoder;

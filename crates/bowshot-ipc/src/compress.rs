@@ -3,8 +3,8 @@
 //! Bodies are decompressed here and not by Arrow's reader, because that one believes the sizes which the sender claims:
 //! a few kilobytes could make it allocate any amount of memory.
 
+use crate::batch_metadata::Parts;
 use crate::error::{Error, Result};
-use crate::parts::Parts;
 use arrow::buffer::{Buffer, MutableBuffer};
 use arrow_ipc::CompressionType;
 use std::io::Read;

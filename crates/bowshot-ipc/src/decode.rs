@@ -1,12 +1,12 @@
 //! Messages to record batches. The bytes come from a client or a foreign file, so nothing about them is believed:
-//! metadata is checked in `check.rs`, contents by Arrow's full validation, and what still panics inside Arrow is
+//! metadata is checked in `metadata_check.rs`, contents by Arrow's full validation, and what still panics inside Arrow is
 //! caught and becomes an error.
 
-use crate::check::check_batch;
+use crate::batch_metadata::Parts;
 use crate::compress::decompress;
 use crate::dictionary::Dictionaries;
 use crate::error::{Error, Result};
-use crate::parts::Parts;
+use crate::metadata_check::check_batch;
 use crate::schema::read_schema_header;
 use arrow::buffer::Buffer;
 use arrow::datatypes::SchemaRef;

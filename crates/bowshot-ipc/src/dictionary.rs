@@ -2,7 +2,7 @@
 
 use crate::decode::guarded;
 use crate::error::{Error, Result};
-use crate::measure::Measure;
+use crate::slice_size::Measure;
 use arrow::array::{
     Array, ArrayData, ArrayRef, AsArray, BooleanArray, UInt64Array, make_array, new_empty_array,
 };

@@ -4,14 +4,14 @@
 //! drags along but does not show, and Arrow's `StreamEncoder` lists the buffers, which are passed on as they are.
 
 use crate::batch::{Slices, limit_bytes};
+use crate::combined_message::join;
 use crate::compress::Compression;
 use crate::dictionary::first_dictionary;
 use crate::error::{Error, Result};
 use crate::frame::{Message, Pieces, share};
-use crate::joined::join;
 use crate::large_message::LargeMessage;
-use crate::measure::Measure;
 use crate::schema::schema_header;
+use crate::slice_size::Measure;
 use crate::trim::{drags, trim_batch};
 use arrow::buffer::Buffer;
 use arrow::datatypes::SchemaRef;

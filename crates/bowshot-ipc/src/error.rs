@@ -1,4 +1,4 @@
-//! What can go wrong between arrays and bytes, and what the caller should do about it.
+//! Errors of encoding and decoding.
 
 use arrow::error::ArrowError;
 use bowshot_api::ErrorKind;

@@ -1,8 +1,6 @@
-//! One IPC message and the bytes around it: the gRPC prefix and the protobuf tags of `FlightData`.
-//!
-//! The tags are written by hand because a protobuf codec would copy the body into one contiguous buffer. A piece of
-//! at least [`SHARE_FROM`] bytes goes out as the memory it lies in; smaller ones are gathered, since every piece
-//! becomes a frame of its own in HTTP/2.
+//! One IPC message with the gRPC prefix and protobuf tags of `FlightData` around it. The tags are written by hand, since a protobuf codec
+//! would copy the body. Buffers of at least [`SHARE_FROM`] bytes are shared; smaller ones are copied together, since each becomes an HTTP/2
+//! frame of its own.
 
 use arrow::buffer::Buffer;
 use bytes::{BufMut, Bytes, BytesMut};

@@ -1,15 +1,9 @@
-//! One large message early in a long stream, for clients on Linux that read messages with glibc's `malloc`.
-//!
-//! Up to the largest block that was ever freed, glibc takes memory from its heap, and it gives the end of the heap back to the
-//! system as soon as twice that much of it is free (`M_MMAP_THRESHOLD` and `M_TRIM_THRESHOLD` in mallopt(3)). A client that
-//! drops each message of 2 MiB after use so gives its memory back each time and takes it again page by page, which
-//! costs it as much as reading from the socket. After one message of 16 MiB it keeps what it has. Measured with pyarrow 26
-//! and lineitem, batch by batch: 1.09 s after a large message, 1.59 s without one, and 1.47 s when all messages are large,
-//! since those do not fit the processor's cache. The threshold rises for the whole process when the message is freed, and
-//! never falls, so one on each connection is enough.
+//! One message of 16 MiB early in a long stream, for clients on Linux with glibc: freeing it raises glibc's thresholds (`M_MMAP_THRESHOLD`
+//! and `M_TRIM_THRESHOLD`, mallopt(3)) for the rest of the process, so that it no longer returns the memory of each message to the system. With
+//! pyarrow 26 lineitem took 1.09 s after a large message, 1.59 s without one, and 1.47 s when all messages were large (they exceed the cache).
 
 use crate::batch::{batch_bytes, limit_bytes};
-use crate::joined::{joined_bytes, joins};
+use crate::combined_message::{joined_bytes, joins};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use futures::stream::BoxStream;

@@ -1,9 +1,9 @@
 //! Schemas as bytes: the encapsulated IPC schema message that FlightInfo, SchemaResult and `dataset_schema` carry.
 
-use crate::check::check_schema;
 use crate::decode::{guarded, read_message};
 use crate::error::{Error, Result};
 use crate::frame::{CONTINUATION, put_encapsulated};
+use crate::metadata_check::check_schema;
 use arrow::datatypes::Schema;
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions};
 use bytes::{Bytes, BytesMut};

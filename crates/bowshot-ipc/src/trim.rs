@@ -1,13 +1,10 @@
-//! Slices without what they drag along.
-//!
-//! A slice of most types shares its buffers and sends only its own part of them. Some drag more along: views (whole
-//! data buffers), dense unions and list views (whole children), dictionaries larger than a message. And two Arrow's
-//! encoder gets wrong: unions in a list that does not start at its first value, and runs of no rows. Only columns of
-//! these types are rebuilt; all others pass through untouched.
+//! Rebuilds slices of types that would send more than their rows: views (whole data buffers), dense unions and list views (whole children),
+//! dictionaries larger than a message; and of two types that Arrow's encoder gets wrong: unions in a list that does not start at its first
+//! value, and runs without rows. Other columns are not touched.
 
 use crate::dictionary::shrink;
 use crate::error::{Error, Result};
-use crate::measure::{Measure, ViewData, list_span, list_view_span, run_span, union_spans};
+use crate::slice_size::{Measure, ViewData, list_span, list_view_span, run_span, union_spans};
 use arrow::array::types::{
     BinaryViewType, ByteViewType, Int16Type, Int32Type, Int64Type, RunEndIndexType, StringViewType,
 };

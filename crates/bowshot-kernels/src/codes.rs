@@ -1,4 +1,4 @@
-//! Small numbers for texts that repeat. A missing text has no code; put together with others, it counts as one code more.
+//! Codes for repeated texts. NULL has no code; combined with other codes, it counts as one more.
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, LargeStringArray, LargeStringDictionaryBuilder, UInt16Array,
@@ -32,9 +32,6 @@ pub fn taken_apart(numbers: &UInt32Array, stride: u32, count: u32) -> UInt16Arra
 }
 
 /// For each row, whether its code is one of those at whose places `wanted` is true.
-///
-/// # Errors
-/// None that codes can have.
 pub fn are_in(codes: &UInt16Array, wanted: &BooleanBuffer) -> Result<BooleanArray, ArrowError> {
     let is_in = |code: &u16| {
         let code = usize::from(*code);
@@ -62,9 +59,6 @@ impl Default for Dictionary {
 
 impl Dictionary {
     /// One that begins with these texts, which keep their places.
-    ///
-    /// # Errors
-    /// When they are more than there are codes.
     pub fn of(texts: &LargeStringArray) -> Result<Self, ArrowError> {
         let builder = LargeStringDictionaryBuilder::new_with_dictionary(0, texts)?;
         Ok(Self { builder, count: texts.len(), bytes: texts.value_data().len() })

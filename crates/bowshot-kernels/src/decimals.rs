@@ -14,9 +14,6 @@ use std::sync::Arc;
 const MAX_SHIFT: u32 = 18;
 
 /// Checks that wide values have no more digits than their type, which Arrow's kernels let pass.
-///
-/// # Errors
-/// When one has.
 pub fn in_range(values: &ColumnarValue, kind: &DataType) -> Result<()> {
     let DataType::Decimal128(DECIMAL128_MAX_PRECISION, _) = kind else { return Ok(()) };
     let valid = match values {

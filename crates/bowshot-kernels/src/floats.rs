@@ -8,9 +8,6 @@ use datafusion::logical_expr::GroupsAccumulator;
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;
 
 /// `left / right` of each row. `None` where one of them is not finite, as by a divisor of zero.
-///
-/// # Errors
-/// For arrays of different lengths.
 pub fn finite_quotients(
     left: &Float64Array,
     right: &Float64Array,

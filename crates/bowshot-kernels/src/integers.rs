@@ -1,5 +1,5 @@
-//! Sums, differences and products of integers that are errors where they do not fit. One pass over each side tells how many bits its values take; where those say that nothing can
-//! overflow, the numbers are computed without a check for each of them, which the processor does many at a time.
+//! Sums, differences and products of integers, with an error on overflow. One pass over each side finds the bits of its values; if nothing
+//! can overflow, the loop has no checks.
 
 use arrow::array::{ArrayRef, AsArray, Datum};
 use arrow::compute::kernels::numeric;
@@ -15,10 +15,6 @@ use datafusion::physical_expr_common::datum::apply;
 
 type Kernel = fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>;
 
-/// `left operator right`.
-///
-/// # Errors
-/// When a result does not fit the type.
 pub fn compute(operator: Operator, left: &ColumnarValue, right: &ColumnarValue) -> Result<ColumnarValue> {
     let [wrapping, checked]: [Kernel; 2] = match operator {
         Operator::Plus => [numeric::add_wrapping, numeric::add],

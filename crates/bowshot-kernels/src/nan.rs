@@ -1,8 +1,6 @@
-//! One NaN. Hardware and files know many, of both signs (numpy's `0/0` has the negative one); to SQL they are one value, greater
-//! than all numbers. Comparisons, hashes and orders go by bits, so values get the one NaN when they come into the engine.
-//!
-//! Zero keeps its sign, but is compared without: the keys of values have one zero, too. The cost: one pass over the floating-point
-//! numbers of a batch. Only a batch that has another NaN (or the other zero) is copied.
+//! One NaN. Hardware and files have many, of both signs; in SQL they are one value, greater than all numbers. Comparisons, hashes and orders
+//! use bits, so NaN is normalized when values enter the engine. Zero keeps its sign, but keys have one zero. The cost is one pass over
+//! floating-point columns; only batches with another NaN (or zero) are copied.
 
 use arrow::array::{Array, ArrayData, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow::buffer::Buffer;
@@ -25,9 +23,6 @@ const NAN_64: u64 = f64::NAN.to_bits();
 
 /// The array with one NaN for all that it has, also within lists, structs, maps, unions and dictionaries. Without others it is
 /// the same array, as is one of another type.
-///
-/// # Errors
-/// For arrays whose parts do not fit together.
 pub fn with_one_nan(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     with_form(array, Form::OneNan)
 }
@@ -41,9 +36,6 @@ fn with_form(array: &ArrayRef, form: Form) -> Result<ArrayRef, ArrowError> {
 }
 
 /// The same for all columns.
-///
-/// # Errors
-/// For arrays whose parts do not fit together.
 pub fn rows_with_one_nan(rows: RecordBatch) -> Result<RecordBatch, ArrowError> {
     if !rows.schema_ref().fields().iter().any(|field| has_floats(field.data_type())) {
         return Ok(rows);

@@ -1,4 +1,4 @@
-//! What lies below the NULLs of lists, maps and structs, which nobody is to see.
+//! Values below the NULLs of lists, maps and structs, which must not become visible.
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Scalar, new_null_array};
 use arrow::buffer::NullBuffer;
@@ -8,9 +8,6 @@ use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 
 /// The same values, with nothing below those that are NULL.
-///
-/// # Errors
-/// When the array cannot be copied.
 pub fn nothing_below(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     match array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
         Some(nulls) => {
@@ -23,9 +20,6 @@ pub fn nothing_below(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
 
 /// Values that were found in others, one in each: NULL where those are. Of two dictionaries with the same keys, it is the values
 /// of one that were found in those of the other.
-///
-/// # Errors
-/// When the array cannot be copied.
 pub fn hidden_by(found: &ArrayRef, of: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     if let (DataType::Dictionary(..), DataType::Dictionary(..)) = (of.data_type(), found.data_type()) {
         let (of, found) = (of.as_any_dictionary(), found.as_any_dictionary());

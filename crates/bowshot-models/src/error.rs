@@ -1,4 +1,4 @@
-//! What can be wrong with a model or with what it is given.
+//! Errors of models and their input.
 
 /// Why a model cannot be read, or cannot answer.
 #[derive(Debug, thiserror::Error)]

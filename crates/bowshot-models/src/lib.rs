@@ -1,20 +1,8 @@
-//! Models as data: files of tree ensembles in, predictions for Arrow columns out.
-//!
-//! 1. [`Model::read`] finds out whose file it is, and reads it: [`xgboost`] (JSON and UBJSON, over [`document`]),
-//!    [`lightgbm`] (text), [`onnx`] (the tree ensembles of `ai.onnx.ml` and what scikit-learn's converter puts around them; other
-//!    graphs are computed by ONNX Runtime, where its library is named);
-//! 2. every reader of trees describes its trees to [`forest`], which checks them and lays them out;
-//! 3. [`Model::predict`] sends columns through the forest in blocks of rows, and [`link`] makes of its sums what the
-//!    objective means.
-//!
-//! Each forest computes in the arithmetic of the library that trained it, and sends missing values where that library sends
-//! them, so that predictions are the same. What is not known is refused by its name: objectives, operators, kinds of trees.
-//!
-//! No code comes with a model: there are no pickles here, nothing is executed, and nothing in a file decides how much
-//! memory is asked for beyond [`limits`]. No DataFusion, no files, no names of models.
+//! Models as data: reads tree ensembles of [`xgboost`], [`lightgbm`] and [`onnx`], and predicts Arrow columns. Each forest computes in the
+//! arithmetic of its library and treats missing values like it, so predictions are the same. Unknown objectives and operators are refused.
+//! Nothing in a file is executed, and nothing in it decides how much memory is allocated beyond [`limits`].
 
 mod columns;
-mod document;
 mod error;
 mod forest;
 mod lightgbm;
@@ -23,6 +11,7 @@ mod link;
 mod model;
 mod onnx;
 mod ubjson;
+mod value_tree;
 mod xgboost;
 
 pub use error::{Error, Result};

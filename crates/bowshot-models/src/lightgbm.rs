@@ -14,7 +14,6 @@ use std::str::FromStr;
 /// Lines by their keys, of the head or of one tree.
 type Block<'a> = HashMap<&'a str, &'a str>;
 
-/// Reads the text of a model.
 pub(crate) fn read(text: &str) -> Result<Model> {
     let mut lines = text.lines();
     let (head, mut more) = block(&mut lines);
@@ -202,7 +201,7 @@ impl Splits {
     }
 
     fn categories(&self, threshold: f64) -> Result<Vec<u32>> {
-        let words = crate::document::place(threshold).and_then(|set| {
+        let words = crate::value_tree::place(threshold).and_then(|set| {
             let (first, end) = (self.boundaries.get(set)?, self.boundaries.get(set + 1)?);
             self.words.get(*first..*end)
         });

@@ -3,7 +3,6 @@
 
 use crate::error::{Error, Result};
 
-/// Bytes of a file.
 pub const FILE_BYTES: usize = 256 << 20;
 /// Trees of a forest.
 pub(crate) const TREES: usize = 100_000;

@@ -1,4 +1,4 @@
-//! From the sums of a forest to what its objective means by them.
+//! Link functions: sums of a forest to the output of its objective.
 
 /// What becomes of the sums of one row. All of it happens in 64 bits, whatever the sums were made in.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,4 +1,4 @@
-//! A model that was read: what it takes, what it gives, and its predictions.
+//! A model: its inputs, outputs and predictions.
 
 use crate::columns::{self, Inputs};
 use crate::error::{Error, Result};
@@ -6,7 +6,7 @@ use crate::forest::Forest;
 use crate::limits::{self, within};
 use crate::link::Link;
 use crate::onnx::network::{self, Network};
-use crate::{document, lightgbm, onnx, ubjson, xgboost};
+use crate::{lightgbm, onnx, ubjson, value_tree, xgboost};
 use arrow::array::{ArrayRef, Int64Array, ListArray, StringArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Float32Type, Float64Type};
@@ -105,16 +105,12 @@ macro_rules! with_forest {
 
 impl Model {
     /// Reads a model file of any format that is known.
-    ///
-    /// # Errors
-    ///
-    /// If the file is damaged, too large, or of a kind that is not evaluated.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         within("bytes", bytes.len(), limits::FILE_BYTES)?;
         let start = bytes.trim_ascii_start();
         match start {
             [b'{', rest @ ..] if matches!(rest.trim_ascii_start().first(), Some(b'"' | b'}')) => {
-                xgboost::read(&document::from_json(bytes)?)
+                xgboost::read(&value_tree::from_json(bytes)?)
             }
             [b'{', ..] => xgboost::read(&ubjson::from_ubjson(bytes)?),
             _ if start.starts_with(b"tree\n") || start.starts_with(b"tree\r\n") => lightgbm::read(
@@ -203,7 +199,6 @@ impl Model {
         }
     }
 
-    /// The type of its numbers.
     fn number_type(&self) -> DataType {
         match &self.parts.evaluator {
             Evaluator::Double(_) => DataType::Float64,
@@ -224,10 +219,6 @@ impl Model {
     }
 
     /// The type of [`predict_proba`](Self::predict_proba): a list with one probability for each class.
-    ///
-    /// # Errors
-    ///
-    /// If the model is no classifier.
     pub fn probability_type(&self) -> Result<DataType> {
         self.classes().map(|_| self.list_type())
     }
@@ -237,10 +228,6 @@ impl Model {
     }
 
     /// An error unless there are as many columns as the model takes, and all are numbers.
-    ///
-    /// # Errors
-    ///
-    /// With the number of columns, or the column that is no number.
     pub fn check(&self, types: &[DataType]) -> Result<()> {
         let expected = self.feature_count();
         if types.len() != expected {
@@ -260,10 +247,6 @@ impl Model {
     }
 
     /// The class or the numbers of each row.
-    ///
-    /// # Errors
-    ///
-    /// If the columns are not what [`check`](Self::check) takes.
     pub fn predict(&self, columns: &[ArrayRef]) -> Result<ArrayRef> {
         if let (Evaluator::Network(network), Task::Classification(classes)) =
             (&self.parts.evaluator, &self.parts.task)
@@ -289,10 +272,6 @@ impl Model {
     }
 
     /// The probability of each class, in the order of the classes.
-    ///
-    /// # Errors
-    ///
-    /// If the model is no classifier, or the columns are not what [`check`](Self::check) takes.
     pub fn predict_proba(&self, columns: &[ArrayRef]) -> Result<ArrayRef> {
         let classes = self.classes()?.count();
         let scores = self.scores(columns)?;

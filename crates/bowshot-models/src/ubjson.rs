@@ -1,9 +1,9 @@
 //! UBJSON, the binary form of JSON that XGBoost writes: the same values with their types and lengths before them, big end
 //! first. Levels are counted, and lengths held against the bytes that are left before memory is asked for.
 
-use crate::document::{Growing, Value};
 use crate::error::{Error, Result};
 use crate::limits::{DOCUMENT_DEPTH, DOCUMENT_VALUES, within};
+use crate::value_tree::{Growing, Value};
 
 /// Reads a document.
 pub(crate) fn from_ubjson(bytes: &[u8]) -> Result<Value> {
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
 
     fn length(&mut self) -> Result<usize> {
         let marker = self.marker()?;
-        crate::document::place(self.number(marker)?).ok_or_else(|| Error::damaged("a length is no count"))
+        crate::value_tree::place(self.number(marker)?).ok_or_else(|| Error::damaged("a length is no count"))
     }
 
     fn text(&mut self) -> Result<String> {

@@ -3,12 +3,12 @@
 //! XGBoost compares and sums in 32 bits, and so does this. `base_score` is what a row without any tree would get, after
 //! the link; older versions write one number, newer ones a list of one for each output.
 
-use crate::document::{Value, place};
 use crate::error::{Error, Result};
 use crate::forest::build::{Builder, Described, Node, Test};
 use crate::limits::{self, within};
 use crate::link::Link;
 use crate::model::{Classes, Evaluator, Model, Parts, Task};
+use crate::value_tree::{Value, place};
 
 /// Reads a document that `save_model` wrote.
 pub(crate) fn read(document: &Value) -> Result<Model> {

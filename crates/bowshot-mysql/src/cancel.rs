@@ -1,8 +1,8 @@
-//! KILL: each connection has a number that its client knows, and whoever is the same user can end what runs on it right now, or
-//! the connection itself.
+//! KILL: each connection has a number, with which the same user can cancel its statement or end the connection.
 
 use crate::status::Failure;
 use bowshot_api::Principal;
+use bowshot_rowwire::RunningStatement;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,32 +10,32 @@ use tokio_util::sync::CancellationToken;
 
 /// The connections of one listener.
 #[derive(Debug, Default)]
-pub(crate) struct Numbers(Mutex<Given>);
+pub(crate) struct ConnectionIds(Mutex<ConnectionTable>);
 
 #[derive(Debug, Default)]
-struct Given {
+struct ConnectionTable {
     last: u32,
-    connections: HashMap<u32, Arc<Running>>,
+    connections: HashMap<u32, Arc<OpenConnection>>,
 }
 
-/// What runs on one connection.
+/// An open connection.
 #[derive(Debug, Default)]
-struct Running {
-    /// Whose it is, once that is known.
+struct OpenConnection {
+    /// The user, once it has authenticated.
     principal: Mutex<Option<Principal>>,
-    statement: Mutex<Option<CancellationToken>>,
+    statement: RunningStatement,
     end: CancellationToken,
 }
 
-/// The number of a connection; dropping it makes it free.
+/// The number of a connection, which is free when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Number {
-    numbers: Arc<Numbers>,
+pub(crate) struct ConnectionId {
+    numbers: Arc<ConnectionIds>,
     pub(crate) id: u32,
-    running: Arc<Running>,
+    connection: Arc<OpenConnection>,
 }
 
-/// What is to end.
+/// What KILL ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kill {
     Statement,
@@ -46,22 +46,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Numbers {
-    /// A number that no open connection has.
-    pub(crate) fn give(self: &Arc<Self>) -> Number {
-        let running = Arc::<Running>::default();
-        let mut given = lock(&self.0);
+impl ConnectionIds {
+    /// A new number.
+    pub(crate) fn give(self: &Arc<Self>) -> ConnectionId {
+        let connection = Arc::<OpenConnection>::default();
+        let mut table = lock(&self.0);
         loop {
-            given.last = given.last.checked_add(1).unwrap_or(1);
-            let id = given.last;
-            if let Entry::Vacant(place) = given.connections.entry(id) {
-                place.insert(Arc::clone(&running));
-                return Number { numbers: Arc::clone(self), id, running };
+            table.last = table.last.checked_add(1).unwrap_or(1);
+            let id = table.last;
+            if let Entry::Vacant(place) = table.connections.entry(id) {
+                place.insert(Arc::clone(&connection));
+                return ConnectionId { numbers: Arc::clone(self), id, connection };
             }
         }
     }
 
-    /// Ends what another connection of the same user runs, or that connection.
+    /// Cancels the statement of another connection of the same user, or ends that connection.
     pub(crate) fn kill(&self, principal: &Principal, id: u64, kill: Kill) -> Result<(), Failure> {
         let found = u32::try_from(id).ok().and_then(|id| lock(&self.0).connections.get(&id).cloned());
         let found = found.ok_or_else(|| Failure::new(1094, "HY000", format!("unknown thread id: {id}")))?;
@@ -69,9 +69,7 @@ impl Numbers {
             return Err(Failure::new(1095, "HY000", format!("you are not owner of thread {id}")));
         }
         tracing::debug!(id, ?kill, "a connection is killed");
-        if let Some(statement) = lock(&found.statement).clone() {
-            statement.cancel();
-        }
+        found.statement.cancel();
         if kill == Kill::Connection {
             found.end.cancel();
         }
@@ -79,36 +77,34 @@ impl Numbers {
     }
 }
 
-impl Number {
-    /// Whose connection it is.
+impl ConnectionId {
+    /// Sets the user of the connection.
     pub(crate) fn belongs_to(&self, principal: &Principal) {
-        *lock(&self.running.principal) = Some(principal.clone());
+        *lock(&self.connection.principal) = Some(principal.clone());
     }
 
-    /// As [`Numbers::kill`].
+    /// As [`ConnectionIds::kill`].
     pub(crate) fn kill(&self, principal: &Principal, id: u64, kill: Kill) -> Result<(), Failure> {
         self.numbers.kill(principal, id, kill)
     }
 
-    /// Is cancelled when the connection has to end.
+    /// A token that is cancelled when the connection must end.
     pub(crate) fn end_of_connection(&self) -> CancellationToken {
-        self.running.end.clone()
+        self.connection.end.clone()
     }
 
-    /// Something runs from now on, which the token ends.
+    /// A statement begins, which the token cancels.
     pub(crate) fn begin(&self) -> CancellationToken {
-        let token = CancellationToken::new();
-        *lock(&self.running.statement) = Some(token.clone());
-        token
+        self.connection.statement.begin()
     }
 
-    /// Nothing runs any more: a KILL that comes late ends nothing.
+    /// The statement has ended: a KILL that comes late has no effect.
     pub(crate) fn end(&self) {
-        *lock(&self.running.statement) = None;
+        self.connection.statement.end();
     }
 }
 
-impl Drop for Number {
+impl Drop for ConnectionId {
     fn drop(&mut self) {
         lock(&self.numbers.0).connections.remove(&self.id);
     }
@@ -120,7 +116,7 @@ mod tests {
 
     #[test]
     fn only_the_same_user_kills_and_only_what_runs() {
-        let numbers = Arc::<Numbers>::default();
+        let numbers = Arc::<ConnectionIds>::default();
         let (ada, bob) = (Principal::user("ada"), Principal::user("bob"));
         let number = numbers.give();
         let kill = |principal: &Principal, kill| {

@@ -1,12 +1,12 @@
-//! What the two ends can ("Capabilities Flags"), and what the server says of a session with each answer ("SERVER_STATUS").
+//! Capabilities of both ends ("Capabilities Flags"), and the state of a session in each answer ("SERVER_STATUS").
 
-/// Rows that an UPDATE has found count, and not only those that it has changed.
+/// The result of an UPDATE counts rows found, not rows changed.
 pub(crate) const FOUND_ROWS: u32 = 1 << 1;
 const LONG_PASSWORD: u32 = 1;
 const LONG_FLAG: u32 = 1 << 2;
 /// The first message names a database.
 pub(crate) const CONNECT_WITH_DB: u32 = 1 << 3;
-/// Packets are compressed by zlib behind the login.
+/// Packets are compressed by zlib after the login.
 pub(crate) const COMPRESS: u32 = 1 << 5;
 /// `LOAD DATA LOCAL` may ask for a file.
 pub(crate) const LOCAL_FILES: u32 = 1 << 7;
@@ -21,18 +21,18 @@ const SECURE_CONNECTION: u32 = 1 << 15;
 pub(crate) const MULTI_STATEMENTS: u32 = 1 << 16;
 const MULTI_RESULTS: u32 = 1 << 17;
 const PS_MULTI_RESULTS: u32 = 1 << 18;
-/// The first message names the plugin that has made its answer.
+/// The handshake response names its authentication plugin.
 pub(crate) const PLUGIN_AUTH: u32 = 1 << 19;
 pub(crate) const CONNECT_ATTRS: u32 = 1 << 20;
-/// The answer to the challenge has its length before it, in the form of all numbers.
+/// The length of the scramble is a length-encoded integer.
 pub(crate) const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
-/// Results end with an OK packet instead of EOF packets behind columns and rows.
+/// Results end with an OK packet, without EOF packets after columns and rows.
 pub(crate) const DEPRECATE_EOF: u32 = 1 << 24;
 
 /// As [`COMPRESS`], by Zstandard.
 pub(crate) const ZSTD: u32 = 1 << 26;
 
-/// All that is offered, but for encryption, which needs a certificate.
+/// All offered capabilities but encryption, which needs a certificate.
 pub(crate) const OFFERED: u32 = LONG_PASSWORD
     | FOUND_ROWS
     | LONG_FLAG

@@ -1,11 +1,11 @@
-//! What a client asks for once it has a session ("Command Phase").
+//! The commands of a client ("Command Phase").
 
-use crate::binary::without_raw_bytes;
-use crate::body::{Body, text};
-use crate::status::{Failure, Trouble};
+use crate::binary_literals::without_raw_bytes;
+use crate::payload::{Payload, text};
+use crate::status::{ConnectionError, Failure};
 use bytes::Bytes;
 
-/// A command with what belongs to it.
+/// A command and its arguments.
 #[derive(Debug, Clone)]
 pub(crate) enum Command {
     Quit,
@@ -18,7 +18,7 @@ pub(crate) enum Command {
     Statistics,
     Ping,
     Kill(u32),
-    ChangeUser(Body),
+    ChangeUser(Payload),
     ResetConnection,
     /// 0 allows several statements in one text, 1 forbids them.
     SetOption(u16),
@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Execute {
         statement: u32,
         cursor: u8,
-        rest: Body,
+        rest: Payload,
     },
     LongData {
         statement: u32,
@@ -39,13 +39,13 @@ pub(crate) enum Command {
         statement: u32,
         rows: u32,
     },
-    /// One that is not answered, or that nobody knows.
+    /// An unknown or unsupported command.
     Other,
 }
 
 impl Command {
-    /// Reads a command. What is malformed ends the connection; a text that is none is an error of its statement.
-    pub(crate) fn parse(mut body: Body) -> Result<Self, Trouble> {
+    /// Parses a command. A malformed one ends the connection; text that is not UTF-8 is an error of the statement.
+    pub(crate) fn parse(mut body: Payload) -> Result<Self, ConnectionError> {
         let command = body.byte().map_err(Failure::fatal)?;
         Ok(match command {
             0x01 => Self::Quit,
@@ -65,11 +65,11 @@ impl Command {
         })
     }
 
-    fn of_statement(command: u8, mut body: Body) -> Result<Self, Failure> {
+    fn of_statement(command: u8, mut body: Payload) -> Result<Self, Failure> {
         Ok(match command {
             0x17 => {
                 let (statement, cursor) = (body.int()?, body.byte()?);
-                // How often it is to run: always once.
+                // The number of iterations: always one.
                 body.int()?;
                 Self::Execute { statement, cursor, rest: body }
             }

@@ -1,5 +1,5 @@
-//! Compressed packets ("Compressed Packet"): what both ends send after the login is cut into parts, each with the length that it
-//! has and the one that it will have, and a number of its own. Packets begin and end anywhere in them.
+//! Compressed packets ("Compressed Packet"): after the login both ends send frames with a compressed length, an uncompressed
+//! length and a sequence number. Packets begin and end anywhere within frames.
 
 use crate::capability::{COMPRESS, ZSTD};
 use crate::status::{Failure, Result};
@@ -8,15 +8,14 @@ use flate2::{Compress, Compression as Level, Decompress, FlushCompress, FlushDec
 
 /// Length, number, and length of what is in it.
 const HEAD: usize = 7;
-/// Shorter parts are sent as they are, as MySQL does.
+/// Shorter frames are not compressed, as in MySQL.
 const SHORT: usize = 50;
-/// Bytes that go into one part: as many as its head can tell, as MySQL does. There are clients that look for the rest of a
-/// packet in the next part and in no other.
+/// The longest frame, as in MySQL: some clients look for the rest of a packet only in the next frame.
 const PART: usize = 0xff_ffff;
-/// Levels beyond it cost more than the wire is worth.
+/// Higher levels cost more time than they save.
 const MAX_ZSTD_LEVEL: i32 = 9;
 
-/// How parts are compressed.
+/// The compression algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Zlib,
@@ -27,14 +26,14 @@ enum Kind {
 #[derive(Debug)]
 pub(crate) struct Compression {
     kind: Kind,
-    /// The number of the next part, whoever sends it.
+    /// The sequence number of the next frame, of either end.
     number: u8,
-    /// What has come and is no whole part yet.
+    /// Received bytes that are not a complete frame.
     arrived: BytesMut,
 }
 
 impl Compression {
-    /// What two ends have agreed on, if they have.
+    /// The compression that both ends support, if any.
     pub(crate) fn agreed(capabilities: u32, zstd_level: u8) -> Option<Self> {
         let kind = if capabilities & COMPRESS != 0 {
             Kind::Zlib
@@ -46,21 +45,21 @@ impl Compression {
         Some(Self { kind, number: 0, arrived: BytesMut::new() })
     }
 
-    /// The numbers begin again with each command.
+    /// Resets the sequence number, with each command.
     pub(crate) fn begin(&mut self) {
         self.number = 0;
     }
 
-    /// Where bytes of the connection are put.
+    /// The buffer for received bytes.
     pub(crate) fn arrived(&mut self) -> &mut BytesMut {
         &mut self.arrived
     }
 
-    /// Adds the content of the next part, if it has come whole, and says whether it has. What stands behind it may be another
-    /// command, with a number that begins again: after one that is not answered clients go on at once.
+    /// Adds the content of the next frame to `inbound`, and says whether it was complete. What follows may be another command
+    /// with a new sequence number: clients do not wait after a command without an answer.
     ///
     /// # Errors
-    /// For a part that is not what it says. The connection is of no use any more.
+    /// For a malformed frame, which ends the connection.
     pub(crate) fn unpack_next(&mut self, inbound: &mut BytesMut) -> Result<bool> {
         let Some(head) = self.arrived.first_chunk::<HEAD>().copied() else { return Ok(false) };
         let [a, b, c, number, d, e, f] = head;
@@ -90,7 +89,7 @@ impl Compression {
         Ok(true)
     }
 
-    /// Takes bytes that go out and gives them as a part.
+    /// Makes a frame of bytes to be sent.
     pub(crate) fn pack(&mut self, outbound: &mut BytesMut, parts: &mut BytesMut) -> Result<()> {
         let content = outbound.split_to(outbound.len().min(PART));
         let packed = if content.len() < SHORT { None } else { self.packed(&content)? };
@@ -121,7 +120,7 @@ fn length([low, middle, high]: [u8; 3]) -> usize {
     usize::from(low) | usize::from(middle) << 8 | usize::from(high) << 16
 }
 
-fn malformed(why: &str) -> crate::status::Trouble {
+fn malformed(why: &str) -> crate::status::ConnectionError {
     Failure::new(1157, "08S01", format!("a compressed packet is malformed: {why}")).fatal()
 }
 
@@ -133,7 +132,7 @@ fn deflated(content: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn inflated(part: &[u8], content: usize) -> Result<Vec<u8>> {
-    // One byte more, so that what is too long shows.
+    // One byte more, to notice content that is too long.
     let mut unpacked = Vec::with_capacity(content + 1);
     match Decompress::new(true).decompress_vec(part, &mut unpacked, FlushDecompress::Finish) {
         Ok(Status::StreamEnd) => Ok(unpacked),
@@ -145,7 +144,7 @@ fn inflated(part: &[u8], content: usize) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::Trouble;
+    use crate::status::ConnectionError;
 
     fn ends(capabilities: u32) -> (Compression, Compression) {
         let end = || Compression::agreed(capabilities, 3).expect("agreed");
@@ -201,10 +200,16 @@ mod tests {
         ] {
             let (mut end, _) = ends(COMPRESS);
             end.arrived().extend_from_slice(&bytes);
-            assert!(matches!(end.unpack_next(&mut BytesMut::new()), Err(Trouble::Fatal(_))), "{bytes:?}");
+            assert!(
+                matches!(end.unpack_next(&mut BytesMut::new()), Err(ConnectionError::Fatal(_))),
+                "{bytes:?}"
+            );
             let (mut end, _) = ends(ZSTD);
             end.arrived().extend_from_slice(&bytes);
-            assert!(matches!(end.unpack_next(&mut BytesMut::new()), Err(Trouble::Fatal(_))), "{bytes:?}");
+            assert!(
+                matches!(end.unpack_next(&mut BytesMut::new()), Err(ConnectionError::Fatal(_))),
+                "{bytes:?}"
+            );
         }
         let (mut end, _) = ends(COMPRESS);
         end.arrived().extend_from_slice(&part(0, 200, &zlib)[..9]);

@@ -1,31 +1,30 @@
-//! One connection: command for command, until its client or the server ends it. All of its state is here and in the session that
-//! ends with it.
+//! One connection: answers command by command, until its client or the server ends it. It owns all state of the connection,
+//! and closes its session.
 
-use crate::auth::{Road, authenticate};
-use crate::body::Body;
-use crate::cancel::{Kill, Number};
+use crate::auth::{Origin, authenticate};
+use crate::cancel::{ConnectionId, Kill};
 use crate::capability::{
     AUTOCOMMIT, DEPRECATE_EOF, FOUND_ROWS, IN_TRANSACTION, LOCAL_FILES, MORE_RESULTS, MULTI_STATEMENTS,
 };
 use crate::command::Command;
 use crate::compression::Compression;
 use crate::diagnostics::Diagnostics;
-use crate::handshake::{Challenge, Hello};
-use crate::listen::farewell;
+use crate::handshake::{Challenge, HandshakeResponse};
+use crate::listen::close;
+use crate::payload::Payload;
 use crate::prepared::Prepared;
 use crate::reply::{self, Status};
-use crate::startup::{Guest, name_program, open, use_database};
-use crate::status::{Failure, Result, Trouble};
+use crate::startup::{Login, name_program, open, use_database};
+use crate::status::{ConnectionError, Failure, Result};
 use crate::user_variables::UserVariables;
-use crate::variables::Own;
+use crate::variables::ConnectionState;
 use crate::wire::Wire;
 use bowshot_api::{Notice, Server, Session, call_span, commented_parent};
+use bowshot_rowwire::connection::keep_alive;
 use futures::FutureExt;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -34,81 +33,81 @@ pub(crate) struct Connection {
     pub(crate) wire: Wire,
     pub(crate) server: Arc<dyn Server>,
     pub(crate) session: Arc<dyn Session>,
-    pub(crate) number: Number,
-    road: Road,
+    pub(crate) number: ConnectionId,
+    origin: Origin,
     challenge: Challenge,
-    /// What the two ends can.
+    /// The capabilities of both ends.
     capabilities: u32,
-    /// Ends the command that is being answered.
+    /// Cancels the command that is being answered.
     pub(crate) cancel: CancellationToken,
-    pub(crate) own: Own,
+    pub(crate) state: ConnectionState,
     pub(crate) diagnostics: Diagnostics,
-    /// What the client has set with `SET @name`.
-    pub(crate) users: UserVariables,
-    /// Whether one text may hold several statements.
+    /// User variables, set with `SET @name`.
+    pub(crate) user_variables: UserVariables,
+    /// Whether a text may have several statements.
     pub(crate) is_multi: bool,
-    /// Whether the result that is being written is not the last one of its text.
+    /// Whether another result of the same text follows.
     pub(crate) more: bool,
     /// The database that the client has chosen.
     pub(crate) database: Option<String>,
     pub(crate) statements: HashMap<u32, Prepared>,
     pub(crate) last_statement: u32,
-    /// Bytes of values that have come in parts, with what keeping them costs.
+    /// Bytes of all long parameter values, with their overhead.
     pub(crate) long_bytes: usize,
 }
 
 impl Connection {
-    /// A connection whose client has been let in, and hears so.
+    /// Confirms the login.
     pub(crate) fn new(
-        guest: Guest,
+        login: Login,
         server: Arc<dyn Server>,
         session: Arc<dyn Session>,
-        (number, road): (Number, Road),
+        (number, origin): (ConnectionId, Origin),
     ) -> Self {
-        let Guest { wire, hello, challenge } = guest;
-        let own = Own::new(number.id, road.entrance);
+        let Login { wire, response, challenge } = login;
+        let state = ConnectionState::new(number.id, origin.listen_port);
         let mut connection = Self {
             wire,
             server,
             session,
             number,
-            road,
+            origin,
             challenge,
-            capabilities: hello.capabilities,
+            capabilities: response.capabilities,
             cancel: CancellationToken::new(),
-            own,
+            state,
             diagnostics: Diagnostics::default(),
-            users: UserVariables::default(),
-            is_multi: hello.capabilities & MULTI_STATEMENTS != 0,
+            user_variables: UserVariables::default(),
+            is_multi: response.capabilities & MULTI_STATEMENTS != 0,
             more: false,
-            database: hello.database,
+            database: response.database,
             statements: HashMap::new(),
             last_statement: 0,
             long_bytes: 0,
         };
         connection.number.belongs_to(connection.session.principal());
-        connection.wire.is_known(connection.server.limits());
+        connection.wire.set_limits(connection.server.limits());
         connection.ok(0);
-        connection.wire.compress(Compression::agreed(hello.capabilities, hello.zstd_level));
+        connection.wire.compress(Compression::agreed(response.capabilities, response.zstd_level));
         connection
     }
 
-    /// Talks until the end, and ends the session.
+    /// Answers messages until the end, then closes the session.
     pub(crate) async fn run(mut self, drain: CancellationToken) {
-        let talked = AssertUnwindSafe(self.talk(&drain)).catch_unwind().await;
+        let answered = AssertUnwindSafe(self.answer_all(&drain)).catch_unwind().await;
         self.statements.clear();
         self.session.close().await;
-        match talked {
+        match answered {
             Ok(Ok(())) => self.wire.end().await,
-            Ok(Err(trouble)) => farewell(self.wire, trouble).await,
+            Ok(Err(error)) => close(self.wire, error).await,
             Err(_) => {
-                // The hook has logged where.
-                farewell(self.wire, Failure::new(1105, "HY000", "the server has a defect").fatal()).await;
+                // The panic hook has logged where.
+                close(self.wire, Failure::new(1105, "HY000", "the server has a defect").fatal()).await;
             }
         }
     }
 
-    async fn talk(&mut self, drain: &CancellationToken) -> Result<()> {
+    async fn answer_all(&mut self, drain: &CancellationToken) -> Result<()> {
         loop {
             let command = match self.next(drain).await? {
                 Some(body) => Command::parse(body),
@@ -119,41 +118,31 @@ impl Connection {
             let answered = match command {
                 Ok(Command::Quit) => return Ok(()),
                 Ok(command) => self.answer(command).await,
-                Err(trouble) => Err(trouble),
+                Err(error) => Err(error),
             };
             self.number.end();
             self.more = false;
             match answered {
                 Ok(()) => {}
-                Err(Trouble::Failed(failure)) => self.fail(&failure),
-                Err(trouble) => return Err(trouble),
+                Err(ConnectionError::Statement(failure)) => self.fail(&failure),
+                Err(error) => return Err(error),
             }
         }
     }
 
-    /// The next command, and meanwhile the session is kept alive.
-    async fn next(&mut self, drain: &CancellationToken) -> Result<Option<Body>> {
+    /// Waits for the next command, and keeps the session from expiring.
+    async fn next(&mut self, drain: &CancellationToken) -> Result<Option<Payload>> {
         self.wire.flush().await?;
         self.wire.begin();
         let end = self.number.end_of_connection();
-        let touch = (self.server.limits().session_timeout / 4).max(Duration::from_secs(1));
-        let mut touch = interval_at(Instant::now() + touch, touch);
-        touch.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                biased;
-                () = end.cancelled() => {
-                    return Err(Failure::new(1317, "70100", "the connection was killed").fatal());
-                }
-                command = self.wire.command() => return command,
-                () = drain.cancelled() => {
-                    return Err(Failure::new(1053, "08S01", "server shutdown in progress").fatal());
-                }
-                _ = touch.tick() => {
-                    // One that has expired is told so by its next statement.
-                    _ = self.server.find_session(self.session.id(), self.session.principal());
-                }
+        tokio::select! {
+            biased;
+            () = end.cancelled() => Err(Failure::new(1317, "70100", "the connection was killed").fatal()),
+            command = self.wire.command() => command,
+            () = drain.cancelled() => {
+                Err(Failure::new(1053, "08S01", "server shutdown in progress").fatal())
             }
+            never = keep_alive(self.server.as_ref(), self.session.as_ref()) => match never {},
         }
     }
 
@@ -210,7 +199,7 @@ impl Connection {
         }
     }
 
-    /// Makes another schema the one of names that do not say theirs.
+    /// Changes the default schema.
     pub(crate) async fn choose(&mut self, name: String) -> Result<()> {
         use_database(self.session.as_ref(), &name).await?;
         self.database = Some(name);
@@ -227,7 +216,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A line of text alone, as `mysqladmin status` shows it.
+    /// Answers COM_STATISTICS with a line of text, without a header.
     fn statistics(&mut self) {
         let status = self.server.status();
         let line = format!(
@@ -237,7 +226,7 @@ impl Connection {
         self.wire.put(|out| out.extend_from_slice(line.as_bytes()));
     }
 
-    /// Begins again, as the same user and with the same database.
+    /// Resets the session, with the same user and database.
     async fn reset(&mut self) -> Result<()> {
         let principal = self.session.principal().clone();
         let session = open(&self.server, &principal, self.database.as_deref()).await?;
@@ -246,15 +235,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Begins again as somebody else. Whoever that is not loses the connection.
-    async fn change_user(&mut self, body: Body) -> Result<()> {
-        let hello = Hello::parse_change(body, self.capabilities).map_err(Failure::fatal)?;
-        let told = (&hello, &self.challenge);
-        let principal = authenticate(&mut self.wire, self.server.as_ref(), told, self.road).await?;
-        let session = open(&self.server, &principal, hello.database.as_deref()).await?;
-        name_program(session.as_ref(), &hello).await;
+    /// Authenticates as another user. A client that fails loses the connection.
+    async fn change_user(&mut self, body: Payload) -> Result<()> {
+        let response = HandshakeResponse::parse_change(body, self.capabilities).map_err(Failure::fatal)?;
+        let login = (&response, &self.challenge);
+        let principal = authenticate(&mut self.wire, self.server.as_ref(), login, self.origin).await?;
+        let session = open(&self.server, &principal, response.database.as_deref()).await?;
+        name_program(session.as_ref(), &response).await;
         self.number.belongs_to(&principal);
-        self.database = hello.database;
+        self.database = response.database;
         self.replace(session).await;
         self.ok(0);
         Ok(())
@@ -265,72 +254,72 @@ impl Connection {
         self.statements.clear();
         self.long_bytes = 0;
         before.close().await;
-        self.own = Own::new(self.number.id, self.road.entrance);
+        self.state = ConnectionState::new(self.number.id, self.origin.listen_port);
         self.diagnostics.clear();
-        self.users = UserVariables::default();
+        self.user_variables = UserVariables::default();
         self.is_multi = self.capabilities & MULTI_STATEMENTS != 0;
     }
 
-    /// What is said of the session with each answer, with more of it.
+    /// The state of the session in an answer, with additional flags.
     fn status(&self, more: u16) -> Status {
         let mut flags = more;
         if self.session.in_transaction() {
             flags |= IN_TRANSACTION;
         }
-        if self.own.autocommit {
+        if self.state.autocommit {
             flags |= AUTOCOMMIT;
         }
         if self.more {
             flags |= MORE_RESULTS;
         }
-        Status { flags, warnings: self.own.warnings }
+        Status { flags, warnings: self.state.warnings }
     }
 
-    /// Forgets what the statement before has said.
+    /// Clears the conditions of the last statement.
     pub(crate) fn clear_diagnostics(&mut self) {
         self.diagnostics.clear();
-        (self.own.warnings, self.own.errors) = (0, 0);
+        (self.state.warnings, self.state.errors) = (0, 0);
     }
 
-    /// Keeps what a statement says beside its result.
+    /// Adds the notices of a statement.
     pub(crate) fn add_notices(&mut self, notices: &[Notice]) {
         self.diagnostics.add_notices(notices);
-        (self.own.warnings, self.own.errors) = self.diagnostics.counts();
+        (self.state.warnings, self.state.errors) = self.diagnostics.counts();
     }
 
     fn fail(&mut self, failure: &Failure) {
         self.diagnostics.add_error(failure);
-        (self.own.warnings, self.own.errors) = self.diagnostics.counts();
+        (self.state.warnings, self.state.errors) = self.diagnostics.counts();
         self.wire.put(|out| reply::error(out, failure));
     }
 
-    /// Answers what gives no rows.
+    /// Answers a statement without rows.
     pub(crate) fn ok(&mut self, rows: u64) {
         self.ok_with_number((rows, 0));
     }
 
-    /// Answers what has changed rows, with the number that the first of them was given.
-    pub(crate) fn ok_with_number(&mut self, told: (u64, u64)) {
+    /// Answers a change of rows, with the number generated for the first one.
+    pub(crate) fn ok_with_number(&mut self, counts: (u64, u64)) {
         let status = self.status(0);
-        self.wire.put(|out| reply::ok(out, told, status));
+        self.wire.put(|out| reply::ok(out, counts, status));
     }
 
-    /// Whether an UPDATE tells how many rows it has found, and not how many it has changed.
+    /// Whether an UPDATE counts rows found, not rows changed.
     pub(crate) fn counts_found(&self) -> bool {
         self.capabilities & FOUND_ROWS != 0
     }
 
-    /// Whether results have no packet between columns and rows.
+    /// Whether results have no EOF packet between columns and rows.
     pub(crate) fn has_no_eof(&self) -> bool {
         self.capabilities & DEPRECATE_EOF != 0
     }
 
-    /// Whether the client sends files that a statement names.
+    /// Whether the client sends files for LOAD DATA LOCAL.
     pub(crate) fn sends_files(&self) -> bool {
         self.capabilities & LOCAL_FILES != 0
     }
 
-    /// Ends rows, with more to say of the session.
+    /// Ends rows, with additional status flags.
     pub(crate) fn end_of_rows(&mut self, more: u16) {
         let (status, has_no_eof) = (self.status(more), self.has_no_eof());
         self.wire.put(|out| match has_no_eof {
@@ -339,30 +328,11 @@ impl Connection {
         });
     }
 
-    /// Waits for the server, for as long as the client is there and nobody kills.
-    pub(crate) async fn attend<T>(
+    /// Waits for the server, for as long as the client is there and nobody kills the statement.
+    pub(crate) async fn wait_for<T>(
         &mut self,
         work: impl Future<Output = bowshot_api::Result<T>>,
     ) -> Result<T> {
-        attend(&mut self.wire, &self.cancel, work).await
+        self.wire.wait_for(work, &self.cancel).await
     }
-}
-
-/// As [`Connection::attend`].
-pub(crate) async fn attend<T>(
-    wire: &mut Wire,
-    cancel: &CancellationToken,
-    work: impl Future<Output = bowshot_api::Result<T>>,
-) -> Result<T> {
-    tokio::select! {
-        biased;
-        () = cancel.cancelled() => Err(cancelled().into()),
-        done = work => done.map_err(Trouble::from),
-        () = wire.gone() => Err(Trouble::Gone),
-    }
-}
-
-/// What is told of a statement that was killed.
-pub(crate) fn cancelled() -> Failure {
-    Failure::new(1317, "70100", "query execution was interrupted")
 }

@@ -1,16 +1,16 @@
-//! What the last statement said beside its result: MySQL's diagnostics area, which `SHOW WARNINGS` lists and each OK packet counts
+//! MySQL's diagnostics area: the conditions of the last statement, which `SHOW WARNINGS` lists and each OK packet counts
 //! (MySQL manual, "The Diagnostics Area", "SHOW WARNINGS Statement").
 
 use crate::connection::Connection;
-use crate::lex::{Kind, Token, tokens};
+use crate::encode::ColumnType;
 use crate::reply::{Column, put_counted};
-use crate::rows::ColumnType;
 use crate::status::Failure;
+use crate::tokens::{Kind, Token, tokens};
 use arrow::datatypes::{DataType, Field};
 use bowshot_api::Notice;
 
-/// Conditions of one statement that are kept, as many as MySQL keeps by default.
-const MOST: usize = 64;
+/// The most conditions of a statement, as by default in MySQL.
+const MAX_CONDITIONS: usize = 64;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ struct Condition {
     message: String,
 }
 
-/// A statement about them.
+/// `SHOW WARNINGS` or `SHOW ERRORS`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Selection {
     errors_only: bool,
@@ -49,12 +49,12 @@ impl Diagnostics {
     }
 
     fn add(&mut self, condition: Condition) {
-        if self.conditions.len() < MOST {
+        if self.conditions.len() < MAX_CONDITIONS {
             self.conditions.push(condition);
         }
     }
 
-    /// All of them, and the errors alone.
+    /// The number of conditions, and of errors.
     pub(crate) fn counts(&self) -> (u16, u16) {
         let count = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
         let errors = self.conditions.iter().filter(|condition| condition.is_error).count();
@@ -72,14 +72,14 @@ impl Connection {
     pub(crate) fn show_conditions(&mut self, selection: &Selection) {
         let column = |name: &str, data_type| Column {
             name: name.to_owned(),
-            kind: ColumnType::of(&Field::new(name, data_type, false)),
+            kind: ColumnType::from_field(&Field::new(name, data_type, false)),
         };
         let columns = [
             column("Level", DataType::Utf8),
             column("Code", DataType::UInt32),
             column("Message", DataType::Utf8),
         ];
-        self.tell(&columns, None);
+        self.put_header(&columns, None);
         for condition in self.diagnostics.selected(selection) {
             let level = if condition.is_error { "Error" } else { "Note" };
             self.wire.put(|out| {
@@ -92,7 +92,7 @@ impl Connection {
     }
 }
 
-/// Whether a statement asks about the one before, which is not forgotten then.
+/// Whether a statement asks about the conditions of the last one, which must be kept for it.
 pub(crate) fn asks(sql: &str) -> bool {
     let mut words = tokens(sql);
     let is_count = |token: Token<'_>| {
@@ -122,7 +122,7 @@ pub(crate) fn parse(sql: &str) -> Option<Selection> {
     let rest: Vec<Token<'_>> = words.collect();
     let number = |token: &Token<'_>| token.text.parse::<usize>().ok();
     let (skip, most) = match rest.as_slice() {
-        [] => (0, MOST),
+        [] => (0, MAX_CONDITIONS),
         [limit, count] if limit.is("limit") => (0, number(count)?),
         [limit, skip, comma, count] if limit.is("limit") && comma.is_symbol(',') => {
             (number(skip)?, number(count)?)
@@ -138,7 +138,7 @@ fn code(notice: &Notice) -> u16 {
         Notice::Missing(..) => 1051,
         Notice::Exists("schema" | "catalog", _) => 1007,
         Notice::Exists(..) => 1050,
-        // "This version doesn't yet support": it is the note that comes nearest.
+        // "This version doesn't yet support" is the nearest code.
         Notice::NoIndexes | Notice::ForeignKeysNotEnforced => 1235,
     }
 }
@@ -151,7 +151,7 @@ mod tests {
     fn statements_about_conditions_are_read() {
         let selection = |errors_only, skip, most| Some(Selection { errors_only, skip, most });
         for (sql, expected, is_about) in [
-            ("SHOW WARNINGS", selection(false, 0, MOST), true),
+            ("SHOW WARNINGS", selection(false, 0, MAX_CONDITIONS), true),
             ("show errors limit 2", selection(true, 0, 2), true),
             ("SHOW WARNINGS LIMIT 1, 3", selection(false, 1, 3), true),
             ("SHOW COUNT(*) WARNINGS", None, true),
@@ -169,7 +169,7 @@ mod tests {
         diagnostics.add_error(&Failure::syntax("no"));
         diagnostics.add_notices(&vec![Notice::Missing("table", "t".to_owned()); 100]);
         assert_eq!(diagnostics.counts(), (64, 1));
-        let errors = diagnostics.selected(&Selection { errors_only: true, skip: 0, most: MOST });
+        let errors = diagnostics.selected(&Selection { errors_only: true, skip: 0, most: MAX_CONDITIONS });
         assert_eq!(errors, [Condition { is_error: true, code: 1064, message: "no".to_owned() }]);
         diagnostics.clear();
         assert_eq!(diagnostics.counts(), (0, 0));

@@ -1,11 +1,11 @@
-//! The first packets of a connection ("Connection Phase"): the server greets, the client asks for encryption, if it wants it,
-//! and says who it is.
+//! The packets of the "Connection Phase": the server's greeting, the client's request for encryption, and its handshake
+//! response.
 
-use crate::body::{Body, text};
 use crate::capability::{
     AUTOCOMMIT, CONNECT_ATTRS, CONNECT_WITH_DB, OFFERED, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41, SSL,
     ZSTD,
 };
+use crate::payload::{Payload, text};
 use crate::reply::UTF8MB4;
 use crate::status::Failure;
 use bowshot_api::QueryId;
@@ -15,19 +15,19 @@ use bytes::{BufMut, Bytes, BytesMut};
 const PROTOCOL: u8 = 10;
 /// The version of MySQL whose protocol and variables clients may expect.
 pub(crate) const SERVER_VERSION: &str = concat!("8.0.36-Bowshot-", env!("CARGO_PKG_VERSION"));
-/// How accounts are asked for their password.
+/// The default authentication plugin.
 pub(crate) const CACHING_SHA2: &str = "caching_sha2_password";
 /// Bytes of a challenge.
 const CHALLENGE: usize = 20;
-/// Bytes of the first part of a client's first message, which is all of a request for encryption.
+/// Bytes of the fixed part of a handshake response, which is all of a request for encryption.
 const HEAD: usize = 32;
 
-/// What the server asks a client, another thing on each connection.
+/// The random challenge of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Challenge(Vec<u8>);
 
 impl Challenge {
-    /// Random letters of the operating system; a zero would end them.
+    /// Random printable characters: a zero byte would end them.
     pub(crate) fn new() -> Self {
         let random = || {
             let id = QueryId::random();
@@ -64,31 +64,31 @@ pub(crate) fn greeting(out: &mut BytesMut, connection: u32, challenge: &Challeng
     out.put_u8(0);
 }
 
-/// What a client says of itself.
+/// The handshake response of a client.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Hello {
+pub(crate) struct HandshakeResponse {
     pub(crate) capabilities: u32,
     pub(crate) user: String,
-    /// What its plugin has made of the challenge.
+    /// The scramble that its plugin has made of the challenge.
     pub(crate) answer: Bytes,
     pub(crate) plugin: Option<String>,
     pub(crate) database: Option<String>,
     /// The name of the client's program.
     pub(crate) program: Option<String>,
-    /// How much is to be compressed, where Zstandard does it.
+    /// The level of Zstandard compression.
     pub(crate) zstd_level: u8,
 }
 
 /// Whether the first message of a client asks for encryption.
-pub(crate) fn wants_encryption(message: &Body) -> bool {
+pub(crate) fn wants_encryption(message: &Payload) -> bool {
     let mut message = message.clone();
     let capabilities = message.int().unwrap_or(0);
     capabilities & SSL != 0 && message.rest().len() == HEAD - 4
 }
 
-impl Hello {
+impl HandshakeResponse {
     /// "Protocol::HandshakeResponse41"
-    pub(crate) fn parse(mut body: Body) -> Result<Self, Failure> {
+    pub(crate) fn parse(mut body: Payload) -> Result<Self, Failure> {
         let capabilities = body.int()?;
         if capabilities & PROTOCOL_41 == 0 || capabilities & PLUGIN_AUTH == 0 {
             let message = "client does not support authentication protocol requested by server";
@@ -112,31 +112,31 @@ impl Hello {
         Ok(Self { capabilities, user, answer, plugin, database, program, zstd_level })
     }
 
-    /// "COM_CHANGE_USER", without its first byte, by a client that can do `capabilities`.
-    pub(crate) fn parse_change(mut body: Body, capabilities: u32) -> Result<Self, Failure> {
+    /// "COM_CHANGE_USER", without its first byte, from a client with these capabilities.
+    pub(crate) fn parse_change(mut body: Payload, capabilities: u32) -> Result<Self, Failure> {
         let user = body.zero_ended_text()?;
         let length = usize::from(body.byte()?);
         let answer = body.bytes(length)?;
         let database = Some(body.zero_ended_text()?).filter(|name| !name.is_empty());
-        let mut hello =
+        let mut response =
             Self { capabilities, user, answer, plugin: None, database, program: None, zstd_level: 0 };
         if !body.is_empty() {
             // The character set.
             body.short()?;
-            hello.plugin = Some(body.zero_ended_text()?);
-            hello.program = program(&mut body)?;
+            response.plugin = Some(body.zero_ended_text()?);
+            response.program = program(&mut body)?;
         }
-        Ok(hello)
+        Ok(response)
     }
 }
 
-/// The attribute `program_name` of a connection; a client may leave them away though it can send them.
-fn program(body: &mut Body) -> Result<Option<String>, Failure> {
+/// The connection attribute `program_name`; a client may omit the attributes although it supports them.
+fn program(body: &mut Payload) -> Result<Option<String>, Failure> {
     if body.is_empty() {
         return Ok(None);
     }
     let attributes = body.counted()?;
-    let mut attributes = Body::new(BytesMut::from(attributes));
+    let mut attributes = Payload::new(BytesMut::from(attributes));
     let mut program = None;
     while !attributes.is_empty() {
         let (name, value) = (attributes.counted()?, attributes.counted()?);
@@ -151,19 +151,19 @@ fn program(body: &mut Body) -> Result<Option<String>, Failure> {
 mod tests {
     use super::*;
 
-    fn hello(capabilities: u32, rest: &[u8]) -> Result<Hello, Failure> {
+    fn response(capabilities: u32, rest: &[u8]) -> Result<HandshakeResponse, Failure> {
         let mut body = BytesMut::new();
         body.put_u32_le(capabilities);
         body.put_bytes(0, HEAD - 4);
         body.put_slice(rest);
-        Hello::parse(Body::new(body))
+        HandshakeResponse::parse(Payload::new(body))
     }
 
     #[test]
     fn clients_say_who_they_are() {
         let all = PROTOCOL_41 | PLUGIN_AUTH | PLUGIN_AUTH_LENENC | CONNECT_WITH_DB | CONNECT_ATTRS;
         let rest = b"ada\0\x02xyd\0plug\0\x10\x0cprogram_name\x02me";
-        let found = hello(all, rest).unwrap();
+        let found = response(all, rest).unwrap();
         assert_eq!((found.user.as_str(), found.answer.as_ref()), ("ada", b"xy".as_ref()));
         assert_eq!(
             (found.database.as_deref(), found.plugin.as_deref(), found.program.as_deref()),
@@ -171,17 +171,17 @@ mod tests {
         );
         for cut in 0..rest.len() {
             // Attributes alone may be left away.
-            assert_eq!(hello(all, &rest[..cut]).is_ok(), cut == 14, "{cut}");
+            assert_eq!(response(all, &rest[..cut]).is_ok(), cut == 14, "{cut}");
         }
-        let few = hello(PROTOCOL_41 | PLUGIN_AUTH, b"ada\0\x02xyplug\0").unwrap();
+        let few = response(PROTOCOL_41 | PLUGIN_AUTH, b"ada\0\x02xyplug\0").unwrap();
         assert_eq!((few.database, few.program), (None, None));
-        assert!(hello(0, rest).is_err());
-        assert!(hello(all, b"\xff\0\0d\0plug\0").is_err());
+        assert!(response(0, rest).is_err());
+        assert!(response(all, b"\xff\0\0d\0plug\0").is_err());
     }
 
     #[test]
     fn requests_for_encryption_are_short() {
-        let request = |bytes: &[u8]| wants_encryption(&Body::new(BytesMut::from(bytes)));
+        let request = |bytes: &[u8]| wants_encryption(&Payload::new(BytesMut::from(bytes)));
         let mut bytes = [0; HEAD];
         assert!(!request(&bytes));
         bytes[1] = 8;

@@ -1,50 +1,48 @@
-//! The MySQL front end: translates MySQL's client/server protocol into calls on the door, and nothing more. References in this
-//! crate are to the chapter "Client/Server Protocol" of MySQL's Source Code Documentation, and to the MySQL manual.
+//! The MySQL front end: translates MySQL's client/server protocol into calls of the server API, and nothing more. References in
+//! this crate are to the chapter "Client/Server Protocol" of MySQL's Source Code Documentation, and to the MySQL manual.
 //!
 //! ```text
-//! socket ─► listen.rs ─► startup.rs (greeting, TLS, session) ─► auth.rs ─► connection.rs ─┬─► query.rs, assign.rs
-//!                                                                                         └─► prepared.rs
+//! listen.rs ─► startup.rs (handshake.rs, TLS, session), auth.rs ─► connection.rs ─┬─► query.rs
+//!                                                                                 ├─► prepared.rs
+//!                                                                                 └─► load/
 //! ```
 //!
-//! - Bytes in and out, within limits: `wire.rs`, `body.rs`; messages of clients: `handshake.rs`, `command.rs`; those of the
-//!   server: `reply.rs`.
-//! - What a text is, as far as the protocol has to know: `lex.rs`, `statement.rs`, `set.rs`; what the engine cannot know is put
-//!   into it by `rewrite.rs`, with the table of system variables in `variables.rs`; `show_create.rs` writes tables as MySQL does.
-//! - Results on their way: `running.rs`; values from Arrow to MySQL: `rows/`; from MySQL to Arrow, for parameters: `read.rs`.
-//! - Errors as numbers and SQLSTATEs: `status.rs`; those of the last statement, and notes: `diagnostics.rs`. Ending what runs:
-//!   `cancel.rs`.
+//! - Framing: `wire.rs`, `compression.rs`, `payload.rs`; packets of clients: `handshake.rs`, `command.rs`; those of the server:
+//!   `reply.rs`.
+//! - Statements: `tokens.rs`, `statement.rs`, `set_statement.rs`, `rewrite.rs`; variables: `variables.rs`, `user_variables.rs`.
+//! - Results: `result_writer.rs`; values from Arrow to MySQL: `encode/`; from MySQL to Arrow, for parameters: `decode.rs`.
 //!
-//! The codec is our own: rows go from Arrow straight into the buffer of the socket, and what is left of a library is little.
+//! The codec is our own: rows go from Arrow straight into the buffer of the socket, and a library would do little of the rest.
 //!
-//! What must never happen here: memory by a length that a client says, a whole result in memory, a packet that is half
-//! written, a password asked for where others can read it, a variable that is made up.
+//! Never: memory allocated by a length that a client says, a whole result in memory, half a packet on the socket, a password
+//! sent where others can read it, a made-up value of a variable.
 
-mod assign;
+mod assignments;
 mod auth;
-mod binary;
-mod body;
+mod binary_literals;
 mod cancel;
 mod capability;
 mod command;
 mod compression;
 mod connection;
+mod decode;
 mod diagnostics;
+mod encode;
 mod handshake;
-mod lex;
 mod listen;
 mod load;
+mod payload;
 mod prepared;
 mod query;
-mod read;
 mod reply;
+mod result_writer;
 mod rewrite;
-mod rows;
-mod running;
-mod set;
+mod set_statement;
 mod show_create;
 mod startup;
 mod statement;
 mod status;
+mod tokens;
 mod user_variables;
 mod variables;
 mod wire;
@@ -52,4 +50,4 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use listen::{Choices, Error, serve};
+pub use listen::serve;

@@ -1,18 +1,18 @@
-//! Prepared statements ("Prepared Statements" of the protocol): planned once, run with values in binary, answered in binary, at
-//! once or as a cursor from which the client fetches.
+//! Prepared statements of the protocol: planned once, with parameters and rows in binary, all rows at once or fetched from a
+//! cursor.
 
-use crate::body::Body;
 use crate::capability::{CURSOR_EXISTS, LAST_ROW_SENT};
 use crate::connection::Connection;
-use crate::lex::{executable, split};
+use crate::decode::{self, ParameterType};
+use crate::encode::{ColumnType, Format};
+use crate::payload::Payload;
 use crate::query::count;
-use crate::read::{self, Given};
 use crate::reply::{self, Column};
+use crate::result_writer::{ResultWriter, columns};
 use crate::rewrite::rewritten;
-use crate::rows::{ColumnType, Format};
-use crate::running::{Running, columns};
-use crate::statement::{Effect, Sort, is_select};
+use crate::statement::{Effect, StatementKind, is_select};
 use crate::status::{Failure, Result};
+use crate::tokens::{executable, split};
 use arrow::datatypes::SchemaRef;
 use bowshot_api::{Request, StatementId, commented_parent};
 use bytes::BytesMut;
@@ -22,27 +22,27 @@ use std::sync::Arc;
 /// "CURSOR_TYPE_READ_ONLY"
 const READ_ONLY_CURSOR: u8 = 1;
 
-/// What it costs to keep a value that comes in parts, beside its bytes.
+/// Bytes that a long value costs beside its content.
 const LONG_OVERHEAD: usize = 64;
 
 /// A prepared statement.
 pub(crate) struct Prepared {
-    sort: Sort,
+    kind: StatementKind,
     planned: Option<Planned>,
     /// Whether `sql_select_limit` counts for it.
     is_select: bool,
-    /// Types of the values, as the client has declared them last.
-    types: Vec<Given>,
-    /// Values that have come in parts.
+    /// Types of the parameters, as the client has declared them last.
+    types: Vec<ParameterType>,
+    /// Values sent by COM_STMT_SEND_LONG_DATA.
     long: HashMap<u16, BytesMut>,
-    /// Why they cannot be used; told when the statement is run, since nobody waits for an answer before.
+    /// Their error, reported when the statement is run: COM_STMT_SEND_LONG_DATA has no answer.
     long_failed: Option<Failure>,
-    cursor: Option<Box<Running>>,
+    cursor: Option<Box<ResultWriter>>,
     /// See [`Self::parent`].
     parent: Option<Box<str>>,
 }
 
-/// What the session knows of it.
+/// The statement in the session.
 #[derive(Clone)]
 struct Planned {
     id: StatementId,
@@ -51,14 +51,14 @@ struct Planned {
 }
 
 impl Prepared {
-    /// The values that have come in parts, and what is free without them.
+    /// Takes the long values, and how many bytes that frees.
     fn take_long(&mut self) -> (HashMap<u16, BytesMut>, usize) {
         let long = std::mem::take(&mut self.long);
         let bytes = long.values().map(|value| value.len() + LONG_OVERHEAD).sum();
         (long, bytes)
     }
 
-    /// The span of the caller that it names, for traces.
+    /// The parent span in a comment of its text.
     pub(crate) fn parent(&self) -> Option<&str> {
         self.parent.as_deref()
     }
@@ -83,36 +83,36 @@ impl Connection {
                 .into());
         }
         let sql = sql.get(place.clone()).unwrap_or_default();
-        let sort = Sort::of(sql)?;
-        let mut told = (Vec::new(), 0);
-        let planned = match &sort {
-            Sort::Plain(_) | Sort::ShowCreate(_) | Sort::Do { .. } => {
-                let (planned, described) = match &sort {
-                    Sort::ShowCreate(parts) => {
+        let kind = StatementKind::parse(sql)?;
+        let mut signature = (Vec::new(), 0);
+        let planned = match &kind {
+            StatementKind::Plain(_) | StatementKind::ShowCreate(_) | StatementKind::Do { .. } => {
+                let (planned, described) = match &kind {
+                    StatementKind::ShowCreate(parts) => {
                         let sql = self.show_create(parts).await?;
                         self.plan(&sql).await?
                     }
-                    Sort::Do { from } => {
+                    StatementKind::Do { from } => {
                         let sql = format!("SELECT {}", sql.get(*from..).unwrap_or_default());
                         (self.plan(&sql).await?.0, Vec::new())
                     }
                     _ => self.plan(sql).await?,
                 };
-                told = (described, planned.parameters.fields().len());
+                signature = (described, planned.parameters.fields().len());
                 Some(planned)
             }
-            Sort::Bounded { .. } => {
+            StatementKind::Bounded { .. } => {
                 return Err(Failure::new(1295, "HY000", "SET STATEMENT cannot be prepared").into());
             }
-            Sort::Load(_) => {
+            StatementKind::Load(_) => {
                 return Err(Failure::new(1295, "HY000", "the statement cannot be prepared").into());
             }
             _ => None,
         };
-        let (columns, parameters) = told;
+        let (columns, parameters) = signature;
         let id = self.next_statement();
         let prepared = Prepared {
-            sort,
+            kind,
             planned,
             is_select: is_select(sql),
             types: Vec::new(),
@@ -132,8 +132,8 @@ impl Connection {
         };
         self.wire.put(|out| reply::prepared(out, id, column_count, parameter_count));
         let parameter = Column { name: "?".to_owned(), kind: ColumnType::ANY };
-        self.tell_definitions(&vec![parameter; parameters]);
-        self.tell_definitions(&columns);
+        self.put_definitions(&vec![parameter; parameters]);
+        self.put_definitions(&columns);
         Ok(())
     }
 
@@ -148,29 +148,32 @@ impl Connection {
 
     async fn plan(&mut self, sql: &str) -> Result<(Planned, Vec<Column>)> {
         self.check_safe(sql)?;
-        let sql = rewritten(sql, self.session.as_ref(), (self.own, None))?;
+        let sql = rewritten(sql, self.session.as_ref(), (self.state, None))?;
         let session = Arc::clone(&self.session);
-        let prepared = self.attend(session.prepare(&sql, None)).await?;
-        let told = prepared.description;
-        let described = if told.is_update { Ok(Vec::new()) } else { columns(&told.schema) };
+        let prepared = self.wait_for(session.prepare(&sql, None)).await?;
+        let description = prepared.description;
+        let described = if description.is_update { Ok(Vec::new()) } else { columns(&description.schema) };
         if described.is_err() {
             session.close_prepared(prepared.id).await?;
         }
         let described = described?;
-        Ok((Planned { id: prepared.id, parameters: told.parameters, is_update: told.is_update }, described))
+        Ok((
+            Planned { id: prepared.id, parameters: description.parameters, is_update: description.is_update },
+            described,
+        ))
     }
 
-    fn tell_definitions(&mut self, columns: &[Column]) {
-        self.tell_each(columns);
+    fn put_definitions(&mut self, columns: &[Column]) {
+        self.put_columns(columns);
         if !columns.is_empty() && !self.has_no_eof() {
             self.end_of_rows(0);
         }
     }
 
-    pub(crate) async fn execute(&mut self, id: u32, cursor: u8, body: Body) -> Result<()> {
+    pub(crate) async fn execute(&mut self, id: u32, cursor: u8, body: Payload) -> Result<()> {
         self.clear_diagnostics();
         let statement = self.statements.get_mut(&id).ok_or_else(|| missing(id))?;
-        // What a cursor has left is gone, and so are values in parts, whatever comes of it.
+        // Running it closes the cursor and uses up long values, whatever the outcome.
         statement.cursor = None;
         let (long, free) = statement.take_long();
         self.long_bytes = self.long_bytes.saturating_sub(free);
@@ -178,23 +181,23 @@ impl Connection {
             return Err(failure.into());
         }
         let Some(planned) = statement.planned.clone() else {
-            let sort = statement.sort.clone();
-            self.control(&sort).await?;
+            let kind = statement.kind.clone();
+            self.control(&kind).await?;
             self.ok(0);
             return Ok(());
         };
         let is_select = statement.is_select;
-        let is_do = matches!(statement.sort, Sort::Do { .. });
-        let effect = match statement.sort {
-            Sort::Plain(effect) => effect,
+        let is_do = matches!(statement.kind, StatementKind::Do { .. });
+        let effect = match statement.kind {
+            StatementKind::Plain(effect) => effect,
             _ => Effect::None,
         };
-        let values = read::values(body, &planned.parameters, &mut statement.types, &long)?;
+        let values = decode::values(body, &planned.parameters, &mut statement.types, &long)?;
         drop(long);
         self.before(effect).await?;
         let session = Arc::clone(&self.session);
         if let Some(values) = values {
-            self.attend(session.bind(planned.id, vec![values])).await?;
+            self.wait_for(session.bind(planned.id, vec![values])).await?;
         }
         let request = Request::prepared(planned.id);
         if planned.is_update {
@@ -208,13 +211,13 @@ impl Connection {
         }
         let described = columns(running.schema())?;
         if cursor & READ_ONLY_CURSOR != 0 {
-            self.tell(&described, Some(CURSOR_EXISTS));
+            self.put_header(&described, Some(CURSOR_EXISTS));
             if let Some(statement) = self.statements.get_mut(&id) {
                 statement.cursor = Some(Box::new(running));
             }
             return Ok(());
         }
-        self.tell(&described, None);
+        self.put_header(&described, None);
         running.send(&mut self.wire, &self.cancel, (Format::Binary, None)).await?;
         self.finish_rows(&running);
         Ok(())
@@ -239,7 +242,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A part of a value. Nobody waits for an answer.
+    /// Adds a part of a long value. There is no answer.
     pub(crate) fn long_data(&mut self, id: u32, parameter: u16, bytes: &[u8]) {
         let limit = self.server.limits().max_message_bytes;
         let Some(statement) = self.statements.get_mut(&id) else { return };
@@ -274,7 +277,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Forgets a statement. Nobody waits for an answer.
+    /// Closes a statement. There is no answer.
     pub(crate) async fn close(&mut self, id: u32) {
         let Some(mut statement) = self.statements.remove(&id) else { return };
         self.long_bytes = self.long_bytes.saturating_sub(statement.take_long().1);

@@ -1,15 +1,15 @@
-//! A text with one statement, or with several where the client may send them ("COM_QUERY"). They run one after the other; the
-//! first error ends the text.
+//! COM_QUERY: a text with one statement, or several if the client has enabled that. They run one after the other, up to the
+//! first error.
 
 use crate::connection::Connection;
 use crate::diagnostics;
-use crate::lex::{executable, quoted_name, split};
+use crate::encode::Format;
 use crate::reply::{self, Column};
+use crate::result_writer::{ResultWriter, columns};
 use crate::rewrite::rewritten;
-use crate::rows::Format;
-use crate::running::{Running, columns};
-use crate::statement::{Effect, Sort, check_condition, is_select};
-use crate::status::{Failure, Result, Trouble};
+use crate::statement::{Effect, StatementKind, check_condition, is_select};
+use crate::status::{ConnectionError, Failure, Result};
+use crate::tokens::{executable, quoted_name, split};
 use crate::variables::{truth, value};
 use bowshot_api::{LastWrite, OptionValue, Request, Statement};
 use bytes::BufMut;
@@ -36,7 +36,7 @@ impl Connection {
                 self.more = false;
                 return answered;
             }
-            self.wire.flush_some(&self.cancel).await?;
+            self.wire.flush_if_full(&self.cancel).await?;
         }
         Ok(())
     }
@@ -44,66 +44,66 @@ impl Connection {
     async fn statement(&mut self, sql: &str) -> Result<()> {
         if !diagnostics::asks(sql) {
             self.clear_diagnostics();
-        } else if let Some(shown) = diagnostics::parse(sql) {
-            self.show_conditions(&shown);
+        } else if let Some(selection) = diagnostics::parse(sql) {
+            self.show_conditions(&selection);
             return Ok(());
         }
-        match Sort::of(sql)? {
-            Sort::Plain(effect) => {
+        match StatementKind::parse(sql)? {
+            StatementKind::Plain(effect) => {
                 self.before(effect).await?;
                 self.check_safe(sql)?;
-                let sql = rewritten(sql, self.session.as_ref(), (self.own, Some(&self.users)))?;
+                let sql = rewritten(sql, self.session.as_ref(), (self.state, Some(&self.user_variables)))?;
                 self.plain(&sql).await
             }
-            Sort::ShowCreate(parts) => {
+            StatementKind::ShowCreate(parts) => {
                 let sql = self.show_create(&parts).await?;
                 self.plain(&sql).await
             }
-            Sort::Load(load) => {
+            StatementKind::Load(load) => {
                 self.before(Effect::Writes).await?;
                 Box::pin(self.load(&load)).await
             }
-            Sort::Bounded { milliseconds, from } => {
+            StatementKind::Bounded { milliseconds, from } => {
                 let rest = sql.get(from..).unwrap_or_default();
                 self.bounded(milliseconds, rest).await
             }
-            Sort::Do { from } => self.compute(sql.get(from..).unwrap_or_default()).await,
-            sort => {
-                self.control(&sort).await?;
+            StatementKind::Do { from } => self.compute(sql.get(from..).unwrap_or_default()).await,
+            kind => {
+                self.control(&kind).await?;
                 self.ok(0);
                 Ok(())
             }
         }
     }
 
-    /// Computes expressions for what they do, and tells nothing of them.
+    /// Computes expressions and discards the result.
     async fn compute(&mut self, expressions: &str) -> Result<()> {
         let sql = format!("SELECT {expressions}");
-        let sql = rewritten(&sql, self.session.as_ref(), (self.own, Some(&self.users)))?;
+        let sql = rewritten(&sql, self.session.as_ref(), (self.state, Some(&self.user_variables)))?;
         let mut running = self.start(&Request::sql(sql.into_owned()), true).await?;
         running.drain(&mut self.wire, &self.cancel).await?;
         self.ok(0);
         Ok(())
     }
 
-    /// Refuses a change of all rows of a table where the client wants that.
+    /// Refuses a change of all rows of a table, if the client has set `sql_safe_updates`.
     pub(crate) fn check_safe(&self, sql: &str) -> Result<(), Failure> {
         let refused = check_condition(sql);
         let is_on = || {
-            let kept = value("sql_safe_updates", self.session.as_ref(), self.own);
-            kept.is_ok_and(|kept| kept.as_deref().and_then(truth) == Some(true))
+            let setting = value("sql_safe_updates", self.session.as_ref(), self.state);
+            setting.is_ok_and(|setting| setting.as_deref().and_then(truth) == Some(true))
         };
         if refused.is_err() && is_on() { refused } else { Ok(()) }
     }
 
-    /// Planned once: what the plan tells decides how it runs.
+    /// Plans once: the plan says whether the statement returns rows.
     async fn plain(&mut self, sql: &str) -> Result<()> {
         let session = Arc::clone(&self.session);
-        let prepared = self.attend(session.prepare(sql, None)).await?;
+        let prepared = self.wait_for(session.prepare(sql, None)).await?;
         let ran = self.planned(sql, &Request::prepared(prepared.id), prepared.description.is_update).await;
         let closed = session.close_prepared(prepared.id).await;
         ran?;
-        closed.map_err(Trouble::from)
+        closed.map_err(ConnectionError::from)
     }
 
     async fn planned(&mut self, sql: &str, request: &Request, is_update: bool) -> Result<()> {
@@ -111,15 +111,15 @@ impl Connection {
             return self.update(request).await;
         }
         let mut running = self.start(request, is_select(sql)).await?;
-        self.tell(&columns(running.schema())?, None);
+        self.put_header(&columns(running.schema())?, None);
         running.send(&mut self.wire, &self.cancel, (Format::Text, None)).await?;
         self.finish_rows(&running);
         Ok(())
     }
 
-    /// Ends the rows of a query, and remembers what variables tell of it.
-    pub(crate) fn finish_rows(&mut self, running: &Running) {
-        self.own.found = running.sent();
+    /// Ends the rows of a query, and sets the variables that depend on it.
+    pub(crate) fn finish_rows(&mut self, running: &ResultWriter) {
+        self.state.found = running.sent();
         // `SELECT last_insert_id(7)` has chosen one.
         self.note_generated(&self.session.last_write());
         self.end_of_rows(0);
@@ -127,14 +127,14 @@ impl Connection {
 
     fn note_generated(&mut self, last: &LastWrite) {
         if let Some(generated) = last.generated.and_then(|number| u64::try_from(number).ok()) {
-            self.own.generated = generated;
+            self.state.generated = generated;
         }
     }
 
-    /// Runs a statement for its effect.
+    /// Runs a statement without rows.
     pub(crate) async fn update(&mut self, request: &Request) -> Result<()> {
         let session = Arc::clone(&self.session);
-        let found = self.attend(session.update(request)).await?.unwrap_or(0);
+        let found = self.wait_for(session.update(request)).await?.unwrap_or(0);
         let last = session.last_write();
         self.add_notices(&last.notices);
         let rows = if self.counts_found() { found } else { last.changed.unwrap_or(found) };
@@ -144,23 +144,23 @@ impl Connection {
         Ok(())
     }
 
-    /// Starts a statement that gives rows.
-    pub(crate) async fn start(&mut self, request: &Request, is_select: bool) -> Result<Running> {
+    /// Starts a statement that returns rows.
+    pub(crate) async fn start(&mut self, request: &Request, is_select: bool) -> Result<ResultWriter> {
         let (server, session) = (Arc::clone(&self.server), Arc::clone(&self.session));
-        let zone = value("time_zone", session.as_ref(), self.own)?;
+        let zone = value("time_zone", session.as_ref(), self.state)?;
         let zone = zone.filter(|zone| !zone.is_empty()).unwrap_or_else(|| "+00:00".to_owned());
         let mut running =
-            Running::start(&mut self.wire, &self.cancel, (server, session), (request, zone)).await?;
+            ResultWriter::start(&mut self.wire, &self.cancel, (server, session), (request, zone)).await?;
         if is_select {
-            running.end_after(self.own.select_limit);
+            running.end_after(self.state.select_limit);
         }
         Ok(running)
     }
 
-    /// Tells the columns of a result, and of a cursor that it is one.
-    pub(crate) fn tell(&mut self, columns: &[Column], cursor: Option<u16>) {
+    /// Sends the header of a result, with a status flag for a cursor.
+    pub(crate) fn put_header(&mut self, columns: &[Column], cursor: Option<u16>) {
         self.wire.put(|out| reply::column_count(out, columns.len()));
-        self.tell_each(columns);
+        self.put_columns(columns);
         match cursor {
             Some(status) => self.end_of_rows(status),
             None if self.has_no_eof() => {}
@@ -168,21 +168,21 @@ impl Connection {
         }
     }
 
-    pub(crate) fn tell_each(&mut self, columns: &[Column]) {
+    pub(crate) fn put_columns(&mut self, columns: &[Column]) {
         for column in columns {
             self.wire.put(|out| reply::column(out, column));
         }
     }
 
-    /// A statement that may run so long and no longer.
+    /// Runs a statement with a time limit.
     async fn bounded(&mut self, milliseconds: u64, sql: &str) -> Result<()> {
         const TIMEOUT: &str = "statement_timeout_ms";
         let session = Arc::clone(&self.session);
         let before = session.options().into_iter().find(|(name, _)| name == TIMEOUT).map(|(_, value)| value);
         let bound = OptionValue::Int64(i64::try_from(milliseconds).unwrap_or(i64::MAX));
         session.set_option(TIMEOUT, Some(bound)).await?;
-        let ran = match Sort::of(sql)? {
-            Sort::Bounded { .. } => {
+        let ran = match StatementKind::parse(sql)? {
+            StatementKind::Bounded { .. } => {
                 Err(Failure::syntax("syntax error: SET STATEMENT within another one").into())
             }
             _ => Box::pin(self.statement(sql)).await,
@@ -191,11 +191,11 @@ impl Connection {
         ran
     }
 
-    /// What has to be before a statement may run.
+    /// Begins or commits a transaction, as a statement requires.
     pub(crate) async fn before(&mut self, effect: Effect) -> Result<()> {
         let is_open = self.session.in_transaction();
         let changes = matches!(effect, Effect::Writes | Effect::Defines);
-        if changes && self.own.read_only && !is_open {
+        if changes && self.state.read_only && !is_open {
             let message = "cannot execute statement in a READ ONLY transaction";
             return Err(Failure::new(1792, "25006", message)
                 .with_hint("`SET SESSION TRANSACTION READ WRITE`")
@@ -203,54 +203,61 @@ impl Connection {
         }
         match effect {
             Effect::Defines if is_open => self.act("COMMIT").await,
-            Effect::Reads | Effect::Writes if !self.own.autocommit && !is_open => self.begin(false).await,
+            Effect::Reads | Effect::Writes if !self.state.autocommit && !is_open => self.begin(false).await,
             _ => Ok(()),
         }
     }
 
     async fn begin(&mut self, read_only: bool) -> Result<()> {
-        self.act(if read_only || self.own.read_only { "BEGIN READ ONLY" } else { "BEGIN" }).await
+        self.act(if read_only || self.state.read_only { "BEGIN READ ONLY" } else { "BEGIN" }).await
     }
 
     async fn act(&mut self, sql: &str) -> Result<()> {
         let session = Arc::clone(&self.session);
-        self.attend(session.update(&Request::sql(sql))).await.map(drop)
+        self.wait_for(session.update(&Request::sql(sql))).await.map(drop)
     }
 
-    /// Runs a statement about transactions, variables, or about what this front end keeps.
-    pub(crate) async fn control(&mut self, sort: &Sort) -> Result<()> {
+    /// Runs a statement that the front end handles itself.
+    pub(crate) async fn control(&mut self, kind: &StatementKind) -> Result<()> {
         let is_open = self.session.in_transaction();
-        match sort {
-            Sort::Begin { read_only } => {
+        match kind {
+            StatementKind::Begin { read_only } => {
                 if is_open {
                     self.act("COMMIT").await?;
                 }
                 self.begin(*read_only).await
             }
-            Sort::Commit if is_open => self.act("COMMIT").await,
-            Sort::Rollback if is_open => self.act("ROLLBACK").await,
-            Sort::LockTables if is_open => self.act("COMMIT").await,
-            Sort::Commit | Sort::Rollback | Sort::LockTables | Sort::Nothing => Ok(()),
-            Sort::Set(assignments) => self.assign(assignments).await,
-            Sort::Use(name) => self.choose(name.clone()).await,
-            Sort::Kill(kill, id) => Ok(self.number.kill(self.session.principal(), *id, *kill)?),
-            Sort::Bounded { .. } | Sort::ShowCreate(_) | Sort::Load(_) | Sort::Do { .. } | Sort::Plain(_) => {
+            StatementKind::Commit if is_open => self.act("COMMIT").await,
+            StatementKind::Rollback if is_open => self.act("ROLLBACK").await,
+            StatementKind::LockTables if is_open => self.act("COMMIT").await,
+            StatementKind::Commit
+            | StatementKind::Rollback
+            | StatementKind::LockTables
+            | StatementKind::Nothing => Ok(()),
+            StatementKind::Set(assignments) => self.assign(assignments).await,
+            StatementKind::Use(name) => self.choose(name.clone()).await,
+            StatementKind::Kill(kill, id) => Ok(self.number.kill(self.session.principal(), *id, *kill)?),
+            StatementKind::Bounded { .. }
+            | StatementKind::ShowCreate(_)
+            | StatementKind::Load(_)
+            | StatementKind::Do { .. }
+            | StatementKind::Plain(_) => {
                 Err(Failure::new(1105, "HY000", "a statement was sorted wrongly").into())
             }
         }
     }
 
-    /// Ends the transaction that is open, for a mode that has none.
+    /// Commits the open transaction.
     pub(crate) async fn commit_open(&mut self) -> Result<()> {
         if self.session.in_transaction() { self.act("COMMIT").await } else { Ok(()) }
     }
 
-    /// The columns of a table, with their defaults, which are not told ("COM_FIELD_LIST").
+    /// The columns of a table, with NULL in the place of their defaults ("COM_FIELD_LIST").
     pub(crate) async fn field_list(&mut self, table: &str) -> Result<()> {
         let session = Arc::clone(&self.session);
         let statement = Statement::Sql(format!("SELECT * FROM {}", quoted_name(table)));
-        let told = self.attend(session.describe(&statement)).await?;
-        for column in columns(&told.schema)? {
+        let description = self.wait_for(session.describe(&statement)).await?;
+        for column in columns(&description.schema)? {
             self.wire.put(|out| {
                 reply::column(out, &column);
                 out.put_u8(0xfb);
@@ -261,7 +268,7 @@ impl Connection {
     }
 }
 
-/// So many columns, or parameters, as the answer to a prepared statement has room for.
+/// A 16-bit number of columns or parameters.
 pub(crate) fn count(number: usize) -> Result<u16, Failure> {
     u16::try_from(number)
         .map_err(|_| Failure::new(1390, "HY000", "prepared statement contains too many placeholders"))

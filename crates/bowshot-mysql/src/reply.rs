@@ -1,12 +1,12 @@
 //! The packets of the server ("Generic Response Packets", "Text Resultset", "COM_STMT_PREPARE Response").
 
-use crate::rows::ColumnType;
+use crate::encode::ColumnType;
 use crate::status::Failure;
 use bytes::{BufMut, BytesMut};
 
-/// The character set that texts are told to have: utf8mb4_general_ci, which every client knows.
+/// The collation of texts: utf8mb4_general_ci, which every client knows.
 pub(crate) const UTF8MB4: u16 = 45;
-/// The one of bytes, and of what is no text.
+/// The collation of bytes and everything else.
 pub(crate) const BINARY: u16 = 63;
 /// Longest message of an error.
 const LONGEST_MESSAGE: usize = 16 << 10;
@@ -18,16 +18,16 @@ pub(crate) struct Column {
     pub(crate) kind: ColumnType,
 }
 
-/// What is said of the session with each answer.
+/// The state of the session in an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Status {
     pub(crate) flags: u16,
-    /// How many conditions the statement has left for `SHOW WARNINGS`.
+    /// The number of conditions for `SHOW WARNINGS`.
     pub(crate) warnings: u16,
 }
 
 /// A number in one, three, four or nine bytes ("Length-Encoded Integers").
-pub(crate) fn put_number(out: &mut BytesMut, number: u64) {
+pub(crate) fn put_number(out: &mut impl BufMut, number: u64) {
     let [a, b, c, ..] = number.to_le_bytes();
     match number {
         0..=0xfa => out.put_u8(a),
@@ -40,13 +40,37 @@ pub(crate) fn put_number(out: &mut BytesMut, number: u64) {
     }
 }
 
-/// Bytes with their length before them.
+/// Bytes after their length.
 pub(crate) fn put_counted(out: &mut BytesMut, bytes: &[u8]) {
     put_number(out, bytes.len() as u64);
     out.put_slice(bytes);
 }
 
-/// A statement has run that gives no rows. `number` is what the server has given to its first row, or 0.
+/// The bytes that `write` appends, with their length before them. Up to 250 bytes, as most values have, stay where they are.
+pub(crate) fn put_counted_by<E>(
+    out: &mut BytesMut,
+    write: impl FnOnce(&mut BytesMut) -> Result<(), E>,
+) -> Result<(), E> {
+    let at = out.len();
+    out.put_u8(0);
+    write(out)?;
+    let length = out.len() - at - 1;
+    let mut head = [0; 9];
+    let mut rest: &mut [u8] = &mut head;
+    put_number(&mut rest, length as u64);
+    let unused = rest.len();
+    let head = head.get(..head.len() - unused).unwrap_or_default();
+    if head.len() > 1 {
+        out.put_bytes(0, head.len() - 1);
+        out.copy_within(at + 1..at + 1 + length, at + head.len());
+    }
+    if let Some(place) = out.get_mut(at..at + head.len()) {
+        place.copy_from_slice(head);
+    }
+    Ok(())
+}
+
+/// A statement without rows has run. `number` is the number generated for its first row, or 0.
 pub(crate) fn ok(out: &mut BytesMut, (rows, number): (u64, u64), status: Status) {
     out.put_u8(0);
     put_number(out, rows);
@@ -89,7 +113,7 @@ pub(crate) fn column_count(out: &mut BytesMut, count: usize) {
     put_number(out, count as u64);
 }
 
-/// "Column Definition". Where a column comes from is not told.
+/// "Column Definition", without the table of the column.
 pub(crate) fn column(out: &mut BytesMut, column: &Column) {
     put_counted(out, b"def");
     for _ in ["schema", "table", "original table"] {
@@ -119,14 +143,29 @@ pub(crate) fn prepared(out: &mut BytesMut, statement: u32, columns: u16, paramet
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::Body;
+    use crate::payload::Payload;
 
     #[test]
     fn numbers_are_read_as_they_are_written() {
         for number in [0, 250, 251, 0xffff, 0x1_0000, 0xff_ffff, 0x100_0000, u64::MAX] {
             let mut out = BytesMut::new();
             put_number(&mut out, number);
-            assert_eq!(Body::new(out).number().unwrap(), number);
+            assert_eq!(Payload::new(out).number().unwrap(), number);
+        }
+    }
+
+    #[test]
+    fn values_have_their_lengths_before_them() {
+        for length in [0, 250, 251, 0xffff, 0x1_0000, 0x100_0000] {
+            let value = vec![b'x'; length];
+            let (mut expected, mut out) = (BytesMut::from("a"), BytesMut::from("a"));
+            put_counted(&mut expected, &value);
+            put_counted_by(&mut out, |out| {
+                out.put_slice(&value);
+                Ok::<_, ()>(())
+            })
+            .unwrap();
+            assert!(out == expected, "{length}");
         }
     }
 

@@ -1,46 +1,48 @@
-//! What a connection knows and the engine does not, put into a statement before it is handed on: system variables and the number
-//! of the connection as values, and SHOW of what there is none of as a query without rows.
+//! Rewrites a statement for the engine: system and user variables and the number of the connection become values, and SHOW of
+//! objects that Bowshot does not have becomes a query without rows.
 
-use crate::lex::{Kind, Token, quoted_name, tokens};
 use crate::status::Failure;
+use crate::tokens::{Kind, Token, quoted_name, tokens};
 use crate::user_variables::{UserVariables, user_name};
-use crate::variables::{Own, bare, literal};
+use crate::variables::{ConnectionState, bare, literal};
 use bowshot_api::Session;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-/// The statement as the engine takes it.
+/// The statement for the engine.
 ///
 /// # Errors
-/// For a system variable that is not known, and for the client's own where they have no values yet: in what is prepared.
+/// For an unknown system variable, and for user variables in a prepared statement.
 pub(crate) fn rewritten<'a>(
     sql: &'a str,
     session: &dyn Session,
-    (own, users): (Own, Option<&UserVariables>),
+    (state, users): (ConnectionState, Option<&UserVariables>),
 ) -> Result<Cow<'a, str>, Failure> {
-    if let Some(shown) = count_of_conditions(sql, own).or_else(|| without_rows(sql)) {
-        return Ok(Cow::Owned(shown));
+    if let Some(answer) = count_of_conditions(sql, state).or_else(|| without_rows(sql)) {
+        return Ok(Cow::Owned(answer));
     }
     let lower = sql.to_ascii_lowercase();
     if !["@", "connection_id", "found_rows", "_utf8"].iter().any(|mark| lower.contains(mark)) {
         return Ok(Cow::Borrowed(sql));
     }
     let tokens: Vec<Token<'_>> = tokens(sql).collect();
-    let mut values = Values { session, own, users, assigned: assigned(&tokens), known: HashMap::new() };
-    let mut place = Place { is_select: tokens.first().is_some_and(|first| first.is("select")), depth: 0 };
+    let mut values =
+        Values { session, state, user_variables: users, assigned: assigned(&tokens), known: HashMap::new() };
+    let mut position =
+        TokenPosition { is_select: tokens.first().is_some_and(|first| first.is("select")), depth: 0 };
     let mut out = String::new();
     let mut copied = 0;
     let mut index = 0;
     while let Some(token) = tokens.get(index) {
-        let Some((value, count)) = values.of(&tokens, index)? else {
-            place.pass(token);
+        let Some((value, count)) = values.value_at(&tokens, index)? else {
+            position.pass(token);
             index += 1;
             continue;
         };
         let end = tokens.get(index + count - 1).map_or(token.range(), Token::range).end;
         out.push_str(sql.get(copied..token.range().start).unwrap_or_default());
         out.push_str(&value);
-        if place.is_item(&tokens, index, count) {
+        if position.is_item(&tokens, index, count) {
             let name = sql.get(token.range().start..end).unwrap_or_default();
             out.push_str(" AS ");
             out.push_str(&quoted_name(name));
@@ -57,48 +59,49 @@ pub(crate) fn rewritten<'a>(
 
 const INTRODUCERS: [&str; 3] = ["_utf8mb4", "_utf8mb3", "_utf8"];
 
-/// Where values come from.
+/// The sources of values.
 struct Values<'a> {
     session: &'a dyn Session,
-    own: Own,
-    users: Option<&'a UserVariables>,
-    /// Variables of the client's own that the statement itself gives values.
+    state: ConnectionState,
+    user_variables: Option<&'a UserVariables>,
+    /// User variables that the statement itself assigns.
     assigned: BTreeSet<String>,
-    /// Variables that have been asked for already.
+    /// System variables that have been read already.
     known: HashMap<String, String>,
 }
 
 impl Values<'_> {
-    /// The value in the place of some tokens, and of how many.
-    fn of(&mut self, tokens: &[Token<'_>], at: usize) -> Result<Option<(String, usize)>, Failure> {
+    /// The value that replaces some tokens, and how many.
+    fn value_at(&mut self, tokens: &[Token<'_>], at: usize) -> Result<Option<(String, usize)>, Failure> {
         let Some(token) = tokens.get(at) else { return Ok(None) };
         if token.kind == Kind::Variable && token.text.starts_with("@@") {
             return self.variable(bare(token.text)).map(|value| Some((value, 1)));
         }
-        // Alone it is the beginning of an operator.
+        // A single `@` begins an operator.
         if token.kind == Kind::Variable && token.text != "@" && !is_host(tokens, at) {
             return Ok(self.own_variable(token)?.map(|value| (value, 1)));
         }
         let is_call = tokens.get(at + 1).is_some_and(|next| next.is_symbol('('))
             && tokens.get(at + 2).is_some_and(|next| next.is_symbol(')'));
         if is_call && token.is("found_rows") {
-            if self.users.is_none() {
+            if self.user_variables.is_none() {
                 return Err(Failure::unsupported("FOUND_ROWS() has no value in prepared statements")
                     .with_hint("send it as a statement by itself"));
             }
-            return Ok(Some((self.own.found.to_string(), 3)));
+            return Ok(Some((self.state.found.to_string(), 3)));
         }
-        Ok(introduced(tokens, at)
-            .or_else(|| (is_call && token.is("connection_id")).then(|| (self.own.connection.to_string(), 3))))
+        Ok(introduced(tokens, at).or_else(|| {
+            (is_call && token.is("connection_id")).then(|| (self.state.connection.to_string(), 3))
+        }))
     }
 
-    /// The value of a variable of the client's own; `None` for one that the statement itself gives a value.
+    /// The value of a user variable; `None` for one that the statement itself assigns.
     fn own_variable(&self, token: &Token<'_>) -> Result<Option<String>, Failure> {
         let name = user_name(token.text);
         if self.assigned.contains(&name) {
             return Ok(None);
         }
-        match self.users {
+        match self.user_variables {
             Some(users) => Ok(Some(users.literal(&name))),
             None => Err(Failure::unsupported("variables of users have no values in prepared statements")
                 .with_hint("pass the value as a parameter")),
@@ -109,7 +112,7 @@ impl Values<'_> {
         if let Some(known) = self.known.get(&name) {
             return Ok(known.clone());
         }
-        let value = literal(&name, self.session, self.own)?;
+        let value = literal(&name, self.session, self.state)?;
         self.known.insert(name, value.clone());
         Ok(value)
     }
@@ -134,29 +137,29 @@ fn is_host(tokens: &[Token<'_>], at: usize) -> bool {
     is_name && before.range().end == token.range().start
 }
 
-/// A text behind the name of its character set.
+/// A string after the name of its character set.
 fn introduced(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     let (token, next) = (tokens.get(at)?, tokens.get(at + 1)?);
-    // All texts are UTF-8, so that those who say it of one say nothing (MySQL manual, "Character Set Introducers").
+    // All texts are UTF-8, so such introducers have no effect (MySQL manual, "Character Set Introducers").
     let is_introducer = INTRODUCERS.iter().any(|introducer| token.is(introducer));
     (is_introducer && next.kind == Kind::Text).then(|| (next.text.to_owned(), 2))
 }
 
-/// Where in a statement a token stands.
-struct Place {
+/// The position of a token in a statement.
+struct TokenPosition {
     /// In the list of a SELECT.
     is_select: bool,
-    /// In so many parentheses.
+    /// The depth of parentheses.
     depth: i64,
 }
 
-impl Place {
+impl TokenPosition {
     fn pass(&mut self, token: &Token<'_>) {
         self.depth += i64::from(token.is_symbol('(')) - i64::from(token.is_symbol(')'));
         self.is_select &= !token.is("from");
     }
 
-    /// Whether a value is a column of the result by itself, and has no name: it is called what the client has written.
+    /// Whether a value is an item of a SELECT without an alias: its name is the text of the client.
     fn is_item(&self, tokens: &[Token<'_>], from: usize, count: usize) -> bool {
         let before = from.checked_sub(1).and_then(|before| tokens.get(before));
         let begins = before.is_some_and(|before| before.is("select") || before.is_symbol(','));
@@ -167,7 +170,7 @@ impl Place {
     }
 }
 
-/// Kinds of things of which there are none, as SHOW names them, and the columns that MySQL shows of them.
+/// Objects that Bowshot does not have, as SHOW names them, and the columns of MySQL's result.
 const NONE: &[(&[&str], &[&str])] = &[
     (&["function", "status"], ROUTINES),
     (&["procedure", "status"], ROUTINES),
@@ -233,16 +236,16 @@ const ROUTINES: &[&str] = &[
 ];
 
 /// `SHOW COUNT(*) WARNINGS`, `SHOW COUNT(*) ERRORS`
-fn count_of_conditions(sql: &str, own: Own) -> Option<String> {
+fn count_of_conditions(sql: &str, state: ConnectionState) -> Option<String> {
     let mut words = tokens(sql);
     if !words.next()?.is("show") || !words.next()?.is("count") {
         return None;
     }
     let what = words.last()?;
     let (name, count) = if what.is("errors") {
-        ("error", own.errors)
+        ("error", state.errors)
     } else if what.is("warnings") {
-        ("warning", own.warnings)
+        ("warning", state.warnings)
     } else {
         return None;
     };
@@ -269,21 +272,21 @@ fn without_rows(sql: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::Entrance;
-    use crate::tests::test_server::TestServer;
+    use crate::auth::ListenPort;
     use crate::user_variables::UserValue;
     use bowshot_api::{Limits, Principal, Server};
+    use bowshot_test_server::TestServer;
 
-    const ENTRANCE: Entrance = Entrance { port: 3306, is_encrypted: false };
+    const LISTEN_PORT: ListenPort = ListenPort { port: 3306, is_encrypted: false };
 
     async fn check(cases: &[(&str, &str)]) {
         let session =
             TestServer::open(Limits::default(), false).open_session(&Principal::anonymous()).await.unwrap();
-        let own = Own { autocommit: false, ..Own::new(7, ENTRANCE) };
+        let state = ConnectionState { autocommit: false, ..ConnectionState::new(7, LISTEN_PORT) };
         let mut users = UserVariables::default();
         users.set("x", &UserValue::Text("it's".to_owned())).unwrap();
         for (sql, expected) in cases {
-            let found = rewritten(sql, session.as_ref(), (own, Some(&users)));
+            let found = rewritten(sql, session.as_ref(), (state, Some(&users)));
             match found {
                 Ok(found) => assert_eq!(found, *expected, "{sql}"),
                 Err(failure) => assert_eq!(failure.message, *expected, "{sql}"),
@@ -324,7 +327,7 @@ mod tests {
         let session =
             TestServer::open(Limits::default(), false).open_session(&Principal::anonymous()).await.unwrap();
         let sql = format!("SELECT 1{}", ",@@autocommit".repeat(50_000));
-        let found = rewritten(&sql, session.as_ref(), (Own::new(1, ENTRANCE), None)).unwrap();
+        let found = rewritten(&sql, session.as_ref(), (ConnectionState::new(1, LISTEN_PORT), None)).unwrap();
         assert_eq!(found.matches(",1 AS `@@autocommit`").count(), 50_000);
     }
 

@@ -1,11 +1,10 @@
-//! `SHOW CREATE TABLE`, from which clients read the columns of a table: the text as MySQL writes it, with columns, defaults,
-//! comments, key, and the clauses that the table was made with; of a view, what makes the view. What the engine would write has
-//! names in double quotes, which are strings to MySQL, and has none for tables of files.
+//! `SHOW CREATE TABLE` as MySQL writes it, from which clients read the columns, defaults, comments and keys of a table. The
+//! engine's own text has names in double quotes, which are strings in MySQL, and does not cover tables of files.
 
 use crate::connection::Connection;
-use crate::lex::{quoted_name, quoted_text};
-use crate::rows::ColumnType;
-use crate::status::{Failure, Result, Trouble};
+use crate::encode::ColumnType;
+use crate::status::{ConnectionError, Failure, Result};
+use crate::tokens::{quoted_name, quoted_text};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Schema;
 use bowshot_api::{Delivery, Endpoints, OptionValue, PrimaryKey, Request, Session, Statement, TableName};
@@ -15,29 +14,26 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 impl Connection {
-    /// A query that gives the text, for a table or a view by the parts of its name.
-    ///
-    /// # Errors
-    /// Without the table.
+    /// A query that returns the text for a table or a view.
     pub(crate) async fn show_create(&mut self, parts: &[String]) -> Result<String> {
         let session = Arc::clone(&self.session);
         let written: Vec<String> = parts.iter().map(|part| quoted_name(part)).collect();
         let statement = Statement::Sql(format!("SELECT * FROM {}", written.join(".")));
-        let told = self.attend(session.describe(&statement)).await?;
+        let description = self.wait_for(session.describe(&statement)).await?;
         let mut rest = parts.iter().rev().cloned();
         let name = rest.next().unwrap_or_default();
         let table = TableName { schema_name: rest.next(), catalog: rest.next(), name };
-        let key = match self.attend(session.primary_key(&table)).await {
+        let key = match self.wait_for(session.primary_key(&table)).await {
             Ok(key) => key,
-            // A view, or a table of this session alone, whose columns have been told.
-            Err(Trouble::Failed(failure)) if is_missing(&failure) => None,
-            Err(trouble) => return Err(trouble),
+            // A view, or a temporary table.
+            Err(ConnectionError::Statement(failure)) if is_missing(&failure) => None,
+            Err(error) => return Err(error),
         };
         let about = self.about(&table).await?;
         if let Some(query) = &about.query {
-            return Ok(view_definition(&table.name, &told.schema, query));
+            return Ok(view_definition(&table.name, &description.schema, query));
         }
-        let text = text(&table.name, &told.schema, key.as_ref(), &about);
+        let text = text(&table.name, &description.schema, key.as_ref(), &about);
         Ok(format!(
             "SELECT {} AS `Table`, {} AS `Create Table`",
             quoted_text(&table.name),
@@ -45,7 +41,7 @@ impl Connection {
         ))
     }
 
-    /// What `information_schema` knows of a table; nothing of one that is not in it.
+    /// The description of a table in `information_schema`; empty if it is not there.
     async fn about(&mut self, table: &TableName) -> Result<About> {
         let session = Arc::clone(&self.session);
         let catalog = table.catalog.clone().unwrap_or_else(|| option(session.as_ref(), "catalog"));
@@ -84,7 +80,7 @@ impl Connection {
         Ok(about)
     }
 
-    /// The rows of a query of texts.
+    /// The rows of a query whose columns are texts.
     async fn texts(&mut self, sql: String, width: usize) -> Result<Vec<Vec<Option<String>>>> {
         let (server, session) = (Arc::clone(&self.server), Arc::clone(&self.session));
         let work = async move {
@@ -97,7 +93,7 @@ impl Connection {
             let batches = server.attach(session.principal(), answer.query, 0).await?;
             batches.try_collect::<Vec<RecordBatch>>().await
         };
-        let batches = self.attend(work).await?;
+        let batches = self.wait_for(work).await?;
         let rows = batches.iter().flat_map(|batch| {
             (0..batch.num_rows()).map(|row| (0..width).map(|column| cell(batch, column, row)).collect())
         });
@@ -105,7 +101,7 @@ impl Connection {
     }
 }
 
-/// What is said of a table beside its columns' names and types.
+/// The description of a table beside names and types of columns.
 #[derive(Debug, Default)]
 struct About {
     columns: HashMap<String, AboutColumn>,
@@ -124,7 +120,7 @@ struct AboutColumn {
     comment: Option<String>,
 }
 
-/// A key of another table, which is not enforced. All names are quoted.
+/// A foreign key, which is not enforced. All names are quoted.
 #[derive(Debug)]
 struct ForeignKey {
     name: String,
@@ -134,7 +130,7 @@ struct ForeignKey {
 }
 
 impl About {
-    /// Adds a column of a foreign key, whose columns follow one another.
+    /// Adds a column to a foreign key; columns of one key come in order.
     fn refer(&mut self, row: [Option<String>; 5], own_schema: &str) {
         let own_schema = quoted_name(own_schema);
         let [name, column, schema, table, referred] =
@@ -161,7 +157,7 @@ fn cell(batch: &RecordBatch, column: usize, row: usize) -> Option<String> {
     texts.is_valid(row).then(|| texts.value(row).to_owned())
 }
 
-/// The query that gives what makes a view. Clients tell views by the name of its first column.
+/// A query that returns the definition of a view. Clients recognise views by the name of its first column.
 fn view_definition(name: &str, schema: &Schema, query: &str) -> String {
     let columns: Vec<String> = schema.fields().iter().map(|field| quoted_name(field.name())).collect();
     let text = format!("CREATE VIEW {} ({}) AS {query}", quoted_name(name), columns.join(","));
@@ -182,8 +178,8 @@ fn text(name: &str, schema: &Schema, key: Option<&PrimaryKey>, about: &About) ->
     let nothing = AboutColumn::default();
     for field in schema.fields() {
         let about = about.columns.get(field.name()).unwrap_or(&nothing);
-        let plain = ColumnType::of(field).sql();
-        // How long texts may be, and digits of seconds.
+        let plain = ColumnType::from_field(field).sql();
+        // With the length of texts and the digits of fractions.
         let says_more = |kind: &&str| match plain.as_str() {
             "text" => kind.contains('('),
             plain => [("datetime", "datetime"), ("time(", "time")]

@@ -1,31 +1,31 @@
-//! From a connection to a session: greeting, encryption, user, and the options that a session of MySQL begins with.
+//! Opens the session of a client: greeting, encryption, authentication, and the first options.
 
-use crate::auth::{self, Road};
-use crate::cancel::Number;
-use crate::handshake::{Challenge, Hello, greeting, wants_encryption};
-use crate::lex::quoted_name;
-use crate::status::{Failure, Result, Trouble};
+use crate::auth::{self, Origin};
+use crate::cancel::ConnectionId;
+use crate::handshake::{Challenge, HandshakeResponse, greeting, wants_encryption};
+use crate::status::{ConnectionError, Failure, Result};
+use crate::tokens::quoted_name;
 use crate::wire::Wire;
 use bowshot_api::{ErrorKind, OptionValue, Principal, Request, Server, Session};
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 
-/// A client that has said who it is.
-pub(crate) struct Guest {
+/// A client whose handshake response has come.
+pub(crate) struct Login {
     pub(crate) wire: Wire,
-    pub(crate) hello: Hello,
+    pub(crate) response: HandshakeResponse,
     pub(crate) challenge: Challenge,
 }
 
-/// Greets a client, lets it encrypt, and hears who it is; `None` if it has gone, or speaks something else.
+/// Sends the greeting, encrypts, and reads the handshake response; `None` if the client has gone, or speaks another protocol.
 ///
 /// # Errors
-/// With what the client can be told on, if it can be told.
+/// With the connection, on which the client gets the error.
 pub(crate) async fn greet(
     mut wire: Wire,
-    number: &Number,
+    number: &ConnectionId,
     tls: Option<&TlsAcceptor>,
-) -> std::result::Result<Option<Guest>, (Wire, Trouble)> {
+) -> std::result::Result<Option<Login>, (Wire, ConnectionError)> {
     let challenge = Challenge::new();
     wire.put(|out| greeting(out, number.id, &challenge, tls.is_some()));
     let first = async {
@@ -35,27 +35,27 @@ pub(crate) async fn greet(
     let mut message = match first.await {
         Ok(Some(message)) => message,
         Ok(None) => return Ok(None),
-        Err(trouble) => return Err((wire, trouble)),
+        Err(error) => return Err((wire, error)),
     };
     if let Some(tls) = tls {
         if !wants_encryption(&message) {
-            return Err((wire, in_the_clear()));
+            return Err((wire, not_encrypted()));
         }
         let Ok(encrypted) = wire.encrypt(tls).await else { return Ok(None) };
         wire = encrypted;
         message = match wire.message().await {
             Ok(Some(message)) => message,
             Ok(None) => return Ok(None),
-            Err(trouble) => return Err((wire, trouble)),
+            Err(error) => return Err((wire, error)),
         };
     }
-    match Hello::parse(message) {
-        Ok(hello) => Ok(Some(Guest { wire, hello, challenge })),
+    match HandshakeResponse::parse(message) {
+        Ok(response) => Ok(Some(Login { wire, response, challenge })),
         Err(failure) => Err((wire, failure.fatal())),
     }
 }
 
-fn in_the_clear() -> Trouble {
+fn not_encrypted() -> ConnectionError {
     Failure::new(3159, "HY000", "this server speaks TLS only, and this connection is not encrypted")
         .with_hint(
             "connect with `--ssl-mode=REQUIRED` (of MariaDB's clients: `--ssl`) or what your client calls it",
@@ -63,20 +63,20 @@ fn in_the_clear() -> Trouble {
         .fatal()
 }
 
-/// Authenticates a caller and opens its session.
+/// Authenticates a client and opens its session.
 pub(crate) async fn begin(
-    guest: &mut Guest,
+    login: &mut Login,
     server: &Arc<dyn Server>,
-    road: Road,
+    origin: Origin,
 ) -> Result<Arc<dyn Session>> {
-    let Guest { wire, hello, challenge } = guest;
-    let principal = auth::authenticate(wire, server.as_ref(), (hello, challenge), road).await?;
-    let session = open(server, &principal, hello.database.as_deref()).await?;
-    name_program(session.as_ref(), hello).await;
+    let Login { wire, response, challenge } = login;
+    let principal = auth::authenticate(wire, server.as_ref(), (response, challenge), origin).await?;
+    let session = open(server, &principal, response.database.as_deref()).await?;
+    name_program(session.as_ref(), response).await;
     Ok(session)
 }
 
-/// A new session of a caller.
+/// Opens a session.
 pub(crate) async fn open(
     server: &Arc<dyn Server>,
     principal: &Principal,
@@ -101,7 +101,7 @@ pub(crate) async fn open(
     }
 }
 
-/// Makes a schema the one of names that do not say theirs.
+/// Sets the default schema.
 pub(crate) async fn use_database(session: &dyn Session, name: &str) -> std::result::Result<(), Failure> {
     let used = session.update(&Request::sql(format!("USE {}", quoted_name(name)))).await;
     used.map(drop).map_err(|error| match error.kind() {
@@ -110,9 +110,9 @@ pub(crate) async fn use_database(session: &dyn Session, name: &str) -> std::resu
     })
 }
 
-/// Keeps the name of the client's program for whoever asks; one that cannot be kept is no reason to refuse the client.
-pub(crate) async fn name_program(session: &dyn Session, hello: &Hello) {
-    let Some(program) = &hello.program else { return };
+/// Sets `application_name` to the name of the client's program. A failure is no reason to refuse the client.
+pub(crate) async fn name_program(session: &dyn Session, response: &HandshakeResponse) {
+    let Some(program) = &response.program else { return };
     let value = Some(OptionValue::String(program.clone()));
     if let Err(error) = session.set_option("application_name", value).await {
         tracing::debug!(%error, "the name of a client's program was not kept");

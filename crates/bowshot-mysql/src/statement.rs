@@ -1,23 +1,22 @@
-//! What a statement is to the protocol: most are the engine's affair, some are about transactions, about variables, or about what
-//! this front end keeps.
+//! The kinds of statements that the front end handles itself: transactions, variables, KILL, LOAD DATA and the like. All
+//! others go to the session.
 
 use crate::cancel::Kill;
-use crate::lex::{Kind, Token, tokens};
 use crate::load::Load;
-use crate::set::{Assignment, parse};
+use crate::set_statement::{Assignment, parse};
 use crate::status::Failure;
+use crate::tokens::{Kind, Token, tokens};
 
-/// What is to be done with a statement.
+/// How a statement is handled.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Sort {
+pub(crate) enum StatementKind {
     Begin {
         read_only: bool,
     },
     Commit,
     Rollback,
     Set(Vec<Assignment>),
-    /// `SET STATEMENT max_statement_time = … FOR …`, as MariaDB's clients bound one statement: how long, and where the
-    /// statement begins.
+    /// `SET STATEMENT max_statement_time = … FOR …` of MariaDB: the time limit, and where the statement begins.
     Bounded {
         milliseconds: u64,
         from: usize,
@@ -28,19 +27,19 @@ pub(crate) enum Sort {
     Kill(Kill, u64),
     /// `LOAD DATA LOCAL INFILE`
     Load(Box<Load>),
-    /// `DO expression, …`, which is computed and not told: where the expressions begin.
+    /// `DO expression, …`, whose result is discarded: where the expressions begin.
     Do {
         from: usize,
     },
     /// `LOCK TABLES`, which commits: transactions have snapshots, and tables need no locks.
     LockTables,
-    /// `UNLOCK TABLES`, `FLUSH` and `ALTER TABLE t DISABLE KEYS`: there is nothing to unlock, what is committed is written, and
-    /// there are no indexes.
+    /// `UNLOCK TABLES`, `FLUSH` and `ALTER TABLE t DISABLE KEYS`, which have no effect: there are no locks and no indexes,
+    /// and committed changes are durable.
     Nothing,
     Plain(Effect),
 }
 
-/// What a statement does to transactions.
+/// The effect of a statement on transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// It reads rows: with autocommit off it begins a transaction.
@@ -53,12 +52,12 @@ pub(crate) enum Effect {
     None,
 }
 
-impl Sort {
-    /// Sorts a statement.
+impl StatementKind {
+    /// The kind of a statement.
     ///
     /// # Errors
-    /// For those that are not understood, and are the front end's affair.
-    pub(crate) fn of(sql: &str) -> Result<Self, Failure> {
+    /// For an invalid statement that the front end handles.
+    pub(crate) fn parse(sql: &str) -> Result<Self, Failure> {
         let mut words = tokens(sql);
         let first = [words.next(), words.next(), words.next(), words.next()];
         let is = |at: usize, word: &str| {
@@ -93,7 +92,7 @@ impl Sort {
             "UNLOCK" if is(1, "TABLES") || is(1, "TABLE") => Self::Nothing,
             "FLUSH" => Self::Nothing,
             "ALTER" if is(1, "TABLE") && switches_keys(sql) => Self::Nothing,
-            "LOAD" if is(1, "DATA") => Self::Load(Box::new(Load::of(sql)?)),
+            "LOAD" if is(1, "DATA") => Self::Load(Box::new(Load::parse(sql)?)),
             "LOAD" if is(1, "XML") => {
                 return Err(Failure::unsupported("LOAD XML is not supported")
                     .with_hint("send the rows as CSV with LOAD DATA, or use Arrow Flight SQL"));
@@ -103,7 +102,7 @@ impl Sort {
     }
 }
 
-/// The parts of the name behind `SHOW CREATE TABLE`, if there is nothing else.
+/// The parts of the name in `SHOW CREATE TABLE`, if nothing else follows.
 fn table_name(sql: &str) -> Option<Vec<String>> {
     let mut words = tokens(sql).skip(3);
     let mut parts = vec![words.next()?.name()?];
@@ -116,7 +115,7 @@ fn table_name(sql: &str) -> Option<Vec<String>> {
     Some(parts)
 }
 
-/// Whether a statement ends in `DISABLE KEYS` or `ENABLE KEYS`, between which dumps have their rows.
+/// Whether a statement ends in `DISABLE KEYS` or `ENABLE KEYS`, as in dumps.
 fn switches_keys(sql: &str) -> bool {
     let words: Vec<Token<'_>> = tokens(sql).collect();
     matches!(words.as_slice(), [.., what, keys] if keys.is("keys") && (what.is("disable") || what.is("enable")))
@@ -127,7 +126,7 @@ fn reads_only(sql: &str) -> bool {
     words.windows(2).any(|pair| matches!(pair, [read, only] if read.is("read") && only.is("only")))
 }
 
-fn bounded(sql: &str) -> Result<Sort, Failure> {
+fn bounded(sql: &str) -> Result<StatementKind, Failure> {
     let mut words = tokens(sql).skip(2);
     let (name, equals, value, then) = (words.next(), words.next(), words.next(), words.next());
     let (Some(name), Some(equals), Some(value), Some(then)) = (name, equals, value, then) else {
@@ -140,14 +139,17 @@ fn bounded(sql: &str) -> Result<Sort, Failure> {
         (Some(seconds), Some(begin))
             if name.is("max_statement_time") && equals.is_symbol('=') && then.is("for") =>
         {
-            Ok(Sort::Bounded { milliseconds: (seconds * 1_000.0).ceil() as u64, from: begin.range().start })
+            Ok(StatementKind::Bounded {
+                milliseconds: (seconds * 1_000.0).ceil() as u64,
+                from: begin.range().start,
+            })
         }
         _ => Err(Failure::unsupported("SET STATEMENT takes nothing but `max_statement_time = seconds`")),
     }
 }
 
-/// `KILL [QUERY | CONNECTION] number`; texts are identifiers of the engine's.
-fn kill(rest: &[Option<Token<'_>>]) -> Option<Sort> {
+/// `KILL [QUERY | CONNECTION] number`; strings are identifiers of sessions, which the engine handles.
+fn kill(rest: &[Option<Token<'_>>]) -> Option<StatementKind> {
     let mut words = rest.iter().copied();
     let mut next = words.next()??;
     let mut what = Kill::Connection;
@@ -158,12 +160,12 @@ fn kill(rest: &[Option<Token<'_>>]) -> Option<Sort> {
         next = words.next()??;
     }
     let id = (next.kind == Kind::Number).then(|| next.text.parse().ok()).flatten()?;
-    words.next().flatten().is_none().then_some(Sort::Kill(what, id))
+    words.next().flatten().is_none().then_some(StatementKind::Kill(what, id))
 }
 
 fn effect(sql: &str) -> Effect {
     match verb(sql).as_str() {
-        // Without a table there is nothing to see as it was.
+        // Without a table it needs no snapshot.
         "SELECT" if !tokens(sql).any(|token| token.is("from") || token.is("table")) => Effect::None,
         "SELECT" | "TABLE" | "EXECUTE" | "SAVEPOINT" | "DECLARE" => Effect::Reads,
         "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "MERGE" | "COPY" => Effect::Writes,
@@ -173,7 +175,7 @@ fn effect(sql: &str) -> Effect {
     }
 }
 
-/// Whether `sql_select_limit` counts for a statement.
+/// Whether `sql_select_limit` applies to a statement.
 pub(crate) fn is_select(sql: &str) -> bool {
     matches!(verb(sql).as_str(), "SELECT" | "VALUES" | "TABLE")
 }
@@ -186,7 +188,7 @@ pub(crate) fn check_condition(sql: &str) -> Result<(), Failure> {
     let mut depth = 0_i64;
     let is_limited = tokens(sql).any(|token| {
         depth += i64::from(token.is_symbol('(')) - i64::from(token.is_symbol(')'));
-        // The WHERE of a subquery is not that of the statement.
+        // Not the WHERE of a subquery.
         depth == 0 && (token.is("where") || token.is("limit"))
     });
     if is_limited {
@@ -201,7 +203,7 @@ fn is_temporary(sql: &str) -> bool {
     tokens(sql).skip(1).take(3).any(|word| word.is("temporary") || word.is("temp"))
 }
 
-/// The word that says what a statement does: that behind its common table expressions, if it has some.
+/// The keyword that says what a statement does, behind its common table expressions.
 fn verb(sql: &str) -> String {
     let mut depth = 0_usize;
     let mut with = false;
@@ -232,37 +234,40 @@ mod tests {
     #[test]
     fn statements_are_sorted_by_their_words() {
         for (sql, expected) in [
-            ("begin", Sort::Begin { read_only: false }),
-            ("START TRANSACTION", Sort::Begin { read_only: false }),
-            ("start transaction with consistent snapshot, READ ONLY", Sort::Begin { read_only: true }),
-            ("COMMIT work", Sort::Commit),
-            ("rollback", Sort::Rollback),
-            ("ROLLBACK TO SAVEPOINT `a`", Sort::Plain(Effect::None)),
-            ("use `a b`", Sort::Use("a b".to_owned())),
-            ("KILL 5", Sort::Kill(Kill::Connection, 5)),
-            ("kill query 6", Sort::Kill(Kill::Statement, 6)),
-            ("kill query 'x'", Sort::Plain(Effect::None)),
-            ("select 1", Sort::Plain(Effect::None)),
-            ("(select a from t)", Sort::Plain(Effect::Reads)),
-            ("with a as (select 1) delete from t", Sort::Plain(Effect::Writes)),
-            ("create table t (a int)", Sort::Plain(Effect::Defines)),
-            ("create temporary table t (a int)", Sort::Plain(Effect::Writes)),
-            ("show tables", Sort::Plain(Effect::None)),
-            ("SHOW CREATE TABLE `d`.`t`", Sort::ShowCreate(vec!["d".to_owned(), "t".to_owned()])),
-            ("show create table t u", Sort::Plain(Effect::None)),
-            ("show create view v", Sort::Plain(Effect::None)),
-            ("do 1, f(2)", Sort::Do { from: 3 }),
-            ("LOCK TABLES `t` READ /*!32311 LOCAL */", Sort::LockTables),
-            ("unlock tables", Sort::Nothing),
-            ("FLUSH TABLES WITH READ LOCK", Sort::Nothing),
-            ("ALTER TABLE `a`.`b` DISABLE KEYS", Sort::Nothing),
-            ("alter table t add keys int", Sort::Plain(Effect::Defines)),
+            ("begin", StatementKind::Begin { read_only: false }),
+            ("START TRANSACTION", StatementKind::Begin { read_only: false }),
+            (
+                "start transaction with consistent snapshot, READ ONLY",
+                StatementKind::Begin { read_only: true },
+            ),
+            ("COMMIT work", StatementKind::Commit),
+            ("rollback", StatementKind::Rollback),
+            ("ROLLBACK TO SAVEPOINT `a`", StatementKind::Plain(Effect::None)),
+            ("use `a b`", StatementKind::Use("a b".to_owned())),
+            ("KILL 5", StatementKind::Kill(Kill::Connection, 5)),
+            ("kill query 6", StatementKind::Kill(Kill::Statement, 6)),
+            ("kill query 'x'", StatementKind::Plain(Effect::None)),
+            ("select 1", StatementKind::Plain(Effect::None)),
+            ("(select a from t)", StatementKind::Plain(Effect::Reads)),
+            ("with a as (select 1) delete from t", StatementKind::Plain(Effect::Writes)),
+            ("create table t (a int)", StatementKind::Plain(Effect::Defines)),
+            ("create temporary table t (a int)", StatementKind::Plain(Effect::Writes)),
+            ("show tables", StatementKind::Plain(Effect::None)),
+            ("SHOW CREATE TABLE `d`.`t`", StatementKind::ShowCreate(vec!["d".to_owned(), "t".to_owned()])),
+            ("show create table t u", StatementKind::Plain(Effect::None)),
+            ("show create view v", StatementKind::Plain(Effect::None)),
+            ("do 1, f(2)", StatementKind::Do { from: 3 }),
+            ("LOCK TABLES `t` READ /*!32311 LOCAL */", StatementKind::LockTables),
+            ("unlock tables", StatementKind::Nothing),
+            ("FLUSH TABLES WITH READ LOCK", StatementKind::Nothing),
+            ("ALTER TABLE `a`.`b` DISABLE KEYS", StatementKind::Nothing),
+            ("alter table t add keys int", StatementKind::Plain(Effect::Defines)),
             (
                 "SET STATEMENT max_statement_time=0.5 FOR select 1",
-                Sort::Bounded { milliseconds: 500, from: 41 },
+                StatementKind::Bounded { milliseconds: 500, from: 41 },
             ),
         ] {
-            assert_eq!(Sort::of(sql).unwrap(), expected, "{sql}");
+            assert_eq!(StatementKind::parse(sql).unwrap(), expected, "{sql}");
         }
     }
 
@@ -290,7 +295,7 @@ mod tests {
             ("SET STATEMENT x=1 FOR select 1", 1235),
             ("SET STATEMENT", 1064),
         ] {
-            assert_eq!(Sort::of(sql).unwrap_err().code.0, code, "{sql}");
+            assert_eq!(StatementKind::parse(sql).unwrap_err().code.0, code, "{sql}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! How errors look in this protocol: a number of MySQL's and a SQLSTATE for each kind, finer ones for each reason
-//! (MySQL manual, "Server Error Message Reference").
+//! Errors in this protocol: MySQL's error number and SQLSTATE for each kind and reason (MySQL manual, "Server Error Message
+//! Reference").
 
-use bowshot_api::{Error, ErrorKind, QueryId, Reason};
-use std::io;
+use bowshot_api::{Error, ErrorKind, Reason};
+use bowshot_rowwire::{ProtocolError, client_message};
 
 /// The number of an error and its SQLSTATE.
 pub(crate) type Code = (u16, &'static str);
 
-/// What a client is told of an error.
+/// An error as the client gets it.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: Code,
@@ -16,18 +16,10 @@ pub(crate) struct Failure {
 }
 
 /// Why a command was not answered as it should have been.
-#[derive(Debug)]
-pub(crate) enum Trouble {
-    /// The statement failed; the connection goes on.
-    Failed(Box<Failure>),
-    /// The connection ends, and the client is told why.
-    Fatal(Box<Failure>),
-    /// There is nobody to tell.
-    Gone,
-}
+pub(crate) type ConnectionError = bowshot_rowwire::ConnectionError<Failure>;
 
 /// Shorthand for this crate.
-pub(crate) type Result<T, E = Trouble> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = ConnectionError> = std::result::Result<T, E>;
 
 impl Failure {
     pub(crate) fn new(number: u16, state: &'static str, message: impl Into<String>) -> Self {
@@ -38,17 +30,17 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The same as the end of the connection.
-    pub(crate) fn fatal(self) -> Trouble {
-        Trouble::Fatal(Box::new(self))
+    /// The error as the end of the connection.
+    pub(crate) fn fatal(self) -> ConnectionError {
+        ConnectionError::Fatal(Box::new(self))
     }
 
-    /// A statement that is not understood here.
+    /// A syntax error.
     pub(crate) fn syntax(message: impl Into<String>) -> Self {
         Self::new(1064, "42000", message)
     }
 
-    /// What MySQL has and Bowshot has not.
+    /// A feature of MySQL that is not supported.
     pub(crate) fn unsupported(message: impl Into<String>) -> Self {
         Self::new(1235, "42000", message)
     }
@@ -62,41 +54,15 @@ impl Failure {
     }
 }
 
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(Box::new(failure))
-    }
-}
-
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Self {
-        Failure::from(error).into()
-    }
-}
-
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Self {
-        tracing::debug!(%error, "a connection broke");
-        Self::Gone
+impl ProtocolError for Failure {
+    fn cancelled() -> Self {
+        Self::new(1317, "70100", "query execution was interrupted")
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let code = code(&error);
-        let message = match error.kind() {
-            ErrorKind::Internal => {
-                let request = QueryId::random();
-                tracing::error!(%request, error = %error.chain(), "internal error");
-                format!("internal error (request {request})")
-            }
-            ErrorKind::Corrupt => {
-                tracing::error!(error = %error.chain(), "stored data cannot be read");
-                error.message().to_owned()
-            }
-            _ => error.message().to_owned(),
-        };
-        Self { code, message, hint: error.hint().map(str::to_owned) }
+        Self { code: code(&error), message: client_message(&error), hint: error.hint().map(str::to_owned) }
     }
 }
 
@@ -171,7 +137,7 @@ fn of_reason(reason: Reason) -> Code {
 mod tests {
     use super::*;
 
-    /// The page that tells users of every reason.
+    /// The documentation of all reasons.
     const PAGE: &str = include_str!("../../../docs/reference/errors.md");
 
     #[test]
@@ -191,11 +157,5 @@ mod tests {
             assert!(PAGE.contains(&row), "docs/reference/errors.md lacks `{row}`");
         }
         assert_eq!(code(&Error::not_found("x").with_reason(Reason::UndefinedTable)), (1146, "42S02"));
-    }
-
-    #[test]
-    fn internal_errors_keep_their_internals() {
-        let failure = Failure::from(Error::internal("slot 7 is empty"));
-        assert!(failure.message.starts_with("internal error (request "), "{}", failure.message);
     }
 }

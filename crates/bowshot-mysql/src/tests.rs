@@ -1,18 +1,20 @@
 //! The protocol as a client sees it, byte for byte, over sockets, with a small server behind the server API.
 
+mod connection;
 mod hostile;
-mod life;
 mod prepared;
 mod query;
-#[path = "../../bowshot-postgres/src/tests/test_server/mod.rs"]
-pub(crate) mod test_server;
 mod tls;
 
 use crate::capability::{
     CONNECT_WITH_DB, DEPRECATE_EOF, MULTI_STATEMENTS, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41,
 };
+use crate::serve;
+use bowshot_api::Limits;
+use bowshot_rowwire::ListenOptions;
+use bowshot_test_server::PATIENCE;
 use bytes::{BufMut, BytesMut};
-use test_server::{PATIENCE, Port};
+use std::ops::Deref;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -20,7 +22,27 @@ use tokio::time::timeout;
 /// What most clients can.
 const CLIENT: u32 = PROTOCOL_41 | PLUGIN_AUTH | PLUGIN_AUTH_LENENC | DEPRECATE_EOF;
 
+/// A listener with a small server behind it.
+struct Port(bowshot_test_server::Port);
+
+impl Deref for Port {
+    type Target = bowshot_test_server::Port;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
 impl Port {
+    async fn open(limits: Limits, users_only: bool, options: ListenOptions) -> Self {
+        let serve = |listener, server, until| serve(listener, server, options, until);
+        Self(bowshot_test_server::Port::open(limits, users_only, serve).await)
+    }
+
+    async fn new() -> Self {
+        Self::open(Limits::default(), false, ListenOptions::default()).await
+    }
+
     async fn raw(&self) -> Client<TcpStream> {
         Client { stream: TcpStream::connect(self.address).await.unwrap(), number: 0, has_eof: false, id: 0 }
     }

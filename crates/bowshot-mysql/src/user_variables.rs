@@ -1,19 +1,19 @@
-//! The variables that clients set for themselves: `SET @name = value`. They stand in statements as values.
+//! User variables: `SET @name = value`. Statements get their values in the place of the names.
 
-use crate::lex::quoted_text;
 use crate::status::Failure;
+use crate::tokens::quoted_text;
 use std::collections::BTreeMap;
 
 /// Variables of one connection.
 const MAX_VARIABLES: usize = 1_000;
-/// The longest value of one, in bytes.
+/// The longest value, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct UserVariables(BTreeMap<String, UserValue>);
 
-/// What a variable has.
+/// The value of a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum UserValue {
     Null,
@@ -48,7 +48,7 @@ impl UserVariables {
         Ok(())
     }
 
-    /// What a variable has: NULL if it was not set.
+    /// The value of a variable, NULL if it was not set.
     pub(crate) fn get(&self, name: &str) -> UserValue {
         self.0.get(name).cloned().unwrap_or(UserValue::Null)
     }
@@ -67,7 +67,7 @@ impl UserVariables {
     }
 }
 
-/// The name of a variable as it is kept: in lower case, without its `@` and quotes.
+/// The name of a variable in lower case, without its `@` and quotes.
 pub(crate) fn user_name(text: &str) -> String {
     let name = text.trim_start_matches('@');
     name.trim_matches(['`', '\'', '"']).to_lowercase()

@@ -1,13 +1,13 @@
-//! The system variables that clients ask for and set, each with its type and with where its value comes from. What is not in
-//! this table is unknown, and said to be: a value that is made up would lead drivers astray.
+//! The system variables, each with its type and the source of its value. A variable that is not in this table is an error: a
+//! made-up value would mislead drivers.
 
-use crate::auth::Entrance;
+use crate::auth::ListenPort;
 use crate::handshake::SERVER_VERSION;
-use crate::lex::quoted_text;
 use crate::status::Failure;
+use crate::tokens::quoted_text;
 use bowshot_api::{COMPATIBILITY_PARAMETERS, OptionValue, Session};
 
-/// What a variable is to a client that selects it.
+/// The type of a variable in a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Text,
@@ -16,14 +16,14 @@ enum Form {
     Truth,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// The session keeps it, under this name.
-    Kept(&'static str),
-    /// It never changes.
+    /// An option of the session with this name.
+    Session(&'static str),
+    /// A constant.
     Always(&'static str),
-    /// It is null.
+    /// NULL.
     Null,
     Autocommit,
     ReadOnly,
@@ -31,19 +31,19 @@ enum Source {
     Isolation,
     SelectLimit,
     ConnectionId,
-    /// The last number that the server has given to a row of the connection's.
+    /// The last number generated for a row by this connection.
     Generated,
-    /// The port that the client has come to.
+    /// The port of the listener.
     Port,
     /// Whether connections are encrypted.
     Encryption,
-    /// What the operating system calls the machine.
+    /// The name of the host.
     Hostname,
     InTransaction,
-    /// What the statement before said beside its result, and errors alone.
+    /// The number of conditions of the last statement, and of its errors.
     Warnings,
     Errors,
-    /// The engine computes it: an expression.
+    /// An expression that the engine computes.
     Computed(&'static str),
 }
 
@@ -61,8 +61,8 @@ const fn number(name: &'static str, value: &'static str) -> Variable {
     Variable { name, form: Form::Number, source: Source::Always(value) }
 }
 
-const fn kept(name: &'static str, form: Form) -> Variable {
-    Variable { name, form, source: Source::Kept(name) }
+const fn stored(name: &'static str, form: Form) -> Variable {
+    Variable { name, form, source: Source::Session(name) }
 }
 
 const fn other(name: &'static str, form: Form, source: Source) -> Variable {
@@ -76,17 +76,17 @@ const VARIABLES: &[Variable] = &[
     text("basedir", ""),
     text("binlog_format", "ROW"),
     text("block_encryption_mode", "aes-128-ecb"),
-    kept("character_set_client", Form::Text),
-    kept("character_set_connection", Form::Text),
-    kept("character_set_database", Form::Text),
+    stored("character_set_client", Form::Text),
+    stored("character_set_connection", Form::Text),
+    stored("character_set_database", Form::Text),
     text("character_set_filesystem", "binary"),
-    kept("character_set_results", Form::Text),
-    kept("character_set_server", Form::Text),
+    stored("character_set_results", Form::Text),
+    stored("character_set_server", Form::Text),
     text("character_set_system", "utf8mb4"),
     other("character_sets_dir", Form::Text, Source::Null),
-    kept("collation_connection", Form::Text),
-    kept("collation_database", Form::Text),
-    kept("collation_server", Form::Text),
+    stored("collation_connection", Form::Text),
+    stored("collation_database", Form::Text),
+    stored("collation_server", Form::Text),
     number("cte_max_recursion_depth", "0"),
     other("datadir", Form::Text, Source::Null),
     text("default_authentication_plugin", "caching_sha2_password"),
@@ -94,15 +94,15 @@ const VARIABLES: &[Variable] = &[
     text("default_tmp_storage_engine", "Bowshot"),
     number("default_week_format", "0"),
     number("div_precision_increment", "4"),
-    kept("enable_profile", Form::Truth),
+    stored("enable_profile", Form::Truth),
     other("error_count", Form::Number, Source::Errors),
     text("event_scheduler", "OFF"),
-    kept("exec_mem_limit", Form::Number),
+    stored("exec_mem_limit", Form::Number),
     number("explicit_defaults_for_timestamp", "1"),
-    kept("foreign_key_checks", Form::Truth),
+    stored("foreign_key_checks", Form::Truth),
     other("ft_min_word_len", Form::Number, Source::Null),
     number("general_log", "0"),
-    kept("group_concat_max_len", Form::Number),
+    stored("group_concat_max_len", Form::Number),
     text("gtid_mode", "OFF"),
     other("have_openssl", Form::Text, Source::Encryption),
     text("have_profiling", "NO"),
@@ -111,46 +111,46 @@ const VARIABLES: &[Variable] = &[
     other("hostname", Form::Text, Source::Hostname),
     other("identity", Form::Number, Source::Generated),
     other("in_transaction", Form::Truth, Source::InTransaction),
-    kept("information_schema_stats_expiry", Form::Number),
+    stored("information_schema_stats_expiry", Form::Number),
     text("init_connect", ""),
     other("innodb_buffer_pool_size", Form::Number, Source::Null),
     number("innodb_file_per_table", "1"),
-    kept("innodb_lock_wait_timeout", Form::Number),
+    stored("innodb_lock_wait_timeout", Form::Number),
     number("innodb_read_only", "0"),
     other("innodb_version", Form::Text, Source::Null),
     number("insert_id", "0"),
-    kept("interactive_timeout", Form::Number),
+    stored("interactive_timeout", Form::Number),
     other("join_buffer_size", Form::Number, Source::Null),
     other("key_buffer_size", Form::Number, Source::Null),
     other("last_insert_id", Form::Number, Source::Generated),
     text("lc_messages", "en_US"),
     text("lc_time_names", "en_US"),
-    kept("license", Form::Text),
+    stored("license", Form::Text),
     number("local_infile", "1"),
     number("log_bin", "0"),
     other("log_error", Form::Text, Source::Null),
     number("long_query_time", "10"),
     number("lower_case_file_system", "0"),
-    kept("lower_case_table_names", Form::Number),
-    kept("max_allowed_packet", Form::Number),
+    stored("lower_case_table_names", Form::Number),
+    stored("max_allowed_packet", Form::Number),
     other("max_connections", Form::Number, Source::Null),
-    other("max_execution_time", Form::Number, Source::Kept("statement_timeout_ms")),
+    other("max_execution_time", Form::Number, Source::Session("statement_timeout_ms")),
     other("max_heap_table_size", Form::Number, Source::Null),
     number("max_user_connections", "0"),
     number("net_buffer_length", "16384"),
-    kept("net_read_timeout", Form::Number),
-    kept("net_write_timeout", Form::Number),
-    kept("optimizer_switch", Form::Text),
-    kept("parallel_fragment_exec_instance_num", Form::Number),
-    kept("performance_schema", Form::Truth),
-    kept("pipeline_dop", Form::Number),
+    stored("net_read_timeout", Form::Number),
+    stored("net_write_timeout", Form::Number),
+    stored("optimizer_switch", Form::Text),
+    stored("parallel_fragment_exec_instance_num", Form::Number),
+    stored("performance_schema", Form::Truth),
+    stored("pipeline_dop", Form::Number),
     other("plugin_dir", Form::Text, Source::Null),
     other("port", Form::Number, Source::Port),
-    kept("profiling", Form::Truth),
+    stored("profiling", Form::Truth),
     number("protocol_version", "10"),
     other("pseudo_thread_id", Form::Number, Source::ConnectionId),
-    kept("query_cache_size", Form::Number),
-    kept("query_cache_type", Form::Text),
+    stored("query_cache_size", Form::Number),
+    stored("query_cache_type", Form::Text),
     number("rand_seed1", "0"),
     number("rand_seed2", "0"),
     number("read_only", "0"),
@@ -161,22 +161,22 @@ const VARIABLES: &[Variable] = &[
     number("slow_query_log", "0"),
     other("socket", Form::Text, Source::Null),
     other("sort_buffer_size", Form::Number, Source::Null),
-    kept("sql_auto_is_null", Form::Truth),
-    kept("sql_big_selects", Form::Truth),
-    kept("sql_log_bin", Form::Truth),
-    kept("sql_mode", Form::Text),
-    kept("sql_notes", Form::Truth),
-    kept("sql_quote_show_create", Form::Truth),
-    kept("sql_safe_updates", Form::Truth),
+    stored("sql_auto_is_null", Form::Truth),
+    stored("sql_big_selects", Form::Truth),
+    stored("sql_log_bin", Form::Truth),
+    stored("sql_mode", Form::Text),
+    stored("sql_notes", Form::Truth),
+    stored("sql_quote_show_create", Form::Truth),
+    stored("sql_safe_updates", Form::Truth),
     other("sql_select_limit", Form::Number, Source::SelectLimit),
-    kept("sql_warnings", Form::Truth),
+    stored("sql_warnings", Form::Truth),
     other("ssl_cipher", Form::Text, Source::Null),
     text("storage_engine", "Bowshot"),
     number("super_read_only", "0"),
-    kept("system_time_zone", Form::Text),
+    stored("system_time_zone", Form::Text),
     other("table_open_cache", Form::Number, Source::Null),
     other("thread_cache_size", Form::Number, Source::Null),
-    kept("time_zone", Form::Text),
+    stored("time_zone", Form::Text),
     other("timestamp", Form::Number, Source::Computed("unix_timestamp()")),
     other("tmp_table_size", Form::Number, Source::Null),
     other("tmpdir", Form::Text, Source::Null),
@@ -184,45 +184,45 @@ const VARIABLES: &[Variable] = &[
     other("transaction_read_only", Form::Truth, Source::ReadOnly),
     other("tx_isolation", Form::Text, Source::Isolation),
     other("tx_read_only", Form::Truth, Source::ReadOnly),
-    kept("unique_checks", Form::Truth),
+    stored("unique_checks", Form::Truth),
     text("version", SERVER_VERSION),
-    kept("version_comment", Form::Text),
+    stored("version_comment", Form::Text),
     text("version_compile_machine", std::env::consts::ARCH),
     text("version_compile_os", std::env::consts::OS),
-    kept("wait_timeout", Form::Number),
+    stored("wait_timeout", Form::Number),
     other("warning_count", Form::Number, Source::Warnings),
     number("wsrep_on", "0"),
 ];
 
-/// What a connection keeps of its own.
+/// The state of a connection that the session does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Own {
-    /// Each statement is a transaction, unless one has been begun.
+pub(crate) struct ConnectionState {
+    /// Whether each statement is a transaction, unless one is open.
     pub(crate) autocommit: bool,
-    /// Transactions change nothing.
+    /// Whether transactions are read-only.
     pub(crate) read_only: bool,
-    /// Rows that a SELECT gives at most.
+    /// The most rows of a SELECT.
     pub(crate) select_limit: u64,
     pub(crate) connection: u32,
-    pub(crate) entrance: Entrance,
-    /// The last number that the server has given to a row.
+    pub(crate) listen_port: ListenPort,
+    /// The last number generated for a row.
     pub(crate) generated: u64,
     /// Rows of the last result.
     pub(crate) found: u64,
-    /// Conditions that the last statement has left, and the errors among them.
+    /// The number of conditions of the last statement, and of its errors.
     pub(crate) warnings: u16,
     pub(crate) errors: u16,
 }
 
-impl Own {
-    /// That of a new connection.
-    pub(crate) fn new(connection: u32, entrance: Entrance) -> Self {
+impl ConnectionState {
+    /// The state of a new connection.
+    pub(crate) fn new(connection: u32, listen_port: ListenPort) -> Self {
         Self {
             autocommit: true,
             read_only: false,
             select_limit: u64::MAX,
             connection,
-            entrance,
+            listen_port,
             generated: 0,
             found: 0,
             warnings: 0,
@@ -231,12 +231,12 @@ impl Own {
     }
 }
 
-/// What is told of a name that no variable has.
+/// The error for an unknown variable.
 pub(crate) fn unknown(name: &str) -> Failure {
     Failure::new(1193, "HY000", format!("unknown system variable '{name}'"))
 }
 
-/// A name without what is before it: `@@session.sql_mode` is `sql_mode`.
+/// The name without its scope: `@@session.sql_mode` is `sql_mode`.
 pub(crate) fn bare(variable: &str) -> String {
     let name = variable.trim_start_matches('@').replace('`', "").to_ascii_lowercase();
     match name.split_once('.') {
@@ -246,12 +246,12 @@ pub(crate) fn bare(variable: &str) -> String {
 }
 
 /// The value of a variable as SQL writes it.
-pub(crate) fn literal(name: &str, session: &dyn Session, own: Own) -> Result<String, Failure> {
+pub(crate) fn literal(name: &str, session: &dyn Session, state: ConnectionState) -> Result<String, Failure> {
     let found = VARIABLES.iter().find(|known| known.name == name).ok_or_else(|| unknown(name))?;
     if let Source::Computed(expression) = found.source {
         return Ok(expression.to_owned());
     }
-    let Some(value) = current(found, session, own) else { return Ok("NULL".to_owned()) };
+    let Some(value) = current(found, session, state) else { return Ok("NULL".to_owned()) };
     Ok(match found.form {
         Form::Text => quoted_text(&value),
         Form::Truth => if is_on(&value) { "1" } else { "0" }.to_owned(),
@@ -261,32 +261,38 @@ pub(crate) fn literal(name: &str, session: &dyn Session, own: Own) -> Result<Str
 }
 
 /// The value of a variable as text; `None` for null.
-pub(crate) fn value(name: &str, session: &dyn Session, own: Own) -> Result<Option<String>, Failure> {
+pub(crate) fn value(
+    name: &str,
+    session: &dyn Session,
+    state: ConnectionState,
+) -> Result<Option<String>, Failure> {
     let found = VARIABLES.iter().find(|known| known.name == name).ok_or_else(|| unknown(name))?;
-    Ok(current(found, session, own))
+    Ok(current(found, session, state))
 }
 
-fn current(variable: &Variable, session: &dyn Session, own: Own) -> Option<String> {
+fn current(variable: &Variable, session: &dyn Session, state: ConnectionState) -> Option<String> {
     let truth = |on: bool| if on { "on" } else { "off" }.to_owned();
     match variable.source {
         Source::Always(value) => Some(value.to_owned()),
-        // What the engine computes is a value in statements alone.
+        // Expressions have values only within statements.
         Source::Null | Source::Computed(_) => None,
-        Source::Generated => Some(own.generated.to_string()),
-        Source::Warnings => Some(own.warnings.to_string()),
-        Source::Errors => Some(own.errors.to_string()),
-        Source::Port => Some(own.entrance.port.to_string()),
-        Source::Encryption => Some(if own.entrance.is_encrypted { "YES" } else { "DISABLED" }.to_owned()),
+        Source::Generated => Some(state.generated.to_string()),
+        Source::Warnings => Some(state.warnings.to_string()),
+        Source::Errors => Some(state.errors.to_string()),
+        Source::Port => Some(state.listen_port.port.to_string()),
+        Source::Encryption => {
+            Some(if state.listen_port.is_encrypted { "YES" } else { "DISABLED" }.to_owned())
+        }
         Source::Hostname => Some(hostname()),
         Source::InTransaction => Some(truth(session.in_transaction())),
-        Source::Autocommit => Some(truth(own.autocommit)),
-        Source::ReadOnly => Some(truth(own.read_only)),
-        Source::ConnectionId => Some(own.connection.to_string()),
-        Source::SelectLimit => Some(own.select_limit.to_string()),
+        Source::Autocommit => Some(truth(state.autocommit)),
+        Source::ReadOnly => Some(truth(state.read_only)),
+        Source::ConnectionId => Some(state.connection.to_string()),
+        Source::SelectLimit => Some(state.select_limit.to_string()),
         Source::Isolation => {
             Some(of_session("transaction_isolation", session).to_ascii_uppercase().replace(' ', "-"))
         }
-        Source::Kept(name) => Some(of_session(name, session)),
+        Source::Session(name) => Some(of_session(name, session)),
     }
 }
 
@@ -295,12 +301,12 @@ fn hostname() -> String {
     if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }
 }
 
-/// What the session keeps, or the default of what it does not list.
+/// An option of the session, or the default of a compatibility parameter.
 fn of_session(name: &str, session: &dyn Session) -> String {
     let options = session.options();
     match options.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
-        Some((_, value)) => shown(value),
-        // A parameter that changes nothing in the engine.
+        Some((_, value)) => option_text(value),
+        // A compatibility parameter, which has no effect in the engine.
         None => session.setting(name).unwrap_or_else(|| {
             let known = COMPATIBILITY_PARAMETERS.iter().find(|known| known.name.eq_ignore_ascii_case(name));
             known.map(|known| known.default.to_owned()).unwrap_or_default()
@@ -308,7 +314,7 @@ fn of_session(name: &str, session: &dyn Session) -> String {
     }
 }
 
-fn shown(value: OptionValue) -> String {
+fn option_text(value: OptionValue) -> String {
     match value {
         OptionValue::String(text) => text,
         OptionValue::Bool(on) => if on { "on" } else { "off" }.to_owned(),
@@ -322,7 +328,7 @@ fn is_on(value: &str) -> bool {
     matches!(value.to_ascii_lowercase().as_str(), "on" | "1" | "true" | "yes")
 }
 
-/// The truth value that a client writes.
+/// A truth value as clients write it.
 pub(crate) fn truth(value: &str) -> Option<bool> {
     match value.to_ascii_lowercase().as_str() {
         "on" | "1" | "true" => Some(true),
@@ -331,12 +337,12 @@ pub(crate) fn truth(value: &str) -> Option<bool> {
     }
 }
 
-/// Under which name the session keeps a variable; `None` if it cannot be set, and the name itself if the table has none, since
-/// the session has options of its own.
-pub(crate) fn kept_as(name: &str) -> Option<&str> {
+/// The session option of a variable; `None` if it cannot be set. A name that is not in the table may be an option of the
+/// session.
+pub(crate) fn session_name(name: &str) -> Option<&str> {
     match VARIABLES.iter().find(|known| known.name == name) {
         None => Some(name),
-        Some(Variable { source: Source::Kept(kept), .. }) => Some(kept),
+        Some(Variable { source: Source::Session(option), .. }) => Some(option),
         Some(Variable { source: Source::Isolation, .. }) => Some("transaction_isolation"),
         Some(_) => None,
     }
@@ -350,7 +356,7 @@ mod tests {
     fn variables_are_sorted_and_those_that_are_kept_are_known_to_the_session() {
         assert!(VARIABLES.windows(2).all(|pair| pair[0].name < pair[1].name));
         for variable in VARIABLES {
-            if let Source::Kept(name) = variable.source {
+            if let Source::Session(name) = variable.source {
                 let is_option = bowshot_api::SESSION_OPTIONS.iter().any(|known| known.name == name);
                 let is_parameter = COMPATIBILITY_PARAMETERS.iter().any(|known| known.name == name);
                 assert!(is_option || is_parameter, "{name}");

@@ -1,63 +1,51 @@
-//! The bytes of one connection, in both directions. What comes is read packet by packet, and memory grows with what has come,
-//! never by a length that was said. What goes out gathers here and is written when enough is there.
+//! Framing: reads the bytes of a connection packet by packet, and buffers what is sent. Memory grows with the bytes that have
+//! come, never by a length that a client says.
 //!
-//! A message is one packet, or several if it has 16 MiB or more; each has its number, which goes on over question and
-//! answer (MySQL Source Code Documentation, "MySQL Packets").
+//! A message is one packet, or several if it has 16 MiB or more. Sequence numbers continue from the command to its answer
+//! (MySQL Source Code Documentation, "MySQL Packets").
 
-use crate::body::Body;
 use crate::compression::Compression;
-use crate::status::{Failure, Result, Trouble};
+use crate::payload::Payload;
+use crate::status::{ConnectionError, Failure, Result};
 use bowshot_api::{ClientCertificate, Limits};
+use bowshot_rowwire::Socket;
+use bowshot_rowwire::connection::wait_for;
+use bowshot_rowwire::ingest::Client;
 use bytes::{Buf, BufMut, BytesMut};
-use std::future::pending;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
-/// A connection, encrypted or not.
-type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
-
-/// Content of a packet; one that is full is followed by another one of the same message.
+/// The most content of a packet; a full one is followed by another one of the same message.
 const FULL: usize = 0xff_ffff;
-/// Bytes that gather before they are written.
-const FLUSH_BYTES: usize = 64 << 10;
-/// Bytes that one read takes at least.
-const READ_BYTES: usize = 16 << 10;
-/// Bytes that a client may send ahead of its answers.
-const AHEAD_BYTES: usize = 64 << 10;
-/// Buffers that have grown beyond this are given back.
-const KEPT_BYTES: usize = 1 << 20;
-/// Messages without a text or values of the user.
+/// Longest message without a statement or values.
 const SHORT_MESSAGE: usize = 64 << 10;
-/// What a message has around its text.
+/// Bytes of a message beside its statement.
 const OVERHEAD: usize = 1 << 20;
 
-/// How long the messages of a client may be.
+/// The longest messages that a client may send, in bytes.
 #[derive(Debug, Clone, Copy)]
-struct Longest {
+struct MessageLimits {
     text: usize,
     values: usize,
     short: usize,
 }
 
-impl Longest {
-    /// Before anybody knows who is calling.
-    const STRANGER: Self = Self { text: SHORT_MESSAGE, values: SHORT_MESSAGE, short: SHORT_MESSAGE };
+impl MessageLimits {
+    /// Before the client has authenticated.
+    const LOGIN: Self = Self { text: SHORT_MESSAGE, values: SHORT_MESSAGE, short: SHORT_MESSAGE };
 
-    /// Within the limits of the server.
-    fn of(limits: &Limits) -> Self {
+    /// Of a client that has authenticated.
+    fn new(limits: &Limits) -> Self {
         let values = limits.max_message_bytes;
         let text = limits.max_sql_bytes.saturating_add(OVERHEAD).min(values);
         Self { text, values, short: SHORT_MESSAGE }
     }
 
-    /// By the first byte: texts of statements, values of parameters, and all the rest.
+    /// By the first byte: statements, values of parameters, and everything else.
     fn allowed(self, command: u8) -> usize {
         match command {
             0x03 | 0x16 => self.text,
@@ -70,47 +58,42 @@ impl Longest {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    stream: Stream,
+    socket: Socket,
     inbound: BytesMut,
     outbound: BytesMut,
-    /// What goes out as it is: parts that are compressed, and what stood before them.
+    /// Bytes to be sent as they are: compressed frames, and what preceded them.
     sending: BytesMut,
     compression: Option<Compression>,
-    /// The number of the next packet, whoever sends it.
+    /// The sequence number of the next packet, of either end.
     number: u8,
-    longest: Longest,
-    /// How long a client may leave what is there for it; none is for ever.
-    patience: Option<Duration>,
+    longest: MessageLimits,
 }
 
 impl Wire {
     pub(crate) fn new(stream: TcpStream) -> Self {
         Self {
-            stream: Either::Left(stream),
+            socket: Socket::new(Either::Left(stream)),
             inbound: BytesMut::new(),
             outbound: BytesMut::new(),
             sending: BytesMut::new(),
             compression: None,
             number: 0,
-            longest: Longest::STRANGER,
-            patience: Some(Duration::from_secs(10)),
+            longest: MessageLimits::LOGIN,
         }
     }
 
-    /// What the client has shown when it agreed on TLS.
+    /// The certificate that the client has sent in the handshake of TLS.
     pub(crate) fn certificate(&self) -> Option<Arc<ClientCertificate>> {
-        let Either::Right(encrypted) = &self.stream else { return None };
-        let shown = encrypted.get_ref().1.peer_certificates()?;
-        ClientCertificate::shown(shown.iter().map(AsRef::as_ref))
+        self.socket.certificate()
     }
 
-    /// The caller is known: its messages may be as long as the server's limits say.
-    pub(crate) fn is_known(&mut self, limits: &Limits) {
-        self.longest = Longest::of(limits);
-        self.patience = (!limits.reader_timeout.is_zero()).then_some(limits.reader_timeout);
+    /// The client has authenticated: its messages may be as long as the server's limits say.
+    pub(crate) fn set_limits(&mut self, limits: &Limits) {
+        self.longest = MessageLimits::new(limits);
+        self.socket.set_limits(limits);
     }
 
-    /// What follows is compressed, in both directions.
+    /// Compresses both directions from here on.
     pub(crate) fn compress(&mut self, compression: Option<Compression>) {
         let Some(mut compression) = compression else { return };
         self.sending.unsplit(self.outbound.split());
@@ -119,52 +102,44 @@ impl Wire {
     }
 
     pub(crate) fn is_encrypted(&self) -> bool {
-        matches!(self.stream, Either::Right(_))
+        self.socket.is_encrypted()
     }
 
-    /// Goes on over TLS. What came before the handshake of TLS, unread, is refused: it could be from anybody on the way.
+    /// Continues over TLS. Bytes before its handshake are refused: an attacker on the network could have injected them.
     pub(crate) async fn encrypt(self, tls: &TlsAcceptor) -> Result<Self> {
-        let Either::Left(stream) = self.stream else { return Err(Trouble::Gone) };
         if !self.inbound.is_empty() {
             tracing::debug!("a client went on in the clear after it had asked for TLS");
-            return Err(Trouble::Gone);
+            return Err(ConnectionError::Closed);
         }
-        match tls.accept(stream).await {
-            Ok(stream) => Ok(Self { stream: Either::Right(Box::new(stream)), ..self }),
-            Err(error) => {
-                // Clients that do not trust the certificate: nothing that an operator must know.
-                tracing::debug!(%error, "a client did not agree on TLS");
-                Err(Trouble::Gone)
-            }
-        }
+        let socket = self.socket.encrypt(tls).await.ok_or(ConnectionError::Closed)?;
+        Ok(Self { socket, ..self })
     }
 
-    /// The first message of a client, of which no byte further is read: what follows may be TLS.
-    pub(crate) async fn first_message(&mut self) -> Result<Option<Body>> {
+    /// The first message of a client. Not one byte more is read, since TLS may follow.
+    pub(crate) async fn first_message(&mut self) -> Result<Option<Payload>> {
         loop {
             if let Some(message) = self.whole(self.longest)? {
                 return Ok(Some(message));
             }
             let missing = match self.inbound.first_chunk::<4>() {
                 None => 4 - self.inbound.len(),
-                // That it is not too long has been looked at.
+                // Its length has been checked.
                 Some(head) => (4 + length(*head)).saturating_sub(self.inbound.len()),
             };
-            let mut part = (&mut self.stream).take(missing as u64);
-            if part.read_buf(&mut self.inbound).await? == 0 {
+            if !self.socket.read_at_most(missing, &mut self.inbound).await? {
                 return Ok(None);
             }
         }
     }
 
-    /// The next command, with which the numbers begin again; `None` when the client has ended between two. Cancelling it
-    /// loses nothing.
-    pub(crate) async fn command(&mut self) -> Result<Option<Body>> {
+    /// The next command, which resets the sequence number; `None` when the client has closed the connection between two.
+    /// Cancelling it loses nothing.
+    pub(crate) async fn command(&mut self) -> Result<Option<Payload>> {
         self.begin();
         self.message().await
     }
 
-    /// The numbers begin again: with a command, and with what a client is told that has asked nothing, which it knows by that.
+    /// Resets the sequence number: for a command, and for an error without one, which clients recognise by it.
     pub(crate) fn begin(&mut self) {
         self.number = 0;
         if let Some(compression) = &mut self.compression {
@@ -173,17 +148,17 @@ impl Wire {
     }
 
     /// The next message of a conversation. Cancelling it loses nothing.
-    pub(crate) async fn message(&mut self) -> Result<Option<Body>> {
+    pub(crate) async fn message(&mut self) -> Result<Option<Payload>> {
         self.next(self.longest).await
     }
 
-    /// The next packet of a file, which is as long as values of parameters may be. Cancelling it loses nothing.
-    pub(crate) async fn data(&mut self) -> Result<Option<Body>> {
-        let Longest { values, .. } = self.longest;
-        self.next(Longest { text: values, values, short: values }).await
+    /// The next packet of a file, with the limit of parameter values. Cancelling it loses nothing.
+    pub(crate) async fn data(&mut self) -> Result<Option<Payload>> {
+        let MessageLimits { values, .. } = self.longest;
+        self.next(MessageLimits { text: values, values, short: values }).await
     }
 
-    async fn next(&mut self, longest: Longest) -> Result<Option<Body>> {
+    async fn next(&mut self, longest: MessageLimits) -> Result<Option<Payload>> {
         loop {
             if let Some(message) = self.whole(longest)? {
                 return Ok(Some(message));
@@ -193,47 +168,34 @@ impl Wire {
             {
                 continue;
             }
-            if self.inbound.is_empty() && self.inbound.capacity() > KEPT_BYTES {
+            if self.inbound.is_empty() && self.inbound.capacity() > Socket::MAX_IDLE_BUFFER {
                 self.inbound = BytesMut::new();
             }
             if !self.read().await? {
                 let is_cut = !self.inbound.is_empty()
                     || !arriving(&mut self.compression, &mut self.inbound).is_empty();
-                return if is_cut { Err(Trouble::Gone) } else { Ok(None) };
+                return if is_cut { Err(ConnectionError::Closed) } else { Ok(None) };
             }
         }
     }
 
-    fn whole(&mut self, longest: Longest) -> Result<Option<Body>> {
+    fn whole(&mut self, longest: MessageLimits) -> Result<Option<Payload>> {
         let Some((message, next)) = take(&mut self.inbound, self.number, longest)? else {
             return Ok(None);
         };
         self.number = next;
-        Ok(Some(Body::new(message)))
+        Ok(Some(Payload::new(message)))
     }
 
     async fn read(&mut self) -> Result<bool> {
         let into = arriving(&mut self.compression, &mut self.inbound);
-        into.reserve(READ_BYTES);
-        Ok(self.stream.read_buf(into).await? > 0)
+        Ok(self.socket.read(into).await?)
     }
 
-    /// Waits until the client has gone. What it sends meanwhile is kept, up to a limit beyond which nobody looks.
-    pub(crate) async fn gone(&mut self) {
-        loop {
-            if arriving(&mut self.compression, &mut self.inbound).len() >= AHEAD_BYTES {
-                pending::<()>().await;
-            }
-            if !matches!(self.read().await, Ok(true)) {
-                return;
-            }
-        }
-    }
-
-    /// Adds a message to what goes out.
+    /// Adds a message to the buffer.
     ///
     /// # Errors
-    /// Those of `body`; nothing of it is left then.
+    /// Those of `body`; nothing stays in the buffer then.
     pub(crate) fn try_put(
         &mut self,
         body: impl FnOnce(&mut BytesMut) -> std::result::Result<(), Failure>,
@@ -274,7 +236,7 @@ impl Wire {
         }
     }
 
-    /// As [`Wire::try_put`], of what always fits.
+    /// As [`Wire::try_put`], for a body that cannot fail.
     pub(crate) fn put(&mut self, body: impl FnOnce(&mut BytesMut)) {
         let put = self.try_put(|out| {
             body(out);
@@ -283,9 +245,18 @@ impl Wire {
         debug_assert!(put.is_ok());
     }
 
-    /// Writes what has gathered, if that is enough to be worth it. A cancelled statement leaves whole packets for later.
-    pub(crate) async fn flush_some(&mut self, cancel: &CancellationToken) -> Result<()> {
-        if self.outbound.len() < FLUSH_BYTES {
+    /// Waits for work of the server, until the statement is cancelled or the client has gone.
+    pub(crate) async fn wait_for<T>(
+        &mut self,
+        work: impl Future<Output = bowshot_api::Result<T>>,
+        cancel: &CancellationToken,
+    ) -> Result<T> {
+        wait_for(work, cancel, self.wait_closed()).await
+    }
+
+    /// Writes the buffer if it is full enough. A cancelled statement leaves whole packets in it.
+    pub(crate) async fn flush_if_full(&mut self, cancel: &CancellationToken) -> Result<()> {
+        if self.outbound.len() < Socket::FLUSH_BYTES {
             return Ok(());
         }
         tokio::select! {
@@ -295,40 +266,36 @@ impl Wire {
         }
     }
 
-    /// Writes all that has gathered. Cancelling it loses nothing.
+    /// Writes the whole buffer. Cancelling it loses nothing.
     pub(crate) async fn flush(&mut self) -> Result<()> {
         while self.sending.has_remaining() || self.outbound.has_remaining() {
             if let Some(compression) = self.compression.as_mut().filter(|_| self.sending.is_empty()) {
                 compression.pack(&mut self.outbound, &mut self.sending)?;
             }
             let out = if self.sending.is_empty() { &mut self.outbound } else { &mut self.sending };
-            let written = self.stream.write_buf(out);
-            let written = match self.patience {
-                Some(patience) => timeout(patience, written).await.map_err(|_| Trouble::Gone)?,
-                None => written.await,
-            };
-            if written? == 0 {
-                return Err(Trouble::Gone);
-            }
+            self.socket.write(out).await?;
         }
-        if self.outbound.capacity() > KEPT_BYTES {
-            self.outbound = BytesMut::new();
-        }
-        self.stream.flush().await?;
-        Ok(())
+        Ok(self.socket.flush(&mut self.outbound).await?)
     }
 
     /// Ends the connection in order.
     pub(crate) async fn end(mut self) {
         let ended = async {
             self.flush().await?;
-            self.stream.shutdown().await.map_err(Trouble::from)
+            self.socket.shut_down().await.map_err(ConnectionError::from)
         };
-        _ = timeout(Duration::from_secs(5), ended).await;
+        _ = timeout(Socket::SHUTDOWN_TIMEOUT, ended).await;
     }
 }
 
-/// Where bytes of the connection are put.
+impl Client for Wire {
+    async fn wait_closed(&mut self) {
+        let into = arriving(&mut self.compression, &mut self.inbound);
+        self.socket.wait_closed(into).await;
+    }
+}
+
+/// The buffer for received bytes.
 fn arriving<'a>(compression: &'a mut Option<Compression>, inbound: &'a mut BytesMut) -> &'a mut BytesMut {
     match compression {
         Some(compression) => compression.arrived(),
@@ -345,8 +312,8 @@ fn head(length: usize, number: u8) -> [u8; 4] {
     [low, middle, high, number]
 }
 
-/// Takes a whole message off the bytes, if there is one, and gives the number of the next packet.
-fn take(inbound: &mut BytesMut, number: u8, longest: Longest) -> Result<Option<(BytesMut, u8)>> {
+/// Takes a whole message off the buffer, if there is one, and returns the next sequence number.
+fn take(inbound: &mut BytesMut, number: u8, longest: MessageLimits) -> Result<Option<(BytesMut, u8)>> {
     let (mut at, mut total, mut next) = (0, 0, number);
     let limit = inbound.get(4).map_or(longest.short, |command| longest.allowed(*command));
     loop {
@@ -394,10 +361,10 @@ fn take(inbound: &mut BytesMut, number: u8, longest: Longest) -> Result<Option<(
 mod tests {
     use super::*;
 
-    const LONGEST: Longest = Longest { text: 100, values: 40 << 20, short: 10 };
+    const LIMITS: MessageLimits = MessageLimits { text: 100, values: 40 << 20, short: 10 };
 
     fn taken(bytes: &[u8]) -> Result<Option<(BytesMut, u8)>> {
-        take(&mut BytesMut::from(bytes), 0, LONGEST)
+        take(&mut BytesMut::from(bytes), 0, LIMITS)
     }
 
     #[test]
@@ -416,7 +383,7 @@ mod tests {
         for bytes in
             [b"\x01\0\0\x01\x0e".as_ref(), b"\x65\0\0\0\x03", b"\x0b\0\0\0\x0e", b"\xff\xff\xff\0\x03"]
         {
-            assert!(matches!(taken(bytes), Err(Trouble::Fatal(_))), "{bytes:?}");
+            assert!(matches!(taken(bytes), Err(ConnectionError::Fatal(_))), "{bytes:?}");
         }
     }
 
@@ -428,11 +395,11 @@ mod tests {
             bytes.put_slice(&head(more, 1));
             bytes.put_bytes(0x17, more);
             if more == FULL {
-                assert!(matches!(take(&mut bytes.clone(), 0, LONGEST), Ok(None)));
+                assert!(matches!(take(&mut bytes.clone(), 0, LIMITS), Ok(None)));
                 bytes.put_slice(&head(0, 2));
             }
             bytes.put_u8(b'x');
-            let (message, _) = take(&mut bytes, 0, LONGEST).unwrap().unwrap();
+            let (message, _) = take(&mut bytes, 0, LIMITS).unwrap().unwrap();
             assert_eq!((message.len(), bytes.as_ref()), (size, b"x".as_ref()));
         }
     }

@@ -1,12 +1,12 @@
-//! Who is calling. A password is proven by SCRAM-SHA-256 (PostgreSQL manual, "SASL Authentication"), where its verifier was
-//! made together with its hash. Where there is none, and for tokens, the only question is for the password itself. That one
-//! is asked where nobody else can read it: over TLS, from this machine, or where the operator says that it may be.
+//! Authentication: by SCRAM-SHA-256 (PostgreSQL manual, "SASL Authentication") where the user has a verifier. Others, and
+//! tokens, send the password itself, which is accepted over TLS, from this machine, or where the operator allows it.
 
-use crate::backend::authentication;
 use crate::message::{Body, Message};
-use crate::status::{Failure, Result, Trouble};
+use crate::reply::authentication;
+use crate::status::{ConnectionError, Failure, Result};
 use crate::wire::Wire;
 use bowshot_api::{Credentials, ErrorKind, PasswordExchange, Principal, Secret, Server};
+use bowshot_rowwire::connection::authenticate_certificate;
 use bytes::{Buf, Bytes};
 use std::net::IpAddr;
 
@@ -18,34 +18,38 @@ const SASL_CONTINUE: i32 = 11;
 const SASL_FINAL: i32 = 12;
 /// AuthenticationOk.
 const OK: i32 = 0;
-/// The one mechanism: channel binding is not offered.
+/// The only mechanism: channel binding is not offered.
 const MECHANISM: &str = "SCRAM-SHA-256";
 
-/// Where a caller comes from, as far as it matters to its password.
+/// Where a connection comes from, which decides whether a password may be sent over it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Road {
+pub(crate) struct Origin {
     pub(crate) address: IpAddr,
-    /// Whether nobody but the two ends can read what is sent.
+    /// Whether a password may be sent as it is.
     pub(crate) is_private: bool,
 }
 
-/// Finds out who is calling: whoever it is, if the server has no users; else by certificate, or by the proof of a password, or by itself.
+/// Authenticates the client: without users as anonymous, else by certificate, SCRAM or password.
 pub(crate) async fn authenticate(
     wire: &mut Wire,
     server: &dyn Server,
     user: &str,
-    road: Road,
+    origin: Origin,
 ) -> Result<Principal> {
-    let from = Some(road.address);
+    let from = Some(origin.address);
     let principal = match server.authenticate_from(&Credentials::Anonymous, from).await {
         Ok(principal) => principal,
         Err(error) if error.kind() == ErrorKind::Unauthenticated => {
-            if let Some(principal) = certified(wire, server, user, from).await? {
+            if let Some(principal) =
+                authenticate_certificate(server, wire.certificate(), user, origin.address)
+                    .await
+                    .map_err(refused)?
+            {
                 principal
             } else if let Some(exchange) = server.prove_password(user, from) {
                 prove(wire, exchange).await?
             } else {
-                let password = ask(wire, road).await?;
+                let password = ask(wire, origin).await?;
                 let credentials = Credentials::Password { user: user.to_owned(), password };
                 server.authenticate_from(&credentials, from).await.map_err(refused)?
             }
@@ -56,30 +60,11 @@ pub(crate) async fn authenticate(
     Ok(principal)
 }
 
-/// Who shows a certificate of the user that it says it is; others have to say more.
-async fn certified(
-    wire: &Wire,
-    server: &dyn Server,
-    user: &str,
-    from: Option<IpAddr>,
-) -> Result<Option<Principal>> {
-    let Some(certificate) = wire.certificate() else { return Ok(None) };
-    let shown = Credentials::Certificate { certificate, user: Some(user.to_owned()) };
-    match server.authenticate_from(&shown, from).await {
-        Ok(principal) => Ok(Some(principal)),
-        Err(error) if error.kind() == ErrorKind::Unauthenticated => {
-            tracing::debug!(%error, "a client with a certificate is asked for a password");
-            Ok(None)
-        }
-        Err(error) => Err(refused(error)),
-    }
-}
-
-fn refused(error: bowshot_api::Error) -> Trouble {
+fn refused(error: bowshot_api::Error) -> ConnectionError {
     Failure::from(error).fatal()
 }
 
-/// Carries the messages of an exchange.
+/// Passes the messages of SCRAM on.
 async fn prove(wire: &mut Wire, mut exchange: Box<dyn PasswordExchange>) -> Result<Principal> {
     authentication(wire.out(), SASL, format!("{MECHANISM}\0\0").as_bytes());
     let mut begun = Body(answer(wire).await?);
@@ -103,25 +88,25 @@ fn body_text(body: &mut Body) -> Result<String> {
     body.text().map_err(Failure::fatal)
 }
 
-fn unproven(error: bowshot_api::Error) -> Trouble {
+fn unproven(error: bowshot_api::Error) -> ConnectionError {
     match error.kind() {
         ErrorKind::Invalid => Failure { code: "08P01", ..Failure::from(error) }.fatal(),
         _ => refused(error),
     }
 }
 
-/// Sends what has gathered, and waits for what the client says to it.
+/// Sends the request and waits for the client's answer.
 async fn answer(wire: &mut Wire) -> Result<Bytes> {
     wire.flush().await?;
     match wire.message().await? {
         Some(Message::Password(bytes)) => Ok(bytes),
         Some(_) => Err(Failure::protocol("expected password response").fatal()),
-        None => Err(Trouble::Gone),
+        None => Err(ConnectionError::Closed),
     }
 }
 
-async fn ask(wire: &mut Wire, road: Road) -> Result<Secret> {
-    if !road.is_private {
+async fn ask(wire: &mut Wire, origin: Origin) -> Result<Secret> {
+    if !origin.is_private {
         let message = "this server asks for a password, and this connection is not encrypted";
         return Err(Failure::new("28000", message)
             .with_hint(

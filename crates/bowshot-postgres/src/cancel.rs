@@ -1,83 +1,77 @@
-//! CancelRequest: each connection has a number and a secret, and whoever shows both over another connection ends what runs
-//! on it right now (PostgreSQL manual, "Canceling Requests in Progress").
+//! CancelRequest: each connection has a process number and a secret, with which another connection can cancel its statement
+//! (PostgreSQL manual, "Canceling Requests in Progress").
 
 use bowshot_api::QueryId;
+use bowshot_rowwire::RunningStatement;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// The keys of all connections of one listener.
 #[derive(Debug, Default)]
-pub(crate) struct Keys(Mutex<HashMap<i32, (i32, Arc<Running>)>>);
+pub(crate) struct CancelKeys(Mutex<HashMap<i32, (i32, Arc<RunningStatement>)>>);
 
-/// What runs on one connection.
-#[derive(Debug, Default)]
-struct Running(Mutex<Option<CancellationToken>>);
-
-/// The key of a connection; dropping it makes it worthless.
+/// The key of a connection; dropping it makes it invalid.
 #[derive(Debug)]
-pub(crate) struct Key {
-    keys: Arc<Keys>,
+pub(crate) struct CancelKey {
+    keys: Arc<CancelKeys>,
     pub(crate) process: i32,
     pub(crate) secret: i32,
-    running: Arc<Running>,
+    statement: Arc<RunningStatement>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Two random numbers of the operating system.
+/// Two random numbers from the operating system.
 fn random() -> (i32, i32) {
     let id = QueryId::random();
-    // The first four bytes are random, and so are the last four; those between say which kind of identifier it is.
+    // Bytes in the middle say which kind of identifier it is; the others are random.
     let [a, b, c, d, .., w, x, y, z] = *id.as_bytes();
     (i32::from_be_bytes([a & 0x7f, b, c, d]), i32::from_be_bytes([w, x, y, z]))
 }
 
-impl Keys {
-    /// A key that nobody has.
-    pub(crate) fn issue(self: &Arc<Self>) -> Key {
+impl CancelKeys {
+    /// A new key.
+    pub(crate) fn issue(self: &Arc<Self>) -> CancelKey {
         let mut keys = lock(&self.0);
-        let running = Arc::<Running>::default();
+        let statement = Arc::<RunningStatement>::default();
         loop {
             let (process, secret) = random();
             if process != 0 && !keys.contains_key(&process) {
-                keys.insert(process, (secret, Arc::clone(&running)));
+                keys.insert(process, (secret, Arc::clone(&statement)));
                 drop(keys);
-                return Key { keys: Arc::clone(self), process, secret, running };
+                return CancelKey { keys: Arc::clone(self), process, secret, statement };
             }
         }
     }
 
-    /// Ends what runs on the connection of a key. Nobody is told whether there was one.
+    /// Cancels the statement of a connection. The client does not learn whether the key was valid.
     pub(crate) fn cancel(&self, process: i32, secret: i32) {
-        let running = lock(&self.0)
+        let statement = lock(&self.0)
             .get(&process)
             .filter(|(known, _)| *known ^ secret == 0)
-            .map(|(_, running)| Arc::clone(running));
-        if let Some(token) = running.and_then(|running| lock(&running.0).clone()) {
+            .map(|(_, statement)| Arc::clone(statement));
+        if statement.is_some_and(|statement| statement.cancel()) {
             tracing::debug!(process, "a statement is cancelled");
-            token.cancel();
         }
     }
 }
 
-impl Key {
-    /// Something runs from now on, which the token ends.
+impl CancelKey {
+    /// A statement begins, which the token cancels.
     pub(crate) fn begin(&self) -> CancellationToken {
-        let token = CancellationToken::new();
-        *lock(&self.running.0) = Some(token.clone());
-        token
+        self.statement.begin()
     }
 
-    /// Nothing runs any more: a request that comes late ends nothing.
+    /// The statement has ended: a request that comes late has no effect.
     pub(crate) fn end(&self) {
-        *lock(&self.running.0) = None;
+        self.statement.end();
     }
 }
 
-impl Drop for Key {
+impl Drop for CancelKey {
     fn drop(&mut self) {
         lock(&self.keys.0).remove(&self.process);
     }
@@ -89,7 +83,7 @@ mod tests {
 
     #[test]
     fn only_the_whole_key_cancels_and_only_what_runs() {
-        let keys = Arc::<Keys>::default();
+        let keys = Arc::<CancelKeys>::default();
         let key = keys.issue();
         keys.cancel(key.process, key.secret);
         let token = key.begin();

@@ -1,24 +1,23 @@
-//! One connection: message for message, until its client or the server ends it. All of its state is here and in the session
-//! that ends with it.
+//! One connection: answers message by message, until its client or the server ends it. It owns all state of the connection,
+//! and closes its session.
 
-use crate::backend::{self, Severity, TransactionState};
-use crate::cancel::Key;
-use crate::extended::Prepared;
-use crate::listen::farewell;
+use crate::cancel::CancelKey;
+use crate::command_tag::tag;
+use crate::listen::close;
 use crate::message::Message;
+use crate::parameter_status::ParameterStatus;
 use crate::portal::Portal;
-use crate::reported::Reported;
-use crate::statement::Sort;
-use crate::status::{Failure, Result, Trouble};
-use crate::tag::tag;
+use crate::prepared::Prepared;
+use crate::reply::{self, Severity, TransactionState};
+use crate::statement::StatementKind;
+use crate::status::{ConnectionError, Failure, Result};
 use crate::wire::Wire;
 use bowshot_api::{Server, Session, TransactionEnd, call_span, commented_parent};
+use bowshot_rowwire::connection::keep_alive;
 use futures::FutureExt;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -27,21 +26,21 @@ pub(crate) struct Connection {
     pub(crate) wire: Wire,
     pub(crate) server: Arc<dyn Server>,
     pub(crate) session: Arc<dyn Session>,
-    key: Key,
-    /// Ends the message that is being answered.
+    key: CancelKey,
+    /// Cancels the message that is being answered.
     pub(crate) cancel: CancellationToken,
-    /// Whether a statement has failed in the transaction that is open.
+    /// Whether a statement has failed in the open transaction.
     pub(crate) failed: bool,
-    /// Whether a transaction has begun around the statements of one text, or between two Syncs, which no client knows of.
+    /// Whether an implicit transaction is open, around the statements of one text or between two Syncs.
     pub(crate) has_implicit: bool,
     pub(crate) statements: HashMap<String, Arc<Prepared>>,
     pub(crate) portals: HashMap<String, Portal>,
-    pub(crate) reported: Reported,
-    /// Whether the transaction that is open has done nothing yet.
+    pub(crate) parameters: ParameterStatus,
+    /// Whether the open transaction has run no statement yet.
     pub(crate) is_new: bool,
-    /// After an error everything up to the next Sync is left out.
+    /// After an error all messages up to the next Sync are skipped.
     skipping: bool,
-    /// After a COPY that has failed its rows may still come.
+    /// After a failed COPY its rows may still come.
     pub(crate) copy_failed: bool,
 }
 
@@ -49,11 +48,11 @@ impl Connection {
     pub(crate) fn new(
         wire: Wire,
         server: Arc<dyn Server>,
-        (session, reported): (Arc<dyn Session>, Reported),
-        key: Key,
+        (session, parameters): (Arc<dyn Session>, ParameterStatus),
+        key: CancelKey,
     ) -> Self {
         Self {
-            reported,
+            parameters,
             wire,
             server,
             session,
@@ -69,22 +68,22 @@ impl Connection {
         }
     }
 
-    /// Talks until the end, and ends the session.
+    /// Answers messages until the end, then closes the session.
     pub(crate) async fn run(mut self, drain: CancellationToken) {
-        let talked = AssertUnwindSafe(self.talk(&drain)).catch_unwind().await;
+        let answered = AssertUnwindSafe(self.answer_all(&drain)).catch_unwind().await;
         self.portals.clear();
         self.session.close().await;
-        match talked {
+        match answered {
             Ok(Ok(())) => self.wire.end().await,
-            Ok(Err(trouble)) => farewell(self.wire, trouble).await,
+            Ok(Err(error)) => close(self.wire, error).await,
             Err(_) => {
-                // The hook has logged where.
-                farewell(self.wire, Failure::new("XX000", "the server has a defect").fatal()).await;
+                // The panic hook has logged where.
+                close(self.wire, Failure::new("XX000", "the server has a defect").fatal()).await;
             }
         }
     }
 
-    async fn talk(&mut self, drain: &CancellationToken) -> Result<()> {
+    async fn answer_all(&mut self, drain: &CancellationToken) -> Result<()> {
         loop {
             let Some(message) = self.next(drain).await? else { return Ok(()) };
             if message == Message::Terminate {
@@ -97,27 +96,19 @@ impl Connection {
         }
     }
 
-    /// The next message, and meanwhile the session is kept alive.
+    /// Waits for the next message, and keeps the session from expiring.
     async fn next(&mut self, drain: &CancellationToken) -> Result<Option<Message>> {
         if self.wire.next_tag().is_none() {
             self.wire.flush().await?;
         }
-        let touch = (self.server.limits().session_timeout / 4).max(Duration::from_secs(1));
-        let mut touch = interval_at(Instant::now() + touch, touch);
-        touch.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                biased;
-                message = self.wire.message() => return message,
-                () = drain.cancelled() => {
-                    let message = "terminating connection due to administrator command";
-                    return Err(Failure::new("57P01", message).fatal());
-                }
-                _ = touch.tick() => {
-                    // One that has expired is told so by its next statement.
-                    _ = self.server.find_session(self.session.id(), self.session.principal());
-                }
+        tokio::select! {
+            biased;
+            message = self.wire.message() => message,
+            () = drain.cancelled() => {
+                let message = "terminating connection due to administrator command";
+                Err(Failure::new("57P01", message).fatal())
             }
+            never = keep_alive(self.server.as_ref(), self.session.as_ref()) => match never {},
         }
     }
 
@@ -125,8 +116,8 @@ impl Connection {
         if message == Message::Sync {
             self.skipping = false;
             self.copy_failed = false;
-            if let Err(trouble) = self.end_implicit(TransactionEnd::Commit).await {
-                self.fail(trouble).await?;
+            if let Err(error) = self.end_implicit(TransactionEnd::Commit).await {
+                self.fail(error).await?;
             }
             return self.ready().await;
         }
@@ -166,8 +157,8 @@ impl Connection {
                 Err(Failure::protocol("a message came out of turn").fatal())
             }
         };
-        if let Err(trouble) = answered {
-            self.fail(trouble).await?;
+        if let Err(error) = answered {
+            self.fail(error).await?;
             self.skipping = is_extended;
         }
         if is_simple {
@@ -176,12 +167,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Tells the client of an error; a transaction has failed with it.
-    async fn fail(&mut self, trouble: Trouble) -> Result<()> {
-        let Trouble::Failed(failure) = trouble else { return Err(trouble) };
+    /// Reports an error; an open transaction has failed with it.
+    async fn fail(&mut self, error: ConnectionError) -> Result<()> {
+        let ConnectionError::Statement(failure) = error else { return Err(error) };
         self.end_implicit(TransactionEnd::Rollback).await?;
         self.failed = self.session.in_transaction();
-        backend::report(self.wire.out(), Severity::Error, &failure);
+        reply::report(self.wire.out(), Severity::Error, &failure);
         Ok(())
     }
 
@@ -190,27 +181,27 @@ impl Connection {
         if state == TransactionState::Idle {
             self.portals.clear();
         }
-        self.reported.tell_changes(self.session.as_ref(), self.wire.out());
-        backend::ready(self.wire.out(), state);
+        self.parameters.send_changes(self.session.as_ref(), self.wire.out());
+        reply::ready(self.wire.out(), state);
         self.wire.flush().await
     }
 
-    /// Begins a transaction around the statements that come together, unless one is open.
+    /// Begins an implicit transaction, unless one is open.
     pub(crate) async fn begin_implicit(&mut self) -> Result<()> {
         if !self.is_in_block() {
             let session = Arc::clone(&self.session);
-            self.attend(session.begin_implicit()).await?;
+            self.wait_for(session.begin_implicit()).await?;
             self.has_implicit = true;
         }
         Ok(())
     }
 
-    /// Whether statements run in a transaction, of their client or around those that come together.
+    /// Whether statements run in a transaction, explicit or implicit.
     pub(crate) fn is_in_block(&self) -> bool {
         self.has_implicit || self.session.in_transaction()
     }
 
-    /// Ends the transaction around the statements that came together, unless a BEGIN among them has taken it over.
+    /// Ends the implicit transaction, unless a BEGIN has made it an explicit one.
     pub(crate) async fn end_implicit(&mut self, end: TransactionEnd) -> Result<()> {
         if std::mem::take(&mut self.has_implicit) {
             self.session.end_implicit(end).await?;
@@ -228,8 +219,8 @@ impl Connection {
     }
 
     /// Refuses what may not run in a transaction that has failed.
-    pub(crate) fn check_transaction(&mut self, sort: &Sort) -> Result<()> {
-        if self.state() == TransactionState::Failed && !sort.ends_failure() && *sort != Sort::Empty {
+    pub(crate) fn check_transaction(&mut self, kind: &StatementKind) -> Result<()> {
+        if self.state() == TransactionState::Failed && !kind.ends_failure() && *kind != StatementKind::Empty {
             let message = "current transaction is aborted, commands ignored until end of transaction block";
             return Err(Failure::new("25P02", message).with_hint("end it with ROLLBACK").into());
         }
@@ -237,18 +228,18 @@ impl Connection {
     }
 
     pub(crate) fn warn(&mut self, code: &'static str, message: &str) {
-        backend::report(self.wire.out(), Severity::Warning, &Failure::new(code, message));
+        reply::report(self.wire.out(), Severity::Warning, &Failure::new(code, message));
     }
 
-    /// Completes a statement without rows, and says what of it has no effect.
+    /// Completes a statement without rows, with the notices of what had no effect.
     pub(crate) fn complete_update(&mut self, sql: &str, rows: Option<u64>) {
         let notices = self.session.last_write().notices;
         if !notices.is_empty() && self.takes_notices() {
             for notice in &notices {
-                backend::report(self.wire.out(), Severity::Notice, &Failure::from(notice));
+                reply::report(self.wire.out(), Severity::Notice, &Failure::from(notice));
             }
         }
-        backend::complete(self.wire.out(), &tag(sql, rows));
+        reply::complete(self.wire.out(), &tag(sql, rows));
     }
 
     fn takes_notices(&self) -> bool {
@@ -256,30 +247,11 @@ impl Connection {
         !matches!(least.as_deref(), Some("warning" | "error" | "fatal" | "panic"))
     }
 
-    /// Waits for the server, for as long as the client is there and nobody cancels.
-    pub(crate) async fn attend<T>(
+    /// Waits for the server, for as long as the client is there and does not cancel.
+    pub(crate) async fn wait_for<T>(
         &mut self,
         work: impl Future<Output = bowshot_api::Result<T>>,
     ) -> Result<T> {
-        attend(&mut self.wire, &self.cancel, work).await
+        self.wire.wait_for(work, &self.cancel).await
     }
-}
-
-/// As [`Connection::attend`].
-pub(crate) async fn attend<T>(
-    wire: &mut Wire,
-    cancel: &CancellationToken,
-    work: impl Future<Output = bowshot_api::Result<T>>,
-) -> Result<T> {
-    tokio::select! {
-        biased;
-        () = cancel.cancelled() => Err(cancelled().into()),
-        done = work => done.map_err(Trouble::from),
-        () = wire.gone() => Err(Trouble::Gone),
-    }
-}
-
-/// What is told of a statement that was cancelled.
-pub(crate) fn cancelled() -> Failure {
-    Failure::new("57014", "canceling statement due to user request")
 }

@@ -1,45 +1,45 @@
-//! The PostgreSQL front end: translates the frontend/backend protocol, version 3.0, into calls on the door, and nothing
+//! The PostgreSQL front end: translates the frontend/backend protocol, version 3.0, into calls of the server API, and nothing
 //! more. References in this crate are to the chapter "Frontend/Backend Protocol" of the PostgreSQL manual.
 //!
 //! ```text
-//! socket ─► listen.rs ─► arrival.rs (TLS, start-up) ─► auth.rs ─► connection.rs ─┬─► simple.rs
-//!                                                                                ├─► extended.rs, portal.rs
-//!                                                                                └─► copy/
+//! listen.rs ─► handshake.rs (TLS, start-up packet) ─► startup.rs, auth.rs ─► connection.rs ─┬─► query.rs
+//!                                                                                           ├─► prepared.rs, portal.rs
+//!                                                                                           └─► copy/
 //! ```
 //!
-//! - Bytes in and out, within limits: `wire.rs`; messages of clients: `message.rs`; those of the server: `backend.rs`.
-//! - What a text is, as far as the protocol has to know: `lex.rs`, `statement.rs`; what it is called when it is done: `tag.rs`.
-//! - Values from Arrow to PostgreSQL: `rows/`; from PostgreSQL to Arrow, for parameters and COPY: `read/`.
-//! - Errors as SQLSTATEs: `status.rs`. Ending what runs: `cancel.rs`.
+//! - Framing: `wire.rs`; messages of clients: `message.rs`; those of the server: `reply.rs`.
+//! - Statements: `tokens.rs`, `statement.rs`, `command_tag.rs`; results: `result_writer.rs`.
+//! - Values from Arrow to PostgreSQL: `encode/`; from PostgreSQL to Arrow, for parameters and COPY: `decode/`.
 //!
-//! The codec is our own. Of a library only the twelve messages of clients would be of use: accounts hold Argon2 hashes, from
-//! which no SCRAM verifier can be made, and rows go from Arrow straight into the buffer of the socket.
+//! The codec is our own: of a library only the messages of clients would be of use, since rows go from Arrow straight into
+//! the buffer of the socket.
 //!
-//! What must never happen here: memory by a length that a client says, a whole result in memory, a message that is
-//! half written, a password asked for where others can read it.
+//! Never: memory allocated by a length that a client says, a whole result in memory, half a message on the socket, a password
+//! sent where others can read it.
 
-mod arrival;
 mod auth;
-mod backend;
 mod cancel;
+mod command_tag;
 mod connection;
 mod copy;
-mod extended;
-mod lex;
+mod decode;
+mod encode;
+mod handshake;
 mod listen;
 mod message;
+mod parameter_status;
 mod portal;
-mod read;
-mod reported;
-mod rows;
-mod simple;
+mod prepared;
+mod query;
+mod reply;
+mod result_writer;
 mod startup;
 mod statement;
 mod status;
-mod tag;
+mod tokens;
 mod wire;
 
 #[cfg(test)]
 mod tests;
 
-pub use listen::{Choices, Error, serve};
+pub use listen::serve;

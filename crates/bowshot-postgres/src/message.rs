@@ -1,10 +1,10 @@
-//! The messages of clients (PostgreSQL manual, "Message Formats"). Everything in them is untrusted: each number is checked
-//! against the bytes that are there before anything is made by it.
+//! The messages of clients (PostgreSQL manual, "Message Formats"). They are untrusted: each count is checked against the
+//! bytes that are there before memory is allocated for it.
 
 use crate::status::Failure;
 use bytes::{Buf, Bytes, BytesMut};
 
-/// What a client says after the start-up.
+/// A message after the start-up.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     Query(String),
@@ -76,7 +76,7 @@ impl Message {
     /// Reads a message.
     ///
     /// # Errors
-    /// One that the protocol does not have, or that is cut off, or longer than what it says.
+    /// For an unknown message, and for one whose length does not match its content.
     pub(crate) fn parse(tag: u8, body: BytesMut) -> Parsed<Self> {
         let mut body = Body(body.freeze());
         let message = match tag {
@@ -116,11 +116,11 @@ fn malformed() -> Failure {
     Failure::protocol("a message is not as long as its parts")
 }
 
-/// The bytes of a message that have not been read yet.
+/// The rest of a message.
 pub(crate) struct Body(pub(crate) Bytes);
 
 impl Body {
-    /// A text that ends with a zero.
+    /// A text that ends with a zero byte.
     pub(crate) fn text(&mut self) -> Parsed<String> {
         let length = self.0.iter().position(|byte| *byte == 0).ok_or_else(malformed)?;
         let text = self.0.split_to(length);
@@ -142,7 +142,7 @@ impl Body {
         self.0.try_get_i32().map_err(|_| malformed())
     }
 
-    /// How many parts of at least `least` bytes follow: no more than fit.
+    /// The number of parts that follow, each of at least `least` bytes; the message must have room for them.
     fn count(&mut self, least: usize) -> Parsed<usize> {
         // An unsigned number, as PostgreSQL reads the number of parameters.
         let count = usize::from(self.i16()?.cast_unsigned());

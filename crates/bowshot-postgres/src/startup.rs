@@ -1,11 +1,11 @@
-//! From a caller to a session: its options by the parameters of the start-up, and what the client is told before its first
+//! Opens the session of a client: authentication, options of the start-up packet, and the messages before the first
 //! statement.
 
-use crate::arrival::Startup;
-use crate::auth::{self, Road};
-use crate::backend::{self, TransactionState};
-use crate::cancel::Key;
-use crate::reported::Reported;
+use crate::auth::{self, Origin};
+use crate::cancel::CancelKey;
+use crate::handshake::Startup;
+use crate::parameter_status::ParameterStatus;
+use crate::reply::{self, TransactionState};
 use crate::status::{Failure, Result};
 use crate::wire::Wire;
 use bowshot_api::{Error, ErrorKind, OptionValue, Server, Session};
@@ -13,16 +13,16 @@ use std::sync::Arc;
 
 /// The version of PostgreSQL whose protocol and catalog clients may expect.
 pub(crate) const SERVER_VERSION: &str = "16.0";
-/// The minor version of the protocol that is spoken.
+/// The supported minor version of the protocol.
 const MINOR: i32 = 0;
 
-/// Authenticates a caller and opens its session.
+/// Authenticates a client and opens its session.
 pub(crate) async fn begin(
     wire: &mut Wire,
     server: &Arc<dyn Server>,
     startup: &Startup,
-    (road, key): (Road, &Key),
-) -> Result<(Arc<dyn Session>, Reported)> {
+    (origin, key): (Origin, &CancelKey),
+) -> Result<(Arc<dyn Session>, ParameterStatus)> {
     let Some(user) = startup.get("user").filter(|user| !user.is_empty()) else {
         return Err(Failure::new("28000", "no PostgreSQL user name specified in startup packet").fatal());
     };
@@ -34,29 +34,29 @@ pub(crate) async fn begin(
         .cloned()
         .collect();
     if startup.minor > MINOR || !unknown.is_empty() {
-        backend::negotiate_version(wire.out(), &unknown);
+        reply::negotiate_version(wire.out(), &unknown);
     }
-    let principal = auth::authenticate(wire, server.as_ref(), user, road).await?;
+    let principal = auth::authenticate(wire, server.as_ref(), user, origin).await?;
     let session = server.open_session(&principal).await.map_err(|error| Failure::from(error).fatal())?;
-    let begun_with = match set_up(session.as_ref(), startup, user).await {
-        Ok(begun_with) => begun_with,
+    let startup_options = match set_up(session.as_ref(), startup, user).await {
+        Ok(startup_options) => startup_options,
         Err(failure) => {
             session.close().await;
             return Err(failure.fatal());
         }
     };
-    wire.is_known(server.limits());
+    wire.set_limits(server.limits());
     let out = wire.out();
-    let reported = Reported::new(session.as_ref(), begun_with);
-    reported.tell(out);
+    let parameters = ParameterStatus::new(session.as_ref(), startup_options);
+    parameters.send_all(out);
     let name = if principal.authenticated { &principal.name } else { user };
-    backend::parameter_status(out, "session_authorization", name);
-    backend::key_data(out, key.process, key.secret);
-    backend::ready(out, TransactionState::Idle);
-    Ok((session, reported))
+    reply::parameter_status(out, "session_authorization", name);
+    reply::backend_key_data(out, key.process, key.secret);
+    reply::ready(out, TransactionState::Idle);
+    Ok((session, parameters))
 }
 
-/// Sets the options of a new session, and tells which; what cannot be had ends it.
+/// Sets the options of a new session, and returns them. An option that cannot be set ends the connection.
 async fn set_up(
     session: &dyn Session,
     startup: &Startup,
@@ -64,7 +64,7 @@ async fn set_up(
 ) -> Result<Vec<(String, String)>, Failure> {
     let mut wanted = vec![("dialect".to_owned(), "postgres".to_owned())];
     if let Some(database) = startup.get("database").filter(|name| !name.is_empty()) {
-        let catalog = choose(session, database, user).await?;
+        let catalog = find_catalog(session, database, user).await?;
         wanted.extend(catalog.map(|catalog| ("catalog".to_owned(), catalog)));
     }
     for (name, value) in &startup.parameters {
@@ -72,7 +72,7 @@ async fn set_up(
             "user" | "database" => {}
             "replication" if matches!(value.as_str(), "false" | "off" | "no" | "0") => {}
             "replication" => return Err(Failure::new("0A000", "replication is not supported")),
-            "options" => wanted.extend(switches(value)?),
+            "options" => wanted.extend(parse_options(value)?),
             "client_encoding" => check_encoding(value)?,
             name if name.starts_with("_pq_.") => {}
             name => wanted.push((name.to_owned(), value.clone())),
@@ -84,7 +84,7 @@ async fn set_up(
     Ok(wanted)
 }
 
-/// Names of encodings are compared by their letters and digits, as in PostgreSQL; asyncpg sends `'utf-8'` with its quotes.
+/// Compares letters and digits, as PostgreSQL does: asyncpg sends `'utf-8'` with its quotes.
 fn check_encoding(value: &str) -> Result<(), Failure> {
     let name: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
     match name.to_ascii_lowercase().as_str() {
@@ -108,9 +108,9 @@ pub(crate) async fn set(session: &dyn Session, name: &str, value: &str) -> Resul
     })
 }
 
-/// The catalog that a client calls its database. Clients that are told none ask for one with the name of the user, or for
-/// `postgres`: where there is none of that name, they mean the default.
-async fn choose(session: &dyn Session, database: &str, user: &str) -> Result<Option<String>, Failure> {
+/// The catalog that a client names as its database. Without a setting, clients ask for the name of the user or for
+/// `postgres`: if no such catalog exists, the default is meant.
+async fn find_catalog(session: &dyn Session, database: &str, user: &str) -> Result<Option<String>, Failure> {
     let catalogs = session.catalogs().await?;
     if catalogs.iter().any(|catalog| catalog == database) {
         return Ok(Some(database.to_owned()));
@@ -122,8 +122,8 @@ async fn choose(session: &dyn Session, database: &str, user: &str) -> Result<Opt
         .with_hint(format!("the catalogs of this server are: {}", catalogs.join(", "))))
 }
 
-/// The assignments of `-c name=value`, `-cname=value` and `--name=value`, in which a backslash keeps a blank.
-fn switches(options: &str) -> Result<Vec<(String, String)>, Failure> {
+/// The assignments of `-c name=value`, `-cname=value` and `--name=value`, where a backslash escapes a blank.
+fn parse_options(options: &str) -> Result<Vec<(String, String)>, Failure> {
     let mut words = words(options).into_iter();
     let mut found = Vec::new();
     while let Some(word) = words.next() {
@@ -175,11 +175,11 @@ mod tests {
 
     #[test]
     fn switches_are_assignments() {
-        let found = switches(r"-c a=1  -cb=2 --c-d=x\ y -c e=f=g").unwrap();
+        let found = parse_options(r"-c a=1  -cb=2 --c-d=x\ y -c e=f=g").unwrap();
         let expected = [("a", "1"), ("b", "2"), ("c_d", "x y"), ("e", "f=g")];
         assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        assert!(switches("-c").is_err());
-        assert!(switches("-x").is_err());
-        assert!(switches("-c a").is_err());
+        assert!(parse_options("-c").is_err());
+        assert!(parse_options("-x").is_err());
+        assert!(parse_options("-c a").is_err());
     }
 }

@@ -1,13 +1,13 @@
-//! What a statement is to the protocol: most are the engine's affair, some are those of transactions, of this front end's own
-//! prepared statements, and of COPY over the connection.
+//! The kinds of statements that the front end handles itself: transactions, its own prepared statements, and COPY over the
+//! connection. All others go to the session as they are.
 
 use crate::copy::CopyStatement;
-use crate::lex::{Kind, Token, tokens};
 use crate::status::Failure;
+use crate::tokens::{Kind, Token, tokens};
 
-/// What is to be done with a statement.
+/// How a statement is handled.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Sort {
+pub(crate) enum StatementKind {
     Empty,
     Begin,
     Commit,
@@ -19,16 +19,16 @@ pub(crate) enum Sort {
     /// `DEALLOCATE name`
     Deallocate(String),
     /// `DEALLOCATE ALL`, `DISCARD ALL`
-    ForgetAll,
+    CloseAll,
     Plain,
 }
 
-impl Sort {
-    /// Sorts a statement.
+impl StatementKind {
+    /// The kind of a statement.
     ///
     /// # Errors
-    /// For a COPY over the connection that is not understood.
-    pub(crate) fn of(sql: &str) -> Result<Self, Failure> {
+    /// For a COPY over the connection that is not valid.
+    pub(crate) fn parse(sql: &str) -> Result<Self, Failure> {
         let mut words = tokens(sql);
         let first = [words.next(), words.next(), words.next(), words.next()];
         let is = |at: usize, word: &str| {
@@ -48,7 +48,7 @@ impl Sort {
             "DEALLOCATE" => {
                 let next = if is(1, "PREPARE") { 2 } else { 1 };
                 match first.get(next) {
-                    Some(Some(token)) if token.is("ALL") => Self::ForgetAll,
+                    Some(Some(token)) if token.is("ALL") => Self::CloseAll,
                     Some(Some(token)) => token.name().map_or(Self::Plain, Self::Deallocate),
                     _ => Self::Plain,
                 }
@@ -57,12 +57,12 @@ impl Sort {
                 let modes = first.get(2).copied().flatten().and_then(|mode| sql.get(mode.range().start..));
                 modes.map_or(Self::Plain, |modes| Self::SetTransaction(modes.to_owned()))
             }
-            "DISCARD" if is(1, "ALL") => Self::ForgetAll,
+            "DISCARD" if is(1, "ALL") => Self::CloseAll,
             _ => Self::Plain,
         })
     }
 
-    /// Whether it is part of the implicit transaction of its text, or of the statements up to the next Sync.
+    /// Whether it belongs to the implicit transaction of its text, or of the statements up to the next Sync.
     pub(crate) fn joins_transaction(&self) -> bool {
         matches!(self, Self::Plain | Self::Copy(_))
     }
@@ -73,8 +73,8 @@ impl Sort {
     }
 }
 
-/// Numbers of parameters that a text casts to `oid`, from zero, and whether to an array of them: the plan knows whole numbers
-/// alone, and clients that are told of an array of those ask what that is.
+/// The parameters, counted from zero, that a statement casts to `oid`, and whether to an array of it: the plan has only
+/// `bigint`, which clients would look up.
 pub(crate) fn oids(sql: &str) -> Vec<(usize, bool)> {
     let words: Vec<Token<'_>> = tokens(sql).collect();
     let is = |at: usize, symbol: char| words.get(at).is_some_and(|token| token.kind == Kind::Symbol(symbol));
@@ -93,7 +93,7 @@ pub(crate) fn oids(sql: &str) -> Vec<(usize, bool)> {
     found
 }
 
-/// The word that says what a statement does: that behind its common table expressions, if it has some.
+/// The keyword that says what a statement does, behind its common table expressions.
 pub(crate) fn verb(sql: &str) -> String {
     let mut depth = 0_usize;
     let mut with = false;
@@ -124,22 +124,22 @@ mod tests {
     #[test]
     fn statements_are_sorted_by_their_words() {
         for (sql, expected) in [
-            ("", Sort::Empty),
-            ("-- nothing", Sort::Empty),
-            ("begin isolation level read committed", Sort::Begin),
-            ("START TRANSACTION", Sort::Begin),
-            ("end", Sort::Commit),
-            ("abort", Sort::Rollback),
-            ("ROLLBACK WORK", Sort::Rollback),
-            ("rollback work to savepoint a", Sort::RollbackTo),
-            ("ROLLBACK TO a", Sort::RollbackTo),
-            ("DEALLOCATE ALL", Sort::ForgetAll),
-            ("DISCARD ALL", Sort::ForgetAll),
-            ("deallocate prepare \"_pg3_0\"", Sort::Deallocate("_pg3_0".to_owned())),
-            ("select 1", Sort::Plain),
-            ("start", Sort::Plain),
+            ("", StatementKind::Empty),
+            ("-- nothing", StatementKind::Empty),
+            ("begin isolation level read committed", StatementKind::Begin),
+            ("START TRANSACTION", StatementKind::Begin),
+            ("end", StatementKind::Commit),
+            ("abort", StatementKind::Rollback),
+            ("ROLLBACK WORK", StatementKind::Rollback),
+            ("rollback work to savepoint a", StatementKind::RollbackTo),
+            ("ROLLBACK TO a", StatementKind::RollbackTo),
+            ("DEALLOCATE ALL", StatementKind::CloseAll),
+            ("DISCARD ALL", StatementKind::CloseAll),
+            ("deallocate prepare \"_pg3_0\"", StatementKind::Deallocate("_pg3_0".to_owned())),
+            ("select 1", StatementKind::Plain),
+            ("start", StatementKind::Plain),
         ] {
-            assert_eq!(Sort::of(sql).unwrap(), expected, "{sql}");
+            assert_eq!(StatementKind::parse(sql).unwrap(), expected, "{sql}");
         }
     }
 

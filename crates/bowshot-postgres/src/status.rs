@@ -1,34 +1,26 @@
-//! How errors look in this protocol: the SQLSTATE of their reason or kind (`bowshot_api::Error::sqlstate`), and the place in the
-//! text where it is known.
+//! Errors in this protocol: the SQLSTATE of their reason or kind (`bowshot_api::Error::sqlstate`), and their position in the
+//! text.
 
-use bowshot_api::{Error, ErrorKind, Notice, Position, QueryId};
-use std::io;
+use bowshot_api::{Error, Notice, Position};
+use bowshot_rowwire::{ProtocolError, client_message};
 
-/// What a client is told of an error.
+/// An error as the client gets it.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    /// Place in the statement.
+    /// Position in the statement.
     pub(crate) place: Option<Position>,
-    /// Place in the text that the client has sent, in characters from 1 on.
+    /// Position in the client's text, in characters from 1 on.
     pub(crate) position: Option<usize>,
 }
 
 /// Why a message was not answered as it should have been.
-#[derive(Debug)]
-pub(crate) enum Trouble {
-    /// The statement failed; the connection goes on.
-    Failed(Box<Failure>),
-    /// The connection ends, and the client is told why.
-    Fatal(Box<Failure>),
-    /// There is nobody to tell.
-    Gone,
-}
+pub(crate) type ConnectionError = bowshot_rowwire::ConnectionError<Failure>;
 
 /// Shorthand for this crate.
-pub(crate) type Result<T, E = Trouble> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = ConnectionError> = std::result::Result<T, E>;
 
 impl Failure {
     pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
@@ -39,33 +31,20 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The same as the end of the connection.
-    pub(crate) fn fatal(self) -> Trouble {
-        Trouble::Fatal(Box::new(self))
+    /// The error as the end of the connection.
+    pub(crate) fn fatal(self) -> ConnectionError {
+        ConnectionError::Fatal(Box::new(self))
     }
 
-    /// A message that the protocol does not have, or not here.
+    /// A violation of the protocol.
     pub(crate) fn protocol(message: impl Into<String>) -> Self {
         Self::new("08P01", message)
     }
 }
 
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(Box::new(failure))
-    }
-}
-
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Self {
-        Failure::from(error).into()
-    }
-}
-
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Self {
-        tracing::debug!(%error, "a connection broke");
-        Self::Gone
+impl ProtocolError for Failure {
+    fn cancelled() -> Self {
+        Self::new("57014", "canceling statement due to user request")
     }
 }
 
@@ -87,21 +66,9 @@ impl From<&Notice> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let message = match error.kind() {
-            ErrorKind::Internal => {
-                let request = QueryId::random();
-                tracing::error!(%request, error = %error.chain(), "internal error");
-                format!("internal error (request {request})")
-            }
-            ErrorKind::Corrupt => {
-                tracing::error!(error = %error.chain(), "stored data cannot be read");
-                error.message().to_owned()
-            }
-            _ => error.message().to_owned(),
-        };
         Self {
             code: error.sqlstate(),
-            message,
+            message: client_message(&error),
             hint: error.hint().map(str::to_owned),
             place: error.position(),
             position: None,
@@ -109,16 +76,14 @@ impl From<Error> for Failure {
     }
 }
 
-impl Trouble {
-    /// Says where in the client's text the statement begins, so that the place of an error can be told.
-    pub(crate) fn placed(mut self, statement: &str, before: usize) -> Self {
-        if let Self::Failed(failure) = &mut self {
-            // One that is placed already stands in a part of the statement.
-            let at = failure.position.or_else(|| failure.place.and_then(|place| place.within(statement)));
-            failure.position = at.map(|at| at + before);
-        }
-        self
+/// Says where in the client's text the statement begins, so that the client gets the position of the error.
+pub(crate) fn with_position(mut error: ConnectionError, statement: &str, before: usize) -> ConnectionError {
+    if let ConnectionError::Statement(failure) = &mut error {
+        // One that has a position already stands in a part of the statement.
+        let at = failure.position.or_else(|| failure.place.and_then(|place| place.within(statement)));
+        failure.position = at.map(|at| at + before);
     }
+    error
 }
 
 #[cfg(test)]
@@ -130,14 +95,8 @@ mod tests {
     fn errors_have_the_code_of_their_reason_and_their_place_in_the_whole_text() {
         let place = Position { line: 2, column: 1 };
         let error = Error::not_found("table `a` not found").with_reason(Reason::UndefinedTable);
-        let trouble = Trouble::from(error.with_position(place)).placed("SELECT *\nFROM a", 10);
-        let Trouble::Failed(failure) = trouble else { panic!("{trouble:?}") };
+        let error = with_position(ConnectionError::from(error.with_position(place)), "SELECT *\nFROM a", 10);
+        let ConnectionError::Statement(failure) = error else { panic!("{error:?}") };
         assert_eq!((failure.code, failure.position), ("42P01", Some(20)));
-    }
-
-    #[test]
-    fn internal_errors_keep_their_internals() {
-        let failure = Failure::from(Error::internal("slot 7 is empty"));
-        assert!(failure.message.starts_with("internal error (request "), "{}", failure.message);
     }
 }

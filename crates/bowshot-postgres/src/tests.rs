@@ -1,20 +1,43 @@
 //! The protocol as a client sees it, byte for byte, over sockets, with a small server behind the server API.
 
-mod copying;
-mod extended;
-mod life;
-mod settings;
-mod simple;
-mod test_server;
+mod connection;
+mod copy;
+mod parameter_status;
+mod prepared;
+mod query;
 mod tls;
 
+use crate::serve;
+use bowshot_api::Limits;
+use bowshot_rowwire::ListenOptions;
+use bowshot_test_server::PATIENCE;
 use bytes::{BufMut, BytesMut};
-use test_server::{PATIENCE, Port};
+use std::ops::Deref;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+/// A listener with a small server behind it.
+struct Port(bowshot_test_server::Port);
+
+impl Deref for Port {
+    type Target = bowshot_test_server::Port;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
 impl Port {
+    async fn open(limits: Limits, users_only: bool, options: ListenOptions) -> Self {
+        let serve = |listener, server, until| serve(listener, server, options, until);
+        Self(bowshot_test_server::Port::open(limits, users_only, serve).await)
+    }
+
+    async fn new() -> Self {
+        Self::open(Limits::default(), false, ListenOptions::default()).await
+    }
+
     async fn raw(&self) -> Client<TcpStream> {
         Client(TcpStream::connect(self.address).await.unwrap())
     }

@@ -1,49 +1,35 @@
-//! The bytes of one connection, in both directions. What comes is read message by message, and memory grows with what has
-//! come, never by a length that was said. What goes out gathers here and is written when enough is there.
+//! Framing: reads the bytes of a connection message by message, and buffers what is sent. Memory grows with the bytes that
+//! have come, never by a length that a client says.
 
 use crate::message::Message;
-use crate::status::{Failure, Result, Trouble};
+use crate::status::{ConnectionError, Failure, Result};
 use bowshot_api::{ClientCertificate, Limits};
+use bowshot_rowwire::connection::wait_for;
+use bowshot_rowwire::ingest::Client;
+use bowshot_rowwire::{Socket, Stream};
 use bytes::{Buf, BytesMut};
-use std::future::pending;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::server::TlsStream;
-use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
-/// A connection, encrypted or not.
-pub(crate) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
-
-/// Bytes that gather before they are written.
-pub(crate) const FLUSH_BYTES: usize = 64 << 10;
-/// Bytes that one read takes at least.
-const READ_BYTES: usize = 16 << 10;
-/// Bytes that a client may send ahead of its answers.
-const AHEAD_BYTES: usize = 64 << 10;
-/// Buffers that have grown beyond this are given back.
-const KEPT_BYTES: usize = 1 << 20;
-/// Messages without a text or values of the user.
+/// Longest message without a statement or values.
 const SHORT_MESSAGE: usize = 64 << 10;
-/// What a message has around its text.
+/// Bytes of a message beside its statement.
 const OVERHEAD: usize = 1 << 20;
 
-/// How long the messages of a client may be.
+/// The longest messages that a client may send, in bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Longest {
+pub(crate) struct MessageLimits {
     text: usize,
     values: usize,
 }
 
-impl Longest {
-    /// Before anybody knows who is calling.
-    pub(crate) const STRANGER: Self = Self { text: SHORT_MESSAGE, values: SHORT_MESSAGE };
+impl MessageLimits {
+    /// Before the client has authenticated.
+    pub(crate) const LOGIN: Self = Self { text: SHORT_MESSAGE, values: SHORT_MESSAGE };
 
-    /// Within the limits of the server.
-    pub(crate) fn of(limits: &Limits) -> Self {
+    /// Of a client that has authenticated.
+    pub(crate) fn new(limits: &Limits) -> Self {
         let values = limits.max_message_bytes;
         Self { text: limits.max_sql_bytes.saturating_add(OVERHEAD).min(values), values }
     }
@@ -60,65 +46,59 @@ impl Longest {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    stream: Stream,
+    socket: Socket,
     inbound: BytesMut,
     outbound: BytesMut,
-    longest: Longest,
-    /// How long a client may leave what is there for it; none is for ever.
-    patience: Option<Duration>,
+    longest: MessageLimits,
 }
 
 impl Wire {
     pub(crate) fn new(stream: Stream) -> Self {
         Self {
-            stream,
+            socket: Socket::new(stream),
             inbound: BytesMut::new(),
             outbound: BytesMut::new(),
-            longest: Longest::STRANGER,
-            patience: Some(Duration::from_secs(10)),
+            longest: MessageLimits::LOGIN,
         }
     }
 
-    /// What the client has shown when it agreed on TLS.
+    /// The certificate that the client has sent in the handshake of TLS.
     pub(crate) fn certificate(&self) -> Option<Arc<ClientCertificate>> {
-        let Either::Right(encrypted) = &self.stream else { return None };
-        let shown = encrypted.get_ref().1.peer_certificates()?;
-        ClientCertificate::shown(shown.iter().map(AsRef::as_ref))
+        self.socket.certificate()
     }
 
-    /// The caller is known: its messages may be as long as the server's limits say.
-    pub(crate) fn is_known(&mut self, limits: &Limits) {
-        self.longest = Longest::of(limits);
-        self.patience = (!limits.reader_timeout.is_zero()).then_some(limits.reader_timeout);
+    /// The client has authenticated: its messages may be as long as the server's limits say.
+    pub(crate) fn set_limits(&mut self, limits: &Limits) {
+        self.longest = MessageLimits::new(limits);
+        self.socket.set_limits(limits);
     }
 
-    /// The next message; `None` when the client has ended between two messages. Cancelling it loses nothing.
+    /// The next message; `None` when the client has closed the connection between two messages. Cancelling it loses nothing.
     pub(crate) async fn message(&mut self) -> Result<Option<Message>> {
         loop {
             if let Some((tag, body)) = frame(&mut self.inbound, self.longest)? {
                 return Message::parse(tag, body).map(Some).map_err(Failure::fatal);
             }
-            if self.inbound.is_empty() && self.inbound.capacity() > KEPT_BYTES {
+            if self.inbound.is_empty() && self.inbound.capacity() > Socket::MAX_IDLE_BUFFER {
                 self.inbound = BytesMut::new();
             }
             if !self.read().await? {
-                return if self.inbound.is_empty() { Ok(None) } else { Err(Trouble::Gone) };
+                return if self.inbound.is_empty() { Ok(None) } else { Err(ConnectionError::Closed) };
             }
         }
     }
 
     async fn read(&mut self) -> Result<bool> {
-        self.inbound.reserve(READ_BYTES);
-        Ok(self.stream.read_buf(&mut self.inbound).await? > 0)
+        Ok(self.socket.read(&mut self.inbound).await?)
     }
 
-    /// Whether the next message is there already, and which.
+    /// The tag of the next message, if it has come.
     pub(crate) fn next_tag(&self) -> Option<u8> {
         self.inbound.first().copied()
     }
 
-    /// Waits until the next message begins, and tells which; `None` when the client has ended.
-    pub(crate) async fn upcoming_tag(&mut self) -> Result<Option<u8>> {
+    /// Waits for the next message, and returns its tag; `None` when the client has closed the connection.
+    pub(crate) async fn wait_for_tag(&mut self) -> Result<Option<u8>> {
         while self.inbound.is_empty() {
             if !self.read().await? {
                 return Ok(None);
@@ -127,26 +107,23 @@ impl Wire {
         Ok(self.next_tag())
     }
 
-    /// Waits until the client has gone. What it sends meanwhile is kept, up to a limit beyond which nobody looks.
-    pub(crate) async fn gone(&mut self) {
-        loop {
-            if self.inbound.len() >= AHEAD_BYTES {
-                pending::<()>().await;
-            }
-            if !matches!(self.read().await, Ok(true)) {
-                return;
-            }
-        }
-    }
-
-    /// What goes out gathers here.
+    /// The buffer of what is sent.
     pub(crate) fn out(&mut self) -> &mut BytesMut {
         &mut self.outbound
     }
 
-    /// Writes what has gathered, if that is enough to be worth it. A cancelled statement leaves whole messages for later.
-    pub(crate) async fn flush_some(&mut self, cancel: &CancellationToken) -> Result<()> {
-        if self.outbound.len() < FLUSH_BYTES {
+    /// Waits for work of the server, until the statement is cancelled or the client has gone.
+    pub(crate) async fn wait_for<T>(
+        &mut self,
+        work: impl Future<Output = bowshot_api::Result<T>>,
+        cancel: &CancellationToken,
+    ) -> Result<T> {
+        wait_for(work, cancel, self.wait_closed()).await
+    }
+
+    /// Writes the buffer if it is full enough. A cancelled statement leaves whole messages in it.
+    pub(crate) async fn flush_if_full(&mut self, cancel: &CancellationToken) -> Result<()> {
+        if self.outbound.len() < Socket::FLUSH_BYTES {
             return Ok(());
         }
         tokio::select! {
@@ -156,37 +133,32 @@ impl Wire {
         }
     }
 
-    /// Writes all that has gathered. Cancelling it loses nothing.
+    /// Writes the whole buffer. Cancelling it loses nothing.
     pub(crate) async fn flush(&mut self) -> Result<()> {
         while self.outbound.has_remaining() {
-            let written = self.stream.write_buf(&mut self.outbound);
-            let written = match self.patience {
-                Some(patience) => timeout(patience, written).await.map_err(|_| Trouble::Gone)?,
-                None => written.await,
-            };
-            if written? == 0 {
-                return Err(Trouble::Gone);
-            }
+            self.socket.write(&mut self.outbound).await?;
         }
-        if self.outbound.capacity() > KEPT_BYTES {
-            self.outbound = BytesMut::new();
-        }
-        self.stream.flush().await?;
-        Ok(())
+        Ok(self.socket.flush(&mut self.outbound).await?)
     }
 
     /// Ends the connection in order.
     pub(crate) async fn end(mut self) {
         let ended = async {
             self.flush().await?;
-            self.stream.shutdown().await.map_err(Trouble::from)
+            self.socket.shut_down().await.map_err(ConnectionError::from)
         };
-        _ = timeout(Duration::from_secs(5), ended).await;
+        _ = timeout(Socket::SHUTDOWN_TIMEOUT, ended).await;
     }
 }
 
-/// Takes a whole message off the bytes, if there is one: its tag and its content.
-fn frame(inbound: &mut BytesMut, longest: Longest) -> Result<Option<(u8, BytesMut)>> {
+impl Client for Wire {
+    async fn wait_closed(&mut self) {
+        self.socket.wait_closed(&mut self.inbound).await;
+    }
+}
+
+/// Takes a whole message off the buffer, if there is one: its tag and its content.
+fn frame(inbound: &mut BytesMut, longest: MessageLimits) -> Result<Option<(u8, BytesMut)>> {
     let Some((head, _)) = inbound.split_first_chunk::<5>() else { return Ok(None) };
     let [tag, length @ ..] = *head;
     let Some(length) = usize::try_from(i32::from_be_bytes(length)).ok().and_then(|all| all.checked_sub(4))
@@ -212,7 +184,7 @@ mod tests {
     use super::*;
 
     fn framed(bytes: &[u8]) -> Result<Option<(u8, BytesMut)>> {
-        frame(&mut BytesMut::from(bytes), Longest { text: 100, values: 1000 })
+        frame(&mut BytesMut::from(bytes), MessageLimits { text: 100, values: 1000 })
     }
 
     #[test]
@@ -227,7 +199,7 @@ mod tests {
     #[test]
     fn lengths_that_cannot_be_are_refused_before_anything_is_kept() {
         for bytes in [b"Q\0\0\0\x03", b"Q\xff\xff\xff\xff", b"Q\x7f\xff\xff\xff", b"X\0\x10\0\0"] {
-            assert!(matches!(framed(bytes), Err(Trouble::Fatal(_))), "{bytes:?}");
+            assert!(matches!(framed(bytes), Err(ConnectionError::Fatal(_))), "{bytes:?}");
         }
         assert!(matches!(framed(b"B\0\0\x01\0"), Ok(None)));
     }

@@ -1,4 +1,4 @@
-//! Columns of tables about caches, each made of one value of every row.
+//! Columns of system tables about caches.
 
 use bowshot_api::Result;
 use bowshot_engine::internals::classify;

@@ -1,8 +1,8 @@
-//! Which rows a table of a plan has, if that can be said exactly: the key by which its joins are cached.
+//! The exact version of a table of a plan, if it is known: a part of the key of its joins and results.
 
-use bowshot_cache::{Content, TableKey, TableName};
+use crate::cache::{Content, TableKey, TableName};
+use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_engine::internals::without_defaults;
-use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_storage::tables::{Entry, EntryName, Snapshot, Storage, Table, TableStore};
 use bowshot_storage::{Versioned, versioned};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
@@ -12,10 +12,10 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
-/// Digests of schemas, by their addresses.
+/// Digests of schemas by address.
 type Digests = HashMap<usize, (Weak<Schema>, u64)>;
 
-/// Schemas whose digests are remembered.
+/// Most cached digests of schemas.
 const MAX_KNOWN: usize = 1_024;
 
 /// Where tables are found.
@@ -23,7 +23,7 @@ const MAX_KNOWN: usize = 1_024;
 pub(crate) struct Sources {
     /// Tables of files.
     pub(crate) main: Arc<dyn SchemaProvider>,
-    /// Tables of ours.
+    /// Our own tables.
     pub(crate) tables: Arc<TableStore>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Sources {
 pub(crate) struct Found {
     pub(crate) key: TableKey,
     pub(crate) provider: Arc<dyn TableProvider>,
-    /// The state, of a table of ours.
+    /// The state of one of our tables.
     pub(crate) table: Option<Arc<Table>>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn of(
         return Ok(TableKey { name, content: own(table) });
     }
     match versioned(provider) {
-        // A prepared plan may be older than a look at the files is believed.
+        // A prepared plan may be older than the cached listing of its files.
         Some(files) if !run && !files.is_pinned() => Err("its files were looked at too long ago"),
         Some(files) => {
             let content = of_files(files, &provider.schema())
@@ -62,7 +62,7 @@ pub(crate) fn of(
     }
 }
 
-/// What [`TableKey::identity`] says of the same table; `None` for tables that never have a key.
+/// [`TableKey::identity`] of a table; `None` for tables without a key.
 pub(crate) fn identity(provider: &Arc<dyn TableProvider>) -> Option<String> {
     let provider = without_defaults(provider.as_ref());
     if let Some(table) = Table::of_provider(provider) {
@@ -71,7 +71,7 @@ pub(crate) fn identity(provider: &Arc<dyn TableProvider>) -> Option<String> {
     versioned(provider).map(|files| files.name().to_owned())
 }
 
-/// The newest state of a table by its name; `None` if there is no table, or its version is not known.
+/// The newest state of a table; `None` if it does not exist or its version is unknown.
 pub(crate) async fn find(name: &TableName, sources: &Sources) -> Option<Found> {
     let entry = EntryName::new(&name.catalog, &name.schema, &name.table);
     let snapshot = sources.tables.snapshot();
@@ -89,24 +89,24 @@ pub(crate) async fn find(name: &TableName, sources: &Sources) -> Option<Found> {
     Some(Found { key: TableKey { name: name.clone(), content }, provider, table: None })
 }
 
-/// Whether a table of ours is what it was. Of files nobody knows without a look at them; who asks takes one.
+/// Whether one of our tables is unchanged. Files must be listed for that, which the caller does.
 pub(crate) fn holds(table: &TableKey, newest: &Snapshot) -> bool {
     let Content::Own { .. } = table.content else { return true };
     let name = EntryName::new(&table.name.catalog, &table.name.schema, &table.name.table);
     matches!(newest.entry(&name), Some(Entry::Table(now)) if own(now) == table.content)
 }
 
-/// Whether a table is of files, whose versions are what was found on disk.
+/// Whether a table consists of files, whose version is the listing.
 pub(crate) fn is_file(table: &TableKey) -> bool {
     matches!(table.content, Content::Files { .. })
 }
 
-/// Whether a scan of the table that is planned now reads the version of its key.
+/// Whether a new scan of the table reads the version of its key.
 pub(crate) fn is_pinned(provider: &dyn TableProvider) -> bool {
     versioned(provider).is_none_or(Versioned::is_pinned)
 }
 
-/// The name of a table in the newest committed state, if it is there as it is here.
+/// The name of a table in the newest committed state, if it is unchanged there.
 fn committed(table: &Table, name: &ResolvedTableReference, newest: &Snapshot) -> Option<TableName> {
     let entry = EntryName::new(name.catalog.as_ref(), name.schema.as_ref(), name.table.as_ref());
     if let Some(Entry::Table(there)) = newest.entry(&entry)
@@ -114,12 +114,12 @@ fn committed(table: &Table, name: &ResolvedTableReference, newest: &Snapshot) ->
     {
         return Some(TableName { catalog: entry.catalog, schema: entry.schema, table: entry.name });
     }
-    // Seen through a view the name may be another one.
+    // A view may give it another name.
     let (name, _) = newest.tables().find(|(_, there)| there.same(table))?;
     Some(TableName { catalog: name.catalog, schema: name.schema, table: name.name })
 }
 
-/// What a table of ours holds.
+/// The contents of one of our tables.
 pub(crate) fn own(table: &Table) -> Content {
     Content::Own {
         id: table.id().to_string(),
@@ -135,7 +135,7 @@ fn of_files(files: &dyn Versioned, schema: &SchemaRef) -> Option<Content> {
     Some(Content::Files { version, columns: digest(schema) })
 }
 
-/// A number for the columns of a table. Schemas live as long as their tables, and each is looked through once.
+/// A digest of the columns of a table, computed once for each schema.
 fn digest(schema: &SchemaRef) -> u64 {
     static KNOWN: LazyLock<Mutex<Digests>> = LazyLock::new(Mutex::default);
     let place = Arc::as_ptr(schema).addr();
@@ -151,7 +151,7 @@ fn digest(schema: &SchemaRef) -> u64 {
     if known.len() >= MAX_KNOWN {
         known.clear();
     }
-    // While it is referred to, no other schema gets its place.
+    // The reference keeps its address from being reused.
     known.insert(place, (Arc::downgrade(schema), digest));
     digest
 }

@@ -1,21 +1,20 @@
-//! Whether the files of a cache are of the history of tables that goes on. After a backup was put back, versions are given
-//! again, and mean something else.
+//! Whether the files of a cache belong to the current history of tables: after a restored backup, versions are reused with other contents.
 
 use bowshot_storage::tables::Opening;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Has the number of the opening of the catalog in which the files were written.
+/// Contains the number of the catalog opening in which the files were written.
 const FILE: &str = "opening";
 
-/// Whether the files in a folder were written by the process that had the catalog before this one.
+/// Whether the files in a folder were written in the previous opening of the catalog.
 pub(crate) fn continues(folder: &Path, opening: Opening) -> bool {
     let noted = std::fs::read_to_string(folder.join(FILE)).ok();
     let noted = noted.and_then(|text| text.trim().parse::<i64>().ok());
     noted.is_some() && noted == opening.previous
 }
 
-/// Notes that the files in a folder are of this opening, once those of other ones are gone.
+/// Records that the files in a folder belong to this opening.
 pub(crate) fn note(folder: &Path, opening: Opening) {
     let path = folder.join(FILE);
     let noted = match opening.current {
@@ -25,7 +24,7 @@ pub(crate) fn note(folder: &Path, opening: Opening) {
     match noted {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        // At the next start the files are taken for those of another history.
+        // The next start will discard the files.
         Err(error) => {
             tracing::warn!(path = %path.display(), %error, "the folder of a cache cannot be written")
         }
@@ -34,7 +33,7 @@ pub(crate) fn note(folder: &Path, opening: Opening) {
 
 fn write(path: &Path, number: i64) -> io::Result<()> {
     let begun = path.with_extension("begun");
-    bowshot_cache::create_private(&begun)?.write_all(number.to_string().as_bytes())?;
+    crate::cache::create_private_file(&begun)?.write_all(number.to_string().as_bytes())?;
     std::fs::rename(&begun, path)
 }
 

@@ -1,11 +1,11 @@
-//! What of a session's settings counts for caches.
+//! Settings of a session that affect caches.
 
 use bowshot_engine::reuse::SessionCache;
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
 use std::sync::Arc;
 
-/// Before the time zone in the settings of a join.
+/// Prefix of the time zone in the settings of a join.
 const TIME_ZONE: &str = "zone=";
 
 /// Whether the session of this state uses the join cache.
@@ -13,17 +13,17 @@ pub(crate) fn joins_are_on(state: &SessionState) -> bool {
     of_session(state).is_none_or(|session| session.enabled)
 }
 
-/// Whether its queries are answered with results that are kept.
+/// Whether its queries use the result cache.
 pub(crate) fn results_are_on(state: &SessionState) -> bool {
     of_session(state).is_none_or(|session| session.results)
 }
 
-/// What the session of this state says about caches.
+/// The cache settings of a session.
 pub(crate) fn of_session(state: &SessionState) -> Option<&SessionCache> {
     state.config_options().extensions.get::<SessionCache>()
 }
 
-/// What changes the meaning of expressions and is no part of the plan: see [`in_settings`].
+/// Settings that change the meaning of expressions, and are not part of the plan: see [`in_settings`].
 pub(crate) fn meaning(state: &SessionState) -> String {
     state
         .config_options()
@@ -33,7 +33,7 @@ pub(crate) fn meaning(state: &SessionState) -> String {
         .map_or_else(String::new, |zone| format!("{TIME_ZONE}{zone}"))
 }
 
-/// The options under which expressions mean what they meant where these settings come from.
+/// The options for these settings.
 pub(crate) fn in_settings(options: &Arc<ConfigOptions>, settings: &str) -> Arc<ConfigOptions> {
     let zone = settings.strip_prefix(TIME_ZONE).map(str::to_owned);
     if options.execution.time_zone == zone {
@@ -44,7 +44,7 @@ pub(crate) fn in_settings(options: &Arc<ConfigOptions>, settings: &str) -> Arc<C
     Arc::new(options)
 }
 
-/// Whether settings are of the form of today; an earlier build may have had another one.
+/// Whether the settings have the current format.
 pub(crate) fn are_known(settings: &str) -> bool {
     settings.is_empty() || settings.starts_with(TIME_ZONE)
 }

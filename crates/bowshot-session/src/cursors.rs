@@ -13,7 +13,8 @@ use bowshot_api::{
     Answer, BatchStream, Delivery, Endpoints, Error, ErrorKind, Origin, Reason, Request, Result, Session,
     Statement, TransactionEnd, TransactionId,
 };
-use bowshot_engine::{Action, CursorStatement, Execution, KeptRights, OpenCursor};
+use bowshot_engine::{Action, CursorStatement, Execution, KeptRights};
+use bowshot_system_catalog::client::OpenCursor;
 use futures::StreamExt;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

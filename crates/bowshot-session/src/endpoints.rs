@@ -8,9 +8,9 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{BatchStream, Delivery, Error, ErrorKind, Origin, Principal, Reason, Result};
-use bowshot_engine::Job;
 use bowshot_engine::distribution::not_here;
 use bowshot_engine::endpoints::{EndpointId, EndpointState, EndpointStore, Handout, LocalEndpoint};
+use bowshot_query_task::QueryTask;
 use futures::StreamExt;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -146,7 +146,7 @@ impl Endpoint {
 impl LocalEndpoint for Endpoint {
     async fn put(&self, batch: RecordBatch) -> Result<bool> {
         let bytes = Partition::size(&batch);
-        if let Some(job) = Job::current() {
+        if let Some(job) = QueryTask::current() {
             job.handed_over(bytes);
         }
         let mut pushing = Box::pin(self.rows.push(batch, bytes));

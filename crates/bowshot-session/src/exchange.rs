@@ -6,7 +6,8 @@ use crate::query::{self, Expected};
 use crate::running_statements::RunningStatement;
 use crate::session::ClientSession;
 use bowshot_api::{Answer, Delivery, Endpoints, Error, Input, Request, Result, Statement, SubstraitPlan};
-use bowshot_engine::{Action, AuthorizedPlan, StreamedTable};
+use bowshot_engine::{Action, AuthorizedPlan};
+use bowshot_policy::snapshot::input::StreamedTable;
 use std::sync::Arc;
 
 /// Starts a statement over rows of its client.

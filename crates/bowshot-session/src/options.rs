@@ -6,7 +6,9 @@ use bowshot_api::{
     CompatibilityParameter, Compression, Endpoints, Error, Layout, Limits, OptionValue, Reason, Result,
     SessionOption,
 };
-use bowshot_engine::{Isolation, SESSION_CACHE, SESSION_JOIN_ORDER, SESSION_RESULTS, SESSION_SEARCH_PATH};
+use bowshot_engine::{SESSION_CACHE, SESSION_RESULTS, SESSION_SEARCH_PATH};
+use bowshot_optimizer::SESSION_JOIN_ORDER;
+use bowshot_policy::snapshot::Isolation;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

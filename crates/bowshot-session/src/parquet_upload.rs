@@ -6,11 +6,12 @@ use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, ByteStream, Error, ErrorKind, Result};
 use futures::{Stream, StreamExt};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
+use tokio::io::AsyncWriteExt;
 
 /// Stores a Parquet file to its end and reads its rows.
 ///
@@ -24,14 +25,15 @@ pub(crate) async fn parquet(pieces: ByteStream, accounts: &Arc<Accounts>) -> Res
 }
 
 async fn store(mut pieces: ByteStream, accounts: &Arc<Accounts>) -> Result<(File, Held)> {
-    let mut file = accounts.unnamed_file().map_err(failed)?;
+    let mut file = tokio::fs::File::from_std(accounts.unnamed_file().map_err(failed)?);
     let mut held = Held { accounts: Arc::clone(accounts), bytes: 0 };
     while let Some(piece) = pieces.next().await {
         let piece = piece?;
         held.add(piece.len() as u64)?;
-        file.write_all(&piece).map_err(failed)?;
+        file.write_all(&piece).await.map_err(failed)?;
     }
-    Ok((file, held))
+    file.flush().await.map_err(failed)?;
+    Ok((file.into_std().await, held))
 }
 
 fn failed(error: io::Error) -> Error {

@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Delivery, Error, Origin, Result, batch_bytes};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -47,8 +47,6 @@ pub(crate) struct Partition {
     /// The storage that buffered rows are views of.
     origins: Vec<Arc<dyn Origin>>,
     state: Mutex<State>,
-    /// Whether it failed. Readers of segments check this without the lock, which may be held over a disk write.
-    has_failed: AtomicBool,
     readable: Notify,
     writable: Notify,
 }
@@ -102,8 +100,7 @@ impl Partition {
         };
         let (readable, writable) = (Notify::new(), Notify::new());
         let state = Mutex::new(state);
-        let has_failed = AtomicBool::new(false);
-        Self { schema, policy, accounts, origins: Vec::new(), state, has_failed, readable, writable }
+        Self { schema, policy, accounts, origins: Vec::new(), state, readable, writable }
     }
 
     /// Adds the storage of these streams.
@@ -143,7 +140,7 @@ impl Partition {
         loop {
             let writable = self.writable.notified();
             tokio::pin!(writable);
-            {
+            let tail = {
                 let mut state = self.lock();
                 if state.end.is_some() {
                     return Ok(Err(Stopped));
@@ -155,13 +152,15 @@ impl Partition {
                     self.keep(&mut state, batch, bytes);
                     return Ok(Ok(()));
                 }
-                if spill {
-                    self.spill(&mut state, &batch, bytes)?;
-                    return Ok(Ok(()));
+                if !spill {
+                    writable.as_mut().enable();
                 }
-                writable.as_mut().enable();
+                spill.then(|| state.tail())
+            };
+            match tail {
+                Some(tail) => return self.spill(tail, &batch, bytes).await,
+                None => writable.await,
             }
-            writable.await;
         }
     }
 
@@ -181,20 +180,40 @@ impl Partition {
         self.readable.notify_waiters();
     }
 
-    // The lock is held during the write: only this partition's reader waits, and it has nothing else to read.
-    fn spill(&self, state: &mut State, batch: &RecordBatch, bytes: usize) -> Result<()> {
-        state.count(batch, bytes);
-        if let Some(Item::Segment(tail)) = state.items.back()
-            && tail.append(batch, bytes)?
-        {
-            return Ok(());
+    /// Appends a batch to the segment at the end, if it takes more, else to a new one. The state is not locked over the write:
+    /// whoever looks at it may be a thread of sockets.
+    async fn spill(
+        &self,
+        tail: Option<Arc<Segment>>,
+        batch: &RecordBatch,
+        bytes: usize,
+    ) -> Result<Result<(), Stopped>> {
+        let open = match tail {
+            Some(tail) if tail.append(batch, bytes).await? => Some(tail),
+            Some(_) | None => None,
+        };
+        let is_new = open.is_none();
+        let segment = match open {
+            Some(segment) => segment,
+            None => {
+                let segment = Arc::new(Segment::create(&self.schema, Arc::clone(&self.accounts))?);
+                segment.append(batch, bytes).await?;
+                segment
+            }
+        };
+        let mut state = self.lock();
+        if state.end.is_some() {
+            // What was there was discarded meanwhile.
+            segment.free();
+            return Ok(Err(Stopped));
         }
-        let segment = Segment::create(&self.schema, Arc::clone(&self.accounts))?;
-        segment.append(batch, bytes)?;
-        state.attend_first();
-        state.items.push_back(Item::Segment(Arc::new(segment)));
-        self.readable.notify_waiters();
-        Ok(())
+        state.count(batch, bytes);
+        if is_new {
+            state.attend_first();
+            state.items.push_back(Item::Segment(segment));
+            self.readable.notify_waiters();
+        }
+        Ok(Ok(()))
     }
 
     /// Marks the end of a producer.
@@ -212,7 +231,6 @@ impl Partition {
         let mut state = self.lock();
         if state.end.is_none() || matches!(state.end, Some(Ok(()))) && state.has_rows() {
             state.end = Some(Err(error));
-            self.has_failed.store(true, Ordering::Release);
             self.discard(&mut state);
         }
         drop(state);
@@ -287,18 +305,13 @@ impl Partition {
         state.claimed.then(|| ReaderActivity { since, rows_ready: is_read && state.has_rows() })
     }
 
-    /// Records activity of the reader. Not used for spooled results, whose lock may be held over a disk write.
+    /// Records activity of the reader.
     fn attend(&self) {
-        if self.policy.delivery == Delivery::Stream {
-            self.lock().attended = Instant::now();
-        }
+        self.lock().attended = Instant::now();
     }
 
     /// Returns the failure. Rows read from a segment after one may come from freed space.
     fn failed(&self) -> Result<()> {
-        if !self.has_failed.load(Ordering::Acquire) {
-            return Ok(());
-        }
         match &self.lock().end {
             Some(Err(error)) => Err(error.duplicate()),
             Some(Ok(())) | None => Ok(()),
@@ -371,6 +384,14 @@ impl Partition {
 }
 
 impl State {
+    /// The last segment, which may take more rows.
+    fn tail(&self) -> Option<Arc<Segment>> {
+        match self.items.back() {
+            Some(Item::Segment(tail)) => Some(Arc::clone(tail)),
+            Some(Item::Batch(..)) | None => None,
+        }
+    }
+
     /// Whether there are unread rows.
     fn has_rows(&self) -> bool {
         !self.items.is_empty() || self.reading.is_some()
@@ -475,3 +496,6 @@ impl Reader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,9 +19,11 @@ use bowshot_api::{
     STATUS_RESULT, Statement, SubstraitPlan, TRACES, TransactionEnd, TransactionId,
 };
 use bowshot_engine::{
-    Action, AuthorizedPlan, CursorStatement, Execution, KeptRights, Parallelism, Pinned, ProgressMeter,
-    SessionStatement, Stop, TransactionStatement, placed,
+    Action, AuthorizedPlan, CursorStatement, Execution, KeptRights, Parallelism, ProgressMeter,
+    SessionStatement, TransactionStatement,
 };
+use bowshot_policy::snapshot::Pinned;
+use bowshot_query_task::{Stop, with_planning_permit};
 use futures::StreamExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -140,7 +142,7 @@ async fn run_once(
     live.set_state(State::Planning);
     let statement = &request.statement;
     let planning = Planning { statement, expected, transaction, live, pinned, parallelism, options };
-    let (authorized, execution) = placed(plan_and_begin(session, planning, repeatable)).await?;
+    let (authorized, execution) = with_planning_permit(plan_and_begin(session, planning, repeatable)).await?;
     if matches!(authorized.plan.action(), Action::Query | Action::Write(_) | Action::Cursor(_)) {
         scope.begin_statement(&authorized.sql);
     }
@@ -326,7 +328,7 @@ pub(crate) async fn plan(session: &ClientSession, sql: &str, pinned: &Pinned) ->
         return Err(Error::new(ErrorKind::LimitReached, message)
             .with_hint("pass values as parameters, or raise `limits.max_sql_bytes`"));
     }
-    placed(session.engine().plan(sql, pinned)).await
+    with_planning_permit(session.engine().plan(sql, pinned)).await
 }
 
 fn endpoints(request: &Request, options: &Options, session: &ClientSession) -> Endpoints {

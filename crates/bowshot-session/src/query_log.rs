@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use bowshot_access::AuditLog;
 use bowshot_api::{Error, ErrorKind, NoDecision, Principal, QueryId, Result, SessionId};
-use bowshot_engine::SystemTables;
+use bowshot_system_catalog::system::SystemTables;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -7,7 +7,7 @@ use crate::running_statements::RunningStatement;
 use crate::session::ClientSession;
 use crate::task::{self, AbortOnDrop};
 use bowshot_api::{Error, ErrorKind, NoDecision, Result};
-use bowshot_engine::Stop;
+use bowshot_query_task::Stop;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

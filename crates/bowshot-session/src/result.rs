@@ -15,7 +15,8 @@ use bowshot_api::{
     SessionId, TRACES,
 };
 use bowshot_engine::endpoints::ResultEndpoints;
-use bowshot_engine::{Execution, KeptRights, ProgressMeter, QueryRuntime, Stop};
+use bowshot_engine::{Execution, KeptRights, ProgressMeter};
+use bowshot_query_task::{QueryRuntime, Stop};
 use futures::future::select_all;
 use futures::{FutureExt, StreamExt};
 use producer::fill;

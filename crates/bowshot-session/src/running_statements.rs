@@ -4,7 +4,9 @@
 use crate::admission::{Requester, Slot};
 use crate::result::QueryResult;
 use bowshot_api::{Error, Principal, QueryId, SessionId, shows_statements, statement_span};
-use bowshot_engine::{Job, Pinned, Stop, StreamedTable};
+use bowshot_policy::snapshot::Pinned;
+use bowshot_policy::snapshot::input::StreamedTable;
+use bowshot_query_task::{QueryTask, Stop};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -70,7 +72,7 @@ pub(crate) struct RunningStatement {
     pub(crate) sql: Box<str>,
     pub(crate) arrived: Instant,
     pub(crate) started: SystemTime,
-    pub(crate) job: Arc<Job>,
+    pub(crate) job: Arc<QueryTask>,
     state: AtomicU8,
     logged: AtomicBool,
     touched: Mutex<Vec<(String, bool)>>,
@@ -228,7 +230,7 @@ impl RunningStatements {
         self: &Arc<Self>,
         (session, principal): (SessionId, &Principal),
         sql: &str,
-        (arrived, job): (Instant, Arc<Job>),
+        (arrived, job): (Instant, Arc<QueryTask>),
     ) -> Arc<RunningStatement> {
         let end = (0..=SQL_BYTES.min(sql.len())).rev().find(|end| sql.is_char_boundary(*end)).unwrap_or(0);
         let id = QueryId::random();

@@ -22,7 +22,8 @@ use bowshot_api::{
     PasswordExchange, Principal, Progress, QueryId, Result, Scramble, Secret, Server, ServerStatus, Session,
     SessionId,
 };
-use bowshot_engine::{ConfiguredUser, Engine, UsersSeen};
+use bowshot_engine::Engine;
+use bowshot_policy::{ConfiguredUser, UsersSeen};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -357,7 +358,7 @@ impl Server for Bowshot {
             open_transactions,
             table_bytes: self.shared.engine.table_bytes(),
             planning: self.shared.engine.planning().busy(),
-            burning: self.shared.engine.planning().burning(),
+            burning: self.shared.engine.planning().orphaned(),
             memory_bytes: self.shared.engine.memory_taken(),
             running_queries: self.shared.admission.running(),
             queued_queries: self.shared.admission.waiting(),

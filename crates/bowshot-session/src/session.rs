@@ -25,7 +25,9 @@ use bowshot_api::{
     Statement, StatementId, TRACES, TableEntry, TableFilter, TableName, TensorExchange, TransactionEnd,
     TransactionId,
 };
-use bowshot_engine::{AuthorizedPlan, Dialect, DialectName, EngineSession, Pinned, apart, redact_secrets};
+use bowshot_engine::{AuthorizedPlan, Dialect, DialectName, EngineSession, redact_secrets};
+use bowshot_policy::snapshot::Pinned;
+use bowshot_query_task::run_planning;
 use futures::StreamExt;
 use std::borrow::Cow;
 use std::future::Future;
@@ -302,7 +304,7 @@ impl Session for ClientSession {
         self.check_open()?;
         let (text, statement) = (self.text(statement), statement.clone());
         request_task::run(&self.me()?, &text, |me, _| async move {
-            apart(me.describe_statement(&statement)).instrument(planning()).await
+            run_planning(me.describe_statement(&statement)).instrument(planning()).await
         })
         .await
     }
@@ -311,7 +313,7 @@ impl Session for ClientSession {
         self.check_open()?;
         let text = sql.to_owned();
         request_task::run(&self.me()?, sql, |me, _| async move {
-            apart(me.prepared_from(&text, transaction)).instrument(planning()).await
+            run_planning(me.prepared_from(&text, transaction)).instrument(planning()).await
         })
         .await
     }
@@ -327,7 +329,7 @@ impl Session for ClientSession {
         parameters.iter().try_for_each(decoded_size_limit::check)?;
         let text = self.text(&Statement::Prepared(id));
         request_task::run(&self.me()?, &text, |me, _| async move {
-            apart(me.bind_parameters(id, parameters)).await
+            run_planning(me.bind_parameters(id, parameters)).await
         })
         .await
     }
@@ -474,7 +476,7 @@ impl Session for ClientSession {
         request_task::run(&self.me()?, "a list of tables", |me, _| async move {
             let pinned = me.pin(None).await?;
             engine.check_listing(&pinned).await?;
-            Box::pin(apart(engine.tables(&filter, layout, &pinned))).await
+            Box::pin(run_planning(engine.tables(&filter, layout, &pinned))).await
         })
         .await
     }

@@ -3,7 +3,7 @@
 use crate::options::Options;
 use crate::setting_lookup::{DISPLAY_ALIASES, SEARCH_PATH};
 use bowshot_api::{COMPATIBILITY_PARAMETERS, OptionValue, SESSION_OPTIONS};
-use bowshot_engine::Setting;
+use bowshot_system_catalog::client::Setting;
 
 /// Reported PostgreSQL version.
 const POSTGRES: (&str, &str) = ("16.0", "160000");

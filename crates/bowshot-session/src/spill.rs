@@ -11,8 +11,9 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Mutex;
 
 /// Segments are closed at this size, so that readers free space early.
 const SEGMENT_BYTES: u64 = 64 << 20;
@@ -80,8 +81,8 @@ impl Segment {
     }
 
     /// Appends a batch; `false` if the segment is sealed or full.
-    pub(crate) fn append(&self, batch: &RecordBatch, bytes: usize) -> Result<bool> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) async fn append(&self, batch: &RecordBatch, bytes: usize) -> Result<bool> {
+        let mut writer = self.writer.lock().await;
         let Some(open) = writer.as_mut() else { return Ok(false) };
         if self.bytes.load(Ordering::Relaxed) >= SEGMENT_BYTES {
             return Ok(false);
@@ -92,9 +93,9 @@ impl Segment {
         Ok(true)
     }
 
-    /// Seals the segment and opens it for a reader.
+    /// Seals the segment and opens it for a reader. Blocks.
     pub(crate) fn read(self: &Arc<Self>) -> Result<SegmentReader> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = self.writer.blocking_lock();
         if let Some(mut open) = writer.take() {
             open.finish().map_err(failed)?;
             open.get_mut().flush().map_err(failed)?;

@@ -1,7 +1,7 @@
 //! Statements prepared with SQL `PREPARE`: texts, which each EXECUTE plans again.
 
 use bowshot_api::{Error, ErrorKind, Limits, Reason, Result};
-use bowshot_engine::NamedStatement;
+use bowshot_system_catalog::client::NamedStatement;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,7 +1,7 @@
 //! Tasks on the query runtime that end when their caller is dropped.
 
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_engine::QueryRuntime;
+use bowshot_query_task::QueryRuntime;
 use std::future::Future;
 use tokio::task::{AbortHandle, JoinError};
 

@@ -3,7 +3,8 @@
 
 use crate::cursors::Cursors;
 use bowshot_api::{Error, ErrorKind, Reason, Result, SavepointId, TransactionEnd, TransactionId};
-use bowshot_engine::{EngineSession, Isolation, Pinned, Transaction, TransactionStatement, first_words};
+use bowshot_engine::{EngineSession, Transaction, TransactionStatement, first_words};
+use bowshot_policy::snapshot::{Isolation, Pinned};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -486,6 +487,7 @@ fn unknown(id: TransactionId) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt;
 
     #[tokio::test]
     async fn a_transaction_is_idle_from_the_end_of_its_statement() {
@@ -501,5 +503,19 @@ mod tests {
         assert_eq!(transactions.count(), 1, "it was just used");
         transactions.end_idle(Duration::ZERO);
         assert_eq!(transactions.count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_savepoint_ends_while_another_transaction_runs_a_statement() {
+        let transactions = Transactions::default();
+        let (busy, own) =
+            (transactions.begin(false).expect("begins"), transactions.begin(false).expect("begins"));
+        let savepoint = transactions.savepoint(own, "a").await.expect("marks");
+        let _running = transactions.scope(Some(busy)).await.expect("open");
+        let end = transactions.end_savepoint(savepoint, TransactionEnd::Rollback);
+        end.now_or_never().expect("waits for nobody").expect("is there");
+        let unknown = transactions.end_savepoint(SavepointId::random(), TransactionEnd::Commit);
+        let error = unknown.now_or_never().expect("waits for nobody").expect_err("is nowhere");
+        assert_eq!(error.kind(), ErrorKind::NotFound);
     }
 }

@@ -12,7 +12,8 @@ use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{Int64Type, UInt64Type};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Error, ErrorKind, Ingest, LastWrite, Layout, QueryId, Reason, Result};
-use bowshot_engine::{Action, Execution, Job, ProgressMeter, Returned, Written};
+use bowshot_engine::{Action, Execution, ProgressMeter, Returned, Written};
+use bowshot_query_task::QueryTask;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -238,7 +239,7 @@ async fn run_in_job<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
     let runtime = session.server().engine.runtime();
-    match Job::current() {
+    match QueryTask::current() {
         Some(job) => task::run(runtime, job.inside(work)).await,
         None => task::run(runtime, work).await,
     }

@@ -157,7 +157,7 @@ impl DataFile {
         let explain = |error| arrow_ipc::explain(self, error);
         let map = match &self.remote {
             // The copy is of this content, and nobody but this server has it.
-            Some(remote) => MappedFile::open(&remote.copy()?).map_err(explain)?,
+            Some(remote) => MappedFile::from_file(remote.copy()?, &self.path).map_err(explain)?,
             None => {
                 self.open()?;
                 let map = MappedFile::open(&self.path).map_err(explain)?;

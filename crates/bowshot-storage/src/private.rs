@@ -24,9 +24,9 @@ pub fn file(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a file that is not there yet.
+/// Makes a file that is not there yet, to be written and read.
 pub fn new_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create_new(true).write(true).mode(FILE).open(path)
+    OpenOptions::new().create_new(true).read(true).write(true).mode(FILE).open(path)
 }
 
 /// Keeps others out of the files of a folder.

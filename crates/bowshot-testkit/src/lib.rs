@@ -1,8 +1,4 @@
-//! What the test programs share. Never part of the product.
-//!
-//! - `slt`: DataFusion's SQL test corpus, over the wire and in process ([`slt`]);
-//! - `fuzz`: mutated requests against the real program ([`fuzz`]);
-//! - `stock_flight`, `flight_load`: a peer and a load generator for `bench/`.
+//! Test programs: DataFusion's SQL test corpus ([`slt`]), the fuzzer ([`fuzz`]), and peers for `bench/`. Never part of the product.
 
 pub mod fuzz;
 pub mod process;

@@ -32,9 +32,6 @@ pub type Metrics = BTreeMap<String, f64>;
 
 impl ServerProcess {
     /// Starts `program serve` on free ports with `tables` (`NAME=PATH`) and a configuration file.
-    ///
-    /// # Errors
-    /// When it does not become ready; the error has the end of its log.
     pub async fn start(program: &Path, tables: &[String], configuration: &str) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let (ports, log) = (folder.path().join("ports.json"), folder.path().join("log"));
@@ -83,9 +80,6 @@ impl ServerProcess {
     }
 
     /// What `/metrics` says now.
-    ///
-    /// # Errors
-    /// When the server does not answer.
     pub async fn metrics(&self) -> Result<Metrics> {
         let mut stream = TcpStream::connect(self.http).await?;
         let request = format!("GET /metrics HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", self.http);
@@ -100,9 +94,6 @@ impl ServerProcess {
     }
 
     /// Waits until `accepted` holds for the metrics, at most `limit`.
-    ///
-    /// # Errors
-    /// When it does not hold in time; the error is what `accepted` said last.
     pub async fn wait_metrics(
         &self,
         limit: Duration,

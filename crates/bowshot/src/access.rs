@@ -1,8 +1,6 @@
-//! `bowshot access`: rules about access that are kept in a file, such as one in git. `diff` shows the statements that lead from
-//! what a server has to what the file says, `apply` runs them, in one transaction. What they are is SQL alone, said to the
-//! server over Flight by an admin; nothing here knows a way round it.
-//!
-//! Sections that the file does not have are left as they are. Passwords and tokens are in no file.
+//! `bowshot access`: access rules in a file, for instance in git. `diff` shows the SQL statements that lead from the rules of a server to those
+//! of the file, `apply` runs them in one transaction as an administrator over Flight. Sections that the file does not have are not changed.
+//! Passwords and tokens are never in the file.
 
 mod diff;
 mod file;
@@ -15,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use bowshot_api::OptionValue;
 use bowshot_flight::client::Client;
 use clap::{Args, Subcommand};
-use file::Wanted;
+use file::RulesFile;
 use state::State;
 use std::io::Write;
 use std::path::PathBuf;
@@ -71,8 +69,8 @@ pub(crate) async fn run(command: AccessCommand) -> Result<ExitCode> {
 async fn begin(with: &FileArgs) -> Result<(Client, String)> {
     let text = std::fs::read_to_string(&with.file)
         .with_context(|| format!("cannot read `{}`", with.file.display()))?;
-    // Before anybody is asked: a file that is not understood is of no use to anyone.
-    Wanted::read(&text, &["catalog".to_owned(), "schema".to_owned()])
+    // Read the file first: without a valid file no connection is needed.
+    RulesFile::read(&text, &["catalog".to_owned(), "schema".to_owned()])
         .map_err(|reason| refuse(with, &reason))?;
     let client = with.connect.client().await?;
     client.set_option("dialect", Some(OptionValue::String("ansi".to_owned()))).await?;
@@ -86,7 +84,8 @@ fn refuse(with: &FileArgs, reason: &str) -> anyhow::Error {
 
 async fn statements(client: &Client, file: &str) -> Result<Vec<String>> {
     let state = State::read(client).await?;
-    let wanted = Wanted::read(file, &state.place).map_err(|reason| anyhow::Error::new(Usage::new(reason)))?;
+    let wanted =
+        RulesFile::read(file, &state.place).map_err(|reason| anyhow::Error::new(Usage::new(reason)))?;
     if wanted.users.as_ref().is_some_and(|users| !users.contains_key(&state.user))
         && state.users.contains_key(&state.user)
     {
@@ -95,7 +94,7 @@ async fn statements(client: &Client, file: &str) -> Result<Vec<String>> {
     Ok(diff::diff(&wanted, &state))
 }
 
-/// Within one transaction, so that nobody ever has half of the rules, and none are lost that others make meanwhile.
+/// In one transaction, so that no half of the rules is ever visible, and no concurrent change is lost.
 async fn run_all(client: &Client, file: &str) -> Result<()> {
     state::ask(client, "BEGIN").await?;
     let done = async {
@@ -111,7 +110,7 @@ async fn run_all(client: &Client, file: &str) -> Result<()> {
     match done.await {
         Ok(statements) => show(&statements),
         Err(error) => {
-            // It may have ended by itself, and ends with the session anyway.
+            // It may have ended already, and ends with the session anyway.
             drop(state::ask(client, "ROLLBACK").await);
             Err(error)
         }

@@ -1,5 +1,4 @@
-//! `bowshot backup`, `bowshot restore` and `bowshot verify`: data folders as files. No server is asked for anything, and one may be
-//! at work on the folder; what keeps its files there meanwhile is `bowshot-storage`'s.
+//! `bowshot backup`, `bowshot restore` and `bowshot verify`: data folders as files. No server is called, and one may run on the folder.
 
 use crate::config::{Config, Flags};
 use crate::serve::Signals;
@@ -78,9 +77,6 @@ pub(crate) struct VerifyArgs {
 }
 
 /// Makes a backup.
-///
-/// # Errors
-/// What went wrong; nothing is left of it then.
 pub(crate) async fn run_backup(args: BackupArgs) -> Result<()> {
     let share = match (args.since, args.link) {
         (Some(earlier), _) => Share::With(earlier),
@@ -93,32 +89,26 @@ pub(crate) async fn run_backup(args: BackupArgs) -> Result<()> {
     told(&done, args.json)
 }
 
-/// The object store that has the tables of a folder, if they are in one.
+/// The object store with the tables of a folder, if any.
 fn store_of(data: &Path, config: Option<PathBuf>) -> Result<Option<ObjectFolder>> {
     let Some(address) = tables_address(data).map_err(in_words)? else { return Ok(None) };
-    // A file that names the store need not name the folder.
+    // A configuration with the store need not name the folder.
     let values = vec![("data".to_owned(), data.display().to_string())];
     let flags = Flags { file: config, values, ..Flags::default() };
     let mut options = Config::load(&flags, std::env::vars_os())?.remote;
-    // What is copied is read once.
+    // Copied files are read once.
     options.cache_bytes = 0;
     Ok(Some(Remotes::new(options)?.folder(&address)?))
 }
 
-/// Brings one back.
-///
-/// # Errors
-/// What went wrong; nothing is left of it then.
+/// Restores a backup.
 pub(crate) async fn run_restore(args: RestoreArgs) -> Result<()> {
     let (from, data) = (args.from, args.data);
     let done = until_stopped(move |stop| restore(&from, &data, stop)).await?;
     told(&done, args.json)
 }
 
-/// Verifies a folder; the exit code says whether all is well.
-///
-/// # Errors
-/// When it cannot be looked at.
+/// Verifies a folder; the exit code is 1 if something is damaged.
 pub(crate) async fn run_verify(args: VerifyArgs) -> Result<ExitCode> {
     let depth = if args.deep { Depth::Rows } else { Depth::Footers };
     let found = until_stopped(move |stop| verify(&args.data, depth, stop)).await?;
@@ -126,7 +116,7 @@ pub(crate) async fn run_verify(args: VerifyArgs) -> Result<ExitCode> {
     Ok(if found.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Does something that blocks, until it is done or a signal comes.
+/// Runs blocking work until it is done or a signal arrives.
 async fn until_stopped<T: Send + 'static>(
     work: impl FnOnce(&Stop) -> Result<T, Error> + Send + 'static,
 ) -> Result<T> {
@@ -144,7 +134,7 @@ async fn until_stopped<T: Send + 'static>(
     Ok(done.context("the work broke down")?.map_err(in_words)?)
 }
 
-/// The error as it is shown: once, since its source says the same, and with a hint for a command instead of a statement.
+/// The displayed error: without its source, which repeats it, and with a hint about commands instead of statements.
 fn in_words(error: Error) -> bowshot_api::Error {
     let of_disk = matches!(error, Error::File { .. } | Error::Catalog { .. });
     let whole = bowshot_api::Error::from(error);

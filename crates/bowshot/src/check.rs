@@ -1,4 +1,4 @@
-//! `bowshot check`: says what `bowshot serve` with the same arguments would serve, and starts nothing.
+//! `bowshot check`: reports what `bowshot serve` with the same arguments would serve.
 
 use crate::cluster::mistake;
 use crate::config::{Config, Listen};

@@ -1,5 +1,4 @@
-//! The command line: what can be typed, and nothing of what it does. Flags of the server are settings by another name;
-//! they are read as text here and checked where all settings are.
+//! The command line. Flags of the server are settings by another name; they are read as text here and checked with all settings.
 
 use crate::access::AccessCommand;
 use crate::backup::{BackupArgs, RestoreArgs, VerifyArgs};

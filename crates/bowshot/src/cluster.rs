@@ -1,8 +1,8 @@
-//! `bowshot cluster`: the authority of a cluster, and the certificates of its nodes. Files alone; nothing is connected to.
+//! `bowshot cluster`: the certificate authority of a cluster, and the certificates of its nodes. Works on files alone.
 
 use crate::usage::Usage;
 use anyhow::{Context, Result};
-use bowshot_membership::NodeFiles;
+use bowshot_cluster::membership::NodeFiles;
 use clap::{Args, Subcommand};
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,7 +26,6 @@ pub(crate) enum ClusterCommand {
     AddNode(NodeArgs),
 }
 
-/// A node.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
     /// Folder of the authority
@@ -47,7 +46,7 @@ pub(crate) struct NodeArgs {
 pub(crate) fn run(command: &ClusterCommand) -> Result<()> {
     match command {
         ClusterCommand::Init { folder, node, addresses } => {
-            let made = bowshot_membership::init(folder).map_err(mistake)?;
+            let made = bowshot_cluster::membership::init(folder).map_err(mistake)?;
             say(&format!(
                 "authority    {}\nits key      {}  keep it where no node is\n",
                 made.authority.display(),
@@ -61,11 +60,12 @@ pub(crate) fn run(command: &ClusterCommand) -> Result<()> {
 }
 
 fn add(node: &NodeArgs) -> Result<()> {
-    let made = bowshot_membership::add_node(&node.folder, &node.node, &node.addresses).map_err(mistake)?;
+    let made =
+        bowshot_cluster::membership::add_node(&node.folder, &node.node, &node.addresses).map_err(mistake)?;
     say(&lines(&made))
 }
 
-/// What to paste into the configuration of the node.
+/// Configuration of the node to paste.
 fn lines(files: &NodeFiles) -> String {
     format!(
         "\n[cluster.tls]\nauthority = {:?}\ncertificate = {:?}\nkey = {:?}\n",
@@ -75,8 +75,8 @@ fn lines(files: &NodeFiles) -> String {
     )
 }
 
-/// A mistake of whoever called, with what to do.
-pub(crate) fn mistake(error: bowshot_membership::Error) -> Usage {
+/// A usage error with its hint.
+pub(crate) fn mistake(error: bowshot_cluster::membership::Error) -> Usage {
     let usage = Usage::new(error.to_string());
     match error.hint() {
         Some(hint) => usage.with_hint(hint),

@@ -1,4 +1,4 @@
-//! How a subcommand reaches a server over Flight SQL, and as whom: the same flags and variables for all of them.
+//! How subcommands connect to a server over Flight SQL: common flags and variables.
 
 use anyhow::Result;
 use bowshot_api::Secret;
@@ -39,9 +39,6 @@ impl ConnectArgs {
     }
 
     /// Connects and logs in.
-    ///
-    /// # Errors
-    /// When nobody answers, or the server refuses.
     pub(crate) async fn client(&self) -> Result<Client> {
         let identity = self.client_certificate.clone().zip(self.client_key.clone());
         let target = Target {

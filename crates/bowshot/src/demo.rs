@@ -1,13 +1,11 @@
-//! `bowshot demo`: TPC-H data, a server over it in this process, and a few queries through real Flight over loopback,
-//! with what they cost. Then the server stays, with code to paste.
-//!
-//! The data is made by a child process, so that the memory of the generator does not count as the server's.
+//! `bowshot demo`: TPC-H data, a server over it, and a few queries through Flight over loopback with their speed. Then the server stays up, with
+//! client code to paste.
 
+mod client_code;
 mod data;
 mod measure;
 mod memory;
 mod nodes;
-mod paste;
 mod tables;
 
 use crate::config::{ClusterSettings, Config, Flags, TlsFiles};
@@ -69,10 +67,10 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     }
     let flags = args.flags(&folder);
     let mut config = Config::load(&flags, std::env::vars_os())?;
-    // A certificate in the environment is for servers with a name; the demo connects to itself and shows it without one.
+    // A certificate from the environment is for named servers; the demo connects to itself without one.
     config.tls = TlsFiles::default();
     config.cluster = if args.nodes > 1 { nodes::first() } else { ClusterSettings::default() };
-    // The file says that all is ready, which is not before the other nodes are.
+    // The ports file is written when all nodes are ready.
     let ports_file = if args.nodes > 1 { config.ports_file.take() } else { None };
     logging::start(&config)?;
     open_files::raise_limit();
@@ -90,7 +88,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     show_and_stay(running, signals, &args, &uri).await
 }
 
-/// The other nodes, and where clients reach them. The first one, at `uri`, gives all of them work from then on.
+/// Starts the other nodes; returns their client addresses. The first node, at `uri`, gives them work from then on.
 async fn start_nodes(
     args: &DemoArgs,
     folder: &Path,
@@ -118,7 +116,7 @@ async fn show_and_stay(running: Running, mut signals: Signals, args: &DemoArgs, 
         return shown.and(stopped);
     }
     let http = running.addresses().http_uri();
-    say(&paste::text(uri, http.as_deref()))?;
+    say(&client_code::text(uri, http.as_deref()))?;
     running.wait(signals).await
 }
 
@@ -154,7 +152,7 @@ fn make_in_child(args: &DemoArgs) -> Result<()> {
     let status = command.status().context("cannot start the data generator")?;
     match status.code() {
         Some(0) => Ok(()),
-        // The child has told what is wrong.
+        // The child has printed the error.
         Some(2) => bail!(Usage::new("the data could not be made")),
         _ => bail!("the data could not be made"),
     }

@@ -1,12 +1,10 @@
-//! `bowshot doctor`: what is wrong with a set-up, before clients find out, and what to do. It takes the arguments of `bowshot
-//! serve`, starts nothing and changes nothing; what it tries in folders, it takes away again.
-//!
-//! `bowshot check` says whether this configuration would be served; this says whether it should be.
+//! `bowshot doctor`: problems of a set-up and their solutions. Takes the arguments of `bowshot serve`, starts nothing, and removes what it
+//! writes to try folders.
 
 mod access;
-mod doors;
+mod folders;
 mod machine;
-mod places;
+mod network;
 
 use crate::cli::ServerArgs;
 use crate::config::Config;
@@ -30,11 +28,11 @@ pub(crate) struct DoctorArgs {
     json: bool,
 }
 
-/// How a thing is.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Good,
-    /// It works, and may not be meant so.
+    /// It works, but may not be intended.
     Doubtful,
     /// It does not work.
     Bad,
@@ -50,10 +48,10 @@ impl State {
     }
 }
 
-/// What was found of one thing.
+/// The finding of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// What was looked at: a word that scripts can rely on.
+    /// The stable name of the check.
     check: &'static str,
     state: State,
     finding: String,
@@ -79,7 +77,7 @@ impl Line {
         let usage = error.downcast_ref::<crate::usage::Usage>();
         let door = error.chain().find_map(|cause| cause.downcast_ref::<bowshot_api::Error>());
         let hint = usage.and_then(crate::usage::Usage::hint).or(door.and_then(bowshot_api::Error::hint));
-        // The door's error has its hint and its sources in its text, too.
+        // Errors of the server API have hint and sources in their text.
         let finding = match error.downcast_ref::<bowshot_api::Error>() {
             Some(door) => door.message().to_owned(),
             None => format!("{error:#}"),
@@ -88,10 +86,7 @@ impl Line {
     }
 }
 
-/// Looks at everything and tells it; the exit code says whether anything fails.
-///
-/// # Errors
-/// When stdout cannot be written to.
+/// Runs all checks; the exit code is 1 if any fails.
 pub(crate) async fn run(args: DoctorArgs) -> Result<ExitCode> {
     let lines = looked_at(args.server).await;
     let text = if args.json { as_json(&lines) } else { as_text(&lines) };
@@ -115,15 +110,15 @@ async fn looked_at(args: ServerArgs) -> Vec<Line> {
             return lines;
         }
     };
-    lines.push(places::configuration(file.as_deref(), &config));
-    let in_use = places::is_in_use(&config);
-    lines.extend(doors::ports(&config, in_use).await);
-    lines.extend(doors::tls(&config).await);
-    lines.extend(doors::cluster(&config));
-    lines.extend(doors::traces(&config).await);
+    lines.push(folders::configuration(file.as_deref(), &config));
+    let in_use = folders::is_in_use(&config);
+    lines.extend(network::ports(&config, in_use).await);
+    lines.extend(network::tls(&config).await);
+    lines.extend(network::cluster(&config));
+    lines.extend(network::traces(&config).await);
     lines.extend(access::users(&config));
-    lines.extend(places::data(&config, in_use));
-    lines.extend(places::others(&config));
+    lines.extend(folders::data(&config, in_use));
+    lines.extend(folders::others(&config));
     lines.extend(machine::limits(&config));
     lines.extend(machine::clock(&config));
     lines

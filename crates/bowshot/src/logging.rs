@@ -1,4 +1,4 @@
-//! The log: on stderr, as lines for people or as JSON for machines. Data never goes there, and the log never to stdout.
+//! The log on stderr: lines for people or JSON for machines.
 
 use crate::config::{Config, LogFormat};
 use crate::traces::Collected;
@@ -21,7 +21,7 @@ const QUIET: [&str; 9] = [
     "hyper_util=info",
     "tonic=info",
     "tower=info",
-    // What traces are made of is in no log.
+    // Trace spans are not logged.
     "traces=off",
 ];
 
@@ -44,7 +44,7 @@ pub(crate) fn start(config: &Config) -> Result<Option<Collected>> {
         LogFormat::Text => log.boxed(),
         LogFormat::Json => log.json().boxed(),
     };
-    // Without traces there is one filter for all, which costs least.
+    // Without traces a single filter is cheapest.
     let started = match &collected {
         None => tracing_subscriber::registry().with(log).with(filter).try_init(),
         Some(collected) => {

@@ -1,7 +1,4 @@
-//! The program `bowshot`. It knows all crates and none knows it: here the command line and the configuration are read,
-//! the parts are put together, and signals and exit codes are handled. Nothing about SQL, files or protocols is decided
-//! here.
-//!
+//! The program `bowshot`: command line, configuration, wiring, signals and exit codes. Nothing about SQL, files or protocols is decided here.
 //! Exit codes: 0 good, 1 failed at run time, 2 wrong usage. Data goes to stdout, everything else to stderr.
 
 mod access;
@@ -34,13 +31,14 @@ use std::process::ExitCode;
 use traces::Collected;
 use usage::Usage;
 
-/// Arrow buffers come and go by the megabyte from many threads, which the system's allocator handles badly. What it gives is
+/// The system's allocator handles large Arrow buffers of many threads badly. Allocations are
 /// counted, so that the memory of all statements together has a limit.
 #[global_allocator]
-static ALLOCATOR: bowshot_os::Counting<mimalloc::MiMalloc> = bowshot_os::Counting(mimalloc::MiMalloc);
+static ALLOCATOR: bowshot_ipc::os::Counting<mimalloc::MiMalloc> =
+    bowshot_ipc::os::Counting(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
-    // Prints help and mistakes by itself, the latter with exit code 2.
+    // Prints help and usage errors itself, the latter with exit code 2.
     let cli = Cli::parse();
     match run(cli.command) {
         Ok(code) => code,
@@ -49,7 +47,7 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<ExitCode> {
-    // Before other threads exist: a mapped file that somebody truncates must not take the process down.
+    // Before other threads exist: a truncated mapped file must not end the process.
     bowshot_ipc::install_truncation_guard().context("cannot guard mapped files against truncation")?;
     match command {
         Command::Serve(args) => {
@@ -90,7 +88,7 @@ fn prepare(args: ServerArgs) -> Result<(Config, Option<Collected>)> {
     Ok((config, traces))
 }
 
-/// Serves, and sends traces meanwhile if there are any.
+/// Serves, and sends traces meanwhile.
 async fn serve_traced(config: &Config, traces: Option<Collected>) -> Result<()> {
     let sending = traces.map(Collected::send).transpose()?;
     let served = serve::run(config).await;
@@ -108,18 +106,18 @@ fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
         .build()
         .context("cannot start the threads of the sockets")?;
     let outcome = runtime.block_on(work);
-    // The end of the process ends its threads. Work that is cut off must not delay that, and to detach threads that end just
+    // The end of the process ends its threads: unfinished work must not delay it, and detaching threads that end just
     // then may end it with a fault (glibc bug 19951).
     std::mem::forget(runtime);
     outcome
 }
 
-/// Tells what went wrong, and turns it into an exit code.
+/// Prints an error and returns its exit code.
 fn report(error: &anyhow::Error) -> ExitCode {
     let usage = error.downcast_ref::<Usage>();
     let door = error.chain().find_map(|cause| cause.downcast_ref::<bowshot_api::Error>());
     let message = match door {
-        // The door's error prints its hint after its message; here the hint has a line of its own.
+        // Errors of the server API print their hint after the message; here it has a line of its own.
         Some(door) if error.chain().count() == 1 => door.message().to_owned(),
         _ => format!("{error:#}"),
     };
@@ -128,7 +126,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
     if let Some(hint) = hint.filter(|hint| !message.contains(*hint)) {
         text.push_str(&format!("hint: {hint}\n"));
     }
-    // Nobody reads stderr: the exit code still tells.
+    // If stderr is closed, the exit code is enough.
     _ = std::io::stderr().write_all(text.as_bytes());
     ExitCode::from(if usage.is_some() { 2 } else { 1 })
 }

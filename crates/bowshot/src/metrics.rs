@@ -1,19 +1,18 @@
-//! Counters and durations of the process. The crates below record them through the `metrics` facade; this is the one
-//! place that collects and renders them.
+//! Collects and renders the metrics that all crates record through the `metrics` facade.
 
 use anyhow::{Context, Result};
 use bowshot_http::RenderMetrics;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Upper ends of the buckets of durations, in seconds: from a fraction of a round trip to a long export.
+/// Upper bounds of the buckets of durations in seconds, from less than a round trip to a long export.
 const SECONDS: &[f64] =
     &[0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0, 600.0];
 
-/// The collector belongs to the process, as the facade does: servers that run one after another share it.
+/// The collector belongs to the process, like the facade, and is shared by consecutive servers.
 static COLLECTOR: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
 
-/// Starts collecting, if that has not happened yet, and returns what renders the numbers as Prometheus text.
+/// Starts collecting once, and returns the renderer of Prometheus text.
 pub(crate) fn start() -> Result<RenderMetrics> {
     let mut collector = COLLECTOR.lock().unwrap_or_else(PoisonError::into_inner);
     let handle = match &*collector {

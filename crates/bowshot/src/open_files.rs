@@ -1,4 +1,4 @@
-//! How many files and sockets the process may open.
+//! The limit of open files and sockets.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 

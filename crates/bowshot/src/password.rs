@@ -1,5 +1,5 @@
-//! `bowshot hash-password`: a password in on stdin, its hash out on stdout. The password is never an argument, where
-//! other users of the machine could read it.
+//! `bowshot hash-password`: reads a password from stdin, writes its hash to stdout. A password is never an argument, which other users of the
+//! machine could read.
 
 use crate::usage::Usage;
 use anyhow::{Context, Result};
@@ -7,7 +7,7 @@ use bowshot_api::Secret;
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use std::io::{BufRead, IsTerminal, Read, Stdin, Write};
 
-/// Longest line that is read.
+/// Longest password line.
 const MAX_BYTES: u64 = 4096;
 
 pub(crate) fn run() -> Result<()> {
@@ -30,7 +30,7 @@ fn read() -> Result<Secret> {
     Ok(Secret::new(line.trim_end_matches(['\n', '\r'])))
 }
 
-/// A terminal that does not show what is typed, until this is dropped.
+/// Turns the terminal's echo off until it is dropped.
 struct Quiet {
     stdin: Stdin,
     before: Termios,
@@ -49,7 +49,7 @@ impl Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        // Nothing better is left to do if this fails, and the newline is only for looks.
+        // Errors are ignored: the newline is only cosmetic.
         _ = tcsetattr(&self.stdin, SetArg::TCSANOW, &self.before);
         _ = writeln!(std::io::stderr());
     }

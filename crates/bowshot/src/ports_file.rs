@@ -1,5 +1,4 @@
-//! The file that tells scripts where the server listens. It appears whole, when everything is ready, and goes when the
-//! server goes.
+//! The file with the server's addresses for scripts. It is written when the server is ready, and removed when it stops.
 
 use crate::serve::Addresses;
 use anyhow::{Context, Result};
@@ -7,7 +6,7 @@ use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A file that is there as long as the server is.
+/// The ports file, removed with the server.
 #[derive(Debug)]
 pub(crate) struct PortsFile {
     path: PathBuf,
@@ -24,14 +23,14 @@ struct Ports {
     pg: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mysql: Option<String>,
-    /// `HOST:PORT` of the internal port: nothing that a client connects to.
+    /// `HOST:PORT` of the internal port, not for clients.
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<String>,
     pid: u32,
 }
 
 impl PortsFile {
-    /// Writes the file beside its place and renames it into place, so that nobody reads half of it.
+    /// Writes a temporary file and renames it, so that the file is always complete.
     pub(crate) fn write(path: &Path, addresses: &Addresses) -> Result<Self> {
         let ports = Ports {
             flight: addresses.flight_uri(),
@@ -56,7 +55,7 @@ fn put(path: &Path, content: &str) -> Result<()> {
     Ok(())
 }
 
-/// Readable by all: the supervisor that wants the ports may be another user, and they are no secret.
+/// Readable by all: a supervisor may be another user, and ports are no secret.
 #[cfg(unix)]
 fn readable() -> std::fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(0o644)
@@ -64,7 +63,7 @@ fn readable() -> std::fs::Permissions {
 
 impl Drop for PortsFile {
     fn drop(&mut self) {
-        // Another server may have written its own meanwhile.
+        // Another server may have replaced it.
         if std::fs::read_to_string(&self.path).is_ok_and(|content| content == self.content)
             && let Err(error) = std::fs::remove_file(&self.path)
         {

@@ -1,4 +1,4 @@
-//! Pages of the reference that are made from the program, so that they cannot be wrong.
+//! Pages of the reference that are generated from the program.
 
 use crate::cli::Page;
 use crate::config::{Config, SETTINGS, Setting};

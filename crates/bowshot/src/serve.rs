@@ -1,20 +1,17 @@
-//! `bowshot serve`: puts the parts together, starts the front ends, and ends them in order.
-//!
-//! The order matters. Up: configuration, users, addresses, sources, engine, sessions, sockets, a look at every source that ends
-//! soon, then "ready" and the ports file, so that whoever reads that file finds everything answering. Down: readiness and new queries first, running
-//! queries within the drain timeout, then the sockets.
+//! `bowshot serve`: starts the parts in order, and stops them in order. Up: configuration, users, addresses, sources, engine, sessions, sockets, a
+//! check of every source, then "ready" and the ports file. Down: readiness and new queries, running queries within the drain timeout, sockets.
 
 mod address;
 mod banner;
 mod client_authority;
 mod cluster;
+mod components;
 pub(crate) mod data_folder;
 mod databases;
 pub(crate) mod folders;
 mod grpc_web;
 mod memory;
 mod nodes;
-mod parts;
 #[cfg(target_os = "linux")]
 mod same_host;
 mod secrets;
@@ -25,10 +22,10 @@ mod users;
 pub(crate) use address::{Addresses, Reach, resolve};
 pub(crate) use banner::{Served, table as source_table};
 pub(crate) use client_authority::ClientAuthority;
-use grpc_web::Browsers;
+use components::SourceCheck;
+pub(crate) use components::{Parts, authenticator};
+use grpc_web::FlightGrpcWeb;
 pub(crate) use memory::available as available_memory;
-use parts::Look;
-pub(crate) use parts::{Parts, authenticator};
 pub(crate) use signal::Signals;
 pub(crate) use tls::Tls;
 use users::FollowUsers;
@@ -40,6 +37,7 @@ use anyhow::{Context, Result, bail};
 use bowshot_api::Server;
 use bowshot_flight::Choices;
 use bowshot_http::RenderMetrics;
+use bowshot_rowwire::ListenOptions;
 use bowshot_session::{Bowshot, Drained};
 use bowshot_storage::exchange::remove_unfinished;
 use bowshot_storage::scratch::Scratch;
@@ -53,10 +51,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long the start waits for what is in the sources; the rest is looked at in the background.
+/// How long the start waits for checks of sources; the rest continues in the background.
 const LOOK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long the front ends may take to end their connections once nothing runs any more.
+/// How long front ends may take to close idle connections.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Runs a server until a signal ends it.
@@ -73,19 +71,19 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
     running.wait(signals).await
 }
 
-/// A server that answers. Dropping it cuts everything off at once.
+/// A running server. Dropping it ends everything at once.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// Where Flight SQL is served, unless it is off.
+    /// Address of Flight SQL, unless it is off.
     pub(crate) flight: Option<SocketAddr>,
-    /// Where HTTP is served, unless it is off.
+    /// Address of HTTP, unless it is off.
     pub(crate) http: Option<SocketAddr>,
-    /// Where PostgreSQL's protocol is served, unless it is off.
+    /// Address of PostgreSQL's protocol, unless it is off.
     pub(crate) pg: Option<SocketAddr>,
     pg_cleartext: bool,
     http_cleartext: bool,
     http_origins: Vec<String>,
-    /// Where MySQL's protocol is served, unless it is off.
+    /// Address of MySQL's protocol, unless it is off.
     pub(crate) mysql: Option<SocketAddr>,
     mysql_cleartext: bool,
     node: Option<cluster::Node>,
@@ -100,9 +98,9 @@ pub(crate) struct Running {
     stop: watch::Sender<bool>,
     ports_file: Option<PortsFile>,
     sources: Vec<banner::Served>,
-    /// Goes with the server.
-    look: Option<Look>,
-    data: data_folder::Held,
+    /// Removed with the server.
+    look: Option<SourceCheck>,
+    data: data_folder::LockedFolder,
     _spill: Scratch,
 }
 
@@ -119,7 +117,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         false => Reach::ThisMachine,
     };
     let tls = Tls::load(&config.tls, authority.as_ref()).await?;
-    let doors = Doors::bind(config, reach).await?;
+    let front_ends = FrontEnds::bind(config, reach).await?;
     // Before what it counts.
     let render_metrics = metrics::start()?;
     if let Some(library) = &config.onnx_runtime {
@@ -131,7 +129,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     if let Some(folder) = &config.exchange_folder {
         remove_unfinished(folder);
     }
-    let addresses = doors.addresses(config, tls.as_ref())?;
+    let addresses = front_ends.addresses(config, tls.as_ref())?;
     let choices = flight_choices(config, tls.as_ref(), (addresses.flight, spill.path()))?;
     let node = cluster::join(config, data.folder(), &addresses).await?;
     let cluster = node.as_ref().map(|node| node.cluster.clone());
@@ -163,11 +161,11 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         data,
         _spill: spill,
     };
-    running.start_flight(doors.flight, choices, &stopped);
-    running.start_http(doors.http, &render_metrics, &stopped);
-    running.start_pg(doors.pg, &stopped);
-    running.start_mysql(doors.mysql, &stopped);
-    // Reading the headers of many files takes a while, for which nobody waits long.
+    running.start_flight(front_ends.flight, choices, &stopped);
+    running.start_http(front_ends.http, &render_metrics, &stopped);
+    running.start_pg(front_ends.pg, &stopped);
+    running.start_mysql(front_ends.mysql, &stopped);
+    // Reading many headers may take long, so the wait is limited.
     let (sources, look) = parts.served_within(LOOK_PATIENCE).await?;
     running.sources = sources;
     running.look = Some(look);
@@ -179,14 +177,14 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
 }
 
 /// Sockets of the front ends that are not off.
-struct Doors {
+struct FrontEnds {
     flight: Option<TcpListener>,
     http: Option<TcpListener>,
     pg: Option<TcpListener>,
     mysql: Option<TcpListener>,
 }
 
-impl Doors {
+impl FrontEnds {
     async fn bind(config: &Config, reach: Reach) -> Result<Self> {
         Ok(Self {
             flight: address::bind("--flight", &config.flight, reach).await?,
@@ -209,7 +207,7 @@ impl Doors {
     }
 }
 
-/// How Flight SQL is served at this address, with the socket for clients on this machine, which may lie in `scratch`.
+/// Options of Flight SQL at this address, with the socket for clients on this machine, which may be in `scratch`.
 fn flight_choices(
     config: &Config,
     tls: Option<&Tls>,
@@ -223,7 +221,7 @@ fn flight_choices(
     })
 }
 
-/// Waits for the word to stop. An error means that the server itself is gone, which is a reason to stop too.
+/// Waits for the stop signal; an error means that the server is gone.
 async fn until(mut stopped: watch::Receiver<bool>) {
     _ = stopped.wait_for(|stop| *stop).await;
 }
@@ -233,7 +231,7 @@ fn local(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>> {
 }
 
 impl Running {
-    /// Where the front ends listen.
+    /// Addresses of the front ends.
     pub(crate) fn addresses(&self) -> Addresses {
         Addresses {
             flight: self.flight,
@@ -276,7 +274,7 @@ impl Running {
             cleartext: self.http_cleartext,
             certificates: self.certificates_required,
             origins: self.http_origins.clone(),
-            grpc_web: Some(Arc::new(Browsers::of(&server))),
+            grpc_web: Some(Arc::new(FlightGrpcWeb::of(&server))),
         };
         let until = until(stopped.clone());
         self.front_ends.spawn(async move {
@@ -288,10 +286,7 @@ impl Running {
         let Some(listener) = listener else { return };
         let server: Arc<dyn Server> = Arc::<Bowshot>::clone(&self.server);
         let until = until(stopped.clone());
-        let choices = bowshot_postgres::Choices {
-            tls: self.tls.as_ref().map(Tls::config),
-            cleartext: self.pg_cleartext,
-        };
+        let choices = ListenOptions { tls: self.tls.as_ref().map(Tls::config), cleartext: self.pg_cleartext };
         self.front_ends.spawn(async move {
             bowshot_postgres::serve(listener, server, choices, until)
                 .await
@@ -303,26 +298,21 @@ impl Running {
         let Some(listener) = listener else { return };
         let server: Arc<dyn Server> = Arc::<Bowshot>::clone(&self.server);
         let until = until(stopped.clone());
-        let choices = bowshot_mysql::Choices {
-            tls: self.tls.as_ref().map(Tls::config),
-            cleartext: self.mysql_cleartext,
-        };
+        let choices =
+            ListenOptions { tls: self.tls.as_ref().map(Tls::config), cleartext: self.mysql_cleartext };
         self.front_ends.spawn(async move {
             bowshot_mysql::serve(listener, server, choices, until).await.context("the MySQL front end failed")
         });
     }
 
     /// Serves until a signal comes, drains, and ends. A second signal ends at once.
-    ///
-    /// # Errors
-    /// When a front end fails, and when running queries were cut off.
     pub(crate) async fn wait(mut self, mut signals: Signals) -> Result<()> {
         let signal = tokio::select! {
             signal = signals.next() => signal,
             ended = self.front_ends.join_next() => return Err(failure(ended)),
         };
         let timeout_s = self.drain_timeout.as_secs_f64();
-        // Before it is said: who reads the log may try at once.
+        // Before the log line: its reader may connect at once.
         self.server.stop_taking();
         tracing::info!(signal, timeout_s, "draining: no new queries, running ones may finish");
         tokio::select! {
@@ -332,11 +322,8 @@ impl Running {
     }
 
     /// Takes no new queries, waits for running ones up to the drain timeout, then ends the front ends.
-    ///
-    /// # Errors
-    /// When queries still ran at the end of the drain timeout.
     pub(crate) async fn stop(mut self) -> Result<()> {
-        // Others hear of it first, so that they send no new work while what runs here runs to its end.
+        // Other nodes are informed first, so that they send no new work while running tasks end.
         let leave = async {
             if let Some(node) = &self.node {
                 node.cluster.leave(self.drain_timeout).await;

@@ -1,17 +1,15 @@
-//! `bowshot sql`: a small client. It runs a statement, a file of statements or a prompt against a server over Flight
-//! SQL, and writes results as a table, CSV, JSON lines, Parquet or Arrow.
-//!
-//! Data goes to stdout (or `--output`), everything else to stderr. Exit codes: 0 good, 1 a statement failed or was
-//! cancelled, 2 wrong usage.
+//! `bowshot sql`: a small Flight SQL client for a statement, a file of statements or a prompt; writes tables, CSV, JSON lines, Parquet or
+//! Arrow. Data goes to stdout (or `--output`), everything else to stderr. Exit codes: 0 good, 1 a statement failed or was cancelled, 2 wrong
+//! usage.
 
+mod backslash_commands;
 mod complete;
 mod interrupt;
-mod meta;
 mod output;
 mod progress;
 mod prompt;
-mod split;
 mod statement;
+mod statement_split;
 mod table;
 
 use crate::connect::ConnectArgs;
@@ -68,7 +66,7 @@ fn usage(text: impl Into<String>) -> anyhow::Error {
 /// [`Usage`] for wrong calls, otherwise what the server or the file system said.
 pub(crate) async fn run(args: SqlArgs) -> Result<ExitCode> {
     match session(&args).await {
-        // Whoever read the output has read enough.
+        // The reader of the output has closed it.
         Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
         result => result,
     }
@@ -97,7 +95,7 @@ async fn session(args: &SqlArgs) -> Result<ExitCode> {
         Source::Prompt => prompt::run(&mut runner, args.connect.uri()).await?,
         Source::Statements(statements) => run_all(&mut runner, &statements).await?,
     };
-    // The server would find out by itself that the connection is gone; this is only faster.
+    // The server would notice the closed connection; this is only faster.
     drop(runner.client.close().await);
     Ok(code)
 }
@@ -124,7 +122,7 @@ impl Source {
             std::io::stdin().read_to_string(&mut text).context("cannot read stdin")?;
             text
         };
-        let statements = split::all(&text);
+        let statements = statement_split::all(&text);
         if statements.is_empty() {
             return Err(usage("no SQL statement was given"));
         }
@@ -156,12 +154,12 @@ async fn set_option(client: &Client, pair: &str) -> Result<()> {
     Ok(())
 }
 
-/// One line on stderr. Nobody can be told that stderr is gone.
+/// One line on stderr; errors are ignored.
 pub(crate) fn say(line: &str) {
     drop(writeln!(std::io::stderr(), "{line}"));
 }
 
-/// Whether the reader of stdout has gone. Some of Arrow's writers tell it as text only.
+/// Whether stdout was closed. Some of Arrow's writers report it as text only.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let broken = |cause: &(dyn std::error::Error + 'static)| {
         let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);

@@ -1,8 +1,8 @@
-//! Mistakes in how the program was called or configured: exit code 2, with the next thing to do.
+//! Usage errors: exit code 2, with a hint.
 
 use std::fmt;
 
-/// A mistake of the person who started the program.
+/// A usage error.
 #[derive(Debug)]
 pub(crate) struct Usage {
     message: String,

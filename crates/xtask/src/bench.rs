@@ -1,5 +1,4 @@
-//! `cargo xtask bench`: finds Python and hands over to `bench/run.py`, which makes an environment of its own and knows
-//! scenarios, peers and the report. Nothing about a measurement is decided here.
+//! `cargo xtask bench`: runs `bench/run.py`.
 
 use crate::machine;
 use anyhow::{Context, Result};

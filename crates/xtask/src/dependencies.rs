@@ -1,5 +1,4 @@
-//! `cargo xtask dependencies`: licences of the crates below us, crates that are there in two versions, and what is newer in the
-//! registry. Security advisories are not asked for: no package registry has them.
+//! `cargo xtask dependencies`: licences of dependencies, crates in several versions, and newer versions in the registry.
 
 use crate::machine;
 use anyhow::{Context, Result};

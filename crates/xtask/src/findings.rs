@@ -1,5 +1,4 @@
-//! `cargo xtask findings [NAME]`: runs the scripts in `findings/`, which show surprises of other software, and tells which still do.
-//! They install what they need themselves, into folders that are gone afterwards.
+//! `cargo xtask findings [NAME]`: runs the scripts in `findings/`, which show faults of other software, and lists those that still do.
 
 use crate::machine;
 use anyhow::{Context, Result, bail};

@@ -1,4 +1,4 @@
-//! The machine that this runs on: where the repository is, which tools are there, how to start them and say so.
+//! The repository folder, available tools, and how to run them.
 
 use anyhow::{Context, Result, bail};
 use std::cell::RefCell;

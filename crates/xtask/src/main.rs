@@ -1,6 +1,5 @@
-//! Every automation of the repository: `cargo xtask check`, `tidy`, `test`, `bench`, `docs`, `console`, `release`, `findings`. No other build script, Makefile or
-//! shell script decides anything. Builds in seconds, knows no crate of the product, and talks to compilers, Python,
-//! Maven and Go only by starting them.
+//! Every automation of the repository. No other build script, Makefile or shell script decides anything. It builds in seconds, depends on no
+//! crate of the product, and starts compilers, Python, Maven and Go as processes.
 
 mod bench;
 mod check;

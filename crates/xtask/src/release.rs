@@ -1,4 +1,4 @@
-//! `cargo xtask release`: builds the program and hands over to `packaging/release.py`, which makes the packages of it.
+//! `cargo xtask release`: builds the program and runs `packaging/release.py`.
 
 use crate::machine;
 use anyhow::{Context, Result};

@@ -1,10 +1,7 @@
 //! Validity and issuer of a certificate, for diagnostics only.
 
-use super::names::{BOOLEAN, EXTENSIONS, INTEGER, OBJECT, OCTETS, Reader, SEQUENCE, VERSION, seconds};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// 2.5.29.19
-const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
+use super::names::{parse, time};
+use std::time::SystemTime;
 
 /// Content of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,42 +21,14 @@ pub struct CertificateSummary {
 impl CertificateSummary {
     /// Parses a certificate (DER) without checking signatures; `None` if it is malformed.
     pub fn parse(der: &[u8]) -> Option<Self> {
-        let mut certificate = Reader(Reader(der).only(SEQUENCE)?);
-        let mut told = Reader(certificate.take(SEQUENCE)?);
-        told.skip(VERSION);
-        told.take(INTEGER)?;
-        told.take(SEQUENCE)?;
-        let issuer = told.take(SEQUENCE)?.to_vec();
-        let mut validity = Reader(told.take(SEQUENCE)?);
-        let mut time = || {
-            let (kind, text) = validity.next()?;
-            UNIX_EPOCH.checked_add(Duration::from_secs(seconds(kind, text)?))
-        };
-        let (not_before, not_after) = (time()?, time()?);
-        let subject = told.take(SEQUENCE)?.to_vec();
-        told.take(SEQUENCE)?;
-        let mut is_authority = false;
-        while let Some((tag, content)) = told.next() {
-            if tag == EXTENSIONS {
-                is_authority = signs(Reader(content).only(SEQUENCE)?)?;
-            }
-        }
-        Some(Self { not_before, not_after, subject, issuer, is_authority })
+        let certificate = parse(der)?;
+        let validity = certificate.validity();
+        Some(Self {
+            not_before: time(validity.not_before.timestamp())?,
+            not_after: time(validity.not_after.timestamp())?,
+            subject: certificate.subject().as_raw().to_vec(),
+            issuer: certificate.issuer().as_raw().to_vec(),
+            is_authority: certificate.is_ca(),
+        })
     }
-}
-
-/// Whether the extensions allow it to sign certificates.
-fn signs(extensions: &[u8]) -> Option<bool> {
-    let mut extensions = Reader(extensions);
-    while !extensions.0.is_empty() {
-        let mut extension = Reader(extensions.take(SEQUENCE)?);
-        let kind = extension.take(OBJECT)?;
-        extension.skip(BOOLEAN);
-        let content = extension.take(OCTETS)?;
-        if kind == BASIC_CONSTRAINTS {
-            let mut constraints = Reader(Reader(content).only(SEQUENCE)?);
-            return Some(constraints.take(BOOLEAN).is_some_and(|truth| truth != [0]));
-        }
-    }
-    Some(false)
 }

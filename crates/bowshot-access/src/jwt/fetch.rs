@@ -3,11 +3,9 @@
 use super::bad;
 use super::config::{JwtConfig, Source};
 use crate::Error;
-use crate::outgoing::{self, Question};
+use crate::outgoing::{HttpClient, Question};
 use serde::Deserialize;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio_rustls::TlsConnector;
 use url::Url;
 
 /// Timeout of one document.
@@ -18,8 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Fetcher {
     config: JwtConfig,
     source: Source,
-    /// `None` if nothing is fetched over TLS.
-    tls: Option<TlsConnector>,
+    /// `None` if nothing is fetched.
+    client: Option<HttpClient>,
 }
 
 impl std::fmt::Debug for Fetcher {
@@ -37,20 +35,14 @@ struct Discovered {
 impl Fetcher {
     pub(super) fn new(config: &JwtConfig) -> Result<Self, Error> {
         let source = config.source()?;
-        let tls = match &source {
+        let client = match &source {
             Source::File(_) => None,
-            Source::Keys(url) | Source::Discovery(url)
-                if url.scheme() == "http" && config.ca_file.is_none() =>
-            {
-                None
-            }
-            Source::Keys(_) | Source::Discovery(_) => {
-                let tls =
-                    outgoing::tls(config.ca_file.as_deref()).map_err(|reason| bad(&config.issuer, reason))?;
-                Some(TlsConnector::from(Arc::new(tls)))
+            Source::Keys(url) | Source::Discovery(url) => {
+                let client = HttpClient::new(url, config.ca_file.as_deref());
+                Some(client.map_err(|reason| bad(&config.issuer, reason))?)
             }
         };
-        Ok(Self { config: config.clone(), source, tls })
+        Ok(Self { config: config.clone(), source, client })
     }
 
     pub(super) fn source(&self) -> &Source {
@@ -80,6 +72,7 @@ impl Fetcher {
     }
 
     async fn get(&self, url: &Url) -> Result<Vec<u8>, String> {
-        outgoing::ask(url, self.tls.as_ref(), Question::default(), PATIENCE).await
+        let client = self.client.as_ref().ok_or("nothing is fetched from there")?;
+        client.ask(url, Question::default(), PATIENCE).await
     }
 }

@@ -1,8 +1,9 @@
-//! Arrays → parameters of a statement, a column at a time. A value that MySQL has no place for is an error here, before it is sent:
-//! NULL where there is none, numbers that are none, years of five digits, times of more than 838 hours.
+//! Arrays to parameters of a statement, column by column. A value that MySQL cannot store is an error before it is sent.
 
+use super::values::EPOCH;
 use crate::columns::Column;
-use crate::fault::Fault;
+use crate::error::DatabaseError;
+use chrono::{Datelike, NaiveDate};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{
@@ -18,13 +19,13 @@ const DAY: i64 = 86_400_000_000;
 const LAST: u64 = (838 * 3_600 + 59 * 60 + 59) * SECOND + 999_999;
 
 /// The values of a column.
-pub(super) fn parameters(array: &ArrayRef, column: &Column) -> Result<Vec<Value>, Fault> {
+pub(super) fn parameters(array: &ArrayRef, column: &Column) -> Result<Vec<Value>, DatabaseError> {
     let wanted = column.field.data_type();
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let array =
         cast_with_options(array, wanted, &options).map_err(|_| of(column, "a value of another type"))?;
     if !column.field.is_nullable() && array.null_count() > 0 {
-        return Err(of(column, "NULL, which it does not take,"));
+        return Err(of(column, "NULL, which is not allowed,"));
     }
     let values = match wanted {
         DataType::Int8 => of_each::<Int8Type>(&array, |number| Some(Value::Int(i64::from(number)))),
@@ -61,7 +62,7 @@ pub(super) fn parameters(array: &ArrayRef, column: &Column) -> Result<Vec<Value>
         DataType::Duration(TimeUnit::Microsecond) => of_each::<DurationMicrosecondType>(&array, time),
         _ => None,
     };
-    values.ok_or_else(|| of(column, "a value that has no place"))
+    values.ok_or_else(|| of(column, "a value out of range"))
 }
 
 fn of_each<T: ArrowPrimitiveType>(
@@ -85,24 +86,16 @@ fn decimal(number: i128, scale: i8) -> Option<String> {
     Some(if scale == 0 { format!("{sign}{before}") } else { format!("{sign}{before}.{behind}") })
 }
 
-/// A day since 1970, and microseconds of it.
+/// A date and time, from days since 1970 and microseconds of the day.
 fn date(day: i64, micros: u64) -> Option<Value> {
-    // Days since the first of March of the year 0, in eras of 400 years.
-    let days = day + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let years = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * years + years / 4 - years / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = years + era * 400 + i64::from(month <= 2);
-    let year = u16::try_from(year).ok().filter(|year| (1..=9_999).contains(year))?;
+    let date = NaiveDate::from_num_days_from_ce_opt(i32::try_from(day + i64::from(EPOCH)).ok()?)?;
+    let year = u16::try_from(date.year()).ok().filter(|year| (1..=9_999).contains(year))?;
     let seconds = micros / SECOND;
     let part = |number: u64| u8::try_from(number).ok();
     Some(Value::Date(
         year,
-        u8::try_from(month).ok()?,
-        u8::try_from(of_month).ok()?,
+        u8::try_from(date.month()).ok()?,
+        u8::try_from(date.day()).ok()?,
         part(seconds / 3_600)?,
         part(seconds / 60 % 60)?,
         part(seconds % 60)?,
@@ -127,9 +120,9 @@ fn time(micros: i64) -> Option<Value> {
     ))
 }
 
-fn of(column: &Column, what: &str) -> Fault {
-    Fault::Value(format!(
-        "is given {what} for column `{}`, which is {} there",
+fn of(column: &Column, what: &str) -> DatabaseError {
+    DatabaseError::Value(format!(
+        "cannot store {what} in column `{}` of type {}",
         column.field.name(),
         column.declared
     ))
@@ -138,7 +131,7 @@ fn of(column: &Column, what: &str) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::{Compares, utc};
+    use crate::columns::{Comparison, utc};
     use datafusion::arrow::array::{Date32Array, Float64Array, Int64Array};
     use std::sync::Arc;
 
@@ -159,8 +152,9 @@ mod tests {
 
     #[test]
     fn what_has_no_place_is_refused() {
-        let column =
-            |data_type: DataType| Column::plain("c", "`c`", data_type, Compares::Nothing).declared_as("x");
+        let column = |data_type: DataType| {
+            Column::plain("c", "`c`", data_type, Comparison::Nothing).with_declared_type("x")
+        };
         let floats: ArrayRef = Arc::new(Float64Array::from(vec![Some(1.0), None, Some(f64::NAN)]));
         assert!(parameters(&floats, &column(DataType::Float64)).is_err());
         let days: ArrayRef = Arc::new(Date32Array::from(vec![i32::MAX]));
@@ -168,7 +162,7 @@ mod tests {
         let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
         let values = parameters(&numbers, &column(DataType::Int64)).unwrap();
         assert_eq!(values, [Value::Int(1), Value::NULL]);
-        assert!(parameters(&numbers, &column(DataType::Int64).never_null()).is_err());
+        assert!(parameters(&numbers, &column(DataType::Int64).not_null()).is_err());
         assert!(parameters(&numbers, &column(DataType::Int8)).is_ok());
         let moments = parameters(&numbers, &column(utc())).unwrap();
         assert_eq!(moments, [Value::Date(1970, 1, 1, 0, 0, 0, 1), Value::NULL]);

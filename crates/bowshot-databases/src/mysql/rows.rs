@@ -1,10 +1,12 @@
-//! The rows of a statement as record batches, while they come. No more is read than is asked for: the server waits meanwhile.
+//! The rows of a statement as record batches, read only as they are requested.
 
-use super::{Course, fault};
+use super::connection::StatementState;
+use super::error;
+use super::values::Values;
 use crate::columns::Column;
-use crate::fault::Fault;
-use crate::mysql::values::Values;
-use crate::settings::{DatabaseSettings, ZeroDates};
+use crate::error::DatabaseError;
+use crate::kind::ZeroDates;
+use crate::settings::DatabaseSettings;
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use mysql_async::consts::ColumnType;
@@ -14,18 +16,17 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, timeout_at};
 
-/// Rows of a batch, and bytes of its values; a row more where one is large.
+/// Rows of a batch, and bytes of its values, which the last row may exceed.
 const ROWS: usize = 8_192;
 const BYTES: usize = 8 << 20;
-/// How long the first rows of a batch wait for others.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a batch waits for more rows.
+const BATCH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// See the module.
 pub(crate) struct Rows<'a> {
     runtime: &'a Runtime,
     result: QueryResult<'a, 'static, BinaryProtocol>,
-    course: Arc<Course>,
-    /// Set when all rows were read, and nothing is left.
+    state: Arc<StatementState>,
+    /// Set when all rows were read.
     clean: &'a mut bool,
     columns: Vec<Values>,
     schema: SchemaRef,
@@ -33,17 +34,17 @@ pub(crate) struct Rows<'a> {
     ended: bool,
 }
 
-/// Where the rows come over, and who ends them.
-type Way<'a> = (&'a Runtime, Arc<Course>, &'a mut bool);
+/// The runtime, state and clean flag of a connection.
+type RowSource<'a> = (&'a Runtime, Arc<StatementState>, &'a mut bool);
 
 impl<'a> Rows<'a> {
-    /// Rows with these columns, or those of the answer if none are named.
+    /// Rows of these columns, or of the answer if none are given.
     pub(super) fn new(
-        (runtime, course, clean): Way<'a>,
+        (runtime, state, clean): RowSource<'a>,
         result: QueryResult<'a, 'static, BinaryProtocol>,
         columns: &[Arc<Column>],
         settings: Arc<DatabaseSettings>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, DatabaseError> {
         let field = |name: &str, data_type: &DataType| Field::new(name, data_type.clone(), true);
         let fields: Fields = if columns.is_empty() {
             let number = |given: ColumnType| match given {
@@ -56,51 +57,51 @@ impl<'a> Rows<'a> {
             columns.iter().map(|column| field(column.field.name(), column.field.data_type())).collect()
         };
         if result.columns_ref().len() != fields.len() {
-            return Err(Fault::Unexpected("it has not as many columns as were asked for".to_owned()));
+            return Err(DatabaseError::Unexpected("it returned a wrong number of columns".to_owned()));
         }
         let values = fields.iter().map(|field| Values::of(field.data_type())).collect::<Option<_>>();
-        let values = values.ok_or_else(|| Fault::Unexpected("a type has no values".to_owned()))?;
+        let values = values.ok_or_else(|| DatabaseError::Unexpected("a type is not supported".to_owned()))?;
         let schema = Arc::new(Schema::new(fields));
-        Ok(Self { runtime, result, course, clean, columns: values, schema, settings, ended: false })
+        Ok(Self { runtime, result, state, clean, columns: values, schema, settings, ended: false })
     }
 
-    /// Reads rows until a batch is full, some have waited long enough, or there are no more; how many.
-    fn fill(&mut self) -> Result<usize, Fault> {
-        let Self { runtime, result, course, columns, schema, settings, ended, .. } = self;
+    /// Reads rows until a batch is full, has waited long enough, or there are no more; returns their number.
+    fn fill(&mut self) -> Result<usize, DatabaseError> {
+        let Self { runtime, result, state, columns, schema, settings, ended, .. } = self;
         let filling = async {
             let (mut rows, mut bytes, mut until) = (0, 0, None);
             while rows < ROWS && bytes < BYTES {
                 let row = match until {
                     None => result.next().await,
-                    // What has come of a row stays with the connection.
+                    // A partly received row stays in the connection.
                     Some(until) => match timeout_at(until, result.next()).await {
                         Ok(row) => row,
                         Err(_) => break,
                     },
                 };
-                let Some(row) = row.map_err(|error| fault::running(&error, settings))? else {
+                let Some(row) = row.map_err(|error| error::running(&error, settings))? else {
                     *ended = true;
                     break;
                 };
                 bytes += taken(row, columns, schema, settings.zero_dates)?;
                 rows += 1;
-                until = until.or_else(|| Some(Instant::now() + PATIENCE));
+                until = until.or_else(|| Some(Instant::now() + BATCH_TIMEOUT));
             }
-            Ok::<usize, Fault>(rows)
+            Ok::<usize, DatabaseError>(rows)
         };
-        runtime.block_on(course.unless_stopped(filling)).flatten()
+        runtime.block_on(state.unless_cancelled(filling)).flatten()
     }
 
-    fn batch(&mut self, rows: usize) -> Result<RecordBatch, Fault> {
+    fn batch(&mut self, rows: usize) -> Result<RecordBatch, DatabaseError> {
         let arrays = self.columns.iter_mut().map(Values::finish).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
-            .map_err(|error| Fault::Unexpected(error.to_string()))
+            .map_err(|error| DatabaseError::Unexpected(error.to_string()))
     }
 }
 
 impl Iterator for Rows<'_> {
-    type Item = Result<RecordBatch, Fault>;
+    type Item = Result<RecordBatch, DatabaseError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended {
@@ -109,8 +110,8 @@ impl Iterator for Rows<'_> {
         let filled = self.fill();
         self.ended |= filled.is_err();
         *self.clean = self.ended && filled.is_ok();
-        if self.ended && !matches!(filled, Err(Fault::Cancelled)) {
-            self.course.end();
+        if self.ended && !matches!(filled, Err(DatabaseError::Cancelled)) {
+            self.state.end();
         }
         match filled {
             Ok(0) => None,
@@ -120,15 +121,20 @@ impl Iterator for Rows<'_> {
     }
 }
 
-/// Adds the values of a row to those of the columns; how large they are.
-fn taken(row: Row, columns: &mut [Values], schema: &Schema, zero_dates: ZeroDates) -> Result<usize, Fault> {
+/// Appends a row to the columns; returns its size.
+fn taken(
+    row: Row,
+    columns: &mut [Values],
+    schema: &Schema,
+    zero_dates: ZeroDates,
+) -> Result<usize, DatabaseError> {
     let mut bytes = 0;
     let row = row.unwrap_raw();
     if row.len() != columns.len() {
-        return Err(Fault::Unexpected("a row has not as many values as there are columns".to_owned()));
+        return Err(DatabaseError::Unexpected("a row has a wrong number of values".to_owned()));
     }
     for ((value, column), field) in row.into_iter().zip(columns).zip(schema.fields()) {
-        let value = value.ok_or_else(|| Fault::Unexpected("a value is missing".to_owned()))?;
+        let value = value.ok_or_else(|| DatabaseError::Unexpected("a value is missing".to_owned()))?;
         bytes += column.push(value, zero_dates).map_err(|wrong| wrong.of(field))?;
     }
     Ok(bytes)

@@ -3,14 +3,14 @@
 
 use crate::catalog::file_paths;
 use crate::catalog::models::not_there;
-use crate::policy::access::{Access, Reading, denied, unseen};
-use crate::policy::rules::{Rules, model_place};
-use crate::snapshot::Pinned;
 use crate::write::alter::Alteration;
 use crate::write::ddl::Ddl;
 use crate::write::models::{NewModel, may_know};
 use crate::write::{Affected, WhenThere, Write, secrets};
 use bowshot_api::{Error, IfExists, Result};
+use bowshot_policy::access::{Access, Reading, denied, unseen};
+use bowshot_policy::rules::{Rules, model_place};
+use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::Privilege;
 use bowshot_storage::tables::{Entry, EntryName};
 use std::collections::BTreeSet;
@@ -73,7 +73,7 @@ fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
             exchange(access)?;
             access.check_columns(Privilege::Insert, copy.table(), &copy.columns())?;
         }
-        Write::InsertElsewhere(insert) => {
+        Write::DatabaseInsert(insert) => {
             access.check_columns(Privilege::Insert, &insert.name, &insert.columns)?;
         }
         // Its tables were looked at where they were found.
@@ -188,7 +188,7 @@ fn check_ddl(ddl: &Ddl, pinned: &Pinned, access: &Access) -> Result<()> {
         Ddl::Comment { name, .. } | Ddl::Optimize { name } | Ddl::Vacuum { name, .. } => {
             access.check(Privilege::Own, name)
         }
-        Ddl::Truncate { names } => names.iter().try_for_each(|name| {
+        Ddl::Truncate { names, .. } => names.iter().try_for_each(|name| {
             access.check(Privilege::Delete, name)?;
             access.check_part(name, false, "all rows are taken out")
         }),
@@ -277,7 +277,7 @@ fn returning(write: &Write, access: &Access) -> Result<()> {
         | Write::CreateAs(_)
         | Write::CopyOut(_)
         | Write::CopyIn(_)
-        | Write::InsertElsewhere(_) => Err(Error::internal("a change without rows was to return some")),
+        | Write::DatabaseInsert(_) => Err(Error::internal("a change without rows was to return some")),
     }
 }
 

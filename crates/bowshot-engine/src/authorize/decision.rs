@@ -3,16 +3,17 @@
 
 use super::{Action, AuthorizedPlan};
 use crate::catalog::input::is_input;
-use crate::job::Job;
 use crate::models::asks_model;
-use crate::policy::{Access, is_guarded};
-use crate::snapshot::names::{CHANGE_SCHEMA, TARGET};
+use crate::secured_scan::is_guarded;
 use crate::statement::session::CursorStatement;
 use crate::write::Write;
 use crate::write::alter::Alteration;
 use crate::write::change::ADDRESS;
 use crate::write::ddl::Ddl;
+use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_api::{AccessKind, AccessRequest, NoDecision, PolicyDecisionPoint, Resource, Result};
+use bowshot_policy::Access;
+use bowshot_query_task::QueryTask;
 use bowshot_sql::{CacheStatement, DatabaseStatement};
 use bowshot_storage::tables::EntryName;
 use datafusion::common::TableReference;
@@ -84,7 +85,7 @@ fn request(access: &Access, action: &'static str, resources: Vec<Resource>) -> A
         admin: access.is_admin(),
         roles: access.roles(),
         client: principal.address,
-        query: Job::current().and_then(|job| job.query()),
+        query: QueryTask::current().and_then(|job| job.query()),
         action,
         resources,
     }
@@ -143,7 +144,7 @@ fn writing(write: &Write) -> (&'static str, Vec<Resource>) {
         Write::Ddl(ddl) => defining(ddl),
         Write::CreateAs(new) => ("create", vec![changed(&new.name)]),
         Write::Insert(rows) => ("insert", vec![changed(&rows.name)]),
-        Write::InsertElsewhere(insert) => ("insert", vec![changed(&insert.name)]),
+        Write::DatabaseInsert(insert) => ("insert", vec![changed(&insert.name)]),
         Write::Overwrite(name) => ("overwrite", vec![changed(name)]),
         Write::Delete(name) => ("delete", vec![changed(name)]),
         Write::Update(rows) => ("update", vec![changed(&rows.name)]),
@@ -183,7 +184,7 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Resource>) {
             ("alter", std::iter::once(changed(name)).chain(renamed).collect())
         }
         Ddl::Comment { name, .. } => ("comment", vec![changed(name)]),
-        Ddl::Truncate { names } => ("truncate", names.iter().map(changed).collect()),
+        Ddl::Truncate { names, .. } => ("truncate", names.iter().map(changed).collect()),
         Ddl::Optimize { name } => ("optimize", vec![changed(name)]),
         Ddl::Vacuum { name, .. } => ("vacuum", vec![changed(name)]),
         Ddl::Type(change) => (change.action(), vec![of_kind("type", &parts(&change.name))]),

@@ -12,16 +12,17 @@ pub(crate) mod decision;
 use crate::catalog::input::is_input;
 use crate::plan::Planned;
 use crate::plan::allowed::{check_nodes, refusal};
-use crate::policy::{self, Access};
-use crate::snapshot::Pinned;
-use crate::snapshot::names::CHANGE_SCHEMA;
+use crate::secured_scan;
 use crate::statement::TransactionStatement;
 use crate::statement::session::{CursorStatement, SessionStatement};
 use crate::write::Write;
 use crate::write::data_modifying_with::Step;
 use crate::write::ddl::Ddl;
 use crate::write::returning::{Detail, Returning};
+use bowshot_api::catalog_names::CHANGE_SCHEMA;
 use bowshot_api::{Error, ErrorKind, PolicyDecisionPoint, Principal, Result};
+use bowshot_policy::Access;
+use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::{CacheStatement, DatabaseStatement};
 use bowshot_storage::tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -72,7 +73,7 @@ impl Change {
     /// Whether there is something to keep afterwards: what is written to a file or to another database is no change of a
     /// table here.
     pub fn is_of_tables(&self) -> bool {
-        !matches!(self.write.as_ref(), Write::CopyOut(_) | Write::InsertElsewhere(_))
+        !matches!(self.write.as_ref(), Write::CopyOut(_) | Write::DatabaseInsert(_))
     }
 
     /// Whether its query is kept and will run again.
@@ -82,7 +83,7 @@ impl Change {
 
     /// Whether it cannot be undone, and so belongs to no transaction.
     pub fn is_final(&self) -> bool {
-        matches!(self.write.as_ref(), Write::Ddl(Ddl::Vacuum { .. }) | Write::InsertElsewhere(_))
+        matches!(self.write.as_ref(), Write::Ddl(Ddl::Vacuum { .. }) | Write::DatabaseInsert(_))
     }
 }
 
@@ -193,7 +194,7 @@ impl AuthorizedPlan {
                 if let LogicalPlan::TableScan(scan) = node
                     && !is_input(&scan.source)
                 {
-                    let guarded = policy::is_guarded(&scan.source);
+                    let guarded = secured_scan::is_guarded(&scan.source);
                     let is_change = scan.table_name.schema() == Some(CHANGE_SCHEMA);
                     let name = match &target {
                         Some(target) if is_change => target.clone(),
@@ -261,7 +262,7 @@ impl AuthorizedPlan {
 }
 
 /// What a plan is held against.
-pub(crate) struct Judge<'a> {
+pub(crate) struct Authorizer<'a> {
     /// The tables, and what the session may do with them.
     pub(crate) pinned: &'a Pinned,
     pub(crate) access: Access,
@@ -278,10 +279,10 @@ pub(crate) struct Judge<'a> {
 pub(crate) async fn enforce(
     planned: Planned,
     recognised: Option<Action>,
-    judge: Judge<'_>,
+    judge: Authorizer<'_>,
     scratch: bool,
 ) -> Result<AuthorizedPlan> {
-    let Judge { pinned, access, decider } = judge;
+    let Authorizer { pinned, access, decider } = judge;
     let began = Instant::now();
     let plan = permitted(planned, recognised, (pinned, access), scratch);
     decision::took("rules", began);

@@ -3,9 +3,9 @@
 //! the table for its row policies, masks and columns. What has been done to it is nobody's secret who sees the row.
 
 use super::{Visible, time_travel};
-use crate::policy::Reading;
-use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
+use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_policy::Reading;
 use bowshot_sql::rewrite::{AsOf as Written, NamedChanges};
 use bowshot_storage::tables::EntryName;
 use bowshot_storage::tables::durable::AsOf;

@@ -3,9 +3,11 @@
 use crate::catalog::identity;
 use crate::error::classify;
 use crate::plan;
-use crate::types::stored;
 use async_trait::async_trait;
 use bowshot_storage::tables::{Column, Definition};
+use bowshot_types::layered_table::{LayeredTable, TableLayer};
+use bowshot_types::storage_type;
+use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::{Session, TableProvider};
@@ -14,7 +16,7 @@ use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, ExprSchemable, TableProviderFilterPushDown, TableType, cast};
 use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +31,7 @@ pub(crate) struct WithDefaults {
 
 /// The table below the defaults of its columns, if it has some.
 pub fn without_defaults(provider: &dyn TableProvider) -> &dyn TableProvider {
-    provider.downcast_ref::<WithDefaults>().map_or(provider, |defaults| defaults.table.as_ref())
+    LayeredTable::layer::<WithDefaults>(provider).map_or(provider, |defaults| defaults.table.as_ref())
 }
 
 impl WithDefaults {
@@ -43,7 +45,7 @@ impl WithDefaults {
         Ok(if defaults.is_empty() {
             table
         } else {
-            Arc::new(Self { schema: table.schema(), table, defaults })
+            LayeredTable::wrap(Self { schema: table.schema(), table, defaults })
         })
     }
 
@@ -54,11 +56,11 @@ impl WithDefaults {
         definition: &Definition,
         context: &SessionContext,
     ) -> Result<Arc<dyn TableProvider>> {
-        let fields = stored::schema(definition);
+        let fields = storage_type::schema(definition);
         let fields = fields.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
         let schema = Arc::new(Schema::new(fields.collect::<Fields>()));
         let defaults = defaults_of(definition, context)?;
-        Ok(Arc::new(Self { schema, table, defaults }))
+        Ok(LayeredTable::wrap(Self { schema, table, defaults }))
     }
 }
 
@@ -81,35 +83,67 @@ pub(crate) fn parse(sql: &str, state: &SessionState) -> Result<Expr> {
     plan::kept_expression(state, sql, &DFSchema::empty())
 }
 
-/// The value of an expression without columns, in a type.
-///
-/// # Errors
-/// For an expression that is none or whose value does not fit the type.
-pub(crate) fn computed(
-    sql: &str,
-    data_type: &DataType,
-    state: &SessionState,
-) -> bowshot_api::Result<ScalarValue> {
-    let evaluate = || {
-        let none = DFSchema::empty();
-        // `now()` is known to the simplifier alone.
-        let context = SimplifyContext::builder()
-            .with_config_options(Arc::clone(state.config_options()))
-            .with_current_time()
-            .build();
-        let simplifier = ExprSimplifier::new(context);
-        let parsed = parse(sql, state)?;
-        let is_text = matches!(data_type, DataType::List(_)) && parsed.get_type(&none)?.is_string();
-        let wanted = if is_text { DataType::Utf8 } else { data_type.clone() };
-        let expr = simplifier.coerce(cast(parsed, wanted), &none)?;
-        let physical = state.create_physical_expr(simplifier.simplify(expr)?, &none)?;
-        let one = RecordBatchOptions::new().with_row_count(Some(1));
-        let row = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &one)?;
-        let value = physical.evaluate(&row)?.into_array(1)?;
-        // An array may be written as a text, which is read as that of a row is.
-        ScalarValue::try_from_array(&stored::converted(&value, data_type)?, 0)
-    };
-    evaluate().map_err(classify)
+/// An expression without columns that was planned, in a type.
+#[derive(Debug, Clone)]
+pub(crate) struct Computed {
+    expr: Arc<dyn PhysicalExpr>,
+    data_type: DataType,
+    /// Whether each row has a value of its own.
+    pub(crate) is_volatile: bool,
+}
+
+impl Computed {
+    /// # Errors
+    /// For an expression that is none, or that cannot be in the type.
+    pub(crate) fn plan(sql: &str, data_type: &DataType, state: &SessionState) -> bowshot_api::Result<Self> {
+        let plan = || -> Result<Self> {
+            let none = DFSchema::empty();
+            // `now()` is known to the simplifier alone.
+            let context = SimplifyContext::builder()
+                .with_config_options(Arc::clone(state.config_options()))
+                .with_current_time()
+                .build();
+            let simplifier = ExprSimplifier::new(context);
+            let parsed = parse(sql, state)?;
+            let is_volatile = parsed.is_volatile();
+            let is_text = matches!(data_type, DataType::List(_)) && parsed.get_type(&none)?.is_string();
+            let wanted = if is_text { DataType::Utf8 } else { data_type.clone() };
+            let expr = simplifier.coerce(cast(parsed, wanted), &none)?;
+            let expr = state.create_physical_expr(simplifier.simplify(expr)?, &none)?;
+            Ok(Self { expr, data_type: data_type.clone(), is_volatile })
+        };
+        plan().map_err(classify)
+    }
+
+    /// The values of so many rows.
+    ///
+    /// # Errors
+    /// For a value that does not fit the type.
+    pub(crate) fn values(&self, rows: usize) -> bowshot_api::Result<ArrayRef> {
+        let values = || -> Result<ArrayRef> {
+            let count = RecordBatchOptions::new().with_row_count(Some(rows));
+            let rows_alone =
+                RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &count)?;
+            let values = self.expr.evaluate(&rows_alone)?.into_array(rows)?;
+            // An array may be written as a text, which is read as that of a row is.
+            Ok(storage_type::converted(&values, &self.data_type)?)
+        };
+        values().map_err(classify)
+    }
+
+    /// The value of one row.
+    ///
+    /// # Errors
+    /// As [`Self::values`].
+    pub(crate) fn value(&self) -> bowshot_api::Result<ScalarValue> {
+        ScalarValue::try_from_array(&self.values(1)?, 0).map_err(classify)
+    }
+}
+
+impl TableLayer for WithDefaults {
+    fn below(&self, _column: &str) -> Option<&dyn TableProvider> {
+        Some(self.table.as_ref())
+    }
 }
 
 #[async_trait]

@@ -1,8 +1,8 @@
 //! Files that a statement names with their path, or an external table: from what is said of them to a table of the files, below
 //! the places that the operator has opened.
 
-use crate::policy::Access;
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_policy::Access;
 use bowshot_sql::rewrite::{FileOption, NamedFiles};
 use bowshot_storage::tables::External;
 use bowshot_storage::{FileCatalog, OptionValue, ReadOptions, file_catalog};

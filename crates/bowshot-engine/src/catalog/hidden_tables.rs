@@ -3,12 +3,12 @@
 //! who names it.
 
 use crate::catalog::Visible;
-use crate::catalog::client::Flavour;
 use crate::catalog::names::Names;
-use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
+use bowshot_api::catalog_names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_sql::Tree;
 use bowshot_sql::rewrite::mark_shared;
 use bowshot_storage::tables::EntryName;
+use bowshot_system_catalog::client::Flavour;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{ObjectName, TableFactor, VisitorMut};
 use std::convert::Infallible;

@@ -1,8 +1,8 @@
 //! The rows that a client sends along with its statement, as the table that the statement reads.
 
 use crate::execute::input_scan::{Guess, InputScan};
-use crate::snapshot::input::StreamedTable;
 use async_trait::async_trait;
+use bowshot_policy::snapshot::input::StreamedTable;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::TreeNode;

@@ -1,7 +1,7 @@
 //! The state that DataFusion plans a statement with, made when it is needed.
 
 use crate::catalog::{Visible, models};
-use crate::policy::Access;
+use bowshot_policy::Access;
 use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;

@@ -1,9 +1,9 @@
 //! Answers the catalog questions of front ends from the catalogs of a session.
 
-use crate::catalog::told_types::table_schema;
 use crate::error::classify;
-use crate::snapshot::names::SYSTEM_SCHEMA;
+use bowshot_api::catalog_names::SYSTEM_SCHEMA;
 use bowshot_api::{Layout, Result, TableEntry, TableFilter, TableKind, like};
+use bowshot_types::result_metadata::table_schema;
 use datafusion::catalog::information_schema::{
     INFORMATION_SCHEMA, INFORMATION_SCHEMA_TABLES, InformationSchemaProvider,
 };

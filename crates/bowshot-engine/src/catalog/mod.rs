@@ -4,53 +4,48 @@
 //! Nothing is made before it is asked for, since every statement has catalogs of its own.
 
 pub(crate) mod changes;
-pub(crate) mod client;
 pub(crate) mod defaults;
-pub(crate) mod elsewhere;
 pub(crate) mod enum_types;
+pub(crate) mod external_database;
 pub(crate) mod file_paths;
-pub(crate) mod functions;
 mod hidden_tables;
 pub(crate) mod identity;
-pub(crate) mod information_schema;
 pub(crate) mod input;
 pub(crate) mod lazy_state;
-pub(crate) mod lazy_table;
-pub(crate) mod listing;
 pub(crate) mod metadata;
 pub(crate) mod models;
-mod mysql_schema;
 pub(crate) mod names;
 pub(crate) mod origins;
-pub(crate) mod pg_catalog;
 pub(crate) mod providers;
 pub(crate) mod public;
 pub(crate) mod search_path;
 pub(crate) mod show_create;
-pub(crate) mod system;
 pub(crate) mod table_functions;
 pub(crate) mod time_travel;
-pub(crate) mod told_types;
 mod views;
 
 use crate::databases::Databases;
 use crate::execute::input_scan::Guess;
 use crate::models::Models;
-use crate::policy::{self, Access, Reading};
 use crate::reuse::Reuse;
-use crate::snapshot::Pinned;
-use crate::snapshot::input::StreamedTable;
-use crate::snapshot::names::{
+use crate::secured_scan;
+use bowshot_api::catalog_names::{
     CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, SOURCE, SYSTEM_SCHEMA, TARGET, TEMPORARY_CATALOG,
 };
-use crate::types::stored;
 use bowshot_api::{Error as ApiError, Principal};
+use bowshot_policy::snapshot::Pinned;
+use bowshot_policy::snapshot::input::StreamedTable;
+use bowshot_policy::{Access, Reading};
 use bowshot_sql::Privilege;
 use bowshot_storage::FileCatalog;
 use bowshot_storage::exchange::ExchangeFolder;
 use bowshot_storage::secrets::Secrets;
 use bowshot_storage::tables::{Entry, EntryName, Snapshot, Table, TableStore};
-use client::{ClientSlot, OpenCursor, Setting};
+use bowshot_system_catalog::client::{ClientSlot, Flavour};
+use bowshot_system_catalog::functions::TableLookup;
+use bowshot_system_catalog::system::SystemTables;
+use bowshot_system_catalog::{CatalogView, pg_catalog};
+use bowshot_types::storage_type;
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
     MemorySchemaProvider, SchemaProvider, TableProvider,
@@ -63,9 +58,9 @@ use datafusion::execution::context::SessionContext;
 use defaults::WithDefaults;
 use input::InputTable;
 use providers::Catalogs;
+use public::Schemas;
 use std::fmt;
 use std::sync::Arc;
-use system::SystemTables;
 
 /// What the catalogs of all sessions are made of.
 #[derive(Debug, Clone)]
@@ -93,17 +88,47 @@ pub(crate) struct CatalogParts {
 impl CatalogParts {
     /// The name that the rules of a table of files go by.
     pub(crate) fn file_table(&self, name: &EntryName) -> EntryName {
-        EntryName::new(&name.catalog, &name.schema, policy::file_name(self.main.as_ref(), &name.name))
+        EntryName::new(&name.catalog, &name.schema, bowshot_policy::file_name(self.main.as_ref(), &name.name))
     }
 
     /// Whether there is something of this name.
     pub(crate) fn has(&self, name: &EntryName, pinned: &Pinned, caller: &Principal) -> bool {
-        pinned.entry(name).is_some() || self.is_file_table(name) || self.is_elsewhere(name, caller)
+        pinned.entry(name).is_some() || self.is_file_table(name) || self.is_in_database(name, caller)
     }
 
     /// Whether a table of files has this name.
     pub(crate) fn is_file_table(&self, name: &EntryName) -> bool {
         name.catalog == DEFAULT_CATALOG && name.schema == DEFAULT_SCHEMA && self.main.table_exist(&name.name)
+    }
+}
+
+impl TableLookup for CatalogParts {
+    fn has(&self, name: &EntryName, pinned: &Pinned, caller: &Principal) -> bool {
+        Self::has(self, name, pinned, caller)
+    }
+
+    fn is_file_table(&self, name: &EntryName) -> bool {
+        Self::is_file_table(self, name)
+    }
+
+    fn file_table(&self, name: &EntryName) -> EntryName {
+        Self::file_table(self, name)
+    }
+
+    fn file_names(&self) -> Vec<String> {
+        self.main.table_names()
+    }
+
+    fn system_names(&self) -> Vec<String> {
+        let names = self.system.iter().flat_map(|tables| tables.names());
+        names.map(str::to_owned).collect()
+    }
+
+    fn search_path(&self, options: &ConfigOptions, pinned: &Pinned, access: &Access) -> Option<Vec<String>> {
+        search_path::list(options)?;
+        let default_catalog = &options.catalog.default_catalog;
+        let schemas = Schemas { pinned, databases: &self.databases, default_catalog };
+        Some(schemas.find_searched(options, access))
     }
 }
 
@@ -131,7 +156,7 @@ pub(crate) struct Visible {
     /// How many views this is seen through.
     depth: usize,
     /// Which states of other databases it sees.
-    moments: Arc<elsewhere::Moments>,
+    moments: Arc<external_database::Moments>,
 }
 
 impl fmt::Debug for Visible {
@@ -181,18 +206,22 @@ impl Visible {
         (options.catalog.default_catalog.clone(), options.catalog.default_schema.clone())
     }
 
-    pub(crate) fn settings(&self) -> Vec<Setting> {
-        self.client.get().map(|client| client.settings()).unwrap_or_default()
+    /// Whose names and types are asked for.
+    pub(crate) fn flavour(&self) -> Flavour {
+        Flavour::of(&self.options())
     }
 
-    /// Cursors of the session that asks.
-    pub(crate) fn cursors(&self) -> Vec<OpenCursor> {
-        self.client.get().map(|client| client.cursors()).unwrap_or_default()
-    }
-
-    /// The number of the session that asks.
-    pub(crate) fn number(&self) -> Option<i32> {
-        self.client.get().map(|client| client.number())
+    /// What the system catalog describes.
+    pub(crate) fn view(self: &Arc<Self>) -> Arc<CatalogView> {
+        Arc::new(CatalogView {
+            principal: self.principal.clone(),
+            pinned: self.pinned.clone(),
+            access: self.access.clone(),
+            catalogs: Arc::new(Catalogs(Arc::clone(self))),
+            context: self.context.clone(),
+            client: self.client.clone(),
+            is_durable: self.parts.tables.has_folder(),
+        })
     }
 
     /// Whether 0 asks for the next number of a column that numbers itself, as it does unless MySQL's mode says otherwise.
@@ -261,7 +290,7 @@ impl Visible {
             return vec![DEFAULT_SCHEMA.to_owned()];
         }
         if self.parts.databases.has(catalog) {
-            return self.schemas_elsewhere(catalog);
+            return self.schemas_of_database(catalog);
         }
         let mut names = self.pinned.shared().schemas(catalog);
         if catalog == DEFAULT_CATALOG && self.parts.system.is_some() {
@@ -337,10 +366,10 @@ impl Visible {
             }
         }
         if self.parts.databases.has(&name.catalog) {
-            return self.elsewhere(name).await;
+            return self.database_table(name).await;
         }
         let last = pg_catalog::find(&name.name).filter(|_| self.is_default(&name.catalog, &name.schema));
-        Ok(last.map(|defined| defined.provider(&Arc::new(self.clone()))))
+        Ok(last.map(|defined| defined.provider(&Arc::new(self.clone()).view())))
     }
 
     /// The rows of the client, if the statement calls them so: like the session's own tables, they hide others of the default
@@ -370,7 +399,7 @@ impl Visible {
         let Reading::Limited(limits) = reading else { return Ok(found) };
         let state = self.context.state_ref();
         let state = state.read();
-        policy::guarded(name, found, limits, (&state, kept))
+        secured_scan::guarded(name, found, limits, (&state, kept))
     }
 
     /// The rows of a table that a statement may change, with their addresses.
@@ -425,7 +454,7 @@ impl Visible {
         let definition = table.definition();
         let kept = WithDefaults::wrap(table.provider(), definition, &self.context)?;
         let name = TableReference::full(name.catalog.as_str(), name.schema.as_str(), name.name.as_str());
-        stored::as_declared(kept, definition, name)
+        storage_type::as_declared(kept, definition, name)
     }
 }
 

@@ -2,11 +2,13 @@
 
 use crate::catalog::enum_types::SeenTypes;
 use crate::catalog::public::Schemas;
-use crate::catalog::{CatalogParts, elsewhere, models};
-use crate::policy::Access;
-use crate::snapshot::Pinned;
-use crate::snapshot::names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
+use crate::catalog::{CatalogParts, external_database, models};
+pub(crate) use bowshot_types::names::identifier as ident;
+
+use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_policy::Access;
+use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::Privilege;
 use bowshot_storage::tables::{Entry, EntryName, Storage, Table};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
@@ -23,11 +25,6 @@ pub(crate) struct Names {
     pub(crate) default_schema: String,
     /// Schemas of the default catalog in which names are looked for after the default schema.
     pub(crate) path: Vec<String>,
-}
-
-/// An identifier as it is stored: lower case unless it was quoted.
-pub(crate) fn ident(ident: &Ident) -> String {
-    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() }
 }
 
 fn parts(name: &ObjectName) -> Result<Vec<String>> {
@@ -171,7 +168,7 @@ impl Names {
     pub(crate) fn check_new(&self, name: &EntryName) -> Result<()> {
         self.access.check_make(&name.catalog, &name.schema)?;
         if self.parts.databases.has(&name.catalog) {
-            return Err(elsewhere::only_rows(name));
+            return Err(external_database::only_rows(name));
         }
         if !self.pinned.has_schema(&name.catalog, &name.schema) {
             let schema = format!("{}.{}", name.catalog, name.schema);
@@ -271,7 +268,7 @@ impl Names {
     /// Why there is nothing to change under a name.
     pub(crate) fn not_there(&self, name: &EntryName) -> Error {
         if self.parts.databases.has(&name.catalog) && self.access.sees(name) {
-            return elsewhere::only_rows(name);
+            return external_database::only_rows(name);
         }
         if self.parts.is_file_table(name) && self.access.sees(name) {
             return Error::unsupported(format!("`{name}` is a table of files: it is read-only")).with_hint(

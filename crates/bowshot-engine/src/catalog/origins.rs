@@ -2,9 +2,9 @@
 //! result down; what is computed, or may be of several tables, has no origin.
 
 use crate::catalog::names::Names;
-use crate::catalog::pg_catalog::oids;
 use bowshot_api::ColumnOrigin;
 use bowshot_storage::tables::{Entry, EntryName};
+use bowshot_system_catalog::pg_catalog::oids;
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, TableScan};
 

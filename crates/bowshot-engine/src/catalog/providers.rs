@@ -1,17 +1,20 @@
 //! The catalogs and schemas of one statement, as DataFusion asks for them.
 
 use crate::catalog::Visible;
-use crate::catalog::client::Flavour;
-use crate::catalog::information_schema::InformationSchema;
-use crate::catalog::mysql_schema::{MYSQL, MysqlSchema};
-use crate::catalog::pg_catalog::{self, PgCatalog};
-use crate::catalog::system::SystemSchema;
-use crate::catalog::system::tables::AboutTables;
-use crate::snapshot::names::{
+use crate::reuse::Reuse;
+use async_trait::async_trait;
+use bowshot_api::Principal;
+use bowshot_api::catalog_names::{
     CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG,
 };
-use async_trait::async_trait;
 use bowshot_storage::tables::{Entry, EntryName, What};
+use bowshot_system_catalog::client::Flavour;
+use bowshot_system_catalog::information_schema::InformationSchema;
+use bowshot_system_catalog::mysql_schema::{MYSQL, MysqlSchema};
+use bowshot_system_catalog::pg_catalog::{self, PgCatalog};
+use bowshot_system_catalog::system::tables::AboutTables;
+use bowshot_system_catalog::system::{SystemSchema, SystemTables};
+use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::error::Result;
@@ -72,10 +75,10 @@ impl CatalogProvider for Catalog {
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
         let visible = &self.visible;
         match name {
-            INFORMATION_SCHEMA => return Some(Arc::new(InformationSchema(Arc::clone(visible)))),
-            PG_CATALOG => return Some(Arc::new(PgCatalog(Arc::clone(visible)))),
+            INFORMATION_SCHEMA => return Some(Arc::new(InformationSchema(visible.view()))),
+            PG_CATALOG => return Some(Arc::new(PgCatalog(visible.view()))),
             MYSQL if visible.flavour() == Flavour::MySql && !self.has_own(name) => {
-                return Some(Arc::new(MysqlSchema(Arc::clone(visible))));
+                return Some(Arc::new(MysqlSchema(visible.view())));
             }
             _ => {}
         }
@@ -84,17 +87,35 @@ impl CatalogProvider for Catalog {
             let about = AboutTables::new(&visible.pinned, &visible.parts.tables, &visible.access);
             let who = (visible.principal.clone(), visible.access.clone());
             let files = visible.parts.files.clone();
-            let schema =
-                SystemSchema::new(tables, who, (about, &visible.raw), Arc::clone(&visible.parts.reuse));
+            let caches = Arc::new(CacheTables(Arc::clone(&visible.parts.reuse)));
+            let schema = SystemSchema::new(tables, who, (about, &visible.raw), caches);
             let secrets = visible.parts.secrets.clone();
             return Some(Arc::new(schema.with_files(files).with_secrets(secrets)));
         }
         let changing = name == CHANGE_SCHEMA && (visible.target.is_some() || !visible.returned.is_empty());
-        let elsewhere = visible.may_have_schema_elsewhere(&self.name, name);
-        (changing || elsewhere || visible.pinned.has_schema(&self.name, name)).then(|| {
+        let in_database = visible.may_have_database_schema(&self.name, name);
+        (changing || in_database || visible.pinned.has_schema(&self.name, name)).then(|| {
             let (catalog, schema) = (self.name.clone(), name.to_owned());
             Arc::new(Schema { visible: Arc::clone(visible), catalog, schema }) as Arc<_>
         })
+    }
+}
+
+/// The tables about caches, which are everybody's.
+#[derive(Debug)]
+struct CacheTables(Arc<dyn Reuse>);
+
+impl SystemTables for CacheTables {
+    fn names(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    fn shared_names(&self) -> Vec<&'static str> {
+        self.0.tables().to_vec()
+    }
+
+    fn rows(&self, name: &str, _principal: &Principal) -> Option<bowshot_api::Result<RecordBatch>> {
+        self.0.rows(name)
     }
 }
 
@@ -110,7 +131,7 @@ impl Schema {
         EntryName::new(&self.catalog, &self.schema, name)
     }
 
-    fn is_elsewhere(&self) -> bool {
+    fn is_database(&self) -> bool {
         self.visible.parts.databases.has(&self.catalog)
     }
 
@@ -122,8 +143,8 @@ impl Schema {
 #[async_trait]
 impl SchemaProvider for Schema {
     fn table_names(&self) -> Vec<String> {
-        if self.is_elsewhere() {
-            return self.visible.tables_elsewhere(&self.catalog, &self.schema);
+        if self.is_database() {
+            return self.visible.tables_of_database(&self.catalog, &self.schema);
         }
         let pinned = &self.visible.pinned;
         let side = if self.catalog == TEMPORARY_CATALOG { pinned.own() } else { pinned.shared() };
@@ -148,7 +169,7 @@ impl SchemaProvider for Schema {
             Some(Entry::Broken(broken)) if broken.what() == What::View => Ok(Some(TableType::View)),
             Some(Entry::Broken(_)) => Ok(Some(TableType::Base)),
             None if self.holds_files() => self.visible.parts.main.table_type(name).await,
-            None if self.is_elsewhere() => Ok(Some(TableType::Base)),
+            None if self.is_database() => Ok(Some(TableType::Base)),
             None => Ok(None),
         }
     }
@@ -157,10 +178,10 @@ impl SchemaProvider for Schema {
         self.visible.pinned.entry(&self.name(name)).is_some()
             || self.visible.input(&self.name(name)).is_some()
             || self.holds_files() && self.visible.parts.main.table_exist(name)
-            || self.is_elsewhere()
+            || self.is_database()
                 && self
                     .visible
-                    .tables_elsewhere(&self.catalog, &self.schema)
+                    .tables_of_database(&self.catalog, &self.schema)
                     .iter()
                     .any(|known| known == name)
             || self.visible.is_default(&self.catalog, &self.schema) && pg_catalog::find(name).is_some()

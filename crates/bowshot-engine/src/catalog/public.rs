@@ -4,8 +4,8 @@
 
 use crate::catalog::names::ident;
 use crate::databases::Databases;
-use crate::snapshot::Pinned;
-use crate::snapshot::names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
+use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
+use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::Tree;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, VisitorMut};

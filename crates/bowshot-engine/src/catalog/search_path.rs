@@ -4,19 +4,19 @@
 //! What the caller may not see is not there, so that looking goes on in the next schema, as in PostgreSQL without USAGE.
 
 use crate::catalog::Visible;
-use crate::catalog::functions::relations::quoted;
 use crate::catalog::hidden_tables;
 use crate::catalog::names::{Names, ident};
 use crate::catalog::public::Schemas;
 use crate::plan;
-use crate::policy::Access;
-use crate::snapshot::names::{
+use bowshot_api::catalog_names::{
     DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, PG_TEMP, PUBLIC, SYSTEM_SCHEMA, TEMPORARY_CATALOG,
 };
 use bowshot_api::{Error, Result};
+use bowshot_policy::Access;
 use bowshot_sql::rewrite::{changes, marked, qualify_bare_tables};
 use bowshot_sql::{Dialect, DialectName, Offsets};
 use bowshot_storage::tables::EntryName;
+use bowshot_system_catalog::functions::relations::quoted;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::config::ConfigExtension;
 use datafusion::common::extensions_options;

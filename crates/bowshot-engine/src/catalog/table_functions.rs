@@ -1,10 +1,10 @@
 //! `duckdb_tables()` and its like: the tables of the same names, as functions. The rows come from the catalogs of the
 //! statement that calls them.
 
-use crate::catalog::functions::Facts;
-use crate::catalog::lazy_table::Defined;
-use crate::catalog::pg_catalog;
 use crate::catalog::providers::Catalogs;
+use bowshot_system_catalog::functions::Facts;
+use bowshot_system_catalog::lazy_table::Defined;
+use bowshot_system_catalog::pg_catalog;
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Gives a session its functions.
 pub(crate) fn register(context: &SessionContext, facts: &Arc<Facts>) {
-    crate::catalog::functions::of_session(facts)
+    bowshot_system_catalog::functions::of_session(facts)
         .into_iter()
         .for_each(|function| context.register_udf(function));
     for defined in pg_catalog::functions() {
@@ -42,7 +42,7 @@ impl TableFunctionImpl for Called {
         let any = catalogs.as_ref().map(|list| -> &dyn Any { list.as_ref() });
         let visible = any.and_then(|list| list.downcast_ref::<Catalogs>()).map(Catalogs::visible);
         match visible {
-            Some(visible) => Ok(self.0.provider(visible)),
+            Some(visible) => Ok(self.0.provider(&visible.view())),
             None => Err(DataFusionError::Plan(format!("`{name}` is not supported here"))),
         }
     }

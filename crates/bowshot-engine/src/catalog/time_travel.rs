@@ -3,13 +3,13 @@
 //! of another server names them.
 
 use super::Visible;
-use crate::policy::Reading;
-use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
-use crate::types::stored;
+use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_policy::Reading;
 use bowshot_sql::rewrite::AsOf as Written;
 use bowshot_storage::tables::durable::AsOf;
 use bowshot_storage::tables::{Entry, EntryName, Table};
+use bowshot_types::storage_type;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
@@ -51,7 +51,7 @@ fn own(
         return Err(external(other_then(name)));
     }
     let full = TableReference::full(name.catalog.as_str(), name.schema.as_str(), name.name.as_str());
-    let found = stored::as_declared(earlier.provider(), earlier.definition(), full)?;
+    let found = storage_type::as_declared(earlier.provider(), earlier.definition(), full)?;
     visible.guarded((name, reading), found, None)
 }
 

@@ -4,11 +4,11 @@ use super::Visible;
 use super::enum_types::SeenTypes;
 use super::public::{self, Schemas};
 use super::search_path;
-use crate::job::leaving_others;
 use crate::plan;
 use crate::plan::allowed::check_readable;
 use crate::plan::text_limits;
 use bowshot_api::Error as ApiError;
+use bowshot_query_task::run_blocking_if;
 use bowshot_sql::DialectName;
 use bowshot_storage::tables::View;
 use datafusion::catalog::TableProvider;
@@ -23,7 +23,7 @@ const MAX_VIEW_DEPTH: usize = 32;
 
 impl Visible {
     pub(super) async fn view_provider(&self, view: &Arc<View>) -> Result<Arc<dyn TableProvider>> {
-        let plan = leaving_others(!text_limits::is_small(&view.sql), self.view_plan(view)).await?;
+        let plan = run_blocking_if(!text_limits::is_small(&view.sql), self.view_plan(view)).await?;
         Ok(Arc::new(ViewTable::new(plan, Some(view.sql.clone()))))
     }
 

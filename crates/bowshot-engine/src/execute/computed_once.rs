@@ -1,8 +1,8 @@
 //! Rows that several parts of a plan read, and that may be others the next time: whoever comes first has them computed, on a task
 //! of its own, so that no reader waits for another one to be polled.
 
-use crate::rules::computed_once::ComputedOnce;
 use async_trait::async_trait;
+use bowshot_optimizer::computed_once::ComputedOnce;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::Session;
 use datafusion::common::runtime::SpawnedTask;

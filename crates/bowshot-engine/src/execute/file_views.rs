@@ -7,7 +7,7 @@
 //! once more before they count: [`Origin`]. Nothing is kept of an answer before its end.
 
 use crate::execute::checked_scan::CheckedScan;
-use crate::policy;
+use crate::secured_scan;
 use bowshot_api::{BatchStream, Origin, Result};
 use bowshot_storage::SharedFiles;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -40,7 +40,7 @@ impl FileViews {
         self.scans.extend(CheckedScan::origin_of(plan));
         plan.children()
             .into_iter()
-            .chain(policy::inside(plan))
+            .chain(secured_scan::inside(plan))
             .for_each(|child| self.collect(child.as_ref()));
     }
 

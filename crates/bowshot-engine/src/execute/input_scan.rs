@@ -3,7 +3,7 @@
 //! Conditions are judged here, batch by batch. DataFusion's filter would gather rows until it has a full batch, and a client that
 //! waits for the answer to a row before it sends the next one would wait for ever.
 
-use crate::snapshot::input::StreamedTable;
+use bowshot_policy::snapshot::input::StreamedTable;
 use datafusion::arrow::array::BooleanArray;
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::SchemaRef;

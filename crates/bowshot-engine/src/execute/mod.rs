@@ -17,7 +17,6 @@ use bowshot_api::{BatchStream, Layout, QueryId, Result};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::streaming::StreamingTableExec;
 use futures::stream::{self, StreamExt};
@@ -70,14 +69,6 @@ impl Execution {
         let (streams, endpoints) = opening.0.await?;
         self.streams = streams;
         Ok((self, endpoints))
-    }
-}
-
-/// The schema of a plan after coercion, before it is laid out; what clients are told of it is `catalog/told_types.rs`'s.
-pub(crate) fn analysed_schema(state: &SessionState, plan: &LogicalPlan) -> SchemaRef {
-    match state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {}) {
-        Ok(analysed) => Arc::clone(analysed.schema().inner()),
-        Err(_) => Arc::clone(plan.schema().inner()),
     }
 }
 

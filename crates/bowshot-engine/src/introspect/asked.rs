@@ -1,11 +1,11 @@
 //! What a statement of this room is recognised with: who asks, and what there is.
 
 use crate::catalog::Visible;
-use crate::catalog::client::{ClientSlot, Flavour, NamedStatement, Setting};
 use crate::catalog::names::Names;
-use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
+use bowshot_api::catalog_names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_storage::tables::EntryName;
+use bowshot_system_catalog::client::{ClientSlot, Flavour, NamedStatement, Setting};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::ObjectName;
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect};

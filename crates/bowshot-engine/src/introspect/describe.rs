@@ -3,10 +3,10 @@
 use super::Expanded;
 use super::asked::{Asked, named, parsed, quoted, texts};
 use super::parse::Words;
-use crate::catalog::client::Flavour;
-use crate::types::names;
 use bowshot_api::Result;
 use bowshot_storage::tables::EntryName;
+use bowshot_system_catalog::client::Flavour;
+use bowshot_types::names;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::tokenizer::Token;

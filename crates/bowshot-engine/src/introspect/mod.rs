@@ -33,9 +33,9 @@ mod use_names;
 
 pub(crate) use asked::Asked;
 
-use crate::catalog::client::Flavour;
 use crate::statement::session::{CursorStatement, SessionStatement};
 use bowshot_api::Result;
+use bowshot_system_catalog::client::Flavour;
 use datafusion::sql::parser::Statement as Parsed;
 use parse::Words;
 

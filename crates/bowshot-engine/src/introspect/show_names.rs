@@ -4,8 +4,8 @@ use super::Expanded;
 use super::asked::{Asked, named, parsed, quoted};
 use super::parse::Words;
 use super::show::{Shown, filtered, wanted};
-use crate::catalog::client::Flavour;
 use bowshot_api::{Error, Reason, Result};
+use bowshot_system_catalog::client::Flavour;
 use datafusion::sql::parser::Statement as Parsed;
 
 /// What a database is depends on who asks: to MySQL it is what others call a schema.

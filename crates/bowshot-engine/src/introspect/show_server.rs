@@ -3,8 +3,8 @@
 use super::asked::{Asked, quoted};
 use super::parse::Words;
 use super::show::{Shown, Wanted, filtered, filtered_texts, wanted};
-use crate::catalog::client::Flavour;
 use bowshot_api::Result;
+use bowshot_system_catalog::client::Flavour;
 use datafusion::sql::parser::Statement as Parsed;
 
 /// `SHOW ALL`, with PostgreSQL's columns.
@@ -25,7 +25,7 @@ pub(super) fn variables(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parse
     let settings = asked.settings().into_iter();
     let mut rows: Vec<_> =
         settings.map(|setting| vec![Some(setting.name.to_owned()), Some(setting.value)]).collect();
-    let version = crate::catalog::functions::version(Flavour::MySql);
+    let version = bowshot_system_catalog::functions::version(Flavour::MySql);
     rows.push(vec![Some("version".to_owned()), Some(version)]);
     filtered_texts(&["Variable_name", "Value"], &rows, wanted)
 }
@@ -78,8 +78,9 @@ pub(super) fn grants(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parsed> 
     let user = asked.user();
     if !access.is_off() {
         let user = about.as_deref().unwrap_or(user);
-        let rows =
-            crate::catalog::system::access::grants_of(access, user).into_iter().map(|line| vec![Some(line)]);
+        let rows = bowshot_system_catalog::system::access::grants_of(access, user)
+            .into_iter()
+            .map(|line| vec![Some(line)]);
         let rows: Vec<_> = rows.collect();
         return filtered_texts(&[format!("Grants for {user}").as_str()], &rows, Wanted::All);
     }

@@ -4,9 +4,9 @@ use super::asked::{Asked, named, quoted};
 use super::describe;
 use super::parse::Words;
 use super::show::{Modifier, Shown, Wanted, filtered, wanted};
-use crate::catalog::client::Flavour;
-use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::Result;
+use bowshot_api::catalog_names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
+use bowshot_system_catalog::client::Flavour;
 use datafusion::sql::parser::Statement as Parsed;
 
 /// The schema after FROM, or the one in force with the session's own tables; and its name.

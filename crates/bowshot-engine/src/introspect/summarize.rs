@@ -3,8 +3,8 @@
 use super::asked::{Asked, parsed, quoted};
 use super::parse::Words;
 use super::{Expanded, describe};
-use crate::types::names;
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_types::names;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{Query, Statement};

@@ -4,7 +4,6 @@
 //! argument. [`bind`] puts one in its place that holds the model: equal for the same file and another one for another, which is
 //! what keeps results of one version from being those of the next.
 
-use crate::job;
 use bowshot_api::{Error, ErrorKind};
 use bowshot_models::Model;
 use datafusion::arrow::array::{Array, ArrayRef};
@@ -349,7 +348,7 @@ impl ScalarUDFImpl for OfModel {
         while first < rows || parts.is_empty() {
             let length = step.min(rows - first);
             let part: Vec<ArrayRef> = columns.iter().map(|column| column.slice(first, length)).collect();
-            parts.push(job::step(|| self.ask(&part))?);
+            parts.push(bowshot_query_task::step(|| self.ask(&part))?);
             first += length.max(1);
         }
         let answer = match parts.as_slice() {

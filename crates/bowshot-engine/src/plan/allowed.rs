@@ -4,8 +4,8 @@
 use crate::error::classify;
 use crate::plan::plan_limits;
 use crate::plan::steps::Steps;
-use crate::rules::computed_once::ComputedOnce;
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_optimizer::computed_once::ComputedOnce;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement};
 

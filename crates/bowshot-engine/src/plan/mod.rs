@@ -13,9 +13,9 @@ pub(crate) mod text_limits;
 
 use crate::error::classify;
 use crate::models;
-use crate::rules::{MySqlOperands, ParameterOperands, compared_by_labels, computed_once};
 use crate::statement::copy::{self, CopyStatement, Direction};
 use bowshot_api::{Error, ErrorKind, Position, Result};
+use bowshot_optimizer::{MySqlOperands, ParameterOperands, compared_by_labels, computed_once};
 use bowshot_sql::rewrite::{self, Defaults, Source, Wanted};
 use bowshot_sql::{Dialect, DialectName, Explain, Tree};
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};

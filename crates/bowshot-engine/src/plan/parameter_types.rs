@@ -2,9 +2,9 @@
 //! looks at comparisons alone.
 
 use crate::error::classify;
-use crate::rules::is_glued;
-use crate::types::are_uuids;
 use bowshot_api::Result;
+use bowshot_optimizer::is_glued;
+use bowshot_types::are_uuids;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};

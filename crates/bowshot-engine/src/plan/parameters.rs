@@ -3,10 +3,10 @@
 use crate::error::classify;
 use crate::plan::parameter_types;
 use crate::plan::steps::Steps;
-use crate::types::{are_uuids, stored};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_kernels::nan::with_one_nan;
 use bowshot_storage::tables::{EXTENSION, UUID};
+use bowshot_types::{are_uuids, storage_type};
 use datafusion::arrow::array::{ArrayRef, AsArray};
 use datafusion::arrow::compute::{CastOptions, cast as arrow_cast, cast_with_options};
 use datafusion::arrow::datatypes::{
@@ -289,7 +289,7 @@ fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>, place: Place) 
     }
     let cast = match (column.data_type(), &target) {
         (DataType::FixedSizeBinary(16), _) | (_, DataType::FixedSizeBinary(16) | DataType::List(_)) => {
-            stored::converted(&column, &target)
+            storage_type::converted(&column, &target)
         }
         _ => cast_with_options(&column, &target, &strict),
     };

@@ -2,9 +2,9 @@
 //! the first one without a word, and a total of no rows is a row, so that a recursion with one never ends.
 
 use crate::error::classify;
-use crate::types::names;
 use bowshot_api::{Error, Result};
 use bowshot_sql::rewrite::CAST_TO;
+use bowshot_types::names;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DataFusionError};

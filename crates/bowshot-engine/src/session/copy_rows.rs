@@ -2,19 +2,19 @@
 //! batches ahead of or behind the rest.
 
 use crate::authorize::AuthorizedPlan;
-use crate::catalog::told_types;
 use crate::error::classify;
 use crate::plan::{Planned, parameters};
 use crate::session::write::Written;
 use crate::session::{EngineSession, on_nodes};
-use crate::snapshot::Pinned;
 use crate::write::Write;
 use crate::write::apply::{self, Place, arranged, by_name};
+use crate::write::constraints::Casts;
 use crate::write::copy::{CopyIn, CopyOut, folder};
-use crate::write::fit::Casts;
 use crate::write::rows::{absent_values, checked, stream};
 use bowshot_api::{BatchStream, Error, ErrorKind, LastWrite, Layout, Origin, Result};
+use bowshot_policy::snapshot::Pinned;
 use bowshot_storage::exchange::{FileRows, FileWriter};
+use bowshot_types::declared;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;
 use futures::StreamExt;
@@ -76,7 +76,7 @@ impl EngineSession {
                 (BatchStream::new(schema, rows.map(|batch| batch.map_err(classify)).boxed()), origin)
             }
         };
-        let schema = Layout::default().schema(&told_types::schema_without_marks(&rows.schema()));
+        let schema = Layout::default().schema(&declared::schema_without_marks(&rows.schema()));
         let exchange = Arc::clone(folder(&names)?);
         let (sender, receiver) = channel(AHEAD);
         let (copy, columns) = (copy.clone(), Arc::clone(&schema));

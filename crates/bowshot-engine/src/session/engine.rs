@@ -4,29 +4,29 @@ mod configured;
 mod part;
 
 use crate::catalog::lazy_state::SpareStates;
-use crate::catalog::system::SystemTables;
 use crate::catalog::{self, CatalogParts};
 use crate::databases::{Databases, NoDatabases, is_reserved};
 use crate::distribution::{Distribution, OneNode};
 use crate::endpoints::EndpointStore;
 use crate::error::{Error, classify};
 use crate::execute::split_scan;
-use crate::job::runtime::QueryRuntime;
-use crate::job::{Budget, Job, Planning, carry_jobs};
 use crate::models::Models;
-use crate::policy::rules::Rules;
-use crate::policy::{self, AccessSettings, CatalogUsers, ConfiguredUser, CurrentSettings, UsersSeen};
 use crate::reuse::{Background, NoReuse, Reuse};
 use crate::session::EngineSession;
 use crate::session::template::builder_from;
-use crate::snapshot::commit::SessionTables;
-use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, TEMPORARY_CATALOG};
+use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{BatchStream, Error as ApiError, PolicyDecisionPoint, Principal, QueryId, Result};
+use bowshot_policy::rules::Rules;
+use bowshot_policy::snapshot::commit::SessionTables;
+use bowshot_policy::{AccessSettings, CatalogUsers, ConfiguredUser, CurrentSettings, UsersSeen};
+use bowshot_query_task::QueryRuntime;
+use bowshot_query_task::{Budget, Planning, QueryTask, propagate};
 use bowshot_storage::exchange::ExchangeFolder;
 use bowshot_storage::file_catalog;
 use bowshot_storage::remote::Remotes;
 use bowshot_storage::secrets::Secrets;
 use bowshot_storage::tables::TableStore;
+use bowshot_system_catalog::system::SystemTables;
 use configured::template;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::execution::SessionState;
@@ -278,7 +278,7 @@ impl Engine {
             decider: OnceLock::new(),
             endpoints: OnceLock::new(),
         });
-        carry_jobs();
+        propagate();
         Ok(Self { shared })
     }
 
@@ -331,8 +331,8 @@ impl Engine {
     }
 
     /// A statement of a user that should end until `deadline`.
-    pub fn job(&self, user: &str, deadline: Option<Instant>) -> Arc<Job> {
-        Job::new(user, deadline, (&self.shared.planning, &self.shared.budget))
+    pub fn job(&self, user: &str, deadline: Option<Instant>) -> Arc<QueryTask> {
+        QueryTask::new(user, deadline, (&self.shared.planning, &self.shared.budget))
     }
 
     /// Where statements are planned.
@@ -342,7 +342,7 @@ impl Engine {
 
     /// Bytes of memory that the process has taken.
     pub fn memory_taken(&self) -> u64 {
-        bowshot_os::process_bytes()
+        bowshot_ipc::os::process_bytes()
     }
 
     /// Bytes that running queries have reserved.
@@ -389,12 +389,12 @@ impl Engine {
     /// Whether there still is the user whose session it is.
     pub fn knows(&self, principal: &Principal) -> bool {
         self.shared.scratch
-            || policy::is_known(&self.shared.access.now(), &self.shared.parts.tables, principal)
+            || bowshot_policy::is_known(&self.shared.access.now(), &self.shared.parts.tables, principal)
     }
 
     /// Whether the configuration or SQL has made a user of this name.
     pub fn has_user(&self, name: &str) -> bool {
-        policy::has_user(&self.shared.access.now(), &self.shared.parts.tables, name)
+        bowshot_policy::has_user(&self.shared.access.now(), &self.shared.parts.tables, name)
     }
 
     /// Bytes of the rows in tables.

@@ -2,8 +2,8 @@
 
 use super::EngineSession;
 use crate::catalog::metadata;
-use crate::snapshot::Pinned;
 use bowshot_api::{Layout, Result, TableEntry, TableFilter};
+use bowshot_policy::snapshot::Pinned;
 
 impl EngineSession {
     /// Asks whether the session may have lists of catalogs, schemas and tables, which no plan gives.

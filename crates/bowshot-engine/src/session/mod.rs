@@ -1,37 +1,31 @@
 //! What one session has in the engine: its settings, its own tables and its view of the catalogs. Plans statements and
 //! makes them ready to run.
 
-mod circle;
+pub(crate) mod authorization;
 pub(crate) mod copy_rows;
 pub(crate) mod current_user;
-mod elsewhere;
 pub(crate) mod engine;
-pub(crate) mod judging;
+mod external_database;
 mod listing;
 pub(crate) mod on_nodes;
+mod parameter_metadata;
 mod query;
+mod scratch;
 mod search_path;
 pub(crate) mod template;
-mod told_parameters;
 pub(crate) mod transaction;
 pub(crate) mod utility;
+mod visibility_group;
 pub(crate) mod write;
 
 use crate::authorize::{self, Action, AuthorizedPlan, Change};
-use crate::catalog::client::ClientSlot;
-use crate::catalog::functions::{Facts, SeededRandom};
 use crate::catalog::lazy_state::{LazyState, SpareState};
-use crate::catalog::{self, CatalogParts, Visible, public, show_create, told_types};
+use crate::catalog::{self, CatalogParts, Visible, public, show_create};
 use crate::distribution::Distribution;
-use crate::error::classify;
 use crate::execute::{Execution, Parallelism};
-use crate::job::leaving_others;
 use crate::models;
 use crate::plan::{self, Parsed, parameters, plan_limits, text_limits};
-use crate::policy::{self, Gate, SeenFiles};
 use crate::reuse::{Asked, Purpose, Reuse};
-use crate::snapshot::Pinned;
-use crate::snapshot::commit::SessionTables;
 use crate::statement::copy::CopyStatement;
 use crate::statement::forms;
 use crate::write::access::AccessChange;
@@ -40,18 +34,23 @@ use crate::write::models::sent;
 use crate::write::recognise::{Recognised, nothing, recognise};
 use crate::write::{Write, copy, secrets, upkeep};
 use bowshot_api::{Error as ApiError, Layout, Principal, Result};
+use bowshot_policy::snapshot::Pinned;
+use bowshot_policy::snapshot::commit::SessionTables;
+use bowshot_policy::{SeenFiles, SessionAccess};
+use bowshot_query_task::run_blocking_if;
 use bowshot_sql::rewrite::Source;
+use bowshot_system_catalog::client::ClientSlot;
+use bowshot_system_catalog::functions::{Facts, SeededRandom};
+use bowshot_types::result_metadata;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::LogicalPlan;
 use engine::{Shared, own_tables};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use query::Run;
-use std::borrow::Cow;
 use std::sync::Arc;
 use tokio::task::block_in_place;
 
@@ -62,7 +61,7 @@ pub struct EngineSession {
     shared: Arc<Shared>,
     principal: Principal,
     tables: Arc<SessionTables>,
-    gate: Arc<Gate>,
+    gate: Arc<SessionAccess>,
     client: ClientSlot,
     seeded: SeededRandom,
     scratch: bool,
@@ -88,16 +87,18 @@ impl EngineSession {
         current_user::functions(principal).into_iter().for_each(|function| context.register_udf(function));
         let (principal, tables, client) = (principal.clone(), Arc::new(tables), ClientSlot::default());
         let (spare, seeded) = (SpareState::new(&shared.spare_states), SeededRandom::default());
-        let gate = Arc::new(Gate::new(&shared.access, &principal, &tables));
+        let gate = Arc::new(SessionAccess::new(&shared.access, &principal, &tables));
         if !scratch {
             models::functions_without_models().into_iter().for_each(|function| {
                 context.register_udf(function.as_ref().clone());
             });
-            policy::user_attribute(&gate).into_iter().for_each(|function| context.register_udf(function));
+            bowshot_policy::user_attribute(&gate)
+                .into_iter()
+                .for_each(|function| context.register_udf(function));
             let facts = Facts {
                 principal: principal.clone(),
-                gate: Arc::clone(&gate),
-                parts: seen_parts(&shared, &gate),
+                session_access: Arc::clone(&gate),
+                tables: Arc::new(seen_parts(&shared, &gate)),
                 client: client.clone(),
                 seeded: seeded.clone(),
             };
@@ -219,7 +220,7 @@ impl EngineSession {
         let noting = self.shared.decider().map(|_| pinned.noting());
         let pinned = noting.as_ref().unwrap_or(pinned);
         self.settle_search_path(pinned)?;
-        let planned = leaving_others(!text_limits::is_small(sql), self.plan_text(sql, pinned)).await;
+        let planned = run_blocking_if(!text_limits::is_small(sql), self.plan_text(sql, pinned)).await;
         planned.map_err(|error| secrets::untold(error, sql, plan::dialect(&self.options())))
     }
 
@@ -230,28 +231,44 @@ impl EngineSession {
         {
             let rows = sent(&ddl, pinned)?.unwrap_or_else(nothing);
             let action = Some(Action::Write(Change::new(Write::Ddl(ddl))));
-            return authorize::enforce(plan::planned(rows)?, action, self.judged(pinned), self.scratch).await;
+            return authorize::enforce(plan::planned(rows)?, action, self.authorizer(pinned), self.scratch)
+                .await;
         }
         if let Some(statement) = bowshot_sql::cache_statement(sql, &plan::dialect(&options))? {
             let action = Some(Action::Cache(statement));
-            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch)
-                .await;
+            return authorize::enforce(
+                plan::planned(nothing())?,
+                action,
+                self.authorizer(pinned),
+                self.scratch,
+            )
+            .await;
         }
         if let Some(statement) = bowshot_sql::database_statement(sql, &plan::dialect(&options))? {
             let action = Some(Action::Database(statement));
-            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch)
-                .await;
+            return authorize::enforce(
+                plan::planned(nothing())?,
+                action,
+                self.authorizer(pinned),
+                self.scratch,
+            )
+            .await;
         }
         if self.scratch {
             let planned = plan::plan(&self.state(pinned), plan::parse_plain(&options, sql)?).await?;
-            return authorize::enforce(planned, None, self.judged(pinned), true).await;
+            return authorize::enforce(planned, None, self.authorizer(pinned), true).await;
         }
         if let Some(change) = Box::pin(self.access_change(sql, pinned)).await? {
             let returning = crate::write::access::told(&change)?.map(Arc::new);
             let action =
                 Some(Action::Write(Change { returning, ..Change::new(Write::Ddl(Ddl::Access(change))) }));
-            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch)
-                .await;
+            return authorize::enforce(
+                plan::planned(nothing())?,
+                action,
+                self.authorizer(pinned),
+                self.scratch,
+            )
+            .await;
         }
         if let Some(expanded) = self.expanded(sql, pinned)? {
             return Box::pin(self.plan_expanded(expanded, pinned)).await;
@@ -308,7 +325,7 @@ impl EngineSession {
                     (plan::planned(nothing())?, Some(Action::Transaction(statement)))
                 }
             };
-            authorize::enforce(planned, action, self.judged(pinned), self.scratch).await
+            authorize::enforce(planned, action, self.authorizer(pinned), self.scratch).await
         }
         .boxed()
     }
@@ -348,7 +365,8 @@ impl EngineSession {
             let (visible, names) = (self.visible(pinned), self.names(pinned));
             let (write, rows) = copy::recognise(copy, &visible, &names).await?;
             let action = Action::Write(Change::new(write));
-            authorize::enforce(plan::planned(rows)?, Some(action), self.judged(pinned), self.scratch).await
+            authorize::enforce(plan::planned(rows)?, Some(action), self.authorizer(pinned), self.scratch)
+                .await
         }
         .boxed()
     }
@@ -366,18 +384,22 @@ impl EngineSession {
     pub fn schema(&self, plan: &AuthorizedPlan, layout: Layout) -> SchemaRef {
         let planned = plan.planned();
         if let Some(returning) = plan.returning() {
-            return told_types::result_schema(&self.context.state_ref().read(), returning.plan(), layout);
+            return result_metadata::result_schema(
+                &self.context.state_ref().read(),
+                returning.plan(),
+                layout,
+            );
         }
         if planned.parameters().fields().is_empty() {
-            return told_types::result_schema(&self.context.state_ref().read(), planned.plan(), layout);
+            return result_metadata::result_schema(&self.context.state_ref().read(), planned.plan(), layout);
         }
         // Coercion would settle the types of parameters before they have values.
-        told_types::unbound_schema(planned.plan(), layout)
+        result_metadata::unbound_schema(planned.plan(), layout)
     }
 
     /// The parameters of a plan as clients are told of them.
     pub fn parameters(&self, plan: &AuthorizedPlan) -> SchemaRef {
-        told_parameters::parameters(plan)
+        parameter_metadata::parameters(plan)
     }
 
     /// Checks that a batch of parameters fits the plan.
@@ -404,7 +426,7 @@ impl EngineSession {
         }
         let planned = plan.planned();
         let bound = parameters::bind(planned.plan(), planned.parameters(), rows, 0)?;
-        Ok(told_types::result_schema(&self.context.state_ref().read(), &bound, layout))
+        Ok(result_metadata::result_schema(&self.context.state_ref().read(), &bound, layout))
     }
 
     /// Makes a plan ready to run. Statements with effects take effect here. To be called on the query runtime.
@@ -433,65 +455,16 @@ impl EngineSession {
                 Box::pin(query::prepare_bound(self, &run, parameters)).await
             }
         };
-        let execution = leaving_others(!plan_limits::is_small(plan.planned().plan()), preparing).await?;
+        let execution = run_blocking_if(!plan_limits::is_small(plan.planned().plan()), preparing).await?;
         if !self.scratch {
             self.spare.keep(run.state);
         }
         Ok(execution)
     }
-
-    /// Lets a statement on the scratch catalog act, and gives back the plan of its result. Queries pass unchanged.
-    pub(crate) async fn take_effect<'a>(
-        &self,
-        plan: &AuthorizedPlan,
-        state: &'a SessionState,
-    ) -> Result<(Cow<'a, SessionState>, LogicalPlan)> {
-        let logical = plan.planned().plan().clone();
-        let prepared = matches!(logical, LogicalPlan::Statement(_));
-        match plan.action() {
-            Action::Query if !prepared => Ok((Cow::Borrowed(state), logical)),
-            Action::Query | Action::Scratch => {
-                let frame = self.context.execute_logical_plan(logical).await.map_err(classify)?;
-                let (state, plan) = frame.into_parts();
-                Ok((Cow::Owned(state), plan))
-            }
-            Action::Set { .. } | Action::Reset { .. } if self.scratch => {
-                let frame = self.context.execute_logical_plan(logical).await.map_err(classify)?;
-                let (state, plan) = frame.into_parts();
-                Ok((Cow::Owned(state), plan))
-            }
-            Action::Set { .. } | Action::Reset { .. } => {
-                Err(ApiError::internal("a session option reached the engine as a plan"))
-            }
-            Action::Write(_)
-            | Action::Transaction(_)
-            | Action::Cache(_)
-            | Action::Database(_)
-            | Action::Session(_)
-            | Action::Cursor(_) => {
-                Err(ApiError::internal("a statement that changes something was run as a query"))
-            }
-        }
-    }
-
-    /// Whether the session has a scratch catalog, in which `SET` reaches the engine's own options.
-    pub fn is_scratch(&self) -> bool {
-        self.scratch
-    }
-
-    /// Sets one of the engine's options, named as in its configuration (`catalog.default_schema`, …).
-    ///
-    /// # Errors
-    /// `Invalid` when the value does not fit.
-    pub fn set_config(&self, key: &str, value: &str) -> Result<()> {
-        let state = self.context.state_ref();
-        let mut state = state.write();
-        state.config_mut().options_mut().set(key, value).map_err(classify)
-    }
 }
 
 /// The parts of the catalogs, of the tables of files those alone that the session may see.
-fn seen_parts(shared: &Shared, gate: &Arc<Gate>) -> CatalogParts {
+fn seen_parts(shared: &Shared, gate: &Arc<SessionAccess>) -> CatalogParts {
     let main = Arc::new(SeenFiles::new(&shared.parts.main, gate));
     CatalogParts { main, ..shared.parts.clone() }
 }

@@ -9,11 +9,11 @@ use crate::endpoints::{Opened, Opening, ResultEndpoints, Spread};
 use crate::error::classify;
 use crate::execute::file_views::{self, FileViews};
 use crate::execute::{self, Parallelism};
-use crate::scheduling;
 use crate::session::EngineSession;
 use crate::session::query::physical_plan;
 use crate::write::rows;
 use bowshot_api::{BatchStream, Error, ErrorKind, Layout, Origin, Result};
+use bowshot_optimizer::cooperative;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::display::{PlanType, StringifiedPlan};
@@ -36,7 +36,7 @@ pub(super) enum Started {
     /// Its rows come through this node.
     Here(Vec<BatchStream>),
     /// Other nodes may hand them out: its first rows have to be waited for.
-    Elsewhere(Opening),
+    OnNodes(Opening),
 }
 
 /// Starts a plan, wherever it runs.
@@ -56,7 +56,7 @@ pub(super) async fn start(
     }
     let placed = distribution.place(plan, state, spread.as_ref()).await;
     let Placed::OnNodes(nodes) = &placed else { return here() };
-    let is_elsewhere = nodes.endpoints.is_some();
+    let is_database = nodes.endpoints.is_some();
     let (state, schema) = (state.clone(), SchemaRef::clone(schema));
     let rows = started(nodes, form.0, &schema)?;
     let (session, query) = (session.clone(), query.clone());
@@ -75,8 +75,8 @@ pub(super) async fn start(
         given,
         attempts,
     };
-    Ok(match is_elsewhere {
-        true => Started::Elsewhere(Opening(run.open().boxed())),
+    Ok(match is_database {
+        true => Started::OnNodes(Opening(run.open().boxed())),
         false => Started::Here(vec![run.stream().with_origin(origin_of(plan))]),
     })
 }
@@ -311,7 +311,8 @@ pub(super) async fn explained(
     }
     let optimised = state.optimize(&explain.plan).map_err(classify)?;
     let physical = state.query_planner().create_physical_plan(&optimised, state).await.map_err(classify)?;
-    let placed = session.distribution().place(&scheduling::ensure(physical)?, state, None).await;
+    let placed =
+        session.distribution().place(&cooperative::ensure(physical).map_err(classify)?, state, None).await;
     let line = match placed {
         Placed::Here(Some(reason)) => format!("Nodes: this one alone, since {reason}"),
         Placed::Here(None) => "Nodes: this one alone".to_owned(),

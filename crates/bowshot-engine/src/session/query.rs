@@ -2,7 +2,6 @@
 //! instead of being computed, and what is computed is planned.
 
 use crate::authorize::AuthorizedPlan;
-use crate::catalog::told_types::result_schema;
 use crate::endpoints::{Handout, Spread};
 use crate::error::classify;
 use crate::execute::file_views::Origins;
@@ -13,9 +12,10 @@ use crate::plan::parameters;
 use crate::reuse::{Answer, Computed, Query};
 use crate::session::EngineSession;
 use crate::session::on_nodes::{self, Started};
-use crate::snapshot::input::StreamedTable;
-use crate::{job, scheduling};
 use bowshot_api::{BatchStream, Error, Layout, Result};
+use bowshot_optimizer::cooperative;
+use bowshot_policy::snapshot::input::StreamedTable;
+use bowshot_types::result_metadata::result_schema;
 use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::display::StringifiedPlan;
@@ -65,7 +65,7 @@ async fn one(
             {
                 Started::Here(streams) => streams,
                 // Nothing is kept of rows that do not come by here.
-                Started::Elsewhere(opening) => {
+                Started::OnNodes(opening) => {
                     let (streams, opening) = (Vec::new(), Some(opening));
                     return Ok(Execution { schema, streams, ordered, rows, progress, opening });
                 }
@@ -141,7 +141,7 @@ pub(super) async fn physical_plan(
     } else {
         split_scan::split(physical, options.execution.target_partitions, options)?
     };
-    scheduling::ensure(physical)
+    cooperative::ensure(physical).map_err(classify)
 }
 
 /// What EXPLAIN shows, with the names that tables have.
@@ -219,7 +219,7 @@ fn tail(
                 let (state, bound) = session.take_effect(&plan.with_plan(bound), &state).await?;
                 same_types(&schema, &result_schema(&state, &bound, form.0), row)?;
                 let planning = physical_plan(&session, (&state, form), &bound, planned.ordered());
-                let physical = job::apart(planning).await?;
+                let physical = bowshot_query_task::run_planning(planning).await?;
                 let streams = streams(&physical, &state, form.0, &schema)?;
                 origins.add(&streams);
                 Ok::<_, Error>(merged(streams))

@@ -4,8 +4,8 @@ use super::EngineSession;
 use crate::catalog::names::Names;
 use crate::catalog::public::Schemas;
 use crate::catalog::search_path;
-use crate::snapshot::Pinned;
 use bowshot_api::Result;
+use bowshot_policy::snapshot::Pinned;
 use datafusion::config::ConfigOptions;
 
 impl EngineSession {

@@ -3,8 +3,8 @@
 //! All of it is immutable snapshots, so that a savepoint is a pointer and a rollback forgets one. What changed is found out
 //! at commit, where the stores compare the two states.
 
-use crate::snapshot::{Isolation, Pinned};
 use bowshot_api::{Error, Reason, Result, SavepointId};
+use bowshot_policy::snapshot::{Isolation, Pinned};
 
 /// See the module.
 #[derive(Debug)]

@@ -1,24 +1,24 @@
 //! The road of the statements of this room, once they are recognised.
 
 use crate::authorize::{self, Action, AuthorizedPlan};
-use crate::catalog::client::Client;
 use crate::catalog::origins;
-use crate::catalog::told_types::analysed_schema;
 use crate::error::classify;
 use crate::introspect::{Asked, Expanded, begins_here, describe, recognise, summarize};
 use crate::plan::steps::Steps;
 use crate::plan::{self, text_limits};
 use crate::session::EngineSession;
-use crate::snapshot::Pinned;
 use crate::statement::forms;
 use crate::statement::session::CursorStatement;
 use crate::write::data_modifying_with;
 use crate::write::recognise::nothing;
 use crate::write::returning::Detail;
 use bowshot_api::{ColumnOrigin, Error, Result};
+use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::CacheStatement;
 use bowshot_sql::rewrite::Source;
 use bowshot_storage::tables::EntryName;
+use bowshot_system_catalog::client::Client;
+use bowshot_types::result_metadata::analysed_schema;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::format::ExplainFormat;
 use datafusion::execution::SessionState;
@@ -62,7 +62,7 @@ impl EngineSession {
         let rows = LogicalPlanBuilder::from(change.planned().plan().clone());
         let explained = rows.explain_option_format(option).and_then(LogicalPlanBuilder::build);
         let planned = plan::planned(explained.map_err(classify)?)?;
-        authorize::enforce(planned, None, self.judged(pinned), self.scratch).await.map(Some)
+        authorize::enforce(planned, None, self.authorizer(pinned), self.scratch).await.map(Some)
     }
 
     /// Tells the session's client, of whose settings and named statements it is asked.
@@ -114,8 +114,13 @@ impl EngineSession {
             let statement = match expanded {
                 Expanded::Act(statement) => {
                     let action = Some(Action::Session(statement));
-                    return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), false)
-                        .await;
+                    return authorize::enforce(
+                        plan::planned(nothing())?,
+                        action,
+                        self.authorizer(pinned),
+                        false,
+                    )
+                    .await;
                 }
                 Expanded::Cursor(statement) => return self.plan_cursor(statement, pinned).await,
                 Expanded::Instead(sql) => return self.plan(&sql, pinned).await,
@@ -145,7 +150,7 @@ impl EngineSession {
                 }
             };
             let planned = plan::plan(&self.state(pinned), statement).await?;
-            authorize::enforce(planned, None, self.judged(pinned), false).await
+            authorize::enforce(planned, None, self.authorizer(pinned), false).await
         }
         .boxed()
     }
@@ -157,7 +162,7 @@ impl EngineSession {
             return query.declared(statement);
         }
         let action = Some(Action::Cursor(statement));
-        authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), false).await
+        authorize::enforce(plan::planned(nothing())?, action, self.authorizer(pinned), false).await
     }
 
     /// Of a statement that is made here, and stands in no text.
@@ -204,7 +209,7 @@ impl EngineSession {
     pub async fn drop_temporary(&self) -> Result<()> {
         let base = self.pin();
         let (catalog, schema) =
-            (crate::snapshot::names::TEMPORARY_CATALOG, crate::snapshot::names::DEFAULT_SCHEMA);
+            (bowshot_api::catalog_names::TEMPORARY_CATALOG, bowshot_api::catalog_names::DEFAULT_SCHEMA);
         let mut changed = base.clone();
         for name in base.own().names(catalog, schema) {
             let name = EntryName::new(catalog, schema, name);

@@ -8,19 +8,18 @@ use crate::error::classify;
 use crate::plan::parameters;
 use crate::plan::steps::Steps;
 use crate::session::{EngineSession, on_nodes};
-use crate::snapshot::Pinned;
-use crate::snapshot::names::{DEFAULT_SCHEMA, PG_TEMP, TEMPORARY_CATALOG};
 use crate::write::apply::{self, Applied, Place, arranged, by_name};
+use crate::write::constraints::Casts;
 use crate::write::data_modifying_with::Step;
-use crate::write::fit::Casts;
 use crate::write::returning::{Detail, Returned, Returning, with_tables};
 use crate::write::rows::{Rows, absent_values, checked, physical, started, stream};
-use crate::write::{Write, bound, define, literal, notices};
-use crate::{job, policy};
+use crate::write::{Write, batch_insert, define, literal, notices};
+use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PG_TEMP, TEMPORARY_CATALOG};
 use bowshot_api::{
     BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, LastWrite, PrimaryKey, Reason, Result,
     TableName,
 };
+use bowshot_policy::snapshot::Pinned;
 use bowshot_storage::tables::{Entry, EntryName, Table};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -66,7 +65,7 @@ impl EngineSession {
         if let Some(written) = self.copy(write, plan, rows).await? {
             return Ok(written);
         }
-        if let Some(written) = self.insert_elsewhere(write, plan, rows).await? {
+        if let Some(written) = self.insert_into_database(write, plan, rows).await? {
             return Ok(written);
         }
         if rows.is_empty() {
@@ -78,7 +77,7 @@ impl EngineSession {
             })?;
             return self.written(plan, applied).await;
         }
-        if let Some(all) = bound::all_at_once(write, plan.planned(), rows)? {
+        if let Some(all) = batch_insert::all_at_once(write, plan.planned(), rows)? {
             let applied = self.run(write, all, plan.pinned()).await?;
             return self.written(plan, applied).await;
         }
@@ -139,7 +138,7 @@ impl EngineSession {
         let state = self.lazy_state(pinned);
         let physical = physical(&state, &query).await?;
         let (rows, origin) = started(&state, Arc::clone(&physical))?;
-        let rows = job::checked(rows.map(|batch| batch.map_err(classify))).boxed();
+        let rows = bowshot_query_task::checked(rows.map(|batch| batch.map_err(classify))).boxed();
         let applied = self.apply(write, &query, (rows, origin), (&state, pinned)).await?;
         let mut returned = Returned::new(returning, &state);
         returned.add_plan(physical.as_ref(), detail, applied.rows)?;
@@ -170,7 +169,7 @@ impl EngineSession {
                 (Vec::new(), Some(Arc::new(Returning::query(query))))
             } else {
                 let (rows, origin) = stream(&state, &query).await?;
-                let rows = job::checked(rows.map(|batch| batch.map_err(classify))).boxed();
+                let rows = bowshot_query_task::checked(rows.map(|batch| batch.map_err(classify))).boxed();
                 let applied = self.apply(&step.write, &query, (rows, origin), (&state, &pinned)).await?;
                 last = together(last, applied.last());
                 // Of a change behind WITH its own rows are counted, as PostgreSQL does.
@@ -213,7 +212,10 @@ impl EngineSession {
         if !matches!(write, Write::Ddl(_) | Write::CreateAs(_)) {
             return Ok(applied);
         }
-        Ok(Applied { pinned: policy::follow(pinned, applied.pinned, &names.access)?, ..applied })
+        Ok(Applied {
+            pinned: bowshot_policy::propagate_rules(pinned, applied.pinned, &names.access)?,
+            ..applied
+        })
     }
 
     /// Takes rows into a table. To be called on the query runtime.
@@ -236,7 +238,7 @@ impl EngineSession {
         let added = apply::adding(&name, &table, &place);
         let added = if exclusive { added.taking_over() } else { added };
         let applied = apply::insert(&name, added, Casts::Exact, rows, &place).await?;
-        let changed = policy::follow(pinned, applied.pinned, &names.access)?;
+        let changed = bowshot_policy::propagate_rules(pinned, applied.pinned, &names.access)?;
         let last = LastWrite::default();
         let rows = Some(applied.rows);
         Ok(Written { pinned: changed, rows, rows_in_all: rows, returned: None, last })
@@ -346,10 +348,10 @@ async fn rows(
         && let Some(rows) = on_nodes::to_write(session, state, plan).await?
     {
         let origin = rows.origin().cloned();
-        return Ok((job::checked(rows).boxed(), origin));
+        return Ok((bowshot_query_task::checked(rows).boxed(), origin));
     }
     let (rows, origin) = stream(state, plan).await?;
-    Ok((job::checked(rows.map(|batch| batch.map_err(classify))).boxed(), origin))
+    Ok((bowshot_query_task::checked(rows.map(|batch| batch.map_err(classify))).boxed(), origin))
 }
 
 /// The table that an ingest means by its names, which are in their case.

@@ -15,7 +15,7 @@ pub(crate) const BY_NAME: &str = "__bowshot_by_name";
 pub(crate) const REFRESH: &str = "__bowshot_refresh";
 /// Names a condition that holds the clauses of a CREATE TABLE which the parser does not know.
 pub(crate) const CLAUSES: &str = "__bowshot_clauses";
-/// Schema of the tables that stand for rows while a change is planned (`snapshot::names`): no user reads them by name.
+/// Schema of the tables that stand for rows while a change is planned (`bowshot_api::catalog_names`): no user reads them by name.
 const CHANGE: &str = "__bowshot_change";
 /// Bytes at the beginning of a statement in which its form is looked for: values may be many.
 const HEAD: usize = 1 << 10;

@@ -1,16 +1,17 @@
 //! ALTER TABLE: one definition of a table becomes another, and its rows follow.
 
+use crate::catalog::defaults::Computed;
 use crate::catalog::names::Names;
 use crate::error::classify;
-use crate::snapshot::Pinned;
-use crate::types::declared::Declared;
-use crate::types::stored;
 use crate::write::ddl::{Stores, put};
-use crate::write::{define, enums, fit, parts};
+use crate::write::{constraints, define, enums, parts};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_policy::snapshot::Pinned;
 use bowshot_storage::tables::{
     Check, Column, Definition, Entry, EntryName, Error as TablesError, Key, Reference, Table, TableStore,
 };
+use bowshot_types::declared::Declared;
+use bowshot_types::storage_type;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
@@ -20,12 +21,7 @@ use std::sync::Arc;
 /// One change of a table.
 #[derive(Debug, Clone)]
 pub(crate) enum Alteration {
-    /// The value is that of the rows which are there.
-    AddColumn {
-        column: Column,
-        value: ScalarValue,
-        if_not_exists: bool,
-    },
+    AddColumn(NewColumn),
     DropColumn {
         name: String,
         if_exists: bool,
@@ -65,6 +61,24 @@ pub(crate) enum Alteration {
         name: String,
         if_exists: bool,
     },
+}
+
+/// A column to be added.
+#[derive(Debug, Clone)]
+pub(crate) struct NewColumn {
+    pub(crate) column: Column,
+    /// Of the rows that are there; null without one.
+    pub(crate) value: Option<Computed>,
+    pub(crate) place: ColumnPlace,
+    pub(crate) if_not_exists: bool,
+}
+
+/// Where a column stands among the others.
+#[derive(Debug, Clone)]
+pub(crate) enum ColumnPlace {
+    First,
+    After(String),
+    Last,
 }
 
 /// The state after all changes of one ALTER TABLE.
@@ -117,12 +131,11 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
     let mut definition = table.definition().as_ref().clone();
     let store = stores.of(name);
     match change {
-        Alteration::AddColumn { column, value, if_not_exists } => {
-            if definition.position(column.field.name()).is_none() {
-                return add_column(table, (column, value), store);
-            }
-            if *if_not_exists { Ok(table.as_ref().clone()) } else { Err(taken(name, column.field.name())) }
-        }
+        Alteration::AddColumn(new) => match definition.position(new.column.field.name()) {
+            None => add_column(table, name, new, store),
+            Some(_) if new.if_not_exists => Ok(table.as_ref().clone()),
+            Some(_) => Err(taken(name, new.column.field.name())),
+        },
         Alteration::DropColumn { name: column, if_exists } => match definition.position(column) {
             Some(position) => drop_column(table, name, position, store),
             None if *if_exists => Ok(table.as_ref().clone()),
@@ -133,6 +146,9 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
             relabel(table, store, definition)
         }
         Alteration::SetDefault { column, default } => {
+            if default.is_some() {
+                check_has_no_values(&definition, column)?;
+            }
             let column = column_of(&mut definition, name, column)?;
             column.default.clone_from(default);
             enums::check_default(column)?;
@@ -154,6 +170,7 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
         Alteration::AddReference(reference) => {
             definition.references.push(reference.clone());
             parts::limit(definition.references.len(), parts::MAX_REFERENCES, "references")?;
+            parts::check_references(&definition)?;
             relabel(table, store, definition)
         }
         Alteration::DropPrimaryKey => {
@@ -164,10 +181,7 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
             relabel(table, store, definition)
         }
         Alteration::AddCheck(check) => {
-            if definition.checks.iter().any(|there| there.name == check.name) {
-                let message = format!("constraint `{}` already exists", check.name);
-                return Err(Error::new(ErrorKind::AlreadyExists, message));
-            }
+            check_free_constraint(&definition, &check.name)?;
             definition.checks.push(check.clone());
             parts::limit(definition.checks.len(), parts::MAX_CHECKS, "checks")?;
             relabel(table, store, definition)
@@ -194,10 +208,13 @@ fn set_type(
     let plain = before.as_ref().clone().with_metadata(HashMap::new()).with_data_type(new.data_type().clone());
     changed.field = Arc::new(define::kept_field(storage, &parts::declared(new, plain))?);
     let field = Arc::clone(&changed.field);
-    let same_type = stored::logical(&before) == stored::logical(&field);
+    let same_type = storage_type::logical(&before) == storage_type::logical(&field);
     // What was held against the old values is not known of the new ones.
     if !same_type {
         check_unused(table.definition(), name, column)?;
+    }
+    if definition.identity(column).is_some() && !new.data_type().is_numeric() {
+        return Err(Error::invalid(format!("column `{column}` numbers itself, and stays a whole number")));
     }
     let schema = definition.schema();
     Ok(table
@@ -211,6 +228,9 @@ fn add_key(
     primary: bool,
 ) -> Result<()> {
     parts::check_key(definition, if primary { "primary key" } else { "unique key" }, key)?;
+    if let Some(constraint) = &key.name {
+        check_free_constraint(definition, constraint)?;
+    }
     if !primary {
         definition.unique.push(key.clone());
         return parts::limit(definition.unique.len(), parts::MAX_UNIQUE, "unique keys");
@@ -227,25 +247,39 @@ fn add_key(
 
 fn add_column(
     table: &Table,
-    (column, value): (&Column, &ScalarValue),
+    name: &EntryName,
+    NewColumn { column, value, place, .. }: &NewColumn,
     store: &Arc<TableStore>,
 ) -> Result<Table> {
     let mut definition = table.definition().as_ref().clone();
+    let last = definition.columns.len();
+    let place = match place {
+        ColumnPlace::First => 0,
+        ColumnPlace::After(other) => definition.position(other).ok_or_else(|| no_column(name, other))? + 1,
+        ColumnPlace::Last => last,
+    };
     let field = Arc::new(define::kept_field(definition.storage, &column.field)?);
     let data_type = field.data_type().clone();
-    let value = if value.is_null() {
-        value.clone()
-    } else {
-        let one = value.to_array().map_err(classify)?;
-        let kept = stored::converted(&one, &data_type).map_err(|error| classify(error.into()))?;
-        let kept = Declared::of(&field).map_or(Ok(Arc::clone(&kept)), |declared| declared.assign(&kept))?;
-        ScalarValue::try_from_array(&kept, 0).map_err(classify)?
+    let values = |rows: usize| -> Result<ArrayRef> {
+        let Some(value) = value else { return Ok(new_null_array(&data_type, rows)) };
+        let kept = storage_type::converted(&value.values(rows)?, &data_type);
+        let kept = kept.map_err(|error| classify(error.into()))?;
+        Declared::of(&field).map_or(Ok(Arc::clone(&kept)), |declared| declared.assign(&kept))
     };
-    definition.columns.push(Column { field, ..column.clone() });
+    let one = ScalarValue::try_from_array(&values(1)?, 0).map_err(classify)?;
+    let is_volatile = value.as_ref().is_some_and(|value| value.is_volatile);
+    definition.columns.insert(place, Column { field: Arc::clone(&field), ..column.clone() });
     let schema = definition.schema();
-    Ok(table.redefine(store, definition, value.is_null(), |rows| {
-        let added = filled(&value, &data_type, rows.num_rows())?;
-        let columns = rows.columns().iter().cloned().chain([added]).collect();
+    let keeps_files = one.is_null() && !is_volatile && place == last;
+    Ok(table.redefine(store, definition, keeps_files, |rows| {
+        let added = match is_volatile {
+            true => {
+                values(rows.num_rows()).map_err(|error| TablesError::Invalid(error.message().to_owned()))?
+            }
+            false => filled(&one, &data_type, rows.num_rows())?,
+        };
+        let mut columns = rows.columns().to_vec();
+        columns.insert(place.min(columns.len()), added);
         Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
     })?)
 }
@@ -261,6 +295,7 @@ fn drop_column(table: &Table, name: &EntryName, position: usize, store: &Arc<Tab
         ))
         .with_hint("drop the table"));
     }
+    definition.references.retain(|reference| !reference.columns.contains(column.field.name()));
     definition.identities.retain(|identity| &identity.column != column.field.name());
     definition.generated.retain(|generated| &generated.column != column.field.name());
     let kept: Vec<usize> = (0..=definition.columns.len()).filter(|index| *index != position).collect();
@@ -298,9 +333,12 @@ fn set_nullable(
         return Err(Error::invalid(format!("column `{column}` belongs to the primary key"))
             .with_reason(Reason::DependentObjects));
     }
+    if nullable && definition.identity(column).is_some() {
+        return Err(Error::invalid(format!("column `{column}` numbers itself, and is never NULL")));
+    }
     let column = column_of(definition, name, column)?;
     column.field = Arc::new(column.field.as_ref().clone().with_nullable(nullable));
-    fit::check_nulls(table, &column.field)
+    constraints::check_nulls(table, &column.field)
 }
 
 /// The same rows under another definition of the same types.
@@ -324,10 +362,10 @@ fn retyped(
     if let Some(column) = columns.get_mut(position) {
         let told = |error: Error| TablesError::Invalid(error.message().to_owned());
         // From what the values mean, not from how they are kept.
-        let meant = stored::converted(column, &stored::logical(before))?;
-        let wanted = Arc::new(field.as_ref().clone().with_data_type(stored::logical(field)));
-        *column = fit::cast_exactly(&meant, &wanted).map_err(told)?;
-        *column = stored::converted(column, field.data_type())?;
+        let meant = storage_type::converted(column, &storage_type::logical(before))?;
+        let wanted = Arc::new(field.as_ref().clone().with_data_type(storage_type::logical(field)));
+        *column = constraints::cast_exactly(&meant, &wanted).map_err(told)?;
+        *column = storage_type::converted(column, field.data_type())?;
         if let Some(declared) = Declared::of(field) {
             *column = declared.assign(column).map_err(told)?;
         }
@@ -383,6 +421,28 @@ fn taken(table: &EntryName, column: &str) -> Error {
         .with_reason(Reason::DuplicateColumn)
 }
 
+/// A column that numbers itself, or is computed, has no default beside that.
+fn check_has_no_values(definition: &Definition, column: &str) -> Result<()> {
+    let what = if definition.identity(column).is_some() {
+        "numbers itself"
+    } else if definition.generated(column).is_some() {
+        "is computed"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(format!("column `{column}` {what}, and has no default")))
+}
+
+/// Checks and keys of one table have different names.
+fn check_free_constraint(definition: &Definition, name: &str) -> Result<()> {
+    let checks = definition.checks.iter().map(|check| check.name.as_str());
+    let keys = definition.keys().filter_map(|key| key.name.as_deref());
+    if !checks.chain(keys).any(|there| there == name) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::AlreadyExists, format!("constraint `{name}` already exists")))
+}
+
 /// A column that the key or a check needs cannot go.
 fn check_unused(definition: &Definition, table: &EntryName, column: &str) -> Result<()> {
     if definition.keys().any(|key| key.columns.iter().any(|part| part == column)) {
@@ -393,7 +453,8 @@ fn check_unused(definition: &Definition, table: &EntryName, column: &str) -> Res
 }
 
 fn check_unchecked(definition: &Definition, table: &EntryName, column: &str) -> Result<()> {
-    let computed = definition.generated.iter().find(|generated| fit::mentions(&generated.sql, column));
+    let computed =
+        definition.generated.iter().find(|generated| constraints::mentions(&generated.sql, column));
     if let Some(computed) = computed {
         return Err(Error::invalid(format!(
             "column `{}` of table `{table}` is computed of column `{column}`",
@@ -402,7 +463,7 @@ fn check_unchecked(definition: &Definition, table: &EntryName, column: &str) -> 
         .with_reason(Reason::DependentObjects)
         .with_hint("drop the computed column first"));
     }
-    match definition.checks.iter().find(|check| fit::mentions(&check.sql, column)) {
+    match definition.checks.iter().find(|check| constraints::mentions(&check.sql, column)) {
         Some(check) => Err(Error::invalid(format!(
             "constraint `{}` of table `{table}` names column `{column}`",
             check.name

@@ -1,19 +1,18 @@
 //! What the parts of an ALTER TABLE mean.
 
-use crate::catalog::defaults;
+use crate::catalog::defaults::{self, Computed};
 use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::{Names, ident};
 use crate::error::classify;
-use crate::write::alter::{self, Alteration};
+use crate::write::alter::{self, Alteration, ColumnPlace, NewColumn};
 use crate::write::ddl::Ddl;
-use crate::write::{change, define, fit, key, parts};
+use crate::write::{change, constraints, define, key, parts};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
-use bowshot_storage::tables::{Check, EntryName};
+use bowshot_storage::tables::{Check, Column, EntryName};
 use datafusion::arrow::datatypes::Field;
-use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     self, AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, Ident,
-    RenameTableNameKind, TableConstraint,
+    MySQLColumnPosition, RenameTableNameKind, TableConstraint,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -54,8 +53,15 @@ fn alterations<'a>(
 ) -> BoxFuture<'a, Result<Vec<Alteration>>> {
     async move {
         Ok(match operation {
-            AlterTableOperation::AddColumn { column_def, if_not_exists, .. } => {
-                vec![added(column_def, *if_not_exists, state).await?]
+            AlterTableOperation::AddColumn { column_def, if_not_exists, column_position, .. } => {
+                let place = match column_position {
+                    Some(MySQLColumnPosition::First) => ColumnPlace::First,
+                    Some(MySQLColumnPosition::After(other)) => ColumnPlace::After(ident(other)),
+                    None => ColumnPlace::Last,
+                };
+                let (column, value) = added(column_def, state).await?;
+                let new = NewColumn { column, value, place, if_not_exists: *if_not_exists };
+                vec![Alteration::AddColumn(new)]
             }
             AlterTableOperation::DropColumn { column_names, if_exists, .. } => {
                 let dropped =
@@ -84,11 +90,12 @@ fn alterations<'a>(
                 vec![altered_column(ident(column_name), op, state).await?]
             }
             AlterTableOperation::AddConstraint { constraint: TableConstraint::Check(check), .. } => {
+                parts::check_holds(check)?;
                 let there = names.table(table)?;
                 let name =
                     check.name.as_ref().map_or_else(|| define::free_name(&there.definition().checks), ident);
                 let check = Check { name, sql: check.expr.to_string() };
-                fit::check_all(table, &there, &check, state)?;
+                constraints::check_all(table, &there, &check, state)?;
                 vec![Alteration::AddCheck(check)]
             }
             AlterTableOperation::AddConstraint { constraint, .. } => {
@@ -129,7 +136,10 @@ fn added_key<'a>(
 ) -> BoxFuture<'a, Result<Alteration>> {
     async move {
         let (key, primary) = match constraint {
-            TableConstraint::PrimaryKey(key) => (parts::named_key(key.name.as_ref(), &key.columns)?, true),
+            TableConstraint::PrimaryKey(key) => {
+                parts::check_enforced(key.characteristics.as_ref())?;
+                (parts::named_key(key.name.as_ref(), &key.columns)?, true)
+            }
             TableConstraint::Unique(key) => (parts::unique_key(key)?, false),
             TableConstraint::ForeignKey(key) => {
                 let reference = parts::reference(key)?;
@@ -212,12 +222,11 @@ fn altered_column<'a>(
     .boxed()
 }
 
-/// A column to be added. Its default is computed once, for all rows that are there.
+/// A column to be added. The rows that are there get its default.
 fn added<'a>(
     column: &'a ColumnDef,
-    if_not_exists: bool,
     state: &'a LazyState,
-) -> BoxFuture<'a, Result<Alteration>> {
+) -> BoxFuture<'a, Result<(Column, Option<Computed>)>> {
     async move {
         let name = ident(&column.name);
         define::check_column_name(&name)?;
@@ -240,19 +249,19 @@ fn added<'a>(
             ColumnDef { name: column.name.clone(), data_type: column.data_type.clone(), options: kept };
         let field = planned_type(definition, state).await?;
         let value = match &default {
-            Some(default) => defaults::computed(default, field.data_type(), state)?,
-            None => ScalarValue::Null,
+            Some(default) => Some(Computed::plan(default, field.data_type(), state)?),
+            None => None,
         };
-        if !field.is_nullable() && value.is_null() {
+        let is_null = match &value {
+            Some(value) => value.value()?.is_null(),
+            None => true,
+        };
+        if !field.is_nullable() && is_null {
             return Err(Error::invalid(format!("column `{name}` must not be NULL and has no default"))
                 .with_reason(Reason::NotNullViolation)
                 .with_hint("give it a default, which is the value of the rows that are there"));
         }
-        Ok(Alteration::AddColumn {
-            column: alter::new_column(&name, &field, default, comment),
-            value,
-            if_not_exists,
-        })
+        Ok((alter::new_column(&name, &field, default, comment), value))
     }
     .boxed()
 }

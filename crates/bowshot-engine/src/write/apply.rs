@@ -1,20 +1,21 @@
 //! Runs the query of a statement that changes rows, and makes the next state of the table.
 
+use crate::catalog::defaults::Computed;
 use crate::catalog::identity;
 use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::Names;
 use crate::error::classify;
-use crate::snapshot::Pinned;
-use crate::types::stored;
 use crate::write::change::FORMER;
+use crate::write::constraints::{self, Casts, Fit};
 use crate::write::ddl::{self, Ddl, Stores};
-use crate::write::fit::{self, Casts, Fit};
 use crate::write::merge::{ACTION, PUT, TAKE, returned_definition};
 use crate::write::{Affected, NewTable, Write, key, models};
 use bowshot_api::{BatchStream, Error, LastWrite, Reason, Result};
+use bowshot_policy::snapshot::Pinned;
 use bowshot_storage::tables::{
     Definition, Entry, EntryName, Numbering, Segment, SegmentWriter, Storage, Table, TableStore,
 };
+use bowshot_types::storage_type;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array,
 };
@@ -108,8 +109,8 @@ pub(crate) async fn apply(
         Write::Delete(name) => delete(name, rows, place).await,
         Write::Update(of) => update(&of.name, rows, place).await,
         Write::Merge(of) => merge(of, rows, place).await,
-        Write::CopyOut(_) | Write::CopyIn(_) | Write::InsertElsewhere(_) | Write::Query => {
-            Err(Error::internal("rows from and to elsewhere take another road"))
+        Write::CopyOut(_) | Write::CopyIn(_) | Write::DatabaseInsert(_) | Write::Query => {
+            Err(Error::internal("rows from and to other places are written otherwise"))
         }
     }
 }
@@ -222,7 +223,8 @@ fn count_changed(rows: &RecordBatch, fitted: &RecordBatch) -> Result<Option<u64>
     for (field, former) in rows.schema().fields().iter().zip(rows.columns()) {
         let Some(name) = field.name().strip_prefix(FORMER) else { continue };
         let Some(now) = fitted.column_by_name(name) else { continue };
-        let former = stored::converted(former, now.data_type()).map_err(|error| classify(error.into()))?;
+        let former =
+            storage_type::converted(former, now.data_type()).map_err(|error| classify(error.into()))?;
         // Lists and structs cannot be compared: they count as others.
         let differs = distinct(now, &former)
             .unwrap_or_else(|_| BooleanArray::new(BooleanBuffer::new_set(now.len()), None));
@@ -249,7 +251,7 @@ async fn merge(
         let batch = batch?;
         let returns = batch.schema().fields().get(2).is_some_and(|field| field.name() == ACTION);
         let first = if returns { 3 } else { 2 };
-        let (new, met) = fit::split_by_null(&batch)?;
+        let (new, met) = constraints::split_by_null(&batch)?;
         for address in addresses_of(&met)?.values() {
             if !seen.insert(*address) {
                 return Err(Error::invalid(format!("a row of table `{name}` would be changed twice"))
@@ -382,6 +384,8 @@ pub(crate) fn by_name(
 pub(crate) enum Absent {
     Null,
     Value(ScalarValue),
+    /// Each row has one of its own.
+    Each(Computed),
     Numbered(Numbering, Arc<TableStore>),
 }
 
@@ -401,6 +405,7 @@ pub(crate) fn arranged(
                     (None, Absent::Value(value)) => {
                         value.to_array_of_size(batch.num_rows()).map_err(classify)
                     }
+                    (None, Absent::Each(default)) => default.values(batch.num_rows()),
                     (None, Absent::Numbered(numbering, store)) => {
                         identity::next(store, numbering, batch.num_rows())
                     }

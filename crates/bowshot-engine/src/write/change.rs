@@ -3,8 +3,8 @@
 use crate::catalog::defaults;
 use crate::catalog::names::{self, ident};
 use crate::plan;
-use crate::snapshot::names::{CHANGE_SCHEMA, TARGET};
-use crate::write::several;
+use crate::write::tuple_assignment;
+use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::Dialect;
 use bowshot_storage::tables::Definition;
@@ -48,6 +48,10 @@ pub(crate) fn delete(
             Error::unsupported("DELETE takes rows out of one table").with_hint("name the others with USING")
         );
     };
+    let of_some = !delete.order_by.is_empty() || delete.limit.is_some();
+    if of_some && (delete.using.is_some() || !target.joins.is_empty()) {
+        return Err(of_one_table_alone("DELETE"));
+    }
     let (name, target, alias) = match delete.tables.as_slice() {
         [] => retarget(target)?,
         [named] => retarget_named(target, named)?,
@@ -86,9 +90,7 @@ pub(crate) fn update(
     }
     let of_some = !update.order_by.is_empty() || update.limit.is_some();
     if of_some && (update.from.is_some() || !update.table.joins.is_empty()) {
-        // A row that meets several others would count as often.
-        return Err(Error::unsupported("UPDATE has ORDER BY and LIMIT for one table alone")
-            .with_hint("name the rows with WHERE … IN (SELECT … ORDER BY … LIMIT n)"));
+        return Err(of_one_table_alone("UPDATE"));
     }
     let (name, target, alias) = retarget(&update.table)?;
     let (definition, seen) = definition(&name)?;
@@ -114,6 +116,12 @@ pub(crate) fn update(
         if of_some { Some(among_first(update, &target, &alias)?) } else { update.selection.clone() };
     select.from = std::iter::once(target).chain(others).collect();
     Ok(Changed { name, alias, query })
+}
+
+/// A row that meets several of other tables would count as often.
+fn of_one_table_alone(statement: &str) -> Error {
+    Error::unsupported(format!("{statement} has ORDER BY and LIMIT for one table alone"))
+        .with_hint("name the rows with WHERE … IN (SELECT … ORDER BY … LIMIT n)")
 }
 
 /// Lets a query give what these columns were, too, so that rows which become no others can be told apart.
@@ -146,7 +154,7 @@ pub(crate) fn assigned(
     definition: &Definition,
 ) -> Result<Vec<Option<Expr>>> {
     let mut values = vec![None; definition.columns.len()];
-    for (target, value) in several::apart(assignments)? {
+    for (target, value) in tuple_assignment::split(assignments)? {
         let target = &target;
         let name = ident(&names::last(target)?);
         check_qualifier(target, table)?;
@@ -166,7 +174,7 @@ pub(crate) fn assigned(
 
 /// The columns that something is assigned to, whether they are there or not.
 pub(crate) fn assigned_names(assignments: &[Assignment]) -> Result<BTreeSet<String>> {
-    several::apart(assignments)?.iter().map(|(target, _)| Ok(ident(&names::last(target)?))).collect()
+    tuple_assignment::split(assignments)?.iter().map(|(target, _)| Ok(ident(&names::last(target)?))).collect()
 }
 
 /// A column that is computed, or always numbers itself, takes no other value than that.

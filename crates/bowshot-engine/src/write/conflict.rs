@@ -2,14 +2,14 @@
 //! DUPLICATE KEY UPDATE, as a MERGE of the new rows into the table.
 
 use crate::catalog::names::ident;
-use crate::policy::Touched;
-use crate::snapshot::names::{CHANGE_SCHEMA, SOURCE};
-use crate::types::{self, declared::Declared};
 use crate::write::change::{self, ADDRESS, assigned, column};
 use crate::write::merge::{ACT, PUT};
+use bowshot_api::catalog_names::{CHANGE_SCHEMA, SOURCE};
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_policy::Touched;
 use bowshot_sql::{DialectName, Tree};
 use bowshot_storage::tables::{Definition, Key};
+use bowshot_types::declared::Declared;
 use datafusion::sql::sqlparser::ast::{
     Assignment, ConflictTarget, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Insert,
     OnConflictAction, OnInsert, Query, SqliteOnConflict, Value, VisitorMut,
@@ -128,7 +128,7 @@ impl Conflict {
         let (values, condition) = self.values(definition, alias, &new)?;
         let columns = definition.columns.iter().zip(values).map(|(there, value)| {
             let name = there.field.name();
-            let data_type = types::names::sql_type(&types::stored::logical(&there.field));
+            let data_type = bowshot_types::names::sql_type(&bowshot_types::storage_type::logical(&there.field));
             let new = column(&new, name);
             let value = match value {
                 Some(value) => format!(

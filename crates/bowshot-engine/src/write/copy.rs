@@ -7,7 +7,6 @@ use crate::catalog::names::{Names, ident};
 use crate::catalog::{Visible, public, search_path};
 use crate::error::classify;
 use crate::statement::copy::{CopyStatement, Direction};
-use crate::types::stored;
 use crate::write::recognise::nothing;
 use crate::write::{Write, change, nulls};
 use bowshot_api::{Error, ErrorKind, Layout, Reason, Result};
@@ -15,6 +14,7 @@ use bowshot_sql::Privilege;
 use bowshot_storage::exchange::{ExchangeFolder, Shape, Wanted};
 use bowshot_storage::tables::{EntryName, Table};
 use bowshot_storage::{Format, OptionValue, ReadOptions};
+use bowshot_types::storage_type;
 use datafusion::arrow::datatypes::{FieldRef, Schema};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Parsed;
@@ -128,7 +128,8 @@ fn all_of(table: ObjectName, columns: Vec<Ident>) -> Result<Box<Query>> {
 fn wanted(table: &Table, columns: &[Ident]) -> Result<Wanted> {
     let definition = table.definition();
     if columns.is_empty() {
-        let fields = definition.columns.iter().map(|column| stored::meant_field(&column.field)).collect();
+        let fields =
+            definition.columns.iter().map(|column| storage_type::meant_field(&column.field)).collect();
         return Ok(Wanted { fields, named: false });
     }
     let mut fields: Vec<FieldRef> = Vec::with_capacity(columns.len());
@@ -139,7 +140,7 @@ fn wanted(table: &Table, columns: &[Ident]) -> Result<Wanted> {
             return Err(Error::invalid(format!("column `{name}` is there twice"))
                 .with_reason(Reason::DuplicateColumn));
         }
-        fields.push(stored::meant_field(&column.field));
+        fields.push(storage_type::meant_field(&column.field));
     }
     Ok(Wanted { fields, named: true })
 }

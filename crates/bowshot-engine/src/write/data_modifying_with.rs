@@ -7,12 +7,12 @@ use crate::catalog::names::{Names, ident};
 use crate::error::classify;
 use crate::plan;
 use crate::plan::steps::Steps;
-use crate::rules::computed_once;
-use crate::snapshot::names::{CHANGE_SCHEMA, RETURNED};
 use crate::write::recognise::{self, Recognised};
 use crate::write::returning::Returning;
 use crate::write::{Write, change};
+use bowshot_api::catalog_names::{CHANGE_SCHEMA, RETURNED};
 use bowshot_api::{Error, Result};
+use bowshot_optimizer::computed_once;
 use bowshot_sql::rewrite::Source;
 use bowshot_storage::tables::EntryName;
 use datafusion::datasource::empty::EmptyTable;
@@ -154,7 +154,7 @@ impl Planner<'_> {
     /// What finds the rows that are changed or taken out finds them where they were before: rows can be added to a table that has
     /// changed, and nothing else.
     fn check_target(&mut self, write: &Write) -> Result<()> {
-        if matches!(write, Write::InsertElsewhere(_)) {
+        if matches!(write, Write::DatabaseInsert(_)) {
             return Err(Error::unsupported(
                 "a table of another database is not changed together with others",
             )

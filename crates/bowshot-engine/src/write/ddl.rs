@@ -1,7 +1,6 @@
 //! Changes of the catalog.
 
 use crate::catalog::names::Names;
-use crate::snapshot::Pinned;
 use crate::write::access::AccessChange;
 use crate::write::alter::{self, Alteration, column_of};
 use crate::write::enums::TypeChange;
@@ -9,9 +8,11 @@ use crate::write::models::{self, NewModel};
 use crate::write::secrets::SecretChange;
 use crate::write::{NewExternal, NewTable, NewView, WhenThere, external};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_policy::snapshot::Pinned;
 use bowshot_storage::tables::{Entry, EntryName, External, Table, TableStore, View, What};
 use chrono::Duration;
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// What all catalogs may hold together, and once more the temporary tables of one session: every snapshot and every
 /// listing goes over the names.
@@ -65,6 +66,8 @@ pub(crate) enum Ddl {
     },
     Truncate {
         names: Vec<EntryName>,
+        /// Whether columns number the rows to come from the beginning.
+        restarts: bool,
     },
     Optimize {
         name: EntryName,
@@ -162,7 +165,7 @@ impl Ddl {
                 }
                 return Ok((names.pinned, rows));
             }
-            Self::Truncate { names: tables } => return truncate(tables, names),
+            Self::Truncate { names: tables, restarts } => return truncate(tables, *restarts, names, store),
             Self::Optimize { name } => return optimize(name, names, store),
             Self::Vacuum { name, retain } => {
                 let done = store.of(name).vacuum(names.table(name)?.as_ref(), *retain)?;
@@ -191,7 +194,7 @@ pub(crate) struct Stores {
 
 impl Stores {
     pub(crate) fn of(&self, name: &EntryName) -> &Arc<TableStore> {
-        if name.catalog == crate::snapshot::names::TEMPORARY_CATALOG { &self.own } else { &self.shared }
+        if name.catalog == bowshot_api::catalog_names::TEMPORARY_CATALOG { &self.own } else { &self.shared }
     }
 }
 
@@ -329,13 +332,19 @@ fn drop_view(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned>
     }
 }
 
-fn truncate(tables: &[EntryName], names: &Names) -> Result<(Pinned, u64)> {
+fn truncate(tables: &[EntryName], restarts: bool, names: &Names, stores: &Stores) -> Result<(Pinned, u64)> {
     let (mut pinned, mut rows) = (names.pinned.clone(), 0);
     for name in tables {
         let table = names.table(name)?;
         names.pinned.note_read(name);
         rows += table.rows();
-        pinned = put(&pinned, name, Entry::Table(Arc::new(table.truncate())))?;
+        let mut empty = table.truncate();
+        if restarts && !table.definition().identities.is_empty() {
+            let mut definition = table.definition().as_ref().clone();
+            definition.identities.iter_mut().for_each(|identity| identity.id = Uuid::new_v4());
+            empty = empty.redefine(stores.of(name), definition, true, |rows| Ok(rows.clone()))?;
+        }
+        pinned = put(&pinned, name, Entry::Table(Arc::new(empty)))?;
     }
     Ok((pinned, rows))
 }

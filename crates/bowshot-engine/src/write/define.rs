@@ -1,10 +1,8 @@
 //! What `CREATE TABLE` and `CREATE VIEW` define.
 
 use crate::catalog::names::{Names, ident};
-use crate::catalog::{Visible, defaults, search_path, told_types};
+use crate::catalog::{Visible, defaults, search_path};
 use crate::error::classify;
-use crate::types::declared::Declared;
-use crate::types::{names, stored};
 use crate::write::ddl::Ddl;
 use crate::write::enums;
 use crate::write::parts::{self, Parts};
@@ -12,6 +10,8 @@ use crate::write::{NewTable, NewView, WhenThere, Write};
 use bowshot_api::{Error, Layout, Reason, Result, SAME_NAME_MARK, display_name};
 use bowshot_sql::rewrite::Source;
 use bowshot_storage::tables::{Check, Definition, EntryName, Materialized, Storage, View};
+use bowshot_types::declared::{self, Declared};
+use bowshot_types::{names, result_metadata, storage_type};
 use datafusion::arrow::datatypes::{Field, Fields, Schema, SchemaRef};
 use datafusion::common::DFSchema;
 use datafusion::execution::SessionState;
@@ -70,10 +70,10 @@ pub(crate) fn table<'a>(
 
 /// The columns of a query with what is declared for them, in the types in which its rows come.
 fn made_schema(rows: &LogicalPlan, state: &SessionState) -> Schema {
-    let made = told_types::analysed_schema(state, rows);
+    let made = result_metadata::analysed_schema(state, rows);
     let fields = rows.schema().fields().iter().zip(made.fields());
     let fields =
-        fields.map(|(field, made)| parts::declared(&told_types::without_marks(field), made.as_ref().clone()));
+        fields.map(|(field, made)| parts::declared(&declared::without_marks(field), made.as_ref().clone()));
     Schema::new(fields.collect::<Fields>())
 }
 
@@ -135,7 +135,7 @@ fn copied(like: &CreateTableLikeKind, storage: Storage, names: &Names) -> Result
         ..there.definition().as_ref().clone()
     };
     for column in &mut definition.columns {
-        let meant = column.field.as_ref().clone().with_data_type(stored::logical(&column.field));
+        let meant = column.field.as_ref().clone().with_data_type(storage_type::logical(&column.field));
         column.field = Arc::new(kept_field(storage, &meant)?);
     }
     if plain {
@@ -282,7 +282,7 @@ fn storage_option(options: CreateTableOptions) -> Result<Option<Storage>> {
 /// # Errors
 /// `Unsupported` for a type that a durable table has no place for.
 pub(crate) fn kept_field(storage: Storage, field: &Field) -> Result<Field> {
-    stored::kept(storage, field).ok_or_else(|| {
+    storage_type::kept(storage, field).ok_or_else(|| {
         Error::unsupported(format!(
             "column `{}` of type {} cannot be durable",
             field.name(),
@@ -343,12 +343,12 @@ pub(crate) fn check_expressions(definition: &Definition, state: &SessionState) -
             }
         }
     }
-    let columns = DFSchema::try_from(stored::operand_schema(definition)).map_err(classify)?;
+    let columns = DFSchema::try_from(storage_type::operand_schema(definition)).map_err(classify)?;
     for check in &definition.checks {
-        super::fit::plan_check(&columns, check, state)?;
+        super::constraints::plan_check(&columns, check, state)?;
     }
     for generated in &definition.generated {
-        super::fit::plan_generated(&columns, generated, state)?;
+        super::constraints::plan_generated(&columns, generated, state)?;
         if let Some(column) =
             definition.columns.iter().find(|column| column.field.name() == &generated.column)
             && column.default.is_some()

@@ -1,19 +1,19 @@
 //! `CREATE TYPE t AS ENUM ('a', 'b')`, `ALTER TYPE t ADD VALUE 'c'` and `DROP TYPE t`. Types are notes of the snapshot, as models are.
 //! Each column holds the labels of its type itself: a new label is written into all tables that have one, in the same commit.
 
-use crate::catalog::enum_types::may_know;
 use crate::catalog::names::Names;
-use crate::policy::access::{Access, denied};
-use crate::policy::rules::{Key, Rules, type_place};
-use crate::policy::without_type;
-use crate::snapshot::Pinned;
-use crate::snapshot::names::{DEFAULT_CATALOG, TEMPORARY_CATALOG};
-use crate::types::declared::{DECLARED, Declared};
-use crate::types::enums::{self, EnumType};
 use crate::write::change;
 use crate::write::ddl::{Ddl, Stores, put};
+use bowshot_api::catalog_names::{DEFAULT_CATALOG, TEMPORARY_CATALOG};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_policy::access::{Access, denied};
+use bowshot_policy::rules::{Key, Rules, type_place};
+use bowshot_policy::snapshot::Pinned;
+use bowshot_policy::without_type;
 use bowshot_storage::tables::{Column, Definition, Entry, EntryName, Snapshot, Table};
+use bowshot_system_catalog::enum_types::may_know;
+use bowshot_types::declared::{DECLARED, Declared};
+use bowshot_types::enums::{self, EnumType};
 use datafusion::sql::sqlparser::ast::{
     AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, ArrayElemTypeDef, ColumnDef,
     DataType as SqlType, Expr, Ident, ObjectName, Statement, UserDefinedTypeRepresentation, Value,

@@ -3,12 +3,12 @@
 
 use crate::catalog::file_paths;
 use crate::catalog::names::Names;
-use crate::snapshot::Pinned;
-use crate::snapshot::names::TEMPORARY_CATALOG;
 use crate::write::ddl::{self, Ddl};
 use crate::write::define::when_there;
 use crate::write::{NewExternal, WhenThere};
+use bowshot_api::catalog_names::TEMPORARY_CATALOG;
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_policy::snapshot::Pinned;
 use bowshot_storage::tables::{Entry, External};
 use datafusion::sql::sqlparser::ast::CreateTable;
 use std::path::Path;

@@ -4,14 +4,14 @@ use crate::catalog::Visible;
 use crate::catalog::defaults::WithDefaults;
 use crate::catalog::names::{self, Names, ident};
 use crate::error::classify;
-use crate::policy::Touched;
-use crate::snapshot::names::{CHANGE_SCHEMA, SOURCE};
+use crate::plan;
 use crate::statement::forms;
 use crate::write::conflict::Conflict;
 use crate::write::recognise::{Leading, Recognised, changing, with_returning};
-use crate::write::{Affected, Write, change, elsewhere, values};
-use crate::{plan, types};
+use crate::write::{Affected, Write, change, external_database, values};
+use bowshot_api::catalog_names::{CHANGE_SCHEMA, SOURCE};
 use bowshot_api::{Error, Reason, Result};
+use bowshot_policy::Touched;
 use bowshot_sql::{DialectName, Privilege};
 use bowshot_storage::tables::{Definition, EntryName, Table, View};
 use datafusion::arrow::datatypes::DataType;
@@ -50,7 +50,7 @@ pub(super) fn insert<'a>(
         }
         let full = names.resolve(name)?;
         if names.parts.databases.has(&full.catalog) {
-            return Box::pin(elsewhere::insert((insert, full), leading, visible, names)).await;
+            return Box::pin(external_database::insert((insert, full), leading, visible, names)).await;
         }
         let (target, table) = names.writable(name)?;
         names.access.check_any_column(Privilege::Insert, &target)?;
@@ -141,7 +141,7 @@ fn new_rows<'a>(
         match plan.map_err(classify)? {
             LogicalPlan::Dml(DmlStatement { op: WriteOp::Insert(InsertOp::Append), input, .. }) => {
                 let rows = with_bytes(Arc::unwrap_or_clone(input)).map_err(classify)?;
-                types::casts::settled(rows, state.config_options()).map_err(classify)
+                bowshot_types::casts::settled(rows, state.config_options()).map_err(classify)
             }
             _ => Err(Error::internal("INSERT was planned as something else")),
         }
@@ -173,7 +173,10 @@ pub(super) fn planned_apart<'a>(
 fn may_have_uuids(insert: &ast::Insert, definition: &Definition) -> bool {
     let is_query = |source: &ast::Query| !matches!(source.body.as_ref(), ast::SetExpr::Values(_));
     insert.source.as_deref().is_some_and(is_query)
-        || definition.columns.iter().any(|column| types::stored::logical(&column.field) == UUID_BYTES)
+        || definition
+            .columns
+            .iter()
+            .any(|column| bowshot_types::storage_type::logical(&column.field) == UUID_BYTES)
 }
 
 /// The rows of an INSERT planned by themselves, with UUIDs in the form that their columns have, bytes or texts, between which the
@@ -190,14 +193,14 @@ fn with_uuids<'a>(
         let places = insert.columns.iter().map(|name| Ok(definition.position(&ident(&names::last(name)?))));
         let places = places.collect::<Result<Vec<Option<usize>>>>()?;
         let mut differs = false;
-        let given = types::with_uuids(&rows);
+        let given = bowshot_types::with_uuids(&rows);
         let columns = given.iter().enumerate().map(|(at, (relation, field))| {
             let place = if places.is_empty() { Some(at) } else { places.get(at).copied().flatten() };
             let column = place.and_then(|place| definition.columns.get(place));
             let value = Expr::Column(Column::new(relation.cloned(), field.name()));
-            let value = match column.map(|column| types::stored::logical(&column.field)) {
+            let value = match column.map(|column| bowshot_types::storage_type::logical(&column.field)) {
                 Some(wanted)
-                    if (types::are_uuids(field) && wanted.is_string())
+                    if (bowshot_types::are_uuids(field) && wanted.is_string())
                         || (field.data_type().is_string() && wanted == UUID_BYTES) =>
                 {
                     differs = true;

@@ -2,8 +2,8 @@
 
 use crate::catalog::lazy_state::LazyState;
 use crate::error::classify;
-use crate::scheduling;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_optimizer::cooperative;
 use bowshot_storage::tables::{EntryName, Key, Table};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
@@ -99,10 +99,12 @@ async fn looked_up(
             if values.iter().any(ScalarValue::is_null) {
                 continue;
             }
-            if keys.contains(&values) {
-                return Ok(Some(values.iter().map(ScalarValue::to_string).collect()));
+            let told = || values.iter().map(ScalarValue::to_string).collect();
+            let meant: Vec<ScalarValue> = values.iter().map(as_compared).collect();
+            if keys.contains(&meant) {
+                return Ok(Some(told()));
             }
-            keys.insert(values);
+            keys.insert(meant);
         }
     }
     if before.rows() == 0 {
@@ -118,9 +120,21 @@ async fn looked_up(
         .and_then(|keys| keys.limit(0, Some(1)))
         .and_then(LogicalPlanBuilder::build)
         .map_err(classify)?;
-    let physical = scheduling::ensure(state.create_physical_plan(&plan).await.map_err(classify)?)?;
+    let physical =
+        cooperative::ensure(state.create_physical_plan(&plan).await.map_err(classify)?).map_err(classify)?;
     let context = Arc::new(TaskContext::from(&**state));
     first_of(&collect(physical, context).await.map_err(classify)?)
+}
+
+/// A value in the form that all its equals have: both zeros are equal, and all that are no numbers.
+fn as_compared(value: &ScalarValue) -> ScalarValue {
+    match value {
+        ScalarValue::Float32(Some(number)) if *number == 0.0 => ScalarValue::Float32(Some(0.0)),
+        ScalarValue::Float32(Some(number)) if number.is_nan() => ScalarValue::Float32(Some(f32::NAN)),
+        ScalarValue::Float64(Some(number)) if *number == 0.0 => ScalarValue::Float64(Some(0.0)),
+        ScalarValue::Float64(Some(number)) if number.is_nan() => ScalarValue::Float64(Some(f64::NAN)),
+        other => other.clone(),
+    }
 }
 
 /// The key of many rows that is there twice: by joining them with the table.
@@ -130,19 +144,32 @@ async fn joined(
     added: &Arc<Table>,
     state: &LazyState,
 ) -> Result<Option<Vec<String>>> {
-    let quoted: Vec<String> =
-        columns.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
     let context = SessionContext::new_with_config_rt(SessionConfig::new(), state.runtime_env());
     context.register_table("\"new\"", added.provider()).map_err(classify)?;
     context.register_table("\"old\"", before.provider()).map_err(classify)?;
-    let columns = quoted.join(", ");
-    let same =
-        quoted.iter().map(|column| format!("o.{column} = n.{column}")).collect::<Vec<_>>().join(" AND ");
-    let known = quoted.iter().map(|column| format!("{column} IS NOT NULL")).collect::<Vec<_>>().join(" AND ");
-    let prefixed = quoted.iter().map(|column| format!("n.{column}")).collect::<Vec<_>>().join(", ");
+    let schema = added.definition().schema();
+    let parts = |table: &str| -> Vec<String> {
+        let part = |name: &String| {
+            let column = format!("{table}.\"{}\"", name.replace('"', "\"\""));
+            match schema.field_with_name(name) {
+                // As in `as_compared`.
+                Ok(field) if field.data_type().is_floating() => {
+                    format!("nanvl({column} + 0.0, CAST('NaN' AS DOUBLE))")
+                }
+                _ => column,
+            }
+        };
+        columns.iter().map(part).collect()
+    };
+    let (old, new) = (parts("o"), parts("n"));
+    let same: Vec<String> = old.iter().zip(&new).map(|(old, new)| format!("{old} = {new}")).collect();
+    let known: Vec<String> = new.iter().map(|part| format!("{part} IS NOT NULL")).collect();
+    let (columns, same, known) = (new.join(", "), same.join(" AND "), known.join(" AND "));
     for sql in [
-        format!("SELECT {columns} FROM \"new\" WHERE {known} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"),
-        format!("SELECT {prefixed} FROM \"old\" o JOIN \"new\" n ON {same} LIMIT 1"),
+        format!(
+            "SELECT {columns} FROM \"new\" n WHERE {known} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"
+        ),
+        format!("SELECT {columns} FROM \"old\" o JOIN \"new\" n ON {same} LIMIT 1"),
     ] {
         let rows = context.sql(&sql).await.map_err(classify)?.collect().await.map_err(classify)?;
         if let Some(key) = first_of(&rows)? {

@@ -7,10 +7,9 @@
 use crate::catalog::names::{self, ident};
 use crate::catalog::{defaults, identity};
 use crate::error::classify;
-use crate::policy::Touched;
-use crate::types;
 use crate::write::change::{self, ADDRESS, assigned, column, no_column, value_or_default};
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_policy::Touched;
 use bowshot_sql::{DO_NOTHING, Tree};
 use bowshot_storage::tables::{Column, Definition, Storage};
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -74,7 +73,7 @@ pub(crate) fn merge(
     let action = if returns { format!(", {action} AS \"{ACTION}\"") } else { String::new() };
     let columns = definition.columns.iter().enumerate().map(|(index, field)| {
         // Each arm by itself: a common type of all of them could change values on their way.
-        let data_type = types::names::sql_type(&types::stored::logical(&field.field));
+        let data_type = bowshot_types::names::sql_type(&bowshot_types::storage_type::logical(&field.field));
         let value = case(&|clause| {
             let value = clause.values.get(index).map_or_else(|| "NULL".to_owned(), ToString::to_string);
             format!("CAST({value} AS {data_type})")
@@ -214,10 +213,14 @@ pub(crate) fn touched(merge: &Merge, definition: &Definition) -> Result<Touched>
     Ok(touched)
 }
 
-/// The columns that an INSERT of a MERGE names; all, if it names none.
+/// The columns that an INSERT of a MERGE names; the first ones, if it names none.
 fn inserted_columns(insert: &MergeInsertExpr, definition: &Definition) -> Result<Vec<String>> {
+    let given = match &insert.kind {
+        MergeInsertKind::Values(values) => values.rows.first().map_or(0, |row| row.content.len()),
+        MergeInsertKind::Row => definition.columns.len(),
+    };
     match insert.columns.as_slice() {
-        [] => Ok(definition.columns.iter().map(|column| column.field.name().clone()).collect()),
+        [] => Ok(definition.columns.iter().take(given).map(|column| column.field.name().clone()).collect()),
         columns => columns.iter().map(|name| Ok(ident(&names::last(name)?))).collect(),
     }
 }
@@ -383,7 +386,11 @@ fn inserted(insert: &MergeInsertExpr, definition: &Definition) -> Result<Vec<Exp
         .iter()
         .map(|column| change::expression(defaults::of(definition, column).as_deref().unwrap_or("NULL")))
         .collect::<Result<Vec<Expr>>>()?;
-    for (name, value) in named.iter().zip(&row.content) {
+    for (at, (name, value)) in named.iter().zip(&row.content).enumerate() {
+        if named.iter().take(at).any(|before| before == name) {
+            return Err(Error::invalid(format!("column `{name}` is given a value twice"))
+                .with_reason(Reason::DuplicateColumn));
+        }
         let position = definition.position(name).ok_or_else(|| no_column(name, definition))?;
         let default = definition.columns.get(position).and_then(|column| defaults::of(definition, column));
         change::check_settable(definition, name, value)?;

@@ -20,20 +20,20 @@ pub(crate) mod access;
 pub(crate) mod alter;
 mod altering;
 pub(crate) mod apply;
-pub(crate) mod bound;
+pub(crate) mod batch_insert;
 pub(crate) mod change;
 mod columns;
 mod conflict;
+pub(crate) mod constraints;
 pub(crate) mod copy;
 pub(crate) mod data_modifying_with;
 pub(crate) mod ddl;
 pub(crate) mod define;
-pub(crate) mod elsewhere;
 mod enums;
 mod external;
-pub(crate) mod fit;
+pub(crate) mod external_database;
+mod hidden_columns;
 mod insert;
-mod kept;
 mod key;
 pub(crate) mod literal;
 mod merge;
@@ -45,15 +45,15 @@ pub(crate) mod recognise;
 pub(crate) mod returning;
 pub(crate) mod rows;
 pub(crate) mod secrets;
-mod several;
+mod tuple_assignment;
 pub(crate) mod upkeep;
 mod values;
 
-use crate::policy::Touched;
+use bowshot_policy::Touched;
 use bowshot_storage::tables::{Definition, EntryName, External, View};
 use copy::{CopyIn, CopyOut};
 use ddl::Ddl;
-use elsewhere::InsertElsewhere;
+use external_database::DatabaseInsert;
 
 /// What a statement changes. The plan beside it gives the rows.
 #[derive(Debug, Clone)]
@@ -77,7 +77,7 @@ pub(crate) enum Write {
     /// Adds the rows of a file; the plan gives nothing.
     CopyIn(CopyIn),
     /// Adds the rows to a table of another database.
-    InsertElsewhere(InsertElsewhere),
+    DatabaseInsert(DatabaseInsert),
     /// Changes nothing: the rows are those of a query beside changes in WITH.
     Query,
 }
@@ -132,7 +132,7 @@ impl Write {
             Self::Insert(rows) | Self::Update(rows) | Self::Merge(rows) => Some(&rows.name),
             Self::Overwrite(name) | Self::Delete(name) => Some(name),
             Self::CopyIn(copy) => Some(copy.table()),
-            Self::InsertElsewhere(insert) => Some(&insert.name),
+            Self::DatabaseInsert(insert) => Some(&insert.name),
             Self::Ddl(_) | Self::CopyOut(_) | Self::Query => None,
         }
     }

@@ -1,10 +1,10 @@
 //! What a statement on the catalog leaves undone, or finds done already: its client is told, and it succeeds.
 
 use crate::catalog::names::Names;
-use crate::snapshot::Pinned;
 use crate::write::ddl::Ddl;
 use crate::write::{WhenThere, Write};
 use bowshot_api::Notice;
+use bowshot_policy::snapshot::Pinned;
 use bowshot_storage::tables::{Entry, EntryName};
 
 /// The notices of a change that has succeeded: `names` are those before it, `after` is the state that it has made.

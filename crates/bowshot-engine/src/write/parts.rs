@@ -2,16 +2,16 @@
 
 use crate::catalog::names::{Names, ident};
 use crate::statement::forms::CLAUSES;
-use crate::types::declared::{DECLARED, is_kept};
 use crate::write::change;
 use crate::write::columns::{self, Own};
 use crate::write::define::{check_column_name, free_name, kept_field};
 use bowshot_api::{Error, ErrorKind, Layout, Reason, Result};
 use bowshot_storage::tables::{Check, Column, Definition, Generated, Identity, Key, Reference, Storage};
+use bowshot_types::declared::{DECLARED, is_kept};
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::sql::sqlparser::ast::{
-    self, ColumnDef, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, CreateTable, Expr as SqlExpr,
-    ForeignKeyConstraint, IndexColumn, TableConstraint, TableFactor,
+    self, CheckConstraint, ColumnDef, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, CreateTable,
+    Expr as SqlExpr, ForeignKeyConstraint, IndexColumn, TableConstraint, TableFactor,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -114,6 +114,7 @@ impl Parts {
                 self.add_unique(alone())?;
             }
             ColumnOption::Check(check) => {
+                check_holds(&check)?;
                 self.add_check(constraint.or(check.name).as_ref(), &check.expr)?;
             }
             ColumnOption::ForeignKey(mut key) => {
@@ -141,7 +142,10 @@ impl Parts {
                 }
                 Ok(())
             }
-            TableConstraint::Check(check) => self.add_check(check.name.as_ref(), &check.expr),
+            TableConstraint::Check(check) => {
+                check_holds(&check)?;
+                self.add_check(check.name.as_ref(), &check.expr)
+            }
             TableConstraint::ForeignKey(key) => self.add_reference(&key),
             // What is fast to find is no part of what a table means.
             TableConstraint::Index(_) => Ok(()),
@@ -205,8 +209,10 @@ impl Parts {
         let Self { checks, primary_key, unique, identities, generated, references, comment, clauses, .. } =
             self;
         let mut names = HashSet::new();
-        if let Some(twice) = checks.iter().find(|check| !names.insert(check.name.as_str())) {
-            return Err(Error::invalid(format!("constraint `{}` is there twice", twice.name))
+        let of_keys = primary_key.iter().chain(&unique).filter_map(|key| key.name.as_deref());
+        let mut all = checks.iter().map(|check| check.name.as_str()).chain(of_keys);
+        if let Some(twice) = all.find(|name| !names.insert(*name)) {
+            return Err(Error::invalid(format!("constraint `{twice}` is there twice"))
                 .with_hint("give the constraints different names"));
         }
         let definition = Definition {
@@ -263,6 +269,11 @@ fn check_columns(definition: &Definition) -> Result<()> {
     for (kind, key) in primary.chain(definition.unique.iter().map(|key| ("unique key", key))) {
         check_key(definition, kind, key)?;
     }
+    check_references(definition)
+}
+
+/// References name columns that are there.
+pub(crate) fn check_references(definition: &Definition) -> Result<()> {
     let there = column_names(definition);
     for reference in &definition.references {
         if let Some(missing) = reference.columns.iter().find(|column| !there.contains(column.as_str())) {
@@ -353,11 +364,19 @@ pub(crate) fn note_referred(references: &[Reference], names: &Names) -> Result<(
 }
 
 /// A constraint that is there is enforced, and at once.
-fn check_enforced(characteristics: Option<&ConstraintCharacteristics>) -> Result<()> {
+pub(crate) fn check_enforced(characteristics: Option<&ConstraintCharacteristics>) -> Result<()> {
     let Some(of) = characteristics else { return Ok(()) };
     if of.enforced == Some(false) || of.initially == Some(ast::DeferrableInitial::Deferred) {
         return Err(Error::unsupported(format!("`{of}` is not supported for keys"))
             .with_hint("keys are enforced by each statement"));
+    }
+    Ok(())
+}
+
+/// A CHECK that is there holds for all rows.
+pub(crate) fn check_holds(check: &CheckConstraint) -> Result<()> {
+    if check.enforced == Some(false) {
+        return Err(not_enforced(&check.to_string()));
     }
     Ok(())
 }

@@ -4,20 +4,24 @@ use crate::catalog::Visible;
 use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::{self, Names, ident};
 use crate::error::classify;
-use crate::policy::Touched;
-use crate::snapshot::names::{CHANGE_SCHEMA, PG_CATALOG, TARGET};
 use crate::statement::TransactionStatement;
-use crate::types::stored;
 use crate::write::alter::Alteration;
 use crate::write::change::{self, Changed};
 use crate::write::data_modifying_with::{self, Step};
 use crate::write::ddl::Ddl;
 use crate::write::returning::{self, Returning};
-use crate::write::{Affected, Write, altering, define, enums, external, insert, kept, merge, nulls};
+use crate::write::{
+    Affected, Write, altering, define, enums, external, hidden_columns, insert, merge, nulls,
+};
+use bowshot_api::catalog_names::{
+    CHANGE_SCHEMA, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TARGET, TEMPORARY_CATALOG,
+};
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_policy::Touched;
 use bowshot_sql::rewrite::Source;
 use bowshot_sql::{DialectName, Privilege};
 use bowshot_storage::tables::{EntryName, Table};
+use bowshot_types::storage_type;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
@@ -27,7 +31,7 @@ use datafusion::logical_expr::{EmptyRelation, Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     self, CommentObject, Ident, ObjectName, ObjectType, Query, SchemaName, SelectItem, SetExpr, Statement,
-    TransactionAccessMode, TransactionMode, With,
+    TransactionAccessMode, TransactionMode, Truncate, TruncateIdentityOption, With,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -107,6 +111,7 @@ pub(crate) fn recognise<'a>(
                 Box::pin(updated(update, leading, source.dialect, (visible, names))).await?
             }
             Statement::Merge(merge) => Box::pin(merged(merge, leading, visible, names)).await?,
+            Statement::Truncate(truncate) => defined(truncated(truncate, names, source.dialect)?),
             _ => return Ok(None),
         };
         Ok(Some(recognised))
@@ -126,7 +131,7 @@ async fn updated(
     let (target, table) = names.writable(&change::target(&update.table)?)?;
     names.access.check_touched(&target, &touched)?;
     names.access.check_rows(&target, &[])?;
-    let seen = kept::seen(&target, names);
+    let seen = hidden_columns::seen(&target, names);
     let changed = change::update(update, |_| Ok((Arc::clone(table.definition()), seen.clone())));
     let Changed { name, alias, mut query } =
         changed.map_err(|error| names.access.told_of_columns(&target, error))?;
@@ -136,7 +141,7 @@ async fn updated(
     }
     leading.before(&mut query, &name)?;
     let rows = changing(query, (&target, &table), visible).await?;
-    let rows = if seen.is_some() { kept::beside(rows, &table)? } else { rows };
+    let rows = if seen.is_some() { hidden_columns::beside(rows, &table)? } else { rows };
     let returning = (update.returning.as_deref(), &alias);
     let write = Write::Update(Affected { name: target, touched });
     with_returning(write, rows, returning, &table, visible).await
@@ -267,7 +272,7 @@ pub(super) fn changing<'a>(
         nulls::aware(&mut statement)?;
         let target = TableReference::partial(CHANGE_SCHEMA, TARGET);
         let target =
-            stored::as_declared(table.addressed_provider(change::ADDRESS), table.definition(), target);
+            storage_type::as_declared(table.addressed_provider(change::ADDRESS), table.definition(), target);
         let target = target.and_then(|target| visible.changeable(name, target, change::ADDRESS));
         let visible = visible.with_target(target.map_err(classify)?);
         let statement = Parsed::Statement(Box::new(statement));
@@ -288,11 +293,12 @@ fn typed(plan: LogicalPlan, table: &Table) -> Result<LogicalPlan> {
         let Some(column) = column else { continue };
         match alias.expr.as_mut() {
             Expr::Placeholder(Placeholder { field: place @ None, .. }) => {
-                let field = column.field.as_ref().clone().with_data_type(stored::logical(&column.field));
+                let field =
+                    column.field.as_ref().clone().with_data_type(storage_type::logical(&column.field));
                 *place = Some(Arc::new(field));
             }
             // What is written as a text is bytes there.
-            text if stored::logical(&column.field) == DataType::Binary
+            text if storage_type::logical(&column.field) == DataType::Binary
                 && text.get_type(top.input.schema()).is_ok_and(|of| of.is_string()) =>
             {
                 *text = Expr::Cast(Cast::new(Box::new(std::mem::take(text)), DataType::Binary));
@@ -304,6 +310,23 @@ fn typed(plan: LogicalPlan, table: &Table) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))
         .data()
         .map_err(classify)
+}
+
+/// TRUNCATE, which in MySQL lets columns number their rows from the beginning, and elsewhere where it says so.
+fn truncated(truncate: &Truncate, names: &Names, dialect: DialectName) -> Result<Ddl> {
+    if truncate.partitions.is_some() {
+        return Err(Error::unsupported("TRUNCATE takes all rows out, and none of a partition alone")
+            .with_hint("name the rows: `DELETE FROM … WHERE …`"));
+    }
+    let mut tables = Vec::with_capacity(truncate.table_names.len());
+    for table in &truncate.table_names {
+        if !(truncate.if_exists && names.is_nothing(&names.resolve(&table.name)?)) {
+            tables.push(names.writable(&table.name)?.0);
+        }
+    }
+    let restarts =
+        matches!(truncate.identity, Some(TruncateIdentityOption::Restart)) || dialect == DialectName::MySql;
+    Ok(Ddl::Truncate { names: tables, restarts })
 }
 
 /// Changes of the catalog that need no planning.
@@ -319,7 +342,7 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
         }
         Statement::CreateDatabase { db_name, if_not_exists, .. } => {
             let name = names.catalog(db_name)?;
-            if name == crate::snapshot::names::TEMPORARY_CATALOG || name.starts_with("__bowshot") {
+            if name == TEMPORARY_CATALOG || name.starts_with("__bowshot") {
                 return Err(Error::invalid(format!("the catalog name `{name}` is reserved")));
             }
             if names.parts.databases.has(&name) {
@@ -331,8 +354,11 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
             }
             Ddl::CreateCatalog { name, keep: *if_not_exists }
         }
-        Statement::Drop { object_type, if_exists, names: dropped, cascade, .. } => {
-            let drop = |name| dropped_thing(*object_type, name, *if_exists, *cascade, names);
+        Statement::Drop { object_type, if_exists, names: dropped, cascade, temporary, .. } => {
+            let drop = |name| match temporary {
+                true => dropped_own(name, *if_exists, names),
+                false => dropped_thing(*object_type, name, *if_exists, *cascade, names),
+            };
             match dropped.as_slice() {
                 [name] => drop(name)?,
                 several => Ddl::Several(several.iter().map(drop).collect::<Result<_>>()?),
@@ -353,27 +379,27 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
         Statement::Comment { object_type, object_name, comment, .. } => {
             commented(*object_type, object_name, comment.clone(), names)?
         }
-        Statement::Truncate(truncate) => {
-            let tables = truncate.table_names.iter();
-            let resolved = tables.map(|table| Ok(names.writable(&table.name)?.0)).collect::<Result<_>>()?;
-            Ddl::Truncate { names: resolved }
-        }
         other => return enums::recognise(other, names),
     }))
 }
 
 /// Names that mean something else cannot be taken: what is in them, everybody may read.
 fn check_schema_name(name: &str) -> Result<()> {
-    let reserved = [
-        INFORMATION_SCHEMA,
-        PG_CATALOG,
-        crate::snapshot::names::SYSTEM_SCHEMA,
-        crate::snapshot::names::TEMPORARY_CATALOG,
-    ];
+    let reserved = [INFORMATION_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG];
     if reserved.contains(&name) || name.starts_with("__bowshot") {
         return Err(Error::invalid(format!("the schema name `{name}` is reserved")));
     }
     Ok(())
+}
+
+/// `DROP TEMPORARY TABLE`, which leaves the table alone that everybody sees.
+fn dropped_own(name: &ObjectName, if_exists: bool, names: &Names) -> Result<Ddl> {
+    let found = names.resolve(name)?;
+    let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &found.name);
+    if found.catalog == TEMPORARY_CATALOG || name.0.len() == 1 {
+        return Ok(Ddl::DropTable { name: own, if_exists });
+    }
+    Err(Error::invalid(format!("`{name}` is no temporary table")).with_hint("leave the schema out"))
 }
 
 fn dropped_thing(

@@ -1,14 +1,14 @@
 //! RETURNING: a query over the rows that a statement has changed, planned with the statement and run before it counts.
 
-use crate::catalog::{Visible, told_types};
+use crate::catalog::Visible;
 use crate::error::classify;
 use crate::execute::Execution;
 use crate::execute::progress::ProgressMeter;
-use crate::snapshot::names::{CHANGE_SCHEMA, TARGET};
-use crate::types::stored;
 use crate::write::{change, nulls, rows};
+use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_api::{BatchStream, Error, Layout, Result};
 use bowshot_storage::tables::{Definition, Segment, Storage, Table};
+use bowshot_types::{result_metadata, storage_type};
 use datafusion::arrow::array::StringArray;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
@@ -81,7 +81,7 @@ impl Returning {
 
     /// The columns of [`Returned::table`].
     pub(crate) fn table_schema(&self, state: &SessionState) -> SchemaRef {
-        nullable(&told_types::analysed_schema(state, &self.plan))
+        nullable(&result_metadata::analysed_schema(state, &self.plan))
     }
 
     /// In how much detail the plan of the statement is returned, if it is.
@@ -123,7 +123,8 @@ pub(crate) fn planned<'a>(
         let definition = Arc::new(definition);
         let target = Arc::new(Table::new(definition.as_ref().clone())).provider();
         let name = TableReference::partial(CHANGE_SCHEMA, TARGET);
-        let visible = visible.with_target(stored::as_declared(target, &definition, name).map_err(classify)?);
+        let visible =
+            visible.with_target(storage_type::as_declared(target, &definition, name).map_err(classify)?);
         let statement = Parsed::Statement(Box::new(statement));
         let plan = crate::plan::logical(&visible.state(), statement).await.map_err(classify)?;
         crate::plan::allowed::check_readable(&plan)?;
@@ -178,7 +179,7 @@ impl Returned {
     /// No rows yet, in the columns that the statement was described with.
     pub(crate) fn new(returning: &Returning, state: &SessionState) -> Self {
         let held = MemoryConsumer::new("RETURNING").register(&state.runtime_env().memory_pool);
-        Self { schema: told_types::analysed_schema(state, &returning.plan), batches: Vec::new(), held }
+        Self { schema: result_metadata::analysed_schema(state, &returning.plan), batches: Vec::new(), held }
     }
 
     /// Adds what is returned of these rows.

@@ -1,14 +1,15 @@
 //! The rows of a statement that changes tables, on their way from its query, and what stands for columns that have none.
 
+use crate::catalog::defaults::Computed;
+use crate::catalog::identity;
 use crate::catalog::lazy_state::LazyState;
-use crate::catalog::{defaults, identity};
 use crate::error::classify;
 use crate::execute::file_views::{self, FileViews};
-use crate::types::stored;
 use crate::write::apply::Absent;
-use crate::{job, scheduling};
 use bowshot_api::{Origin, Result};
+use bowshot_optimizer::cooperative;
 use bowshot_storage::tables::{Definition, TableStore};
+use bowshot_types::storage_type;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
@@ -56,11 +57,13 @@ pub(crate) fn started(
 /// # Errors
 /// From planning it.
 pub(crate) async fn physical(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-    let physical = job::apart(async { state.create_physical_plan(plan).await.map_err(classify) }).await?;
-    scheduling::ensure(physical)
+    let physical =
+        bowshot_query_task::run_planning(async { state.create_physical_plan(plan).await.map_err(classify) })
+            .await?;
+    cooperative::ensure(physical).map_err(classify)
 }
 
-/// The defaults of all columns, computed once.
+/// The defaults of all columns, computed once where they do not differ from row to row.
 pub(crate) async fn absent_values(
     definition: &Definition,
     state: &LazyState,
@@ -74,7 +77,8 @@ pub(crate) async fn absent_values(
                 Absent::Numbered(identity::numbering(identity, definition.is_durable()), Arc::clone(store))
             }
             (Some(default), None) => {
-                Absent::Value(defaults::computed(default, &stored::logical(&column.field), state)?)
+                let default = Computed::plan(default, &storage_type::logical(&column.field), state)?;
+                if default.is_volatile { Absent::Each(default) } else { Absent::Value(default.value()?) }
             }
             (None, None) => Absent::Null,
         });

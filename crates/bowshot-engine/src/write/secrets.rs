@@ -4,12 +4,12 @@
 //! Values are in the statement and in [`NewSecret`], which does not print them, and nowhere else.
 
 use crate::catalog::names::Names;
-use crate::policy::access::{Access, denied};
-use crate::snapshot::Pinned;
-use crate::snapshot::names::DEFAULT_CATALOG;
 use crate::write::WhenThere;
 use crate::write::ddl::Ddl;
+use bowshot_api::catalog_names::DEFAULT_CATALOG;
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_policy::access::{Access, denied};
+use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::SecretStatement;
 use bowshot_storage::secrets::{MAX_SECRETS, NewSecret, Secrets, not_there};
 use chrono::Utc;
@@ -116,5 +116,5 @@ pub(crate) fn untold(error: Error, sql: &str, dialect: bowshot_sql::Dialect) -> 
 }
 
 fn secrets(names: &Names) -> Result<&Secrets> {
-    names.parts.secrets.as_deref().ok_or_else(|| Error::unsupported("this server keeps no secrets"))
+    names.parts.secrets.as_deref().ok_or_else(|| Error::unsupported("this server has no secrets"))
 }

@@ -2,14 +2,13 @@
 //! among their values are queries themselves.
 
 use crate::catalog::Visible;
-use crate::catalog::client::Flavour;
 use crate::catalog::defaults;
 use crate::catalog::names::{self, ident};
-use crate::types;
 use crate::write::change;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::Tree;
 use bowshot_storage::tables::{Column, Definition};
+use bowshot_system_catalog::client::Flavour;
 use datafusion::sql::sqlparser::ast::{
     AssignmentTarget, Expr, Ident, Insert, ObjectName, Query, SelectItem, SetExpr, SetOperator,
     SetQuantifier, Value, Values, Visitor,
@@ -245,7 +244,7 @@ fn selected<'a>(values: Vec<Expr>, column_of: impl Fn(usize) -> Option<&'a Colum
 fn cast(value: Expr, column: &Column) -> Result<Expr> {
     let mut call = change::expression(&format!(
         "CAST(NULL AS {})",
-        types::names::sql_type(&types::stored::logical(&column.field))
+        bowshot_types::names::sql_type(&bowshot_types::storage_type::logical(&column.field))
     ))?;
     if let Expr::Cast { expr, .. } = &mut call {
         **expr = value;

@@ -1,5 +1,4 @@
-//! `avg` of intervals too, as PostgreSQL has it: the sums of months, of days and of time, divided by how many there are. All other
-//! types are DataFusion's.
+//! `avg` of intervals, as in PostgreSQL: months, days and time are averaged separately. Other types use DataFusion's.
 
 use datafusion::arrow::array::{ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{
@@ -20,7 +19,6 @@ const DAYS_OF_MONTH: i32 = 30;
 const NANOSECONDS_OF_DAY: i128 = 86_400_000_000_000;
 const SUM: DataType = DataType::Decimal128(38, 0);
 
-/// See the module.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Average {
     of: Arc<AggregateUDF>,

@@ -1,35 +1,35 @@
 //! Aggregates that DataFusion lacks, or whose results differ from PostgreSQL's and DuckDB's.
 //!
-//! `sum` is its own for overflow, `avg` for intervals; `moments` have a state of a few numbers; `filtered` take a condition; the others look at the
-//! list of a group's values (`collected`). `forms` tells apart what has one name.
+//! `sum` is its own for overflow, `avg` for intervals; `moments` have a state of a few numbers; `conditional` take a condition; the others look at the
+//! list of a group's values (`over_lists`). `overloads` tells apart what has one name.
 
+mod arg_min_max;
 mod average;
-mod collected;
-mod counted;
-mod extremes;
-mod filtered;
-mod forms;
-mod lists;
+mod conditional;
+mod hypothetical_set;
+mod list_results;
 mod moments;
+mod over_lists;
+mod overloads;
 mod quantiles;
-mod ranks;
 mod sum;
+mod value_counts;
 
 use crate::define::{Body, Function, stock};
 
 pub use average::{interval_length, scaled_interval};
-pub(crate) use counted::counted;
-pub(crate) use forms::AggregateForms;
+pub(crate) use overloads::AggregateForms;
+pub(crate) use value_counts::counted;
 
 /// All functions of this area.
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
     OTHERS,
-    extremes::FUNCTIONS,
-    filtered::FUNCTIONS,
-    lists::FUNCTIONS,
+    arg_min_max::FUNCTIONS,
+    conditional::FUNCTIONS,
+    list_results::FUNCTIONS,
     moments::FUNCTIONS,
     quantiles::FUNCTIONS,
-    ranks::FUNCTIONS,
+    hypothetical_set::FUNCTIONS,
 ];
 
 const OTHERS: &[Function] = &[

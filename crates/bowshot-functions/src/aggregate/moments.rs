@@ -1,7 +1,7 @@
 //! Aggregates of numbers whose state is a few numbers: products, moments, exact sums.
 
 use crate::define::{Body, Function};
-use crate::made::misfit;
+use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::{Result, ScalarValue, exec_err, internal_err};
@@ -207,7 +207,7 @@ impl AggregateUDFImpl for Moments {
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         match given {
             [of] if of.is_numeric() || of.is_null() => Ok(vec![DataType::Float64]),
-            _ => misfit(self.row.name, given),
+            _ => no_overload(self.row.name, given),
         }
     }
 

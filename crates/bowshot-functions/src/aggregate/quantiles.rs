@@ -1,9 +1,9 @@
 //! Quantiles, the most frequent value, and other statistics over all values of a group.
 
-use super::collected::{Call, Row, collected, without_nulls};
-use super::counted::counted;
+use super::over_lists::{Call, Row, collected, without_nulls};
+use super::value_counts::counted;
 use crate::define::{Body, Function};
-use crate::made::misfit;
+use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, new_empty_array};
 use datafusion::arrow::compute::{SortOptions, cast, sort, sort_to_indices, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type, TimeUnit};
@@ -80,20 +80,20 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 ];
 
 fn takes_one(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
-    if given.len() == 1 { Ok(given.to_vec()) } else { misfit(name, given) }
+    if given.len() == 1 { Ok(given.to_vec()) } else { no_overload(name, given) }
 }
 
 fn takes_number(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
         [of] if of.is_numeric() || of.is_null() => Ok(vec![DataType::Float64]),
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 
 fn takes_median(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
-        [of] => ranged(of).map_or_else(|| misfit(name, given), |of| Ok(vec![of])),
-        _ => misfit(name, given),
+        [of] => ranged(of).map_or_else(|| no_overload(name, given), |of| Ok(vec![of])),
+        _ => no_overload(name, given),
     }
 }
 
@@ -110,8 +110,8 @@ fn fraction(of: &DataType) -> Option<DataType> {
 
 fn takes_any(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
-        [of, at] => fraction(at).map_or_else(|| misfit(name, given), |at| Ok(vec![of.clone(), at])),
-        _ => misfit(name, given),
+        [of, at] => fraction(at).map_or_else(|| no_overload(name, given), |at| Ok(vec![of.clone(), at])),
+        _ => no_overload(name, given),
     }
 }
 
@@ -129,9 +129,9 @@ fn takes_range(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
         [of, at] => match (ranged(of), fraction(at)) {
             (Some(of), Some(at)) => Ok(vec![of, at]),
-            _ => misfit(name, given),
+            _ => no_overload(name, given),
         },
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 

@@ -1,13 +1,10 @@
-//! `sum` whose overflow is an error. DataFusion's wraps around.
-//!
-//! Integers, and decimals so wide that their sum may not fit, are added up in 128 bits; whether the sum fits is asked at the
-//! end, so that the order of the rows does not count. All other types are DataFusion's, among them the decimals that have room
-//! for ten thousand million rows.
+//! `sum` with an error on overflow, where DataFusion's wraps around. Integers and wide decimals are added in 128 bits and checked at the end,
+//! so that the order of rows does not matter. Other types use DataFusion's.
 
 mod groups;
 
 use super::average::{SlidingSum, is_interval};
-use crate::made::misfit;
+use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::datatypes::{
     ArrowPrimitiveType, DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, Int64Type,
@@ -28,7 +25,6 @@ use datafusion::logical_expr::{
 use groups::Groups;
 use std::sync::Arc;
 
-/// See the module.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Sum {
     of: Arc<AggregateUDF>,
@@ -163,8 +159,8 @@ impl AggregateUDFImpl for Sum {
             })
         }
         match given {
-            [of] => added(of).map_or_else(|| misfit("sum", given), |of| Ok(vec![of])),
-            _ => misfit("sum", given),
+            [of] => added(of).map_or_else(|| no_overload("sum", given), |of| Ok(vec![of])),
+            _ => no_overload("sum", given),
         }
     }
 

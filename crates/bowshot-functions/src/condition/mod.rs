@@ -2,9 +2,9 @@
 //!
 //! Choices become CASE before a query runs: what is not chosen is not computed.
 
-mod choices;
+mod coalesce;
+mod conjunction;
 mod decode;
-mod joined;
 mod types;
 
 use crate::define::{Function, Gives, made, rewrite, scalar, stock};
@@ -18,18 +18,18 @@ use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
+pub use conjunction::balanced;
 pub(crate) use decode::decode;
-pub use joined::balanced;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     rewrite("if", "the second value if the condition holds, else the third", &[&[Truth, Same, Same]], Gives::Like(1), choice)
         .aliases(&["iff", "iif"]),
     stock("nvl", "the first value, the second if it is null").aliases(&["ifnull"]),
     stock("nvl2", "the second value if the first is not null, else the third"),
-    made("nullif", "null if both values are equal, else the first", choices::nullif),
-    made("coalesce", "the first value that is not null", choices::coalesce),
-    made("greatest", "the greatest value; nulls are passed over", choices::greatest),
-    made("least", "the least value; nulls are passed over", choices::least),
+    made("nullif", "null if both values are equal, else the first", coalesce::nullif),
+    made("coalesce", "the first value that is not null", coalesce::coalesce),
+    made("greatest", "the greatest value; nulls are passed over", coalesce::greatest),
+    made("least", "the least value; nulls are passed over", coalesce::least),
     made("decode", "the result that belongs to the first search value that equals the expression, `decode(x, 1, 'one', 'many')`; with two arguments the bytes of a text", decode)
         .note("formats `hex`, `base64`, `escape`"),
     rewrite("isnull", "whether a value is null; with two values the first that is not", &[&[Any], &[Same, Same]], Gives::By(null_type), |args| {

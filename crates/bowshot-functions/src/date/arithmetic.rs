@@ -1,4 +1,4 @@
-//! Dates and timestamps moved: by intervals, days, months, to the ends of months and to buckets.
+//! Arithmetic on dates and timestamps: intervals, days, months, ends of months, buckets.
 
 use super::calendar::{
     DAY, add_interval, add_months_to, date_of, days_in_month, days_of, interval as span_of, join, negated,

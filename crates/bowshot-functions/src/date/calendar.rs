@@ -54,9 +54,6 @@ pub(super) fn add_interval(micros: i64, interval: IntervalMonthDayNano) -> Resul
 
 /// PostgreSQL's `timestamptz + interval`: months and days on the clock of a zone, the rest in absolute time. Without a zone
 /// all of it is on the clock.
-///
-/// # Errors
-/// When the moment is out of range.
 pub fn add_in_zone(utc: i64, interval: IntervalMonthDayNano, zone: Option<Tz>) -> Result<i64> {
     let Some(zone) = zone else { return add_interval(utc, interval) };
     let on_the_clock = |utc: i64, months: i32, days: i32| {

@@ -1,4 +1,4 @@
-//! How far dates and timestamps are apart: boundaries crossed, whole units, PostgreSQL's `age`.
+//! Differences of dates and timestamps: boundaries crossed, whole units, PostgreSQL's `age`.
 
 use super::arithmetic::Unit;
 use super::calendar::{
@@ -14,7 +14,6 @@ use arrow::datatypes::{DataType, IntervalMonthDayNano};
 use chrono::{Datelike, NaiveDateTime, Timelike, Utc};
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 
-/// What one of a unit is.
 pub(super) fn unit_named(name: &str) -> Result<Unit> {
     let field = field_named(name)?;
     let unit = |months, days, micros| Ok(Unit { months, days, micros });

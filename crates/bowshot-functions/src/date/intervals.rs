@@ -1,4 +1,4 @@
-//! Intervals made of numbers, and intervals whose units are balanced.
+//! Intervals from numbers, and intervals with balanced units.
 
 use super::calendar::{DAY, HOUR, MINUTE, SECOND, interval as span_of};
 use super::fields::interval_micros;

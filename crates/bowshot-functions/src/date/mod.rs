@@ -6,20 +6,20 @@
 mod arithmetic;
 mod calendar;
 mod clock;
+mod constructors;
 mod difference;
 mod fields;
-mod gathered;
 mod intervals;
-mod java;
-mod make;
+mod java_pattern;
 mod month_names;
 pub(crate) mod parse;
+mod parsed_fields;
 mod part;
 mod pattern;
-mod percent;
-mod pg_number;
-mod pg_read;
-mod pg_write;
+mod pg_format;
+mod pg_number_format;
+mod pg_parse;
+mod strftime;
 mod trunc;
 mod zone;
 
@@ -33,7 +33,7 @@ pub use parse::read_time;
 
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
     fields::FUNCTIONS,
-    make::FUNCTIONS,
+    constructors::FUNCTIONS,
     arithmetic::FUNCTIONS,
     difference::FUNCTIONS,
     intervals::FUNCTIONS,

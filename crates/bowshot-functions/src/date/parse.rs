@@ -1,4 +1,4 @@
-//! Dates and timestamps from text, in the forms that people write without a pattern.
+//! Dates and timestamps from text without a pattern.
 
 use super::calendar::{HOUR, MINUTE, SECOND, join};
 use super::month_names;

@@ -28,7 +28,7 @@ struct DatePart {
 
 /// How a part is computed, and so its type.
 #[derive(Debug, Clone, Copy)]
-enum Part {
+enum PartKind {
     Stock,
     Epoch,
     /// Seconds with six decimal places.
@@ -41,30 +41,30 @@ enum Part {
     Whole(Field),
 }
 
-fn part_named(name: &str, of: &DataType) -> Option<Part> {
+fn part_named(name: &str, of: &DataType) -> Option<PartKind> {
     let lower = name.trim().to_ascii_lowercase();
     let known_to_all = matches!(
         lower.as_str(),
         "year" | "quarter" | "month" | "week" | "day" | "doy" | "dow" | "hour" | "minute"
     );
     if known_to_all && !matches!(of, DataType::Interval(_) | DataType::Duration(_)) {
-        return Some(Part::Stock);
+        return Some(PartKind::Stock);
     }
     Some(match lower.as_str() {
-        "epoch" | "epoch_seconds" => Part::Epoch,
-        "timezone" => Part::Zone(1, i64::MAX),
-        "timezone_hour" => Part::Zone(3600, i64::MAX),
-        "timezone_minute" => Part::Zone(60, 60),
+        "epoch" | "epoch_seconds" => PartKind::Epoch,
+        "timezone" => PartKind::Zone(1, i64::MAX),
+        "timezone_hour" => PartKind::Zone(3600, i64::MAX),
+        "timezone_minute" => PartKind::Zone(60, 60),
         _ => match Field::named(&lower)? {
-            Field::Second => Part::Seconds,
-            Field::Millisecond => Part::Milliseconds,
-            Field::Julian => Part::Julian,
-            field => Part::Whole(field),
+            Field::Second => PartKind::Seconds,
+            Field::Millisecond => PartKind::Milliseconds,
+            Field::Julian => PartKind::Julian,
+            field => PartKind::Whole(field),
         },
     })
 }
 
-impl Part {
+impl PartKind {
     fn data_type(self) -> DataType {
         match self {
             Self::Stock => DataType::Int32,
@@ -111,7 +111,7 @@ fn name_of(scalar: Option<&ScalarValue>) -> Option<&str> {
 }
 
 impl DatePart {
-    fn part(name: Option<&str>, of: &DataType) -> Result<Part> {
+    fn part(name: Option<&str>, of: &DataType) -> Result<DatePart> {
         let Some(name) = name else {
             return plan_err!("the part of `date_part` must be a constant, such as 'year'");
         };
@@ -163,7 +163,7 @@ impl ScalarUDFImpl for DatePart {
             Some(ColumnarValue::Scalar(name)) => Self::part(name_of(Some(name)), &of)?,
             _ => Self::part(None, &of)?,
         };
-        if matches!(part, Part::Stock) {
+        if matches!(part, PartKind::Stock) {
             return self.stock.invoke_with_args(args);
         }
         let constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
@@ -183,7 +183,7 @@ impl ScalarUDFImpl for DatePart {
         };
         let of = args.get(1).map_or(Ok(DataType::Null), |value| context.get_data_type(value))?;
         Ok(match Self::part(name, &of)? {
-            Part::Stock => ExprSimplifyResult::Simplified(self.stock.call(args)),
+            PartKind::Stock => ExprSimplifyResult::Simplified(self.stock.call(args)),
             _ => ExprSimplifyResult::Original(args),
         })
     }

@@ -3,9 +3,9 @@
 
 use super::calendar::SECOND;
 use super::calendar::split;
-use super::gathered::Gathered;
-use super::percent::{self, Style};
-use super::{java, pg_number, pg_write};
+use super::parsed_fields::Gathered;
+use super::strftime::{self, Style};
+use super::{java_pattern, pg_format, pg_number_format};
 use crate::define::{Function, Gives, scalar};
 use crate::values::Kind::{self, Float as Number, Interval as Span, Stamp as At, Text as Words, Texts};
 use crate::values::{
@@ -54,7 +54,7 @@ fn write_percent(arguments: &Arguments, style: Style) -> Result<ArrayRef> {
         let (Some((local, offset)), Some(pattern)) = (times.get(row)?, patterns.get(row)?) else {
             return Ok(None);
         };
-        percent::write(style, known.get(pattern, percent::pieces)?, split(local)?, offset).map(Some)
+        strftime::write(style, known.get(pattern, strftime::pieces)?, split(local)?, offset).map(Some)
     })
 }
 
@@ -67,9 +67,9 @@ fn date_format(arguments: &Arguments) -> Result<ArrayRef> {
             return Ok(None);
         };
         if !pattern.contains('%') {
-            return java::write(pattern, split(local)?, offset).map(Some);
+            return java_pattern::write(pattern, split(local)?, offset).map(Some);
         }
-        percent::write(Style::Mysql, known.get(pattern, percent::pieces)?, split(local)?, offset).map(Some)
+        strftime::write(Style::Mysql, known.get(pattern, strftime::pieces)?, split(local)?, offset).map(Some)
     })
 }
 
@@ -91,10 +91,10 @@ fn read_percent(arguments: &Arguments, style: Style, misfit: Misfit) -> Result<A
         let found = match &patterns {
             Some(patterns) => {
                 let Some(pattern) = patterns.get(row)? else { return Ok(None) };
-                percent::read(style, known.get(pattern, percent::pieces)?, text)
+                strftime::read(style, known.get(pattern, strftime::pieces)?, text)
                     .and_then(|found| found.instant())
             }
-            None => alternatives.iter().find_map(|pattern| percent::read(style, pattern, text)?.instant()),
+            None => alternatives.iter().find_map(|pattern| strftime::read(style, pattern, text)?.instant()),
         };
         if found.is_none() && misfit == Misfit::Error {
             return exec_err!("`{text}` does not fit the pattern of `{}`", arguments.function);
@@ -104,27 +104,27 @@ fn read_percent(arguments: &Arguments, style: Style, misfit: Misfit) -> Result<A
 }
 
 /// The patterns of a constant list, which are tried one after the other.
-fn alternatives(array: &ArrayRef) -> Result<Vec<Vec<percent::Piece>>> {
+fn alternatives(array: &ArrayRef) -> Result<Vec<Vec<strftime::Piece>>> {
     let lists = array.as_list::<i32>();
     if lists.len() != 1 || lists.is_null(0) {
         return exec_err!("a list of patterns must be constant");
     }
     let texts = lists.value(0);
-    texts.as_string::<i32>().iter().flatten().map(percent::pieces).collect()
+    texts.as_string::<i32>().iter().flatten().map(strftime::pieces).collect()
 }
 
 /// MySQL's and Spark's `from_unixtime`.
 fn from_unixtime(arguments: &Arguments) -> Result<ArrayRef> {
     if arguments.len() == 1 {
-        return crate::values::map1::<Float, Stamps, _>(arguments, super::make::micros_of_seconds);
+        return crate::values::map1::<Float, Stamps, _>(arguments, super::constructors::micros_of_seconds);
     }
     let mut known = Memo::new();
     map2::<Float, Text, Str, Result<String>>(arguments, |seconds, pattern| {
-        let time = split(super::make::micros_of_seconds(seconds)?)?;
+        let time = split(super::constructors::micros_of_seconds(seconds)?)?;
         if !pattern.contains('%') {
-            return java::write(pattern, time, None);
+            return java_pattern::write(pattern, time, None);
         }
-        percent::write(Style::Mysql, known.get(pattern, percent::pieces)?, time, None)
+        strftime::write(Style::Mysql, known.get(pattern, strftime::pieces)?, time, None)
     })
 }
 
@@ -139,9 +139,9 @@ fn from_unixtime_type(given: &[DataType]) -> Result<DataType> {
 pub(super) fn read_seconds(arguments: &Arguments) -> Result<ArrayRef> {
     map2::<Text, Text, Int64, Result<Option<i64>>>(arguments, |text, pattern| {
         let found: Option<Gathered> = if pattern.contains('%') {
-            percent::read(Style::Mysql, &percent::pieces(pattern)?, text)
+            strftime::read(Style::Mysql, &strftime::pieces(pattern)?, text)
         } else {
-            super::pg_read::read(pattern, text).ok()
+            super::pg_parse::read(pattern, text).ok()
         };
         Ok(found.and_then(|found| found.instant()).map(|micros| micros.div_euclid(SECOND)))
     })
@@ -157,7 +157,7 @@ fn to_char(arguments: &Arguments) -> Result<ArrayRef> {
                 let (Some(span), Some(pattern)) = (spans.get(row)?, patterns.get(row)?) else {
                     return Ok(None);
                 };
-                pg_write::write_interval(known.get(pattern, pg_write::pieces)?, span).map(Some)
+                pg_format::write_interval(known.get(pattern, pg_format::pieces)?, span).map(Some)
             })
         }
         given if given.is_numeric() => {
@@ -167,7 +167,7 @@ fn to_char(arguments: &Arguments) -> Result<ArrayRef> {
             fill::<Str, Result<Option<String>>>(arguments, |row| {
                 let number = Text::get(&numbers, if constant { 0 } else { row })?;
                 let (Some(number), Some(pattern)) = (number, patterns.get(row)?) else { return Ok(None) };
-                pg_number::write(number, pattern).map(Some)
+                pg_number_format::write(number, pattern).map(Some)
             })
         }
         _ => stamps_to_char(arguments),
@@ -184,10 +184,10 @@ fn stamps_to_char(arguments: &Arguments) -> Result<ArrayRef> {
         let time = split(local)?;
         // DataFusion's own patterns keep their meaning.
         if pattern.contains('%') {
-            return percent::write(Style::Strftime, percents.get(pattern, percent::pieces)?, time, offset)
+            return strftime::write(Style::Strftime, percents.get(pattern, strftime::pieces)?, time, offset)
                 .map(Some);
         }
-        pg_write::write(known.get(pattern, pg_write::pieces)?, time, offset).map(Some)
+        pg_format::write(known.get(pattern, pg_format::pieces)?, time, offset).map(Some)
     })
 }
 

@@ -3,9 +3,9 @@
 
 use super::arithmetic::moved_type;
 use super::calendar::{DAY, HOUR, MINUTE, SECOND, interval as span_of, out_of_range};
+use super::constructors::known_zone;
 use super::difference::{field_named, first_day_in};
 use super::fields::Field;
-use super::make::known_zone;
 use crate::define::{Function, Gives, scalar};
 use crate::values::Kind::{self, Interval as Span, Stamp as At, Text as Words, Time as Clock};
 use crate::values::{

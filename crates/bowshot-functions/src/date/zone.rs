@@ -1,6 +1,6 @@
 //! Time zones: `timezone('Europe/Berlin', t)`, which is what `t AT TIME ZONE 'Europe/Berlin'` means.
 
-use super::make::known_zone;
+use super::constructors::known_zone;
 use crate::define::{Function, Gives, scalar};
 use crate::values::Kind::{self, Stamp as At, Text as Words};
 use crate::values::{

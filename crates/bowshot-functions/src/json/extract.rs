@@ -1,14 +1,14 @@
 //! Functions that take a part out of a document.
 
-use super::path::{follow, follow_names, is_many, json_path, path};
-use super::reader::{Reader, Step};
-use super::rows::{
+use super::arguments::{
     Rows, Way, Ways, at, each_row, gives_json, gives_jsons, gives_part, gives_text, gives_truth, is_jsonb,
     json_field, list_of, name_list, null, step, takes_step, takes_texts, takes_two,
 };
+use super::path::{follow, follow_names, is_many, json_path, path};
+use super::reader::{Reader, Step};
 use super::value::Json;
 use crate::define::{Function, made};
-use crate::made::{misfit, udf};
+use crate::scalar_udf::{no_overload, udf};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanBuilder, ListBuilder, StringBuilder};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -139,7 +139,7 @@ fn part_lists(given: &ScalarFunctionArgs, shown: fn(&str) -> Option<String>) -> 
     let lists = paths.as_list_opt::<i32>();
     let texts = |row: usize| -> Result<Vec<String>> {
         match lists {
-            Some(lists) => super::rows::list_texts(lists, row),
+            Some(lists) => super::arguments::list_texts(lists, row),
             None => Ok(at(rows.text(1)?, row).map(str::to_owned).into_iter().collect()),
         }
     };
@@ -344,5 +344,5 @@ fn as_text(given: &ScalarFunctionArgs) -> ScalarFunctionArgs {
 pub(crate) fn constant_text<'a>(name: &str, given: &ReturnFieldArgs<'a>, argument: usize) -> Result<&'a str> {
     let value: Option<&ScalarValue> = given.scalar_arguments.get(argument).copied().flatten();
     let types: Vec<DataType> = given.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-    value.and_then(|value| value.try_as_str().flatten()).map_or_else(|| misfit(name, &types), Ok)
+    value.and_then(|value| value.try_as_str().flatten()).map_or_else(|| no_overload(name, &types), Ok)
 }

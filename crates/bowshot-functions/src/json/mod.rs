@@ -1,39 +1,35 @@
-//! JSON: functions and operators on text that is JSON.
-//!
-//! A document is plain UTF-8 text, whose field names Arrow's canonical extension type `arrow.json` where a function gives one.
-//! Numbers stay the text that they are, members keep their order; what is changed comes back in its shortest form, what is
-//! taken out as it was written. `reader` reads text, `value` is its tree, `path` leads into it, `write` makes JSON of other
-//! values. Text that is no JSON is an error in PostgreSQL's words.
+//! JSON functions and operators on UTF-8 text, with Arrow's extension type `arrow.json` on results. Numbers and the order of members stay as
+//! written; changed documents are written in their shortest form. Invalid JSON is an error in PostgreSQL's words.
 
-mod about;
-mod change;
+mod arguments;
+mod construct;
 mod extract;
-mod kept;
-mod make;
+mod inspect;
+mod modify;
+mod object_builder;
 mod operators;
 mod order_key;
-mod pairs;
 mod path;
 mod reader;
-mod rows;
+mod to_json;
 mod transform;
+mod typed;
 mod value;
-mod write;
 
 use crate::define::Function;
 
-pub use make::{jsonb_key, normal_jsonb};
+pub(crate) use arguments::json_field;
+pub use construct::{jsonb_key, normal_jsonb};
 pub(crate) use operators::JsonOperators;
-pub(crate) use rows::json_field;
-pub(crate) use write::{key, write};
+pub(crate) use to_json::{key, write};
 
 /// All functions of this area.
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
-    about::FUNCTIONS,
-    change::FUNCTIONS,
+    inspect::FUNCTIONS,
+    modify::FUNCTIONS,
     extract::FUNCTIONS,
-    kept::FUNCTIONS,
-    make::FUNCTIONS,
+    typed::FUNCTIONS,
+    construct::FUNCTIONS,
     transform::FUNCTIONS,
 ];
 

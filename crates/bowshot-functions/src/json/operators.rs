@@ -3,9 +3,9 @@
 //! JSON is text: between two texts `->`, `->>`, `#>`, `@>`, `?` … have no other meaning. `||` and `-` do, so that `-` is JSON's
 //! only where one side says that it is JSON, and `||` where one says that it is JSONB.
 
-use super::rows::{is_json, is_jsonb, jsonb_field};
+use super::arguments::{is_json, is_jsonb, jsonb_field};
 use crate::define::Body;
-use crate::made::text_type;
+use crate::scalar_udf::text_type;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
@@ -13,7 +13,6 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct JsonOperators;
 
@@ -34,7 +33,7 @@ impl ExprPlanner for JsonOperators {
 
 fn call(name: &str, arguments: Vec<Expr>) -> Result<Expr> {
     match super::all().find(|function| function.name == name).map(|function| function.body) {
-        Some(Body::Made(make)) => Ok(make().call(arguments)),
+        Some(Body::Udf(make)) => Ok(make().call(arguments)),
         _ => internal_err!("there is no function `{name}`"),
     }
 }

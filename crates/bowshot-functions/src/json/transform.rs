@@ -1,14 +1,14 @@
 //! JSON as values of SQL types (`json_transform`, `from_json`), and members as rows (`json_each`).
 
-use super::about::lists;
-use super::extract::constant_text;
-use super::reader::Reader;
-use super::rows::{
+use super::arguments::{
     Rows, at, each_row, gives_jsons, gives_text, gives_texts, json_field, list_of, null, takes_one,
 };
+use super::extract::constant_text;
+use super::inspect::lists;
+use super::reader::Reader;
 use super::value::Json;
 use crate::define::{Function, made};
-use crate::made::{misfit, text_type, udf};
+use crate::scalar_udf::{no_overload, text_type, udf};
 use datafusion::arrow::array::{ArrayRef, StructArray};
 use datafusion::arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::{Result, ScalarValue, exec_err};
@@ -66,7 +66,7 @@ fn takes_shape(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
         [document, shape] if (text_type(document) || document.is_null()) && text_type(shape) => {
             Ok(vec![DataType::Utf8; 2])
         }
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 
@@ -239,7 +239,7 @@ fn members(given: &ScalarFunctionArgs, shown: fn(&Json<'_>) -> Option<String>) -
     let of = given.return_field.data_type();
     let DataType::List(element) = of else { return exec_err!("members are a list") };
     let DataType::Struct(fields) = element.data_type() else { return exec_err!("members are pairs") };
-    let mut pairs = super::pairs::Pairs::new(Arc::clone(element), fields.clone());
+    let mut pairs = super::object_builder::Pairs::new(Arc::clone(element), fields.clone());
     for row in 0..rows.count {
         match at(documents, row) {
             None => pairs.null(),

@@ -3,7 +3,7 @@
 //! All lists of a batch go forward together: one evaluation of the lambda for their first elements, one for their second, and
 //! so on. The value so far keeps its type, that of the start or else of the elements; what the lambda gives is cast to it.
 
-use super::shape::{element, elements};
+use super::list_arguments::{element, elements};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, UInt64Array, new_null_array};
 use datafusion::arrow::compute::{cast, interleave, take, take_arrays};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
@@ -88,7 +88,7 @@ impl HigherOrderUDFImpl for Fold {
         let Some(lambda) = lambda else { return internal_err!("list_reduce takes a lambda") };
         let of = given.return_field.data_type();
         let list = list.to_array(given.number_rows)?;
-        let plain = super::shape::plain(list.data_type()).unwrap_or(DataType::Null);
+        let plain = super::list_arguments::plain(list.data_type()).unwrap_or(DataType::Null);
         let list = cast(&list, &plain)?;
         let Some(lists) = list.as_list_opt::<i32>() else { return exec_err!("list_reduce takes a list") };
         let start = start.map(|start| {

@@ -1,7 +1,7 @@
-//! DataFusion's functions that make lists of any length, with a bound on that length, and of elements that may be NULL.
+//! DataFusion's list constructors with a bound on the length, and with NULL elements.
 
-use super::moments;
-use super::shape::{bounded, with_nulls};
+use super::list_arguments::{bounded, with_nulls};
+use super::timestamp_series;
 use crate::define::{Function, made};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
@@ -19,10 +19,10 @@ use std::sync::Arc;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     made("range", "the list of numbers, dates or moments from the first up to the last, without it", || {
-        moments::series(guarded(range::range_udf(), series), false)
+        timestamp_series::series(guarded(range::range_udf(), series), false)
     }),
     made("generate_series", "the list of numbers, dates or moments from the first to the last", || {
-        moments::series(guarded(range::gen_series_udf(), series), true)
+        timestamp_series::series(guarded(range::gen_series_udf(), series), true)
     })
     .aliases(&["list_series", "sequence"]),
     made("array_repeat", "a list with a value so many times", || {
@@ -95,7 +95,7 @@ impl ScalarUDFImpl for Guarded {
     }
 
     fn invoke_with_args(&self, given: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let (elements, bytes) = (self.size)(&super::shape::arrays(&given)?)?;
+        let (elements, bytes) = (self.size)(&super::list_arguments::arrays(&given)?)?;
         bounded(self.of.name(), elements, bytes)?;
         self.of.invoke_with_args(given)
     }
@@ -200,7 +200,7 @@ fn width(steps: &ArrayRef, row: usize) -> Result<Option<i128>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nested::shape::list_of;
+    use crate::nested::list_arguments::list_of;
 
     #[test]
     fn elements_may_become_null() {

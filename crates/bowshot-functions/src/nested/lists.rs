@@ -1,11 +1,11 @@
 //! Functions on lists that DataFusion lacks.
 
-use super::shape::{
+use super::list_arguments::{
     arrays, bounded, chosen, element, elements, gives_first, gives_int, gives_ints, list_of, lists, plain,
     takes_list, takes_list_int,
 };
 use crate::define::{Function, made};
-use crate::made::{misfit, udf};
+use crate::scalar_udf::{no_overload, udf};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, StringArray, UInt64Array};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::kernels::length::length as byte_length;
@@ -101,7 +101,7 @@ fn text_length() -> Arc<ScalarUDF> {
 }
 
 fn takes_length(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
-    let [one] = given else { return misfit(name, given) };
+    let [one] = given else { return no_overload(name, given) };
     if let Some(list) = element(one).and_then(|_| plain(one)) {
         return Ok(vec![list]);
     }
@@ -111,7 +111,7 @@ fn takes_length(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     let field = Arc::new(Field::new("", one.clone(), true));
     match fields_with_udf(&[field], text_length().as_ref()) {
         Ok(fields) => Ok(fields.iter().map(|field| field.data_type().clone()).collect()),
-        Err(_) => misfit(name, given),
+        Err(_) => no_overload(name, given),
     }
 }
 
@@ -151,7 +151,7 @@ fn sorted(values: &ArrayRef, from: &std::ops::Range<usize>, options: SortOptions
 /// A list, how it is sorted, and where NULLs go.
 fn takes_sort(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     let Some(list) = given.first().and_then(plain).filter(|_| given.len() <= 3) else {
-        return misfit(name, given);
+        return no_overload(name, given);
     };
     let rest = given
         .iter()
@@ -238,10 +238,9 @@ fn unique(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 
 fn takes_mask(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
-        [list, mask] if element(mask).is_some_and(|of| *of.data_type() == DataType::Boolean) => {
-            plain(list).map_or_else(|| misfit(name, given), |list| Ok(vec![list, list_of(DataType::Boolean)]))
-        }
-        _ => misfit(name, given),
+        [list, mask] if element(mask).is_some_and(|of| *of.data_type() == DataType::Boolean) => plain(list)
+            .map_or_else(|| no_overload(name, given), |list| Ok(vec![list, list_of(DataType::Boolean)])),
+        _ => no_overload(name, given),
     }
 }
 
@@ -260,10 +259,9 @@ fn by_mask(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 
 fn takes_places(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
-        [list, places] if element(places).is_some_and(|of| of.data_type().is_integer()) => {
-            plain(list).map_or_else(|| misfit(name, given), |list| Ok(vec![list, list_of(DataType::Int64)]))
-        }
-        _ => misfit(name, given),
+        [list, places] if element(places).is_some_and(|of| of.data_type().is_integer()) => plain(list)
+            .map_or_else(|| no_overload(name, given), |list| Ok(vec![list, list_of(DataType::Int64)])),
+        _ => no_overload(name, given),
     }
 }
 
@@ -304,7 +302,7 @@ fn takes_fill(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
         [value, lengths] if element(lengths).is_some_and(|of| of.data_type().is_integer()) => {
             Ok(vec![value.clone(), list_of(DataType::Int64)])
         }
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 
@@ -354,7 +352,7 @@ fn takes_dimension(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
         [list] => takes_list(name, std::slice::from_ref(list)),
         [_, _] => takes_list_int(name, given),
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Functions on maps that DataFusion lacks.
 
 use crate::define::{Body, Function, made};
-use crate::made::{misfit, udf};
+use crate::scalar_udf::{no_overload, udf};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, ListArray, MapArray, StructArray, UInt64Array, make_comparator,
 };
@@ -22,21 +22,21 @@ pub(crate) const FUNCTIONS: &[Function] = &[
         aliases: &[],
         about: "a map from a list of pairs",
         note: "",
-        body: Body::Made(datafusion_spark::function::map::map_from_entries),
+        body: Body::Udf(datafusion_spark::function::map::map_from_entries),
     },
     Function {
         name: "map_from_arrays",
         aliases: &[],
         about: "a map from a list of keys and a list of values",
         note: "",
-        body: Body::Made(datafusion_spark::function::map::map_from_arrays),
+        body: Body::Udf(datafusion_spark::function::map::map_from_arrays),
     },
     Function {
         name: "str_to_map",
         aliases: &[],
         about: "a map from a text such as `a:1,b:2`",
         note: "",
-        body: Body::Made(datafusion_spark::function::map::str_to_map),
+        body: Body::Udf(datafusion_spark::function::map::str_to_map),
     },
     made("map_contains", "whether a map has a key", || {
         udf(
@@ -77,13 +77,13 @@ fn entries(of: &DataType) -> Option<(&FieldRef, &FieldRef)> {
 
 /// A map, and what may be one of its keys (0) or values (1).
 fn takes_one_of(name: &str, given: &[DataType], which: usize) -> Result<Vec<DataType>> {
-    let [map, wanted] = given else { return misfit(name, given) };
-    let Some((keys, values)) = entries(map) else { return misfit(name, given) };
+    let [map, wanted] = given else { return no_overload(name, given) };
+    let Some((keys, values)) = entries(map) else { return no_overload(name, given) };
     let of = if which == 0 { keys.data_type() } else { values.data_type() };
     // The wanted one is brought to the map's type: the map is not copied for it.
     match comparison_coercion(wanted, of) {
         Some(_) => Ok(vec![map.clone(), of.clone()]),
-        None => misfit(name, given),
+        None => no_overload(name, given),
     }
 }
 
@@ -98,7 +98,7 @@ fn range(map: &MapArray, row: usize) -> std::ops::Range<usize> {
 }
 
 fn contains(given: &ScalarFunctionArgs, which: usize) -> Result<ColumnarValue> {
-    let arrays = super::shape::arrays(given)?;
+    let arrays = super::list_arguments::arrays(given)?;
     let [maps, wanted] = arrays.as_slice() else { return internal_err!("a map and a key are wanted") };
     let maps = maps.as_map();
     let inside: &ArrayRef = if which == 0 { maps.keys() } else { maps.values() };
@@ -113,13 +113,15 @@ fn contains(given: &ScalarFunctionArgs, which: usize) -> Result<ColumnarValue> {
 
 fn gives_values(name: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
     match given.arg_fields.first().and_then(|map| entries(map.data_type())) {
-        Some((_, values)) => Ok(Field::new(name, super::shape::list_of(values.data_type().clone()), true)),
-        None => misfit(name, &[]),
+        Some((_, values)) => {
+            Ok(Field::new(name, super::list_arguments::list_of(values.data_type().clone()), true))
+        }
+        None => no_overload(name, &[]),
     }
 }
 
 fn extract(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let arrays = super::shape::arrays(given)?;
+    let arrays = super::list_arguments::arrays(given)?;
     let [maps, wanted] = arrays.as_slice() else { return internal_err!("a map and a key are wanted") };
     let maps = maps.as_map();
     let compare = make_comparator(maps.keys(), wanted, SortOptions::default())?;
@@ -140,7 +142,7 @@ fn takes_maps(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
         Some(map) if given.iter().all(|of| of.is_null() || entries(of).is_some()) => {
             Ok(vec![map.clone(); given.len()])
         }
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 
@@ -150,7 +152,7 @@ fn gives_map(_: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
 }
 
 fn concat(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let arrays = super::shape::arrays(given)?;
+    let arrays = super::list_arguments::arrays(given)?;
     let maps: Vec<&MapArray> = arrays.iter().filter_map(|array| array.as_map_opt()).collect();
     let Some(first) = maps.first() else { return internal_err!("no maps") };
     let converter = RowConverter::new(vec![SortField::new(first.keys().data_type().clone())])?;

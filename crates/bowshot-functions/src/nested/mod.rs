@@ -1,26 +1,23 @@
-//! Functions on lists, maps and structs.
-//!
-//! Most are DataFusion's under the names that PostgreSQL, DuckDB and Spark give them. Ours: what it lacks (`lists`, `maps`,
-//! `records`, `vectors`), aggregates over a list (`reduce`), ANY and ALL (`quantified`), and bounds on the length of lists
-//! (`limits`).
+//! Functions on lists, maps and structs. Most are DataFusion's under the names of PostgreSQL, DuckDB and Spark, with bounds on the length of
+//! lists (`limits`).
 
 mod fold;
 mod limits;
+mod list_arguments;
 mod lists;
 mod maps;
-mod moments;
 mod quantified;
-mod records;
 mod reduce;
-mod shape;
-mod vectors;
+mod structs;
+mod timestamp_series;
+mod vector_distance;
 
 use crate::define::{Function, stock};
 use datafusion::logical_expr::HigherOrderUDF;
 use std::sync::Arc;
 
+pub(crate) use list_arguments::bounded;
 pub(crate) use lists::common_type;
-pub(crate) use shape::bounded;
 
 /// Functions that take lambdas, and are not DataFusion's.
 pub(crate) fn with_lambdas() -> Vec<Arc<HigherOrderUDF>> {
@@ -34,9 +31,9 @@ pub(crate) const FUNCTIONS: &[&[Function]] = &[
     lists::FUNCTIONS,
     maps::FUNCTIONS,
     quantified::FUNCTIONS,
-    records::FUNCTIONS,
+    structs::FUNCTIONS,
     reduce::FUNCTIONS,
-    vectors::FUNCTIONS,
+    vector_distance::FUNCTIONS,
 ];
 
 const STOCK: &[Function] = &[

@@ -1,9 +1,9 @@
 //! `value = ANY (list)` and `value = ALL (list)` in the three-valued logic of SQL.
 
-use super::shape::{arrays, element, elements, list_of, lists};
+use super::list_arguments::{arrays, element, elements, list_of, lists};
 use crate::aggregate::interval_length;
 use crate::define::{Function, made};
-use crate::made::{misfit, text_type, udf};
+use crate::scalar_udf::{no_overload, text_type, udf};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Decimal128Array, UInt64Array};
 use datafusion::arrow::compute::kernels::cmp;
 use datafusion::arrow::compute::{cast, take};
@@ -23,10 +23,10 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 ];
 
 fn takes(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
-    let [operator, value, list] = given else { return misfit(name, given) };
+    let [operator, value, list] = given else { return no_overload(name, given) };
     let inside = match list {
         DataType::Null => &DataType::Null,
-        list => element(list).map_or_else(|| misfit(name, given), |element| Ok(element.data_type()))?,
+        list => element(list).map_or_else(|| no_overload(name, given), |element| Ok(element.data_type()))?,
     };
     let of = match (value, inside) {
         // A text beside UUIDs is one.
@@ -36,7 +36,7 @@ fn takes(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     };
     match of {
         Some(of) if text_type(operator) => Ok(vec![DataType::Utf8, of.clone(), list_of(of)]),
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Aggregates over the elements of a list: `list_aggregate(l, 'sum')` and `list_sum(l)`, `list_median(l)` …
 
-use super::shape::{arrays, element, lists};
+use super::list_arguments::{arrays, element, lists};
 use crate::define::{Body, Function};
-use crate::made::misfit;
+use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{Array, ArrayRef, new_empty_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
@@ -26,7 +26,7 @@ macro_rules! over {
             aliases: $also,
             about: concat!("`", $aggregate, "` of the elements of a list"),
             note: "",
-            body: Body::Made(|| made($name, $aggregate)),
+            body: Body::Udf(|| made($name, $aggregate)),
         }
     };
 }
@@ -37,7 +37,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
         aliases: &["array_aggregate", "list_aggr", "array_aggr"],
         about: "the aggregate that a constant names, over the elements of a list",
         note: "",
-        body: Body::Made(|| made("list_aggregate", "")),
+        body: Body::Udf(|| made("list_aggregate", "")),
     },
     over!("list_any_value", "any_value", &[]),
     over!("list_approx_count_distinct", "approx_distinct", &[]),
@@ -123,7 +123,7 @@ impl Over {
                     .ok_or_else(|| plan_datafusion_err!("there is no aggregate `{name}` for {}", self.name))?
             }
         };
-        let Some(element) = element(list) else { return misfit(self.name, std::slice::from_ref(list)) };
+        let Some(element) = element(list) else { return no_overload(self.name, std::slice::from_ref(list)) };
         let mut fields = vec![Arc::new(element.as_ref().clone().with_name("item").with_nullable(true))];
         fields.extend(rest.iter().map(Arc::clone));
         let takes = fields_with_udf(&fields, of.as_ref())?;
@@ -144,10 +144,12 @@ impl ScalarUDFImpl for Over {
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         match given {
             [list, rest @ ..] if self.of.is_some() || !rest.is_empty() => {
-                let Some(list) = super::shape::plain(list) else { return misfit(self.name, given) };
+                let Some(list) = super::list_arguments::plain(list) else {
+                    return no_overload(self.name, given);
+                };
                 Ok(std::iter::once(list).chain(rest.iter().cloned()).collect())
             }
-            _ => misfit(self.name, given),
+            _ => no_overload(self.name, given),
         }
     }
 
@@ -193,7 +195,7 @@ fn reduce(reduction: &Reduction, arrays: &[ArrayRef], constants: Vec<ScalarValue
             results.push(ScalarValue::try_from(reduction.gives.data_type())?);
             continue;
         }
-        let range = super::shape::elements(lists, row);
+        let range = super::list_arguments::elements(lists, row);
         let mut columns = vec![values.slice(range.start, range.len())];
         for constant in &constants {
             columns.push(constant.to_array_of_size(range.len())?);

@@ -1,18 +1,24 @@
-//! Numbers: what DataFusion lacks, and what PostgreSQL and DuckDB refuse where DataFusion gives infinity or no number.
+//! Numeric functions that DataFusion lacks, or for which PostgreSQL and DuckDB raise errors where DataFusion returns infinity or NaN.
 
 mod bits;
-mod domain;
-mod nearest;
+mod ceil_floor;
+mod domain_errors;
+mod format;
+mod integer_division;
 mod rounding;
-mod show;
-mod whole;
 
 use crate::define::{Function, made, stock};
 
-pub(crate) use show::{in_base, with_commas};
+pub(crate) use format::{in_base, with_commas};
 
-pub(crate) const FUNCTIONS: &[&[Function]] =
-    &[STOCK, domain::FUNCTIONS, whole::FUNCTIONS, rounding::FUNCTIONS, bits::FUNCTIONS, show::FUNCTIONS];
+pub(crate) const FUNCTIONS: &[&[Function]] = &[
+    STOCK,
+    domain_errors::FUNCTIONS,
+    integer_division::FUNCTIONS,
+    rounding::FUNCTIONS,
+    bits::FUNCTIONS,
+    format::FUNCTIONS,
+];
 
 const STOCK: &[Function] = &[
     stock("abs", "the absolute value"),
@@ -22,14 +28,14 @@ const STOCK: &[Function] = &[
     stock("atan2", "the inverse tangent of a quotient"),
     stock("atanh", "the inverse hyperbolic tangent"),
     stock("cbrt", "the cube root"),
-    made("ceil", "the nearest integer that is not less", nearest::ceil).aliases(&["ceiling"]),
+    made("ceil", "the nearest integer that is not less", ceil_floor::ceil).aliases(&["ceiling"]),
     stock("cos", "the cosine"),
     stock("cosh", "the hyperbolic cosine"),
     stock("cot", "the cotangent"),
     stock("degrees", "radians in degrees"),
     stock("exp", "e to this power"),
     stock("factorial", "the product of the numbers up to this one"),
-    made("floor", "the nearest integer that is not greater", nearest::floor),
+    made("floor", "the nearest integer that is not greater", ceil_floor::floor),
     stock("gcd", "the greatest common divisor").aliases(&["greatest_common_divisor"]),
     stock("isnan", "whether it is not a number"),
     stock("iszero", "whether it is 0"),
@@ -39,7 +45,7 @@ const STOCK: &[Function] = &[
     stock("power", "a number to a power").aliases(&["pow"]),
     stock("radians", "degrees in radians"),
     stock("random", "a random number from 0 up to, but not, 1").aliases(&["rand"]),
-    made("round", "rounded to a number of decimal places, half away from zero", nearest::round)
+    made("round", "rounded to a number of decimal places, half away from zero", ceil_floor::round)
         .note("a floating-point number without a number of places: half to even"),
     stock("sin", "the sine"),
     stock("sinh", "the hyperbolic sine"),

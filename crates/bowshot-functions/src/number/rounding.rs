@@ -1,4 +1,4 @@
-//! Truncation: integers, decimals and doubles, to places before and behind the point.
+//! Truncation of integers, decimals and doubles to a number of digits.
 
 use crate::date::first_day_of;
 use crate::define::{Function, Gives, scalar};

@@ -1,8 +1,7 @@
-//! Functions in FROM whose arguments are constants: series, and what is in a JSON document.
-//!
-//! With columns as arguments, the functions that give lists are used under `unnest`: `json_members`, `json_elements`.
+//! Table functions with constant arguments: series, and the contents of a JSON document. With columns as arguments, use the list functions
+//! under `unnest`: `json_members`, `json_elements`.
 
-mod expanded;
+mod list_rows;
 mod series;
 
 use crate::define::{Body, Function};
@@ -11,7 +10,7 @@ use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::catalog::{MemTable, TableFunctionImpl, TableProvider};
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::Expr;
-use expanded::Expanded;
+use list_rows::Expanded;
 use series::Series;
 use std::sync::Arc;
 

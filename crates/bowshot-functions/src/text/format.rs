@@ -1,4 +1,4 @@
-//! Texts put together by a pattern: PostgreSQL's `format('%s')`, DuckDB's `format('{}')`, C's `printf`.
+//! Texts from a pattern: PostgreSQL's `format('%s')`, DuckDB's `format('{}')`, C's `printf`.
 
 use super::printf;
 use super::quote::{identifier, literal};

@@ -1,6 +1,6 @@
 //! Lengths in bytes and in bits, of texts and of bytes.
 
-use crate::made::{misfit, udf};
+use crate::scalar_udf::{no_overload, udf};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::compute::kernels::length::{bit_length as bits, length};
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -33,14 +33,14 @@ fn bytes(given: &ScalarFunctionArgs) -> Result<Option<ArrayRef>> {
 }
 
 fn takes(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
-    let [one] = given else { return misfit(name, given) };
+    let [one] = given else { return no_overload(name, given) };
     if one.is_binary() {
         return Ok(vec![DataType::Binary]);
     }
     let field = Arc::new(Field::new("", one.clone(), true));
     match fields_with_udf(&[field], string::octet_length().as_ref()) {
         Ok(fields) => Ok(fields.iter().map(|field| field.data_type().clone()).collect()),
-        Err(_) => misfit(name, given),
+        Err(_) => no_overload(name, given),
     }
 }
 

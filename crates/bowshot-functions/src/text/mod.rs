@@ -1,35 +1,34 @@
 //! Strings: PostgreSQL's functions, and those that people bring along from DuckDB, MySQL and Spark.
 
-mod accents;
-mod alike;
+mod characters;
 mod concat;
+mod datafusion_functions;
 pub(crate) mod encoding;
 mod format;
 mod lengths;
-mod letters;
 mod murmur;
 mod pad;
 mod paths;
-mod pieces;
 mod printf;
 mod quote;
 mod regex;
 mod regex_functions;
 mod regex_replace;
-mod stock;
+mod similarity;
+mod substrings;
 mod uuids;
 
 use crate::define::Function;
 
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
-    stock::FUNCTIONS,
+    datafusion_functions::FUNCTIONS,
     pad::FUNCTIONS,
-    pieces::FUNCTIONS,
+    substrings::FUNCTIONS,
     paths::FUNCTIONS,
     uuids::FUNCTIONS,
-    letters::FUNCTIONS,
+    characters::FUNCTIONS,
     murmur::FUNCTIONS,
-    alike::FUNCTIONS,
+    similarity::FUNCTIONS,
     quote::FUNCTIONS,
     format::FUNCTIONS,
     encoding::FUNCTIONS,

@@ -2,7 +2,7 @@
 //! of texts.
 
 use crate::define::{Function, made};
-use crate::made::{misfit, udf};
+use crate::scalar_udf::{no_overload, udf};
 use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Int32Array};
 use datafusion::arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type, Int32Type, Int64Type, TimeUnit,
@@ -28,7 +28,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 fn takes_values(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given.iter().map(hashed_as).collect::<Option<Vec<_>>>() {
         Some(types) if !types.is_empty() => Ok(types),
-        _ => misfit(name, given),
+        _ => no_overload(name, given),
     }
 }
 
@@ -55,7 +55,7 @@ fn hashed_as(of: &DataType) -> Option<DataType> {
 
 fn takes_texts(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     if given.is_empty() || given.iter().any(DataType::is_nested) {
-        return misfit(name, given);
+        return no_overload(name, given);
     }
     Ok(vec![DataType::Utf8; given.len()])
 }

@@ -1,4 +1,4 @@
-//! Texts that become longer: repeated, padded. None is made that is larger than the limit of a batch.
+//! Repeated and padded texts, up to the limit of a batch.
 
 use crate::define::{Function, Gives, scalar};
 use crate::values::Kind::{self, Float as Number, Int as Whole, Text as Words};

@@ -1,4 +1,4 @@
-//! Paths of files, taken apart as DuckDB does.
+//! Parts of file paths, as DuckDB has them.
 
 use crate::define::{Function, Gives, scalar};
 use crate::values::Kind::{self, Bool as Truth, Text as Words};
@@ -58,7 +58,6 @@ fn file_name(path: &Path<'_>) -> String {
     (if path.cut { stem.unwrap_or(name) } else { name }).to_owned()
 }
 
-/// The first folder.
 fn first_folder(path: &Path<'_>) -> String {
     match path.text.find(path.divides) {
         Some(0) => path.text.get(..1).unwrap_or_default().to_owned(),
@@ -67,7 +66,6 @@ fn first_folder(path: &Path<'_>) -> String {
     }
 }
 
-/// All folders.
 fn folders(path: &Path<'_>) -> String {
     match path.text.rfind(path.divides) {
         Some(0) => path.text.get(..1).unwrap_or_default().to_owned(),

@@ -41,7 +41,6 @@ impl<'a> Searches<'a> {
         })
     }
 
-    /// The flags of a row.
     pub(super) fn flags(&self, row: usize) -> Result<&'a str> {
         match &self.flags {
             Some(flags) => Ok(flags.get(row)?.unwrap_or_default()),

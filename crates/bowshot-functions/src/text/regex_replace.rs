@@ -47,7 +47,6 @@ impl Groups {
     }
 }
 
-/// A replacement in its pieces.
 fn pieces(replacement: &str, groups: Groups) -> Vec<Piece> {
     let (mut found, mut text) = (Vec::new(), String::new());
     let mut characters = replacement.chars().peekable();

@@ -3,14 +3,14 @@
 //! A function names what it reads and what it writes (`map2::<Text, Int, Str, _>(arguments, |text, number| …)`); nulls give
 //! null, constants are read from one row. Functions that look at nulls themselves use `fill` and readers.
 
-mod choose;
 mod output;
+mod overload_resolution;
 mod read;
 
-pub(crate) use choose::{Kind, choose};
 pub(crate) use output::{
     Blob, Cell, Days, Flag, Int64, Lapse, Moments, Nanos, Output, Real, Slice, Stamps, Str, StrList,
 };
+pub(crate) use overload_resolution::{Kind, choose};
 pub(crate) use read::{
     Bool, Bytes, Column, Date, Float, Int, Interval, Moment, Stamp, Text, Time, offset_at, offset_micros,
 };

@@ -1,4 +1,4 @@
-//! Arrays that functions make, value by value.
+//! Builders of result arrays.
 
 use super::Arguments;
 use arrow::array::{

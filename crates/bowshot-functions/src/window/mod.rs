@@ -1,7 +1,7 @@
-//! Window functions that DataFusion lacks, or gets wrong.
+//! Window functions that DataFusion lacks or computes wrongly.
 
-mod share;
-mod shift;
+mod lead_lag;
+mod ratio_to_report;
 
 use crate::define::{Body, Function, stock};
 
@@ -14,14 +14,14 @@ pub(crate) const FUNCTIONS: &[&[Function]] = &[&[
         aliases: &[],
         about: "the value some rows before, or a default",
         note: "",
-        body: Body::Window(shift::lag),
+        body: Body::Window(lead_lag::lag),
     },
     Function {
         name: "lead",
         aliases: &[],
         about: "the value some rows behind, or a default",
         note: "",
-        body: Body::Window(shift::lead),
+        body: Body::Window(lead_lag::lead),
     },
     stock("ntile", "the number of the part of so many equal ones"),
     stock("percent_rank", "the rank from 0 to 1"),
@@ -31,7 +31,7 @@ pub(crate) const FUNCTIONS: &[&[Function]] = &[&[
         aliases: &[],
         about: "the part that a value has of the sum of its partition",
         note: "",
-        body: Body::Window(share::ratio_to_report),
+        body: Body::Window(ratio_to_report::ratio_to_report),
     },
     stock("row_number", "the number of the row"),
 ]];

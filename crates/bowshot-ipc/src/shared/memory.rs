@@ -1,10 +1,7 @@
-//! Memory that the server fills and a client on the same machine maps.
-//!
-//! The seals let nobody cut or enlarge it, so that no reader ever meets a page that is not there, and let nobody but the server
-//! write to it: it has mapped the memory before the seals were set (`F_SEAL_FUTURE_WRITE`). So it can fill the same pages again
-//! when the client has given them back, which is four times as fast as asking the system for new ones.
+//! Memory that the server writes and a client on the same machine maps. Its seals prevent resizing, and writing by anybody but the server,
+//! which mapped it before (`F_SEAL_FUTURE_WRITE`). Pages that a client has returned are written again, four times as fast as new ones.
 
-use bowshot_os::Outside;
+use crate::os::Outside;
 use bytes::Bytes;
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use std::fs::File;
@@ -33,9 +30,6 @@ impl SharedMemory {
     }
 
     /// New memory with these bytes, which costs one copy and the system's work for each page.
-    ///
-    /// # Errors
-    /// When the system has no memory or no descriptor left.
     pub fn new(pieces: &[Bytes]) -> io::Result<Self> {
         let capacity = Self::capacity_for(length(pieces));
         let file = nameless()?;
@@ -53,9 +47,6 @@ impl SharedMemory {
     }
 
     /// Puts other bytes in the place of those that are there: one copy. To be called when the reader has given the memory back.
-    ///
-    /// # Errors
-    /// When they do not fit.
     #[expect(unsafe_code, reason = "other processes read this memory, so that there is no slice of it")]
     pub fn refill(&mut self, pieces: &[Bytes]) -> io::Result<()> {
         let length = length(pieces);

@@ -1,8 +1,8 @@
-//! Memory that a client has filled. It is hostile until it was looked at here: whoever could cut it would end this process by a
-//! bus error, and whoever could write to it would change rows between their check and their use.
+//! Memory that a client has written. It must be sealed: resizing it could end this process by SIGBUS, and writing to it could change rows
+//! after they were checked.
 
 use crate::error::{Error, Result};
-use crate::guard::{self, Guard};
+use crate::truncation_guard::{self, Guard};
 use bytes::Bytes;
 use memmap2::Mmap;
 use std::fs::File;
@@ -25,9 +25,6 @@ impl AsRef<[u8]> for Sealed {
 }
 
 /// Maps the memory behind a descriptor of a client. Nothing is copied; it stays as long as somebody has a part of it.
-///
-/// # Errors
-/// For what is no memory, is not sealed against every change, has holes, or has more than `most` bytes.
 #[expect(unsafe_code, reason = "a map of a file shows what others do to it")]
 pub fn open_sealed(descriptor: OwnedFd, most: usize) -> Result<Bytes> {
     let file = File::from(descriptor);
@@ -42,10 +39,10 @@ pub fn open_sealed(descriptor: OwnedFd, most: usize) -> Result<Bytes> {
         return Err(Error::NotSealed("it is empty"));
     }
     check_holes(&file, metadata.len())?;
-    guard::install()?;
+    truncation_guard::install()?;
     // SAFETY: the map is only read, and the seals, which cannot be taken away, let nobody change or cut what it shows.
     let map = unsafe { Mmap::map(&file)? };
-    let sealed = Sealed { _guard: guard::guard(&map), map };
+    let sealed = Sealed { _guard: truncation_guard::guard(&map), map };
     Ok(Bytes::from_owner(sealed))
 }
 

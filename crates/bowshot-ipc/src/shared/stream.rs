@@ -19,9 +19,6 @@ const PREFIX: usize = 8;
 
 /// The bytes of a stream of these batches, in pieces that share the memory of large arrays. All buffers begin at multiples of 64
 /// bytes from the beginning.
-///
-/// # Errors
-/// For batches of another schema.
 pub fn whole_stream(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<Bytes>> {
     let options = EncodeOptions {
         compression: Compression::None,

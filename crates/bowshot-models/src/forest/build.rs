@@ -1,5 +1,4 @@
-//! From trees as files describe them to a [`Forest`]. Here every place that a file names is checked, so that the walk can
-//! neither leave a tree nor go round in it.
+//! Checks trees and makes a [`Forest`] of them. Every index of a file is checked, so that evaluation can neither leave a tree nor loop.
 
 use super::{Forest, MISSING_LEFT, Number, Packed, SPECIAL, Special, Tree};
 use crate::error::{Error, Result};
@@ -9,15 +8,16 @@ use std::ops::Range;
 /// A question that a split asks; yes leads to the left.
 #[derive(Debug, Clone)]
 pub(crate) enum Test<T> {
-    /// Below this.
     Below(T),
-    /// At most this.
     AtMost(T),
     /// At most this, where zero counts as missing.
     AtMostZeroMissing(T),
     /// One of the categories whose bits are set. `truncated` is true if a category is cut off to a whole number before it
     /// is looked at, as LightGBM does, so that -0.5 is category 0.
-    OneOf { words: Vec<u32>, truncated: bool },
+    OneOf {
+        words: Vec<u32>,
+        truncated: bool,
+    },
     /// Exactly this.
     Equal(T),
 }

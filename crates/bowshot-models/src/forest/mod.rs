@@ -1,13 +1,9 @@
-//! Forests of decision trees in the form in which they are evaluated.
-//!
-//! The readers describe trees as their files have them ([`build::Node`]); [`build::Builder`] checks them and lays their
-//! nodes out one after the other, and [`Forest::scores`] sends rows through them, block by block. Which arithmetic a forest
-//! has is in its type: `T` is what features are compared as, `S` what leaves are summed in. XGBoost does both in 32 bits,
-//! LightGBM in 64.
+//! Forests of decision trees. Readers describe trees as in their files ([`build::Node`]); [`build::Builder`] checks them and lays nodes out;
+//! [`Forest::scores`] evaluates blocks of rows. `T` is the type of features, `S` that of sums: 32 bits for XGBoost, 64 for LightGBM.
 
 pub(crate) mod build;
+mod evaluation;
 mod number;
-mod walk;
 
 pub(crate) use number::Number;
 use std::ops::Range;

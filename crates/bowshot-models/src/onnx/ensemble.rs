@@ -3,13 +3,13 @@
 //! The first two list nodes of all trees by pairs of numbers, of the tree and of the node in it; `TreeEnsemble` by places.
 
 use super::proto::Node as Operator;
-use crate::document::place;
 use crate::error::{Error, Result};
 use crate::forest::build::{Builder, Described, Node, Test};
 use crate::forest::{Forest, Number};
 use crate::limits::{self, within};
 use crate::link::Link;
 use crate::model::{Classes, Evaluator, Task};
+use crate::value_tree::place;
 use std::collections::HashMap;
 
 /// An ensemble, with what its results mean.

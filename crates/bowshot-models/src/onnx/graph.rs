@@ -31,7 +31,6 @@ struct Walk<'a> {
     ensemble: Option<(Ensemble, Vec<Feature>)>,
 }
 
-/// Reads a model.
 pub(crate) fn read(bytes: &[u8]) -> Result<Model> {
     let graph = proto::graph(bytes)?;
     let (values, columns) = inputs(&graph)?;
@@ -193,7 +192,7 @@ impl<'a> Walk<'a> {
         let chosen = places
             .values
             .iter()
-            .map(|at| crate::document::place(*at).and_then(|at| columns.get(at)).cloned());
+            .map(|at| crate::value_tree::place(*at).and_then(|at| columns.get(at)).cloned());
         let chosen = chosen.collect::<Option<_>>();
         Ok(Value::Columns(
             chosen

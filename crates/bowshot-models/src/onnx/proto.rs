@@ -10,7 +10,6 @@ const GRAPH_NODES: usize = 10_000;
 /// Attributes of a node.
 const ATTRIBUTES: usize = 256;
 
-/// A graph.
 #[derive(Debug, Default)]
 pub(super) struct Graph<'a> {
     pub(super) nodes: Vec<Node<'a>>,

@@ -1,5 +1,5 @@
-//! `LOAD DATA LOCAL INFILE`: the client sends a file of its own, whose records become rows of a table ("COM_QUERY Response",
-//! LOCAL INFILE Request). All of them are one change: one that does not fit leaves the table as it was.
+//! `LOAD DATA LOCAL INFILE`: the client sends a file, whose records become rows of a table, all or none ("COM_QUERY
+//! Response", LOCAL INFILE Request).
 
 mod parse;
 mod records;
@@ -7,32 +7,24 @@ mod records;
 pub(crate) use self::parse::Load;
 
 use self::records::{Fields, Records};
-use crate::connection::{Connection, cancelled};
-use crate::status::{Failure, Result, Trouble};
+use crate::connection::Connection;
+use crate::status::{ConnectionError, Failure, Result};
 use crate::wire::Wire;
 use arrow::array::{ArrayRef, StringBuilder, new_empty_array};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{DataType, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, Statement};
+use bowshot_api::Statement;
+use bowshot_rowwire::ingest::{BatchSender, RowReader, append, is_full, nullable};
 use bytes::BufMut;
-use futures::{SinkExt, channel::mpsc};
-use std::collections::BTreeMap;
-use std::pin::pin;
+use futures::SinkExt;
 use std::sync::Arc;
 
-/// Rows and bytes of one batch.
-const BATCH_ROWS: usize = 16_384;
-const BATCH_BYTES: usize = 4 << 20;
-/// Batches that wait for the session.
-const AHEAD: usize = 1;
-/// Begins the packet that asks for a file.
+/// The first byte of a request for a file.
 const LOCAL_FILE: u8 = 0xfb;
 
-type Batches = mpsc::Sender<bowshot_api::Result<RecordBatch>>;
-
 impl Connection {
-    /// Asks the client for a file and takes its rows in.
+    /// Requests a file of the client and stores its rows.
     pub(crate) async fn load(&mut self, load: &Load) -> Result<()> {
         if !self.sends_files() {
             return Err(Failure::new(3948, "42000", "loading local data is disabled in the client")
@@ -40,70 +32,28 @@ impl Connection {
                 .into());
         }
         let session = Arc::clone(&self.session);
-        let told = self.attend(session.describe(&Statement::Sql(load.query()))).await?;
-        let fields = told.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
-        let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let description = self.wait_for(session.describe(&Statement::Sql(load.query()))).await?;
+        let schema = nullable(&description.schema);
         let longest = self.server.limits().max_message_bytes;
-        let mut intake = Intake::new(schema, load, longest)?;
+        let mut rows = RowParser::new(Arc::clone(&schema), load, longest)?;
         self.wire.put(|out| {
             out.put_u8(LOCAL_FILE);
             out.put_slice(load.file.as_bytes());
         });
         self.wire.flush().await?;
-        let taken = self.take_in(load, &mut intake).await;
-        if matches!(taken, Err(Trouble::Failed(_))) && !intake.ended {
-            // The client hears of it when it has sent the rest.
+        let target = (session.as_ref(), load.table.as_slice());
+        let stored = append(target, (&mut self.wire, &mut rows), schema, &self.cancel).await;
+        if matches!(stored, Err(ConnectionError::Statement(_))) && !rows.ended {
+            // The client gets the error after it has sent the rest.
             while self.wire.data().await?.is_some_and(|rest| !rest.is_empty()) {}
         }
-        self.ok(taken?);
+        self.ok(stored?);
         Ok(())
     }
-
-    async fn take_in(&mut self, load: &Load, intake: &mut Intake) -> Result<u64> {
-        let session = Arc::clone(&self.session);
-        let (batches, arriving) = mpsc::channel(AHEAD);
-        // Goes after the session's work is stopped: rows that are cut off must not look like all of them.
-        let open = batches.clone();
-        let rows = BatchStream::new(Arc::clone(&intake.schema), Box::pin(arriving)).exclusive();
-        let ingest = ingest(load);
-        let cancel = self.cancel.clone();
-        let mut taken = pin!(session.ingest(&ingest, rows));
-        {
-            let mut fed = pin!(intake.feed(&mut self.wire, batches));
-            tokio::select! {
-                biased;
-                () = cancel.cancelled() => return Err(cancelled().into()),
-                fed = &mut fed => fed?,
-                // Before the last row it can only have failed.
-                early = &mut taken => return Ok(early?),
-            }
-        }
-        drop(open);
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => Err(cancelled().into()),
-            taken = &mut taken => Ok(taken?),
-            () = self.wire.gone() => Err(Trouble::Gone),
-        }
-    }
 }
 
-fn ingest(load: &Load) -> Ingest {
-    let mut path = load.table.iter().rev().cloned();
-    Ingest {
-        table: path.next().unwrap_or_default(),
-        schema_name: path.next(),
-        catalog: path.next(),
-        temporary: false,
-        if_missing: IfMissing::Fail,
-        if_exists: IfExists::Append,
-        transaction: None,
-        options: BTreeMap::new(),
-    }
-}
-
-/// What has come and is no batch yet.
-struct Intake {
+/// Parses rows and collects them into a batch.
+struct RowParser {
     schema: SchemaRef,
     records: Records,
     columns: Vec<StringBuilder>,
@@ -112,11 +62,35 @@ struct Intake {
     count: u64,
     rows: usize,
     bytes: usize,
-    /// The client has sent all.
+    /// Whether the client has sent the whole file.
     ended: bool,
 }
 
-impl Intake {
+impl RowReader for RowParser {
+    type Client = Wire;
+    type Error = Failure;
+
+    async fn read(&mut self, wire: &mut Wire, batches: &mut BatchSender) -> Result<()> {
+        while !self.ended {
+            let packet = wire.data().await?.ok_or(ConnectionError::Closed)?;
+            self.ended = packet.is_empty();
+            self.records.add(packet.as_bytes())?;
+            while let Some(fields) = self.records.next(self.ended) {
+                self.push(fields)?;
+                if is_full(self.rows, self.bytes) {
+                    // If the session takes no more, it has failed and reports why.
+                    _ = batches.send(Ok(self.batch()?)).await;
+                }
+            }
+        }
+        if self.rows > 0 {
+            _ = batches.send(Ok(self.batch()?)).await;
+        }
+        Ok(())
+    }
+}
+
+impl RowParser {
     fn new(schema: SchemaRef, load: &Load, longest: usize) -> Result<Self, Failure> {
         if let Some(field) = schema
             .fields()
@@ -141,35 +115,6 @@ impl Intake {
             bytes: 0,
             ended: false,
         })
-    }
-
-    /// Takes the file off the connection, to its end. Should anything go wrong, the session is told, so that it keeps nothing.
-    async fn feed(&mut self, wire: &mut Wire, mut batches: Batches) -> Result<()> {
-        let fed = self.receive(wire, &mut batches).await;
-        if fed.is_err() {
-            let error = Error::new(ErrorKind::Cancelled, "the file did not come to its end");
-            _ = batches.send(Err(error)).await;
-        }
-        fed
-    }
-
-    async fn receive(&mut self, wire: &mut Wire, batches: &mut Batches) -> Result<()> {
-        while !self.ended {
-            let packet = wire.data().await?.ok_or(Trouble::Gone)?;
-            self.ended = packet.is_empty();
-            self.records.add(packet.as_bytes())?;
-            while let Some(fields) = self.records.next(self.ended) {
-                self.push(fields)?;
-                if self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES {
-                    // A session that takes no more has failed, and says so itself.
-                    _ = batches.send(Ok(self.batch()?)).await;
-                }
-            }
-        }
-        if self.rows > 0 {
-            _ = batches.send(Ok(self.batch()?)).await;
-        }
-        Ok(())
     }
 
     fn push(&mut self, fields: Fields) -> Result<(), Failure> {

@@ -1,24 +1,23 @@
-//! `LOAD DATA LOCAL INFILE` (MySQL manual, "LOAD DATA Statement"): which file, into which columns of which table, and how its
-//! rows are written.
+//! Parses `LOAD DATA LOCAL INFILE` (MySQL manual, "LOAD DATA Statement").
 
-use crate::lex::{Kind, Token, Tokens, quoted_name, tokens};
 use crate::status::Failure;
+use crate::tokens::{Kind, Token, Tokens, quoted_name, tokens};
 use std::iter::Peekable;
 
 /// Longest terminator, in bytes.
 const MAX_TERMINATOR: usize = 64;
 
-/// A statement, as far as the front end has to know it.
+/// The parsed statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Load {
-    /// The file that the client is asked for, as the statement names it.
+    /// The name of the file, as the statement has it.
     pub(super) file: String,
     /// The parts of the table's name.
     pub(super) table: Vec<String>,
-    /// The columns that the fields go into; all of the table's where none are named.
+    /// The columns of the fields; none means all.
     pub(super) columns: Vec<String>,
     pub(super) format: Format,
-    /// Records at the beginning that are no rows.
+    /// Records to skip at the beginning.
     pub(super) skipped: u64,
 }
 
@@ -45,11 +44,11 @@ impl Default for Format {
 }
 
 impl Load {
-    /// Reads a statement that begins with `LOAD DATA`.
+    /// Parses a statement that begins with `LOAD DATA`.
     ///
     /// # Errors
-    /// 1064 for what is no such statement, 1235 for parts of it that are not there.
-    pub(crate) fn of(sql: &str) -> Result<Self, Failure> {
+    /// 1064 for a statement that is not valid, 1235 for unsupported clauses.
+    pub(crate) fn parse(sql: &str) -> Result<Self, Failure> {
         let mut words = Words(tokens(sql).peekable());
         words.expect("load")?;
         words.expect("data")?;
@@ -244,13 +243,13 @@ mod tests {
 
     #[test]
     fn statements_are_read() {
-        let plain = Load::of("LOAD DATA LOCAL INFILE '/tmp/a.txt' INTO TABLE t").unwrap();
+        let plain = Load::parse("LOAD DATA LOCAL INFILE '/tmp/a.txt' INTO TABLE t").unwrap();
         assert_eq!(
             (plain.file.as_str(), &plain.format, plain.skipped),
             ("/tmp/a.txt", &Format::default(), 0)
         );
         assert_eq!(plain.query(), "SELECT * FROM `t`");
-        let full = Load::of(
+        let full = Load::parse(
             "load data concurrent local infile \"a\" into table d.`t` character set utf8mb4 columns terminated by ',' \
              optionally enclosed by '\"' escaped by '' lines starting by '>' terminated by '\\r\\n' ignore 2 rows (a, `b c`)",
         )
@@ -282,7 +281,7 @@ mod tests {
             ("LOAD DATA LOCAL INFILE 'a' INTO TABLE t (a", 1064),
             ("LOAD DATA LOCAL INFILE 'a' INTO TABLE t FOR", 1064),
         ] {
-            assert_eq!(Load::of(sql).expect_err(sql).code.0, number, "{sql}");
+            assert_eq!(Load::parse(sql).expect_err(sql).code.0, number, "{sql}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The bytes of a file as they come, in pieces that end anywhere, taken apart into records (MySQL manual, "LOAD DATA
-//! Statement", field and line handling).
+//! Splits a file into records, in pieces of any size (MySQL manual, "LOAD DATA Statement", field and line handling).
 
 use super::parse::Format;
+use crate::binary_literals::unescape_byte;
 use crate::status::Failure;
 use bytes::{Buf, BytesMut};
 
@@ -12,8 +12,8 @@ pub(super) type Fields = Vec<Option<Vec<u8>>>;
 pub(super) struct Records {
     format: Format,
     pending: BytesMut,
-    /// A record that was cut off is not looked at again before there are so many bytes: so all of them are looked at a few
-    /// times at most.
+    /// An incomplete record is not parsed again before there are so many bytes, so that each byte is parsed a few times at
+    /// most.
     enough: usize,
     longest: usize,
 }
@@ -32,7 +32,7 @@ impl Records {
         Ok(())
     }
 
-    /// The next record, if it is whole; `last` says that nothing follows.
+    /// The next record, if it is complete; `last` says that nothing follows.
     pub(super) fn next(&mut self, last: bool) -> Option<Fields> {
         if self.pending.is_empty() || (!last && self.pending.len() < self.enough) {
             return None;
@@ -63,7 +63,7 @@ enum End {
 }
 
 impl Reader<'_> {
-    /// `None` if bytes are missing; `Some(None)` if none of those that are there make a record.
+    /// `None` if bytes are missing; `Some(None)` if the rest holds no record.
     fn record(&mut self) -> Option<Option<Fields>> {
         if !self.format.line_start.is_empty() {
             let start = &self.format.line_start;
@@ -111,9 +111,9 @@ impl Reader<'_> {
                     continue;
                 };
                 self.at += 2;
-                // Null is all of the field.
+                // NULL only if it is the whole field.
                 is_null = next == b'N' && value.is_empty() && encloser.is_none();
-                value.push(escaped(next));
+                value.push(unescape_byte(next));
                 continue;
             }
             if Some(byte) == encloser {
@@ -134,7 +134,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands at the end of a field, which is taken; `Some(None)` if none does there, `None` if bytes are missing.
+    /// Skips a terminator here and returns it; `Some(None)` if there is none, `None` if bytes are missing.
     fn end(&mut self, skip: usize) -> Option<Option<End>> {
         let rest = self.bytes.get(self.at + skip..).unwrap_or_default();
         for (terminator, end) in [(&self.format.field_end, End::Field), (&self.format.line_end, End::Line)] {
@@ -150,7 +150,7 @@ impl Reader<'_> {
         Some(None)
     }
 
-    /// Behind a character that encloses: the end of the field, or, as in MySQL, more of it.
+    /// After a closing quote: the end of the field, or more of it, as in MySQL.
     fn behind_encloser(&mut self, quote: u8) -> Option<Option<End>> {
         if self.bytes.get(self.at + 1).is_none() {
             if !self.last {
@@ -162,7 +162,7 @@ impl Reader<'_> {
         if let Some(end) = self.end(1)? {
             return Some(Some(end));
         }
-        // Doubled, it is one of the field; alone in the middle it is one too.
+        // A doubled quote is part of the field; so is a single one in the middle.
         self.at += if self.bytes.get(self.at + 1) == Some(&quote) { 2 } else { 1 };
         Some(None)
     }
@@ -170,18 +170,6 @@ impl Reader<'_> {
     fn value(&self, value: Vec<u8>, is_null: bool, encloser: Option<u8>) -> Option<Vec<u8>> {
         let is_word = self.format.enclosed.is_some() && encloser.is_none() && value == b"NULL";
         (!is_null && !is_word).then_some(value)
-    }
-}
-
-fn escaped(byte: u8) -> u8 {
-    match byte {
-        b'0' => 0,
-        b'b' => 8,
-        b'n' => b'\n',
-        b'r' => b'\r',
-        b't' => b'\t',
-        b'Z' => 0x1a,
-        other => other,
     }
 }
 

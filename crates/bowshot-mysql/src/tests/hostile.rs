@@ -1,8 +1,8 @@
 //! Clients that keep to nothing.
 
 use super::{CLIENT, PATIENCE, Port};
-use crate::Choices;
 use bowshot_api::Limits;
+use bowshot_rowwire::ListenOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -79,7 +79,7 @@ async fn texts_that_are_none_are_errors_of_their_statement() {
 #[tokio::test]
 async fn texts_have_a_limit() {
     let limits = Limits { max_sql_bytes: 1 << 10, ..Limits::default() };
-    let port = Port::open(limits, false, Choices::default()).await;
+    let port = Port::open(limits, false, ListenOptions::default()).await;
     let mut client = port.connect().await;
     client.stream.write_all(b"\x01\x04\x20\0\x03").await.unwrap();
     let words = last_words(client.stream).await;
@@ -88,7 +88,7 @@ async fn texts_have_a_limit() {
 
 #[tokio::test]
 async fn strangers_say_little() {
-    let port = Port::open(Limits::default(), true, Choices::default()).await;
+    let port = Port::open(Limits::default(), true, ListenOptions::default()).await;
     let mut client = port.raw().await;
     client.greeting().await;
     client.hello(CLIENT, "ada", "").await;

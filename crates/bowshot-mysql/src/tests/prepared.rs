@@ -3,6 +3,7 @@
 use super::{CLIENT, Port};
 use crate::capability::DEPRECATE_EOF;
 use bowshot_api::Limits;
+use bowshot_rowwire::ListenOptions;
 
 #[tokio::test]
 async fn values_go_there_and_come_back() {
@@ -76,7 +77,7 @@ async fn cursors_give_so_many_rows_at_a_time() {
 #[tokio::test]
 async fn long_values_come_in_parts_and_within_the_limit() {
     let limits = Limits { max_message_bytes: 2 << 20, ..Limits::default() };
-    let port = Port::open(limits, false, crate::Choices::default()).await;
+    let port = Port::open(limits, false, ListenOptions::default()).await;
     let mut client = port.connect().await;
     let (id, ..) = client.prepare("echo 1").await.unwrap();
     let part = |size: usize| [&id.to_le_bytes()[..], &[0, 0], &vec![b'x'; size]].concat();
@@ -124,7 +125,7 @@ async fn values_that_do_not_fit_are_refused() {
         assert!(client.result(true).await.0.starts_with(&format!("E[{code} ")), "{values:?}");
     }
     let limits = Limits { max_prepared_statements: 1, ..Limits::default() };
-    let port = Port::open(limits, false, crate::Choices::default()).await;
+    let port = Port::open(limits, false, ListenOptions::default()).await;
     let mut client = port.connect().await;
     client.prepare("rows 1").await.unwrap();
     assert!(client.prepare("rows 1").await.unwrap_err().starts_with("E[1461 "));

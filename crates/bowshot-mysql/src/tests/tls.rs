@@ -1,48 +1,17 @@
 //! Encrypted connections.
 
 use super::{CLIENT, Client, Port};
-use crate::Choices;
 use crate::capability::{PLUGIN_AUTH, PROTOCOL_41, SSL};
 use bowshot_api::Limits;
-use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use bowshot_rowwire::ListenOptions;
+use bowshot_test_server::tls::{connect, server_config};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-fn file(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/tls").join(name)
-}
-
 async fn port() -> Port {
-    let chain = CertificateDer::pem_file_iter(file("first.pem")).unwrap().map(Result::unwrap).collect();
-    let key = PrivateKeyDer::from_pem_file(file("first.key")).unwrap();
-    let tls = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .unwrap();
-    Port::open(Limits::default(), true, Choices { tls: Some(Arc::new(tls)), cleartext: false }).await
-}
-
-async fn encrypt(stream: TcpStream) -> TlsStream<TcpStream> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(file("ca.pem")).unwrap() {
-        roots.add(certificate.unwrap()).unwrap();
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = ServerName::try_from("localhost").unwrap();
-    TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+    let options = ListenOptions { tls: Some(server_config()), cleartext: false };
+    Port::open(Limits::default(), true, options).await
 }
 
 /// The first half of a client's first message.
@@ -54,7 +23,7 @@ async fn encrypted(port: &Port) -> Client<TlsStream<TcpStream>> {
     let mut client = port.raw().await;
     assert_ne!(client.greeting().await & SSL, 0);
     client.send(&request()).await;
-    Client { stream: encrypt(client.stream).await, number: 2, has_eof: false, id: client.id }
+    Client { stream: connect(client.stream, &[]).await.unwrap(), number: 2, has_eof: false, id: client.id }
 }
 
 #[tokio::test]
@@ -81,7 +50,7 @@ async fn whose_password_is_known_is_not_asked_for_it() {
     assert_eq!(client.next().await.unwrap(), [1, 3], "fast authentication succeeded");
     assert_eq!(client.next().await.unwrap()[0], 0);
     assert_eq!(client.query("rows 1").await, "T[n 8] D[0] EOF[auto]");
-    let port = Port::open(Limits::default(), true, Choices::default()).await;
+    let port = Port::open(Limits::default(), true, ListenOptions::default()).await;
     for (user, answer) in [("bob", &[1, 3][..]), ("ada", b"\xfemysql_clear_password\0")] {
         let mut client = port.raw().await;
         client.greeting().await;

@@ -1,106 +1,49 @@
-//! COPY … FROM STDIN: the rows of the client become batches of the types of the table's columns, and the session takes them in
-//! while more of them come.
+//! COPY … FROM STDIN: the rows of the client become batches with the types of the table's columns.
 
 use super::lines::{Fields, Lines, Record};
 use super::parse::Table;
 use super::tuples::Tuples;
 use super::{Form, Options};
-use crate::backend;
-use crate::connection::{Connection, cancelled};
+use crate::connection::Connection;
+use crate::decode::Column;
+use crate::encode::PgType;
 use crate::message::Message;
-use crate::read::Column;
-use crate::rows::PgType;
-use crate::status::{Failure, Result, Trouble};
+use crate::reply;
+use crate::status::{ConnectionError, Failure, Result};
 use crate::wire::Wire;
 use arrow::array::ArrayRef;
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, Statement};
-use futures::{SinkExt, channel::mpsc};
-use std::collections::BTreeMap;
-use std::pin::pin;
+use bowshot_api::Statement;
+use bowshot_rowwire::ingest::{BatchSender, RowReader, append, is_full, nullable};
+use futures::SinkExt;
 use std::sync::Arc;
-
-/// Rows and bytes of one batch.
-const BATCH_ROWS: usize = 16_384;
-const BATCH_BYTES: usize = 4 << 20;
-/// Batches that wait for the session.
-const AHEAD: usize = 1;
-
-type Batches = mpsc::Sender<bowshot_api::Result<RecordBatch>>;
 
 impl Connection {
     pub(super) async fn copy_in(&mut self, table: &Table, options: &Options) -> Result<()> {
         let session = Arc::clone(&self.session);
-        let told = self.attend(session.describe(&Statement::Sql(table.query()))).await?;
-        let fields = told.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
-        let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<Field>>()));
-        backend::copy_response(self.wire.out(), b'G', options.format(), schema.fields().len());
+        let description = self.wait_for(session.describe(&Statement::Sql(table.query()))).await?;
+        let schema = nullable(&description.schema);
+        reply::copy_response(self.wire.out(), b'G', options.format(), schema.fields().len());
         self.wire.flush().await?;
-        let (batches, arriving) = mpsc::channel(AHEAD);
-        // Goes after the session's work is stopped: rows that are cut off must not look like all of them.
-        let open = batches.clone();
         let longest = self.server.limits().max_message_bytes;
-        let rows = BatchStream::new(Arc::clone(&schema), Box::pin(arriving)).exclusive();
-        let mut intake = Intake::new(schema, options.clone(), longest);
-        let ingest = ingest(table);
-        let cancel = self.cancel.clone();
-        let mut taken = pin!(session.ingest(&ingest, rows));
-        let mut early = None;
-        let fed = {
-            let mut fed = pin!(intake.feed(&mut self.wire, batches));
-            tokio::select! {
-                biased;
-                () = cancel.cancelled() => Err(cancelled().into()),
-                fed = &mut fed => fed,
-                taken = &mut taken => {
-                    early = Some(taken);
-                    Ok(())
-                }
-            }
-        };
-        let count = match (fed, early) {
-            (Err(trouble), _) => return Err(trouble),
-            // Before the last row it can only have failed; the rest of the rows is left out as it comes.
-            (Ok(()), Some(early)) => early?,
-            (Ok(()), None) => {
-                drop(open);
-                tokio::select! {
-                    biased;
-                    () = cancel.cancelled() => return Err(cancelled().into()),
-                    taken = &mut taken => taken?,
-                    () = self.wire.gone() => return Err(Trouble::Gone),
-                }
-            }
-        };
-        backend::complete(self.wire.out(), &format!("COPY {count}"));
+        let mut rows = RowParser::new(Arc::clone(&schema), options.clone(), longest);
+        let target = (session.as_ref(), table.path.as_slice());
+        let count = append(target, (&mut self.wire, &mut rows), schema, &self.cancel).await?;
+        reply::complete(self.wire.out(), &format!("COPY {count}"));
         Ok(())
     }
 }
 
-fn ingest(table: &Table) -> Ingest {
-    let mut path = table.path.iter().rev().cloned();
-    Ingest {
-        table: path.next().unwrap_or_default(),
-        schema_name: path.next(),
-        catalog: path.next(),
-        temporary: false,
-        if_missing: IfMissing::Fail,
-        if_exists: IfExists::Append,
-        transaction: None,
-        options: BTreeMap::new(),
-    }
-}
-
-/// What has come and is no batch yet.
-pub(super) struct Intake {
+/// Parses rows and collects them into a batch.
+pub(super) struct RowParser {
     schema: SchemaRef,
     options: Options,
     source: Source,
     columns: Vec<Column>,
     rows: usize,
     bytes: usize,
-    /// Records so far, the head too.
+    /// Records so far, with the header.
     records: u64,
     ended: bool,
 }
@@ -128,31 +71,14 @@ impl Source {
 
 fn columns(schema: &Schema) -> Vec<Column> {
     let fields = schema.fields().iter();
-    fields.map(|field| Column::new(PgType::of(field), Some(field.data_type().clone()))).collect()
+    fields.map(|field| Column::new(PgType::from_field(field), Some(field.data_type().clone()))).collect()
 }
 
-impl Intake {
-    pub(super) fn new(schema: SchemaRef, options: Options, longest: usize) -> Self {
-        let source = match options.form {
-            Form::Binary => Source::Tuples(Tuples::new(longest)),
-            Form::Text | Form::Csv => Source::Lines(Lines::new(longest)),
-        };
-        let columns = columns(&schema);
-        Self { schema, options, source, columns, rows: 0, bytes: 0, records: 0, ended: false }
-    }
+impl RowReader for RowParser {
+    type Client = Wire;
+    type Error = Failure;
 
-    /// Takes rows off the connection until the client says that these were all. Should anything go wrong, the session is
-    /// told, so that it keeps none of them.
-    async fn feed(&mut self, wire: &mut Wire, mut batches: Batches) -> Result<()> {
-        let fed = self.receive(wire, &mut batches).await;
-        if fed.is_err() {
-            let error = Error::new(ErrorKind::Cancelled, "the rows of COPY did not come to their end");
-            _ = batches.send(Err(error)).await;
-        }
-        fed
-    }
-
-    async fn receive(&mut self, wire: &mut Wire, batches: &mut Batches) -> Result<()> {
+    async fn read(&mut self, wire: &mut Wire, batches: &mut BatchSender) -> Result<()> {
         loop {
             let last = match wire.message().await? {
                 Some(Message::CopyData(bytes)) => {
@@ -165,11 +91,11 @@ impl Intake {
                 }
                 Some(Message::Flush | Message::Sync) => continue,
                 Some(_) => return Err(Failure::protocol("unexpected message during COPY from stdin").fatal()),
-                None => return Err(Trouble::Gone),
+                None => return Err(ConnectionError::Closed),
             };
             while self.take(last)? {
-                if self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES {
-                    // A session that takes no more has failed, and says so itself.
+                if is_full(self.rows, self.bytes) {
+                    // If the session takes no more, it has failed and reports why.
                     _ = batches.send(Ok(self.batch()?)).await;
                 }
             }
@@ -181,19 +107,30 @@ impl Intake {
             }
         }
     }
+}
 
-    /// Takes bytes that have come.
+impl RowParser {
+    pub(super) fn new(schema: SchemaRef, options: Options, longest: usize) -> Self {
+        let source = match options.form {
+            Form::Binary => Source::Tuples(Tuples::new(longest)),
+            Form::Text | Form::Csv => Source::Lines(Lines::new(longest)),
+        };
+        let columns = columns(&schema);
+        Self { schema, options, source, columns, rows: 0, bytes: 0, records: 0, ended: false }
+    }
+
+    /// Adds received bytes.
     pub(super) fn add(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.source.add(bytes)
     }
 
-    /// Takes one record, if one is whole.
+    /// Parses one record, if it is complete.
     pub(super) fn take(&mut self, last: bool) -> Result<bool, Failure> {
         let record = self.source.next(&self.options, last).map_err(|failure| self.at(failure))?;
         match record {
             Record::Cut => return Ok(false),
             Record::End => self.ended = true,
-            // What follows the end does not count, as in PostgreSQL.
+            // What follows the end marker is ignored, as in PostgreSQL.
             Record::Fields(_) if self.ended => {}
             Record::Fields(fields) => {
                 self.records += 1;
@@ -206,7 +143,7 @@ impl Intake {
     }
 
     fn push(&mut self, fields: &Fields) -> Result<(), Failure> {
-        // A line without anything is a row without columns.
+        // An empty line is a row without columns.
         let is_nothing = self.columns.is_empty() && fields.len() <= 1;
         if fields.len() != self.columns.len() && !is_nothing {
             let (found, wanted) = (fields.len(), self.columns.len());
@@ -225,7 +162,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Says where something went wrong.
+    /// Adds the line to an error.
     fn at(&self, failure: Failure) -> Failure {
         Failure { message: format!("{} (COPY, line {})", failure.message, self.records), ..failure }
     }

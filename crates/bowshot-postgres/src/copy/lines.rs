@@ -1,5 +1,5 @@
-//! The text and CSV forms of COPY, as they come: in pieces that end anywhere. A record is looked at when it is whole; what has
-//! been looked at for its end is not looked at again.
+//! Parses the text and CSV formats of COPY, in pieces of any size. A record is parsed when it is complete, and no byte is
+//! searched twice for its end.
 
 use super::{Form, Options};
 use crate::status::Failure;
@@ -17,13 +17,13 @@ pub(super) struct Lines {
 /// The fields of a record; `None` is null.
 pub(super) type Fields = Vec<Option<Vec<u8>>>;
 
-/// A record, if one is whole.
+/// The next record.
 #[derive(Debug, PartialEq)]
 pub(super) enum Record {
     Fields(Fields),
-    /// `\.`, after which nothing counts.
+    /// `\.`, the end of the data.
     End,
-    /// More bytes have to come.
+    /// It is not complete yet.
     Cut,
 }
 
@@ -60,12 +60,12 @@ impl Lines {
         fields(&line, options)
     }
 
-    /// Where the line ends that makes a record.
+    /// The end of the record.
     fn end(&mut self, options: &Options) -> Option<usize> {
         while let Some(byte) = self.pending.get(self.searched) {
             match (options.form, *byte) {
                 (_, b'\n') if !self.quoted => return Some(self.searched),
-                // What follows a backslash is data, a line's end too.
+                // A backslash escapes the next byte, also the end of a line.
                 (Form::Text, b'\\') => {
                     if self.searched + 1 >= self.pending.len() {
                         return None;
@@ -127,7 +127,7 @@ fn text(line: &[u8], options: &Options) -> Fields {
     }
 }
 
-/// `\n` and its like, `\101` and `\x41`; any other byte behind a backslash is itself.
+/// Escapes such as `\n`, `\101` and `\x41`; any other byte after a backslash is itself.
 fn unescaped(raw: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(raw.len());
     let mut rest = raw;

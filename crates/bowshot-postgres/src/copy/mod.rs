@@ -1,5 +1,5 @@
-//! COPY over the connection (PostgreSQL manual, "COPY Operations"): to the client as a query whose rows are written otherwise,
-//! from the client as rows that the session takes in while they come, all of them or none.
+//! COPY over the connection (PostgreSQL manual, "COPY Operations"): to the client as the rows of a query, from the client as
+//! rows that are stored all or none.
 
 mod input;
 mod lines;
@@ -18,7 +18,7 @@ use crate::status::Result;
 use bowshot_api::Request;
 use parse::Direction;
 
-/// How the rows of a COPY are written.
+/// The format of a COPY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Text,

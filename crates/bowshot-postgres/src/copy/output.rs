@@ -1,26 +1,27 @@
 //! COPY … TO STDOUT: the rows of a running query in text, CSV or binary.
 
 use super::{Form, Options};
-use crate::backend;
-use crate::connection::{Connection, cancelled};
-use crate::portal::{Running, columns};
-use crate::rows::Rows;
+use crate::connection::Connection;
+use crate::encode::Rows;
+use crate::reply;
+use crate::result_writer::{ResultWriter, columns};
 use crate::status::{Failure, Result};
+use bowshot_rowwire::ProtocolError;
 use bytes::{BufMut, BytesMut};
 
-/// Begins the binary form (PostgreSQL manual, COPY, "Binary Format"): signature, flags, length of what follows the head.
+/// The header of the binary format (PostgreSQL manual, COPY, "Binary Format"): signature, flags, length of the extension.
 pub(super) const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
 pub(super) const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
 impl Connection {
-    pub(super) async fn copy_out(&mut self, mut running: Running, options: &Options) -> Result<()> {
-        let told = columns(running.schema(), &[options.format()])?;
-        backend::copy_response(self.wire.out(), b'H', options.format(), told.len());
+    pub(super) async fn copy_out(&mut self, mut running: ResultWriter, options: &Options) -> Result<()> {
+        let described = columns(running.schema(), &[options.format()])?;
+        reply::copy_response(self.wire.out(), b'H', options.format(), described.len());
         if options.header && options.form != Form::Binary {
-            let names: Vec<&str> = told.iter().map(|column| column.name.as_str()).collect();
+            let names: Vec<&str> = described.iter().map(|column| column.name.as_str()).collect();
             header(self.wire.out(), &names, options);
         }
-        // In one message with what follows, as PostgreSQL sends it: psycopg takes each message for a row.
+        // In one message with the first row, as PostgreSQL sends it: psycopg takes each message for a row.
         let mut head = HEAD;
         let mut count: u64 = 0;
         let mut scratch = BytesMut::new();
@@ -29,26 +30,26 @@ impl Connection {
                 put_row(&rows, row, (options, head), self.wire.out(), &mut scratch)?;
                 head = &[];
                 count += 1;
-                self.wire.flush_some(&self.cancel).await?;
+                self.wire.flush_if_full(&self.cancel).await?;
                 if self.cancel.is_cancelled() {
-                    return Err(cancelled().into());
+                    return Err(Failure::cancelled().into());
                 }
             }
         }
         if options.form == Form::Binary {
-            backend::message(self.wire.out(), b'd', |out| {
+            reply::message(self.wire.out(), b'd', |out| {
                 out.put_slice(head);
                 out.put_i16(-1);
             });
         }
-        backend::bare(self.wire.out(), backend::COPY_DONE);
-        backend::complete(self.wire.out(), &format!("COPY {count}"));
+        reply::bare(self.wire.out(), reply::COPY_DONE);
+        reply::complete(self.wire.out(), &format!("COPY {count}"));
         Ok(())
     }
 }
 
 pub(super) fn header(out: &mut BytesMut, names: &[&str], options: &Options) {
-    backend::message(out, b'd', |out| {
+    reply::message(out, b'd', |out| {
         for (index, name) in names.iter().enumerate() {
             put_text(options, index, Some(name.as_bytes()), out);
         }
@@ -106,7 +107,7 @@ fn put_escaped(options: &Options, text: &[u8], out: &mut BytesMut) {
 fn put_csv(options: &Options, text: &[u8], out: &mut BytesMut) {
     let special =
         |byte: &u8| *byte == options.delimiter || *byte == options.quote || matches!(byte, b'\n' | b'\r');
-    // A field that looks like null, or like the end of the data, is none.
+    // A field that looks like null, or like the end of the data, gets quotes.
     if !text.iter().any(special) && text != options.null.as_bytes() && text != br"\." {
         out.put_slice(text);
         return;

@@ -1,8 +1,8 @@
-//! The statement COPY, as far as it reads from or writes to the connection; files are the engine's affair.
+//! Parses COPY from and to the connection; COPY with files goes to the session.
 
 use super::{Form, Options};
-use crate::lex::{Kind, Token, Tokens, tokens};
 use crate::status::Failure;
+use crate::tokens::{Kind, Token, Tokens, tokens};
 
 /// A COPY over the connection.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,13 +13,13 @@ pub(crate) struct CopyStatement {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Direction {
-    /// The rows of a query go to the client.
+    /// Sends the rows of a query to the client.
     Out(String),
-    /// Rows of the client go into a table.
+    /// Adds rows of the client to a table.
     In(Table),
 }
 
-/// A table and some of its columns; all of them if none is named.
+/// A table and its columns; none means all.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Table {
     /// One to three names.
@@ -45,7 +45,7 @@ fn syntax(message: impl Into<String>) -> Failure {
     )
 }
 
-/// The rest of a statement.
+/// The tokens of the rest of a statement.
 struct Rest<'a> {
     sql: &'a str,
     tokens: std::iter::Peekable<Tokens<'a>>,
@@ -72,7 +72,7 @@ impl<'a> Rest<'a> {
         if self.next_symbol(')') { Ok(names) } else { Err(syntax("COPY: a bracket is not closed")) }
     }
 
-    /// What stands in brackets, of which the first has been read.
+    /// The content of brackets, after the opening one.
     fn bracketed(&mut self) -> Option<&'a str> {
         let start = self.tokens.peek()?.range().start;
         let mut depth = 1_usize;
@@ -91,10 +91,10 @@ impl<'a> Rest<'a> {
 }
 
 impl CopyStatement {
-    /// Reads a COPY; `None` for one that is not over the connection.
+    /// Parses a COPY; `None` for one with files.
     ///
     /// # Errors
-    /// For one that is and cannot be read.
+    /// For a COPY over the connection that is not valid.
     pub(crate) fn parse(sql: &str) -> Result<Option<Self>, Failure> {
         if !is_over_connection(sql) {
             return Ok(None);
@@ -152,7 +152,7 @@ fn table(rest: &mut Rest<'_>) -> Result<Table, Failure> {
     Ok(Table { path, columns })
 }
 
-/// What is said of the options, before what is not said is known.
+/// The options as written, before defaults are filled in.
 #[derive(Default)]
 struct Said {
     form: Option<Form>,
@@ -192,7 +192,7 @@ fn options(rest: &mut Rest<'_>, binary: bool) -> Result<Options, Failure> {
     said.complete()
 }
 
-/// One option, in either of the two forms that PostgreSQL reads.
+/// One option, in either of the two forms of PostgreSQL.
 fn option(rest: &mut Rest<'_>, said: &mut Said) -> Result<(), Failure> {
     let name = rest.name()?;
     match name.as_str() {
@@ -230,7 +230,7 @@ fn string(rest: &mut Rest<'_>) -> Result<String, Failure> {
     text.ok_or_else(|| syntax("COPY: a string is missing"))
 }
 
-/// Nothing means yes.
+/// Without a value it is true.
 fn is_on(rest: &mut Rest<'_>) -> bool {
     let is_value = |token: &Token<'_>| {
         ["true", "on", "match", "false", "off"].iter().any(|word| token.is(word))

@@ -1,12 +1,12 @@
 //! Statements, options and rows of COPY, cut anywhere and malformed.
 
-use super::input::Intake;
+use super::input::RowParser;
 use super::lines::{Lines, Record};
 use super::output::{HEAD, header, put_row};
 use super::parse::{Direction, Table};
 use super::tuples::Tuples;
 use super::{CopyStatement, Form, Options};
-use crate::rows::Rows;
+use crate::encode::Rows;
 use arrow::array::{Array, AsArray, Int64Array, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
@@ -183,17 +183,17 @@ fn rows_there_and_back_in_all_forms() {
             let head = if row == 0 { HEAD } else { &[] };
             put_row(&rows, row, (&options, head), &mut out, &mut BytesMut::new()).unwrap();
         }
-        let mut intake = Intake::new(table.schema(), options, 1_000);
+        let mut rows = RowParser::new(table.schema(), options, 1_000);
         let mut rest = out.as_ref();
         while let Some((head, after)) = rest.split_first_chunk::<5>() {
             let length = i32::from_be_bytes(head[1..].try_into().unwrap());
             let (body, after) = after.split_at(usize::try_from(length).unwrap() - 4);
-            intake.add(body).unwrap();
-            while intake.take(false).unwrap() {}
+            rows.add(body).unwrap();
+            while rows.take(false).unwrap() {}
             rest = after;
         }
-        while intake.take(true).unwrap() {}
-        let back = intake.batch().unwrap();
+        while rows.take(true).unwrap() {}
+        let back = rows.batch().unwrap();
         assert_eq!(back.column(1).as_string::<i32>(), table.column(1).as_string::<i32>(), "{text}");
         assert_eq!(back.column(0).len(), 6);
     }

@@ -1,4 +1,4 @@
-//! The binary form of COPY, as it comes: in pieces that end anywhere. Lengths are believed only as far as there are bytes.
+//! Parses the binary format of COPY, in pieces of any size. Lengths are checked against the bytes that have come.
 
 use super::lines::{Fields, Record};
 use super::output::SIGNATURE;
@@ -12,7 +12,7 @@ pub(super) struct Tuples {
     longest: usize,
 }
 
-/// Object identifiers before the rows, which nobody writes any more.
+/// The flag for OIDs before the rows, which PostgreSQL no longer supports.
 const WITH_OIDS: i32 = 1 << 16;
 
 fn malformed() -> Failure {
@@ -62,7 +62,7 @@ impl Tuples {
     }
 }
 
-/// The length of what stands before the rows.
+/// The length of the header.
 fn head(bytes: &[u8]) -> Result<Option<usize>, Failure> {
     let known = bytes.len().min(SIGNATURE.len());
     if bytes.get(..known) != SIGNATURE.get(..known) {
@@ -78,10 +78,10 @@ fn head(bytes: &[u8]) -> Result<Option<usize>, Failure> {
     Ok((bytes.len() >= length).then_some(length))
 }
 
-/// Where the fields of a row are, relative to its beginning; `None` instead of them for the end of the data.
-type Places = Option<Vec<Option<std::ops::Range<usize>>>>;
+/// The ranges of the fields of a row; `None` at the end of the data.
+type FieldRanges = Option<Vec<Option<std::ops::Range<usize>>>>;
 
-fn tuple(bytes: &[u8]) -> Result<Option<(usize, Places)>, Failure> {
+fn tuple(bytes: &[u8]) -> Result<Option<(usize, FieldRanges)>, Failure> {
     let mut rest = bytes;
     let Ok(count) = rest.try_get_i16() else { return Ok(None) };
     if count == -1 {

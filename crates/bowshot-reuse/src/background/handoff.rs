@@ -1,15 +1,9 @@
-//! Work in the background that an ordinary thread takes over when its own gets no processor.
-//!
-//! The lowest priority keeps it from disturbing queries as long as a processor is free now and then. On a server that is
-//! busy without a pause its thread would hardly ever run: it waits for seconds each time that it wakes, and a query that waits
-//! for what it computes (`join_cache.wait`) waits along. So each job is watched from another thread, which carries it on from
-//! where it is when a query waits for it, or when it has lost far more time than it has worked. There it goes on stepping
-//! aside as before ([`Throttle`]), which is what limits its share of a busy server.
-//!
-//! To raise the priority of the thread instead is no way: an ordinary user may only lower it.
+//! Background work that an ordinary thread takes over. On a busy server a thread of the lowest priority hardly runs, and a query that waits
+//! for it (`join_cache.wait`) waits as long. So another thread continues a job when a query waits for it, or when it has lost far more time
+//! than it has worked; there it still yields to queries ([`Throttle`]). An ordinary user cannot raise a priority again.
 
 use super::throttle::Throttle;
-use bowshot_os::ThreadClock;
+use bowshot_ipc::os::ThreadClock;
 use futures::future::BoxFuture;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,15 +14,14 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How often a job is looked after.
+/// How often a job is checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// What a job may lose before anything is done about it.
+/// Lost time after which a job may be handed over.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// A job that has lost so many times what it has worked gets too little: threads that compete with it as equals on two
-/// processors would have to be ten.
+/// Ratio of lost to worked time at which a job starves: ten equal threads on two
+/// processors would be needed for it.
 const LOST_TO_WORKED: u32 = 4;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Handoff {
     /// The thread of the lowest priority.
@@ -42,8 +35,8 @@ impl Handoff {
         Self { low, throttle, patience: PATIENCE }
     }
 
-    /// Runs a job on the thread of the lowest priority, and from when that does not do on the caller's; all of it there if a
-    /// query waits. `None` if the thread has ended. Dropping the future ends the job, after the step that it takes.
+    /// Runs a job on the thread of the lowest priority, and on the caller's when that starves; entirely on the caller's if a
+    /// query waits. `None` if the thread has ended. Dropping the future ends the job after its current step.
     pub(crate) async fn run<T: Send + 'static>(&self, job: BoxFuture<'static, T>) -> Option<T> {
         if self.throttle.is_urgent() {
             return Some(job.await);
@@ -70,26 +63,26 @@ impl Handoff {
         }
     }
 
-    /// Whether a job that has worked for so long should have worked for far longer in the time that it had.
+    /// Whether a job has starved.
     fn is_held_up(&self, had: Duration, worked: Duration) -> bool {
         had.saturating_sub(worked) > self.patience + worked * LOST_TO_WORKED
     }
 }
 
-/// A job, until somebody else takes it over.
+/// A job, until another thread takes it.
 struct Slot<T> {
     job: Mutex<Option<BoxFuture<'static, T>>>,
-    /// Whether it is to be handed over after the step that it takes.
+    /// Whether to hand it over after the current step.
     wanted: AtomicBool,
     work: Mutex<Work>,
 }
 
-/// What a job has had of processors.
+/// Processor time of a job.
 #[derive(Default)]
 struct Work {
-    /// Until its last step ended.
+    /// Up to its last step.
     before: Duration,
-    /// The clock of the thread that takes a step, and what it told when that began.
+    /// The clock of the thread of the current step, and its value at the start.
     step: Option<(ThreadClock, Duration)>,
 }
 
@@ -105,7 +98,7 @@ impl<T> Slot<T> {
         Self { job: Mutex::new(Some(job)), wanted: AtomicBool::new(false), work: Mutex::default() }
     }
 
-    /// Takes a step; ends with `None` when the job is somebody else's from now on.
+    /// Takes a step; `None` when the job was handed over.
     fn poll(&self, context: &mut Context<'_>) -> Poll<Option<T>> {
         let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(future) = job.as_mut() else { return Poll::Ready(None) };
@@ -115,24 +108,24 @@ impl<T> Slot<T> {
         let polled = future.as_mut().poll(context).map(Some);
         self.note(|work| *work = Work { before: work.now(), step: None });
         if polled.is_ready() {
-            // Nobody is to carry on what is done.
+            // A finished job is not handed over.
             *job = None;
             return polled;
         }
         if self.wanted.load(Ordering::Relaxed) { Poll::Ready(None) } else { polled }
     }
 
-    /// What the job has worked, with the step that it is at.
+    /// Processor time, including the current step.
     fn worked(&self) -> Duration {
         self.work.lock().unwrap_or_else(PoisonError::into_inner).now()
     }
 
-    /// The job, if it is not taking a step at the moment; otherwise it is handed over after that.
+    /// Takes the job, unless it is in a step; then it is handed over after that.
     fn take(&self) -> Option<BoxFuture<'static, T>> {
         self.wanted.store(true, Ordering::Relaxed);
         match self.job.try_lock() {
             Ok(mut job) => job.take(),
-            // What has panicked is not carried on.
+            // A job that panicked is not continued.
             Err(TryLockError::Poisoned(_) | TryLockError::WouldBlock) => None,
         }
     }
@@ -145,7 +138,7 @@ impl<T> Slot<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bowshot_os::thread_time;
+    use bowshot_ipc::os::thread_time;
     use futures::FutureExt;
     use std::sync::atomic::AtomicUsize;
     use std::sync::mpsc;

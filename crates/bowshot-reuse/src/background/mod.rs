@@ -1,6 +1,5 @@
-//! Work that nobody waits for, beside queries that somebody does: threads of the lowest priority ([`threads`]), waits while
-//! queries run ([`throttle`], which [`rule`] puts into plans), and what is done when such a thread gets no processor
-//! ([`handoff`]).
+//! Background work beside queries: threads of the lowest priority ([`threads`]), pauses while queries run ([`throttle`], inserted into plans
+//! by [`rule`]), and the handover of work to ordinary threads ([`handoff`]).
 
 mod handoff;
 mod rule;

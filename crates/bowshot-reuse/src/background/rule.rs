@@ -1,7 +1,7 @@
-//! Makes plans step aside while queries run: see [`Throttle`].
+//! An optimizer rule that makes plans pause while queries run: see [`Throttle`].
 
 use super::throttle::Throttle;
-use bowshot_engine::internals::multiplies;
+use bowshot_optimizer::cooperative::multiplies;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::config::ConfigOptions;
@@ -15,7 +15,7 @@ use futures::StreamExt;
 use std::fmt;
 use std::sync::Arc;
 
-/// Puts a wait before each batch of the sources of a plan, and of what makes more of them. The last rule of an optimiser.
+/// Pauses before each batch of the sources of a plan, and of operators that multiply rows. The last optimizer rule.
 #[derive(Debug)]
 pub(crate) struct ThrottleRule(pub(crate) Arc<Throttle>);
 
@@ -44,7 +44,7 @@ impl PhysicalOptimizerRule for ThrottleRule {
     }
 }
 
-/// Waits before each batch of its input goes on.
+/// Pauses before each batch of its input.
 #[derive(Debug)]
 struct Throttled {
     input: Arc<dyn ExecutionPlan>,

@@ -1,23 +1,17 @@
 //! The threads of the caches.
 
-use bowshot_engine::QueryRuntime;
+use bowshot_query_task::QueryRuntime;
 use std::io;
 
-/// Starts one ordinary thread for what is neither a query nor long work in the background.
-///
-/// # Errors
-/// When the operating system gives no thread.
+/// Starts one ordinary thread for short background work.
 pub(crate) fn beside() -> io::Result<QueryRuntime> {
     QueryRuntime::start_thread("beside", || {})
 }
 
-/// Starts one thread that leaves the processor to others for the most part when they want it.
-///
-/// # Errors
-/// When the operating system gives no thread.
+/// Starts one thread of the lowest priority.
 pub(crate) fn background() -> io::Result<QueryRuntime> {
     QueryRuntime::start_thread("background", || {
-        if let Err(error) = bowshot_os::lower_thread_priority() {
+        if let Err(error) = bowshot_ipc::os::lower_thread_priority() {
             tracing::warn!(%error, "background work competes with queries");
         }
     })

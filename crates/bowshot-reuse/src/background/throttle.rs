@@ -1,11 +1,8 @@
-//! Work in the background steps aside while queries run.
-//!
-//! A low priority is not enough: it decides who gets a processor, but two threads of one core, and all cores of one memory,
-//! slow each other down. So what is computed ahead waits before each batch that it reads (`rule.rs`) for a moment
-//! in which no query thread runs. Not for ever: of the time in which queries run it may take a share, by the processor time
-//! that its thread has had.
+//! Background work pauses while queries run. A low priority is not enough: threads of one core, and all cores of one memory, slow each other
+//! down. So before each batch that it reads, background work waits for a moment without a running query thread; by its processor time, it
+//! may take a share of the time in which queries run.
 
-use bowshot_os::thread_time;
+use bowshot_ipc::os::thread_time;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
@@ -13,54 +10,54 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-/// How often it looks whether queries still run.
+/// How often it checks for running queries.
 const LOOK: Duration = Duration::from_millis(2);
-/// Looks in a row without a query until it goes on: a client that asks one query after another leaves gaps.
+/// Checks in a row without a query before it continues: a client leaves gaps between its queries.
 const QUIET_LOOKS: u32 = 2;
-/// One wait at most; what remains is added to the next one.
+/// Longest pause; the rest is added to the next one.
 const MAX_WAIT: Duration = Duration::from_secs(2);
-/// What is owed at most after one long step.
+/// Largest debt after one long step.
 const MAX_DEBT: Duration = Duration::from_secs(60);
-/// How closely the end of a limit is watched.
+/// Resolution of a time limit.
 const LEAST_LEFT: Duration = Duration::from_millis(10);
 
-/// Steps aside for the queries of one runtime. To be used by one job at a time, on whichever thread.
+/// Pauses for the queries of one runtime. Used by one job at a time.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     queries: Handle,
     /// Percent of the time in which queries run.
     share: u32,
     clock: Mutex<Clock>,
-    /// Queries that wait for what is computed.
+    /// Queries that wait for the background.
     urgent: AtomicUsize,
-    /// Told when the job goes on elsewhere.
+    /// Notified when the job moves to another thread.
     moved: Notify,
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct Clock {
-    /// What the thread had worked when a wait last began or ended, and which one it was.
+    /// Processor time of the thread at the last pause, and which thread it was.
     worked: Duration,
     thread: Option<ThreadId>,
     /// How long it has to wait while queries run.
     debt: Duration,
-    /// Parts of one plan that wait at the moment, and since when there is one.
+    /// Partitions of the plan that pause now, and since when there is one.
     waiting: usize,
     since: Option<Instant>,
-    /// What other parts have worked since then.
+    /// Time that other partitions have worked since then.
     beside: Duration,
-    /// How long there was one, before that.
+    /// Total pause before that.
     waited: Duration,
 }
 
 impl Clock {
-    /// How long there was a part that waited, however many of them there were, without what the others worked.
+    /// Total pause of the plan, without the time that other partitions worked.
     fn waited(&self) -> Duration {
         self.waited + self.since.map_or(Duration::ZERO, |since| since.elapsed().saturating_sub(self.beside))
     }
 
-    /// What was worked since the last look; nothing if that was on another thread, which the runtime may change to.
+    /// Time worked since the last call; 0 if the thread has changed.
     fn advance(&mut self) -> Duration {
         let (now, here) = (thread_time(), std::thread::current().id());
         let worked = if self.thread == Some(here) { now.saturating_sub(self.worked) } else { Duration::ZERO };
@@ -72,7 +69,7 @@ impl Clock {
     }
 }
 
-/// Lasts while a query waits for the background.
+/// Exists while a query waits for the background.
 #[derive(Debug)]
 pub(crate) struct Urgent<'a>(&'a Throttle);
 
@@ -82,11 +79,11 @@ impl Drop for Urgent<'_> {
     }
 }
 
-/// Held by a job while it runs: they run one after the other, so that each knows how long it stepped aside.
+/// Held by a job while it runs, since pauses are measured for one job at a time.
 pub(crate) type Turn<'a> = tokio::sync::MutexGuard<'a, ()>;
 
 impl Throttle {
-    /// Work that takes `share` percent of one processor at most while threads of `queries` run; 100 is no restriction.
+    /// Limits work to `share` percent of one processor while threads of `queries` run; 100 is no limit.
     pub(crate) fn new(queries: Handle, share: usize) -> Self {
         let share = u32::try_from(share).unwrap_or(100).clamp(1, 100);
         let (clock, turn) = (Mutex::default(), tokio::sync::Mutex::new(()));
@@ -98,32 +95,31 @@ impl Throttle {
         self.turn.lock().await
     }
 
-    /// Nobody steps aside while this lasts: a query waits for what is computed.
+    /// There are no pauses while the returned value exists: a query waits.
     pub(crate) fn urgent(&self) -> Urgent<'_> {
         self.urgent.fetch_add(1, Ordering::Relaxed);
         Urgent(self)
     }
 
-    /// Whether a query waits for what is computed.
+    /// Whether a query waits for the background.
     pub(crate) fn is_urgent(&self) -> bool {
         self.urgent.load(Ordering::Relaxed) > 0
     }
 
-    /// Has the job go on where it is now if it was waiting: its timer is the one of the thread that it has left.
+    /// Continues a paused job on its new thread: its timer belongs to the old one.
     pub(crate) fn moved(&self) {
         self.moved.notify_waiters();
     }
 
-    /// Waits while queries run, as long as the work until now asks for.
+    /// Pauses while queries run, in proportion to the work since the last pause.
     pub(crate) async fn pass(&self) {
-        // Dropped with the plan, perhaps.
         let mut waiting = Waiting { throttle: self, wait: self.wait() };
         while waiting.wait.goes_on(self.somebody_runs()) {
             let _ = tokio::time::timeout(LOOK, self.moved.notified()).await;
         }
     }
 
-    /// The same where nothing else is waiting for the thread.
+    /// A blocking [`Self::pass`].
     pub(crate) fn pass_blocking(&self) {
         let mut waiting = Waiting { throttle: self, wait: self.wait() };
         while waiting.wait.goes_on(self.somebody_runs()) {
@@ -131,12 +127,12 @@ impl Throttle {
         }
     }
 
-    /// How long it has waited in all: no part of what work has cost.
+    /// The total pause, which is not a cost of the work.
     pub(crate) fn waited(&self) -> Duration {
         self.lock().waited()
     }
 
-    /// Runs a job, which may take so long without the time in which it steps aside; `None` if it takes longer.
+    /// Runs a job with a time limit that excludes pauses; `None` if it takes longer.
     pub(crate) async fn within<T>(&self, limit: Duration, job: impl Future<Output = T>) -> Option<T> {
         let (started, before) = (Instant::now(), self.waited());
         let mut job = std::pin::pin!(job);
@@ -169,7 +165,7 @@ impl Throttle {
         clock.debt = if wait.is_quiet() { Duration::ZERO } else { clock.debt.saturating_sub(waited) };
     }
 
-    /// Has it owe what was worked.
+    /// Adds the worked time to the debt.
     fn charge(&self, clock: &mut Clock) {
         let more = clock.advance().saturating_mul(100 - self.share) / self.share;
         clock.debt = clock.debt.saturating_add(more).min(MAX_DEBT);
@@ -179,7 +175,7 @@ impl Throttle {
         self.clock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a query thread is doing something at this moment, and nobody waits for the background.
+    /// Whether a query thread runs now, and no query waits for the background.
     fn somebody_runs(&self) -> bool {
         let threads = self.queries.metrics();
         // The count is odd while a thread sleeps.
@@ -188,7 +184,7 @@ impl Throttle {
     }
 }
 
-/// A wait that counts until it ends.
+/// A pause that is counted until it ends.
 struct Waiting<'a> {
     throttle: &'a Throttle,
     wait: Wait,
@@ -200,25 +196,25 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// One time of stepping aside.
+/// One pause.
 #[derive(Debug)]
 struct Wait {
     started: Instant,
     longest: Duration,
     looks: u32,
-    /// Looks in a row that met no query.
+    /// Checks in a row without a query.
     quiet: u32,
 }
 
 impl Wait {
-    /// Notes whether a query runs; false when it is over.
+    /// Records whether a query runs; false when the pause is over.
     fn goes_on(&mut self, somebody_runs: bool) -> bool {
         self.quiet = if somebody_runs { 0 } else { self.quiet + 1 };
         self.looks += 1;
         !self.is_quiet() && self.started.elapsed() < self.longest
     }
 
-    /// Whether nobody is disturbed. If no query runs at the first look, nobody is.
+    /// Whether no query has run for long enough.
     fn is_quiet(&self) -> bool {
         self.quiet >= QUIET_LOOKS || self.quiet == self.looks
     }

@@ -1,9 +1,9 @@
-//! A part of a plan that joins tables, as tables, conditions and the columns that come out: the order of the joins, the
-//! aliases, and where filters and projections stand between them, are gone.
+//! A part of a plan that joins tables, as tables, conditions and output columns. The order of the joins, aliases, and the position of filters
+//! and projections do not matter.
 
-use super::text;
+use super::expression_text;
+use crate::cache::{ColumnRef, JoinShape, Member, Outer, OuterKind, TableKey, Tree};
 use crate::keys;
-use bowshot_cache::{ColumnRef, JoinShape, Member, Outer, OuterKind, TableKey, Tree};
 use bowshot_storage::tables::Snapshot;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality};
@@ -13,42 +13,42 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator, Ta
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// Tables of one join at most.
+/// Most tables of a join.
 const MAX_TABLES: usize = 16;
 /// Parts of one expression at most. Columns are replaced by what computes them, and what uses each column twice doubles with
 /// every query around it: `SELECT x + x AS x` forty times over is short, and has a trillion parts. Longer ones have no text
 /// anyway, and what is so deep that the stack ends is longer as well.
 const MAX_PARTS: usize = 4_000;
-/// Parts of all expressions that are made for one join at most.
+/// Most nodes of all expressions of a join.
 const MAX_ALL_PARTS: usize = 40_000;
-/// Parts of all expressions of a join from which on it matters whether they are computed once.
+/// Nodes of expressions from which repeated computation matters.
 const MANY_PARTS: usize = 64;
 
 /// Why a join is not cached.
 pub(super) type Reason = &'static str;
 
-/// A join as its query has it. Tables have the numbers of their places in `keys`; columns of expressions are theirs.
+/// A join of a query. Tables are numbered by their index in `keys`; columns of expressions refer to them.
 #[derive(Debug)]
 pub(super) struct Block {
     keys: Vec<TableKey>,
-    part: Part,
+    part: NodeOutput,
 }
 
-/// What [`Block::shape`] makes of a block.
+/// The result of [`Block::shape`].
 #[derive(Debug)]
 pub(super) struct Shaped {
     pub(super) shape: JoinShape,
-    /// Texts of the conditions, in the order of the block's.
+    /// Texts of the conditions, in the order of the block.
     pub(super) conditions: Vec<String>,
-    /// The columns that the block gives, with the numbers of the shape.
+    /// The output columns, with the numbers of the shape.
     pub(super) columns: BTreeSet<ColumnRef>,
     /// For each table of the block, its number in the shape.
     pub(super) numbers: Vec<usize>,
 }
 
-/// What a node of the plan gives.
+/// The output of a plan node.
 #[derive(Debug, Default)]
-struct Part {
+struct NodeOutput {
     members: Vec<Branch>,
     conditions: Vec<Expr>,
     /// One for each column of the node, in their order.
@@ -58,11 +58,11 @@ struct Part {
 #[derive(Debug)]
 enum Branch {
     Table(usize),
-    Outer { kind: OuterKind, left: Box<Part>, right: Box<Part>, on: Vec<Expr> },
+    Outer { kind: OuterKind, left: Box<NodeOutput>, right: Box<NodeOutput>, on: Vec<Expr> },
 }
 
 impl Block {
-    /// The join that a node of an optimised plan computes with all that is below it.
+    /// The join that a node of an optimized plan computes.
     pub(super) fn of(plan: &LogicalPlan, reader: &Reader<'_>) -> Result<Self, Reason> {
         let mut keys = Vec::new();
         reader.room.set(MAX_ALL_PARTS);
@@ -81,23 +81,22 @@ impl Block {
         &self.part.outputs
     }
 
-    /// Its conditions.
     pub(super) fn conditions(&self) -> &[Expr] {
         &self.part.conditions
     }
 
-    /// What to look for in the cache.
+    /// The shape to look up in the cache.
     pub(super) fn shape(&self, settings: String) -> Result<Shaped, Reason> {
         let tree = self.part.tree().ok_or(UNSTABLE)?;
         let (shape, numbers) = JoinShape::new(self.keys.clone(), &tree, settings);
-        let conditions = tree.conditions.iter().map(|text| bowshot_cache::renumber(text, &numbers)).collect();
+        let conditions = tree.conditions.iter().map(|text| crate::cache::renumber(text, &numbers)).collect();
         let mut columns = BTreeSet::new();
         for output in &self.part.outputs {
             if !matches!(output, Expr::Column(_)) {
-                text::of(output).ok_or(UNSTABLE)?;
+                expression_text::of(output).ok_or(UNSTABLE)?;
             }
             for column in output.column_refs() {
-                let (table, name) = text::numbered(column).ok_or(UNSTABLE)?;
+                let (table, name) = expression_text::numbered(column).ok_or(UNSTABLE)?;
                 let table = numbers.get(table).copied().unwrap_or(table);
                 columns.insert(ColumnRef { table, column: name.to_owned() });
             }
@@ -108,7 +107,7 @@ impl Block {
 
 const UNSTABLE: Reason = "an expression may give something else the next time, or is not known to the cache";
 
-impl Part {
+impl NodeOutput {
     /// The shape's tree; `None` if an expression has no text.
     fn tree(&self) -> Option<Tree> {
         let members = self.members.iter().map(|branch| match branch {
@@ -117,30 +116,30 @@ impl Part {
                 kind: *kind,
                 left: left.tree()?,
                 right: right.tree()?,
-                on: on.iter().map(text::of).collect::<Option<_>>()?,
+                on: on.iter().map(expression_text::of).collect::<Option<_>>()?,
             }))),
         });
-        let conditions = self.conditions.iter().map(text::of);
+        let conditions = self.conditions.iter().map(expression_text::of);
         Some(Tree {
             members: members.collect::<Option<_>>()?,
             conditions: conditions.collect::<Option<_>>()?,
         })
     }
 
-    /// Whether what the plan computes once and uses often would be computed each time, since each expression is one over the
+    /// Whether expressions that the plan computes once would be computed repeatedly, since each is expressed over
     /// columns of tables.
     fn repeats(&self, plan: &LogicalPlan) -> bool {
         let parts = self.outputs.iter().chain(&self.conditions).map(further_parts).sum::<usize>();
         parts > MANY_PARTS && parts > 2 * parts_of_plan(plan)
     }
 
-    /// Takes the conditions on single tables out: above a join that keeps all rows of this side they mean the same.
+    /// Removes conditions on single tables: they mean the same above a join that keeps all rows of this side.
     fn take_filters(&mut self) -> Vec<Expr> {
         let (filters, joins) = std::mem::take(&mut self.conditions).into_iter().partition(|condition| {
             let tables: BTreeSet<_> = condition
                 .column_refs()
                 .into_iter()
-                .filter_map(text::numbered)
+                .filter_map(expression_text::numbered)
                 .map(|(table, _)| table)
                 .collect();
             tables.len() == 1
@@ -150,15 +149,15 @@ impl Part {
     }
 }
 
-/// What is needed to read a plan.
+/// Reads joins of a plan.
 pub(super) struct Reader<'a> {
-    /// Catalog and schema of names that do not say theirs.
+    /// Default catalog and schema.
     defaults: (&'a str, &'a str),
     /// The committed state of all tables.
     newest: &'a Snapshot,
     /// Whether the plan has run.
     run: bool,
-    /// Parts that the expressions of the block at hand may still have.
+    /// Remaining nodes of expressions of the block.
     room: Cell<usize>,
 }
 
@@ -169,7 +168,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn part(&self, plan: &LogicalPlan, keys: &mut Vec<TableKey>) -> Result<Part, Reason> {
+    fn part(&self, plan: &LogicalPlan, keys: &mut Vec<TableKey>) -> Result<NodeOutput, Reason> {
         match plan {
             LogicalPlan::TableScan(scan) => self.scan(scan, keys),
             LogicalPlan::SubqueryAlias(alias) => self.part(&alias.input, keys),
@@ -180,7 +179,7 @@ impl Reader<'_> {
                     .iter()
                     .map(|expr| self.resolved(expr, &[(projection.input.schema(), &part.outputs)]));
                 let outputs = outputs.collect::<Result<_, _>>()?;
-                Ok(Part { outputs, ..part })
+                Ok(NodeOutput { outputs, ..part })
             }
             LogicalPlan::Filter(filter) => {
                 let mut part = self.part(&filter.input, keys)?;
@@ -200,7 +199,7 @@ impl Reader<'_> {
         }
     }
 
-    fn scan(&self, scan: &TableScan, keys: &mut Vec<TableKey>) -> Result<Part, Reason> {
+    fn scan(&self, scan: &TableScan, keys: &mut Vec<TableKey>) -> Result<NodeOutput, Reason> {
         if scan.fetch.is_some() {
             return Err("an input of the join is cut off");
         }
@@ -212,15 +211,15 @@ impl Reader<'_> {
         let number = keys.len();
         keys.push(keys::of(&provider, &name, (self.newest, self.run))?);
         let fields = scan.projected_schema.fields().iter();
-        let relation = text::relation(number);
-        let outputs = fields.map(|field| text::column_of(&relation, field.name())).collect();
+        let relation = expression_text::relation(number);
+        let outputs = fields.map(|field| expression_text::column_of(&relation, field.name())).collect();
         let conditions =
             scan.filters.iter().flat_map(split_conjunction).map(|filter| self.numbered(filter, number));
         let conditions = conditions.collect::<Result<_, _>>()?;
-        Ok(Part { members: vec![Branch::Table(number)], conditions, outputs })
+        Ok(NodeOutput { members: vec![Branch::Table(number)], conditions, outputs })
     }
 
-    fn join(&self, join: &Join, keys: &mut Vec<TableKey>) -> Result<Part, Reason> {
+    fn join(&self, join: &Join, keys: &mut Vec<TableKey>) -> Result<NodeOutput, Reason> {
         if join.null_aware {
             return Err("NOT IN is not cached");
         }
@@ -258,14 +257,14 @@ impl Reader<'_> {
         let (mut left, right) = if turned { (right, left) } else { (left, right) };
         let conditions = if kind == OuterKind::Full { Vec::new() } else { left.take_filters() };
         let (left, right) = (Box::new(left), Box::new(right));
-        Ok(Part { members: vec![Branch::Outer { kind, left, right, on }], conditions, outputs })
+        Ok(NodeOutput { members: vec![Branch::Outer { kind, left, right, on }], conditions, outputs })
     }
 
     /// All conditions of a join.
-    fn on(&self, join: &Join, left: &Part, right: &Part) -> Result<Vec<Expr>, Reason> {
+    fn on(&self, join: &Join, left: &NodeOutput, right: &NodeOutput) -> Result<Vec<Expr>, Reason> {
         let sides = [(join.left.schema(), &left.outputs), (join.right.schema(), &right.outputs)];
         if join.null_equality == NullEquality::NullEqualsNull {
-            // Among cross joins, which joins are computed from, it would become an equality like all others.
+            // In a cross join it would become an ordinary equality.
             return Err("IS NOT DISTINCT FROM is not cached");
         }
         let mut conditions = Vec::new();
@@ -292,7 +291,7 @@ impl Reader<'_> {
     }
 
     fn numbered(&self, expr: &Expr, table: usize) -> Result<Expr, Reason> {
-        self.replaced(expr, &|column| Some(text::column(table, &column.name)))
+        self.replaced(expr, &|column| Some(expression_text::column(table, &column.name)))
     }
 
     /// The expression with other columns and without aliases.
@@ -310,7 +309,7 @@ impl Reader<'_> {
                 Expr::Column(column) => match find(&column) {
                     Some(found) => {
                         parts += further_parts(&found);
-                        // What is too large is given up below, before it grows.
+                        // Too large expressions are given up before they grow.
                         Transformed::yes(if parts > MAX_PARTS { Expr::Column(column) } else { found })
                     }
                     None => {
@@ -337,11 +336,11 @@ impl Reader<'_> {
     }
 }
 
-/// The parts of an expression that are not its first.
+/// The nodes of an expression without the first.
 fn further_parts(expr: &Expr) -> usize {
     let mut parts = 0;
     if !matches!(expr, Expr::Column(_) | Expr::Literal(..)) {
-        // Cannot fail, since the closure does not.
+        // Cannot fail: the closure does not.
         let _ = expr.apply(|_| {
             parts += 1;
             Ok(TreeNodeRecursion::Continue)
@@ -353,7 +352,7 @@ fn further_parts(expr: &Expr) -> usize {
 /// The parts of all expressions of a plan.
 fn parts_of_plan(plan: &LogicalPlan) -> usize {
     let mut parts = 0;
-    // Cannot fail, since the closures do not.
+    // Cannot fail: the closures do not.
     let _ = plan.apply(|node| {
         node.apply_expressions(|expr| {
             parts += 1 + further_parts(expr);
@@ -363,10 +362,10 @@ fn parts_of_plan(plan: &LogicalPlan) -> usize {
     parts
 }
 
-/// Whether a side whose rows may be missing gives more than columns: above the join, `x + 1` or `5` would be computed of
+/// Whether the optional side of an outer join outputs more than columns: above the join, `x + 1` or `5` would be computed for
 /// the missing row.
-fn computes(left: &Part, right: &Part, kind: OuterKind, join_type: JoinType) -> bool {
-    let plain = |part: &Part| part.outputs.iter().all(|output| matches!(output, Expr::Column(_)));
+fn computes(left: &NodeOutput, right: &NodeOutput, kind: OuterKind, join_type: JoinType) -> bool {
+    let plain = |part: &NodeOutput| part.outputs.iter().all(|output| matches!(output, Expr::Column(_)));
     let left_may_miss = kind == OuterKind::Full || join_type == JoinType::Right;
     let right_may_miss = kind == OuterKind::Full || join_type == JoinType::Left;
     left_may_miss && !plain(left) || right_may_miss && !plain(right)

@@ -1,4 +1,4 @@
-//! What statements do to the join cache.
+//! Statements that change the join cache.
 
 use super::JoinCache;
 use super::queue::Job;
@@ -8,11 +8,11 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
 
-/// Rank of what somebody asks for by a statement: before everything else.
+/// Rank of joins that a statement requests: before all others.
 const FIRST: f64 = f64::MAX;
 
 impl JoinCache {
-    /// Puts the joins of an optimised plan at the front of the queue.
+    /// Puts the joins of an optimized plan at the front of the queue.
     pub(crate) fn warm(self: &Arc<Self>, plan: &LogicalPlan, state: &SessionState) -> Result<()> {
         self.learn();
         let orders = self.orders(plan, state, Utc::now());
@@ -27,7 +27,7 @@ impl JoinCache {
         Ok(())
     }
 
-    /// Keeps a join whatever it is worth, or ends that.
+    /// Pins or unpins a join.
     pub(crate) fn pin(&self, id: u64, pinned: bool) -> Result<()> {
         match self.store.pin(id, pinned) {
             Ok(true) => Ok(()),
@@ -40,7 +40,7 @@ impl JoinCache {
         }
     }
 
-    /// Forgets a join, and that it was asked for: otherwise it would come back by itself.
+    /// Drops a join and its history: otherwise it would be computed again.
     pub(crate) fn drop_join(&self, id: u64) -> Result<()> {
         self.learn();
         let join = self.store.all().into_iter().find(|join| join.id == id).ok_or_else(|| unknown(id))?;
@@ -52,7 +52,7 @@ impl JoinCache {
         Ok(())
     }
 
-    /// Forgets all joins and the history.
+    /// Drops all joins and the history.
     pub(crate) fn clear(&self) {
         self.learn();
         self.watch.clear();

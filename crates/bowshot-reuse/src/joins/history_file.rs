@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 /// Its name in the folder of the cache.
 const FILE: &str = "history.json";
-/// How long it is not written after the disk has failed.
+/// Pause of writes after a failure of the disk.
 const REST: Duration = Duration::from_secs(60);
 
-/// What is on disk, as far as this process has written it.
+/// The text on disk, if this process wrote it.
 #[derive(Debug, Default)]
 pub(super) struct Saved {
     text: String,
@@ -20,7 +20,7 @@ pub(super) struct Saved {
 }
 
 impl JoinCache {
-    /// Takes over what an earlier process has seen. A history that cannot be read is begun anew.
+    /// Restores the history of an earlier process. An unreadable one is ignored.
     pub(super) fn restore_history(&self) {
         let Some(folder) = self.store.folder() else { return };
         let path = folder.join(FILE);
@@ -37,7 +37,7 @@ impl JoinCache {
         }
     }
 
-    /// Writes the history if it is another one than the saved one.
+    /// Writes the history if it has changed.
     pub(super) fn save_history(&self) {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         let (Some(folder), Ok(text)) = (self.store.folder(), self.history.to_text()) else { return };
@@ -58,8 +58,8 @@ impl JoinCache {
     fn write_history(&self, text: &str) -> Result<(), Box<dyn Error>> {
         let path = self.store.claimed()?.join(FILE);
         let begun = path.with_extension("begun");
-        // It has the constants that queries compared with.
-        bowshot_cache::create_private(&begun)?.write_all(text.as_bytes())?;
+        // It contains constants of queries.
+        crate::cache::create_private_file(&begun)?.write_all(text.as_bytes())?;
         Ok(fs::rename(&begun, &path)?)
     }
 }

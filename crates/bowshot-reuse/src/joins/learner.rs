@@ -1,4 +1,4 @@
-//! Plans with joins that are not in the cache are learned from in the background, so that their queries do not wait for it.
+//! Records plans with uncached joins in the background, so that their queries do not wait.
 
 use super::JoinCache;
 use super::lookup::View;
@@ -9,10 +9,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Plans that may wait; each keeps the tables that it reads as they were.
+/// Most waiting plans; each holds the state of its tables.
 const MAX_WAITING: usize = 64;
 
-/// An optimised plan that runs, with what its joins are known by.
+/// A running optimized plan, with what identifies its joins.
 #[derive(Debug)]
 pub(super) struct Sighting {
     pub(super) plan: LogicalPlan,
@@ -20,20 +20,16 @@ pub(super) struct Sighting {
     pub(super) at: DateTime<Utc>,
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Learner {
     waiting: Mutex<VecDeque<Sighting>>,
-    /// Held while a plan is looked at.
+    /// Held while a plan is analysed.
     turn: Mutex<()>,
     more: Notify,
 }
 
 impl Learner {
-    /// Takes a plan in.
-    ///
-    /// # Errors
-    /// Gives it back when too many wait.
+    /// Queues a plan.
     pub(super) fn push(&self, sighting: Sighting) -> Result<(), Box<Sighting>> {
         let mut waiting = self.lock();
         if waiting.len() >= MAX_WAITING {
@@ -51,17 +47,17 @@ impl Learner {
 }
 
 impl JoinCache {
-    /// Learns from the plans that wait at this moment. Whoever shows the history or acts on it calls this before.
+    /// Analyses the waiting plans. Called before the history is read.
     pub(super) fn learn(&self) {
-        // At least one turn: the last plan may be in work.
+        // At least one turn: the last plan may be in progress.
         let waiting = self.learner.lock().len().max(1);
         (0..waiting).all(|_| self.learn_one());
     }
 
-    /// Learns from one plan; whether there was one.
+    /// Analyses one plan; whether there was one.
     fn learn_one(&self) -> bool {
         let _turn = self.learner.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        // A statement of its own: the lock is not held while the plan is looked at.
+        // A separate statement, so that the lock is released.
         let next = self.learner.lock().pop_front();
         let Some(sighting) = next else { return false };
         if catch_unwind(AssertUnwindSafe(|| self.learn_from(&sighting))).is_err() {
@@ -71,7 +67,7 @@ impl JoinCache {
     }
 }
 
-/// Learns for as long as the cache is there.
+/// Analyses plans as long as the cache lives.
 pub(super) async fn work(cache: Arc<JoinCache>) {
     loop {
         cache.learner.more.notified().await;

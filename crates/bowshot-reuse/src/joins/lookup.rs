@@ -1,4 +1,4 @@
-//! The joins of one plan, looked up in the cache.
+//! Looks the joins of a plan up in the cache.
 
 use super::block::{Block, Reader, Shaped};
 use super::codes::grouped_by_codes;
@@ -8,8 +8,8 @@ use super::queue::Job;
 use super::report::Report;
 use super::substitute::{Found, Replacements, address, rebuilt};
 use super::{JoinCache, log};
+use crate::cache::{CachedJoin, Match, Needs, Order};
 use crate::settings::{in_settings, joins_are_on, meaning};
-use bowshot_cache::{CachedJoin, Match, Needs, Order};
 use bowshot_engine::reuse::Purpose;
 use bowshot_storage::tables::Snapshot;
 use chrono::{DateTime, Utc};
@@ -21,16 +21,16 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-/// Parts of a plan that are looked at as joins, at most.
+/// Most parts of a plan that are analysed as joins.
 const MAX_ATTEMPTS: usize = 64;
 
-/// Rank of a join for each time that somebody has asked for it: before all forecasts.
+/// Rank of a join for each request: before all predictions.
 const ASKED_FOR: f64 = 1e15;
 
 /// What the joins of a plan are known by, beside the plan.
 #[derive(Debug)]
 pub(super) struct View {
-    /// Catalog and schema of names that do not say theirs.
+    /// Default catalog and schema.
     catalog: String,
     schema: String,
     settings: String,
@@ -390,7 +390,7 @@ fn below(node: &LogicalPlan) -> Vec<&LogicalPlan> {
 
 fn has_join(plan: &LogicalPlan) -> bool {
     let mut found = false;
-    // Cannot fail, since the closure does not.
+    // Cannot fail: the closure does not.
     let _ = plan.apply(|node| {
         found = matches!(node, LogicalPlan::Join(_));
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })

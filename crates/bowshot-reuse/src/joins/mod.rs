@@ -1,49 +1,41 @@
-//! The join cache as queries meet it: joins of an optimised plan that are there already are read instead of computed. The
-//! place is after DataFusion's logical optimiser and before physical planning (decision 0006): filters and projections
-//! stand where they belong, every way to write a join has become the same, and policies are part of the plan.
-//!
-//! 1. [`prefilter`] tells in microseconds of most plans that nothing is there for them. [`block`] takes a part of the plan
-//!    apart into tables, conditions and columns; [`keys`](crate::keys) says which version each table has, [`text`] makes keys
-//!    of expressions. What is not known in all three is not cached.
-//! 2. `bowshot_cache` finds a join that gives this one, and says which conditions still have to be applied.
-//! 3. [`substitute`] puts a scan of the cached rows in its place, with those conditions and the columns on top; [`codes`]
-//!    makes numbers of texts that are compared or grouped.
-//! 4. A miss is noted in the history, by [`learner`] unless queries wait for joins; [`fill`] computes what is worth it in the
-//!    background ([`upkeep`] decides), from the newest committed state of the tables.
-//!
-//! Whatever goes wrong, the query runs as if there were no cache.
+//! The join cache: joins of an optimized plan that are cached are read instead of computed, between the logical optimizer and physical
+//! planning (decision 6). [`prefilter`] rules most plans out; [`block`] finds tables, conditions and columns; [`substitute`] replaces a join
+//! by a scan of its cached rows; [`codes`] replaces texts by numbers. Misses go into the history ([`learner`]); [`maintenance`] decides what
+//! [`computation`] computes in the background.
 
 mod block;
-mod builder;
 mod codes;
+mod computation;
 mod control;
-mod fill;
+mod expression_text;
 mod history_file;
 mod learner;
 mod lookup;
+mod maintenance;
+mod plan_builder;
 mod prefilter;
 mod queue;
 mod report;
 mod rows;
 mod substitute;
 mod tables;
-mod text;
-mod upkeep;
 
 pub(crate) use tables::{FORECASTS, HISTORY, TABLE, rows};
 
 use crate::background::{self, Handoff, Throttle, ThrottleRule};
+use crate::cache::{Budget, History, JoinShape, SingleFlight, Store, TableName};
 use crate::keys::{self, Sources};
 use crate::lineage;
 use bowshot_api::Result;
-use bowshot_cache::{Budget, Flights, History, JoinShape, Store, TableName};
+use bowshot_engine::Base;
 use bowshot_engine::internals::classify;
-use bowshot_engine::{Base, QueryRuntime};
+use bowshot_query_task::QueryRuntime;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use history_file::Saved;
 use learner::Learner;
+use maintenance::Watch;
 use queue::Queue;
 use std::collections::HashSet;
 use std::io;
@@ -51,7 +43,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use upkeep::Watch;
 
 /// What the join cache may take and when it computes.
 #[derive(Debug, Clone)]
@@ -102,7 +93,7 @@ pub(crate) struct JoinCache {
     store: Arc<Store>,
     history: History,
     saved: Mutex<Saved>,
-    flights: Flights<JoinShape>,
+    flights: SingleFlight<JoinShape>,
     queue: Queue,
     learner: Learner,
     watch: Watch,
@@ -178,9 +169,6 @@ pub(crate) struct Joins {
 
 impl Joins {
     /// A cache that is filled in the background, if it is enabled.
-    ///
-    /// # Errors
-    /// When no threads can be started.
     pub(crate) fn start(config: &JoinCacheConfig, base: &Base<'_>) -> Result<Option<Self>> {
         if !config.enabled {
             return Ok(None);
@@ -192,14 +180,14 @@ impl Joins {
         };
         let queries = base.queries.clone();
         let throttle = Arc::new(Throttle::new(queries.clone(), config.busy_percent));
-        let state = fill::state(base.template, config, &throttle).map_err(classify)?;
+        let state = computation::state(base.template, config, &throttle).map_err(classify)?;
         let background = started(background::background())?;
         let cache = Arc::new(JoinCache {
             config: config.clone(),
             store: Arc::new(Store::open(budget)),
             history: History::new(config.history),
             saved: Mutex::default(),
-            flights: Flights::default(),
+            flights: SingleFlight::default(),
             queue: Queue::default(),
             learner: Learner::default(),
             watch: Watch::default(),
@@ -216,9 +204,9 @@ impl Joins {
         let learning = started(background::background())?;
         // The runtimes own them; they end with them.
         drop(learning.spawn(learner::work(Arc::clone(&cache))));
-        drop(beside.spawn(upkeep::work(Arc::clone(&cache))));
-        drop(beside.spawn(fill::work(Arc::clone(&cache))));
-        drop(background.spawn(upkeep::write(Arc::clone(&cache))));
+        drop(beside.spawn(maintenance::work(Arc::clone(&cache))));
+        drop(beside.spawn(computation::work(Arc::clone(&cache))));
+        drop(background.spawn(maintenance::write(Arc::clone(&cache))));
         Ok(Some(Self { cache, beside, _background: background, _learning: learning }))
     }
 

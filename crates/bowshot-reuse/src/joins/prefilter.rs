@@ -1,9 +1,8 @@
-//! A first look at a plan: which joins of which tables it has, and what they compare. It takes a few microseconds, and most
-//! plans that no cached join fits need no other.
+//! A first look at a plan: the joins of which tables it has, and what they compare. It takes microseconds, and rules most plans out.
 
 use super::substitute::address;
+use crate::cache::{ColumnNames, identity_digest};
 use crate::keys;
-use bowshot_cache::{ColumnNames, identity_digest};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -11,7 +10,7 @@ use std::collections::HashMap;
 
 /// What is known of a node and all below it at the first look.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Part {
+pub(super) struct JoinSide {
     /// A digest of the tables that it joins, whatever their versions.
     pub(super) tables: u64,
     /// Columns of these that its conditions may compare.
@@ -19,20 +18,20 @@ pub(super) struct Part {
 }
 
 /// The nodes that are, with all below them, of the kinds that a cached join is made of, by their addresses.
-pub(super) fn parts(plan: &LogicalPlan) -> HashMap<usize, Part> {
+pub(super) fn parts(plan: &LogicalPlan) -> HashMap<usize, JoinSide> {
     let (mut nodes, mut at) = (vec![plan], 0);
     while let Some(node) = nodes.get(at) {
         nodes.extend(node.inputs());
         at += 1;
     }
-    let mut parts: HashMap<usize, Part> = HashMap::new();
+    let mut parts: HashMap<usize, JoinSide> = HashMap::new();
     // Inputs come before what they are inputs of.
     for node in nodes.into_iter().rev() {
         let below = match node {
             LogicalPlan::TableScan(scan) => source_as_provider(&scan.source)
                 .ok()
                 .and_then(|provider| keys::identity(&provider))
-                .map(|identity| Part { tables: identity_digest(&identity), ..Part::default() }),
+                .map(|identity| JoinSide { tables: identity_digest(&identity), ..JoinSide::default() }),
             LogicalPlan::SubqueryAlias(_)
             | LogicalPlan::Projection(_)
             | LogicalPlan::Filter(_)
@@ -40,19 +39,19 @@ pub(super) fn parts(plan: &LogicalPlan) -> HashMap<usize, Part> {
             _ => None,
         };
         if let Some(part) = below {
-            parts.insert(address(node), Part { compared: compared(node, part.compared), ..part });
+            parts.insert(address(node), JoinSide { compared: compared(node, part.compared), ..part });
         }
     }
     parts
 }
 
 /// What the inputs of a node have together.
-fn combined(node: &LogicalPlan, parts: &HashMap<usize, Part>) -> Option<Part> {
+fn combined(node: &LogicalPlan, parts: &HashMap<usize, JoinSide>) -> Option<JoinSide> {
     let inputs = node.inputs().into_iter().map(|input| parts.get(&address(input)).copied());
     let all = inputs.reduce(|one, other| {
         let (one, other) = (one?, other?);
         let tables = one.tables.wrapping_add(other.tables);
-        Some(Part { tables, compared: one.compared.with(other.compared) })
+        Some(JoinSide { tables, compared: one.compared.with(other.compared) })
     });
     all.flatten()
 }
@@ -62,7 +61,7 @@ fn combined(node: &LogicalPlan, parts: &HashMap<usize, Part>) -> Option<Part> {
 fn compared(node: &LogicalPlan, below: ColumnNames) -> ColumnNames {
     let mut names = below;
     let mut add = |expr: &Expr| {
-        // Cannot fail, since the closure does not.
+        // Cannot fail: the closure does not.
         let _ = expr.apply(|expr| {
             if let Expr::Column(column) = expr {
                 names.add(&column.name);

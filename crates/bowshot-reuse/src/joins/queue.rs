@@ -1,6 +1,6 @@
-//! Joins that wait to be computed: the ones that save most come first, and what finds no place is left out.
+//! Joins that wait to be computed, by the time that they save. The queue is bounded.
 
-use bowshot_cache::{JoinShape, Order};
+use crate::cache::{JoinShape, Order};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -14,11 +14,10 @@ pub(super) struct Job {
     pub(super) rank: f64,
     /// Whether nobody has asked for it yet.
     pub(super) forecast: bool,
-    /// [`super::upkeep::Watch::generation`] when it was ordered.
+    /// [`super::maintenance::Watch::generation`] when it was ordered.
     pub(super) generation: u64,
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     jobs: Mutex<Jobs>,

@@ -1,9 +1,9 @@
-//! What EXPLAIN says of the joins of a plan: which are read from the cache, and why others are not.
+//! What EXPLAIN says about the joins of a plan: which are read from the cache, and why others are not.
 
 use super::JoinCache;
 use super::block::{Reason, Shaped};
 use super::lookup::Candidate;
-use bowshot_cache::{CachedJoin, Near};
+use crate::cache::{CachedJoin, Mismatch};
 use datafusion::common::display::{PlanType, StringifiedPlan};
 use datafusion::logical_expr::{Explain, LogicalPlan};
 use std::sync::Arc;
@@ -82,12 +82,12 @@ impl JoinCache {
                 .to_owned();
         }
         match self.store.near(shape, conditions) {
-            Some(Near::Columns) => return "the cached one lacks columns that this query uses".to_owned(),
-            Some(Near::Conditions) => {
+            Some(Mismatch::Columns) => return "the cached one lacks columns that this query uses".to_owned(),
+            Some(Mismatch::Conditions) => {
                 return "the cached one lacks rows: it has conditions that this query does not have"
                     .to_owned();
             }
-            Some(Near::Version(name)) => {
+            Some(Mismatch::Version(name)) => {
                 return format!("the cached one is of another version of `{}`", name.short());
             }
             None => {}

@@ -1,9 +1,9 @@
-//! Cached rows as a table that a plan can scan.
+//! Cached rows as a table for a scan.
 
 use super::codes;
+use crate::cache::{Loaded, Store};
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Origin};
-use bowshot_cache::{Loaded, Store};
 use bowshot_engine::internals::CheckedScan;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;

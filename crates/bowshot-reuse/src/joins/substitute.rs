@@ -1,10 +1,10 @@
-//! A cached join in the place of one that a plan would compute.
+//! Replaces a join of a plan by its cached rows.
 
 use super::block::{Block, Shaped};
 use super::codes;
+use super::expression_text;
 use super::rows::CachedRows;
-use super::text;
-use bowshot_cache::{CachedJoin, Loaded, Match, Store};
+use crate::cache::{CachedJoin, Loaded, Match, Store};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, TableReference, plan_err};
 use datafusion::config::ConfigOptions;
@@ -35,9 +35,6 @@ pub(super) struct Found<'a> {
 
 impl Found<'_> {
     /// The plan that reads the cached rows and gives what the node at `schema` gives.
-    ///
-    /// # Errors
-    /// When the columns would not be the same.
     pub(super) fn plan(&self, schema: &DFSchema) -> Result<LogicalPlan> {
         let name = TableReference::bare(format!("join_cache_{}", self.join.id));
         let outputs = self.block.outputs().iter().map(|output| self.over_rows(output, &name));
@@ -77,7 +74,7 @@ impl Found<'_> {
     fn over_rows(&self, expr: &Expr, name: &TableReference) -> Result<Expr> {
         let changed = expr.clone().transform_up(|expr| {
             let Expr::Column(column) = &expr else { return Ok(Transformed::no(expr)) };
-            let Some((table, column)) = text::numbered(column) else {
+            let Some((table, column)) = expression_text::numbered(column) else {
                 return plan_err!("`{column}` is no column of a table");
             };
             let number = self.shaped.numbers.get(table).and_then(|number| self.how.numbers.get(*number));
@@ -102,9 +99,6 @@ pub(super) fn is_same(one: &DFSchema, other: &DFSchema) -> bool {
 }
 
 /// The plan with some of its nodes replaced; `None` if none of them is in it.
-///
-/// # Errors
-/// From putting the nodes above together again; does not happen with columns that stay the same.
 pub(super) fn rebuilt(plan: &LogicalPlan, replacements: &Replacements) -> Result<Option<LogicalPlan>> {
     if let Some(replacement) = replacements.get(&address(plan)) {
         return Ok(Some(replacement.clone()));

@@ -2,15 +2,14 @@
 //! values that statements compare with: those may be somebody else's secrets.
 
 use super::JoinCache;
+use crate::cache::{CachedJoin, Order, Template};
 use crate::columns::{batch, real, text, time, truth, whole};
 use bowshot_api::Result;
-use bowshot_cache::{CachedJoin, Order, Template};
 use chrono::Utc;
 use datafusion::arrow::record_batch::RecordBatch;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// The joins that are there.
 pub(crate) const TABLE: &str = "join_cache";
 /// The joins that were asked for.
 pub(crate) const HISTORY: &str = "join_history";
@@ -74,13 +73,13 @@ fn history(templates: &[Template]) -> Result<RecordBatch> {
     ])
 }
 
-/// What was foretold, what waits to be computed, and what should be there because it was asked for before.
+/// What was predicted, what waits to be computed, and what should be there because it was asked for before.
 fn forecasts(cache: Option<&JoinCache>) -> Result<RecordBatch> {
     let mut rows: Vec<(Order, f64, &str)> = Vec::new();
     if let Some(cache) = cache {
         let waiting = cache.queue.waiting();
         rows.extend(waiting.into_iter().map(|job| (job.order, job.rank, "waiting")));
-        rows.extend(cache.watch.foretold().into_iter().map(|(rank, order)| (order, rank, "foretold")));
+        rows.extend(cache.watch.predicted().into_iter().map(|(rank, order)| (order, rank, "foretold")));
         let slices = cache.history.next_slices(cache.config.fill_after, Utc::now());
         rows.extend(slices.into_iter().map(|(rank, order)| (order, rank, "foretold")));
         let latest = cache.history.latest(cache.config.fill_after, Utc::now());
@@ -93,6 +92,6 @@ fn forecasts(cache: Option<&JoinCache>) -> Result<RecordBatch> {
     ])
 }
 
-fn shown(names: &[bowshot_cache::TableName]) -> String {
-    names.iter().map(bowshot_cache::TableName::short).collect::<Vec<_>>().join(", ")
+fn shown(names: &[crate::cache::TableName]) -> String {
+    names.iter().map(crate::cache::TableName::short).collect::<Vec<_>>().join(", ")
 }

@@ -1,11 +1,10 @@
-//! Results that were given again once are written to disk, so that they are there after they had to leave memory, and after
-//! a restart. They come back into memory when they are asked for.
+//! Results that were used again are written to disk, so that they are available after they left memory, and after a restart.
 
 use super::key::Question;
-use super::store::{KeptResult, Saved};
-use super::{ResultCache, ResultCacheConfig, written};
+use super::store::{CachedResult, Saved};
+use super::{ResultCache, ResultCacheConfig, stored_key};
+use crate::cache::{ResultFiles, ResultInfo, TableKey, Written};
 use crate::{keys, lineage};
-use bowshot_cache::{AboutResult, ResultFiles, TableKey, Written};
 use bowshot_engine::reuse::Asked;
 use bowshot_storage::tables::TableStore;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -24,7 +23,7 @@ pub(super) fn open(config: &ResultCacheConfig, tables: &TableStore) -> Option<Re
         ResultFiles::remove_all(&folder);
         return None;
     }
-    let files = ResultFiles::open(folder.clone(), config.disk_bytes, bowshot_cache::this_program)?;
+    let files = ResultFiles::open(folder.clone(), config.disk_bytes, crate::cache::this_program)?;
     let (newest, continues) = (tables.snapshot(), lineage::continues(&folder, tables.opening()));
     files.remove_changed(|table| keys::holds(table, &newest) && (continues || keys::is_file(table)));
     lineage::note(&folder, tables.opening());
@@ -45,7 +44,7 @@ impl ResultCache {
         &self,
         question: &Question,
         asked: Option<&Asked>,
-    ) -> Option<Arc<KeptResult>> {
+    ) -> Option<Arc<CachedResult>> {
         if !self.is_on_disk(question) {
             return None;
         }
@@ -59,13 +58,13 @@ impl ResultCache {
             return None;
         }
         let (files, digest) = (self.files.clone()?, question.digest);
-        let (text, tables) = (written::text(&question.key)?, question.key.tables.clone());
+        let (text, tables) = (stored_key::text(&question.key)?, question.key.tables.clone());
         let read = tokio::task::spawn_blocking(move || files.read(digest, &tables, &text)).await;
         let (about, schema, batches) = read.ok().flatten()?;
         let key = question.key.to_keep()?;
         let template = asked.and_then(|asked| self.questions.note(asked, &key));
         let mut result =
-            KeptResult::new((key, about.bytes), (schema, split(batches, &about.streams)), about.cost);
+            CachedResult::new((key, about.bytes), (schema, split(batches, &about.streams)), about.cost);
         (result.ordered, result.promised, result.created) = (about.ordered, about.promised, about.created);
         (result.template, result.begun) = (template, begun);
         result.set_saved(Saved::Yes);
@@ -81,7 +80,7 @@ impl ResultCache {
 
     /// Has a result written that was just given again, if it is worth that and not there yet. To be called on a runtime.
     /// `cleared` is how often all had been forgotten before it was found.
-    pub(super) fn save(self: &Arc<Self>, digest: u64, kept: &Arc<KeptResult>, cleared: u64) {
+    pub(super) fn save(self: &Arc<Self>, digest: u64, kept: &Arc<CachedResult>, cleared: u64) {
         let Some(files) = &self.files else { return };
         if kept.save_from(Saved::Yes, Saved::Yes) && !files.used(digest, &kept.key.tables) {
             // It had to make room, and is used again. If many have to in turn, none should be written at each use.
@@ -116,12 +115,12 @@ impl ResultCache {
     }
 
     /// Writes a result; `None` if it cannot be told from all others.
-    fn write(&self, digest: u64, kept: &KeptResult, cleared: u64) -> Option<Written> {
-        let (files, query) = (self.files.as_ref()?, written::text(&kept.key)?);
+    fn write(&self, digest: u64, kept: &CachedResult, cleared: u64) -> Option<Written> {
+        let (files, query) = (self.files.as_ref()?, stored_key::text(&kept.key)?);
         if cleared != self.cleared() {
             return Some(Written::Later);
         }
-        let about = AboutResult {
+        let about = ResultInfo {
             query,
             program: files.program().to_owned(),
             tables: kept.key.tables.clone(),

@@ -1,16 +1,13 @@
-//! What decides a result: the authorised plan with the values in it, the contents of the tables that it scans, and what
-//! else has a say. Plans are compared as they are and not by a digest, so two queries have the same key only if they are
-//! the same query.
-//!
-//! Only what is listed here has a key: unknown nodes, expressions and tables have none, nor have functions that may give
-//! something else the next time.
+//! What decides a result: the authorized plan with its values, the contents of its tables, and settings. Plans are compared as they are,
+//! not by a digest, so two queries have the same key only if they are the same query. Only what is listed here has a key: unknown nodes,
+//! expressions and tables have none, nor have functions that may return something else the next time.
 
+use crate::cache::{Content, TableKey, TableName};
 use crate::{keys, settings};
 use bowshot_api::Layout;
-use bowshot_cache::{Content, TableKey, TableName};
 use bowshot_engine::Parallelism;
-use bowshot_engine::internals::SessionJoinOrder;
 use bowshot_engine::reuse::Form;
+use bowshot_optimizer::SessionJoinOrder;
 use bowshot_storage::tables::Snapshot;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
@@ -37,7 +34,6 @@ const TABLE_BYTES: u64 = 500;
 /// Why a result is not kept.
 pub(super) type Reason = &'static str;
 
-/// See the module.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ResultKey {
     pub(super) plan: LogicalPlan,

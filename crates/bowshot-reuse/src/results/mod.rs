@@ -1,27 +1,21 @@
-//! Whole results: a query that was asked before, over tables that hold what they held then, is answered from memory.
-//!
-//! The place is before the optimiser, so that a hit costs neither planning nor running. [`key`] says what a query is and
-//! what its tables hold, [`recording`] takes the rows on their way to the client, [`store`] keeps them within a budget, and
-//! [`disk`] keeps what was asked twice over a restart. With the join cache on, [`questions`] remembers what is asked of tables
-//! whose names count, and [`ahead`] asks it of the next ones.
-//!
-//! A result belongs to the authorised plan: whatever a reader may not see is not in the plan, or stands in it as
-//! conditions, so readers who may see different things never ask for the same result.
+//! Cached results, looked up before the optimizer, so that a hit costs neither planning nor running. [`key`] identifies a query and the
+//! contents of its tables, [`recording`] copies rows on their way to the client, [`store`] and [`disk`] hold them. [`query_patterns`] and
+//! [`precompute`] compute results of the next tables of a sequence. Results belong to authorized plans: readers with other rights never share.
 
-mod ahead;
 mod disk;
 mod key;
-mod questions;
+mod precompute;
+mod query_patterns;
 mod recording;
 mod store;
+mod stored_key;
 #[cfg(test)]
 mod tests;
-mod written;
 
+use crate::cache::ResultFiles;
 use crate::columns::{batch, real, text, time, whole};
 use crate::settings::results_are_on;
 use bowshot_api::BatchStream;
-use bowshot_cache::ResultFiles;
 use bowshot_engine::reuse::{Asked, Form};
 use bowshot_engine::{Execution, ProgressMeter};
 use bowshot_storage::tables::TableStore;
@@ -33,15 +27,15 @@ use datafusion::logical_expr::{Explain, ExplainFormat, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::explain::ExplainExec;
 use key::Question;
-use questions::Questions;
+use query_patterns::Questions;
 pub(crate) use recording::Recording;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use store::{KeptResult, Store};
+use store::{CachedResult, Store};
 use tokio::sync::Semaphore;
 
-pub(crate) use ahead::work as ask_ahead;
+pub(crate) use precompute::work as ask_ahead;
 
 /// Results that may wait to be written to disk.
 const MAX_WRITERS: usize = 64;
@@ -83,9 +77,9 @@ pub(crate) struct ResultCache {
 }
 
 /// What is known of the result of a query.
-pub(crate) enum Known {
+pub(crate) enum CachedAnswer {
     /// It is there.
-    Kept(Execution),
+    Found(Execution),
     /// It is to be computed, and may be kept.
     Missing(Box<Recording>),
     /// It is to be computed each time.
@@ -118,12 +112,12 @@ impl ResultCache {
         state: &SessionState,
         form: Form,
         asked: Option<Asked>,
-    ) -> Known {
+    ) -> CachedAnswer {
         if !results_are_on(state) {
-            return Known::Never;
+            return CachedAnswer::Never;
         }
         let Ok(question) = Question::of(plan, state, form, &self.tables.snapshot()) else {
-            return Known::Never;
+            return CachedAnswer::Never;
         };
         let cleared = self.cleared();
         let kept = match self.store.find(&question) {
@@ -137,11 +131,11 @@ impl ResultCache {
                 if let Some(asked) = asked {
                     self.questions.again(&asked, &kept);
                 }
-                Known::Kept(kept.execution())
+                CachedAnswer::Found(kept.execution())
             }
             None => {
                 metrics::counter!("bowshot_result_cache_misses_total").increment(1);
-                Known::Missing(Box::new(Recording::new(question, asked, Arc::clone(self))))
+                CachedAnswer::Missing(Box::new(Recording::new(question, asked, Arc::clone(self))))
             }
         }
     }
@@ -200,8 +194,8 @@ impl ResultCache {
 pub(crate) fn rows(cache: Option<&ResultCache>) -> bowshot_api::Result<RecordBatch> {
     let results = cache.map(|cache| cache.store.all()).unwrap_or_default();
     let results = results.as_slice();
-    let names = |result: &KeptResult| {
-        let names: Vec<String> = result.key.names().map(bowshot_cache::TableName::short).collect();
+    let names = |result: &CachedResult| {
+        let names: Vec<String> = result.key.names().map(crate::cache::TableName::short).collect();
         names.join(", ")
     };
     batch(vec![
@@ -215,7 +209,7 @@ pub(crate) fn rows(cache: Option<&ResultCache>) -> bowshot_api::Result<RecordBat
     ])
 }
 
-impl KeptResult {
+impl CachedResult {
     /// The rows as a query gives them that has run.
     fn execution(&self) -> Execution {
         let stream = |batches: &Vec<RecordBatch>| {

@@ -1,13 +1,10 @@
-//! A result on its way to the client, which is kept when it has come to its end.
-//!
-//! Each batch is copied before it goes on: its memory may belong to a file that is mapped, of which only the end of the
-//! stream says whether it stayed what it was, or to arrays that are much larger.
+//! Copies a result on its way to the client; it is cached when it has ended without an error.
 
 use super::ResultCache;
 use super::key::Question;
-use super::store::KeptResult;
+use super::store::CachedResult;
 use crate::background::Throttle;
-use crate::copied;
+use crate::deep_copy;
 use bowshot_api::{BatchStream, batch_bytes};
 use bowshot_engine::reuse::{Asked, Computed};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -21,7 +18,6 @@ const LEAST_COST: Duration = Duration::from_millis(1);
 /// Bytes that a result takes beside its rows and its key.
 const ENTRY_BYTES: u64 = 1 << 10;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Recording {
     question: Question,
@@ -51,11 +47,11 @@ impl Recording {
         let largest = self.cache.store.largest();
         let key_bytes = self.question.bytes + ENTRY_BYTES;
         let fits = rows.unwrap_or(0).saturating_mul(columns) < largest && key_bytes < largest;
-        let plain = schema.fields().iter().all(|field| copied::is_plain(field.data_type()));
+        let plain = schema.fields().iter().all(|field| deep_copy::is_plain(field.data_type()));
         if !fits || !plain || !self.question.still_holds() || !self.cache.store.begin(key_bytes) {
             return streams;
         }
-        let parts = streams.iter().map(|_| Part::default()).collect();
+        let parts = streams.iter().map(|_| RecordedStream::default()).collect();
         let shared = Arc::new(Shared {
             planning: self.begun.elapsed(),
             begun: self.begun,
@@ -94,7 +90,7 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     /// One for each stream.
-    parts: Vec<Part>,
+    parts: Vec<RecordedStream>,
     /// Taken from the store until the result is kept or lost.
     bytes: u64,
     /// Whether it is not kept: a stream failed or stopped, or there are too many rows.
@@ -102,7 +98,7 @@ struct State {
 }
 
 #[derive(Debug, Default)]
-struct Part {
+struct RecordedStream {
     batches: Vec<RecordBatch>,
     /// How long it was waited for them.
     waited: Duration,
@@ -116,7 +112,7 @@ impl Shared {
         if !self.take(batch_bytes(batch) as u64) {
             return false;
         }
-        let Ok(copy) = copied::batch(batch, &self.schema) else {
+        let Ok(copy) = deep_copy::batch(batch, &self.schema) else {
             self.lose();
             return false;
         };
@@ -167,7 +163,7 @@ impl Shared {
         let Some(key) = self.question.key.to_keep() else { return };
         let template = self.asked.as_ref().and_then(|asked| self.cache.questions.note(asked, &key));
         let streams = parts.into_iter().map(|part| part.batches).collect();
-        let mut result = KeptResult::new((key, bytes), (SchemaRef::clone(&self.schema), streams), cost);
+        let mut result = CachedResult::new((key, bytes), (SchemaRef::clone(&self.schema), streams), cost);
         (result.ordered, result.promised, result.begun) = (self.ordered, self.rows, self.begun);
         result.template = template;
         let result = Arc::new(result);

@@ -1,12 +1,9 @@
-//! The results that are kept, in memory, within a budget.
-//!
-//! What leaves first is decided by Greedy-Dual-Size-Frequency (L. Cherkasova, "Improving WWW Proxies Performance with
-//! Greedy-Dual-Size-Frequency Caching Policy", HP Laboratories, 1998): a result is worth what computing it took, times how
-//! often it was asked for, for each byte; the clock, which is the worth of what left last, is added at each use, so that
-//! what nobody asks for any more falls behind.
+//! The cached results in memory, within a budget. Eviction is Greedy-Dual-Size-Frequency (L. Cherkasova, HP Laboratories, 1998): the value of
+//! a result is its computation time times its uses for each byte, plus a clock, which is the value of the last evicted result at its last
+//! use; so unused results lose value.
 
 use super::key::{Question, ResultKey};
-use super::questions::Noted;
+use super::query_patterns::Noted;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use std::collections::{HashMap, HashSet};
@@ -18,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 const MAX_RESULTS: usize = 4_096;
 /// One result has at most one part of so many of the memory.
 const LARGEST_PART: u64 = 8;
-/// Results on their way have at most one part of so many of the memory, and the rest is for those that are kept.
+/// Results on their way have at most one part of so many of the memory, and the rest is for the cached ones.
 const BEGUN_PART: u64 = 4;
 
 /// Where the writing of a result to disk is.
@@ -32,21 +29,20 @@ pub(super) enum Saved {
     Never,
 }
 
-/// One result.
 #[derive(Debug)]
-pub(super) struct KeptResult {
+pub(super) struct CachedResult {
     pub(super) key: ResultKey,
     pub(super) schema: SchemaRef,
     /// The batches of each stream.
     pub(super) streams: Vec<Vec<RecordBatch>>,
-    /// Whether the query asked for an order.
+    /// Whether the result is ordered.
     pub(super) ordered: bool,
     pub(super) rows: u64,
     /// Rows that the plan promised, if it did: an answer says the same each time.
     pub(super) promised: Option<u64>,
     /// Bytes in memory, those of the key included.
     pub(super) bytes: u64,
-    /// What computing it took.
+    /// The time that it took to compute.
     pub(super) cost: Duration,
     pub(super) created: SystemTime,
     /// When the query was planned: an earlier one never takes the place of a later one.
@@ -60,7 +56,7 @@ pub(super) struct KeptResult {
     priority: AtomicU64,
 }
 
-impl KeptResult {
+impl CachedResult {
     pub(super) fn new(
         (key, bytes): (ResultKey, u64),
         (schema, streams): (SchemaRef, Vec<Vec<RecordBatch>>),
@@ -112,18 +108,17 @@ impl KeptResult {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Store {
     memory_bytes: u64,
-    kept: Mutex<Kept>,
-    /// Bytes of results that are on their way to a client, and may be kept at their end.
+    entries: Mutex<Entries>,
+    /// Bytes of results that are on their way to a client, and may be cached at their end.
     begun: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    by_digest: HashMap<u64, Vec<Arc<KeptResult>>>,
+struct Entries {
+    by_digest: HashMap<u64, Vec<Arc<CachedResult>>>,
     bytes: u64,
     count: usize,
     clock: f64,
@@ -131,7 +126,7 @@ struct Kept {
 
 impl Store {
     pub(super) fn new(memory_bytes: u64) -> Self {
-        Self { memory_bytes, kept: Mutex::default(), begun: AtomicU64::new(0) }
+        Self { memory_bytes, entries: Mutex::default(), begun: AtomicU64::new(0) }
     }
 
     /// Bytes that one result may have.
@@ -157,73 +152,72 @@ impl Store {
     }
 
     /// The result of a query, if it is there for what its tables hold now.
-    pub(super) fn find(&self, question: &Question) -> Option<Arc<KeptResult>> {
+    pub(super) fn find(&self, question: &Question) -> Option<Arc<CachedResult>> {
         let candidates = self.lock().by_digest.get(&question.digest)?.clone();
         // Outside the lock, since plans may be large.
-        candidates.into_iter().find(|kept| kept.key == question.key)
+        candidates.into_iter().find(|result| result.key == question.key)
     }
 
     /// Notes that a result was given.
-    pub(super) fn hit(&self, kept: &KeptResult) {
-        kept.hits.fetch_add(1, Ordering::Relaxed);
-        kept.used_at(self.lock().clock);
+    pub(super) fn hit(&self, result: &CachedResult) {
+        result.hits.fetch_add(1, Ordering::Relaxed);
+        result.used_at(self.lock().clock);
         metrics::counter!("bowshot_result_cache_hits_total").increment(1);
     }
 
     /// Keeps a result, in place of those of the same query over what its tables held before, and of what is worth least.
-    pub(super) fn insert(&self, digest: u64, new: Arc<KeptResult>) {
+    pub(super) fn insert(&self, digest: u64, new: Arc<CachedResult>) {
         let limit = self.memory_bytes - self.memory_bytes / BEGUN_PART;
         if new.bytes > limit {
             return;
         }
-        let mut kept = self.lock();
-        let there = kept.by_digest.get(&digest).map(Vec::as_slice).unwrap_or_default();
+        let mut entries = self.lock();
+        let there = entries.by_digest.get(&digest).map(Vec::as_slice).unwrap_or_default();
         if there.iter().any(|at| at.begun > new.begun && at.key.is_of_same_query(&new.key)) {
             return;
         }
-        let mut gone = kept.take(|there, at| there == digest && at.key.is_of_same_query(&new.key));
-        gone.extend(kept.make_room(new.bytes, limit));
-        new.used_at(kept.clock);
-        kept.bytes += new.bytes;
-        kept.count += 1;
-        kept.by_digest.entry(digest).or_default().push(new);
-        kept.publish();
-        drop(kept);
+        let mut gone = entries.take(|there, at| there == digest && at.key.is_of_same_query(&new.key));
+        gone.extend(entries.make_room(new.bytes, limit));
+        new.used_at(entries.clock);
+        entries.bytes += new.bytes;
+        entries.count += 1;
+        entries.by_digest.entry(digest).or_default().push(new);
+        entries.publish();
+        drop(entries);
         // Outside the lock: much memory may be freed here.
         drop(gone);
     }
 
-    /// All results.
-    pub(super) fn all(&self) -> Vec<Arc<KeptResult>> {
+    pub(super) fn all(&self) -> Vec<Arc<CachedResult>> {
         self.lock().by_digest.values().flatten().map(Arc::clone).collect()
     }
 
     /// Forgets a result, if it is there.
-    pub(super) fn forget(&self, result: &Arc<KeptResult>) {
-        let mut kept = self.lock();
-        let gone = kept.take(|_, at| Arc::ptr_eq(at, result));
-        kept.publish();
-        drop(kept);
+    pub(super) fn forget(&self, result: &Arc<CachedResult>) {
+        let mut entries = self.lock();
+        let gone = entries.take(|_, at| Arc::ptr_eq(at, result));
+        entries.publish();
+        drop(entries);
         drop(gone);
     }
 
     /// Forgets all results. Queries that are given one go on.
     pub(super) fn clear(&self) {
-        let mut kept = self.lock();
-        let gone = kept.take(|_, _| true);
-        kept.publish();
-        drop(kept);
+        let mut entries = self.lock();
+        let gone = entries.take(|_, _| true);
+        entries.publish();
+        drop(entries);
         drop(gone);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl Entries {
     /// Takes out what is worth least until there is room for so many bytes.
-    fn make_room(&mut self, bytes: u64, limit: u64) -> Vec<Arc<KeptResult>> {
+    fn make_room(&mut self, bytes: u64, limit: u64) -> Vec<Arc<CachedResult>> {
         if self.bytes + bytes <= limit && self.count < MAX_RESULTS {
             return Vec::new();
         }
@@ -242,7 +236,7 @@ impl Kept {
         self.take(|_, at| victims.contains(&Arc::as_ptr(at).addr()))
     }
 
-    fn take(&mut self, which: impl Fn(u64, &Arc<KeptResult>) -> bool) -> Vec<Arc<KeptResult>> {
+    fn take(&mut self, which: impl Fn(u64, &Arc<CachedResult>) -> bool) -> Vec<Arc<CachedResult>> {
         let mut taken = Vec::new();
         self.by_digest.retain(|digest, results| {
             taken.extend(results.extract_if(.., |result| which(*digest, result)));

@@ -1,8 +1,8 @@
 //! Keys of results, and what stays when room is short.
 
 use super::key::Question;
-use super::store::{KeptResult, Store};
-use bowshot_cache::{Content, TableKey, TableName};
+use super::store::{CachedResult, Store};
+use crate::cache::{Content, TableKey, TableName};
 use datafusion::arrow::array::{Int64Array, RecordBatch};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::scalar::ScalarValue;
@@ -20,12 +20,12 @@ fn question(plan: &LogicalPlan, version: &str) -> Question {
     Question::over(plan, vec![TableKey { name, content }]).expect("a query that can be kept")
 }
 
-fn result(question: &Question, rows: i64, cost_ms: u64) -> Arc<KeptResult> {
+fn result(question: &Question, rows: i64, cost_ms: u64) -> Arc<CachedResult> {
     let numbers = Arc::new(Int64Array::from_iter_values(0..rows)) as _;
     let batch = RecordBatch::try_from_iter([("x", numbers)]).expect("a batch");
     let key = question.key.to_keep().expect("a key that can be kept");
     let rows_of = (batch.schema(), vec![vec![batch]]);
-    Arc::new(KeptResult::new((key, rows.cast_unsigned() * 8), rows_of, Duration::from_millis(cost_ms)))
+    Arc::new(CachedResult::new((key, rows.cast_unsigned() * 8), rows_of, Duration::from_millis(cost_ms)))
 }
 
 #[test]
@@ -196,8 +196,8 @@ async fn queries_have_the_same_text_only_if_they_are_the_same() {
     for sql in &sqls {
         let plan = context.state().create_logical_plan(sql).await.expect(sql);
         let question = question(&plan, "a");
-        let text = super::written::text(&question.key.to_keep().expect(sql)).expect(sql);
-        assert_eq!(super::written::text(&question.key), Some(text.clone()), "{sql}");
+        let text = super::stored_key::text(&question.key.to_keep().expect(sql)).expect(sql);
+        assert_eq!(super::stored_key::text(&question.key), Some(text.clone()), "{sql}");
         texts.push((sql, question, text));
     }
     for (place, (sql, question, text)) in texts.iter().enumerate() {
@@ -208,7 +208,7 @@ async fn queries_have_the_same_text_only_if_they_are_the_same() {
     }
     let nested = context.state().create_logical_plan("SELECT [1, x] AS l FROM (VALUES (1)) AS t(x)").await;
     assert!(
-        super::written::text(&question(&nested.expect("a plan"), "a").key).is_some(),
+        super::stored_key::text(&question(&nested.expect("a plan"), "a").key).is_some(),
         "its constants are plain"
     );
 }

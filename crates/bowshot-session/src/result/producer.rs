@@ -5,7 +5,7 @@ use crate::partition::{Partition, Stopped};
 use crate::write::PATIENCE;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Error, Result};
-use bowshot_engine::{Job, checked};
+use bowshot_query_task::{QueryTask, checked};
 use futures::future::poll_immediate;
 use futures::{FutureExt, StreamExt};
 use std::panic::AssertUnwindSafe;
@@ -56,7 +56,7 @@ async fn push(
     batch: RecordBatch,
 ) -> Result<Result<(), Stopped>> {
     let bytes = Partition::size(&batch);
-    if let Some(job) = Job::current() {
+    if let Some(job) = QueryTask::current() {
         job.handed_over(bytes);
     }
     let mut pushing = Box::pin(partition.push(batch, bytes));

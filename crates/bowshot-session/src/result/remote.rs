@@ -4,8 +4,8 @@
 use super::QueryResult;
 use crate::partition::Partition;
 use bowshot_api::{BatchStream, Error, Location};
-use bowshot_engine::checked;
 use bowshot_engine::endpoints::{EndpointState, ResultEndpoints};
+use bowshot_query_task::checked;
 use futures::{FutureExt, StreamExt};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,10 +5,9 @@ use crate::options::{DEFAULT_ISOLATION, Options};
 use crate::setting_lookup::{self, SEARCH_PATH};
 use crate::settings_view;
 use bowshot_api::{Error, ErrorKind, OptionValue, Reason, Result};
-use bowshot_engine::{
-    Assignment, Client, Isolation, NamedStatement, OpenCursor, SESSION_SEARCH_PATH, Setting,
-    explicit_schemas, join_path, split_path,
-};
+use bowshot_engine::{Assignment, SESSION_SEARCH_PATH, explicit_schemas, join_path, split_path};
+use bowshot_policy::snapshot::Isolation;
+use bowshot_system_catalog::client::{Client, NamedStatement, OpenCursor, Setting};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
@@ -198,7 +197,8 @@ impl Client for Me {
         found.next().ok_or_else(|| Error::internal(format!("session option `{wanted}` is not shown")))
     }
 
-    fn set(&self, assignment: &Assignment, local: bool) -> Result<()> {
+    fn set(&self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
+        let assignment = &Assignment { name: name.to_owned(), value: value.map(str::to_owned) };
         let Some(me) = self.0.upgrade() else { return Ok(()) };
         if local && me.transactions.current().is_some() {
             return me.set_local(std::slice::from_ref(assignment));

@@ -88,7 +88,7 @@ pub(crate) fn join(
         )));
     }
     let engine = session.engine().clone();
-    let group = engine.circle(exchange.role.as_deref())?;
+    let group = engine.visibility_group(exchange.role.as_deref())?;
     let member = session.server().exchanges.enter(exchange, &rows.schema(), engine, group)?;
     let given = Arc::clone(&member.open.shape.given);
     let runtime = session.server().engine.runtime().handle().clone();
@@ -96,7 +96,7 @@ pub(crate) fn join(
         futures::stream::try_unfold((member, rows, runtime), |(mut member, mut rows, runtime)| async move {
             let Some(batch) = rows.next().await.transpose()? else { return Ok(None) };
             let (open, from) = (Arc::clone(&member.open), (member.rank, member.round));
-            if member.engine.circle(member.open.exchange.role.as_deref())? != member.group {
+            if member.engine.visibility_group(member.open.exchange.role.as_deref())? != member.group {
                 return Err(Error::new(
                     ErrorKind::Denied,
                     "access rights have changed: the room is no longer visible",

@@ -49,9 +49,7 @@ fn type_columns(query: &mut Query) {
     let width = values.rows.first().map_or(0, |row| row.content.len());
     for column in 0..width {
         let told = values.rows.iter().find_map(|row| match row.content.get(column) {
-            Some(Expr::Cast { data_type, .. }) if is_text(data_type) || is_double(data_type) => {
-                Some(data_type)
-            }
+            Some(Expr::Cast { data_type, .. }) if tells(data_type) => Some(data_type),
             _ => None,
         });
         let Some(to) = told.cloned() else { continue };
@@ -70,9 +68,12 @@ fn type_columns(query: &mut Query) {
     }
 }
 
-/// Types that are texts with a mark, as enumerated ones are too.
-fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::JSON | DataType::JSONB | DataType::Uuid | DataType::Custom(..))
+/// Types that are texts with a mark, as enumerated ones are too, and those that only texts of their own are read as.
+fn tells(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::JSON | DataType::JSONB | DataType::Uuid | DataType::Custom(..) | DataType::Array(_)
+    ) || is_double(data_type)
 }
 
 fn is_double(data_type: &DataType) -> bool {

@@ -50,12 +50,14 @@ impl VisitorMut for Rows {
 fn in_columns(rows: &mut [&mut Vec<Expr>]) -> Result<()> {
     let width = rows.first().map_or(0, |row| row.len());
     for column in 0..width {
-        let types = rows.iter().filter_map(|row| row.get(column).and_then(literal_type));
-        let Some(common) = types.max_by_key(|kind| kind.rank()) else { continue };
-        for value in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
-            if is_text(value) {
-                *value = common.read(value)?;
-            }
+        let array = rows.iter().find_map(|row| array_type(row.get(column)?));
+        let scalar = common(rows.iter().filter_map(|row| row.get(column)));
+        for value in rows.iter_mut().filter_map(|row| row.get_mut(column)).filter(|value| is_text(value)) {
+            *value = match (&array, scalar) {
+                (Some(array), _) => cast(value, array)?,
+                (None, Some(scalar)) => scalar.read(value)?,
+                (None, None) => break,
+            };
         }
     }
     Ok(())
@@ -86,28 +88,62 @@ impl LiteralType {
         }
     }
 
+    fn name(self) -> &'static str {
+        match self {
+            Self::Boolean => "BOOLEAN",
+            Self::Date => "DATE",
+            Self::Timestamp => "TIMESTAMP",
+            Self::Instant => "TIMESTAMP WITH TIME ZONE",
+            Self::Time => "TIME",
+            Self::Interval => "INTERVAL",
+            Self::Uuid => "UUID",
+            Self::Integer => "INTEGER",
+            Self::Numeric => "NUMERIC",
+            Self::Double => "DOUBLE PRECISION",
+        }
+    }
+
     /// A text as a value of the type.
     fn read(self, text: &Expr) -> Result<Expr> {
-        let cast = match self {
-            Self::Integer => match literals::number(text).filter(is_integer) {
-                Some(number) => return Ok(number),
-                None => "CAST(x AS INTEGER)",
-            },
-            Self::Numeric => match literals::number(text) {
-                Some(number) => return Ok(number),
-                None => "CAST(x AS NUMERIC)",
-            },
-            Self::Boolean => "CAST(x AS BOOLEAN)",
-            Self::Date => "CAST(x AS DATE)",
-            Self::Timestamp => "CAST(x AS TIMESTAMP)",
-            Self::Instant => "CAST(x AS TIMESTAMP WITH TIME ZONE)",
-            Self::Time => "CAST(x AS TIME)",
-            Self::Interval => "CAST(x AS INTERVAL)",
-            Self::Uuid => "CAST(x AS UUID)",
-            Self::Double => "CAST(x AS DOUBLE PRECISION)",
+        let number = match self {
+            Self::Integer => literals::number(text).filter(is_integer),
+            Self::Numeric => literals::number(text),
+            _ => None,
         };
-        template::expression(cast, &[("x", text)])
+        number.map_or_else(|| cast(text, self.name()), Ok)
     }
+}
+
+fn cast(text: &Expr, to: &str) -> Result<Expr> {
+    template::expression(&format!("CAST(x AS {to})"), &[("x", text)])
+}
+
+/// The type that has the values of all that say one.
+fn common<'a>(values: impl Iterator<Item = &'a Expr>) -> Option<LiteralType> {
+    values.filter_map(literal_type).max_by_key(|of| of.rank())
+}
+
+/// The type of an array whose elements are written out.
+fn array_type(value: &Expr) -> Option<String> {
+    let elements = match value {
+        Expr::Array(array) => &array.elem,
+        Expr::Nested(inner) => return array_type(inner),
+        _ => return None,
+    };
+    if let Some(inner) = elements.iter().find_map(array_type) {
+        return Some(format!("{inner}[]"));
+    }
+    let is_known = |value: &Expr| literal_type(value).is_some() || is_text(value) || is_null(value);
+    if !elements.iter().all(is_known) {
+        return None;
+    }
+    let element = match common(elements.iter()) {
+        Some(LiteralType::Integer) => "BIGINT",
+        Some(of) => of.name(),
+        None if elements.iter().any(is_text) => "TEXT",
+        None => return None,
+    };
+    Some(format!("{element}[]"))
 }
 
 /// What a value says of its type.
@@ -163,6 +199,10 @@ fn is_text(value: &Expr) -> bool {
     }
 }
 
+fn is_null(value: &Expr) -> bool {
+    matches!(value, Expr::Value(value) if value.value == Value::Null)
+}
+
 fn is_integer(number: &Expr) -> bool {
     match number {
         Expr::Value(value) => matches!(&value.value, Value::Number(digits, _) if is_whole(digits)),
@@ -173,4 +213,29 @@ fn is_integer(number: &Expr) -> bool {
 
 fn is_whole(digits: &str) -> bool {
     digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlparser::dialect::PostgreSqlDialect;
+    use sqlparser::parser::Parser;
+
+    #[test]
+    fn texts_among_arrays_are_arrays() {
+        for (first, to) in [
+            ("ARRAY[3]", Some("BIGINT[]")),
+            ("ARRAY[3, 1.5, NULL]", Some("NUMERIC[]")),
+            ("ARRAY['a']", Some("TEXT[]")),
+            ("ARRAY[ARRAY[true]]", Some("BOOLEAN[][]")),
+            ("ARRAY[a]", None),
+            ("ARRAY[]", None),
+        ] {
+            let sql = format!("VALUES ({first}), ('{{}}')");
+            let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, &sql).unwrap().pop().unwrap();
+            rewrite(&mut statement, DialectName::Postgres).unwrap();
+            let text = to.map_or_else(|| "'{}'".to_owned(), |to| format!("CAST(('{{}}') AS {to})"));
+            assert_eq!(statement.to_string(), format!("VALUES ({first}), ({text})"));
+        }
+    }
 }

@@ -11,12 +11,12 @@
 
 use crate::private;
 use bytes::Bytes;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// Bytes of a block; the last one of a file has fewer.
@@ -43,7 +43,23 @@ pub(crate) struct RangeCache {
     folder: PathBuf,
     budget: u64,
     state: Mutex<State>,
+    /// Whole files that somebody makes just now.
+    filling: Mutex<HashSet<FileKey>>,
+    filled: Condvar,
     troubled: AtomicU64,
+}
+
+/// The one who makes a whole file, until this is dropped.
+struct Filling<'a> {
+    cache: &'a RangeCache,
+    file: FileKey,
+}
+
+impl Drop for Filling<'_> {
+    fn drop(&mut self) {
+        self.cache.filling.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.file);
+        self.cache.filled.notify_all();
+    }
 }
 
 #[derive(Debug, Default)]
@@ -82,6 +98,8 @@ impl RangeCache {
             folder: folder.to_path_buf(),
             budget,
             state: Mutex::default(),
+            filling: Mutex::default(),
+            filled: Condvar::new(),
             troubled: AtomicU64::new(0),
         };
         let mut state = State::default();
@@ -122,28 +140,22 @@ impl RangeCache {
             file.write_all(&trailer(id, bytes))
         });
         match written {
-            Ok(()) => self.added(id, total),
+            Ok(_) => self.added(id, total),
             Err(error) => self.complain(&error),
         }
     }
 
-    /// The path of a whole file that is kept, if it is.
-    pub(super) fn whole(&self, file: FileKey) -> Option<PathBuf> {
-        let id = BlockId { file, number: WHOLE };
-        self.lock().touch(id)?;
-        Some(self.path(id)).filter(|path| path.is_file())
-    }
-
-    /// Makes a whole file of `size` bytes that `fill` writes. Blocks on the disk.
+    /// A whole file, open, which `fill` writes if it is not kept. It can be read to its end though its name may be gone at any
+    /// time, and is filled once for all who want it at the same time. Blocks on the disk.
     ///
     /// # Errors
     /// When it is larger than the budget, and those of the disk and of `fill`.
-    pub(super) fn make_whole(
+    pub(super) fn open_whole(
         &self,
         file: FileKey,
         size: u64,
         fill: impl FnOnce(&mut fs::File) -> io::Result<()>,
-    ) -> io::Result<PathBuf> {
+    ) -> io::Result<fs::File> {
         if size > self.budget {
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
@@ -151,10 +163,28 @@ impl RangeCache {
             ));
         }
         let id = BlockId { file, number: WHOLE };
-        let path = self.path(id);
-        self.write(&path, fill)?;
+        let _filling = self.begin_filling(file);
+        if let Some(kept) = self.open_kept(id) {
+            return Ok(kept);
+        }
+        let made = self.write(&self.path(id), fill)?;
         self.added(id, size);
-        Ok(path)
+        Ok(made)
+    }
+
+    fn open_kept(&self, id: BlockId) -> Option<fs::File> {
+        self.lock().touch(id)?;
+        fs::File::open(self.path(id)).ok()
+    }
+
+    /// None after another has filled the file, or could not: nobody waits for more than one.
+    fn begin_filling(&self, file: FileKey) -> Option<Filling<'_>> {
+        let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
+        if filling.insert(file) {
+            return Some(Filling { cache: self, file });
+        }
+        drop(self.filled.wait_while(filling, |filling| filling.contains(&file)));
+        None
     }
 
     fn added(&self, id: BlockId, bytes: u64) {
@@ -167,15 +197,15 @@ impl RangeCache {
     }
 
     /// Under another name first: nobody ever sees half a block.
-    fn write(&self, path: &Path, fill: impl FnOnce(&mut fs::File) -> io::Result<()>) -> io::Result<()> {
+    fn write(&self, path: &Path, fill: impl FnOnce(&mut fs::File) -> io::Result<()>) -> io::Result<fs::File> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         if let Some(shelf) = path.parent() {
             private::folder(shelf)?;
         }
         let temporary = path.with_extension(format!("{}-{number}{TEMPORARY}", std::process::id()));
-        let written = private::new_file(&temporary).and_then(|mut file| fill(&mut file));
-        let named = written.and_then(|()| fs::rename(&temporary, path));
+        let written = private::new_file(&temporary).and_then(|mut file| fill(&mut file).map(|()| file));
+        let named = written.and_then(|file| fs::rename(&temporary, path).map(|()| file));
         if named.is_err() {
             let _ = fs::remove_file(&temporary);
         }
@@ -370,11 +400,54 @@ mod tests {
     fn whole_files_count_and_go_at_the_next_start() {
         let folder = tempfile::tempdir().unwrap();
         let cache = RangeCache::open(folder.path(), 1 << 20).unwrap();
-        let path = cache.make_whole([9; 16], 5, |file| file.write_all(b"hello")).unwrap();
-        assert_eq!(cache.whole([9; 16]), Some(path.clone()));
-        assert!(cache.make_whole([8; 16], 2 << 20, |_| Ok(())).is_err());
+        drop(cache.open_whole([9; 16], 5, |file| file.write_all(b"hello")).unwrap());
+        assert_eq!(cache.bytes(), 5);
+        drop(cache.open_whole([9; 16], 5, |_| panic!("it is kept")).unwrap());
+        assert!(cache.open_whole([8; 16], 2 << 20, |_| Ok(())).is_err());
+        let path = cache.path(BlockId { file: [9; 16], number: WHOLE });
+        assert!(path.exists());
         drop(cache);
         assert_eq!(RangeCache::open(folder.path(), 1 << 20).unwrap().bytes(), 0);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_whole_file_is_read_though_it_was_evicted() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = RangeCache::open(folder.path(), 8).unwrap();
+        let made = cache.open_whole([1; 16], 5, |file| file.write_all(b"hello")).unwrap();
+        let kept = cache.open_whole([1; 16], 5, |_| panic!("it is kept")).unwrap();
+        cache.open_whole([2; 16], 6, |file| file.write_all(b"others")).unwrap();
+        assert!(!cache.path(BlockId { file: [1; 16], number: WHOLE }).exists());
+        for file in [made, kept] {
+            let mut bytes = [0; 5];
+            std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 0).unwrap();
+            assert_eq!(&bytes, b"hello");
+        }
+    }
+
+    #[test]
+    fn a_whole_file_is_filled_once_for_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = RangeCache::open(folder.path(), 1 << 20).unwrap();
+        let (begun, first) = std::sync::mpsc::channel();
+        let (go_on, wait) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let fill = move |file: &mut fs::File| {
+                begun.send(()).unwrap();
+                wait.recv().unwrap();
+                file.write_all(b"hello")
+            };
+            let cache = &cache;
+            let one = scope.spawn(move || cache.open_whole([1; 16], 5, fill).unwrap());
+            first.recv().unwrap();
+            let two = scope.spawn(|| cache.open_whole([1; 16], 5, |_| panic!("filled twice")).unwrap());
+            go_on.send(()).unwrap();
+            one.join().unwrap();
+            two.join().unwrap();
+        });
+        // Who could not fill it leaves it to the next.
+        assert!(cache.open_whole([2; 16], 5, |_| Err(io::ErrorKind::Other.into())).is_err());
+        cache.open_whole([2; 16], 5, |file| file.write_all(b"again")).unwrap();
     }
 }

@@ -3,6 +3,7 @@
 
 use super::cache::RangeCache;
 use super::fault::Fault;
+use super::fetches::Fetches;
 use super::io::Io;
 use super::ways::{Way, Ways};
 use bytes::Bytes;
@@ -52,6 +53,7 @@ pub(crate) struct Client {
     pub(super) ways: Ways,
     pub(super) shared: Arc<Shared>,
     pub(super) counts: Counts,
+    pub(super) fetches: Fetches,
 }
 
 /// What was asked of a bucket, and what came.
@@ -108,7 +110,7 @@ impl Content {
 
 impl Client {
     pub(super) fn new(root: String, ways: Ways, shared: Arc<Shared>) -> Self {
-        Self { root, ways, shared, counts: Counts::default() }
+        Self { root, ways, shared, counts: Counts::default(), fetches: Fetches::default() }
     }
 
     /// The way for a listing or an upload, whose store is the patient one.

@@ -4,13 +4,16 @@
 use super::cache::{BLOCK_BYTES, BlockId, FileKey};
 use super::client::{Client, Content, Counts};
 use super::fault::Fault;
+use super::fetches::{Blocks, Fetch};
 use crate::Error;
 use bytes::{Bytes, BytesMut};
-use futures::{StreamExt, TryStreamExt};
+use futures::future::Shared;
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use object_store::ObjectMeta;
 use object_store::path::Path as Location;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,8 +26,6 @@ const RUN_BLOCKS: u32 = 8;
 const PARALLEL_RUNS: usize = 8;
 /// Bytes that a reader which goes through a file takes at once.
 pub(crate) const SEQUENTIAL_BYTES: usize = (RUN_BLOCKS as usize) << 20;
-
-type Blocks = BTreeMap<u32, Bytes>;
 
 /// See the module.
 #[derive(Debug)]
@@ -79,8 +80,8 @@ impl RemoteFile {
         read.pop().ok_or_else(|| Fault::Stopped.at(&self.path))
     }
 
-    /// A copy of the whole file on disk, which stays as long as the cache has room or somebody holds it open. Blocks.
-    pub(crate) fn copy(self: &Arc<Self>) -> Result<PathBuf, Error> {
+    /// A copy of the whole file on disk, open: the cache may remove its name at any time. Blocks.
+    pub(crate) fn copy(self: &Arc<Self>) -> Result<File, Error> {
         let Some(cache) = &self.client.shared.cache else {
             return Err(Error::Unsupported {
                 path: self.path.clone(),
@@ -88,11 +89,8 @@ impl RemoteFile {
                     .to_owned(),
             });
         };
-        if let Some(copy) = cache.whole(self.key) {
-            return Ok(copy);
-        }
         let mut fault = None;
-        let made = cache.make_whole(self.key, self.content.size, |copy| {
+        let made = cache.open_whole(self.key, self.content.size, |copy| {
             let mut at = 0;
             while at < self.content.size {
                 let end = self.content.size.min(at + SEQUENTIAL_BYTES as u64 * 4);
@@ -115,7 +113,7 @@ impl RemoteFile {
         let mut blocks = self.kept(&wanted).await?;
         let missing = runs(wanted.iter().filter(|number| !blocks.contains_key(number)).copied());
         let fetched: Result<Vec<Blocks>, Fault> = futures::stream::iter(missing)
-            .map(|run| Arc::clone(&self).fetch(run))
+            .map(|run| self.fetch_once(run))
             .buffer_unordered(PARALLEL_RUNS)
             .try_collect()
             .await;
@@ -170,6 +168,12 @@ impl RemoteFile {
             blocks
         });
         read.await.map_err(|_| Fault::Stopped.at(&self.path))
+    }
+
+    /// Fetches a run of blocks, or waits for whoever fetches the same one already.
+    fn fetch_once(self: &Arc<Self>, run: Range<u32>) -> Shared<Fetch> {
+        let fetch = || Arc::clone(self).fetch(run.clone()).boxed();
+        self.client.fetches.join((self.key, run.clone()), fetch)
     }
 
     /// Fetches neighbouring blocks with one request, and keeps them.

@@ -30,6 +30,7 @@ mod client;
 mod credentials;
 mod discover;
 mod fault;
+mod fetches;
 mod file;
 mod folder;
 mod io;

@@ -1,5 +1,5 @@
-//! The stock road for comparison: the encoder of the arrow-flight crate behind tonic's own codec, serving Arrow IPC
-//! files from memory. `stock_flight NAME=PATH…`; the ticket is the name. Prints its address when it is ready.
+//! The arrow-flight crate's encoder behind tonic's codec, for comparison, serving Arrow IPC files from memory. `stock_flight NAME=PATH…`; the
+//! ticket is the name.
 
 #![expect(clippy::print_stdout, reason = "the address is the program's output")]
 

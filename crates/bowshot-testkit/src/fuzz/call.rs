@@ -161,9 +161,6 @@ impl Drop for Connection {
 
 impl Connection {
     /// Connects.
-    ///
-    /// # Errors
-    /// When the server does not take the connection.
     pub async fn open(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;

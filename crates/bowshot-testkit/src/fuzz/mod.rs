@@ -1,9 +1,5 @@
-//! Mutated requests against the real program: HTTP/2 by hand, so that nothing between us and the server repairs or
-//! hides anything.
-//!
-//! [`random`] is the seeded source of all choices; [`sql`], [`message`] and [`mutate`] make requests; [`call`] sends
-//! one and reads the answer; [`judge`] says whether the answer may be; [`case`] has the kinds of cases, some of them
-//! several calls long; [`run`] drives workers and counts.
+//! Mutated requests against the real program, over hand-written HTTP/2, so that no library repairs or hides anything. [`run`] drives workers
+//! over the [`case`]s; [`judge`] checks answers.
 
 pub mod call;
 pub mod case;

@@ -31,7 +31,6 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// One of the items.
     pub fn pick<'items, T>(&mut self, items: &'items [T]) -> &'items T {
         &items[self.below(items.len())]
     }

@@ -54,7 +54,6 @@ pub struct Fault {
     pub kind: &'static str,
     /// What was wrong.
     pub text: String,
-    /// The request.
     pub request: String,
 }
 

@@ -10,7 +10,6 @@ const SEEDS: &str = include_str!("../../../../tests/fuzz/seeds.sql");
 const DEEP: usize = 10_000;
 const LONG: usize = 1 << 20;
 
-/// All seeds.
 pub fn seeds() -> Vec<&'static str> {
     SEEDS.lines().filter(|line| !line.is_empty() && !line.starts_with("--")).collect()
 }

@@ -95,9 +95,6 @@ pub fn sql(record: &Record<DFColumnType>) -> Option<&str> {
 }
 
 /// Reads the whole corpus, sorted by name.
-///
-/// # Errors
-/// When the folder is not there or a file cannot be parsed.
 pub fn read(folder: &Path) -> Result<Vec<TestFile>> {
     let mut paths = Vec::new();
     collect(folder, &mut paths)?;
@@ -140,9 +137,6 @@ fn exclusion(name: &str, records: &Records) -> Option<Exclusion> {
 }
 
 /// The corpus' folder, by asking cargo where the crate is.
-///
-/// # Errors
-/// When cargo does not know the crate.
 pub fn folder() -> Result<PathBuf> {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["metadata", "--format-version", "1", "--locked", "--manifest-path"])

@@ -1,8 +1,5 @@
-//! DataFusion's own SQL test corpus, each file run twice: in process with plain DataFusion, and through the whole
-//! server (engine, session, Flight front end, real sockets). What differs is ours.
-//!
-//! [`corpus`] finds the files and says which ones run; [`pair`] runs one file on both sides and compares record by
-//! record; [`local`] and [`wire`] are the two sides; [`server`] is the server under test; [`report`] counts.
+//! DataFusion's SQL test corpus, each file run twice: by plain DataFusion in process ([`local`]), and through the whole server ([`server`],
+//! [`wire`]). Differences are ours.
 
 pub mod corpus;
 pub mod local;

@@ -52,10 +52,12 @@ impl From<DFSqlLogicTestError> for Failure {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// Rows, in the sort mode of the record.
-    Rows { types: String, rows: Vec<Vec<String>> },
+    Rows {
+        types: String,
+        rows: Vec<Vec<String>>,
+    },
     /// It ran and returned nothing.
     Done,
-    /// It failed.
     Failed(String),
 }
 

@@ -4,7 +4,8 @@
 use anyhow::{Context, Result};
 use bowshot_access::Authenticator;
 use bowshot_api::Limits;
-use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, EngineConfig, Sources};
+use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
+use bowshot_engine::{Engine, EngineConfig, Sources};
 use bowshot_session::{Bowshot, QueryLog};
 use bowshot_storage::tables::TableStore;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
@@ -23,9 +24,6 @@ pub struct Server {
 }
 
 /// Starts a server whose sessions have `session_config`.
-///
-/// # Errors
-/// When the engine or the socket cannot be had.
 pub async fn start(session_config: SessionConfig) -> Result<Server> {
     let config =
         EngineConfig { scratch: true, session_config: Some(session_config), ..EngineConfig::default() };
@@ -53,9 +51,6 @@ impl Server {
     }
 
     /// Lets it end.
-    ///
-    /// # Errors
-    /// When serving broke down.
     pub async fn stop(self) -> Result<()> {
         let _ = self.stop.send(());
         Ok(self.serving.await.context("the server broke down")??)

@@ -30,9 +30,6 @@ pub struct Wire {
 
 impl Wire {
     /// Connects to `http://HOST:PORT`; outcomes go to `observed`.
-    ///
-    /// # Errors
-    /// When nobody listens.
     pub async fn connect(address: String, observed: Observed) -> Result<Self, Failure> {
         let endpoint = Endpoint::from_shared(address).map_err(|error| Failure(error.to_string()))?;
         let channel = endpoint.connect().await.map_err(|error| Failure(error.to_string()))?;

@@ -1,15 +1,15 @@
-//! From what there is to what is wanted, as statements. Their order: policies that go first, then who comes, memberships, rights,
-//! policies that come, and last who goes, whom no policy may name any more.
+//! The statements that change existing rules into wanted ones. Order: policies that go, new users, memberships, rights, new policies, and last
+//! users that go.
 
-use super::file::{OPTION, Place, Policy, Rights, User, Wanted};
+use super::file::{OPTION, ObjectPath, Policy, Rights, RulesFile, User};
 use super::state::State;
 use bowshot_sql::{AccessStatement, Dialect, DialectName, Privilege, access, parse_expression, rewrite};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The statements; none if there is nothing to do.
-pub(super) fn diff(wanted: &Wanted, state: &State) -> Vec<String> {
+pub(super) fn diff(wanted: &RulesFile, state: &State) -> Vec<String> {
     let mut statements = Vec::new();
-    let gone = Gone::of(wanted, state);
+    let gone = Removals::of(wanted, state);
     for (wanted, there, kind) in
         [(&wanted.policies, &state.policies, "ROW POLICY"), (&wanted.masks, &state.masks, "MASK")]
     {
@@ -52,14 +52,14 @@ pub(super) fn diff(wanted: &Wanted, state: &State) -> Vec<String> {
     statements
 }
 
-/// Who goes, and takes rights and memberships along.
-struct Gone<'a> {
+/// Removed users and roles, with their rights and memberships.
+struct Removals<'a> {
     users: Vec<&'a String>,
     roles: Vec<&'a String>,
 }
 
-impl<'a> Gone<'a> {
-    fn of(wanted: &Wanted, state: &'a State) -> Self {
+impl<'a> Removals<'a> {
+    fn of(wanted: &RulesFile, state: &'a State) -> Self {
         let users = wanted.users.as_ref();
         let roles = wanted.roles.as_ref();
         Self {
@@ -109,15 +109,20 @@ fn user_change(name: &str, wanted: &User, there: Option<&User>) -> Option<String
     Some(sql)
 }
 
-/// Rights that only come are said first: what is taken from one takes along what that one has handed on, but for what has been
+/// New rights come first: a revoked right takes along what was granted with it, except for what has been
 /// granted by then.
-fn granted(wanted: &BTreeMap<(Place, String), Rights>, state: &State, gone: &Gone<'_>) -> Vec<String> {
+fn granted(
+    wanted: &BTreeMap<(ObjectPath, String), Rights>,
+    state: &State,
+    gone: &Removals<'_>,
+) -> Vec<String> {
     let none = Rights::new();
     let all = wanted.keys().chain(state.grants.keys()).chain(state.handed_on.keys());
-    let all: BTreeSet<&(Place, String)> = all.filter(|(_, grantee)| !gone.has(grantee)).collect();
+    let all: BTreeSet<&(ObjectPath, String)> = all.filter(|(_, grantee)| !gone.has(grantee)).collect();
     let (mut come, mut change) = (Vec::new(), Vec::new());
     for at in all {
-        let of = |rights: &'_ BTreeMap<(Place, String), Rights>| rights.get(at).cloned().unwrap_or_default();
+        let of =
+            |rights: &'_ BTreeMap<(ObjectPath, String), Rights>| rights.get(at).cloned().unwrap_or_default();
         let (there, handed_on) = (of(&state.grants), of(&state.handed_on));
         let cascade = state.handed_on.keys().any(|(place, _)| *place == at.0);
         let rights = rights(at, wanted.get(at).unwrap_or(&none), (&there, &handed_on), cascade);
@@ -129,9 +134,9 @@ fn granted(wanted: &BTreeMap<(Place, String), Rights>, state: &State, gone: &Gon
     come
 }
 
-/// What has to be taken away first, and then what has to be given. What others have handed on may stay as far as it is wanted.
+/// First what is revoked, then what is granted. Rights granted by others may stay if they are wanted.
 fn rights(
-    (place, grantee): &(Place, String),
+    (place, grantee): &(ObjectPath, String),
     wanted: &Rights,
     (there, handed_on): (&Rights, &Rights),
     cascade: bool,
@@ -141,7 +146,7 @@ fn rights(
         let columns: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
         format!("{right} ({})", columns.join(", "))
     };
-    // A right goes with the option to hand it on.
+    // Revoking a right revokes its grant option.
     let mut gone = BTreeSet::new();
     let all: BTreeSet<&String> = wanted.keys().chain(there.keys()).chain(handed_on.keys()).collect();
     for name in all {
@@ -154,7 +159,7 @@ fn rights(
         let lost = gone.contains(right);
         let there = there.get(name).filter(|_| !lost);
         let mut taken = |columns: Option<&BTreeSet<String>>| {
-            // Of the other columns, the option is left.
+            // The grant option of other columns stays.
             if !option && columns.is_none() {
                 gone.insert(right.to_owned());
             }
@@ -190,12 +195,12 @@ fn rights(
     said((place, grantee), (&take, &give), cascade)
 }
 
-/// Rights, each with whether it is the option to hand one on.
+/// Rights, each with whether it is a grant option.
 type Named<'a> = &'a [(bool, String)];
 
 /// Rights as statements.
 fn said(
-    (place, grantee): (&Place, &str),
+    (place, grantee): (&ObjectPath, &str),
     (take, give): (Named<'_>, Named<'_>),
     cascade: bool,
 ) -> Vec<String> {
@@ -220,7 +225,7 @@ fn of_kind(rights: &[(bool, String)], option: bool) -> Option<String> {
     (!these.is_empty()).then(|| these.join(", "))
 }
 
-fn kind(place: &Place) -> &'static str {
+fn kind(place: &ObjectPath) -> &'static str {
     match place.len() {
         1 => "CATALOG",
         2 => "SCHEMA",
@@ -230,10 +235,7 @@ fn kind(place: &Place) -> &'static str {
     }
 }
 
-/// The names of rights, of which ALL are all.
-///
-/// # Errors
-/// For one that is none.
+/// The names of rights; ALL if all are there.
 pub(super) fn rights_of(rights: &[String]) -> Result<BTreeSet<String>, String> {
     let known = || Privilege::ALL.into_iter().map(Privilege::as_str);
     let mut found = BTreeSet::new();
@@ -253,14 +255,11 @@ pub(super) fn rights_of(rights: &[String]) -> Result<BTreeSet<String>, String> {
     Ok(found)
 }
 
-/// The statement that makes a policy, after a look whether its text makes it what it is to be, and nothing else. Gives the
-/// condition in the forms in which a server may keep it.
-///
-/// # Errors
-/// For a text that is not one condition.
-pub(super) fn creation(place: &Place, name: &str, policy: &Policy) -> Result<Vec<String>, String> {
+/// The statement that creates a policy, after a check that its text is exactly that policy. Also returns the
+/// condition in the forms that a server may store.
+pub(super) fn creation(place: &ObjectPath, name: &str, policy: &Policy) -> Result<Vec<String>, String> {
     let (sql, dialect) = (create(place, name, policy), Dialect::new(DialectName::Ansi));
-    // By itself, so that it does not end the brackets around it and hide what follows.
+    // Parsed alone, so that it cannot close the surrounding brackets.
     parse_expression(&policy.using, dialect).map_err(|error| error.message().to_owned())?;
     let read = access(&sql, dialect).map_err(|error| error.message().to_owned())?;
     let Some(AccessStatement::CreatePolicy { using, roles, column, .. }) = read else {
@@ -277,14 +276,14 @@ pub(super) fn creation(place: &Place, name: &str, policy: &Policy) -> Result<Vec
     Ok(forms)
 }
 
-/// Whether a policy that is there is what is wanted, however its condition is written.
-fn is_same((place, name): &(Place, String), wanted: &Policy, there: &Policy) -> bool {
+/// Whether an existing policy is the wanted one, in any spelling of its condition.
+fn is_same((place, name): &(ObjectPath, String), wanted: &Policy, there: &Policy) -> bool {
     wanted.column == there.column
         && wanted.roles == there.roles
         && creation(place, name, wanted).is_ok_and(|forms| forms.contains(&there.using))
 }
 
-fn create(place: &Place, name: &str, policy: &Policy) -> String {
+fn create(place: &ObjectPath, name: &str, policy: &Policy) -> String {
     let roles: Vec<String> = policy.roles.iter().map(|role| quoted(role)).collect();
     let roles = if roles.is_empty() { String::new() } else { format!(" FOR {}", roles.join(", ")) };
     let (kind, column) = match &policy.column {
@@ -299,7 +298,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-fn whole(place: &Place) -> String {
+fn whole(place: &ObjectPath) -> String {
     let parts = place.iter().filter(|part| !part.is_empty());
     parts.map(|part| quoted(part)).collect::<Vec<_>>().join(".")
 }
@@ -316,13 +315,13 @@ mod tests {
         ["c".to_owned(), "s".to_owned()]
     }
 
-    fn wanted(text: &str) -> Wanted {
-        Wanted::read(text, &here()).expect(text)
+    fn wanted(text: &str) -> RulesFile {
+        RulesFile::read(text, &here()).expect(text)
     }
 
-    /// A server that has what a file says.
+    /// A server with the rules of a file.
     fn state(text: &str) -> State {
-        let Wanted { roles, users, memberships, grants, policies, masks } = wanted(text);
+        let RulesFile { roles, users, memberships, grants, policies, masks } = wanted(text);
         State {
             roles: roles.unwrap_or_default(),
             users: users.unwrap_or_default(),

@@ -1,32 +1,31 @@
-//! What a file of rules says. Whatever is not fully understood is refused: an unknown key, a name that is none, a right that
-//! nobody can have, a condition that is none or more than one.
+//! The file of access rules. Unknown keys, invalid names, impossible rights and invalid conditions are refused.
 
 use super::diff::{creation, rights_of};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A catalog, a schema, a table or a model: the parts of its name. That of a model has an empty one, so that no table has it.
-pub(super) type Place = Vec<String>;
+/// The name of a catalog, schema, table or model, in parts. A model's has an empty part, which no table has.
+pub(super) type ObjectPath = Vec<String>;
 
-/// What the name of a right ends in that may be handed on, beside the right itself.
+/// The suffix of a right with grant option.
 pub(super) const OPTION: &str = " WITH GRANT OPTION";
 
-/// Rights by name; for SELECT, INSERT and UPDATE the columns, if it is not all.
+/// Rights by name; for SELECT, INSERT and UPDATE with the columns, unless all.
 pub(super) type Rights = BTreeMap<String, Option<BTreeSet<String>>>;
 
 /// Sections that the file does not have are `None`.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Wanted {
+pub(super) struct RulesFile {
     pub(super) roles: Option<BTreeSet<String>>,
     pub(super) users: Option<BTreeMap<String, User>>,
     /// Roles and their members.
     pub(super) memberships: Option<BTreeSet<(String, String)>>,
-    pub(super) grants: Option<BTreeMap<(Place, String), Rights>>,
-    pub(super) policies: Option<BTreeMap<(Place, String), Policy>>,
-    pub(super) masks: Option<BTreeMap<(Place, String), Policy>>,
+    pub(super) grants: Option<BTreeMap<(ObjectPath, String), Rights>>,
+    pub(super) policies: Option<BTreeMap<(ObjectPath, String), Policy>>,
+    pub(super) masks: Option<BTreeMap<(ObjectPath, String), Policy>>,
 }
 
-/// A user without what proves who it is.
+/// A user without credentials.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct User {
@@ -107,11 +106,8 @@ struct MaskEntry {
     using: String,
 }
 
-impl Wanted {
-    /// Reads a file; names that do not say theirs are in the catalog and the schema of `place`.
-    ///
-    /// # Errors
-    /// What cannot be understood.
+impl RulesFile {
+    /// Reads a file; unqualified names are in the catalog and schema of `place`.
     pub(super) fn read(text: &str, place: &[String; 2]) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
         Ok(Self {
@@ -145,8 +141,11 @@ fn memberships(entries: Vec<Membership>) -> Result<BTreeSet<(String, String)>, S
     Ok(all)
 }
 
-fn rights(entries: Vec<Grant>, place: &[String; 2]) -> Result<BTreeMap<(Place, String), Rights>, String> {
-    let mut all: BTreeMap<(Place, String), Rights> = BTreeMap::new();
+fn rights(
+    entries: Vec<Grant>,
+    place: &[String; 2],
+) -> Result<BTreeMap<(ObjectPath, String), Rights>, String> {
+    let mut all: BTreeMap<(ObjectPath, String), Rights> = BTreeMap::new();
     for Grant { table, schema, catalog, model, rights, columns, grantable, to } in entries {
         let at = match (table, schema, catalog, model) {
             (Some(table), None, None, None) => full(&table, place, 3)?,
@@ -188,7 +187,7 @@ fn rights(entries: Vec<Grant>, place: &[String; 2]) -> Result<BTreeMap<(Place, S
     Ok(all)
 }
 
-/// Adds a right. All columns are more than some.
+/// Adds a right; all columns include some.
 pub(super) fn add(rights: &mut Rights, right: String, columns: Option<BTreeSet<String>>) {
     let more = match (rights.get(&right), columns) {
         (Some(None), _) | (_, None) => None,
@@ -198,7 +197,7 @@ pub(super) fn add(rights: &mut Rights, right: String, columns: Option<BTreeSet<S
     rights.insert(right, more);
 }
 
-/// Rights on a model: to ask it, however that is called, and all that its owner may do.
+/// Rights on a model: to use it, under any name, and all rights of its owner.
 fn of_model(rights: &[String]) -> Result<BTreeSet<String>, String> {
     let mut found = BTreeSet::new();
     for right in rights {
@@ -217,21 +216,24 @@ fn of_model(rights: &[String]) -> Result<BTreeSet<String>, String> {
 fn policies(
     entries: Vec<PolicyEntry>,
     place: &[String; 2],
-) -> Result<BTreeMap<(Place, String), Policy>, String> {
+) -> Result<BTreeMap<(ObjectPath, String), Policy>, String> {
     let entries = entries.into_iter().map(|PolicyEntry { name, table, roles, using }| {
         Ok(((full(&table, place, 3)?, name), policy(None, roles, using)?))
     });
     checked_policies(entries.collect::<Result<_, String>>()?)
 }
 
-fn masks(entries: Vec<MaskEntry>, place: &[String; 2]) -> Result<BTreeMap<(Place, String), Policy>, String> {
+fn masks(
+    entries: Vec<MaskEntry>,
+    place: &[String; 2],
+) -> Result<BTreeMap<(ObjectPath, String), Policy>, String> {
     let entries = entries.into_iter().map(|MaskEntry { name, table, column, roles, using }| {
         Ok(((full(&table, place, 3)?, name), policy(Some(column), roles, using)?))
     });
     checked_policies(entries.collect::<Result<_, String>>()?)
 }
 
-/// One that is for an empty list would be for everybody, which is said by leaving the list out.
+/// An empty list would mean everybody, which is written by omitting the list.
 fn policy(column: Option<String>, roles: Option<Vec<String>>, using: String) -> Result<Policy, String> {
     if roles.as_ref().is_some_and(Vec::is_empty) {
         return Err("a policy is `for` nobody; leave `for` out to have it for everybody".to_owned());
@@ -241,11 +243,11 @@ fn policy(column: Option<String>, roles: Option<Vec<String>>, using: String) -> 
 }
 
 fn checked_policies(
-    entries: Vec<((Place, String), Policy)>,
-) -> Result<BTreeMap<(Place, String), Policy>, String> {
+    entries: Vec<((ObjectPath, String), Policy)>,
+) -> Result<BTreeMap<(ObjectPath, String), Policy>, String> {
     let mut all = BTreeMap::new();
     for ((place, name), policy) in entries {
-        // The text of a condition becomes a part of a statement: it must be one condition, and nothing behind it.
+        // The text of a condition becomes a part of a statement: it must be exactly one condition.
         creation(&place, &name, &policy).map_err(|reason| format!("policy `{name}`: {reason}"))?;
         if all.insert((place, checked(name.clone())?), policy).is_some() {
             return Err(format!("policy `{name}` is there twice"));
@@ -259,17 +261,17 @@ fn checked(name: String) -> Result<String, String> {
     if fits { Ok(name) } else { Err(format!("`{}` is not a name", name.escape_default())) }
 }
 
-/// A name as SQL has it, with all its parts.
-fn full(text: &str, [catalog, schema]: &[String; 2], parts: usize) -> Result<Place, String> {
+/// A quoted qualified name.
+fn full(text: &str, [catalog, schema]: &[String; 2], parts: usize) -> Result<ObjectPath, String> {
     let mut named = split(text).ok_or_else(|| format!("`{text}` is not a name"))?;
     let missing = parts.checked_sub(named.len()).ok_or_else(|| format!("`{text}` has too many parts"))?;
     let around: Vec<String> = [catalog, schema].into_iter().take(parts - 1).cloned().collect();
-    let mut place: Place = around.into_iter().take(missing).collect();
+    let mut place: ObjectPath = around.into_iter().take(missing).collect();
     place.append(&mut named);
     Ok(place)
 }
 
-/// The parts of a name: as they are within double quotes, else in lower case.
+/// The parts of a name; unquoted ones in lower case.
 fn split(text: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     let mut rest = text.trim();
@@ -359,14 +361,14 @@ mod tests {
             ("[[policies]]\nname = 'p'\ntable = 't'\nusing = ''", "policy `p`"),
             ("[[masks]]\nname = 'm'\ntable = 't'\nusing = 'null'", "missing field"),
         ] {
-            let error = Wanted::read(bad, &here()).expect_err(bad);
+            let error = RulesFile::read(bad, &here()).expect_err(bad);
             assert!(error.contains(reason), "{bad}: {error}");
         }
     }
 
     #[test]
     fn sections_that_are_not_there_are_not_empty_ones() {
-        let wanted = Wanted::read("roles = []", &here()).expect("reads");
-        assert_eq!(wanted, Wanted { roles: Some(BTreeSet::new()), ..Wanted::default() });
+        let wanted = RulesFile::read("roles = []", &here()).expect("reads");
+        assert_eq!(wanted, RulesFile { roles: Some(BTreeSet::new()), ..RulesFile::default() });
     }
 }

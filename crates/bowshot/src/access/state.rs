@@ -1,6 +1,6 @@
-//! What the server's rules are, by `system.access_rules`, of which one statement gives one state.
+//! The access rules of a server, from one statement on `system.access_rules`.
 
-use super::file::{OPTION, Place, Policy, Rights, User, add};
+use super::file::{OPTION, ObjectPath, Policy, Rights, User, add};
 use anyhow::{Context, Result, anyhow};
 use arrow::array::{Array, StringArray};
 use arrow::compute::cast;
@@ -10,27 +10,23 @@ use futures::TryStreamExt;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// Who asks.
+    /// The user of the connection.
     pub(super) user: String,
-    /// Catalog and schema of names that do not say theirs.
+    /// Catalog and schema of unqualified names.
     pub(super) place: [String; 2],
     pub(super) roles: BTreeSet<String>,
     pub(super) users: BTreeMap<String, User>,
     pub(super) memberships: BTreeSet<(String, String)>,
-    /// What owners and admins have granted.
-    pub(super) grants: BTreeMap<(Place, String), Rights>,
-    /// What others have handed on.
-    pub(super) handed_on: BTreeMap<(Place, String), Rights>,
-    pub(super) policies: BTreeMap<(Place, String), Policy>,
-    pub(super) masks: BTreeMap<(Place, String), Policy>,
+    /// Rights granted by owners and administrators.
+    pub(super) grants: BTreeMap<(ObjectPath, String), Rights>,
+    pub(super) handed_on: BTreeMap<(ObjectPath, String), Rights>,
+    pub(super) policies: BTreeMap<(ObjectPath, String), Policy>,
+    pub(super) masks: BTreeMap<(ObjectPath, String), Policy>,
 }
 
 impl State {
-    /// # Errors
-    /// What the server says, which is nothing to whom is no admin.
     pub(super) async fn read(client: &Client) -> Result<Self> {
         let about = ask(client, "SELECT current_user, current_catalog, current_schema").await?;
         let [user, catalog, schema] = about
@@ -102,7 +98,7 @@ impl State {
     }
 }
 
-fn place(rule: &Value) -> Option<Place> {
+fn place(rule: &Value) -> Option<ObjectPath> {
     rule.get("place")?.as_array()?.iter().map(|part| part.as_str().map(str::to_owned)).collect()
 }
 
@@ -110,10 +106,7 @@ fn texts(list: &Value) -> Option<BTreeSet<String>> {
     list.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
-/// Runs a statement to its end; gives its rows as texts.
-///
-/// # Errors
-/// What the server says.
+/// Runs a statement; returns its rows as texts.
 pub(super) async fn ask(client: &Client, sql: &str) -> Result<Vec<Vec<String>>> {
     let query = client.execute(sql).await?;
     let mut batches = query.batches();

@@ -3,7 +3,7 @@
 use super::Listen;
 use crate::usage::Usage;
 use bowshot_api::Secret;
-use bowshot_membership::Security;
+use bowshot_cluster::membership::Security;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ pub(crate) enum DataFolder {
     At(PathBuf),
 }
 
-/// Where the files of durable tables are, if that is not the data folder.
+/// The location of files of durable tables, if it is not the data folder.
 #[derive(Debug, Clone)]
 pub(crate) struct TableSettings {
     /// A place in an object store; none when empty.

@@ -1,10 +1,7 @@
-//! Makes the data of the demo as Parquet: a folder for each table with files of some millions of rows.
-//!
-//! Tables are made in a folder beside, and moved into place when all are there; a marker file says which scale and
-//! layout the folder holds, and whether it is complete. An interrupted run leaves nothing that a later one could mistake
-//! for data, and tables without a marker are somebody else's: they are never touched.
+//! TPC-H data of the demo as Parquet. Tables are written into a temporary folder and moved when all are complete; a marker file has the scale
+//! and layout. Folders without a marker are never touched.
 
-use super::tables::{Part, Table};
+use super::tables::{Table, TablePart};
 use crate::usage::Usage;
 use anyhow::{Context, Result, anyhow, bail};
 use arrow::compute::cast;
@@ -22,19 +19,18 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// Threads at most; each holds one row group in memory.
+/// Most threads; each holds one row group in memory.
 const MAX_THREADS: usize = 4;
-/// Rows of one file: several files make several threads busy, here and when they are read.
+/// Rows of one file: several files use several threads.
 const FILE_ROWS: u64 = 1_500_000;
-/// Rows of one row group.
 const ROW_GROUP_ROWS: usize = 256 << 10;
-/// The name of the marker, and how its text begins.
+/// The marker file, and the start of its text.
 const MARKER: &str = "bowshot-demo";
-/// Changes when files are laid out differently, so that old ones are made again.
+/// The version of the layout; older data is made again.
 const LAYOUT: &str = "layout 1";
 const UNFINISHED: &str = "unfinished\n";
 
-/// Whether the folder holds all tables at this scale in the present layout.
+/// Whether the folder has all tables at this scale and layout.
 pub(super) fn is_complete(folder: &Path, scale: f64) -> bool {
     fs::read_to_string(folder.join(MARKER)).is_ok_and(|text| text == complete(scale))
 }
@@ -43,7 +39,7 @@ fn complete(scale: f64) -> String {
     format!("{LAYOUT}, scale {scale}\n")
 }
 
-/// Makes all tables, unless they are there.
+/// Makes all missing tables.
 pub(super) fn make(folder: &Path, scale: f64) -> Result<()> {
     if is_complete(folder, scale) {
         return Ok(());
@@ -64,7 +60,7 @@ pub(super) fn make(folder: &Path, scale: f64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to replace what this program has not made, or has made for another scale.
+/// Refuses to replace foreign data, or data of another scale.
 fn refuse_foreign(folder: &Path, scale: f64) -> Result<()> {
     let advice = "name another folder with `--data-dir`";
     match fs::read_to_string(folder.join(MARKER)) {
@@ -82,7 +78,7 @@ fn refuse_foreign(folder: &Path, scale: f64) -> Result<()> {
     }
 }
 
-/// Another run may have been faster; its data is as good.
+/// Another run may have made the same data.
 fn put_in_place(work: &Path, folder: &Path, scale: f64) -> Result<()> {
     if is_complete(folder, scale) {
         return Ok(());
@@ -126,20 +122,20 @@ fn write_all(folder: &Path, scale: f64) -> Result<u64> {
     rows
 }
 
-fn parts(scale: f64) -> Vec<Part> {
+fn parts(scale: f64) -> Vec<TablePart> {
     let of = |table: Table| {
         let parts = i32::try_from(table.rows(scale).div_ceil(FILE_ROWS)).unwrap_or(i32::MAX).max(1);
-        (1..=parts).map(move |part| Part { table, part, parts })
+        (1..=parts).map(move |part| TablePart { table, part, parts })
     };
     Table::ALL.into_iter().flat_map(of).collect()
 }
 
-fn file(folder: &Path, part: Part) -> PathBuf {
+fn file(folder: &Path, part: TablePart) -> PathBuf {
     let name = part.table.name();
     folder.join(name).join(format!("{name}-{:04}.parquet", part.part))
 }
 
-fn write_part(path: &Path, part: Part, scale: f64, bar: &ProgressBar) -> Result<u64> {
+fn write_part(path: &Path, part: TablePart, scale: f64, bar: &ProgressBar) -> Result<u64> {
     let context = || format!("cannot write `{}`", path.display());
     let schema = part.table.schema();
     let output = BufWriter::new(File::create_new(path).with_context(context)?);
@@ -179,7 +175,7 @@ fn progress_bar(scale: f64) -> ProgressBar {
     }
 }
 
-/// Nobody reads stderr: that is no reason to stop.
+/// A closed stderr is no reason to stop.
 fn tell(text: &str) {
     drop(writeln!(std::io::stderr(), "{text}"));
 }
@@ -198,7 +194,7 @@ mod tests {
         make(&folder, 0.01).unwrap();
         assert!(is_complete(&folder, 0.01) && !is_complete(&folder, 0.02));
         for (table, expected) in [(Table::Region, 5), (Table::Orders, 15_000), (Table::LineItem, 60_175)] {
-            let path = file(&folder, Part { table, part: 1, parts: 1 });
+            let path = file(&folder, TablePart { table, part: 1, parts: 1 });
             let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
             assert_eq!(reader.metadata().file_metadata().num_rows(), expected);
             assert!(reader.schema().fields().iter().all(|field| *field.data_type() != DataType::Utf8View));

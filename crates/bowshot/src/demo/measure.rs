@@ -1,4 +1,4 @@
-//! Fetches whole results through Flight and tells how fast they came.
+//! Fetches results through Flight and measures their speed.
 
 use anyhow::Result;
 use bowshot_api::{OptionValue, batch_bytes};
@@ -28,7 +28,7 @@ const QUERIES: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// What one result cost.
+/// The cost of one result.
 #[derive(Debug)]
 struct Cost {
     rows: u64,

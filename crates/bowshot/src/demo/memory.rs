@@ -1,6 +1,6 @@
-//! The largest amount of memory that this process has had resident.
+//! Peak resident memory of this process.
 
-/// One line for people.
+/// One line of text.
 pub(super) fn peak() -> String {
     match peak_bytes() {
         Some(bytes) => format!(

@@ -1,5 +1,4 @@
-//! `bowshot demo --nodes N`: further servers on this machine over the same data, each a process of its own, which make a
-//! cluster with the one that shows the queries. They end with it.
+//! `bowshot demo --nodes N`: further servers over the same data, each a process of its own, in a cluster with the first. They end with it.
 
 use super::tables::Table;
 use crate::config::{ClusterSettings, Listen};
@@ -17,14 +16,14 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-/// How long the start of a node may take.
+/// Timeout for the start of a node.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long its end may.
+/// Timeout for its end.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a node is looked at that starts or ends.
+/// How often a starting or ending node is checked.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The first node's place in a cluster of this machine alone.
+/// Settings of the first node of a local cluster.
 pub(super) fn first() -> ClusterSettings {
     let secret = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
     ClusterSettings {
@@ -42,10 +41,7 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// Starts so many nodes, which join the first one.
-    ///
-    /// # Errors
-    /// When a process cannot be started.
+    /// Starts nodes that join the first one.
     pub(super) fn start(number: usize, data: &Path, join: &str, cluster: &ClusterSettings) -> Result<Self> {
         let folder = tempfile::tempdir().context("cannot make a folder for the nodes")?;
         let program = std::env::current_exe().context("cannot find this program's own file")?;
@@ -79,10 +75,7 @@ impl Nodes {
         Ok(nodes)
     }
 
-    /// Waits until all are ready, and says where clients reach them.
-    ///
-    /// # Errors
-    /// When one ends, or takes too long.
+    /// Waits until all are ready; returns their client addresses.
     pub(super) async fn ready(&mut self) -> Result<Vec<String>> {
         let mut uris = Vec::new();
         for (child, ports) in &mut self.children {
@@ -106,10 +99,7 @@ impl Nodes {
     }
 }
 
-/// Waits until the server at an address gives work to so many nodes, itself among them.
-///
-/// # Errors
-/// When it takes too long.
+/// Waits until the server at an address uses a number of nodes, including itself.
 pub(super) async fn wait_for_members(uri: &str, wanted: usize) -> Result<()> {
     let client = Client::connect(&Target::new(uri, Login::Anonymous)).await?;
     let deadline = Instant::now() + START_TIMEOUT;
@@ -130,7 +120,7 @@ impl Drop for Nodes {
     fn drop(&mut self) {
         for (child, _) in &self.children {
             if let Ok(id) = i32::try_from(child.id()) {
-                // One that has ended already needs no signal.
+                // An ended process needs no signal.
                 _ = kill(Pid::from_raw(id), Signal::SIGTERM);
             }
         }

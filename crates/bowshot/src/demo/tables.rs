@@ -15,7 +15,6 @@ use tpchgen_arrow::{
 
 const BATCH_ROWS: usize = 8_192;
 
-/// One table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Table {
     LineItem,
@@ -30,7 +29,7 @@ pub(super) enum Table {
 
 /// A part of a table: number `part` of `parts`, from 1.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct TablePart {
     pub(super) table: Table,
     pub(super) part: i32,
     pub(super) parts: i32,
@@ -65,7 +64,7 @@ impl Table {
         }
     }
 
-    /// Number of rows; for `lineitem`, whose orders have 1 to 7 lines, about.
+    /// Number of rows; approximate for `lineitem`, whose orders have 1 to 7 lines.
     pub(super) fn rows(self, scale: f64) -> u64 {
         let rows = match self {
             Self::LineItem => 4 * OrderGenerator::calculate_row_count(scale, 1, 1),
@@ -80,7 +79,7 @@ impl Table {
         u64::try_from(rows).unwrap_or(0)
     }
 
-    /// The schema as it is written: plain strings instead of views, which not every reader knows.
+    /// The written schema: plain strings instead of views, which not every reader supports.
     pub(super) fn schema(self) -> SchemaRef {
         let schema = match self {
             Self::LineItem => LineItemArrow::schema_ref(),
@@ -96,7 +95,7 @@ impl Table {
     }
 }
 
-impl Part {
+impl TablePart {
     /// The rows, still with string views.
     pub(super) fn batches(self, scale: f64) -> Batches {
         let Self { table, part, parts } = self;

@@ -1,13 +1,13 @@
-//! Who comes in.
+//! Checks of users and authentication.
 
 use super::Line;
-use super::places::others_read;
+use super::folders::others_read;
 use crate::config::{Config, DataFolder, Listen};
 use crate::serve::authenticator;
 use serde_json::Value;
 use std::path::Path;
 
-/// What a password that PostgreSQL's clients can prove without showing it is kept with.
+/// The prefix of SCRAM verifiers.
 const VERIFIER: &str = "SCRAM-SHA-256$";
 
 /// Users of the configuration and of the catalog.
@@ -43,8 +43,8 @@ pub(super) fn users(config: &Config) -> Vec<Line> {
     lines
 }
 
-/// Those who cannot log in by SCRAM, which PostgreSQL's clients do.
-fn verifiers(config: &Config, made_by_sql: &[Made]) -> Option<Line> {
+/// Users without a SCRAM verifier for PostgreSQL's clients.
+fn verifiers(config: &Config, made_by_sql: &[SqlUser]) -> Option<Line> {
     const CHECK: &str = "scram";
     if config.pg == Listen::Off {
         return None;
@@ -70,21 +70,21 @@ fn verifiers(config: &Config, made_by_sql: &[Made]) -> Option<Line> {
 }
 
 /// A user that SQL has made.
-struct Made {
+struct SqlUser {
     name: String,
     hash: Option<String>,
     admin: bool,
 }
 
-fn made_by_sql(config: &Config) -> Vec<Made> {
+fn made_by_sql(config: &Config) -> Vec<SqlUser> {
     let Some(DataFolder::At(path)) = &config.data else { return Vec::new() };
-    // What is wrong with the catalog has a line of its own.
+    // Errors of the catalog are another check.
     let notes = bowshot_storage::tables::notes_in(Path::new(path)).unwrap_or_default();
     let user = |(key, text): (String, String)| {
         let (kind, name): (String, String) = serde_json::from_str(&key).ok()?;
         let value: Value = serde_json::from_str(&text).ok()?;
         let hash = value["hash"].as_str().map(str::to_owned);
-        (kind == "user").then(|| Made { name, hash, admin: value["admin"].as_bool().unwrap_or(false) })
+        (kind == "user").then(|| SqlUser { name, hash, admin: value["admin"].as_bool().unwrap_or(false) })
     };
     notes.into_iter().filter_map(user).collect()
 }

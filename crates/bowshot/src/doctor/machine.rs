@@ -1,18 +1,18 @@
-//! What the machine lets a process have, and what time it is there.
+//! Checks of the limits and the clock of the machine.
 
 use super::Line;
-use super::places::size;
+use super::folders::size;
 use crate::config::{Config, DataFolder};
 use crate::serve::available_memory;
 use nix::sys::resource::{Resource, getrlimit};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Files that a server has open beside those of tables and connections.
+/// Open files of a server without tables and connections.
 const OTHER_FILES: u64 = 200;
-/// The first of 2026: no clock that is right says less.
+/// 2026-01-01: a correct clock is later.
 const RELEASED: Duration = Duration::from_secs(1_767_225_600);
-/// How far a file may seem to come from the future.
+/// Allowed clock difference of files.
 const LEEWAY: Duration = Duration::from_secs(300);
 
 /// Open files, memory, processors.
@@ -51,7 +51,7 @@ fn memory(config: &Config) -> Line {
             format!("`limits.memory_bytes` is {}, and there are {}", size(process), size(available));
         return Line::bad(CHECK, finding, "lower it, or set it to 0: the system would end the process");
     }
-    // Caches give memory back; rows of tables and of running queries cannot.
+    // Caches can release memory; tables and running queries cannot.
     if queries.saturating_add(config.table_bytes) > budget {
         let finding = format!(
             "queries ({}) and tables in memory ({}) may take more than the process has ({})",
@@ -65,7 +65,7 @@ fn memory(config: &Config) -> Line {
     Line::good(CHECK, format!("{} of {} for the process", size(budget), size(available)))
 }
 
-/// Whether the time can be right.
+/// Checks the clock.
 pub(super) fn clock(config: &Config) -> Vec<Line> {
     const CHECK: &str = "clock";
     let now = SystemTime::now();

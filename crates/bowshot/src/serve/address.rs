@@ -1,4 +1,4 @@
-//! Binding addresses, and the rule that an open server stays on its own machine unless somebody says otherwise.
+//! Binds addresses. Listening beyond loopback without users needs `--insecure`.
 
 use crate::config::Listen;
 use crate::usage::Usage;
@@ -9,13 +9,13 @@ use tokio::net::{TcpListener, lookup_host};
 /// Who may reach the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Only this machine: nobody has to say who they are.
+    /// Only this machine, without authentication.
     ThisMachine,
-    /// Everybody: users are configured, or the operator said `--insecure`.
+    /// All machines: users are configured, or `--insecure` is set.
     Anywhere,
 }
 
-/// Where the front ends listen.
+/// Addresses of the front ends.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Addresses {
     pub(crate) flight: Option<SocketAddr>,
@@ -31,36 +31,36 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// What a Flight client on this machine connects to.
+    /// The address for a Flight client on this machine.
     pub(crate) fn flight_uri(&self) -> Option<String> {
         let scheme = if self.encrypted { "grpc+tls" } else { "grpc" };
         self.flight.map(|address| format!("{scheme}://{}", reachable(address)))
     }
 
-    /// What a client of PostgreSQL on this machine connects to.
+    /// The address for a PostgreSQL client on this machine.
     pub(crate) fn pg_uri(&self) -> Option<String> {
         let mode = if self.encrypted { "?sslmode=require" } else { "" };
         self.pg.map(|address| format!("postgresql://{}/{mode}", reachable(address)))
     }
 
-    /// What a client of MySQL on this machine connects to.
+    /// The address for a MySQL client on this machine.
     pub(crate) fn mysql_uri(&self) -> Option<String> {
         let mode = if self.encrypted { "?ssl-mode=REQUIRED" } else { "" };
         self.mysql.map(|address| format!("mysql://{}/{mode}", reachable(address)))
     }
 
-    /// What a node on this machine joins.
+    /// The address for a node on this machine.
     pub(crate) fn cluster_address(&self) -> Option<String> {
         self.cluster.map(|address| reachable(address).to_string())
     }
 
-    /// What a browser on this machine opens.
+    /// The address for a browser on this machine.
     pub(crate) fn http_uri(&self) -> Option<String> {
         self.http.map(|address| format!("http://{}", reachable(address)))
     }
 }
 
-/// An address that can be connected to: listening everywhere includes this machine's own address.
+/// An address for connecting: loopback if the server listens on all addresses.
 pub(crate) fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -83,7 +83,7 @@ pub(crate) async fn bind(flag: &str, listen: &Listen, reach: Reach) -> Result<Op
         .with_context(|| format!("cannot listen on `{text}` (`{flag}`); another program may use the port"))
 }
 
-/// The addresses that a front end would listen on.
+/// The addresses of a front end.
 pub(crate) async fn resolve(flag: &str, listen: &Listen, reach: Reach) -> Result<Option<Vec<SocketAddr>>> {
     let Listen::On(text) = listen else { return Ok(None) };
     let found: Vec<SocketAddr> = match lookup_host(text.as_str()).await {

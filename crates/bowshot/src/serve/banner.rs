@@ -1,5 +1,4 @@
-//! What the server says on stderr when it is ready: what is served, where, and how to connect. For people as text, for
-//! machines as log records.
+//! What the server prints when it is ready: sources, addresses, how to connect; text for people, log records for machines.
 
 use super::{Addresses, Running};
 use crate::config::{Config, LogFormat};
@@ -8,10 +7,10 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Tables that are shown at the start.
+/// Most tables in the banner.
 const MAX_SHOWN: usize = 200;
 
-/// One source as people want to see it.
+/// One source in the banner.
 #[derive(Debug, Clone)]
 pub(crate) struct Served {
     pub(crate) name: String,
@@ -19,16 +18,16 @@ pub(crate) struct Served {
     pub(crate) files: usize,
     pub(crate) bytes: u64,
     pub(crate) path: String,
-    /// How its files are read, if that was found out.
+    /// How its files are read, if known.
     pub(crate) read_as: Option<String>,
-    /// Why it cannot be read, if it cannot.
+    /// Why it cannot be read.
     pub(crate) problem: Option<String>,
-    /// Whether its files were looked at when this was said.
+    /// Whether its files were checked.
     pub(crate) looked_at: bool,
 }
 
 impl Served {
-    /// A table of which only the name and the place are known yet.
+    /// A table that was not checked yet.
     pub(super) fn not_looked_at(name: String, path: &Path) -> Self {
         let path = path.display().to_string();
         Self {
@@ -44,7 +43,7 @@ impl Served {
     }
 }
 
-/// Tells that the server is ready.
+/// Prints that the server is ready.
 pub(super) fn announce(config: &Config, running: &Running) {
     let addresses = running.addresses();
     if let Some(danger) = danger(&addresses, config.access.is_empty()) {
@@ -53,14 +52,14 @@ pub(super) fn announce(config: &Config, running: &Running) {
     match config.log_format {
         LogFormat::Text => {
             let text = text(running, &addresses);
-            // Nobody reads stderr: that is no reason not to serve.
+            // A closed stderr is no reason not to serve.
             _ = std::io::stderr().write_all(text.as_bytes());
         }
         LogFormat::Json => log(running, &addresses),
     }
 }
 
-/// What an operator should know about addresses that others can reach.
+/// Warnings about addresses that other machines can reach.
 fn danger(addresses: &Addresses, nobody_is_known: bool) -> Option<&'static str> {
     let is_reached = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
     let rows = [addresses.flight, addresses.pg, addresses.mysql].into_iter().flatten().any(is_reached);
@@ -69,7 +68,7 @@ fn danger(addresses: &Addresses, nobody_is_known: bool) -> Option<&'static str> 
             "whoever reaches these addresses can read all tables and make new ones, since no users are configured",
         );
     }
-    // HTTP takes no credentials of other machines in the clear, unless it is told to.
+    // HTTP accepts no unencrypted credentials of other machines by default.
     let http = addresses.http_cleartext && addresses.http.is_some_and(is_reached);
     (http || (rows && !addresses.encrypted)).then_some(
         "passwords, tokens and rows cross the network unencrypted: set `--tls-certificate` and `--tls-key`, or put a \
@@ -144,7 +143,7 @@ fn text(running: &Running, addresses: &Addresses) -> String {
     text
 }
 
-/// What to paste to connect to a Flight SQL address.
+/// Code to connect to a Flight SQL address.
 fn plain_lines(uri: &str) -> String {
     let authority = uri.split_once("://").map_or(uri, |(_, authority)| authority);
     format!(
@@ -154,7 +153,7 @@ fn plain_lines(uri: &str) -> String {
     )
 }
 
-/// The same with a certificate: which name is in it, and who knows its authority, only the operator can say.
+/// The same with a certificate, whose name and authority only the operator knows.
 fn encrypted_lines(uri: &str) -> String {
     let port = uri.rsplit_once(':').map_or("", |(_, port)| port);
     format!(
@@ -211,7 +210,7 @@ pub(crate) fn table(sources: &[Served]) -> String {
     text
 }
 
-/// A size as people read it: three digits and a unit.
+/// A size with three digits and a unit.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;

@@ -1,5 +1,5 @@
-//! Whose certificates say who a client is: read at the start, and again when the operator's files change, so that a revoked
-//! certificate is worth nothing within seconds, on open connections too.
+//! Authorities of client certificates: read at the start and when their files change, so that a revoked certificate is refused within
+//! seconds, also on open connections.
 
 use crate::config::TlsFiles;
 use crate::serve::signal::Hangups;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::task::{AbortHandle, spawn_blocking};
 
-/// Follows the files. Dropping it ends that.
+/// Watches the files until it is dropped.
 #[derive(Debug)]
 pub(crate) struct ClientAuthority {
     trust: Arc<ClientTrust>,
@@ -24,7 +24,7 @@ struct Files {
     revoked: Option<PathBuf>,
 }
 
-/// What the files hold.
+/// The contents of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Content {
     authorities: Vec<u8>,
@@ -52,7 +52,7 @@ impl ClientAuthority {
         Ok(Some(Self { trust, look }))
     }
 
-    /// Whom to believe.
+    /// Trusted authorities and revocations.
     pub(crate) fn trust(&self) -> Arc<ClientTrust> {
         Arc::clone(&self.trust)
     }
@@ -78,7 +78,7 @@ async fn look(files: Arc<Files>) -> Result<Content, String> {
     looked.await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
-/// Looks at the files for ever. What cannot be used is told once and leaves the server with what it believes.
+/// Watches the files for ever. Unusable contents are logged once, and the previous ones stay.
 async fn follow(files: Arc<Files>, mut seen: Content, trust: Arc<ClientTrust>) {
     let (mut told, mut hangups) = (None, Hangups::listen());
     loop {

@@ -1,21 +1,21 @@
-//! This server as a node of a cluster: what it tells the others of itself, and the cluster that its data belongs to.
+//! This server as a node of a cluster: its description for other nodes, and the cluster of its data.
 
 use super::address::{Addresses, Reach, reachable, resolve};
 use crate::cluster::mistake;
 use crate::config::{Config, Listen};
 use anyhow::{Context, Result};
-use bowshot_membership::{Cluster, Error, Settings};
+use bowshot_cluster::membership::{Cluster, Error, Settings};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_blocking};
 use uuid::Uuid;
 
-/// What must be the same on two nodes for one to run plans of the other: plans travel as messages of these versions.
+/// Versions that two nodes must share to run plans of one another.
 const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " datafusion-55.2.0 distributed-4.0.0");
-/// The file in the data folder that says which cluster the data belongs to.
+/// The file in the data folder with the cluster of the data.
 const CLUSTER_FILE: &str = "cluster.id";
-/// Until this node has heard another one, it may still learn to which cluster it belongs.
+/// Until another node is known, this one may still adopt a cluster.
 const REMEMBER_AFTER: Duration = Duration::from_secs(10);
 
 /// Takes this server's place in its cluster; `None` for a server that is alone.
@@ -29,7 +29,7 @@ pub(super) async fn join(
     addresses: &Addresses,
 ) -> Result<Option<Node>> {
     let Some(security) = config.cluster.security()? else { return Ok(None) };
-    // The certificates, or the secret, decide who comes in; a secret stays on this machine, as membership sees to.
+    // Certificates or the secret authenticate nodes; a secret works only within this machine.
     let found = resolve("--cluster", &config.cluster.listen, Reach::Anywhere).await?;
     let Some(listen) = found.and_then(|found| found.first().copied()) else { return Ok(None) };
     let engine = config.engine();
@@ -55,7 +55,7 @@ pub(super) async fn join(
     Ok(Some(Node { cluster, remember }))
 }
 
-/// This server's place in its cluster. Dropping it leaves without a word.
+/// This server in its cluster. Dropping it leaves without notice.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) cluster: Cluster,
@@ -70,7 +70,7 @@ impl Drop for Node {
     }
 }
 
-/// What the machine or other nodes do not let be, with its hint.
+/// An error of the machine or of other nodes, with its hint.
 fn as_door(error: &Error) -> bowshot_api::Error {
     let door = bowshot_api::Error::new(bowshot_api::ErrorKind::Unavailable, error.to_string());
     match error.hint() {
@@ -79,7 +79,7 @@ fn as_door(error: &Error) -> bowshot_api::Error {
     }
 }
 
-/// Where clients reach this node: as the operator says, else at the host by which other nodes do.
+/// The client address of this node: the configured one, else the host that other nodes use.
 fn public(config: &Config, addresses: &Addresses, advertise: Option<&str>, listen: SocketAddr) -> String {
     if !config.cluster.public.is_empty() || config.flight == Listen::Off {
         return config.cluster.public.clone();
@@ -87,7 +87,7 @@ fn public(config: &Config, addresses: &Addresses, advertise: Option<&str>, liste
     let (Some(uri), Some(flight)) = (addresses.flight_uri(), addresses.flight) else { return String::new() };
     let is_local = !flight.ip().is_unspecified();
     match advertise.and_then(|address| address.rsplit_once(':')) {
-        // A front end of one address is reached there alone.
+        // A front end with one address is reachable only there.
         _ if is_local => uri,
         Some((host, _)) => uri.replace(&reachable(flight).to_string(), &format!("{host}:{}", flight.port())),
         None => uri.replace(
@@ -110,7 +110,7 @@ fn remembered(folder: &Path) -> Result<Option<Uuid>> {
     }
 }
 
-/// Writes down to which cluster the data belongs, as soon as another node has said so, or none has for a while.
+/// Records the cluster of the data as soon as another node confirms it, or none has for a while.
 async fn remember(cluster: Cluster, path: PathBuf) {
     let mut changes = cluster.changes();
     let others = async {

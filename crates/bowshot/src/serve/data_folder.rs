@@ -1,4 +1,4 @@
-//! The folder of durable tables: made if need be, tried, and locked for one server.
+//! The folder of durable tables: created if needed, tested, and locked for one server.
 
 use crate::config::DataFolder;
 use crate::usage::Usage;
@@ -10,29 +10,31 @@ use std::path::{Path, PathBuf};
 
 const LOCK_FILE: &str = "bowshot.lock";
 
-/// Keeps other servers out of the folder for as long as it lives.
+/// Locks the folder as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct LockedFolder {
     folder: Option<PathBuf>,
     _lock: Option<File>,
 }
 
-impl Held {
+impl LockedFolder {
     /// The folder, if tables can be durable.
     pub(crate) fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 }
 
-/// Takes the folder of the configuration.
-pub(crate) fn take(folder: Option<&DataFolder>) -> Result<Held> {
+/// Locks the folder of the configuration.
+pub(crate) fn take(folder: Option<&DataFolder>) -> Result<LockedFolder> {
     match folder {
-        None | Some(DataFolder::Memory) => Ok(Held { folder: None, _lock: None }),
-        Some(DataFolder::At(path)) => Ok(Held { folder: Some(path.clone()), _lock: Some(lock(path)?) }),
+        None | Some(DataFolder::Memory) => Ok(LockedFolder { folder: None, _lock: None }),
+        Some(DataFolder::At(path)) => {
+            Ok(LockedFolder { folder: Some(path.clone()), _lock: Some(lock(path)?) })
+        }
     }
 }
 
-/// Whether the folder could be taken, changing nothing: for `bowshot check`.
+/// Whether the folder can be locked, without changes, for `bowshot check`.
 pub(crate) fn examine(folder: Option<&DataFolder>) -> Result<()> {
     match folder {
         Some(DataFolder::At(path)) if path.exists() && !path.is_dir() => Err(not_a_folder(path).into()),
@@ -40,7 +42,7 @@ pub(crate) fn examine(folder: Option<&DataFolder>) -> Result<()> {
     }
 }
 
-/// Names of the catalog that cannot be read, with reasons: for `bowshot check`.
+/// Unreadable names of the catalog with reasons, for `bowshot check`.
 pub(crate) fn broken(folder: Option<&DataFolder>) -> Result<Vec<(String, String)>> {
     match folder {
         Some(DataFolder::At(path)) => {
@@ -55,7 +57,7 @@ fn lock(path: &Path) -> Result<File> {
         return Err(not_a_folder(path).into());
     }
     private::folder(path).with_context(|| format!("cannot make the data folder `{}`", path.display()))?;
-    // The name of a new folder survives a crash too.
+    // Syncs the parent, so that a new folder survives a crash.
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         File::open(parent)
             .and_then(|parent| parent.sync_all())

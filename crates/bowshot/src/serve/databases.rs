@@ -1,44 +1,40 @@
-//! `system.databases`: the other databases that this server knows. For admins alone, since it tells where they are; all else of
-//! schema `system` comes from the others.
+//! `system.databases`: the other databases of this server, for administrators only.
 
 use crate::config::Config;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Principal, Result};
-use bowshot_databases::{Options, OtherDatabases};
-use bowshot_engine::SystemTables;
+use bowshot_databases::{ExternalDatabases, Options};
 use bowshot_engine::databases::Databases;
 use bowshot_storage::FileCatalog;
 use bowshot_storage::secrets::Secrets;
+use bowshot_system_catalog::system::SystemTables;
 use std::sync::Arc;
 
 const NAME: &str = "databases";
 
-/// The tables of the others, and the one of the databases.
+/// Adds `system.databases` to other system tables.
 #[derive(Debug)]
-pub(super) struct WithDatabases {
+pub(super) struct DatabasesTable {
     pub(super) others: Arc<dyn SystemTables>,
-    pub(super) databases: Arc<OtherDatabases>,
+    pub(super) databases: Arc<ExternalDatabases>,
 }
 
-/// The databases of the configuration, whose files are read like those that are served; nobody is asked yet.
-///
-/// # Errors
-/// Those of [`OtherDatabases::new`] and [`OtherDatabases::open_catalogs`].
+/// The databases of the configuration, without a connection yet.
 pub(super) fn opened(
     config: &Config,
     secrets: &Arc<Secrets>,
     files: &Arc<FileCatalog>,
-) -> Result<Arc<OtherDatabases>> {
-    // The client of MySQL's protocol takes the cryptography of the process, which has two of them. Where one was named before, it is
+) -> Result<Arc<ExternalDatabases>> {
+    // MySQL's client uses the default cryptography provider of the process. If one was installed before, it is
     // that one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let options = Options { secrets: Some(Arc::clone(secrets)), ..config.databases.clone() };
-    let databases = OtherDatabases::new(options, Arc::clone(files))?;
+    let databases = ExternalDatabases::new(options, Arc::clone(files))?;
     databases.open_catalogs(files)?;
     Ok(databases)
 }
 
-impl SystemTables for WithDatabases {
+impl SystemTables for DatabasesTable {
     fn names(&self) -> Vec<&'static str> {
         self.others.names()
     }

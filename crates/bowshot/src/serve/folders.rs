@@ -1,4 +1,4 @@
-//! Where running queries spill, and which folders must lie apart.
+//! Where queries spill, and which folders must not contain one another.
 
 use crate::config::{Config, DataFolder};
 use crate::usage::Usage;
@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 use bowshot_storage::scratch::{Scratch, is_in_memory};
 use std::path::{Path, PathBuf};
 
-/// What survives reboots and is on disk on most systems.
+/// A folder that survives reboots and is on disk on most systems.
 const ON_DISK: &str = "/var/tmp";
 
-/// Makes the folder for spilled data; it goes with what is returned.
+/// Creates the folder for spilled data; it is removed with the returned value.
 pub(crate) fn take_spill(config: &Config) -> Result<Scratch> {
     let mut base = spill_base(config);
     let mut taken = Scratch::take(&base);
@@ -28,7 +28,7 @@ pub(crate) fn take_spill(config: &Config) -> Result<Scratch> {
     Ok(scratch)
 }
 
-/// Beside the tables if there is a folder of them: that is where the operator has made room.
+/// Beside the tables, if these have a folder: the operator has made room there.
 pub(crate) fn spill_base(config: &Config) -> PathBuf {
     match (&config.spill_folder, &config.data) {
         (Some(folder), _) => folder.clone(),
@@ -77,7 +77,7 @@ pub(crate) fn check_apart(config: &Config, spill: Option<&Path>) -> Result<(), U
     Ok(())
 }
 
-/// Without links, as far as it is there.
+/// With links resolved, as far as it exists.
 fn resolved(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     for there in absolute.ancestors() {

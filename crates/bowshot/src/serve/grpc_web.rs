@@ -1,5 +1,4 @@
-//! Flight SQL for browsers: the calls come over the HTTP front end's connections, and the Flight SQL front end answers them.
-//! Neither knows the other.
+//! Flight SQL for browsers: calls arrive on connections of the HTTP front end and are answered by the Flight front end.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -12,23 +11,23 @@ use futures::future::BoxFuture;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The Flight SQL service, as the HTTP front end asks for it.
+/// The Flight SQL service for the HTTP front end.
 #[derive(Debug)]
-pub(super) struct Browsers(Web);
+pub(super) struct FlightGrpcWeb(Web);
 
-impl Browsers {
+impl FlightGrpcWeb {
     pub(super) fn of(server: &Arc<dyn Server>) -> Self {
         Self(Web::new(Arc::clone(server), Profile::default()))
     }
 }
 
-impl GrpcWeb for Browsers {
+impl GrpcWeb for FlightGrpcWeb {
     fn connect(&self, address: IpAddr) -> Arc<dyn GrpcWebConnection> {
         Arc::new(Connection(self.0.connection(address)))
     }
 }
 
-/// One connection of theirs.
+/// A connection of a browser.
 #[derive(Debug)]
 struct Connection(WebConnection);
 

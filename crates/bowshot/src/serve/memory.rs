@@ -1,12 +1,12 @@
-//! How much memory there is: the machine's, or what its administrator leaves to this process.
+//! The memory of the machine, or of this process's control group.
 
 use std::fs;
 use std::path::Path;
 
-/// What a part that may be left out takes of memory at most.
+/// Most memory of an optional part.
 const SHARE: u64 = 4;
 
-/// So many bytes, as the setting `name` has them, or a quarter of the memory of the machine or of the process's `budget` if that is less.
+/// The bytes of the setting `name`, or a quarter of the memory of the machine or of the process's `budget` if that is less.
 pub(super) fn share(name: &'static str, bytes: u64, budget: u64) -> u64 {
     let budget = Some(budget).filter(|budget| *budget > 0);
     let Some(available) = available().into_iter().chain(budget).min() else { return bytes };
@@ -17,7 +17,7 @@ pub(super) fn share(name: &'static str, bytes: u64, budget: u64) -> u64 {
     bytes.min(share)
 }
 
-/// So many bytes for the whole process; where none are named, what leaves the system enough to live on. None at all on a
+/// The limit of the whole process; by default what leaves the system enough. None on a
 /// system that does not say what it has.
 pub(super) fn budget(bytes: u64) -> u64 {
     match bytes {
@@ -26,7 +26,7 @@ pub(super) fn budget(bytes: u64) -> u64 {
     }
 }
 
-/// Bytes of memory for this process; `None` on systems that do not say.
+/// Bytes of memory for this process; `None` if unknown.
 pub(crate) fn available() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let own = fs::read_to_string("/proc/self/cgroup")

@@ -1,5 +1,5 @@
-//! `system.nodes`: the members of the cluster, as this node sees them, and `system.query_stages`: what runs on several of them. For
-//! admins alone, since they tell where machines are; all else of schema `system` comes from the session.
+//! `system.nodes`: members of the cluster as this node sees them, and `system.query_stages`: statements on several nodes. For administrators
+//! only.
 
 use arrow::array::{
     ArrayRef, BooleanArray, Int64Array, StringArray, TimestampMicrosecondArray, UInt32Array, UInt64Array,
@@ -8,23 +8,23 @@ use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, Principal, Result};
 use bowshot_cluster::QueryStages;
-use bowshot_engine::SystemTables;
-use bowshot_membership::{Cluster, Member};
+use bowshot_cluster::membership::{Cluster, Member};
+use bowshot_system_catalog::system::SystemTables;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const NODES: &str = "nodes";
 const STAGES: &str = "query_stages";
 
-/// The tables of the session, and those of the nodes.
+/// Adds the tables of nodes to other system tables.
 #[derive(Debug)]
-pub(super) struct WithNodes {
+pub(super) struct NodeTables {
     pub(super) others: Arc<dyn SystemTables>,
     pub(super) cluster: Option<Cluster>,
     pub(super) stages: QueryStages,
 }
 
-impl SystemTables for WithNodes {
+impl SystemTables for NodeTables {
     fn names(&self) -> Vec<&'static str> {
         self.others.names()
     }
@@ -45,7 +45,7 @@ impl SystemTables for WithNodes {
                 let myself = cluster.myself();
                 Some(rows(&cluster.members(), &myself))
             }
-            // A server that is alone is no cluster.
+            // A single server is no cluster.
             (NODES, None) => Some(Ok(RecordBatch::new_empty(Arc::new(schema())))),
             (STAGES, _) => Some(self.stages.rows()),
             _ => self.others.rows(name, principal),

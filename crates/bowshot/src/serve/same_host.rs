@@ -1,4 +1,4 @@
-//! The Unix socket for clients on this machine: whether there is one, and where.
+//! The Unix socket for clients on this machine.
 
 use super::memory;
 use crate::config::{Config, LocalSocket};
@@ -9,11 +9,8 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Opens the socket beside the address of Flight SQL. Without a path of the operator's it is for servers of this machine alone,
+/// Opens the socket beside the address of Flight SQL. By default only for servers on loopback,
 /// and one that cannot be opened is left out, with a warning; `scratch` is a folder of the server's own.
-///
-/// # Errors
-/// When the path that the operator names cannot be used.
 pub(super) fn open(config: &Config, flight: Option<SocketAddr>, scratch: &Path) -> Result<Option<SameHost>> {
     let Some(address) = flight else { return Ok(None) };
     let settings = &config.same_host;
@@ -47,7 +44,7 @@ pub(super) fn open(config: &Config, flight: Option<SocketAddr>, scratch: &Path) 
     Ok(Some(opened))
 }
 
-/// A path in the folder that the system has for such files of this user, else in a folder of the server's own.
+/// A path in the user's runtime folder, else in a folder of the server.
 fn place(address: SocketAddr, scratch: &Path) -> io::Result<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| is_ours(folder));
     let Some(runtime) = runtime else { return Ok(scratch.join("flight.sock")) };
@@ -56,7 +53,7 @@ fn place(address: SocketAddr, scratch: &Path) -> io::Result<PathBuf> {
     Ok(folder.join(format!("flight-{}.sock", address.port())))
 }
 
-/// Whether a folder is this user's, so that nobody else can put files in the place of ours.
+/// Whether a folder belongs to this user, so that nobody else can replace files in it.
 fn is_ours(folder: &Path) -> bool {
     let owner = |path: &Path| std::fs::metadata(path).map(|found| found.uid()).ok();
     folder.is_absolute() && owner(folder).is_some_and(|uid| Some(uid) == owner(Path::new("/proc/self")))

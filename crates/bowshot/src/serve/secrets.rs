@@ -1,4 +1,4 @@
-//! The secrets of a server, and the key that seals them: the operator's, or one beside the tables, or one that ends with the server.
+//! The secrets of a server and their encryption key: the operator's, one beside the tables, or one that ends with the server.
 
 use crate::config::Config;
 use crate::usage::Usage;

@@ -1,11 +1,11 @@
-//! SIGTERM and SIGINT, which end the process, and SIGHUP, at which files are read again.
+//! Signals: SIGTERM and SIGINT stop the server, SIGHUP reads files again.
 
 use anyhow::{Context, Result};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::sleep;
 
-/// The signals that ask the process to end.
+/// The signals that end the process.
 #[derive(Debug)]
 pub(crate) struct Signals {
     terminate: Signal,
@@ -13,7 +13,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From now on these signals no longer end the process by themselves.
+    /// Handles these signals from now on.
     pub(crate) fn listen() -> Result<Self> {
         let listen = |kind| signal(kind).context("cannot listen to signals");
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
@@ -28,12 +28,12 @@ impl Signals {
     }
 }
 
-/// The signal that asks the process to read files again. Whoever listens hears all of them.
+/// The signal to read files again.
 #[derive(Debug)]
 pub(crate) struct Hangups(Option<Signal>);
 
 impl Hangups {
-    /// From now on the signal no longer ends the process. Where it cannot be listened to, it does as before.
+    /// Handles the signal from now on, if the system supports it.
     pub(crate) fn listen() -> Self {
         let listened = signal(SignalKind::hangup());
         if let Err(error) = &listened {
@@ -42,7 +42,7 @@ impl Hangups {
         Self(listened.ok())
     }
 
-    /// Waits for the next one, or so long.
+    /// Waits for the next one, or for a timeout.
     pub(crate) async fn or_after(&mut self, interval: Duration) {
         match &mut self.0 {
             Some(signal) => {

@@ -1,5 +1,4 @@
-//! The server's certificate and key: read at the start, and again when the files change, so that a renewed certificate
-//! needs no restart. Connections that are open keep what they began with.
+//! The server's certificate and key: read at the start and when the files change. Open connections keep the old certificate.
 
 use crate::config::TlsFiles;
 use crate::serve::client_authority::ClientAuthority;
@@ -20,12 +19,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::task::{AbortHandle, spawn_blocking};
 
-/// How often the files are looked at.
+/// How often the files are checked.
 pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(5);
-/// Bytes of a file, at most.
+/// Largest file.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// How the server encrypts. Dropping it ends the looking at the files.
+/// The TLS configuration. Dropping it ends the watch on files.
 #[derive(Debug)]
 pub(crate) struct Tls {
     config: Arc<ServerConfig>,
@@ -61,7 +60,7 @@ impl Tls {
         };
         let mut config = builder.with_cert_resolver(Arc::<Identity>::clone(&identity));
         if authority.is_some() {
-            // Who resumes a connection is not asked for a certificate again, which may have been revoked since.
+            // A resumed connection would skip the client certificate, which may have been revoked.
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
         }

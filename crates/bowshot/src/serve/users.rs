@@ -1,4 +1,4 @@
-//! The file of users: read again when it changes and at SIGHUP, so that whoever comes and goes needs no restart.
+//! The file of users: read again when it changes and at SIGHUP.
 
 use crate::config::Config;
 use crate::serve::signal::Hangups;

@@ -1,7 +1,6 @@
-//! Completion of table names and keywords, and the rule for when a line is complete: at a semicolon outside quotes, or
-//! at once if it is a backslash command.
+//! Completion of table names and keywords, and the end of a statement: a semicolon outside quotes, or the end of a backslash command.
 
-use super::split;
+use super::statement_split;
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
@@ -98,7 +97,7 @@ fn word_start(line: &str, position: usize) -> usize {
 
 fn is_complete(input: &str) -> bool {
     let trimmed = input.trim_start();
-    trimmed.is_empty() || trimmed.starts_with('\\') || split::split(input).rest.is_empty()
+    trimmed.is_empty() || trimmed.starts_with('\\') || statement_split::split(input).rest.is_empty()
 }
 
 #[cfg(test)]

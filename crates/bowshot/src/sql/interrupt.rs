@@ -1,5 +1,4 @@
-//! Ctrl-C: the first press during a statement cancels it, a second one ends the program, even while it is blocked on
-//! a pipe that nobody reads.
+//! Ctrl-C: the first press cancels the statement, the second ends the program, even while it is blocked on a pipe.
 
 use std::process;
 use std::sync::Arc;

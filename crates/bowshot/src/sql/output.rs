@@ -1,7 +1,4 @@
-//! Where results go and in which form: one [`Sink`] for each result.
-//!
-//! A file given by `--output` appears under its name only when the result is complete; a failed or cancelled query
-//! leaves what was there before.
+//! Where results are written and in which format: one [`Sink`] for each result.
 
 use super::table::TableWriter;
 use super::usage;

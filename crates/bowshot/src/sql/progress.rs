@@ -1,4 +1,4 @@
-//! Progress of a long result on stderr: rows, megabytes, rate. Nothing is shown for results that come at once.
+//! Progress of a long result on stderr: rows, megabytes, rate.
 
 use super::say;
 use std::io::{IsTerminal, Write};

@@ -1,9 +1,9 @@
-//! The interactive prompt: a line editor on its own thread (it blocks), statements on this one.
+//! The interactive prompt: a blocking line editor on its own thread, statements on this one.
 
+use super::backslash_commands::{self, Next};
 use super::complete::{Assistant, Names};
-use super::meta::{self, Next};
 use super::statement::{Outcome, Runner};
-use super::{is_broken_pipe, say, split};
+use super::{is_broken_pipe, say, statement_split};
 use anyhow::{Context, Result};
 use bowshot_flight::client::{Client, Columns, keywords};
 use rustyline::error::ReadlineError;
@@ -40,9 +40,9 @@ pub(super) async fn run(runner: &mut Runner, uri: &str) -> Result<ExitCode> {
 /// Everything that was entered at once; a failure skips the rest of it.
 async fn execute(runner: &mut Runner, input: &str) -> Result<Next> {
     if input.trim_start().starts_with('\\') {
-        return meta::run(runner, input).await;
+        return backslash_commands::run(runner, input).await;
     }
-    for sql in split::all(input) {
+    for sql in statement_split::all(input) {
         if runner.run(&sql).await? == Outcome::Cancelled {
             say("cancelled");
             break;

@@ -1,4 +1,4 @@
-//! Runs one statement: start it, write its batches, show progress, and cancel it on the server at Ctrl-C.
+//! Runs one statement: writes its batches, shows progress, and cancels it at Ctrl-C.
 
 use super::interrupt::Interrupts;
 use super::output::{Destination, Layout};

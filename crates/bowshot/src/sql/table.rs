@@ -1,5 +1,4 @@
-//! Aligned text tables. The first rows decide the widths; later ones stream through, so that a table of any length
-//! takes bounded memory.
+//! Aligned text tables. The first rows decide the widths, later ones are streamed, so memory is bounded.
 
 use super::output::Layout;
 use anyhow::Result;

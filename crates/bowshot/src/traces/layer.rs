@@ -33,13 +33,23 @@ pub(super) struct Spans {
 #[derive(Debug)]
 struct Running {
     context: Context,
+    clock: Clock,
     /// What will be sent, unless nobody wants it.
     work: Option<Box<Work>>,
+}
+
+/// The clock of a trace: the time of day when its first span here began, and what has passed since. The spans below take it over,
+/// so that their times compare with one another even if the time of day is set meanwhile.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    time_of_day: Duration,
+    started: Instant,
 }
 
 #[derive(Debug)]
 struct Work {
     span: Span,
+    clock: Clock,
     begun: Instant,
     /// When somebody worked on it last.
     left: Instant,
@@ -50,15 +60,17 @@ impl Spans {
         Self { queue, ratio }
     }
 
-    fn begin(&self, name: &'static str, above: Option<Context>, fields: Fields) -> Option<Running> {
-        let parent = fields.caller.or(above);
+    fn begin(&self, name: &'static str, above: Option<(Context, Clock)>, fields: Fields) -> Option<Running> {
+        let parent = fields.caller.or(above.map(|(context, _)| context));
         let context = match parent {
             Some(parent) => parent.child(),
             None => Context::root(self.ratio),
         }?;
+        let clock = above.map_or_else(Clock::start, |(_, clock)| clock);
         if !context.is_sampled {
-            return Some(Running { context, work: None });
+            return Some(Running { context, clock, work: None });
         }
+        let begun = Instant::now();
         let remote = if fields.caller.is_some() { IS_REMOTE } else { 0 };
         let mut span = Span {
             trace_id: context.trace.to_vec(),
@@ -67,14 +79,11 @@ impl Spans {
             flags: IS_SAMPLED | IS_KNOWN | remote,
             name: name.to_owned(),
             kind: SpanKind::Internal as i32,
-            start_time_unix_nano: nanoseconds(
-                SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
-            ),
+            start_time_unix_nano: clock.nanoseconds_at(begun),
             ..Span::default()
         };
         fields.put_into(&mut span);
-        let begun = Instant::now();
-        Some(Running { context, work: Some(Box::new(Work { span, begun, left: begun })) })
+        Some(Running { context, clock, work: Some(Box::new(Work { span, clock, begun, left: begun })) })
     }
 }
 
@@ -86,7 +95,9 @@ where
         let Some(span) = tree.span(id) else { return };
         let mut fields = Fields::default();
         attributes.record(&mut fields);
-        let above = span.parent().and_then(|parent| Some(parent.extensions().get::<Running>()?.context));
+        let above = span.parent().and_then(|parent| {
+            parent.extensions().get::<Running>().map(|running| (running.context, running.clock))
+        });
         if let Some(running) = self.begin(span.name(), above, fields) {
             span.extensions_mut().insert(running);
         }
@@ -118,20 +129,25 @@ where
 
 impl Work {
     fn ended(self: Box<Self>) -> Span {
-        let Self { mut span, begun, left } = *self;
+        let Self { mut span, clock, begun, left } = *self;
         // A call ends with its answer, and is closed with the last statement below it, whose rows are on their way for longer.
-        let took = if span.kind == SpanKind::Server as i32 && left > begun {
-            left.duration_since(begun)
-        } else {
-            begun.elapsed()
-        };
-        span.end_time_unix_nano = span.start_time_unix_nano.saturating_add(nanoseconds(took));
+        let is_answered = span.kind == SpanKind::Server as i32 && left > begun;
+        span.end_time_unix_nano = clock.nanoseconds_at(if is_answered { left } else { Instant::now() });
         span
     }
 }
 
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+impl Clock {
+    fn start() -> Self {
+        let time_of_day = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { time_of_day, started: Instant::now() }
+    }
+
+    /// Since 1970, as OTLP has times.
+    fn nanoseconds_at(self, instant: Instant) -> u64 {
+        let time = self.time_of_day + instant.duration_since(self.started);
+        u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+    }
 }
 
 /// What the fields of a span say.

@@ -1,5 +1,5 @@
-//! Commands that the documents show: every `bowshot` line in a shell block names a subcommand and flags that the program
-//! has, and every `cargo xtask` line one that this program has.
+//! Commands in the documentation: every `bowshot` line in a shell block names an existing subcommand and flags, every `cargo xtask` line an
+//! existing command.
 
 use super::tree_of_documents;
 use crate::machine;

@@ -1,7 +1,4 @@
-//! `cargo xtask docs`: writes the reference pages that are generated, or with `--check` tells which of them are old.
-//!
-//! Some pages are made here, others by the program itself (`bowshot docs PAGE`); those need the release build and are
-//! left out, aloud, where it is not there. So is the check of the commands that the documents show.
+//! `cargo xtask docs`: writes the generated reference pages, or with `--check` lists outdated ones.
 
 mod commands;
 

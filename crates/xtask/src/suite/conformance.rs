@@ -1,8 +1,5 @@
-//! Outside suites: judging their results against the documented exclusions, recording them in
-//! `tests/conformance/results.json`, and the reference page made from both.
-//!
-//! `tests/conformance/NAME.toml` says what a suite is and which of its tests are excluded and why. An excluded test that
-//! passes is a failure too, so that the list cannot grow old.
+//! Conformance suites of other projects: compares their results with the documented exclusions in `tests/conformance/NAME.toml`, records them
+//! in `tests/conformance/results.json`, and writes the reference page. An excluded test that passes is a failure.
 
 use super::counts::Verdict;
 use anyhow::{Context, Result};

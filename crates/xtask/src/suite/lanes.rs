@@ -1,4 +1,4 @@
-//! Several suites at once, where that disturbs none: most suites wait for one client or one server, and leave a processor alone.
+//! Runs suites at once where that disturbs none of them.
 
 use super::Outcome;
 use super::seconds::Seconds;

@@ -1,5 +1,5 @@
-//! `cargo xtask test`: builds the release programs once and runs every suite of `tests/suites.toml` against them. A
-//! suite that cannot run is said aloud, and is a failure in continuous integration.
+//! `cargo xtask test`: builds the release programs and runs every suite of `tests/suites.toml`. A suite that cannot run is reported, and is a
+//! failure in continuous integration.
 
 pub(crate) mod conformance;
 mod counts;

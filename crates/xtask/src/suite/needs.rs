@@ -1,5 +1,4 @@
-//! What a suite needs before it runs: a Python environment with pinned packages in the cache folder, and the places that
-//! its command line may name.
+//! What a suite needs before it runs: a Python environment with pinned packages, and the paths in its command line.
 
 use super::table::Suite;
 use crate::machine;

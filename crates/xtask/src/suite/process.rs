@@ -1,4 +1,4 @@
-//! Starts a suite's command, shows its output while it runs, keeps it for counting, and stops it at its limit.
+//! Runs the command of a suite, shows and keeps its output, and stops it at its time limit.
 
 use crate::machine;
 use anyhow::{Context, Result};

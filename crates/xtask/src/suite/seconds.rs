@@ -1,5 +1,5 @@
-//! How long each suite takes: measured by `cargo xtask test --record-seconds`, kept in `tests/seconds.json` and shown in `CONTRIBUTING.md`.
-//! `cargo xtask tidy` compares what was measured with each suite's budget, so that no suite fails by the clock.
+//! Durations of suites: measured by `cargo xtask test --record-seconds`, kept in `tests/seconds.json`, shown in `CONTRIBUTING.md`, and
+//! compared with the budget of each suite by `cargo xtask tidy`.
 
 use super::Outcome;
 use super::table::{self, Suite};

@@ -1,4 +1,4 @@
-//! The table of suites, `tests/suites.toml`: one entry is all that a new suite needs.
+//! The table of suites, `tests/suites.toml`.
 
 use super::counts::Format;
 use anyhow::{Context, Result, bail};

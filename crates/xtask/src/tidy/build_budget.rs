@@ -1,5 +1,5 @@
-//! The budget of a build from nothing, `tests/build-budget.toml`, beside the newest report that `cargo build --timings` has left in
-//! the target folder. The report of a smaller build is always within it, and without a report there is nothing to compare.
+//! Compares the budget of a build from nothing, `tests/build-budget.toml`, with the newest report of `cargo build --timings` in the target
+//! folder.
 
 use crate::machine;
 use anyhow::{Context, Result};

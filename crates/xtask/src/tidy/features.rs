@@ -1,5 +1,5 @@
-//! `cargo run -p bowshot`, `cargo build --workspace` and `cargo test --workspace` must resolve the same features of
-//! every dependency that they share, or DataFusion is compiled once for each of them.
+//! `cargo run -p bowshot`, `cargo build --workspace` and `cargo test --workspace` must resolve the same features of shared dependencies, or
+//! DataFusion is compiled once for each of them.
 
 use crate::machine;
 use anyhow::Result;

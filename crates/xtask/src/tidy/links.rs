@@ -1,5 +1,4 @@
-//! Links in Markdown files: relative targets exist, and so do the headings that they point to. So do the paths that `ARCHITECTURE.md`
-//! names.
+//! Relative links in Markdown files, their headings, and the paths in `ARCHITECTURE.md` must exist.
 
 use super::Tree;
 use anyhow::Result;

@@ -1,5 +1,4 @@
-//! One version each of the crates whose types cross our borders: two of them would not fit together. And no crate from
-//! elsewhere than crates.io.
+//! One version each of crates whose types cross our borders, and only crates of crates.io.
 
 use super::Tree;
 use anyhow::{Context, Result};

@@ -1,5 +1,4 @@
-//! `cargo xtask tidy`: the rules of the house that no compiler checks. Each rule is a function from the repository to a
-//! list of complaints; a complaint names the file, the line and what to do.
+//! `cargo xtask tidy`: rules that no compiler checks. Each rule is a function from the repository to a list of complaints.
 
 mod build_budget;
 mod features;

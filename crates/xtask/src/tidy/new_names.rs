@@ -1,5 +1,5 @@
-//! Names that the changes since the last commit bring: none has a word that the glossary of `STYLE.md` has retired. Names that are
-//! there already, or only move, are left alone. Outside CI the title of the last commit is looked at too.
+//! New names must not contain a retired word of the glossary of `STYLE.md`. Names that exist or only move are ignored. Outside CI the title of
+//! the last commit is checked too.
 
 use super::Tree;
 use super::source::{code_of, defined_name};

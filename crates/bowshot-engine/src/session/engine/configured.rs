@@ -2,18 +2,18 @@
 
 use super::EngineConfig;
 use crate::catalog::identity;
-use crate::catalog::pg_catalog::RelationNumbers;
 use crate::catalog::search_path::SearchPath;
 use crate::error::classify;
 use crate::execute::computed_once::Planner;
+use crate::plan;
 use crate::reuse::SessionCache;
-use crate::rules::computed_once::SharedQueries;
-use crate::rules::{self, SessionJoinOrder};
-use crate::scheduling::functions;
-use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
-use crate::{plan, types};
 use bowshot_api::Result;
+use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
+use bowshot_optimizer::SessionJoinOrder;
+use bowshot_optimizer::computed_once::SharedQueries;
+use bowshot_optimizer::cooperative::functions;
 use bowshot_storage::tables::TableStore;
+use bowshot_system_catalog::pg_catalog::RelationNumbers;
 use datafusion::config::ConfigOptions;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -32,7 +32,7 @@ pub(super) fn template(
     tables: &Arc<TableStore>,
 ) -> Result<SessionState> {
     let session_config = config.session_config.clone().unwrap_or_else(|| session_config(config));
-    let mut rules_of_plans = rules::logical(config.scratch);
+    let mut rules_of_plans = bowshot_optimizer::logical(config.scratch);
     if !config.scratch {
         // Before conditions are pushed down.
         rules_of_plans.insert(0, Arc::new(RelationNumbers));
@@ -44,18 +44,18 @@ pub(super) fn template(
         .with_expr_planners(if config.scratch { Vec::new() } else { bowshot_functions::planners() })
         .with_default_features()
         .with_optimizer_rules(rules_of_plans)
-        .with_physical_optimizer_rules(rules::physical(config.scratch));
+        .with_physical_optimizer_rules(bowshot_optimizer::physical(config.scratch));
     // Scratch sessions have DataFusion's own types and answers.
     if !config.scratch {
-        template = rules::with_our_meaning(template)
-            .with_type_planner(Arc::new(types::Types))
+        template = bowshot_optimizer::with_our_meaning(template)
+            .with_type_planner(Arc::new(bowshot_types::Types))
             .with_relation_planners(vec![Arc::new(SharedQueries)])
             .with_query_planner(Arc::new(Planner));
     }
     let mut template = with_functions(template.build(), config)?;
     if !config.scratch {
         let numbers = identity::function(tables);
-        for function in types::registered().into_iter().chain([numbers]) {
+        for function in bowshot_types::registered().into_iter().chain([numbers]) {
             template.register_udf(Arc::new(function)).map_err(classify)?;
         }
     }

@@ -2,9 +2,9 @@
 //! meaning for those that are there.
 
 use super::{Known, Notes};
-use crate::policy::grants::{self, given_text};
-use crate::policy::rules::{Key, Place, Rules};
 use bowshot_api::{Error, Result};
+use bowshot_policy::grants::{self, given_text};
+use bowshot_policy::rules::{Key, Place, Rules};
 use bowshot_sql::Privilege;
 
 /// The notes of a change. No place is all of them.

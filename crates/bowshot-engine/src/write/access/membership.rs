@@ -1,8 +1,8 @@
 //! Roles of roles and of users: whom they are given, and that none is given to itself.
 
 use super::{Known, Notes};
-use crate::policy::rules::{Key, PUBLIC};
 use bowshot_api::{Error, Result};
+use bowshot_policy::rules::{Key, PUBLIC};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn membership(

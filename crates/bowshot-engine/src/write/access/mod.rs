@@ -15,15 +15,17 @@ use crate::catalog::models::not_there;
 use crate::catalog::names::Names;
 use crate::error::classify;
 use crate::plan;
-use crate::policy::access::{Access, denied, unseen};
-use crate::policy::gate::AccessSettings;
-use crate::policy::guard;
-use crate::policy::mask::Mask;
-use crate::policy::rules::{Key, PUBLIC, Place, Policy, Rules, model_place, place_in, place_of, policy_text};
-use crate::snapshot::Pinned;
-use crate::snapshot::names::{DEFAULT_CATALOG, TEMPORARY_CATALOG};
+use crate::secured_scan;
+use crate::secured_scan::mask::Mask;
 use crate::write::models::may_know;
+use bowshot_api::catalog_names::{DEFAULT_CATALOG, TEMPORARY_CATALOG};
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_policy::AccessSettings;
+use bowshot_policy::access::{Access, denied, unseen};
+use bowshot_policy::rules::{
+    Key, PUBLIC, Place, Policy, Rules, model_place, place_in, place_of, policy_text,
+};
+use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::rewrite;
 use bowshot_sql::{AccessStatement, Object, UserChange};
 use bowshot_storage::tables::EntryName;
@@ -251,7 +253,7 @@ fn place(object: &Object, (access, names): (&Access, &Names)) -> Result<Place> {
         Object::Schema(schema) => {
             let (catalog, schema) = names.schema(schema)?;
             if names.pinned.has_schema(&catalog, &schema)
-                || names.parts.has_schema_elsewhere(&catalog, &schema)
+                || names.parts.has_database_schema(&catalog, &schema)
             {
                 return Ok(vec![catalog, schema]);
             }
@@ -419,7 +421,7 @@ async fn policy(new: NewPolicy, table: &EntryName, (visible, rules): (&Visible, 
     let provider = visible.schema_provider(&table.catalog, &table.schema);
     let Some(provider) = provider else { return Err(unseen(table)) };
     let found = provider.table(&table.name).await.map_err(classify)?.ok_or_else(|| unseen(table))?;
-    guard::check((column.as_deref(), &using), &found.schema(), &visible.state())?;
+    secured_scan::check((column.as_deref(), &using), &found.schema(), &visible.state())?;
     let policy = Policy { name: name.clone(), column, roles: roles.into_iter().collect(), using };
     let mut notes =
         vec![(Key::Policy { place: &place, mask, name: &name }.text(), Some(policy_text(&policy)))];
@@ -433,8 +435,8 @@ async fn policy(new: NewPolicy, table: &EntryName, (visible, rules): (&Visible, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::grants::{Given, Granted, Grants};
-    use crate::policy::rules::User;
+    use bowshot_policy::grants::{Given, Granted, Grants};
+    use bowshot_policy::rules::User;
     use bowshot_sql::Privilege;
 
     #[test]

@@ -3,9 +3,9 @@
 
 use super::{Known, Notes, place};
 use crate::catalog::names::Names;
-use crate::policy::access::Access;
-use crate::policy::rules::{Key, PUBLIC, Place};
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_policy::access::Access;
+use bowshot_policy::rules::{Key, PUBLIC, Place};
 use bowshot_sql::Object;
 
 /// What is to have another owner; `None` for what may be missing and is.

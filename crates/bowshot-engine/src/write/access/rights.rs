@@ -4,10 +4,10 @@
 use super::{Known, Notes};
 use crate::catalog::Visible;
 use crate::error::classify;
-use crate::policy::access::{Access, unseen};
-use crate::policy::grants::{self, Grants};
-use crate::policy::rules::{Key, PUBLIC, Place, Rules};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_policy::access::{Access, unseen};
+use bowshot_policy::grants::{self, Grants};
+use bowshot_policy::rules::{Key, PUBLIC, Place, Rules};
 use bowshot_sql::Privilege;
 use bowshot_storage::tables::EntryName;
 use std::collections::BTreeSet;

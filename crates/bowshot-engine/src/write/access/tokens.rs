@@ -1,10 +1,10 @@
 //! Tokens that users make for their programs: the catalog has their hashes, and their makers see them once.
 
 use super::{AccessChange, Notes};
-use crate::policy::access::Access;
-use crate::policy::rules::{Key, Rules, Token, token_text};
 use crate::write::returning::Returning;
 use bowshot_api::{Error, ErrorKind, Result, Secret};
+use bowshot_policy::access::Access;
+use bowshot_policy::rules::{Key, Rules, Token, token_text};
 use bowshot_sql::Expiry;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::lit;

@@ -1,8 +1,8 @@
 //! Users that SQL makes and changes.
 
 use super::{Known, Notes};
-use crate::policy::rules::{Key, user_text};
 use bowshot_api::{Error, ErrorKind, Result, Secret};
+use bowshot_policy::rules::{Key, user_text};
 use bowshot_sql::UserChange;
 
 /// What is said of a user: password, whether it is an admin, and attributes that are set or taken away.

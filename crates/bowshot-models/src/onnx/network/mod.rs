@@ -1,23 +1,17 @@
-//! ONNX graphs that are no tree ensembles: linear models, networks, and what converters put around them.
-//!
-//! ```text
-//! file ─[decode]─► messages ─[shapes]─► how much it computes ─► ONNX Runtime
-//! ```
-//!
-//! ONNX Runtime computes them, whose library the operator of the server names; without it they are refused. It was not written for
-//! files of strangers, so what goes to it was looked at before: which operators there may be is a list ([`operators`]), in which none
-//! is that could make much of little, run for ever, or give another answer each time.
+//! ONNX graphs other than tree ensembles, computed by ONNX Runtime, whose library the operator names; without it they are refused. It was not
+//! written for untrusted files, so graphs are checked first: operators must be in a list ([`operators`]) without any that could use much memory,
+//! run for ever, or return another answer each time.
 
+mod consistency;
 mod decode;
-mod meaning;
 mod messages;
 mod onnx_runtime;
 mod operators;
-mod probe;
+mod outputs;
 mod shapes;
 mod tensors;
 
-use super::screen::Screened;
+use super::validation::Screened;
 use crate::error::{Error, Result};
 use crate::limits::{self, within};
 use crate::link::Link;
@@ -72,7 +66,7 @@ pub(super) fn read(bytes: &[u8], screened: &Screened<'_>) -> Result<Model> {
 fn read_checked(bytes: &[u8]) -> Result<Model> {
     let mut model = decode::model(bytes)?;
     let inputs = decode::inputs(&model)?;
-    let meaning = meaning::find(&mut model)?;
+    let meaning = outputs::find(&mut model)?;
     let cost = match shapes::cost(&model, &inputs) {
         // Of what only the library knows the size of, it has to say itself what is too much.
         Err(Error::Unsupported(_)) => limits::NETWORK_COST,
@@ -80,7 +74,7 @@ fn read_checked(bytes: &[u8]) -> Result<Model> {
     };
     let engine = Engine::new(&model)?;
     let operators = model.graph.as_ref().map_or(0, |graph| graph.node.len());
-    let answer = probe::probe(&engine, &inputs)?;
+    let answer = consistency::probe(&engine, &inputs)?;
     let meant = meaning.of(&answer)?;
     let columns = inputs.iter().map(|input| input.width).sum::<usize>();
     let names = if inputs.len() == columns && columns > 1 {

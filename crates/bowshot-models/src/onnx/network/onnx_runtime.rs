@@ -19,9 +19,6 @@ static RUNTIME: OnceLock<Environment> = OnceLock::new();
 const SESSIONS: usize = 8;
 
 /// Loads the library of ONNX Runtime. From then on it computes all graphs that are no tree ensembles.
-///
-/// # Errors
-/// When there is no such library, when it is another one, or an old one.
 pub fn load_onnx_runtime(path: &Path) -> Result<()> {
     let load = || -> std::result::Result<Environment, String> {
         let builder = ort::init_from(path).map_err(|error| error.to_string())?;

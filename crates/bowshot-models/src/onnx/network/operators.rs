@@ -1,6 +1,6 @@
 //! Which operators there may be.
 
-use super::super::screen::Screened;
+use super::super::validation::Screened;
 use crate::error::{Error, Result};
 
 /// Those whose shapes and costs are known ([`super::shapes`]), in the standard's domain.

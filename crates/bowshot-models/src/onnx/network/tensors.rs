@@ -88,7 +88,6 @@ pub(super) enum Source {
     Truths(Vec<PrimitiveArray<Float64Type>>),
 }
 
-/// The columns of all inputs.
 pub(super) fn sources(inputs: &[Input], columns: &[ArrayRef]) -> Result<Vec<Source>> {
     let mut rest = columns;
     inputs

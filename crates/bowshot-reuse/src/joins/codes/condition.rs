@@ -2,7 +2,7 @@
 
 use super::functions::CodeIsIn;
 use super::{code_name, texts};
-use bowshot_cache::Loaded;
+use crate::cache::Loaded;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::datatypes::{Field, Schema};

@@ -1,4 +1,4 @@
-//! What plans do with codes.
+//! Functions of plans on codes.
 
 use bowshot_kernels::codes as kernels;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, UInt16Array, UInt32Array};

@@ -16,9 +16,6 @@ use datafusion::optimizer::{OptimizerContext, OptimizerRule};
 use std::sync::Arc;
 
 /// The plan with its aggregates over cached rows grouping by codes, where their keys have some.
-///
-/// # Errors
-/// From putting nodes together again, such as above a user's column that is named like codes. The plan is valid as it was.
 pub(in crate::joins) fn grouped_by_codes(plan: &LogicalPlan) -> Result<LogicalPlan> {
     let grouped = plan.clone().transform_up(|node| match &node {
         LogicalPlan::Aggregate(aggregate) => Ok(match grouped(aggregate)? {

@@ -1,25 +1,18 @@
-//! Small numbers for texts that repeat: a text column of a cached join with few different values has its codes beside it, so
-//! that queries group and compare numbers of two bytes and look at the texts of the groups only.
-//!
-//! 1. [`make`] adds the codes when a join has been computed: a dictionary column, whose values all batches share. They go
-//!    to disk with the rows.
-//! 2. [`condition`] turns a condition on one such column into one on its codes, by asking it of each different text once.
-//! 3. [`group`] has aggregates group by codes where they would group by texts, with the texts put back above.
-//!
-//! A code stands for exactly one text, and no text has two: grouping by one is grouping by the other. The texts themselves
-//! stay as they are, for all that is not grouped or compared.
+//! Codes for repeated texts: a text column of a cached join with few different values has a dictionary beside it, so that queries group and
+//! compare numbers of two bytes. [`encode`] makes the codes, [`condition`] evaluates a condition once for each different text, [`group`] groups
+//! by codes and puts the texts back. A code stands for exactly one text, and a text has one code.
 
 mod condition;
+mod encode;
 mod functions;
 mod group;
-mod make;
 
 pub(super) use condition::over_codes;
+pub(super) use encode::{add_codes, code_bytes, without_codes};
 pub(super) use group::grouped_by_codes;
-pub(super) use make::{add_codes, code_bytes, without_codes};
 
-use crate::copied;
-use bowshot_cache::Loaded;
+use crate::cache::Loaded;
+use crate::deep_copy;
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt16Type};
 use datafusion::arrow::error::ArrowError;
@@ -42,7 +35,7 @@ fn texts(rows: &Loaded, column: &str) -> Option<ArrayRef> {
     let codes = rows.batches.first()?.column_by_name(&code_name(column)?)?;
     let texts = codes.as_dictionary_opt::<UInt16Type>()?.values();
     // They are read when the last rows have been, after which nobody looks whether a mapped file is still what it was.
-    if rows.is_mapped() { copied::column(texts).ok() } else { Some(Arc::clone(texts)) }
+    if rows.is_mapped() { deep_copy::column(texts).ok() } else { Some(Arc::clone(texts)) }
 }
 
 /// The schema of cached rows as plans see them: codes are numbers.

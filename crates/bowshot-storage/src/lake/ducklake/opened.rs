@@ -309,7 +309,7 @@ impl DuckLake {
             path: self.place.catalog.clone(),
             detail,
             kind: ErrorKind::Denied,
-            hint: "the operator opens folders of lakes with the setting `attach.places`: `ducklake:///folder`",
+            hint: "the operator can allow folders of lakes with the setting `attach.places`: `ducklake:///folder`",
         }
     }
 

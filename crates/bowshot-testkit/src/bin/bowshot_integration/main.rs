@@ -1,8 +1,5 @@
-//! `bowshot_integration --scenario NAME --port 0 --ports-file FILE`: the Flight SQL front end over a server below the
-//! door whose answers are those that a scenario of the Arrow integration suite expects.
-//!
-//! Only what lies below the door is made up here (`scenario.rs` says what, `server.rs` and `session.rs` give it out).
-//! Everything between socket and door is the product's.
+//! `bowshot_integration --scenario NAME --port 0 --ports-file FILE`: the Flight SQL front end over a server API that answers as a scenario of
+//! the Arrow integration suite expects. Only what is below the server API is simulated.
 
 mod scenario;
 mod server;

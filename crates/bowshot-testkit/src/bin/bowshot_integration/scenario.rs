@@ -10,7 +10,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One scenario.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scenario {
     /// Freedoms that the front end takes.
@@ -26,7 +25,6 @@ pub(crate) struct Scenario {
     pub(crate) statements: HashMap<String, Reply>,
     /// The names of the only transaction and of its only savepoint.
     pub(crate) transaction: Option<Transaction>,
-    /// The ingest that is taken.
     pub(crate) ingest: Option<Taken>,
     /// The options that every session begins with are none, and any name but this one can be set.
     pub(crate) bad_option: &'static str,

@@ -1,4 +1,4 @@
-//! The server below the door: who may call, and the results that were started.
+//! The simulated server: who may call, and the started results.
 
 use crate::scenario::{Reply, Scenario};
 use crate::session::CannedSession;

@@ -1,4 +1,4 @@
-//! A session below the door: knows the statements of its scenario, keeps options and prepared statements.
+//! A simulated session: knows the statements of its scenario, and has options and prepared statements.
 
 use crate::scenario::{PREPARED, Reply, Transaction, WITHIN};
 use crate::server::Stage;

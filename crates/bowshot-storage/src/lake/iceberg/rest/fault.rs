@@ -39,7 +39,7 @@ impl CatalogFault {
                 "it says that it is elsewhere, where it is not asked: the operator corrects `uri` in the entry of the catalog",
             ),
             Self::Asked(_) | Self::Status(_) => {
-                (ErrorKind::Unavailable, "its tables are back when it is; nothing has to be restarted")
+                (ErrorKind::Unavailable, "its tables are available again when it is; no restart is needed")
             }
             Self::Refused(_) => (
                 ErrorKind::Unavailable,

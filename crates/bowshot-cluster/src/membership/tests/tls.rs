@@ -1,0 +1,102 @@
+//! Certificates of the cluster's authority, and others.
+
+use super::*;
+use crate::membership::{NodeFiles, add_node, init};
+use futures::StreamExt;
+use rcgen::{CertificateParams, KeyPair};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+fn node(folder: &Path, name: &str, host: &str) -> NodeFiles {
+    add_node(folder, name, &[host.to_owned()]).expect("a node")
+}
+
+fn with(files: &NodeFiles, join: &[&str]) -> Settings {
+    let security = Security::MutualTls {
+        authority: files.authority.clone(),
+        certificate: files.certificate.clone(),
+        key: files.key.clone(),
+    };
+    Settings { security, ..settings(join) }
+}
+
+#[test]
+fn an_authority_is_made_once_and_its_key_is_the_owners() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = init(folder.path()).expect("an authority");
+    let mode = |path: &Path| fs::metadata(path).expect("a file").permissions().mode() & 0o777;
+    assert_eq!(mode(&files.key), 0o600);
+    let before = fs::read(&files.key).expect("a key");
+    assert!(init(folder.path()).is_err());
+    assert_eq!(fs::read(&files.key).expect("a key"), before);
+    let one = node(folder.path(), "one", "127.0.0.1");
+    assert_eq!(mode(&one.key), 0o600);
+    assert!(add_node(folder.path(), "one", &["127.0.0.1".to_owned()]).is_err(), "it is there");
+    for bad in ["", "../x", "a/b", ".hidden"] {
+        assert!(add_node(folder.path(), bad, &[]).is_err(), "{bad:?}");
+    }
+}
+
+#[tokio::test]
+async fn nodes_of_one_authority_work_together() {
+    let folder = tempfile::tempdir().expect("a folder");
+    init(folder.path()).expect("an authority");
+    let one = start(with(&node(folder.path(), "one", "127.0.0.1"), &[])).await;
+    let two = start(with(&node(folder.path(), "two", "127.0.0.1"), &[&address(&one)])).await;
+    all_alive(&[&one, &two]).await;
+    assert_eq!(one.cluster(), two.cluster());
+    let mut work = two.work().expect("the first taker");
+    let mut stream = one.connect(&address(&two)).await.expect("a connection");
+    let mut served = work.next().await.expect("a connection").expect("no error");
+    stream.write_all(b"question").await.expect("written");
+    stream.flush().await.expect("sent");
+    let mut question = [0; 8];
+    served.read_exact(&mut question).await.expect("read");
+    assert_eq!(&question, b"question");
+}
+
+#[tokio::test]
+async fn foreign_certificates_are_refused() {
+    let (ours, theirs) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    init(ours.path()).expect("an authority");
+    init(theirs.path()).expect("an authority");
+    let one = start(with(&node(ours.path(), "one", "127.0.0.1"), &[])).await;
+    let foreign = node(theirs.path(), "two", "127.0.0.1");
+    // One of another authority believes nobody here, and is not believed either when it does.
+    refused(Cluster::start(with(&foreign, &[&address(&one)])).await);
+    let believer = NodeFiles { authority: ours.path().join("authority.pem"), ..foreign };
+    refused(Cluster::start(with(&believer, &[&address(&one)])).await);
+    // One whose certificate is for another host is not believed by those that call it.
+    let elsewhere = start(with(&node(ours.path(), "three", "192.0.2.1"), &[&address(&one)])).await;
+    until(&one, &elsewhere.myself(), Some(State::Suspect)).await;
+}
+
+#[tokio::test]
+async fn certificates_of_clients_are_no_nodes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = init(folder.path()).expect("an authority");
+    let one = start(with(&node(folder.path(), "one", "127.0.0.1"), &[])).await;
+    // The operator lets the same authority sign certificates of clients.
+    let (key, authority) =
+        (KeyPair::generate().expect("a key"), fs::read_to_string(&files.key).expect("a key"));
+    let authority = KeyPair::from_pem(&authority).expect("a key");
+    let name = fs::read_to_string(folder.path().join("cluster")).expect("a name");
+    let mut issuer = CertificateParams::new(Vec::new()).expect("parameters");
+    issuer.distinguished_name = rcgen::DistinguishedName::new();
+    issuer.distinguished_name.push(rcgen::DnType::CommonName, name);
+    let issuer = rcgen::Issuer::new(issuer, authority);
+    let client = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("parameters");
+    let client = client.signed_by(&key, &issuer).expect("a certificate");
+    let (certificate, key_file) = (folder.path().join("client.pem"), folder.path().join("client.key"));
+    fs::write(&certificate, client.pem()).expect("written");
+    fs::write(&key_file, key.serialize_pem()).expect("written");
+    let files = NodeFiles { authority: files.authority, certificate, key: key_file };
+    let text = refused(Cluster::start(with(&files, &[&address(&one)])).await);
+    assert!(text.contains("node.bowshot-cluster.internal"), "{text}");
+    // A program that does not look at its own certificate fares no better.
+    let keys = crate::membership::security::unchecked(&files.authority, &files.certificate, &files.key);
+    let purpose = crate::membership::security::Purpose::Members;
+    assert!(keys.dial(&address(&one), purpose).await.is_err());
+}

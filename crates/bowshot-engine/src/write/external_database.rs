@@ -1,0 +1,117 @@
+//! INSERT into a table of an external database: the query for the rows is planned like any other, over the columns that the
+//! statement names. The database decides about the other columns.
+
+use crate::catalog::Visible;
+use crate::catalog::external_database::only_rows;
+use crate::catalog::names::{Names, ident, last};
+use crate::error::classify;
+use crate::plan;
+use crate::write::recognise::{Leading, Recognised};
+use crate::write::{Write, change, insert as own};
+use bowshot_api::{Error, Reason, Result};
+use bowshot_sql::Privilege;
+use bowshot_storage::tables::EntryName;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::datasource::empty::EmptyTable;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
+use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::sqlparser::ast::{self, Statement};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The rows of the plan go into this table.
+#[derive(Debug, Clone)]
+pub(crate) struct DatabaseInsert {
+    pub(crate) name: EntryName,
+    /// The columns that get values.
+    pub(crate) columns: BTreeSet<String>,
+}
+
+/// The change that such an INSERT is.
+pub(super) async fn insert(
+    (insert, name): (&ast::Insert, EntryName),
+    leading: Leading,
+    visible: &Visible,
+    names: &Names,
+) -> Result<Recognised> {
+    names.access.check_any_column(Privilege::Insert, &name)?;
+    names.parts.databases.check_writable(&name.catalog)?;
+    check_plain(insert, &name)?;
+    if names.access.written(&name).is_some() {
+        return Err(Error::unsupported(format!(
+            "`{name}` has row policies for `{}`, and rows that go to another database are not held against them",
+            names.access.user()
+        ))
+        .with_hint("let somebody without row policies add them"));
+    }
+    let ast::TableObject::TableName(written) = &insert.table else { return Err(only_rows(&name)) };
+    let table = names.parts.databases.table(&name, names.access.principal()).await?;
+    let table = table.ok_or_else(|| {
+        Error::not_found(format!("table `{name}` not found")).with_reason(Reason::UndefinedTable)
+    })?;
+    let mut insert = insert.clone();
+    if let Some(rows) = &mut insert.source {
+        leading.before(rows, written)?;
+    }
+    own::named_by_rows(&mut insert, visible).await?;
+    let wanted = wanted(&insert, &table.schema(), &name)?;
+    let columns: BTreeSet<String> = wanted.fields().iter().map(|field| field.name().clone()).collect();
+    names.access.check_columns(Privilege::Insert, &name, &columns)?;
+    insert.columns.clear();
+    let rows = planned(insert, wanted, visible).await?;
+    Ok(Recognised::Write(Box::new(Write::DatabaseInsert(DatabaseInsert { name, columns })), rows))
+}
+
+/// What another database would have to do is not promised here.
+fn check_plain(insert: &ast::Insert, name: &EntryName) -> Result<()> {
+    let more = insert.overwrite || insert.ignore || insert.or.is_some() || insert.replace_into;
+    let more = more || insert.returning.is_some() || insert.on.is_some();
+    if more || insert.source.is_none() || !insert.assignments.is_empty() {
+        return Err(Error::unsupported(format!(
+            "rows are only added to `{name}`, which is in another database"
+        ))
+        .with_hint(
+            "write `INSERT INTO … SELECT …` or `… VALUES …`, without ON CONFLICT, RETURNING and OVERWRITE",
+        ));
+    }
+    Ok(())
+}
+
+/// The columns that the rows have, in their order.
+fn wanted(insert: &ast::Insert, all: &SchemaRef, name: &EntryName) -> Result<SchemaRef> {
+    if insert.columns.is_empty() {
+        return Ok(Arc::clone(all));
+    }
+    let mut fields = Vec::with_capacity(insert.columns.len());
+    for column in &insert.columns {
+        let column = ident(&last(column)?);
+        let field = all.field_with_name(&column).map_err(|_| {
+            Error::not_found(format!("`{name}` has no column `{column}`"))
+                .with_reason(Reason::UndefinedColumn)
+        })?;
+        if fields.iter().any(|known: &datafusion::arrow::datatypes::Field| *known.name() == column) {
+            return Err(Error::invalid(format!("column `{column}` is there twice"))
+                .with_reason(Reason::DuplicateColumn));
+        }
+        fields.push(field.clone());
+    }
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+/// The rows with the types of the columns.
+async fn planned(mut insert: ast::Insert, columns: SchemaRef, visible: &Visible) -> Result<LogicalPlan> {
+    insert.table = ast::TableObject::TableName(change::target_name());
+    insert.table_alias = None;
+    let visible = own::planned_apart(&mut insert, visible).await?;
+    let statement = Parsed::Statement(Box::new(Statement::Insert(insert)));
+    let state = visible.with_target(Arc::new(EmptyTable::new(columns))).state();
+    let plan = plan::logical(&state, statement).await.map_err(classify)?;
+    match plan {
+        LogicalPlan::Dml(DmlStatement { op: WriteOp::Insert(InsertOp::Append), input, .. }) => {
+            bowshot_types::casts::settled(Arc::unwrap_or_clone(input), state.config_options())
+                .map_err(classify)
+        }
+        _ => Err(Error::internal("INSERT was planned as something else")),
+    }
+}

@@ -1,0 +1,116 @@
+//! `coalesce`, `nullif`, `greatest` and `least`, with text beside dates, times, intervals, bytes, booleans, UUIDs or arrays read as that type:
+//! `coalesce(d, '2024-01-31')`. DataFusion has no common type for these.
+
+use crate::scalar_udf::no_overload;
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::Result;
+use datafusion::functions::core as stock;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, TypeSignature,
+};
+use std::sync::Arc;
+
+pub(super) fn coalesce() -> Arc<ScalarUDF> {
+    choice(stock::coalesce())
+}
+
+pub(super) fn nullif() -> Arc<ScalarUDF> {
+    choice(stock::nullif())
+}
+
+pub(super) fn greatest() -> Arc<ScalarUDF> {
+    choice(stock::greatest())
+}
+
+pub(super) fn least() -> Arc<ScalarUDF> {
+    choice(stock::least())
+}
+
+fn choice(stock: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
+    let signature = Signature::user_defined(stock.signature().volatility);
+    Arc::new(ScalarUDF::new_from_impl(Choice { stock, signature }))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Choice {
+    stock: Arc<ScalarUDF>,
+    signature: Signature,
+}
+
+impl Choice {
+    /// The types that the arguments get without us.
+    fn stock_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        if self.stock.signature().type_signature == TypeSignature::UserDefined {
+            return self.stock.coerce_types(given);
+        }
+        let fields = given.iter().map(|of| Arc::new(Field::new("", of.clone(), true)));
+        let fields = fields_with_udf(&fields.collect::<Vec<FieldRef>>(), self.stock.as_ref())?;
+        Ok(fields.iter().map(|field| field.data_type().clone()).collect())
+    }
+}
+
+/// The type of values among texts that are such values.
+fn among_texts(given: &[DataType]) -> Option<DataType> {
+    let others: Vec<DataType> = given.iter().filter(|of| !of.is_string() && !of.is_null()).cloned().collect();
+    let common = type_union_resolution(&others)?;
+    let is_read = common.is_temporal()
+        || matches!(
+            common,
+            DataType::Boolean | DataType::Binary | DataType::FixedSizeBinary(16) | DataType::List(_)
+        );
+    is_read.then_some(common)
+}
+
+impl ScalarUDFImpl for Choice {
+    fn name(&self) -> &str {
+        self.stock.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        if let Ok(types) = self.stock_types(given) {
+            return Ok(types);
+        }
+        let takes = &self.stock.signature().type_signature;
+        let count_fits = !matches!(takes, TypeSignature::Comparable(count) if *count != given.len());
+        match among_texts(given) {
+            Some(of) if count_fits => Ok(vec![of; given.len()]),
+            _ => no_overload(self.name(), given),
+        }
+    }
+
+    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
+        self.stock.return_type(given)
+    }
+
+    fn return_field_from_args(&self, given: ReturnFieldArgs) -> Result<FieldRef> {
+        self.stock.return_field_from_args(given)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        self.stock.simplify(args, context)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.stock.invoke_with_args(args)
+    }
+
+    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        self.stock.conditional_arguments(args)
+    }
+
+    fn short_circuits(&self) -> bool {
+        self.stock.short_circuits()
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.stock.documentation()
+    }
+}

@@ -1,0 +1,88 @@
+//! Scalar functions as rows of a table: a name, argument types, result type and implementation. DataFusion wants a Rust type for each
+//! function; one type with function pointers avoids that.
+
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, internal_err, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// The types that the arguments are brought to.
+pub(crate) type Takes = fn(&str, &[DataType]) -> Result<Vec<DataType>>;
+/// The field of the result; its name does not count.
+pub(crate) type Gives = fn(&str, &ReturnFieldArgs<'_>) -> Result<Field>;
+/// The rows of the result.
+pub(crate) type Runs = fn(&ScalarFunctionArgs) -> Result<ColumnarValue>;
+
+/// See the module. Two of them are the same when their names are: a name has one row.
+#[derive(Debug)]
+pub(crate) struct ScalarFunction {
+    name: &'static str,
+    signature: Signature,
+    takes: Takes,
+    gives: Gives,
+    runs: Runs,
+}
+
+/// A function by its row.
+pub(crate) fn udf(name: &'static str, takes: Takes, gives: Gives, runs: Runs) -> Arc<ScalarUDF> {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    Arc::new(ScalarUDF::from(ScalarFunction { name, signature, takes, gives, runs }))
+}
+
+/// The error of a function that was called with arguments that it does not have.
+pub(crate) fn no_overload<T>(name: &str, given: &[DataType]) -> Result<T> {
+    let given = given.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    plan_err!("function {name}({given}) does not exist")
+}
+
+impl PartialEq for ScalarFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for ScalarFunction {}
+
+impl Hash for ScalarFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for ScalarFunction {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        (self.takes)(self.name, given)
+    }
+
+    fn return_type(&self, _given: &[DataType]) -> Result<DataType> {
+        internal_err!("the result of {} depends on more than types", self.name)
+    }
+
+    fn return_field_from_args(&self, given: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        (self.gives)(self.name, &given).map(|field| Arc::new(field.with_name(self.name)))
+    }
+
+    fn invoke_with_args(&self, given: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        (self.runs)(&given)
+    }
+}
+
+/// Whether a type is one of text.
+pub(crate) fn text_type(of: &DataType) -> bool {
+    match of {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Dictionary(_, values) => text_type(values),
+        _ => false,
+    }
+}

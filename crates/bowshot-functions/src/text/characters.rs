@@ -1,0 +1,154 @@
+//! Single characters: codes, accents, masks.
+
+use crate::define::{Function, Gives, scalar};
+use crate::values::Kind::{self, Int as Whole, Many, Text as Words};
+use crate::values::{Arguments, Int, Int64, Str, Text, fill, map1};
+use arrow::array::ArrayRef;
+use datafusion::common::{Result, exec_err};
+use unicode_normalization::UnicodeNormalization;
+
+fn is_mark(character: char) -> bool {
+    ('\u{300}'..='\u{36f}').contains(&character)
+}
+
+fn without_accents(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_owned();
+    }
+    text.nfd().filter(|character| !is_mark(*character)).nfc().collect()
+}
+
+fn unaccented(text: &str) -> String {
+    let mut found = String::with_capacity(text.len());
+    for character in without_accents(text).chars() {
+        match spelling(character) {
+            Some(spelled) => found.push_str(spelled),
+            None => found.push(character),
+        }
+    }
+    found
+}
+
+/// Letters without accents that PostgreSQL's `unaccent` spells with plain ones, too.
+fn spelling(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        'Æ' => "AE",
+        'æ' => "ae",
+        'Ø' => "O",
+        'ø' => "o",
+        'ß' => "ss",
+        'ẞ' => "SS",
+        'Œ' => "OE",
+        'œ' => "oe",
+        'Ł' => "L",
+        'ł' => "l",
+        'Đ' | 'Ð' => "D",
+        'đ' | 'ð' => "d",
+        'Þ' => "TH",
+        'þ' => "th",
+        'ı' => "i",
+        'Ħ' => "H",
+        'ħ' => "h",
+        'Ŧ' => "T",
+        'ŧ' => "t",
+        _ => return None,
+    })
+}
+
+fn composed(text: &str) -> String {
+    text.nfc().collect()
+}
+
+fn character_of(code: i64) -> Result<char> {
+    match u32::try_from(code).ok().and_then(char::from_u32) {
+        Some('\0') => exec_err!("null character not permitted"),
+        Some(character) => Ok(character),
+        None => exec_err!("requested character not valid for encoding UTF8: {code}"),
+    }
+}
+
+/// MySQL's `char(77, 121)`; nulls are passed over.
+fn characters(arguments: &Arguments) -> Result<ArrayRef> {
+    let codes =
+        (0..arguments.len()).map(|position| arguments.read::<Int>(position)).collect::<Result<Vec<_>>>()?;
+    let single = codes.len() == 1;
+    fill::<Str, Result<Option<String>>>(arguments, |row| {
+        let mut text = String::new();
+        for code in &codes {
+            match code.get(row)? {
+                Some(code) => text.push(character_of(code)?),
+                None if single => return Ok(None),
+                None => {}
+            }
+        }
+        Ok(Some(text))
+    })
+}
+
+fn code_of(text: &str) -> i64 {
+    text.chars().next().map_or(0, |character| i64::from(u32::from(character)))
+}
+
+/// Spark's `mask`: X for capitals, x for small letters, n for digits; null leaves a kind as it is.
+fn mask(arguments: &Arguments) -> Result<ArrayRef> {
+    let texts = arguments.read::<Text>(0)?;
+    let given =
+        (1..4).map(|position| arguments.read_if_given::<Text>(position)).collect::<Result<Vec<_>>>()?;
+    let other = arguments.read_if_given::<Text>(4)?;
+    fill::<Str, Result<Option<String>>>(arguments, |row| {
+        let Some(text) = texts.get(row)? else { return Ok(None) };
+        let mut masks = Vec::with_capacity(4);
+        for (reader, usual) in given.iter().zip(["X", "x", "n"]) {
+            masks.push(match reader {
+                Some(reader) => reader.get(row)?,
+                None => Some(usual),
+            });
+        }
+        masks.push(match &other {
+            Some(other) => other.get(row)?,
+            None => None,
+        });
+        let kind = |c: char| match c {
+            c if c.is_uppercase() => 0,
+            c if c.is_lowercase() => 1,
+            c if c.is_numeric() => 2,
+            _ => 3,
+        };
+        let masked =
+            |c: char| masks.get(kind(c)).copied().flatten().and_then(|mask| mask.chars().next()).unwrap_or(c);
+        Ok(Some(text.chars().map(masked).collect()))
+    })
+}
+
+const TEXT: &[&[Kind]] = &[&[Words]];
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    scalar("chr", "the character of a code", &[&[Whole, Many(&Whole)]], Gives::Text, characters)
+        .aliases(&["char"]),
+    scalar("unicode", "the Unicode code of the first character", TEXT, Gives::Int, |a| {
+        map1::<Text, Int64, _>(a, code_of)
+    })
+    .aliases(&["ord"]),
+    scalar("strip_accents", "letters without their accents", TEXT, Gives::Text, |a| {
+        map1::<Text, Str, _>(a, without_accents)
+    }),
+    scalar("unaccent", "letters without accents, `ø` as `o`, `ß` as `ss`", TEXT, Gives::Text, |a| {
+        map1::<Text, Str, _>(a, unaccented)
+    }),
+    scalar("nfc_normalize", "text in Unicode normal form C", TEXT, Gives::Text, |a| {
+        map1::<Text, Str, _>(a, composed)
+    }),
+    scalar(
+        "mask",
+        "capitals as `X`, small letters as `x`, digits as `n`, or as the characters that are given",
+        &[
+            &[Words],
+            &[Words, Words],
+            &[Words, Words, Words],
+            &[Words, Words, Words, Words],
+            &[Words, Words, Words, Words, Words],
+        ],
+        Gives::Text,
+        mask,
+    ),
+];

@@ -1,0 +1,158 @@
+//! Operators that hide others from one of DataFusion's rules while it runs, and report less or more than those.
+
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::config::ConfigOptions;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use std::fmt;
+use std::sync::Arc;
+
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+type Plan = Arc<dyn ExecutionPlan>;
+/// Puts barriers around one operator of a plan, or leaves it as it is.
+type Put = fn(Plan) -> Result<Transformed<Plan>>;
+
+/// The rules, those of these names kept from operators that `put` puts barriers around.
+pub(super) fn with_barriers(rules: Vec<Rule>, names: &[&str], put: Put) -> Vec<Rule> {
+    let kept = |rule: Rule| -> Rule {
+        if names.contains(&rule.name()) { Arc::new(WithBarriers { rule, put }) } else { rule }
+    };
+    rules.into_iter().map(kept).collect()
+}
+
+/// A rule with barriers in its plan, which are there only while it runs.
+#[derive(Debug)]
+struct WithBarriers {
+    rule: Rule,
+    put: Put,
+}
+
+impl PhysicalOptimizerRule for WithBarriers {
+    fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
+        let closed = plan.transform_up(self.put)?;
+        let optimized = self.rule.optimize(closed.data, config)?;
+        if closed.transformed { Barrier::lifted(optimized) } else { Ok(optimized) }
+    }
+
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.rule.schema_check()
+    }
+}
+
+/// Gives what its input gives. It takes no conditions from above, since that is what operators do by themselves.
+#[derive(Debug)]
+pub(super) struct Barrier {
+    input: Arc<dyn ExecutionPlan>,
+    says: Says,
+}
+
+/// The statistics that a barrier gives.
+#[derive(Debug, Clone, Copy)]
+enum Says {
+    OfInput,
+    /// This number of rows, instead of that of its input.
+    Rows(usize),
+    Nothing,
+}
+
+impl Barrier {
+    pub(super) fn before(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self { input, says: Says::OfInput })
+    }
+
+    pub(super) fn without_statistics(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self { input, says: Says::Nothing })
+    }
+
+    pub(super) fn with_rows(input: Arc<dyn ExecutionPlan>, rows: usize) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self { input, says: Says::Rows(rows) })
+    }
+
+    /// The plan without barriers.
+    pub(super) fn lifted(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            Ok(match node.downcast_ref::<Self>() {
+                Some(barrier) => Transformed::yes(Arc::clone(&barrier.input)),
+                None => Transformed::no(node),
+            })
+        })
+        .data()
+    }
+}
+
+impl DisplayAs for Barrier {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ExecutionPlan for Barrier {
+    fn name(&self) -> &str {
+        "Barrier"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(input), true) => Ok(Arc::new(Self { input, says: self.says })),
+            _ => internal_err!("a barrier stands before one operator"),
+        }
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let [input] = inputs else { return internal_err!("a barrier stands before one operator") };
+        let rows = match self.says {
+            Says::OfInput => return Ok(Arc::clone(input)),
+            Says::Nothing => return Ok(Arc::new(Statistics::new_unknown(&self.schema()))),
+            Says::Rows(rows) => rows,
+        };
+        let mut statistics = Statistics::clone(input);
+        let bytes = statistics.total_byte_size.get_value().zip(statistics.num_rows.get_value());
+        statistics.total_byte_size = match bytes {
+            Some((bytes, of)) => {
+                Precision::Inexact((*bytes as f64 / (*of).max(1) as f64 * rows as f64) as usize)
+            }
+            None => Precision::Absent,
+        };
+        statistics.num_rows = Precision::Inexact(rows);
+        Ok(Arc::new(statistics))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+}

@@ -1,0 +1,204 @@
+//! WITH queries that are read more than once and may give other rows each time: those with random functions, or LIMIT without an
+//! order. They are computed once per statement; the planner would compute them at every use.
+
+use bowshot_sql::rewrite::SHARED;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchemaRef, Result, internal_err};
+use datafusion::datasource::cte_worktable::CteWorkTable;
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::planner::{
+    PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
+};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
+use datafusion::sql::sqlparser::ast::TableFactor;
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering as Atomic};
+
+/// A query whose rows all readers with the same number share.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ComputedOnce {
+    number: u64,
+    input: LogicalPlan,
+}
+
+impl ComputedOnce {
+    /// Whether a node is one.
+    pub fn is(node: &LogicalPlan) -> bool {
+        matches!(node, LogicalPlan::Extension(extension) if extension.node.as_any().is::<Self>())
+    }
+
+    /// Which query of its process it is.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl PartialOrd for ComputedOnce {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        // By the number alone: two with the same one are the same query.
+        Some(self.number.cmp(&other.number)).filter(|order| order.is_ne() || self == other)
+    }
+}
+
+impl UserDefinedLogicalNodeCore for ComputedOnce {
+    fn name(&self) -> &'static str {
+        "ComputedOnce"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        self.input.schema()
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        Vec::new()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ComputedOnce")
+    }
+
+    fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, mut inputs: Vec<LogicalPlan>) -> Result<Self> {
+        match (inputs.pop(), inputs.is_empty()) {
+            (Some(input), true) => Ok(Self { number: self.number, input }),
+            _ => internal_err!("what is computed once is one query"),
+        }
+    }
+}
+
+/// Plans what [`bowshot_sql::rewrite::share_queries`] has named: where its rows may differ, every reader gets the same node.
+#[derive(Debug)]
+pub struct SharedQueries;
+
+impl RelationPlanner for SharedQueries {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        let (lateral, subquery, mut alias, sample) = match relation {
+            TableFactor::Derived { lateral, subquery, alias: Some(alias), sample }
+                if alias.name.value.starts_with(SHARED) =>
+            {
+                (lateral, subquery, alias, sample)
+            }
+            other => return Ok(RelationPlanning::Original(Box::new(other))),
+        };
+        let plan = context.plan(TableFactor::Derived { lateral, subquery, alias: None, sample })?;
+        let plan = if differs(&plan)? && stands_alone(&plan)? { once(plan) } else { plan };
+        alias.name.value = alias.name.value.split_off(SHARED.len());
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, Some(alias)))))
+    }
+}
+
+/// The plan with its random scalar subqueries computed each by itself; of equal ones the planner computes one.
+pub fn tell_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut has_subquery = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            has_subquery |= expr.exists(|part| Ok(matches!(part, Expr::ScalarSubquery(_))))?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(if has_subquery { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !has_subquery {
+        return Ok(plan);
+    }
+    let apart = |node: LogicalPlan| node.map_expressions(|expr| expr.transform_up(one_apart));
+    plan.transform_up_with_subqueries(apart).data()
+}
+
+fn one_apart(expr: Expr) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::ScalarSubquery(query) if is_random(&query.subquery)? && stands_alone(&query.subquery)? => {
+            // A view that is read twice has one plan.
+            let computed = match query.subquery.as_ref() {
+                LogicalPlan::Extension(node) => node.node.as_any().downcast_ref::<ComputedOnce>(),
+                _ => None,
+            };
+            let plan = computed.map_or(query.subquery.as_ref(), |computed| &computed.input).clone();
+            Ok(Transformed::yes(Expr::ScalarSubquery(query.with_plan(Arc::new(once(plan))))))
+        }
+        expr => Ok(Transformed::no(expr)),
+    }
+}
+
+fn once(input: LogicalPlan) -> LogicalPlan {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Atomic::Relaxed);
+    LogicalPlan::Extension(Extension { node: Arc::new(ComputedOnce { number, input }) })
+}
+
+/// Whether a query may give other rows the next time.
+pub fn differs(plan: &LogicalPlan) -> Result<bool> {
+    Ok(is_random(plan)? || has_any_rows(plan)?)
+}
+
+/// Whether a query computes other values the next time.
+fn is_random(plan: &LogicalPlan) -> Result<bool> {
+    let mut random = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            random |= expr.is_volatile();
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(if random { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(random)
+}
+
+/// Whether a query takes so many rows of others, whichever they are.
+fn has_any_rows(plan: &LogicalPlan) -> Result<bool> {
+    let mut any = false;
+    plan.apply_with_subqueries(|node| {
+        any |= matches!(node, LogicalPlan::Limit(limit) if !matches!(limit.input.as_ref(), LogicalPlan::Sort(_)));
+        Ok(if any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(any)
+}
+
+/// Whether a query takes nothing from around it: no columns of an outer query, nor the rows of a recursion.
+fn stands_alone(plan: &LogicalPlan) -> Result<bool> {
+    if !plan.all_out_ref_exprs().is_empty() || reaches_beyond(plan)? {
+        return Ok(false);
+    }
+    let (mut read, mut within) = (Vec::new(), Vec::new());
+    plan.apply_with_subqueries(|node| {
+        match node {
+            LogicalPlan::RecursiveQuery(recursion) => within.push(recursion.name.clone()),
+            LogicalPlan::TableScan(scan)
+                if source_as_provider(&scan.source).is_ok_and(|table| table.is::<CteWorkTable>()) =>
+            {
+                read.push(scan.table_name.table().to_owned());
+            }
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(read.iter().all(|name| within.contains(name)))
+}
+
+/// Whether a subquery within a query has columns of what is around the query.
+fn reaches_beyond(plan: &LogicalPlan) -> Result<bool> {
+    let mut outer = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                if let Expr::OuterReferenceColumn(_, column) = part {
+                    outer.push(column.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    plan.apply_with_subqueries(|node| {
+        outer.retain(|column| !node.inputs().iter().any(|input| input.schema().has_column(column)));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(!outer.is_empty())
+}

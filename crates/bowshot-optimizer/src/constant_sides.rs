@@ -1,0 +1,104 @@
+//! Filter pushdown takes `c = 2 AND 2 = c` for a contradiction: it compares conditions on one column as they are written. Conditions
+//! of the second form come from joins, subqueries and constant columns, after the rule that turns them has run. Here they are
+//! turned before.
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use std::fmt;
+use std::sync::Arc;
+
+/// See the module.
+pub(super) struct ConstantsOnTheRight(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
+
+impl fmt::Debug for ConstantsOnTheRight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ConstantsOnTheRight").field(&self.0.name()).finish()
+    }
+}
+
+impl OptimizerRule for ConstantsOnTheRight {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        match plan {
+            LogicalPlan::Filter(filter) if to_be_turned(&filter) => {
+                let mut rewritten = self.0.rewrite(LogicalPlan::Filter(turned(filter)?), config)?;
+                rewritten.transformed = true;
+                Ok(rewritten)
+            }
+            plan => self.0.rewrite(plan, config),
+        }
+    }
+}
+
+/// Whether a filter, or one right below it, which the rule puts together with it, has such a condition.
+fn to_be_turned(filter: &Filter) -> bool {
+    split_conjunction(&filter.predicate).into_iter().any(|condition| other_way(condition).is_some())
+        || matches!(filter.input.as_ref(), LogicalPlan::Filter(below) if to_be_turned(below))
+}
+
+fn turned(filter: Filter) -> Result<Filter> {
+    let conditions = split_conjunction_owned(filter.predicate);
+    let conditions = conditions.into_iter().map(|condition| other_way(&condition).unwrap_or(condition));
+    let Some(predicate) = conjunction(conditions) else { return internal_err!("a filter has a condition") };
+    let input = match filter.input.as_ref() {
+        LogicalPlan::Filter(below) => Arc::new(LogicalPlan::Filter(turned(below.clone())?)),
+        _ => filter.input,
+    };
+    Filter::try_new(predicate, input)
+}
+
+/// `2 < c` as `c > 2`; `None` for what is not of that kind.
+fn other_way(condition: &Expr) -> Option<Expr> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = condition else { return None };
+    let constant = |side: &Expr| matches!(side, Expr::Literal(..));
+    if !constant(left) || constant(right) {
+        return None;
+    }
+    Some(Expr::BinaryExpr(BinaryExpr::new(right.clone(), op.swap()?, left.clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{Int32Array, RecordBatch};
+    use datafusion::execution::session_state::SessionStateBuilder;
+    use datafusion::prelude::SessionContext;
+    use std::sync::Arc;
+
+    /// How many rows there are; `t` has 2 and 3 in `c`.
+    async fn count(sql: &str) -> usize {
+        let state = SessionStateBuilder::new().with_default_features();
+        let state = state.with_optimizer_rules(crate::logical(false)).build();
+        let context = SessionContext::new_with_state(state);
+        let column = Arc::new(Int32Array::from(vec![2, 3])) as _;
+        let rows = RecordBatch::try_from_iter([("c", column)]).expect("rows");
+        context.register_batch("t", rows).expect("table");
+        let rows = context.sql(sql).await.expect("plan").collect().await.expect(sql);
+        rows.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    #[tokio::test]
+    async fn one_condition_written_twice_is_no_contradiction() {
+        for (sql, rows) in [
+            ("SELECT * FROM t WHERE c = 2 AND character_length('ab') = c", 1),
+            ("SELECT * FROM t WHERE character_length('ab') = c AND c = 3", 0),
+            ("SELECT * FROM t AS o WHERE 1 + 1 IN (SELECT c FROM t WHERE c = 2)", 2),
+            ("SELECT * FROM t AS o WHERE 1 + 1 NOT IN (SELECT c FROM t WHERE c = 2)", 0),
+            ("SELECT * FROM (SELECT 2 AS two, c FROM t) WHERE two = c AND c = 2", 1),
+            ("SELECT * FROM (SELECT c FROM t WHERE c = 2) AS u JOIN (SELECT 2 AS two) AS w ON two = c", 1),
+            ("SELECT * FROM (SELECT 3 AS three, c FROM t) WHERE three > c AND c < 3", 1),
+        ] {
+            assert_eq!(count(sql).await, rows, "{sql}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Floating-point numbers in groups follow IEEE 754's total order, NaN above all, as everywhere else. DataFusion's grouped `min`
+//! and `max` mix up numbers and NaN, so that answers depend on the order of rows, and give the largest finite number where all
+//! are infinite. Its top-k of groups does not find a NaN among its keys again, and panics.
+
+use bowshot_kernels::floats;
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::config::ConfigOptions;
+use datafusion::functions_aggregate::min_max::{Max, Min, max_udaf, min_udaf};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature};
+use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use std::sync::Arc;
+
+/// See the module. Without groups DataFusion compares in this order itself.
+#[derive(Debug)]
+pub(super) struct FloatsInOrder;
+
+impl PhysicalOptimizerRule for FloatsInOrder {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            let changed = node.downcast_ref::<AggregateExec>().map(in_aggregate).transpose()?.flatten();
+            Ok(changed.map_or_else(|| Transformed::no(node), Transformed::yes))
+        })
+        .data()
+    }
+
+    fn name(&self) -> &'static str {
+        "FloatsInOrder"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The aggregation with such functions, and without a bound on its groups that takes floating-point numbers for an order.
+fn in_aggregate(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if aggregate.group_expr().is_empty() {
+        return Ok(None);
+    }
+    let mut functions = Vec::with_capacity(aggregate.aggr_expr().len());
+    let mut replaced = false;
+    for function in aggregate.aggr_expr() {
+        let new = in_order(function, aggregate)?;
+        replaced |= new.is_some();
+        functions.push(new.unwrap_or_else(|| Arc::clone(function)));
+    }
+    let schema = aggregate.input().schema();
+    let mut keys = aggregate.group_expr().expr().iter();
+    let bound = aggregate.limit_options();
+    let by_keys = bound.is_some_and(|bound| bound.descending().is_some())
+        && keys.any(|(key, _)| key.data_type(&schema).is_ok_and(|of| of.is_floating()));
+    if !replaced && !by_keys {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(aggregate.with_new_aggr_exprs(functions).with_new_limit_options(None))))
+}
+
+/// The function with numbers in order, if it is one of floating-point numbers whose order counts.
+fn in_order(
+    function: &AggregateFunctionExpr,
+    aggregate: &AggregateExec,
+) -> Result<Option<Arc<AggregateFunctionExpr>>> {
+    let inner = function.fun().inner();
+    let greatest = inner.downcast_ref::<Max>().is_some();
+    if !(greatest || inner.downcast_ref::<Min>().is_some()) || !function.field().data_type().is_floating() {
+        return Ok(None);
+    }
+    let extreme = Extreme { greatest, of: Arc::new(function.fun().clone()) };
+    let new = AggregateExprBuilder::new(Arc::new(AggregateUDF::from(extreme)), function.expressions())
+        .schema(aggregate.input_schema())
+        .alias(function.name())
+        .with_ignore_nulls(function.ignore_nulls())
+        .with_distinct(function.is_distinct());
+    let new = match function.human_display() {
+        Some(shown) => new.human_display(shown),
+        None => new,
+    };
+    new.build().map(|new| Some(Arc::new(new)))
+}
+
+/// Whether it is the greatest number that a function of floating-point numbers in order gives, if it is one.
+pub fn extreme(function: &AggregateUDF) -> Option<bool> {
+    function.inner().downcast_ref::<Extreme>().map(|extreme| extreme.greatest)
+}
+
+/// That function.
+pub fn extreme_of(greatest: bool) -> Arc<AggregateUDF> {
+    let of = if greatest { max_udaf() } else { min_udaf() };
+    Arc::new(AggregateUDF::from(Extreme { greatest, of }))
+}
+
+/// `max` or `min` of floating-point numbers.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Extreme {
+    greatest: bool,
+    of: Arc<AggregateUDF>,
+}
+
+impl AggregateUDFImpl for Extreme {
+    fn name(&self) -> &str {
+        self.of.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.of.signature()
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        self.of.return_type(arguments)
+    }
+
+    fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        self.of.accumulator(arguments)
+    }
+
+    fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        self.of.state_fields(arguments)
+    }
+
+    fn groups_accumulator_supported(&self, _arguments: AccumulatorArgs<'_>) -> bool {
+        true
+    }
+
+    fn create_groups_accumulator(
+        &self,
+        arguments: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
+        match floats::extremes(arguments.return_field.data_type(), self.greatest) {
+            Some(extremes) => Ok(extremes),
+            None => self.of.create_groups_accumulator(arguments),
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! Answers never depend on the order of joins, and the order follows the sizes.
+
+use super::cost::Model;
+use super::set::RelationSet;
+use super::tree::Shape;
+use super::{Choose, SessionJoinOrder, before_selection, choosing, worthwhile};
+use crate::same_names;
+use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::util::pretty::pretty_format_batches;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Random numbers that are the same each time (xorshift, Marsaglia 2003).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % end as u64).expect("small")
+    }
+
+    fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+}
+
+fn context(choose: Option<Choose>) -> SessionContext {
+    let config =
+        SessionConfig::new().with_target_partitions(2).with_option_extension(SessionJoinOrder::default());
+    let rules = same_names::physical();
+    let rules = match choose {
+        Some(choose) => choosing(rules, choose),
+        None => rules,
+    };
+    let builder = SessionStateBuilder::new().with_config(config).with_default_features();
+    let builder = builder.with_optimizer_rules(crate::logical(false)).with_physical_optimizer_rules(rules);
+    SessionContext::new_with_state(builder.build())
+}
+
+thread_local! {
+    static SHAPES: Cell<u64> = const { Cell::new(1) };
+    static OTHERS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Any shape in which each join has an equality, whatever it costs.
+fn any_shape(model: &mut Model, given: Shape) -> Shape {
+    let mut dice = Dice(SHAPES.get());
+    let mut parts: Vec<Shape> = (0..model.relations()).map(Shape::Relation).collect();
+    while parts.len() > 1 {
+        let (one, other) = (dice.below(parts.len()), dice.below(parts.len()));
+        if one == other || !model.connects(parts[one].relations(), parts[other].relations()) {
+            continue;
+        }
+        let right = parts.swap_remove(one.max(other));
+        let left = parts.swap_remove(one.min(other));
+        parts.push(Shape::Join(Box::new(left), Box::new(right)));
+    }
+    SHAPES.set(dice.0);
+    let shape = parts.pop().expect("a relation");
+    OTHERS.set(OTHERS.get() + usize::from(joined_sets(&shape) != joined_sets(&given)));
+    shape
+}
+
+/// Which relations each join of a shape joins, whatever its sides.
+fn joined_sets(shape: &Shape) -> BTreeSet<RelationSet> {
+    match shape {
+        Shape::Relation(_) => BTreeSet::new(),
+        Shape::Join(left, right) => {
+            let below = &joined_sets(left) | &joined_sets(right);
+            &below | &BTreeSet::from([shape.relations()])
+        }
+    }
+}
+
+const TABLES: usize = 6;
+const KEYS: [&str; 3] = ["k", "j", "s"];
+
+/// A table with keys of few values, some of them null.
+fn table(dice: &mut Dice) -> RecordBatch {
+    let rows = dice.pick(&[1, 3, 8, 20]);
+    let mut values = |rows: usize, of: usize| -> Vec<Option<usize>> {
+        (0..rows).map(|_| (!dice.chance(15)).then(|| dice.below(of))).collect()
+    };
+    let (k, j, s, x) = (values(rows, 5), values(rows, 4), values(rows, 3), values(rows, 10));
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("k", Arc::new(k.iter().map(|v| v.map(|v| v as i64)).collect::<Int64Array>())),
+        ("j", Arc::new(j.iter().map(|v| v.map(|v| v as i32)).collect::<Int32Array>())),
+        ("s", Arc::new(s.iter().map(|v| v.map(|v| ["a", "b", ""][v])).collect::<StringArray>())),
+        ("x", Arc::new(x.iter().map(|v| v.map(|v| v as i64)).collect::<Int64Array>())),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))
+        .expect("batch")
+}
+
+/// A query that joins some tables in some ways, with all that may stand between joins.
+fn query(dice: &mut Dice) -> String {
+    let count = 2 + dice.below(5);
+    let mut from = String::new();
+    let mut conditions: Vec<String> = Vec::new();
+    for place in 0..count {
+        let table = format!("t{}", dice.below(TABLES));
+        let source = match dice.below(10) {
+            0 => format!("(SELECT k, max(j) AS j, min(s) AS s, sum(x) AS x FROM {table} GROUP BY k)"),
+            1 => format!("(SELECT k, j, s, x + 1 AS x FROM {table} WHERE x <> 3)"),
+            2 => format!("(SELECT p.k, q.j, p.s, q.x FROM {table} p JOIN t0 q ON p.k = q.k)"),
+            3 => format!("(SELECT DISTINCT k, j, s, x FROM {table})"),
+            _ => table,
+        };
+        if place == 0 {
+            write!(from, "{source} r0").expect("text");
+            continue;
+        }
+        let mut on = Vec::new();
+        for _ in 0..1 + dice.below(2) {
+            let key = dice.pick(&KEYS);
+            on.push(format!("r{}.{key} = r{place}.{key}", dice.below(place)));
+        }
+        if dice.chance(15) {
+            let op = dice.pick(&["<", "<>", ">="]);
+            on.push(format!("r{}.x {op} r{place}.x", dice.below(place)));
+        }
+        if dice.chance(10) {
+            on.push(format!("r{place}.x + r{}.x < 12", dice.below(place)));
+        }
+        if dice.chance(5) {
+            on.push(format!("r{}.x > 2", dice.below(place + 1)));
+        }
+        let kind =
+            dice.pick(&["JOIN", "JOIN", "JOIN", "JOIN", "JOIN", "JOIN", "LEFT JOIN", "FULL JOIN", ","]);
+        if kind == "," {
+            write!(from, " CROSS JOIN {source} r{place}").expect("text");
+            conditions.extend(on);
+        } else {
+            write!(from, " {kind} {source} r{place} ON {}", on.join(" AND ")).expect("text");
+        }
+    }
+    let place = dice.below(count);
+    match dice.below(8) {
+        0 => conditions.push(format!("r{place}.x < {}", dice.below(10))),
+        1 => conditions.push(format!("r{place}.s = 'a'")),
+        2 => conditions.push(format!("r{place}.k IN (SELECT k FROM t1 WHERE x > 2)")),
+        3 => conditions.push(format!("NOT EXISTS (SELECT 1 FROM t2 WHERE t2.j = r{place}.j)")),
+        4 => conditions.push(format!("r{place}.k = r{place}.x")),
+        _ => {}
+    }
+    let mut chosen: Vec<String> = Vec::new();
+    for number in 0..1 + dice.below(4) {
+        chosen.push(format!("r{}.{} AS c{number}", dice.below(count), dice.pick(&["k", "j", "s", "x"])));
+    }
+    let chosen = if dice.chance(20) { "count(*), sum(r0.x)".to_owned() } else { chosen.join(", ") };
+    let conditions =
+        if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
+    format!("SELECT {chosen} FROM {from}{conditions}")
+}
+
+async fn answer(context: &SessionContext, sql: &str) -> Result<Vec<String>, String> {
+    let rows = async { context.sql(sql).await?.collect().await }.await.map_err(|error| error.to_string())?;
+    let text = pretty_format_batches(&rows).expect("text").to_string();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort_unstable();
+    Ok(lines)
+}
+
+#[tokio::test]
+async fn answers_do_not_depend_on_the_order() {
+    let mut dice = Dice(20_261_123);
+    for round in 0..24 {
+        let tables: Vec<RecordBatch> = (0..TABLES).map(|_| table(&mut dice)).collect();
+        let contexts = [context(None), context(Some(worthwhile)), context(Some(any_shape))];
+        for context in &contexts {
+            for (place, table) in tables.iter().enumerate() {
+                context.register_batch(format!("t{place}"), table.clone()).expect("table");
+            }
+        }
+        for _ in 0..25 {
+            let sql = query(&mut dice);
+            let expected = answer(&contexts[0], &sql).await;
+            for context in &contexts[1..] {
+                assert_eq!(answer(context, &sql).await, expected, "round {round}: {sql}");
+            }
+        }
+    }
+    assert!(OTHERS.get() > 300, "only {} orders were other ones", OTHERS.get());
+}
+
+/// A table of so many rows with a key and references to `wide` and `narrow` keys.
+fn sized(rows: i64, wide: i64, narrow: i64) -> RecordBatch {
+    // Scattered, and one column not as the other.
+    let numbers = |of: i64| {
+        Arc::new((0..rows).map(|row| Some(row * 7919 / 13 % of)).collect::<Int64Array>()) as ArrayRef
+    };
+    let ids = Arc::new((0..rows).collect::<Int64Array>()) as ArrayRef;
+    let names = (0..rows).map(|row| Some(format!("name {}", row % 50))).collect::<StringArray>();
+    RecordBatch::try_from_iter([
+        ("id", ids),
+        ("wide", numbers(wide)),
+        ("narrow", numbers(narrow)),
+        ("name", Arc::new(names) as ArrayRef),
+    ])
+    .expect("batch")
+}
+
+fn joins(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<usize>) {
+    if plan.downcast_ref::<HashJoinExec>().is_some() {
+        found.push(plan.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0));
+    }
+    for child in plan.children() {
+        joins(child, found);
+    }
+}
+
+/// Rows that the joins of a query give, all together.
+async fn joined_rows(context: &SessionContext, sql: &str) -> usize {
+    let plan = context.sql(sql).await.expect("query").create_physical_plan().await.expect("plan");
+    collect(Arc::clone(&plan), context.task_ctx()).await.expect("rows");
+    let mut found = Vec::new();
+    joins(&plan, &mut found);
+    found.into_iter().sum()
+}
+
+/// A table in a Parquet file, which has statistics of its values; in memory there are none.
+async fn register_file(context: &SessionContext, folder: &std::path::Path, name: &str, batch: RecordBatch) {
+    let path = folder.join(format!("{name}.parquet"));
+    let path = path.to_str().expect("text");
+    if !std::fs::exists(path).expect("folder") {
+        let frame = context.read_batch(batch).expect("rows");
+        frame.write_parquet(path, Default::default(), None).await.expect("file");
+    }
+    context.register_parquet(name, path, Default::default()).await.expect("table");
+}
+
+/// Two large tables that match often, and two small ones.
+async fn with_files(choose: Option<Choose>, folder: &std::path::Path) -> SessionContext {
+    let context = context(choose);
+    for (name, batch) in [
+        ("sales", sized(20_000, 1000, 100)),
+        ("stock", sized(10_000, 1000, 100)),
+        ("item", sized(1000, 100, 10)),
+        ("day", sized(100, 10, 10)),
+    ] {
+        register_file(&context, folder, name, batch).await;
+    }
+    context
+}
+
+#[tokio::test]
+async fn what_leaves_few_rows_comes_first() {
+    let folder = tempfile::tempdir().expect("folder");
+    let (plain, ordered) =
+        (with_files(None, folder.path()).await, with_files(Some(worthwhile), folder.path()).await);
+    for (sql, part) in [
+        // The first two tables alone give 200 000 rows.
+        (
+            "SELECT count(*) FROM sales s JOIN stock t ON s.wide = t.wide JOIN item i ON i.id = s.wide \
+             JOIN day d ON d.id = t.narrow WHERE d.name = 'name 7' AND i.name = 'name 7'",
+            10,
+        ),
+        // The condition on days reaches stock only through sales.
+        (
+            "SELECT count(*) FROM sales s, stock t, day d \
+             WHERE s.wide = t.wide AND s.narrow = d.id AND d.name IN ('name 3', 'name 4')",
+            4,
+        ),
+    ] {
+        let (before, after) = (joined_rows(&plain, sql).await, joined_rows(&ordered, sql).await);
+        assert!(after * part < before, "{after} instead of {before} rows: {sql}");
+        assert_eq!(answer(&plain, sql).await, answer(&ordered, sql).await);
+    }
+    // In this order already.
+    let sql = "SELECT count(*) FROM day d JOIN sales s ON s.narrow = d.id JOIN item i ON i.id = s.wide \
+         WHERE d.name = 'name 7'";
+    assert!(joined_rows(&ordered, sql).await <= joined_rows(&plain, sql).await);
+}
+
+/// Files of a table for each tenant's texts, and of keys that are far apart, as those of days in digits are.
+async fn with_tenants(choose: Option<Choose>, folder: &std::path::Path) -> SessionContext {
+    let context = context(choose);
+    for (name, rows, parents) in
+        [("cust", 2_000_i64, 1), ("ord", 6_000, 2_000), ("line", 20_000, 6_000), ("prod", 1_000, 1)]
+    {
+        let ids = (0..rows).map(|row| row * 40).collect::<Int64Array>();
+        let parent = (0..rows).map(|row| Some(row % parents * 40)).collect::<Int64Array>();
+        let product = (0..rows).map(|row| Some(row % 1000 * 40)).collect::<Int64Array>();
+        let tenants =
+            (0..rows).map(|row| Some(if row % 4 == 0 { "acme" } else { "other" })).collect::<StringArray>();
+        let batch = RecordBatch::try_from_iter([
+            ("id", Arc::new(ids) as ArrayRef),
+            ("parent", Arc::new(parent) as ArrayRef),
+            ("product", Arc::new(product) as ArrayRef),
+            ("tenant", Arc::new(tenants) as ArrayRef),
+        ])
+        .expect("batch");
+        register_file(&context, folder, name, batch).await;
+    }
+    context
+}
+
+#[tokio::test]
+async fn no_order_multiplies_rows_without_need() {
+    let folder = tempfile::tempdir().expect("folder");
+    let (plain, ordered) =
+        (with_tenants(None, folder.path()).await, with_tenants(Some(worthwhile), folder.path()).await);
+    for sql in [
+        // The tenant joins nothing once it is the same everywhere.
+        "SELECT count(*) FROM line l JOIN ord o ON o.id = l.parent AND o.tenant = l.tenant \
+         JOIN cust c ON c.id = o.parent AND c.tenant = o.tenant \
+         JOIN prod p ON p.id = l.product AND p.tenant = l.tenant WHERE l.tenant = 'acme'",
+        // Most orders have no line of the product, which the statistics of none of the columns tell.
+        "SELECT count(*) FROM ord o LEFT JOIN (SELECT * FROM line WHERE product = 40) r ON r.parent = o.id \
+         JOIN cust c ON c.id = o.parent JOIN prod p ON p.id = o.product WHERE r.id IS NULL AND p.tenant = 'acme'",
+        // A part of the keys.
+        "SELECT count(*) FROM line l JOIN ord o ON o.id = l.parent \
+         JOIN (SELECT parent FROM line WHERE product = 80 GROUP BY parent) r ON r.parent = l.parent",
+    ] {
+        let (before, after) = (joined_rows(&plain, sql).await, joined_rows(&ordered, sql).await);
+        assert!(before > 0 && after <= before + before / 4, "{after} instead of {before} rows: {sql}");
+        assert_eq!(answer(&plain, sql).await, answer(&ordered, sql).await);
+    }
+}
+
+#[tokio::test]
+async fn rows_that_a_join_takes_away_never_reach_a_cast() {
+    let (plain, shaken) = (context(None), context(Some(any_shape)));
+    for context in [&plain, &shaken] {
+        for sql in [
+            "CREATE TABLE kinds AS VALUES (1, 'number'), (2, 'text')",
+            "CREATE TABLE v AS VALUES (1, 1, '12'), (1, 2, '7'), (2, 1, 'twelve'), (2, 2, '')",
+            "CREATE TABLE w AS VALUES (1, 10), (2, 10)",
+        ] {
+            context.sql(sql).await.expect("table").collect().await.expect("rows");
+        }
+    }
+    for sql in [
+        "SELECT v.column3 FROM kinds k JOIN v ON v.column1 = k.column1 \
+         JOIN w ON w.column1 = v.column2 AND CAST(v.column3 AS BIGINT) > w.column2 WHERE k.column2 = 'number'",
+        // What takes the row away is a condition of another join, which may end up in the same one.
+        "SELECT v.column3 FROM v JOIN kinds k ON v.column2 = k.column1 AND v.column1 < k.column1 + 0 \
+         JOIN w ON w.column1 = v.column2 AND CAST(v.column3 AS BIGINT) > w.column2 - 5",
+    ] {
+        for _ in 0..20 {
+            assert_eq!(answer(&shaken, sql).await, answer(&plain, sql).await, "{sql}");
+        }
+        assert!(answer(&plain, sql).await.is_ok(), "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn many_tables_are_planned_soon() {
+    let context = context(Some(worthwhile));
+    context.register_batch("t", sized(100, 10, 10)).expect("table");
+    for tables in [9, 10, 11, 40, 70] {
+        let mut sql = "SELECT count(*) FROM t t0".to_owned();
+        for table in 1..tables {
+            write!(sql, " JOIN t t{table} ON t{table}.id = t{}.id", (table - 1) / 2).expect("text");
+        }
+        let logical = context.sql(&sql).await.expect("query").into_optimized_plan().expect("plan");
+        let start = Instant::now();
+        let plan = context.state().query_planner().create_physical_plan(&logical, &context.state()).await;
+        let took = start.elapsed();
+        let rows = collect(plan.expect("plan"), context.task_ctx()).await.expect("rows");
+        assert!(pretty_format_batches(&rows).expect("text").to_string().contains("| 100 "));
+        // Far above what it takes: without a limit, 40 tables would take ages.
+        assert!(took < Duration::from_secs(60), "{tables} tables: {took:?}");
+    }
+}
+
+#[test]
+fn the_rule_for_sides_is_there() {
+    let rules = before_selection(same_names::physical());
+    assert_eq!(rules.iter().filter(|rule| format!("{rule:?}").starts_with("JoinOrder")).count(), 1);
+}

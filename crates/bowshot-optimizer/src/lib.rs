@@ -1,0 +1,70 @@
+//! Optimizer and analyzer rules: DataFusion's, less those that give wrong answers, and those that it lacks; and the operators and
+//! functions that the rules put into plans. This file has the order of the physical rules, [`analysis`] that of the analyzer's,
+//! [`cross_joins`] that of the logical ones. [`cooperative`] is applied to plans that are finished.
+
+mod aggregate_answers;
+mod analysis;
+mod anti_joins;
+mod barrier;
+pub mod computed_once;
+mod constant_conditions;
+mod constant_sides;
+mod constants;
+pub mod cooperative;
+mod cross_joins;
+mod decimals;
+mod dependencies;
+mod drop_ordering;
+mod excluded_rows;
+mod expressions;
+mod floats;
+mod grouping_sets;
+mod integers;
+mod join_order;
+mod limits;
+mod nan_of_aggregates;
+mod null_masking;
+mod offsets;
+mod operators;
+mod recursions;
+mod running_extremes;
+mod same_names;
+mod set_operations_all;
+mod short_circuit;
+mod subqueries;
+mod zero_keys;
+
+pub use analysis::with_our_meaning;
+pub use cross_joins::logical;
+pub use decimals::{narrow, narrow_arithmetic};
+pub use drop_ordering::{DropOrdering, Dropped};
+pub use floats::{extreme, extreme_of};
+pub use join_order::{SESSION_JOIN_ORDER, SessionJoinOrder};
+pub use operators::{MySqlOperands, ParameterOperands, compared_by_labels, is_glued};
+pub use short_circuit::{guard, guarded_operator};
+pub use subqueries::one_row_function;
+
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use std::sync::Arc;
+
+/// The rules of the physical optimizer, in their order. Scratch sessions, which are compared with DataFusion, keep its view of what
+/// is constant and needed.
+pub fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
+        vec![Arc::new(grouping_sets::NothingKnownOfSets), Arc::new(running_extremes::NoOrderByExtremes)];
+    rules.push(Arc::new(zero_keys::OneZeroInKeys));
+    let mut stock = aggregate_answers::beyond_doubt(same_names::physical());
+    if !scratch {
+        rules.push(Arc::new(null_masking::FieldsInFiles));
+        rules.push(Arc::new(constants::NothingConstantOfParts));
+        rules.push(Arc::new(offsets::SkippedInOrder));
+        stock = constants::behind_filters(stock);
+    }
+    rules.extend(limits::above_groups(join_order::before_selection(stock)));
+    // Behind all that look into expressions.
+    rules.push(Arc::new(decimals::NarrowDecimals));
+    rules.push(Arc::new(floats::FloatsInOrder));
+    rules.push(Arc::new(nan_of_aggregates::NanOfAggregates));
+    rules.push(Arc::new(short_circuit::GuardedConditions));
+    rules
+}

@@ -1,0 +1,185 @@
+//! The functions that operators on intervals become.
+
+use bowshot_api::Error;
+use bowshot_functions::{interval_length, scaled_interval};
+use datafusion::arrow::array::{ArrayRef, AsArray, Decimal128Array, IntervalMonthDayNanoArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{
+    DataType, DurationMicrosecondType, Field, FieldRef, Float64Type, IntervalMonthDayNano,
+    IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+};
+use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::sync::{Arc, LazyLock};
+
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+/// Nanoseconds, of which the longest interval has fewer than that type has digits.
+const LENGTH: DataType = DataType::Decimal128(38, 0);
+const MICROSECONDS_OF_DAY: i64 = 86_400_000_000;
+
+static ALL: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
+    [Kind::OfDuration, Kind::Length, Kind::Times, Kind::Divided]
+        .map(|kind| Arc::new(ScalarUDF::from(OfIntervals::of(kind))))
+});
+
+/// The functions, for those that look them up by name.
+pub(crate) fn all() -> &'static [Arc<ScalarUDF>] {
+    ALL.as_slice()
+}
+
+fn call(kind: Kind, args: Vec<Expr>) -> Expr {
+    let [duration, length, times, divided] = &*ALL;
+    let function = match kind {
+        Kind::OfDuration => duration,
+        Kind::Length => length,
+        Kind::Times => times,
+        Kind::Divided => divided,
+    };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), args))
+}
+
+/// A duration as days and time.
+pub(super) fn interval_of(duration: Expr) -> Expr {
+    call(Kind::OfDuration, vec![duration])
+}
+
+/// The duration that [`interval_of`] was given.
+pub(super) fn duration_within(expr: &Expr) -> Option<Expr> {
+    match expr {
+        Expr::ScalarFunction(call) if call.func.name() == Kind::OfDuration.name() => {
+            call.args.first().cloned()
+        }
+        _ => None,
+    }
+}
+
+/// How long an interval is.
+pub(super) fn length_of(interval: Expr) -> Expr {
+    call(Kind::Length, vec![interval])
+}
+
+pub(super) fn times(interval: Expr, number: Expr) -> Expr {
+    call(Kind::Times, vec![interval, number])
+}
+
+pub(super) fn divided(interval: Expr, number: Expr) -> Expr {
+    call(Kind::Divided, vec![interval, number])
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    OfDuration,
+    Length,
+    Times,
+    Divided,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::OfDuration => "interval_of_duration",
+            Self::Length => "interval_length",
+            Self::Times => "interval_multiply",
+            Self::Divided => "interval_divide",
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OfIntervals {
+    kind: Kind,
+    signature: Signature,
+}
+
+impl OfIntervals {
+    fn of(kind: Kind) -> Self {
+        let arguments = if matches!(kind, Kind::OfDuration | Kind::Length) { 1 } else { 2 };
+        Self { kind, signature: Signature::any(arguments, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for OfIntervals {
+    fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(if self.kind == Kind::Length { LENGTH } else { INTERVAL })
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&[])?, nullable)))
+    }
+
+    fn is_strict(&self) -> bool {
+        true
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let computed = match (self.kind, arrays.as_slice()) {
+            (Kind::OfDuration, [duration]) => of_duration(duration)?,
+            (Kind::Length, [interval]) => length(interval)?,
+            (Kind::Times, [interval, number]) => scaled(interval, number, Ok)?,
+            (Kind::Divided, [interval, number]) => scaled(interval, number, |number| {
+                if number == 0.0 { Err(invalid("division by zero")) } else { Ok(1.0 / number) }
+            })?,
+            _ => return internal_err!("`{}` has other arguments", self.kind.name()),
+        };
+        if constant {
+            return Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&computed, 0)?));
+        }
+        Ok(ColumnarValue::Array(computed))
+    }
+}
+
+fn invalid(message: &'static str) -> DataFusionError {
+    DataFusionError::External(Box::new(Error::invalid(message)))
+}
+
+fn of_duration(duration: &ArrayRef) -> Result<ArrayRef> {
+    let duration = cast(duration, &DataType::Duration(TimeUnit::Microsecond))?;
+    let intervals: IntervalMonthDayNanoArray =
+        duration.as_primitive::<DurationMicrosecondType>().try_unary(|microseconds| {
+            let days = i32::try_from(microseconds / MICROSECONDS_OF_DAY);
+            let days = days.map_err(|_| invalid("interval out of range"))?;
+            Ok::<_, DataFusionError>(IntervalMonthDayNano::new(
+                0,
+                days,
+                (microseconds % MICROSECONDS_OF_DAY) * 1000,
+            ))
+        })?;
+    Ok(Arc::new(intervals))
+}
+
+fn length(intervals: &ArrayRef) -> Result<ArrayRef> {
+    let intervals = cast(intervals, &INTERVAL)?;
+    let lengths: Decimal128Array =
+        intervals.as_primitive::<IntervalMonthDayNanoType>().unary(interval_length);
+    Ok(Arc::new(lengths.with_data_type(LENGTH)))
+}
+
+/// The intervals, each a number of times, which is computed from a column.
+fn scaled(intervals: &ArrayRef, numbers: &ArrayRef, factor: fn(f64) -> Result<f64>) -> Result<ArrayRef> {
+    let (intervals, numbers) = (cast(intervals, &INTERVAL)?, cast(numbers, &DataType::Float64)?);
+    let (intervals, numbers) =
+        (intervals.as_primitive::<IntervalMonthDayNanoType>(), numbers.as_primitive::<Float64Type>());
+    let products = intervals.iter().zip(numbers).map(|pair| match pair {
+        (Some(interval), Some(number)) => product(interval, factor(number)?).map(Some),
+        _ => Ok(None),
+    });
+    Ok(Arc::new(products.collect::<Result<IntervalMonthDayNanoArray>>()?))
+}
+
+fn product(interval: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDayNano> {
+    scaled_interval(interval, factor).ok_or_else(|| invalid("interval out of range"))
+}

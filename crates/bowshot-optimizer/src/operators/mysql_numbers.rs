@@ -1,0 +1,332 @@
+//! Texts as numbers in dialect `mysql`: beside a number, a text is the number that it begins with, or 0; an operand of AND is true
+//! if its number is not 0 (MySQL manual, "Type Conversion in Expression Evaluation"). DataFusion reads only texts that are numbers
+//! as a whole, and has no arithmetic for others.
+
+use crate::expressions::{in_plan, is_arithmetic, type_of};
+use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::config::{ConfigOptions, Dialect};
+use datafusion::logical_expr::expr::{Between, InList, ScalarFunction};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{
+    BinaryExpr, Cast, ColumnarValue, Expr, Like, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use std::sync::{Arc, LazyLock};
+
+const TIMESTAMP: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+/// 0000-01-01, before all dates: what a text is that is none.
+const NO_DATE: i32 = -719_528;
+/// Whole numbers up to here are doubles as well.
+const EXACT: f64 = 9e15;
+
+static NUMBER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::exact(vec![DataType::Utf8], Volatility::Immutable);
+    Arc::new(ScalarUDF::from(Number { signature }))
+});
+
+/// The function, for those that look it up by name.
+pub(super) fn function() -> Arc<ScalarUDF> {
+    Arc::clone(&NUMBER)
+}
+
+/// Operators between two values.
+#[derive(Debug)]
+pub struct MySqlOperands;
+
+impl ExprPlanner for MySqlOperands {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        use BinaryOperator::{
+            And, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Or, Plus, Spaceship,
+        };
+        let RawBinaryExpr { op, left, right } = expr;
+        let (left, right) = match op {
+            And | Or => (truth(left, schema), truth(right, schema)),
+            Plus | Minus | Multiply | Modulo => {
+                let left = operand(left, &right, schema);
+                let right = operand(right, &left, schema);
+                (left, right)
+            }
+            Eq | NotEq | Lt | LtEq | Gt | GtEq | Spaceship => compared(left, right, schema),
+            _ => (left, right),
+        };
+        Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
+    }
+}
+
+/// Lists of IN, BETWEEN and LIKE, which no planner of expressions is asked for.
+#[derive(Debug)]
+pub(crate) struct MySqlLists;
+
+impl AnalyzerRule for MySqlLists {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        if config.sql_parser.dialect == Dialect::MySQL { in_plan(plan, in_expression) } else { Ok(plan) }
+    }
+
+    fn name(&self) -> &'static str {
+        "mysql_lists"
+    }
+}
+
+fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    expr.transform_up(|node| {
+        Ok(match node {
+            Expr::InList(list) => in_list(list, schema),
+            Expr::Between(between) => in_between(between, schema),
+            Expr::Like(like) => in_like(like, schema),
+            node => Transformed::no(node),
+        })
+    })
+}
+
+fn in_list(mut list: InList, schema: &DFSchema) -> Transformed<Expr> {
+    let is = |expr: &Expr, kind: fn(&DataType) -> bool| type_of(expr, schema).is_ok_and(|of| kind(&of));
+    let mut changed = false;
+    match type_of(&list.expr, schema) {
+        Ok(of) if of.is_numeric() => {
+            for item in list.list.iter_mut().filter(|item| is(item, DataType::is_string)) {
+                *item = beside(item.clone(), &of);
+                changed = true;
+            }
+        }
+        Ok(of) if of.is_string() && list.list.iter().all(|item| is(item, DataType::is_numeric)) => {
+            list.expr = Box::new(number_of(*list.expr));
+            changed = true;
+        }
+        Ok(DataType::Boolean) if list.list.iter().all(|item| is(item, DataType::is_numeric)) => {
+            list.expr = Box::new(one_or_zero(*list.expr));
+            changed = true;
+        }
+        _ => {}
+    }
+    transformed(Expr::InList(list), changed)
+}
+
+fn in_between(mut between: Between, schema: &DFSchema) -> Transformed<Expr> {
+    let all = [between.expr.as_mut(), between.low.as_mut(), between.high.as_mut()];
+    let types: Vec<Option<DataType>> = all.iter().map(|one| type_of(one, schema).ok()).collect();
+    let Some(number) = types.iter().flatten().find(|of| of.is_numeric()) else {
+        return Transformed::no(Expr::Between(between));
+    };
+    let mut changed = false;
+    for (one, of) in all.into_iter().zip(&types) {
+        if of.as_ref().is_some_and(DataType::is_string) {
+            *one = beside(one.clone(), number);
+            changed = true;
+        }
+    }
+    transformed(Expr::Between(between), changed)
+}
+
+/// Numbers and dates are texts beside patterns, and as patterns.
+fn in_like(mut like: Like, schema: &DFSchema) -> Transformed<Expr> {
+    let mut changed = false;
+    for one in [like.expr.as_mut(), like.pattern.as_mut()] {
+        if type_of(one, schema).is_ok_and(|of| of.is_numeric() || of.is_temporal()) {
+            *one = Expr::Cast(Cast::new(Box::new(one.clone()), DataType::Utf8));
+            changed = true;
+        }
+    }
+    transformed(Expr::Like(like), changed)
+}
+
+fn transformed(expr: Expr, changed: bool) -> Transformed<Expr> {
+    if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
+}
+
+/// An operand of AND and OR.
+fn truth(expr: Expr, schema: &DFSchema) -> Expr {
+    if is_condition(&expr) {
+        return expr;
+    }
+    match type_of(&expr, schema) {
+        Ok(of) if of.is_numeric() => expr.not_eq(lit(0_i64)),
+        Ok(of) if of.is_string() => number_of(expr).not_eq(lit(0_i64)),
+        _ => expr,
+    }
+}
+
+/// Whether it is a truth value by its form alone: to ask for the type of a long condition takes time.
+fn is_condition(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { op, .. }) => {
+            matches!(op, Operator::And | Operator::Or) || op.supports_propagation()
+        }
+        Expr::Not(_) | Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::InList(_) | Expr::Between(_) => true,
+        _ => false,
+    }
+}
+
+/// An operand of an arithmetic operator beside another one.
+fn operand(expr: Expr, other: &Expr, schema: &DFSchema) -> Expr {
+    // Such are numbers, or dates.
+    if matches!(&expr, Expr::BinaryExpr(binary) if is_arithmetic(binary.op)) {
+        return expr;
+    }
+    match type_of(&expr, schema) {
+        Ok(DataType::Boolean) => one_or_zero(expr),
+        Ok(of) if of.is_string() => match type_of(other, schema) {
+            Ok(DataType::Interval(_)) => Expr::Cast(Cast::new(Box::new(expr), TIMESTAMP)),
+            Ok(other) if other.is_temporal() => expr,
+            _ => number_of(expr),
+        },
+        _ => expr,
+    }
+}
+
+fn compared(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
+    let (Ok(of_left), Ok(of_right)) = (type_of(&left, schema), type_of(&right, schema)) else {
+        return (left, right);
+    };
+    let is_other = |of: &DataType| of.is_numeric() || of.is_string();
+    let (left, of_left) = match of_left {
+        DataType::Boolean if is_other(&of_right) => (one_or_zero(left), DataType::Int64),
+        of_left => (left, of_left),
+    };
+    let (right, of_right) = match of_right {
+        DataType::Boolean if is_other(&of_left) => (one_or_zero(right), DataType::Int64),
+        of_right => (right, of_right),
+    };
+    match (of_left.is_string(), of_right.is_string()) {
+        (true, false) => (beside(left, &of_right), right),
+        (false, true) => (left, beside(right, &of_left)),
+        _ => (left, right),
+    }
+}
+
+/// A truth value beside a number.
+fn one_or_zero(truth: Expr) -> Expr {
+    Expr::Cast(Cast::new(Box::new(truth), DataType::Int64))
+}
+
+/// A text that is compared with a value of another type. Where it is written out and a number as a whole, it is that.
+fn beside(text: Expr, other: &DataType) -> Expr {
+    let written = match &text {
+        Expr::Literal(ScalarValue::Utf8(Some(written)), _) => Some(written.trim()),
+        _ => None,
+    };
+    match (written, other) {
+        (Some(written), DataType::Date32 | DataType::Timestamp(TimeUnit::Microsecond, None))
+            if !written.starts_with(|c: char| c.is_ascii_digit()) =>
+        {
+            Expr::Literal(ScalarValue::Date32(Some(NO_DATE)), None)
+        }
+        (_, other) if !other.is_numeric() => text,
+        (Some(written), other) if other.is_integer() => {
+            match (written.parse::<i64>(), written.parse::<u64>()) {
+                (Ok(number), _) => lit(number),
+                (_, Ok(number)) => lit(number),
+                _ => number_of(text),
+            }
+        }
+        (Some(written), _) if !written.is_empty() && beginning(written) == written => text,
+        _ => number_of(text),
+    }
+}
+
+fn number_of(text: Expr) -> Expr {
+    match &text {
+        Expr::Literal(ScalarValue::Utf8(Some(written)), _) => match number(written) {
+            number if number.fract() == 0.0 && number.abs() < EXACT => lit(number as i64),
+            number => lit(number),
+        },
+        _ => Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&NUMBER), vec![text])),
+    }
+}
+
+/// The number that a text begins with.
+fn number(text: &str) -> f64 {
+    beginning(text.trim_start()).parse::<f64>().map_or(0.0, |number| number.clamp(f64::MIN, f64::MAX))
+}
+
+/// As much of a text as may be a number.
+fn beginning(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    let digits =
+        |from: usize| from + bytes.iter().skip(from).take_while(|byte| byte.is_ascii_digit()).count();
+    let is = |at: usize, wanted: &[u8]| bytes.get(at).is_some_and(|byte| wanted.contains(byte));
+    let mut end = digits(usize::from(is(0, b"+-")));
+    if is(end, b".") {
+        end = digits(end + 1);
+    }
+    if is(end, b"eE") {
+        let exponent = end + 1 + usize::from(is(end + 1, b"+-"));
+        let last = digits(exponent);
+        end = if last > exponent { last } else { end };
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+/// The number that a text begins with, of each row.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Number {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Number {
+    fn name(&self) -> &'static str {
+        "mysql_number"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), DataType::Float64, nullable)))
+    }
+
+    fn is_strict(&self) -> bool {
+        true
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let [texts] = arrays.as_slice() else {
+            return internal_err!("`{}` has other arguments", self.name());
+        };
+        let numbers: Float64Array = texts.as_string::<i32>().iter().map(|text| text.map(number)).collect();
+        let numbers: ArrayRef = Arc::new(numbers);
+        if constant {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&numbers, 0)?));
+        }
+        Ok(ColumnarValue::Array(numbers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn a_text_is_the_number_that_it_begins_with() {
+        // As MariaDB 10.11 reads them.
+        for (text, expected) in [
+            ("99abc", 99.0),
+            (" -7.5 z", -7.5),
+            ("+.5e1x", 5.0),
+            ("1e", 1.0),
+            ("1e+", 1.0),
+            ("1e400", f64::MAX),
+            (".", 0.0),
+            ("-", 0.0),
+            ("", 0.0),
+            ("nan", 0.0),
+            ("inf", 0.0),
+            ("0x1F", 0.0),
+            ("é1", 0.0),
+        ] {
+            assert_eq!(number(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `max(x) OVER (ORDER BY y)` only grows, so DataFusion takes its rows for ordered by it, NULLS LAST: but it is NULL first while
+//! there is no `x` yet, and NULL last where frames shrink. Here the order is not reported, so that an ORDER BY above sorts.
+
+use super::drop_ordering::DropOrdering;
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::SetMonotonicity;
+use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggregateWindowExpr, WindowExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use std::sync::Arc;
+
+/// See the module. Comes before all rules that look at orders.
+#[derive(Debug)]
+pub(super) struct NoOrderByExtremes;
+
+impl PhysicalOptimizerRule for NoOrderByExtremes {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            Ok(if is_taken_for_ordered(node.as_ref()) {
+                Transformed::yes(DropOrdering::of_constants(node))
+            } else {
+                Transformed::no(node)
+            })
+        })
+        .data()
+    }
+
+    fn name(&self) -> &'static str {
+        "NoOrderByExtremes"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn is_taken_for_ordered(node: &dyn ExecutionPlan) -> bool {
+    let exprs = match (node.downcast_ref::<BoundedWindowAggExec>(), node.downcast_ref::<WindowAggExec>()) {
+        (Some(window), _) => window.window_expr(),
+        (_, Some(window)) => window.window_expr(),
+        _ => return false,
+    };
+    exprs.iter().any(|expr| grows_from_null(expr.as_ref()))
+}
+
+/// Whether it is an aggregate that only grows, or only shrinks, and may be NULL.
+fn grows_from_null(expr: &dyn WindowExpr) -> bool {
+    let aggregate = match (
+        expr.as_any().downcast_ref::<PlainAggregateWindowExpr>(),
+        expr.as_any().downcast_ref::<SlidingAggregateWindowExpr>(),
+    ) {
+        (Some(plain), _) => plain.get_aggregate_expr(),
+        (_, Some(sliding)) => sliding.get_aggregate_expr(),
+        _ => return false,
+    };
+    aggregate.set_monotonicity() != SetMonotonicity::NotMonotonic && aggregate.field().is_nullable()
+}

@@ -1,0 +1,155 @@
+//! `x <> 0 AND 10 / x > 1` must not divide by zero: where evaluating both sides of AND or OR fails, the right side is evaluated
+//! only for rows that the left side leaves open. DataFusion evaluates both for whole batches, also those of `CASE WHEN x <> 0
+//! THEN 10 / x > 1 END`, which it turns into AND and OR. In WHERE and HAVING, parts that cannot fail come first.
+
+mod expression;
+mod failure;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::BinaryExpr;
+use datafusion::physical_expr::projection::ProjectionExpr;
+use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
+use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::projection::ProjectionExec;
+use expression::guarded;
+pub use expression::{guard, guarded_operator};
+use failure::can_fail;
+use std::sync::Arc;
+
+/// See the module. Comes after all rules that look into expressions.
+#[derive(Debug)]
+pub(super) struct GuardedConditions;
+
+impl PhysicalOptimizerRule for GuardedConditions {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            let changed = if let Some(filter) = node.downcast_ref::<FilterExec>() {
+                in_filter(filter)?
+            } else if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
+                in_projection(projection)?
+            } else if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
+                in_aggregate(aggregate)?
+            } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+                in_hash_join(join)?
+            } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+                in_nested_loop_join(join)?
+            } else {
+                None
+            };
+            Ok(changed.map_or_else(|| Transformed::no(node), Transformed::yes))
+        })
+        .data()
+    }
+
+    fn name(&self) -> &'static str {
+        "GuardedConditions"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn in_filter(filter: &FilterExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let schema = filter.input().schema();
+    let Some(predicate) = in_condition(filter.predicate(), &schema)? else { return Ok(None) };
+    let known = split_conjunction(filter.predicate()).into_iter().filter(|part| is_equality(part, &schema));
+    let predicate = conjunction(known.map(Arc::clone).chain([predicate]));
+    let new = FilterExecBuilder::from(filter).with_predicate(predicate).build()?;
+    Ok(Some(Arc::new(new)))
+}
+
+/// Whether a filter tells by it what is constant, or equal to something else. Sorted windows above rely on that, and nobody sees
+/// it in a guarded condition.
+fn is_equality(part: &Arc<dyn PhysicalExpr>, schema: &arrow::datatypes::Schema) -> bool {
+    let equal = part.downcast_ref::<BinaryExpr>().is_some_and(|binary| *binary.op() == Operator::Eq);
+    equal && !can_fail(part, schema)
+}
+
+/// A condition of rows: what cannot fail goes to the front.
+fn in_condition(
+    predicate: &Arc<dyn PhysicalExpr>,
+    schema: &arrow::datatypes::Schema,
+) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+    let (failing, safe): (Vec<_>, Vec<_>) =
+        split_conjunction(predicate).into_iter().partition(|part| can_fail(part, schema));
+    if failing.is_empty() {
+        return Ok(None);
+    }
+    let ordered = conjunction(safe.into_iter().chain(failing).map(Arc::clone));
+    guarded(ordered, schema).map(|guarded| Some(guarded.data))
+}
+
+fn in_projection(projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let schema = projection.input().schema();
+    let mut changed = false;
+    let mut expressions = Vec::with_capacity(projection.expr().len());
+    for ProjectionExpr { expr, alias } in projection.expr() {
+        let new = guarded(Arc::clone(expr), &schema)?;
+        changed |= new.transformed;
+        expressions.push(ProjectionExpr { expr: new.data, alias: alias.clone() });
+    }
+    if !changed {
+        return Ok(None);
+    }
+    let (input, schema) = (Arc::clone(projection.input()), projection.schema());
+    Ok(Some(Arc::new(ProjectionExec::try_new_with_schema_metadata(expressions, input, &schema)?)))
+}
+
+fn in_aggregate(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    // The others read states, and have the arguments for show.
+    if aggregate.mode().input_mode() != AggregateInputMode::Raw {
+        return Ok(None);
+    }
+    let schema = aggregate.input_schema();
+    let mut changed = false;
+    let mut functions = Vec::with_capacity(aggregate.aggr_expr().len());
+    for function in aggregate.aggr_expr() {
+        let arguments = function.expressions().into_iter().map(|argument| guarded(argument, &schema));
+        let arguments = arguments.collect::<Result<Vec<_>>>()?;
+        let plain = !function.is_reversed() && function.order_bys().is_empty();
+        let new = if plain && arguments.iter().any(|argument| argument.transformed) {
+            let arguments = arguments.into_iter().map(|argument| argument.data).collect();
+            function.with_new_expressions(arguments, Vec::new()).map(Arc::new)
+        } else {
+            None
+        };
+        changed |= new.is_some();
+        functions.push(new.unwrap_or_else(|| Arc::clone(function)));
+    }
+    Ok(changed.then(|| Arc::new(aggregate.with_new_aggr_exprs(functions)) as Arc<_>))
+}
+
+fn in_hash_join(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    match join.filter().map(in_join_filter).transpose()?.flatten() {
+        Some(filter) => join.builder().with_filter(Some(filter)).build_exec().map(Some),
+        None => Ok(None),
+    }
+}
+
+fn in_nested_loop_join(join: &NestedLoopJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(filter) = join.filter().map(in_join_filter).transpose()?.flatten() else { return Ok(None) };
+    let (left, right) = (Arc::clone(join.left()), Arc::clone(join.right()));
+    let projection = join.projection().as_ref().map(|columns| columns.to_vec());
+    let new = NestedLoopJoinExec::try_new(left, right, Some(filter), join.join_type(), projection)?;
+    Ok(Some(Arc::new(new)))
+}
+
+fn in_join_filter(filter: &JoinFilter) -> Result<Option<JoinFilter>> {
+    let changed = in_condition(filter.expression(), filter.schema())?;
+    Ok(changed.map(|condition| {
+        JoinFilter::new(condition, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
+    }))
+}

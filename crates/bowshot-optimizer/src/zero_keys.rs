@@ -1,0 +1,61 @@
+//! Joins on floating-point numbers treat both zeros as one key, but pass the keys of one side to the scan of the other as a list
+//! that is searched by bits. Adding zero makes every zero positive.
+
+use datafusion::arrow::datatypes::Schema;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{BinaryExpr, lit};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::HashJoinExec;
+use std::sync::Arc;
+
+/// See the module. Comes before the rules that distribute rows by keys.
+#[derive(Debug)]
+pub(super) struct OneZeroInKeys;
+
+impl PhysicalOptimizerRule for OneZeroInKeys {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            let join = node.downcast_ref::<HashJoinExec>().map(in_keys).transpose()?.flatten();
+            Ok(join.map_or_else(|| Transformed::no(node), Transformed::yes))
+        })
+        .data()
+    }
+
+    fn name(&self) -> &'static str {
+        "OneZeroInKeys"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// `None` for a join without such keys.
+fn in_keys(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let (left, right) = (join.left().schema(), join.right().schema());
+    let mut changed = false;
+    let mut on = Vec::with_capacity(join.on().len());
+    for (one, other) in join.on() {
+        changed |= one.data_type(&left)?.is_floating();
+        on.push((with_one_zero(one, &left)?, with_one_zero(other, &right)?));
+    }
+    if changed { join.builder().with_on(on).build_exec().map(Some) } else { Ok(None) }
+}
+
+fn with_one_zero(key: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+    let data_type = key.data_type(schema)?;
+    if !data_type.is_floating() {
+        return Ok(Arc::clone(key));
+    }
+    let zero = lit(ScalarValue::new_zero(&data_type)?);
+    Ok(Arc::new(BinaryExpr::new(Arc::clone(key), Operator::Plus, zero)))
+}

@@ -1,0 +1,145 @@
+//! Values in text.
+
+use super::column::{Values, canonical};
+use super::{array, interval, invalid};
+use crate::message::Format;
+use crate::status::Failure;
+use arrow::array::timezone::Tz;
+use arrow::compute::kernels::cast_utils::{Parser, string_to_datetime};
+use arrow::datatypes::{Date32Type, Time64MicrosecondType};
+use std::str::FromStr;
+
+/// Reads one value. Blanks around it belong to it only in texts.
+pub(super) fn push(values: &mut Values, text: &str) -> Result<(), Failure> {
+    let bare = text.trim();
+    match values {
+        Values::Bool(builder) => builder.append_value(truth(bare).ok_or_else(|| invalid("boolean", text))?),
+        Values::Int2(builder) => builder.append_value(number(bare, "smallint")?),
+        Values::Int4(builder) => builder.append_value(number(bare, "integer")?),
+        Values::Int8(builder) => builder.append_value(number(bare, "bigint")?),
+        Values::Oid(builder) => builder.append_value(i64::from(number::<u32>(bare, "oid")?)),
+        Values::Float4(builder) => {
+            builder.append_value(bare.parse().map_err(|_| invalid("real", text))?);
+        }
+        Values::Float8(builder) => {
+            builder.append_value(bare.parse().map_err(|_| invalid("double precision", text))?);
+        }
+        Values::Numeric(numbers) => numbers.push(bare)?,
+        Values::Text(builder) | Values::Json(builder) | Values::Jsonb(builder) => builder.append_value(text),
+        Values::Bytea(builder) => builder.append_value(bytes(text).ok_or_else(|| invalid("bytea", text))?),
+        Values::Date(builder) => {
+            builder.append_value(day(bare).ok_or_else(|| date_failure("date", text))?);
+        }
+        Values::Time(builder) => {
+            builder
+                .append_value(Time64MicrosecondType::parse(bare).ok_or_else(|| date_failure("time", text))?);
+        }
+        Values::Timestamp(builder) => builder.append_value(timestamp(bare, "timestamp")?),
+        Values::Timestamptz(builder) => builder.append_value(timestamp(bare, "timestamp with time zone")?),
+        Values::Interval(builder) => {
+            let parts = interval::parse(bare).ok_or_else(|| date_failure("interval", text))?;
+            Values::push_interval(builder, parts)?;
+        }
+        Values::Uuid(builder) => {
+            builder.append_value(canonical(uuid_bytes(bare).ok_or_else(|| invalid("uuid", text))?));
+        }
+        Values::List(list) => {
+            let items = array::text(bare).ok_or_else(|| array_failure(text))?;
+            Values::push_list(list, items.into_iter().map(Ok), Format::Text)?;
+        }
+    }
+    Ok(())
+}
+
+fn date_failure(kind: &str, text: &str) -> Failure {
+    match bowshot_api::unsupported_time(kind, text) {
+        Some(error) => error.into(),
+        None => Failure { code: "22007", ..invalid(kind, text) },
+    }
+}
+
+fn array_failure(text: &str) -> Failure {
+    Failure { code: "22P02", ..invalid("array", text) }.with_hint("arrays have one dimension here")
+}
+
+/// As `boolin` in PostgreSQL: any unambiguous prefix of the words.
+fn truth(text: &str) -> Option<bool> {
+    let text = text.to_ascii_lowercase();
+    let begins = |word: &str, least: usize| text.len() >= least && word.starts_with(&text);
+    if begins("true", 1) || begins("yes", 1) || text == "on" || text == "1" {
+        Some(true)
+    } else if begins("false", 1) || begins("no", 1) || begins("off", 2) || text == "0" {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+fn number<T: FromStr>(text: &str, kind: &str) -> Result<T, Failure> {
+    text.parse().map_err(|_| {
+        let digits = text.trim_start_matches(['+', '-']);
+        match !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => Failure::new("22003", format!("value \"{text}\" is out of range for type {kind}")),
+            false => invalid(kind, text),
+        }
+    })
+}
+
+/// A date. A time or a time zone after it is ignored, as in PostgreSQL's `date_in`: pgjdbc sends `2024-02-29 +00`.
+fn day(text: &str) -> Option<i32> {
+    let behind = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | 'Z'));
+    Date32Type::parse(text).or_else(|| {
+        let (date, rest) = text.split_once([' ', 'T'])?;
+        behind(rest.trim_start()).then(|| Date32Type::parse(date)).flatten()
+    })
+}
+
+/// Microseconds since 1970-01-01 in UTC; a time zone in the text counts.
+fn timestamp(text: &str, kind: &str) -> Result<i64, Failure> {
+    let utc: Tz = "UTC".parse().map_err(|_| Failure::new("XX000", "UTC is not known"))?;
+    let found = string_to_datetime(&utc, text).map_err(|_| date_failure(kind, text))?;
+    Ok(found.timestamp_micros())
+}
+
+/// `\x` and hexadecimal digits, or the older form with octal escapes.
+fn bytes(text: &str) -> Option<Vec<u8>> {
+    if let Some(digits) = text.strip_prefix(r"\x") {
+        return hex(digits);
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = match (first, after) {
+            (b'\\', [b'\\', after @ ..]) => {
+                out.push(b'\\');
+                after
+            }
+            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..]) => {
+                out.push(((a - b'0') << 6) | ((b - b'0') << 3) | (c - b'0'));
+                after
+            }
+            (b'\\', _) => return None,
+            (byte, after) => {
+                out.push(*byte);
+                after
+            }
+        };
+    }
+    Some(out)
+}
+
+fn hex(digits: &str) -> Option<Vec<u8>> {
+    let digits: Vec<u8> = digits
+        .chars()
+        .filter(|digit| !digit.is_ascii_whitespace())
+        .map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
+        .collect::<Option<_>>()?;
+    let (pairs, rest) = digits.as_chunks::<2>();
+    rest.is_empty().then(|| pairs.iter().map(|[high, low]| (high << 4) | low).collect())
+}
+
+/// The bytes of a UUID with or without hyphens and brackets.
+pub(crate) fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
+    let text = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
+    hex(&text.replace('-', ""))?.try_into().ok()
+}

@@ -1,0 +1,180 @@
+//! The simple protocol: a text with any number of statements (PostgreSQL manual, "Simple Query"). They run one after the
+//! other, up to the first error.
+
+use crate::command_tag::tag;
+use crate::connection::Connection;
+use crate::message::Format;
+use crate::reply::{self, Column};
+use crate::result_writer::{ResultWriter, columns, with_origins};
+use crate::startup;
+use crate::statement::{StatementKind, verb};
+use crate::status::{ConnectionError, Failure, Result, with_position};
+use crate::tokens::split;
+use bowshot_api::{Request, Statement, TransactionEnd};
+use std::sync::Arc;
+
+impl Connection {
+    /// Answers a text, up to ReadyForQuery.
+    pub(crate) async fn query(&mut self, sql: &str) -> Result<()> {
+        // Each text closes the unnamed statement and portal.
+        self.close_statement("").await;
+        self.portals.remove("");
+        let places = split(sql);
+        if places.is_empty() {
+            reply::bare(self.wire.out(), reply::EMPTY_QUERY);
+            return Ok(());
+        }
+        for (index, place) in places.iter().enumerate() {
+            let text = sql.get(place.clone()).unwrap_or_default();
+            let before = sql.get(..place.start).unwrap_or_default().chars().count();
+            let others_follow = index + 1 < places.len();
+            // After an error the caller ends the implicit transaction.
+            self.statement(text, others_follow).await.map_err(|error| with_position(error, text, before))?;
+        }
+        self.end_implicit(TransactionEnd::Commit).await
+    }
+
+    /// The statements of a text are one transaction, unless they begin or end one themselves (PostgreSQL manual, "Multiple
+    /// Statements in a Simple Query"). The last one alone needs none.
+    async fn statement(&mut self, sql: &str, others_follow: bool) -> Result<()> {
+        let kind = StatementKind::parse(sql)?;
+        self.check_transaction(&kind)?;
+        if others_follow && kind.joins_transaction() {
+            self.begin_implicit().await?;
+        }
+        self.parameters.note_statement(sql);
+        match kind {
+            StatementKind::Plain => self.plain(sql).await,
+            StatementKind::Copy(copy) => self.copy(&copy).await,
+            other => self.control(sql, &other).await,
+        }
+    }
+
+    /// Plans once: the plan says whether the statement returns rows.
+    async fn plain(&mut self, sql: &str) -> Result<()> {
+        self.is_new = false;
+        let session = Arc::clone(&self.session);
+        let prepared = self.wait_for(session.prepare(sql, None)).await?;
+        let ran = self.planned(sql, &Request::prepared(prepared.id), prepared.description.is_update).await;
+        let closed = session.close_prepared(prepared.id).await;
+        ran?;
+        closed.map_err(ConnectionError::from)
+    }
+
+    async fn planned(&mut self, sql: &str, request: &Request, is_update: bool) -> Result<()> {
+        let session = Arc::clone(&self.session);
+        if is_update {
+            let rows = self.wait_for(session.update(request)).await?;
+            self.restore_startup_options(sql).await?;
+            self.complete_update(sql, rows);
+            return Ok(());
+        }
+        let mut running = self.start(request).await?;
+        let mut described: Vec<Column> = columns(running.schema(), &[Format::Text])?;
+        if let Statement::Prepared(id) = &request.statement {
+            described = with_origins(described, session.origins(*id));
+        }
+        reply::row_description(self.wire.out(), &described);
+        running.set_formats(&described);
+        let (sent, _) = running.send(&mut self.wire, &self.cancel, None).await?;
+        reply::complete(self.wire.out(), &tag(sql, Some(sent)));
+        Ok(())
+    }
+
+    /// Starts a statement that returns rows.
+    pub(crate) async fn start(&mut self, request: &Request) -> Result<ResultWriter> {
+        let (server, session) = (Arc::clone(&self.server), Arc::clone(&self.session));
+        let zone = self.parameters.zone(session.as_ref());
+        let running = ResultWriter::start(&mut self.wire, &self.cancel, (server, session), request).await?;
+        Ok(running.with_zone(zone))
+    }
+
+    /// Runs a statement about transactions or about prepared statements of the front end.
+    pub(crate) async fn control(&mut self, sql: &str, kind: &StatementKind) -> Result<()> {
+        let is_open = self.session.in_transaction();
+        match kind {
+            StatementKind::Begin if is_open => {
+                self.warn("25001", "there is already a transaction in progress")
+            }
+            StatementKind::Commit | StatementKind::Rollback if !is_open => {
+                self.warn("25P01", "there is no transaction in progress");
+                let is_commit = *kind == StatementKind::Commit;
+                let end = if is_commit { TransactionEnd::Commit } else { TransactionEnd::Rollback };
+                self.end_implicit(end).await?;
+            }
+            // A failed transaction is rolled back, whatever its client says.
+            StatementKind::Commit if self.failed => {
+                self.run_control("ROLLBACK").await?;
+                self.transaction_ended();
+                reply::complete(self.wire.out(), "ROLLBACK");
+                return Ok(());
+            }
+            StatementKind::Commit | StatementKind::Rollback => {
+                self.run_control(sql).await?;
+                self.transaction_ended();
+            }
+            StatementKind::SetTransaction(_) if !is_open => {
+                self.warn("25P01", "SET TRANSACTION can only be used in transaction blocks");
+            }
+            // The engine takes modes only with BEGIN: a transaction that has run nothing begins again.
+            StatementKind::SetTransaction(modes) if self.is_new => {
+                self.run_control("ROLLBACK").await?;
+                self.run_control(&format!("BEGIN TRANSACTION {modes}")).await?;
+                self.is_new = true;
+            }
+            StatementKind::SetTransaction(_) => self.run_control(sql).await?,
+            StatementKind::RollbackTo => {
+                self.run_control(sql).await?;
+                self.failed = false;
+            }
+            StatementKind::Deallocate(name) if self.statements.contains_key(name) => {
+                self.close_statement(name).await
+            }
+            StatementKind::CloseAll => {
+                let names: Vec<String> = self.statements.keys().cloned().collect();
+                for name in names {
+                    self.close_statement(&name).await;
+                }
+                if verb(sql) == "DISCARD" {
+                    self.portals.clear();
+                }
+                self.run_control(sql).await?;
+                self.restore_startup_options(sql).await?;
+            }
+            StatementKind::Empty => {
+                reply::bare(self.wire.out(), reply::EMPTY_QUERY);
+                return Ok(());
+            }
+            StatementKind::Begin => {
+                self.run_control(sql).await?;
+                // It has made an implicit transaction an explicit one.
+                (self.is_new, self.has_implicit) = (!self.has_implicit, false);
+            }
+            StatementKind::Deallocate(_) => self.run_control(sql).await?,
+            StatementKind::Copy(_) | StatementKind::Plain => {
+                return Err(Failure::new("XX000", "a statement was sorted wrongly").into());
+            }
+        }
+        reply::complete(self.wire.out(), &tag(sql, None));
+        Ok(())
+    }
+
+    /// Sets the options of the start-up packet again after a statement that has reset them.
+    pub(crate) async fn restore_startup_options(&mut self, sql: &str) -> Result<()> {
+        for (name, value) in self.parameters.startup_options(sql) {
+            startup::set(self.session.as_ref(), &name, &value).await?;
+        }
+        Ok(())
+    }
+
+    async fn run_control(&mut self, sql: &str) -> Result<()> {
+        self.is_new = false;
+        let session = Arc::clone(&self.session);
+        self.wait_for(session.update(&Request::sql(sql))).await.map(drop)
+    }
+
+    fn transaction_ended(&mut self) {
+        self.failed = false;
+        self.portals.clear();
+    }
+}

@@ -1,0 +1,289 @@
+//! The store by itself: what is found, what makes room for what, and what becomes of damaged files.
+
+use super::*;
+use crate::cache::RowLocation;
+use crate::cache::file::CacheFile;
+use crate::cache::needs::ColumnNames;
+use crate::cache::shape::{Content, Member, Outer, OuterKind, TableName, Tree};
+use arrow::array::Int64Array;
+use arrow::datatypes::{DataType, Field, Schema};
+use std::path::Path;
+use std::time::Duration;
+
+const JOIN: &str = "(bin \"=\" #0:\"k\" #1:\"k\")";
+const ROWS: usize = 1000;
+/// Bytes that each join takes.
+const BYTES: u64 = 8000 + ENTRY_BYTES;
+
+fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("v", DataType::Int64, false)]))
+}
+
+fn shape(name: &str, version: u64) -> JoinShape {
+    let key = |table: &str| TableKey {
+        name: TableName { catalog: "bowshot".into(), schema: "main".into(), table: table.into() },
+        content: Content::Own {
+            id: table.into(),
+            version: 0,
+            columns: 0,
+            durable: true,
+            segments: vec![version],
+        },
+    };
+    let tree = Tree { members: vec![Member::Table(0), Member::Table(1)], conditions: vec![JOIN.into()] };
+    JoinShape::new(vec![key(name), key("other")], &tree, String::new()).0
+}
+
+fn column() -> ColumnRef {
+    ColumnRef { table: 0, column: "v".into() }
+}
+
+fn about(name: &str, version: u64, cost_ms: u64) -> JoinInfo {
+    JoinInfo {
+        shape: shape(name, version),
+        columns: vec![column()],
+        rows: ROWS as u64,
+        bytes: BYTES - ENTRY_BYTES,
+        cost: Duration::from_millis(cost_ms),
+        created: SystemTime::now(),
+        forecast: false,
+        expected_uses: 1.0,
+    }
+}
+
+fn rows() -> Vec<RecordBatch> {
+    let values = Int64Array::from_iter_values(0..ROWS as i64);
+    vec![RecordBatch::try_new(schema(), vec![Arc::new(values)]).expect("rows")]
+}
+
+fn store(memory_bytes: u64, folder: Option<&Path>) -> Store {
+    Store::open(Budget { memory_bytes, disk_bytes: 1 << 20, folder: folder.map(Path::to_path_buf) })
+}
+
+fn add(store: &Store, name: &str, version: u64, cost_ms: u64) -> Result<Arc<CachedJoin>, Error> {
+    let join = store.insert(about(name, version, cost_ms), schema(), rows())?;
+    store.write(&join, &|| {});
+    Ok(join)
+}
+
+/// Files of a folder, without the one that says whose it is.
+fn files(folder: &Path) -> usize {
+    std::fs::read_dir(folder).expect("is read").count() - 1
+}
+
+fn find(store: &Store, name: &str, version: u64) -> Option<Arc<CachedJoin>> {
+    let found = store.find(&shape(name, version), &[JOIN.to_owned()], &BTreeSet::from([column()]));
+    found.map(|(join, _)| join)
+}
+
+#[test]
+fn what_the_joins_need_is_known() {
+    let store = store(10 * BYTES, None);
+    let of = |tables: &[&str]| {
+        tables.iter().map(|table| crate::cache::identity_digest(table)).fold(0, u64::wrapping_add)
+    };
+    let columns = |names: &[&str]| {
+        names.iter().fold(ColumnNames::default(), |mut all, name| {
+            all.add(name);
+            all
+        })
+    };
+    assert!(!store.needs().has(of(&["other", "a"])));
+    let join = add(&store, "a", 1, 10).expect("room");
+    assert!(store.needs().has(of(&["other", "a"])));
+    assert!(!store.needs().has(of(&["a"])) && !store.needs().has(of(&["a", "a"])));
+    assert!(store.needs().may_fit(of(&["other", "a"]), columns(&["x", "k"])));
+    assert!(!store.needs().may_fit(of(&["other", "a"]), columns(&["x"])));
+    assert!(!store.needs().may_fit(of(&["a"]), columns(&["k"])));
+    let mut outer = about("b", 1, 10);
+    let side = |place| Tree { members: vec![Member::Table(place)], conditions: Vec::new() };
+    let on = vec!["(bin \"=\" #0:\"y\" #1:\"y\")".to_owned()];
+    let outer_join = Outer { kind: OuterKind::Left, left: side(0), right: side(1), on };
+    outer.shape.tree = Tree { members: vec![Member::Outer(Box::new(outer_join))], conditions: Vec::new() };
+    store.insert(outer, schema(), rows()).expect("room");
+    assert!(!store.needs().may_fit(of(&["other", "b"]), columns(&["k"])));
+    assert!(store.needs().may_fit(of(&["other", "b"]), columns(&["y"])));
+    store.remove(join.id);
+    assert!(!store.needs().has(of(&["other", "a"])));
+}
+
+#[test]
+fn only_the_same_version_with_all_columns_is_found() {
+    let store = store(1 << 20, None);
+    add(&store, "a", 1, 10).expect("fits");
+    assert!(find(&store, "a", 1).is_some());
+    assert!(find(&store, "a", 2).is_none());
+    let other = BTreeSet::from([ColumnRef { table: 1, column: "v".into() }]);
+    assert!(store.find(&shape("a", 1), &[JOIN.to_owned()], &other).is_none());
+}
+
+#[test]
+fn a_newer_version_takes_the_place_of_an_older_one() {
+    let store = store(1 << 20, None);
+    add(&store, "a", 1, 10).expect("fits");
+    add(&store, "a", 2, 10).expect("fits");
+    assert!(find(&store, "a", 1).is_none());
+    assert_eq!(store.sizes(), (BYTES, 0));
+}
+
+#[test]
+fn a_join_on_other_columns_is_not_replaced_by_a_newer_version() {
+    let store = store(1 << 20, None);
+    let mut other = about("a", 1, 10);
+    other.shape.tree.conditions = vec![JOIN.replace("\"k\"", "\"x\"")];
+    let other = store.insert(other, schema(), rows()).expect("fits");
+    add(&store, "a", 2, 10).expect("fits");
+    assert!(store.all().iter().any(|join| join.id == other.id), "it has rows that can be added to");
+}
+
+#[test]
+fn a_join_without_room_replaces_nothing() {
+    let store = store(2 * BYTES, None);
+    let narrow = add(&store, "a", 1, 10).expect("fits");
+    add(&store, "b", 1, 1000).expect("fits").pin(true);
+    let wide = JoinInfo { bytes: 2 * BYTES, ..about("a", 1, 10) };
+    assert!(store.insert(wide, schema(), rows()).is_err());
+    assert_eq!(find(&store, "a", 1).expect("is still there").id, narrow.id);
+    assert_eq!(store.sizes(), (2 * BYTES, 0));
+}
+
+#[test]
+fn joins_of_another_build_are_not_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    drop(store(1 << 20, Some(folder.path())));
+    let path = folder.path().join("12.arrow");
+    let file = CacheFile::write(path.clone(), (&schema(), &rows()), &|| {}).expect("is written");
+    let described = Described { program: "another".to_owned(), about: about("a", 1, 10) };
+    file.describe(&described).expect("is written");
+    assert!(store(1 << 20, Some(folder.path())).all().is_empty());
+    assert!(!path.exists());
+    let file = CacheFile::write(path, (&schema(), &rows()), &|| {}).expect("is written");
+    file.describe(&Described { program: this_program(), ..described }).expect("is written");
+    assert_eq!(store(1 << 20, Some(folder.path())).all().len(), 1);
+}
+
+#[test]
+fn what_saves_least_for_each_byte_leaves_and_what_saves_less_does_not_come_in() {
+    let store = store(2 * BYTES, None);
+    add(&store, "a", 1, 10).expect("fits");
+    add(&store, "b", 1, 30).expect("fits");
+    add(&store, "c", 1, 20).expect("fits in place of the cheapest");
+    assert!(find(&store, "a", 1).is_none());
+    assert!(find(&store, "b", 1).is_some() && find(&store, "c", 1).is_some());
+    assert!(matches!(add(&store, "d", 1, 5), Err(Error::TooLarge { .. })));
+    find(&store, "c", 1).expect("is there").pin(true);
+    add(&store, "e", 1, 1000).expect("fits in place of one that is not pinned");
+    assert!(find(&store, "b", 1).is_none() && find(&store, "c", 1).is_some());
+    assert_eq!(store.sizes().0, 2 * BYTES);
+}
+
+#[test]
+fn the_join_of_an_earlier_day_leaves_for_that_of_a_later_one() {
+    let store = store(BYTES, None);
+    add(&store, "day20210803", 1, 1000).expect("fits");
+    add(&store, "day20210804", 1, 5).expect("fits in place of the day before");
+    assert!(find(&store, "day20210803", 1).is_none());
+    assert!(add(&store, "day20210802", 1, 4).is_err());
+}
+
+#[test]
+fn what_leaves_memory_is_mapped_from_disk_and_survives_a_restart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = store(BYTES, Some(folder.path()));
+    add(&first, "a", 1, 10).expect("fits");
+    add(&first, "b", 1, 20).expect("fits");
+    let join = find(&first, "a", 1).expect("is on disk");
+    assert_eq!(join.place(), RowLocation::Disk);
+    assert_eq!(join.batches().expect("is read").batches.as_ref(), rows().as_slice());
+    drop(first);
+    let again = store(BYTES, Some(folder.path()));
+    assert_eq!(
+        find(&again, "b", 1).expect("survived").batches().expect("is read").batches.as_ref(),
+        rows().as_slice()
+    );
+    assert!(again.remove(find(&again, "a", 1).expect("is there").id));
+    assert_eq!(files(folder.path()), 2, "one file with its description");
+}
+
+#[test]
+fn a_file_that_is_cut_after_it_was_mapped_is_found_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = store(BYTES, Some(folder.path()));
+    let join = add(&first, "a", 1, 10).expect("fits");
+    add(&first, "b", 1, 20).expect("fits in place of it");
+    let loaded = join.batches().expect("is read");
+    loaded.check().expect("is whole");
+    let path = folder.path().join(format!("{}.arrow", join.id));
+    std::fs::File::options().write(true).open(path).and_then(|file| file.set_len(512)).expect("is cut");
+    assert!(loaded.check().is_err());
+}
+
+#[test]
+fn joins_of_dropped_tables_leave_with_their_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = store(1 << 20, Some(folder.path()));
+    add(&store, "a", 1, 10).expect("fits");
+    add(&store, "b", 1, 10).expect("fits");
+    assert_eq!(store.remove_of(|key| key.name.table == "a"), 1);
+    assert!(find(&store, "a", 1).is_none() && find(&store, "b", 1).is_some());
+    assert_eq!(files(folder.path()), 2);
+}
+
+#[test]
+fn there_are_never_more_joins_than_the_limit() {
+    let store = store(1 << 30, None);
+    for number in 0..MAX_JOINS + 10 {
+        store.insert(about(&format!("t_{number}_x"), 1, 10), schema(), Vec::new()).expect("fits");
+    }
+    assert_eq!(store.all().len(), MAX_JOINS);
+}
+
+#[test]
+fn damaged_and_foreign_files_are_never_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let join = add(&store(BYTES, Some(folder.path())), "a", 1, 10).expect("fits");
+    let path = folder.path().join(format!("{}.arrow", join.id));
+    let mut bytes = std::fs::read(&path).expect("is read");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, &bytes).expect("is written");
+    let again = store(BYTES, Some(folder.path()));
+    let join = find(&again, "a", 1).expect("is listed");
+    assert!(matches!(join.batches(), Err(Error::Damaged { .. })));
+    drop(again);
+    bytes.pop();
+    std::fs::write(&path, &bytes).expect("is written");
+    assert!(find(&store(BYTES, Some(folder.path())), "a", 1).is_none(), "another length is not even listed");
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_disk_that_cannot_be_written_costs_the_file_only() {
+    let outer = tempfile::tempdir().expect("a folder");
+    let folder = outer.path().join("joins");
+    let store = store(3 * BYTES, Some(&folder));
+    std::fs::remove_dir_all(&folder).expect("is removed");
+    assert!(add(&store, "a", 1, 10).expect("fits").disk_bytes() > 0, "the folder is made again");
+    std::fs::remove_dir_all(&folder).expect("is removed");
+    std::fs::write(&folder, "no folder").expect("is written");
+    let join = add(&store, "b", 1, 10).expect("fits");
+    assert_eq!((join.place(), join.disk_bytes()), (RowLocation::Memory, 0));
+    std::fs::remove_file(&folder).expect("is removed");
+    assert_eq!(add(&store, "c", 1, 10).expect("fits").disk_bytes(), 0, "it rests");
+    assert!(store.unwritten().is_none());
+}
+
+#[test]
+fn tables_that_end_with_the_process_leave_no_description() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = store(1 << 20, Some(folder.path()));
+    let mut about = about("a", 1, 10);
+    about.shape.tables[0].content =
+        Content::Own { id: "a".into(), version: 0, columns: 0, durable: false, segments: vec![1] };
+    let join = first.insert(about, schema(), rows()).expect("fits");
+    first.write(&join, &|| {});
+    assert!(join.disk_bytes() > 0);
+    drop(first);
+    assert!(store(1 << 20, Some(folder.path())).all().is_empty());
+    assert_eq!(files(folder.path()), 0);
+}

@@ -1,0 +1,87 @@
+//! The result of a statement, batch by batch: the next one is asked for when its client has taken the last one.
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use bowshot_api::{BatchStream, Delivery, Endpoints, QueryId, Request, Result, Server, Session};
+use futures::StreamExt;
+use std::fmt;
+use std::sync::Arc;
+
+/// A result that is being read. Dropping it stops the work behind it.
+pub struct ResultStream {
+    server: Arc<dyn Server>,
+    session: Arc<dyn Session>,
+    query: QueryId,
+    schema: SchemaRef,
+    partitions: usize,
+    next_partition: usize,
+    stream: Option<BatchStream>,
+}
+
+impl ResultStream {
+    /// Starts a statement that returns rows.
+    pub async fn start(
+        server: Arc<dyn Server>,
+        session: Arc<dyn Session>,
+        request: &Request,
+    ) -> Result<Self> {
+        let request = Request {
+            endpoints: Some(Endpoints::Exactly(1)),
+            delivery: Some(Delivery::Stream),
+            ..request.clone()
+        };
+        let answer = session.start(&request).await?;
+        Ok(Self {
+            server,
+            session,
+            query: answer.query,
+            schema: answer.schema,
+            partitions: answer.partitions,
+            next_partition: 0,
+            stream: None,
+        })
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The next batch; `None` after the last one.
+    pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            let Some(stream) = &mut self.stream else {
+                if self.next_partition == self.partitions {
+                    return Ok(None);
+                }
+                let attached = self.server.attach(self.session.principal(), self.query, self.next_partition);
+                self.stream = Some(attached.await?);
+                self.next_partition += 1;
+                continue;
+            };
+            match stream.next().await.transpose()? {
+                Some(batch) => return Ok(Some(batch)),
+                None => self.stream = None,
+            }
+        }
+    }
+}
+
+impl Drop for ResultStream {
+    /// A partition that nobody has begun to read would wait for its reader.
+    fn drop(&mut self) {
+        if self.next_partition == self.partitions {
+            return;
+        }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (server, session, query) = (Arc::clone(&self.server), Arc::clone(&self.session), self.query);
+            runtime.spawn(async move { _ = server.cancel(session.principal(), query).await });
+        }
+    }
+}
+
+impl fmt::Debug for ResultStream {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ResultStream").field("query", &self.query).finish_non_exhaustive()
+    }
+}

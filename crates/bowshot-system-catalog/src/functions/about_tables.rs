@@ -1,0 +1,186 @@
+//! What PostgreSQL's clients ask about tables by their names or numbers.
+
+use crate::functions::{BOOL, Call, FunctionSpec, LONG, TEXT, relations, text};
+use crate::information_schema::{KeyKind, key_name, reference_name};
+use crate::pg_catalog::constraints::{referred_columns, seen_referred};
+use crate::pg_catalog::oids;
+use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
+use bowshot_storage::tables::{Definition, Entry, EntryName, Key, Reference};
+use datafusion::error::Result;
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
+    FunctionSpec { name: "pg_get_viewdef", arguments: (1, 2), returns: TEXT, value: view_text },
+    FunctionSpec { name: "pg_table_size", arguments: (1, 1), returns: LONG, value: size },
+    FunctionSpec { name: "pg_relation_size", arguments: (1, 2), returns: LONG, value: size },
+    FunctionSpec { name: "pg_total_relation_size", arguments: (1, 1), returns: LONG, value: size },
+    FunctionSpec {
+        name: "pg_indexes_size",
+        arguments: (1, 1),
+        returns: LONG,
+        value: |_| Ok(ScalarValue::from(0_i64)),
+    },
+    FunctionSpec { name: "obj_description", arguments: (1, 2), returns: TEXT, value: comment },
+    FunctionSpec { name: "col_description", arguments: (2, 2), returns: TEXT, value: column_comment },
+    FunctionSpec {
+        name: "shobj_description",
+        arguments: (2, 2),
+        returns: TEXT,
+        value: |_| Ok(ScalarValue::Utf8(None)),
+    },
+    FunctionSpec { name: "pg_get_constraintdef", arguments: (1, 2), returns: TEXT, value: constraint_text },
+    FunctionSpec { name: "pg_get_indexdef", arguments: (1, 3), returns: TEXT, value: index_text },
+    FunctionSpec {
+        // Texts of defaults and checks are kept as they are.
+        name: "pg_get_expr",
+        arguments: (2, 3),
+        returns: TEXT,
+        value: |call| Ok(ScalarValue::Utf8(call.text(0))),
+    },
+    FunctionSpec { name: "pg_table_is_visible", arguments: (1, 1), returns: BOOL, value: is_visible },
+];
+
+/// The name of a table as PostgreSQL's clients write it in a text.
+pub(crate) fn written(call: &Call<'_>, name: &str) -> Option<EntryName> {
+    let object = Parser::new(&PostgreSqlDialect {}).try_with_sql(name).ok()?.parse_object_name(false).ok()?;
+    let part = |place: usize| {
+        object.0.get(place).and_then(|part| part.as_ident()).map(bowshot_types::names::identifier)
+    };
+    let full = match object.0.len() {
+        1 => return Some(call.unqualified(&part(0)?)),
+        2 if [PG_TEMP, TEMPORARY_CATALOG].contains(&part(0)?.as_str()) => {
+            EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, part(1)?)
+        }
+        2 => EntryName::new(call.catalog(), part(0)?, part(1)?),
+        _ => EntryName::new(part(0)?, part(1)?, part(2)?),
+    };
+    let pinned = call.facts.session_access.pin();
+    if full.schema == PUBLIC && !pinned.has_schema(&full.catalog, PUBLIC) {
+        return Some(EntryName { schema: DEFAULT_SCHEMA.to_owned(), ..full });
+    }
+    Some(full)
+}
+
+/// What an argument means: a name, or the number of a table or view.
+fn found(call: &Call<'_>) -> Option<(EntryName, Option<Entry>)> {
+    let pinned = call.facts.session_access.pin();
+    let Some(oid) = call.number(0) else {
+        let name = written(call, &call.text(0)?)?;
+        let entry = pinned.entry(&name).cloned();
+        return Some((name, entry));
+    };
+    let name = call.table(oid)?;
+    let entry = pinned.entry(name).cloned()?;
+    Some((name.clone(), Some(entry)))
+}
+
+fn view_text(call: &Call<'_>) -> Result<ScalarValue> {
+    match found(call) {
+        Some((_, Some(Entry::View(view)))) => text(&view.sql),
+        _ => Ok(ScalarValue::Utf8(None)),
+    }
+}
+
+fn size(call: &Call<'_>) -> Result<ScalarValue> {
+    Ok(ScalarValue::Int64(match found(call) {
+        Some((_, Some(Entry::Table(table)))) => Some(table.bytes().cast_signed()),
+        Some((_, Some(Entry::View(_) | Entry::External(_)))) => Some(0),
+        _ => None,
+    }))
+}
+
+fn comment(call: &Call<'_>) -> Result<ScalarValue> {
+    Ok(ScalarValue::Utf8(match found(call) {
+        Some((_, Some(Entry::Table(table)))) => table.definition().comment.clone(),
+        Some((_, Some(Entry::View(view)))) => view.comment.clone(),
+        Some((_, Some(Entry::External(external)))) => external.comment.clone(),
+        _ => None,
+    }))
+}
+
+fn column_comment(call: &Call<'_>) -> Result<ScalarValue> {
+    let place = call.number(1).and_then(|number| usize::try_from(number).ok()?.checked_sub(1));
+    Ok(ScalarValue::Utf8(match (found(call), place) {
+        (Some((_, Some(Entry::Table(table)))), Some(place)) => {
+            table.definition().columns.get(place).and_then(|column| column.comment.clone())
+        }
+        _ => None,
+    }))
+}
+
+fn constraint_text(call: &Call<'_>) -> Result<ScalarValue> {
+    let Some(oid) = call.number(0) else { return Ok(ScalarValue::Utf8(None)) };
+    let found = call.constrained(oid).and_then(|(name, definition)| {
+        constraint(oid, name, &definition).or_else(|| reference(call, oid, name, &definition))
+    });
+    Ok(ScalarValue::Utf8(found))
+}
+
+/// The index that stands for a key, or the name of one of its columns.
+fn index_text(call: &Call<'_>) -> Result<ScalarValue> {
+    let Some(oid) = call.number(0) else { return Ok(ScalarValue::Utf8(None)) };
+    let place = call.number(1).and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
+    let found = call.constrained(oid).and_then(|(name, definition)| {
+        let primary = definition.primary_key.iter().map(|key| (key, KeyKind::Primary));
+        let mut keys = primary.chain(definition.unique.iter().map(|key| (key, KeyKind::Unique)));
+        let (key, kind) =
+            keys.find(|(key, kind)| oids::constraint(name, &key_name(name, key, *kind)) == oid)?;
+        Some(match place.checked_sub(1) {
+            Some(place) => key.columns.get(place).cloned().unwrap_or_default(),
+            None => {
+                let (columns, index) = (key.columns.join(", "), key_name(name, key, kind));
+                let near = name.catalog == call.catalog() && name.schema == call.schema();
+                let table = match call.truth(2) {
+                    Some(true) if near => name.name.clone(),
+                    _ => format!("{}.{}", name.schema, name.name),
+                };
+                format!("CREATE UNIQUE INDEX {index} ON {table} USING btree ({columns})")
+            }
+        })
+    });
+    Ok(ScalarValue::Utf8(found))
+}
+
+fn constraint(oid: i64, name: &EntryName, definition: &Definition) -> Option<String> {
+    let named = |key: &Key, kind| oids::constraint(name, &key_name(name, key, kind)) == oid;
+    if let Some(key) = definition.primary_key.iter().find(|key| named(key, KeyKind::Primary)) {
+        return Some(format!("PRIMARY KEY ({})", key.columns.join(", ")));
+    }
+    if let Some(key) = definition.unique.iter().find(|key| named(key, KeyKind::Unique)) {
+        return Some(format!("UNIQUE ({})", key.columns.join(", ")));
+    }
+    let check = definition.checks.iter().find(|check| oids::constraint(name, &check.name) == oid)?;
+    Some(format!("CHECK ({})", check.sql))
+}
+
+/// What points to another table, as PostgreSQL writes it.
+fn reference(call: &Call<'_>, oid: i64, name: &EntryName, definition: &Definition) -> Option<String> {
+    let named = |reference: &&Reference| oids::constraint(name, &reference_name(name, reference)) == oid;
+    let reference = definition.references.iter().find(named)?;
+    let pinned = call.facts.session_access.pin();
+    let other = seen_referred(name, reference, (&pinned, &call.facts.session_access.newest()))?;
+    let columns = match pinned.entry(&other) {
+        Some(Entry::Table(table)) => referred_columns(reference, table.definition()),
+        _ => reference.referred.clone(),
+    };
+    let near = other.catalog == name.catalog && other.schema == call.schema();
+    let table = match near {
+        true => relations::quoted(&other.name),
+        false => format!("{}.{}", relations::quoted(&other.schema), relations::quoted(&other.name)),
+    };
+    let list = |columns: &[String]| {
+        columns.iter().map(|column| relations::quoted(column)).collect::<Vec<_>>().join(", ")
+    };
+    Some(format!("FOREIGN KEY ({}) REFERENCES {table}({})", list(&reference.columns), list(&columns)))
+}
+
+/// Whether a name without a schema means it.
+fn is_visible(call: &Call<'_>) -> Result<ScalarValue> {
+    let Some(oid) = call.number(0) else { return Ok(ScalarValue::Boolean(None)) };
+    // Indexes are seen where their tables are.
+    let index = || relations::index(call, oid);
+    let name = found(call).map(|(name, _)| name).or_else(index).or_else(|| call.table(oid).cloned());
+    Ok(ScalarValue::from(name.is_some_and(|name| call.unqualified(&name.name) == name)))
+}

@@ -1,0 +1,183 @@
+//! What MySQL has beside the standard, for its clients: most of them tables without rows, since there are no tablespaces,
+//! partitions and events, and the comments of functions.
+
+use crate::information_schema::tables::yes;
+use crate::lazy_table::{Cell, Defined, columns, nothing};
+use crate::system::access::rights;
+use bowshot_sql::Privilege;
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::{ViewTable, provider_as_source};
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, ident, lit};
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::keywords::{
+    ALL_KEYWORDS, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
+};
+use std::sync::Arc;
+
+pub(super) static FILES: Defined = Defined {
+    name: "files",
+    columns: columns![
+        file_id Long, file_name Text, file_type Text, tablespace_name Text, table_catalog Text,
+        table_schema Text, table_name Text, logfile_group_name Text, logfile_group_number Long, engine Text,
+        free_extents Long, total_extents Long, extent_size Long, initial_size Long, maximum_size Long,
+        autoextend_size Long, data_free Long, status Text, extra Text
+    ],
+    rows: nothing,
+};
+
+pub(super) static PARTITIONS: Defined = Defined {
+    name: "partitions",
+    columns: columns![
+        table_catalog Text, table_schema Text, table_name Text, partition_name Text, subpartition_name Text,
+        partition_ordinal_position Long, subpartition_ordinal_position Long, partition_method Text,
+        subpartition_method Text, partition_expression Text, subpartition_expression Text,
+        partition_description Text, table_rows Long, avg_row_length Long, data_length Long,
+        max_data_length Long, index_length Long, data_free Long, create_time Text, update_time Text,
+        check_time Text, checksum Long, partition_comment Text, nodegroup Text, tablespace_name Text
+    ],
+    rows: nothing,
+};
+
+/// There are no events, plug-ins and profiles.
+pub(super) static EVENTS: Defined = Defined {
+    name: "events",
+    columns: columns![
+        event_catalog Text, event_schema Text, event_name Text, definer Text, time_zone Text, event_body Text,
+        event_definition Text, event_type Text, execute_at Text, interval_value Text, interval_field Text,
+        sql_mode Text, starts Text, ends Text, status Text, on_completion Text, created Text,
+        last_altered Text, last_executed Text, event_comment Text, originator Long, character_set_client Text,
+        collation_connection Text, database_collation Text
+    ],
+    rows: nothing,
+};
+
+pub(super) static PLUGINS: Defined = Defined {
+    name: "plugins",
+    columns: columns![
+        plugin_name Text, plugin_version Text, plugin_status Text, plugin_type Text, plugin_type_version Text,
+        plugin_library Text, plugin_description Text, plugin_license Text, load_option Text
+    ],
+    rows: nothing,
+};
+
+pub(super) static PROFILING: Defined = Defined {
+    name: "profiling",
+    columns: columns![query_id Long, seq Long, state Text, duration Text],
+    rows: nothing,
+};
+
+/// Histograms of columns, which mysqldump asks for.
+pub(super) static COLUMN_STATISTICS: Defined = Defined {
+    name: "column_statistics",
+    columns: columns![schema_name Text, table_name Text, column_name Text, histogram Text],
+    rows: nothing,
+};
+
+pub(super) static ENGINES: Defined = Defined {
+    name: "engines",
+    columns: columns![
+        engine Text, support Text, comment Text, transactions Text, xa Text, savepoints Text
+    ],
+    rows: |_, _, rows| {
+        let about = "Arrow in memory and Parquet files";
+        rows.add(["Bowshot", "DEFAULT", about, "YES", "NO", "YES"].map(Cell::from));
+        Box::pin(std::future::ready(Ok(())))
+    },
+};
+
+/// The session that asks; of others `system.sessions` tells.
+pub(super) static PROCESSLIST: Defined = Defined {
+    name: "processlist",
+    columns: columns![
+        id Long, user Text, host Text, db Text, command Text, time Long, state Text, info Text
+    ],
+    rows: |visible, _, rows| {
+        let (id, user) = (Cell::from(visible.number()), Cell::from(&visible.principal.name));
+        let rest = [visible.default_names().1.into(), "Query".into(), 0.into(), "executing".into()];
+        rows.add([id, user, "".into()].into_iter().chain(rest));
+        Box::pin(std::future::ready(Ok(())))
+    },
+};
+
+/// Rights on everything, and on schemas. Those on tables have a table of the standard.
+pub(super) static USER_PRIVILEGES: Defined = Defined {
+    name: "user_privileges",
+    columns: columns![grantee Text, table_catalog Text, privilege_type Text, is_grantable Text],
+    rows: |visible, _, rows| {
+        let all = visible.access.is_everything();
+        let right = if all { "ALL PRIVILEGES" } else { "USAGE" };
+        let grantee = format!("'{}'@'%'", visible.principal.name);
+        rows.add([grantee.into(), "def".into(), right.into(), if all { "YES" } else { "NO" }.into()]);
+        Box::pin(std::future::ready(Ok(())))
+    },
+};
+
+pub(super) static SCHEMA_PRIVILEGES: Defined = Defined {
+    name: "schema_privileges",
+    columns: columns![
+        grantee Text, table_catalog Text, table_schema Text, privilege_type Text, is_grantable Text
+    ],
+    rows: |visible, _, rows| {
+        for right in rights(&visible.access) {
+            let ([_, schema], None) = (right.place.as_slice(), &right.columns) else { continue };
+            let privilege = right.privilege;
+            let name = if privilege == Privilege::Own { "ALL PRIVILEGES" } else { privilege.as_str() };
+            let grantee = format!("'{}'@'%'", right.grantee);
+            rows.add([grantee.into(), "def".into(), schema.into(), name.into(), yes(right.grantable)]);
+        }
+        Box::pin(std::future::ready(Ok(())))
+    },
+};
+
+pub(super) static KEYWORDS: Defined = Defined {
+    name: "keywords",
+    columns: columns![word Text, reserved Int],
+    rows: |_, _, rows| {
+        let is_reserved = |word: &str| {
+            let all = RESERVED_FOR_COLUMN_ALIAS.iter().chain(RESERVED_FOR_TABLE_ALIAS);
+            all.into_iter().any(|reserved| format!("{reserved:?}") == word)
+        };
+        for word in ALL_KEYWORDS {
+            rows.add([(*word).into(), i32::from(is_reserved(word)).into()]);
+        }
+        Box::pin(std::future::ready(Ok(())))
+    },
+};
+
+pub(super) static COLLATIONS_OF_SETS: Defined = Defined {
+    name: "collation_character_set_applicability",
+    columns: columns![collation_name Text, character_set_name Text],
+    rows: |_, _, rows| {
+        rows.add(["utf8mb4_bin".into(), "utf8mb4".into()]);
+        Box::pin(std::future::ready(Ok(())))
+    },
+};
+
+/// Columns of `routines` that MySQL has for procedures with a text, which are null here.
+const OF_PROCEDURES: [&str; 12] = [
+    "dtd_identifier",
+    "routine_body",
+    "routine_definition",
+    "external_language",
+    "sql_data_access",
+    "security_type",
+    "created",
+    "last_altered",
+    "sql_mode",
+    "definer",
+    "character_set_client",
+    "database_collation",
+];
+
+/// `routines` with `routine_comment`, which is what DataFusion calls a description, and without those that nobody calls by name.
+pub(super) fn with_comments(routines: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
+    let schema = routines.schema();
+    let columns = schema.fields().iter().map(|field| ident(field.name()));
+    let unknown = OF_PROCEDURES.iter().map(|name| lit(ScalarValue::Utf8(None)).alias(*name));
+    let columns = columns.chain([ident("description").alias("routine_comment")]).chain(unknown);
+    let columns: Vec<Expr> = columns.collect();
+    let rows = LogicalPlanBuilder::scan("routines", provider_as_source(routines), None)?;
+    let named = ident("routine_name").not_like(lit("\\_\\_%"));
+    Ok(Arc::new(ViewTable::new(rows.filter(named)?.project(columns)?.build()?, None)))
+}

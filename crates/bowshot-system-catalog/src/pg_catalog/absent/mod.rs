@@ -1,0 +1,17 @@
+//! Tables about things that there are none of. Clients ask them all the same.
+
+mod foreign;
+mod objects;
+mod operators;
+mod replication;
+mod statistics;
+
+use crate::lazy_table::{Defined, Kind, nothing};
+
+/// The tables, in groups.
+pub(crate) static GROUPS: [&[Defined]; 5] =
+    [foreign::TABLES, objects::TABLES, operators::TABLES, replication::TABLES, statistics::TABLES];
+
+const fn empty(name: &'static str, columns: &'static [(&'static str, Kind)]) -> Defined {
+    Defined { name, columns, rows: nothing }
+}

@@ -1,0 +1,178 @@
+//! Columns, their defaults, and what is said about them.
+
+use crate::CatalogView;
+use crate::information_schema::keys_of;
+use crate::lazy_table::{Cell, Defined, Rows, columns};
+use crate::listing::{About, Listed};
+use crate::pg_catalog::classes::{here, ready};
+use crate::pg_catalog::oids;
+use bowshot_types::enums::EnumType;
+use bowshot_types::names;
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::error::Result;
+use futures::future::BoxFuture;
+
+/// Number of the table of tables, which comments are about.
+const PG_CLASS: i64 = 1259;
+
+pub(crate) static ATTRIBUTE: Defined = Defined {
+    name: "pg_attribute",
+    columns: columns![
+        attrelid Long, attname Text, atttypid Long, attlen Short, attnum Short, attcacheoff Int,
+        atttypmod Int, attndims Short, attbyval Bool, attalign Text, attstorage Text, attcompression Text,
+        attnotnull Bool, atthasdef Bool, atthasmissing Bool, attidentity Text, attgenerated Text,
+        attisdropped Bool, attislocal Bool, attinhcount Short, attcollation Long, attstattarget Short,
+        attacl Texts, attoptions Texts, attfdwoptions Texts, attmissingval Texts
+    ],
+    rows: attributes,
+};
+
+pub(crate) static ATTRDEF: Defined = Defined {
+    name: "pg_attrdef",
+    columns: columns![oid Long, adrelid Long, adnum Short, adbin Text],
+    rows: |visible, about, rows| {
+        for listed in here(visible, about) {
+            let Some(definition) = listed.definition() else { continue };
+            let oid = oids::table(&listed.name);
+            for (position, column) in definition.columns.iter().enumerate() {
+                let Some(default) = &column.default else { continue };
+                let own = oids::constraint(&listed.name, column.field.name());
+                let default = names::default_of_postgres(default, &column.field);
+                rows.add([own.into(), oid.into(), (position + 1).into(), default.into()]);
+            }
+        }
+        ready()
+    },
+};
+
+pub(crate) static DESCRIPTION: Defined = Defined {
+    name: "pg_description",
+    columns: columns![objoid Long, classoid Long, objsubid Int, description Text],
+    rows: |visible, about, rows| {
+        for listed in here(visible, about) {
+            let oid = oids::table(&listed.name);
+            if let Some(comment) = listed.comment() {
+                rows.add([oid.into(), PG_CLASS.into(), 0.into(), comment.into()]);
+            }
+            let columns =
+                listed.definition().map(|definition| definition.columns.as_slice()).unwrap_or_default();
+            for (position, column) in columns.iter().enumerate() {
+                if let Some(comment) = &column.comment {
+                    rows.add([oid.into(), PG_CLASS.into(), (position + 1).into(), comment.into()]);
+                }
+            }
+        }
+        ready()
+    },
+};
+
+fn attributes<'a>(
+    visible: &'a CatalogView,
+    about: &'a About,
+    rows: &'a mut Rows,
+) -> BoxFuture<'a, Result<()>> {
+    Box::pin(async move {
+        for listed in here(visible, about) {
+            let Some(schema) = visible.columns_of(&listed).await else { continue };
+            for (position, field) in schema.fields().iter().enumerate() {
+                rows.add(attribute(&listed, position, field));
+            }
+            for (index, key, _) in keys_of(&listed) {
+                let oid = oids::constraint(&listed.name, &index);
+                let fields = key.columns.iter().filter_map(|column| schema.column_with_name(column));
+                for (place, (position, field)) in fields.enumerate() {
+                    rows.add(of_index(attribute(&listed, position, field), oid, place));
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn attribute(listed: &Listed, position: usize, field: &Field) -> [Cell; 22] {
+    let column = listed.definition().and_then(|definition| definition.columns.get(position));
+    let generated =
+        listed.definition().is_some_and(|definition| definition.generated(field.name()).is_some());
+    let postgres = names::postgres(field);
+    let list = names::is_list(field.data_type());
+    let (oid, length) = match EnumType::declared(field).and_then(|of| of.name) {
+        Some(name) => (oids::enum_type(&name), 4),
+        None if list => (postgres.array, -1),
+        None => (postgres.oid, postgres.length),
+    };
+    [
+        oids::table(&listed.name).into(),
+        field.name().into(),
+        oid.into(),
+        length.into(),
+        (position + 1).into(),
+        (-1).into(),
+        modifier(field).into(),
+        i32::from(list).into(),
+        (length > 0 && length <= 8).into(),
+        "i".into(),
+        if length < 0 { "x" } else { "p" }.into(),
+        "".into(),
+        // What a view reads may be so; the view itself says nothing of it.
+        (!field.is_nullable() && !listed.is_view()).into(),
+        column.is_some_and(|column| column.default.is_some()).into(),
+        false.into(),
+        identity(listed, field.name()).into(),
+        if generated { "s" } else { "" }.into(),
+        false.into(),
+        true.into(),
+        0.into(),
+        // That of the type, so that nobody takes it for one of the column's own.
+        if matches!(postgres.oid, 25 | 1042 | 1043) { 100 } else { 0 }.into(),
+        (-1).into(),
+    ]
+}
+
+/// The column of an index over that of its table.
+fn of_index(mut cells: [Cell; 22], index: i64, place: usize) -> [Cell; 22] {
+    for (at, cell) in [
+        (0, Cell::from(index)),
+        (4, (place + 1).into()),
+        (12, false.into()),
+        (13, false.into()),
+        (15, "".into()),
+        (16, "".into()),
+    ] {
+        if let Some(there) = cells.get_mut(at) {
+            *there = cell;
+        }
+    }
+    cells
+}
+
+/// PostgreSQL's letter for a column that numbers itself.
+fn identity(listed: &Listed, column: &str) -> &'static str {
+    match listed.definition().and_then(|definition| definition.identity(column)) {
+        Some(identity) if identity.always => "a",
+        Some(_) => "d",
+        None => "",
+    }
+}
+
+/// Length, precision and scale as PostgreSQL packs them.
+fn modifier(field: &Field) -> i32 {
+    let data_type = field.data_type();
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            names::declared_length(field).map_or(-1, |length| length.saturating_add(4))
+        }
+        DataType::Decimal32(digits, scale)
+        | DataType::Decimal64(digits, scale)
+        | DataType::Decimal128(digits, scale)
+        | DataType::Decimal256(digits, scale) => {
+            ((i32::from(*digits) << 16) | (i32::from(*scale) & 0x7ff)) + 4
+        }
+        DataType::Timestamp(..) | DataType::Time32(_) | DataType::Time64(_) => {
+            match names::second_digits(data_type) {
+                Some(6) | None => -1,
+                Some(digits) => digits,
+            }
+        }
+        _ => -1,
+    }
+}

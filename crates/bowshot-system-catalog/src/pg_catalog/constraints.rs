@@ -1,0 +1,218 @@
+//! Keys and conditions, and the indexes that PostgreSQL would have for the keys.
+
+use crate::CatalogView;
+use crate::functions::relations;
+use crate::information_schema::{KeyKind, keys_of, reference_name, references};
+use crate::lazy_table::{Cell, Defined, columns};
+use crate::listing::Listed;
+use crate::pg_catalog::classes::{here, ready};
+use crate::pg_catalog::oids;
+use bowshot_policy::Access;
+use bowshot_policy::snapshot::Pinned;
+use bowshot_storage::tables::{Definition, Entry, EntryName, Key, Reference};
+
+pub(crate) static CONSTRAINT: Defined = Defined {
+    name: "pg_constraint",
+    columns: columns![
+        oid Long, conname Text, connamespace Long, contype Text, condeferrable Bool, condeferred Bool,
+        conenforced Bool, convalidated Bool, conrelid Long, contypid Long, conindid Long, conparentid Long,
+        confrelid Long, confupdtype Text, confdeltype Text, confmatchtype Text, conislocal Bool,
+        coninhcount Short, connoinherit Bool, conperiod Bool, conkey Shorts, confkey Shorts, conpfeqop Longs,
+        conppeqop Longs, conffeqop Longs, confdelsetcols Shorts, conexclop Longs, conbin Text
+    ],
+    rows: |visible, about, rows| {
+        for listed in here(visible, about) {
+            let Some(definition) = listed.definition() else { continue };
+            for (name, key, kind) in keys_of(&listed) {
+                let index = oids::constraint(&listed.name, &name);
+                let letter = if kind == KeyKind::Primary { "p" } else { "u" };
+                rows.add(constraint(&listed, (&name, letter), index, (positions(&listed, key), Cell::Null)));
+            }
+            for check in &definition.checks {
+                let text = Cell::from(&check.sql);
+                rows.add(constraint(&listed, (&check.name, "c"), 0, (Cell::Null, text)));
+            }
+            for reference in references(&listed) {
+                rows.add(foreign(visible, &listed, reference));
+            }
+        }
+        ready()
+    },
+};
+
+pub(crate) static INDEX: Defined = Defined {
+    name: "pg_index",
+    columns: columns![
+        indexrelid Long, indrelid Long, indnatts Short, indnkeyatts Short, indisunique Bool,
+        indnullsnotdistinct Bool, indisprimary Bool, indisexclusion Bool, indimmediate Bool,
+        indisclustered Bool, indisvalid Bool, indcheckxmin Bool, indisready Bool, indislive Bool,
+        indisreplident Bool, indkey Vector, indcollation Oids, indclass Oids, indoption Vector, indexprs Text,
+        indpred Text
+    ],
+    rows: |visible, about, rows| {
+        for listed in here(visible, about) {
+            for (name, key, kind) in keys_of(&listed) {
+                rows.add(index(&listed, &name, key, kind));
+            }
+        }
+        ready()
+    },
+};
+
+pub(crate) static INDEXES: Defined = Defined {
+    name: "pg_indexes",
+    columns: columns![schemaname Text, tablename Text, indexname Text, tablespace Text, indexdef Text],
+    rows: |visible, about, rows| {
+        for listed in here(visible, about) {
+            let (schema, table) = (&listed.name.schema, &listed.name.name);
+            for (name, key, _) in keys_of(&listed) {
+                let columns = key.columns.join(", ");
+                let text = format!("CREATE UNIQUE INDEX {name} ON {schema}.{table} USING btree ({columns})");
+                rows.add([schema.into(), table.into(), name.into(), Cell::Null, text.into()]);
+            }
+        }
+        ready()
+    },
+};
+
+/// The index that PostgreSQL would have for a key.
+fn index(listed: &Listed, name: &str, key: &Key, kind: KeyKind) -> [Cell; 21] {
+    let count = key.columns.len();
+    [
+        oids::constraint(&listed.name, name).into(),
+        oids::table(&listed.name).into(),
+        count.into(),
+        count.into(),
+        true.into(),
+        false.into(),
+        (kind == KeyKind::Primary).into(),
+        false.into(),
+        true.into(),
+        false.into(),
+        true.into(),
+        false.into(),
+        true.into(),
+        true.into(),
+        false.into(),
+        positions(listed, key),
+        // How texts are compared, and which orders values, is the same everywhere.
+        Cell::Numbers(vec![0; count]),
+        Cell::Numbers(vec![0; count]),
+        Cell::Numbers(vec![0; count]),
+        Cell::Null,
+        Cell::Null,
+    ]
+}
+
+/// Places of the columns of a key, from one.
+fn positions(listed: &Listed, key: &Key) -> Cell {
+    places(listed.definition().map(AsRef::as_ref), &key.columns)
+}
+
+fn places(definition: Option<&Definition>, columns: &[String]) -> Cell {
+    let Some(definition) = definition else { return Cell::Null };
+    let positions = columns.iter().filter_map(|column| definition.position(column));
+    Cell::Numbers(positions.map(|position| i64::try_from(position + 1).unwrap_or(i64::MAX)).collect())
+}
+
+/// What points to another table, which nobody enforces.
+fn foreign(visible: &CatalogView, listed: &Listed, reference: &Reference) -> [Cell; 28] {
+    let name = reference_name(&listed.name, reference);
+    let key = places(listed.definition().map(AsRef::as_ref), &reference.columns);
+    let mut cells = constraint(listed, (&name, "f"), 0, (key, Cell::Null));
+    let seen = (&visible.pinned, &visible.access);
+    let Some(referred) = seen_referred(&listed.name, reference, seen) else { return cells };
+    let definition = match visible.pinned.entry(&referred) {
+        Some(Entry::Table(table)) => Some(table.definition().as_ref()),
+        _ => None,
+    };
+    let columns = definition.map_or_else(Vec::new, |definition| referred_columns(reference, definition));
+    for (place, cell) in [
+        (6, Cell::from(false)),
+        (12, oids::table(&referred).into()),
+        (13, "a".into()),
+        (14, "a".into()),
+        (15, "s".into()),
+        (21, places(definition, &columns)),
+    ] {
+        if let Some(there) = cells.get_mut(place) {
+            *there = cell;
+        }
+    }
+    cells
+}
+
+/// The table that a reference points to: beside its own where it names no schema.
+fn referred(table: &EntryName, reference: &Reference) -> Option<EntryName> {
+    match relations::parts(&reference.table)?.as_slice() {
+        [name] => Some(EntryName::new(&table.catalog, &table.schema, name)),
+        [schema, name] => Some(EntryName::new(&table.catalog, schema, name)),
+        [catalog, schema, name] => Some(EntryName::new(catalog, schema, name)),
+        _ => None,
+    }
+}
+
+/// The same, if the user may know of it and of its columns. Tables of `pinned` have the columns that are seen.
+pub(crate) fn seen_referred(
+    table: &EntryName,
+    reference: &Reference,
+    (pinned, access): (&Pinned, &Access),
+) -> Option<EntryName> {
+    let other = referred(table, reference)?;
+    let is_seen = match pinned.entry(&other) {
+        _ if access.is_everything() => true,
+        Some(Entry::Table(table)) => {
+            let definition = table.definition();
+            access.sees(&other) && reference.referred.iter().all(|name| definition.position(name).is_some())
+        }
+        _ => access.sees(&other),
+    };
+    is_seen.then_some(other)
+}
+
+/// The columns that a reference points to: those of the primary key where it names none.
+pub(crate) fn referred_columns(reference: &Reference, definition: &Definition) -> Vec<String> {
+    match (reference.referred.is_empty(), &definition.primary_key) {
+        (true, Some(key)) => key.columns.clone(),
+        _ => reference.referred.clone(),
+    }
+}
+
+fn constraint(
+    listed: &Listed,
+    (name, kind): (&str, &str),
+    index: i64,
+    (key, text): (Cell, Cell),
+) -> [Cell; 28] {
+    let schema = oids::schema(&listed.name.catalog, &listed.name.schema);
+    [
+        oids::constraint(&listed.name, name).into(),
+        name.into(),
+        schema.into(),
+        kind.into(),
+        false.into(),
+        false.into(),
+        true.into(),
+        true.into(),
+        oids::table(&listed.name).into(),
+        0.into(),
+        index.into(),
+        0.into(),
+        0.into(),
+        " ".into(),
+        " ".into(),
+        " ".into(),
+        true.into(),
+        0.into(),
+        true.into(),
+        false.into(),
+        key,
+        Cell::Null,
+        Cell::Null,
+        Cell::Null,
+        Cell::Null,
+        Cell::Null,
+        Cell::Null,
+        text,
+    ]
+}

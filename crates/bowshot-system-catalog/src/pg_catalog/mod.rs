@@ -1,0 +1,113 @@
+//! `pg_catalog`: what clients of PostgreSQL ask about tables, over what the statement sees. One file for each group of
+//! tables. Names without a schema are looked for here last, as PostgreSQL does.
+
+mod absent;
+mod activity;
+mod attributes;
+mod classes;
+pub(crate) mod constraints;
+mod duckdb;
+mod empty;
+mod keywords;
+pub mod oids;
+mod places;
+mod procedures;
+mod relation_numbers;
+mod server;
+mod types;
+
+pub use relation_numbers::RelationNumbers;
+
+use crate::CatalogView;
+use crate::lazy_table::Defined;
+use async_trait::async_trait;
+use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::error::Result;
+use datafusion::logical_expr::TableType;
+use std::sync::Arc;
+
+static DEFINED: &[&Defined] = &[
+    &activity::ACTIVITY,
+    &activity::CURSORS,
+    &activity::USER_TABLES,
+    &attributes::ATTRIBUTE,
+    &attributes::ATTRDEF,
+    &attributes::DESCRIPTION,
+    &classes::CLASS,
+    &classes::MATVIEWS,
+    &classes::NAMESPACE,
+    &classes::TABLES,
+    &classes::VIEWS,
+    &constraints::CONSTRAINT,
+    &constraints::INDEX,
+    &constraints::INDEXES,
+    &duckdb::COLUMNS,
+    &duckdb::DATABASES,
+    &duckdb::SCHEMAS,
+    &duckdb::SETTINGS,
+    &duckdb::TABLES,
+    &duckdb::VIEWS,
+    &duckdb::SQLITE_MASTER,
+    &duckdb::SQLITE_SCHEMA,
+    &empty::EXTENSION,
+    &empty::INHERITS,
+    &empty::SEQUENCES,
+    &empty::TRIGGER,
+    &keywords::EXTENSIONS,
+    &places::COLLATION,
+    &places::LANGUAGE,
+    &places::TABLESPACE,
+    &procedures::PROC,
+    &server::AM,
+    &server::AUTHID,
+    &server::DATABASE,
+    &server::ROLES,
+    &server::SETTINGS,
+    &server::USER,
+    &types::ENUM,
+    &types::TYPE,
+];
+
+/// Tables that are functions without arguments.
+pub fn functions() -> impl Iterator<Item = &'static Defined> {
+    duckdb::FUNCTIONS.iter().copied().chain(keywords::FUNCTIONS)
+}
+
+fn all() -> impl Iterator<Item = &'static Defined> {
+    DEFINED.iter().copied().chain(absent::GROUPS.into_iter().flatten())
+}
+
+/// Names of all tables.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    all().map(|defined| defined.name)
+}
+
+/// A table by its name.
+pub fn find(name: &str) -> Option<&'static Defined> {
+    all().find(|defined| defined.name == name)
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct PgCatalog(pub Arc<CatalogView>);
+
+#[async_trait]
+impl SchemaProvider for PgCatalog {
+    fn table_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = names().map(str::to_owned).collect();
+        names.sort();
+        names
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(find(name).map(|defined| defined.provider(&self.0)))
+    }
+
+    async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
+        Ok(self.table_exist(name).then_some(TableType::View))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        find(name).is_some()
+    }
+}

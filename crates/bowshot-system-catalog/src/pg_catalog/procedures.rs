@@ -1,0 +1,77 @@
+//! Functions, by their names: what they take and give depends on what they are called with.
+
+use crate::CatalogView;
+use crate::lazy_table::{Cell, Defined, Rows, columns};
+use crate::listing::About;
+use crate::pg_catalog::oids;
+use datafusion::error::Result;
+use futures::future::BoxFuture;
+
+/// Number of the schema of what is built in, and of its language.
+const PG_CATALOG: i64 = 11;
+const INTERNAL: i64 = 12;
+/// Number of the type of anything.
+const ANY: i64 = 2276;
+
+pub(crate) static PROC: Defined = Defined {
+    name: "pg_proc",
+    columns: columns![
+        oid Long, proname Text, pronamespace Long, proowner Long, prolang Long, procost Long, prorows Long,
+        provariadic Long, prokind Text, prosecdef Bool, proleakproof Bool, proisstrict Bool, proretset Bool,
+        provolatile Text, proparallel Text, pronargs Short, pronargdefaults Short, prorettype Long,
+        proargtypes Oids, prosupport Text, proallargtypes Longs, proargmodes Texts, proargnames Texts,
+        proargdefaults Text, protrftypes Longs, prosrc Text, probin Text, prosqlbody Text, proconfig Texts,
+        proacl Texts
+    ],
+    rows: procedures,
+};
+
+fn procedures<'a>(visible: &'a CatalogView, _: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
+    let state = visible.context.state();
+    let of_types = crate::pg_catalog::types::functions();
+    let mut named: Vec<(&String, &str)> = of_types.iter().map(|name| (name, "f")).collect();
+    named.extend(state.scalar_functions().keys().map(|name| (name, "f")));
+    named.extend(state.aggregate_functions().keys().map(|name| (name, "a")));
+    named.extend(state.window_functions().keys().map(|name| (name, "w")));
+    // Those that stand for forms of statements are nobody's to call.
+    named.retain(|(name, _)| !name.starts_with("__"));
+    named.sort_unstable();
+    // What is an aggregate and a function of windows as well is the former.
+    named.dedup_by(|second, first| second.0 == first.0);
+    for (name, kind) in named {
+        rows.add(procedure(name, kind));
+    }
+    Box::pin(std::future::ready(Ok(())))
+}
+
+fn procedure(name: &str, kind: &str) -> [Cell; 26] {
+    [
+        oids::function(name).into(),
+        name.into(),
+        PG_CATALOG.into(),
+        oids::OWNER.into(),
+        INTERNAL.into(),
+        1.into(),
+        0.into(),
+        // It takes any number of anything.
+        ANY.into(),
+        kind.into(),
+        false.into(),
+        false.into(),
+        false.into(),
+        false.into(),
+        "s".into(),
+        "s".into(),
+        1.into(),
+        0.into(),
+        ANY.into(),
+        Cell::Numbers(vec![ANY]),
+        "-".into(),
+        Cell::Null,
+        Cell::Null,
+        Cell::Null,
+        Cell::Null,
+        Cell::Null,
+        name.into(),
+    ]
+}

@@ -1,0 +1,339 @@
+//! Casts with another meaning in SQL than in Arrow: numbers are rounded, not truncated; a declared length is applied; integers
+//! are seconds; and an instant is displayed in the zone of the session.
+
+use super::declared::{DECLARED, Declared};
+use super::functions::{self, Held, Rounded};
+use super::{from_text, timestamptz_arithmetic, to_text, uuids, zone};
+use bowshot_storage::tables::PADDED;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DFSchema, DFSchemaRef, Result, ScalarValue};
+use datafusion::config::{ConfigOptions, Dialect};
+use datafusion::logical_expr::expr::{Cast, TryCast};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ScalarUDF};
+use datafusion::optimizer::AnalyzerRule;
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Casts;
+
+impl AnalyzerRule for Casts {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = settled(plan, config)?;
+        match &config.execution.time_zone {
+            Some(zone) => Ok(zone::shown(plan, &Arc::from(zone.as_str()))),
+            None => Ok(plan),
+        }
+    }
+
+    fn name(&self) -> &str {
+        "sql_casts"
+    }
+}
+
+/// The plan with SQL's casts. What is settled stays as it is.
+pub fn settled(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+    let zone = zone::of(config);
+    let with_escapes = config.sql_parser.dialect != Dialect::MySQL;
+    rewritten(plan, &|expr, columns| match bytes_read(&expr, columns)? {
+        Some(bytes) if with_escapes => Ok(Transformed::yes(bytes)),
+        _ => cast(expr, columns, &zone),
+    })
+}
+
+/// What a cast of texts to bytes becomes, if they are not written out.
+fn bytes_read(expr: &Expr, columns: &Columns) -> Result<Option<Expr>> {
+    let (inner, field, tries): (&Expr, &FieldRef, bool) = match expr {
+        Expr::Cast(Cast { expr, field }) => (expr.as_ref(), field, false),
+        Expr::TryCast(TryCast { expr, field }) => (expr.as_ref(), field, true),
+        _ => return Ok(None),
+    };
+    let is_plain = *field.data_type() == DataType::Binary && !field.metadata().contains_key(DECLARED);
+    if !is_plain || matches!(inner, Expr::Literal(..)) {
+        return Ok(None);
+    }
+    let is_text = inner.get_type(columns.all()).is_ok_and(|of| of.is_string());
+    if is_text { from_text::call(inner.clone(), &DataType::Binary, tries).map(Some) } else { Ok(None) }
+}
+
+/// The columns that the expressions of a node see.
+pub(super) struct Columns {
+    inputs: Vec<DFSchemaRef>,
+    /// Made when they are asked for: most expressions are none that matter.
+    merged: OnceCell<DFSchema>,
+}
+
+impl Columns {
+    fn of(node: &LogicalPlan) -> Self {
+        let inputs = match node {
+            LogicalPlan::TableScan(scan) => vec![Arc::clone(&scan.projected_schema)],
+            other => other.inputs().into_iter().map(uuids::with_uuids).collect(),
+        };
+        Self { inputs, merged: OnceCell::new() }
+    }
+
+    pub(super) fn all(&self) -> &DFSchema {
+        if let [one] = self.inputs.as_slice() {
+            return one;
+        }
+        self.merged.get_or_init(|| {
+            let mut merged = DFSchema::empty();
+            self.inputs.iter().for_each(|input| merged.merge(input));
+            merged
+        })
+    }
+}
+
+/// A plan with its expressions rewritten from the inside out, in the columns that they see. Columns keep their names.
+pub(super) fn rewritten(
+    plan: LogicalPlan,
+    rewrite: &dyn Fn(Expr, &Columns) -> Result<Transformed<Expr>>,
+) -> Result<LogicalPlan> {
+    let mut changed = false;
+    plan.transform_up_with_subqueries(|node| {
+        let columns = Columns::of(&node);
+        let names = NamePreserver::new(&node);
+        let node = node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let rewritten = expr.transform_up(|expr| rewrite(expr, &columns))?;
+            Ok(rewritten.update_data(|expr| name.restore(expr)))
+        })?;
+        // What stands above may have to see other types.
+        changed |= node.transformed;
+        if changed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
+    })
+    .data()
+}
+
+fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Expr>> {
+    let (inner, field, wrap): (_, _, fn(Box<Expr>, FieldRef) -> Expr) = match &expr {
+        Expr::Cast(Cast { expr, field }) => (expr, field, |expr, field| Expr::Cast(Cast { expr, field })),
+        Expr::TryCast(TryCast { expr, field }) => {
+            (expr, field, |expr, field| Expr::TryCast(TryCast { expr, field }))
+        }
+        Expr::ScalarFunction(_) => return Ok(on_the_clock(expr, columns, zone)),
+        Expr::BinaryExpr(_) => return Ok(timestamptz_arithmetic::arithmetic(expr, columns, zone)),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let Ok(source) = inner.get_type(columns.all()) else { return Ok(Transformed::no(expr)) };
+    let declared = Declared::of(field);
+    let prepared = prepared(inner, &source, field.data_type(), zone);
+    if prepared.is_none() && !field.metadata().contains_key(DECLARED) {
+        let texts = source.is_string() && field.data_type().is_string() && field.name().is_empty();
+        return Ok(if texts && is_padded(inner, columns) {
+            Transformed::yes(wrap(inner.clone(), plain(field)))
+        } else {
+            Transformed::no(expr)
+        });
+    }
+    let tries = matches!(expr, Expr::TryCast(_));
+    if tries && declared == Some(Declared::Uuid) && source.is_string() {
+        // As bytes a text that is no UUID is null.
+        let bytes = from_text::call(inner.as_ref().clone(), &DataType::FixedSizeBinary(16), true)?;
+        return Ok(Transformed::yes(to_text::function().call(vec![bytes])));
+    }
+    let value = match prepared {
+        Some(Prepared::Whole(whole)) => whole,
+        Some(Prepared::Input(input)) => wrap(Box::new(input), undeclared(field)),
+        None => wrap(inner.clone(), undeclared(field)),
+    };
+    // Operators ask for these.
+    let keeps_mark =
+        matches!(declared, Some(Declared::Jsonb | Declared::Enum(_))) && field.data_type().is_string();
+    let marked = if keeps_mark { Arc::clone(field) } else { undeclared(field) };
+    Ok(Transformed::yes(match declared {
+        Some(Declared::Uuid) if tries => value,
+        Some(declared) => ScalarUDF::new_from_impl(Held::new(declared, &marked, tries)).call(vec![value]),
+        None => value,
+    }))
+}
+
+/// Whether it is a value of CHAR(n).
+fn is_padded(value: &Expr, columns: &Columns) -> bool {
+    value.to_field(columns.all()).is_ok_and(|(_, field)| field.metadata().contains_key(PADDED))
+}
+
+/// The field of a text whose blanks at the end count. A field without a name would get the metadata of what is cast.
+fn plain(field: &FieldRef) -> FieldRef {
+    Arc::new(Field::new("text", field.data_type().clone(), true).with_metadata(field.metadata().clone()))
+}
+
+/// A function of an instant sees the clock of the session's zone.
+fn on_the_clock(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Transformed<Expr> {
+    let Expr::ScalarFunction(mut function) = expr else { return Transformed::no(expr) };
+    let mut changed = false;
+    if zone.as_ref() != "UTC" {
+        for argument in &mut function.args {
+            if let Ok(DataType::Timestamp(unit, Some(there))) = argument.get_type(columns.all())
+                && there != *zone
+            {
+                let shown = DataType::Timestamp(unit, Some(Arc::clone(zone)));
+                *argument = Expr::Cast(Cast::new(Box::new(std::mem::take(argument)), shown));
+                changed = true;
+            }
+        }
+    }
+    let expr = Expr::ScalarFunction(function);
+    if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
+}
+
+/// What the field is without its declaration.
+fn undeclared(field: &FieldRef) -> FieldRef {
+    if !field.metadata().contains_key(DECLARED) {
+        return Arc::clone(field);
+    }
+    let mut metadata = field.metadata().clone();
+    metadata.remove(DECLARED);
+    Arc::new(Field::new("", field.data_type().clone(), true).with_metadata(metadata))
+}
+
+enum Prepared {
+    /// What is to be cast instead.
+    Input(Expr),
+    /// What stands for the whole cast.
+    Whole(Expr),
+}
+
+fn prepared(inner: &Expr, source: &DataType, target: &DataType, zone: &Arc<str>) -> Option<Prepared> {
+    let to = |data_type: DataType| Prepared::Input(Expr::Cast(Cast::new(Box::new(inner.clone()), data_type)));
+    match (source, target) {
+        (DataType::Float16 | DataType::Float32 | DataType::Float64, target) if is_whole(target) => {
+            rounded(inner).map(Prepared::Input)
+        }
+        (source, target) if is_whole(target) => whole_decimal(source).map(to),
+        (source, DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Nanosecond, zone))
+            if source.is_integer() =>
+        {
+            Some(to(DataType::Timestamp(TimeUnit::Second, zone.clone())))
+        }
+        (DataType::Timestamp(_, Some(_)), DataType::Timestamp(unit, None)) => {
+            let local = zone::at_time_zone().call(vec![lit_text(zone), inner.clone()]);
+            let wanted = DataType::Timestamp(*unit, None);
+            Some(Prepared::Whole(Expr::Cast(Cast::new(Box::new(local), wanted))))
+        }
+        (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, Some(_))) => None,
+        // What names no zone is meant in that of the session.
+        (
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Timestamp(_, None),
+            DataType::Timestamp(unit, Some(to_zone)),
+        ) if to_zone != zone => Some(to(DataType::Timestamp(*unit, Some(Arc::clone(zone))))),
+        (DataType::Timestamp(unit, Some(from)), _) if from != zone => {
+            Some(to(DataType::Timestamp(*unit, Some(Arc::clone(zone)))))
+        }
+        (DataType::Date32 | DataType::Date64, DataType::Timestamp(unit, Some(_))) => {
+            let midnight = Cast::new(Box::new(inner.clone()), DataType::Timestamp(*unit, None));
+            let instant = DataType::Timestamp(*unit, Some(Arc::clone(zone)));
+            Some(Prepared::Input(Expr::Cast(Cast::new(Box::new(Expr::Cast(midnight)), instant))))
+        }
+        (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, DataType::Binary) => {
+            escaped_bytes(inner).map(Prepared::Whole)
+        }
+        _ => None,
+    }
+}
+
+fn lit_text(text: &str) -> Expr {
+    Expr::Literal(ScalarValue::Utf8(Some(text.to_owned())), None)
+}
+
+fn is_whole(data_type: &DataType) -> bool {
+    data_type.is_integer()
+}
+
+/// Halves go to the even neighbour, as PostgreSQL and DuckDB have it; those of a number that is written out are no floats
+/// to them, and go away from zero. `None` for what is rounded.
+fn rounded(inner: &Expr) -> Option<Expr> {
+    match inner {
+        Expr::Literal(ScalarValue::Float64(Some(value)), metadata) => {
+            let nearest = value.round();
+            // The same number again is no change.
+            (nearest.to_bits() != value.to_bits())
+                .then(|| Expr::Literal(ScalarValue::Float64(Some(nearest)), metadata.clone()))
+        }
+        Expr::Literal(..) => None,
+        Expr::Negative(negative) => rounded(negative).map(|inner| Expr::Negative(Box::new(inner))),
+        Expr::ScalarFunction(function) if function.func.name() == Rounded::NAME => None,
+        other => Some(functions::rounded().call(vec![other.clone()])),
+    }
+}
+
+/// The same decimal without digits behind the point: a cast to it rounds halves away from zero.
+pub fn whole_decimal(source: &DataType) -> Option<DataType> {
+    Some(match source {
+        DataType::Decimal32(precision, scale) if *scale > 0 => DataType::Decimal32(*precision, 0),
+        DataType::Decimal64(precision, scale) if *scale > 0 => DataType::Decimal64(*precision, 0),
+        DataType::Decimal128(precision, scale) if *scale > 0 => DataType::Decimal128(*precision, 0),
+        DataType::Decimal256(precision, scale) if *scale > 0 => DataType::Decimal256(*precision, 0),
+        _ => return None,
+    })
+}
+
+/// `'\x4142'` and `'\x41b'` as bytes: all digits is PostgreSQL's form, others escape one byte each.
+pub fn escaped_bytes(inner: &Expr) -> Option<Expr> {
+    let Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) = inner else { return None };
+    let bytes = text.contains('\\').then(|| text_bytes(text))??;
+    Some(Expr::Literal(ScalarValue::Binary(Some(bytes)), metadata.clone()))
+}
+
+/// The bytes that a text is written for; `None` where an escape is none.
+pub(super) fn text_bytes(text: &str) -> Option<Vec<u8>> {
+    whole_hex(text).or_else(|| unescaped(text.as_bytes()))
+}
+
+/// A text as bytes.
+///
+/// # Errors
+/// When the expression cannot be built.
+pub fn bytes_of(text: Expr) -> Result<Expr> {
+    from_text::call(text, &DataType::Binary, false)
+}
+
+fn whole_hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.strip_prefix("\\x")?.as_bytes();
+    if digits.len() % 2 != 0 {
+        return None;
+    }
+    digits.chunks_exact(2).map(hex_byte).collect()
+}
+
+fn hex_byte(digits: &[u8]) -> Option<u8> {
+    let text = std::str::from_utf8(digits).ok()?;
+    text.bytes().all(|c| c.is_ascii_hexdigit()).then(|| u8::from_str_radix(text, 16).ok()).flatten()
+}
+
+fn unescaped(mut rest: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(rest.len());
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'\\' {
+            bytes.push(*first);
+        } else if let Some(after) = rest.strip_prefix(b"\\") {
+            bytes.push(b'\\');
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix(b"x") {
+            bytes.push(hex_byte(after.get(..2)?)?);
+            rest = after.get(2..)?;
+        } else {
+            let digits = std::str::from_utf8(rest.get(..3)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 8).ok()?);
+            rest = rest.get(3..)?;
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{unescaped, whole_hex};
+
+    #[test]
+    fn bytes_are_written_in_two_forms() {
+        assert_eq!(whole_hex("\\x4142").as_deref(), Some(&b"AB"[..]));
+        assert_eq!(whole_hex("\\x4142g0"), None);
+        assert_eq!(unescaped(b"\\x41bc\\\\\\001").as_deref(), Some(&b"Abc\\\x01"[..]));
+        assert_eq!(unescaped(b"\\x4"), None);
+    }
+}

@@ -1,0 +1,325 @@
+//! Dates, timestamps, intervals, decimals, bytes, arrays and UUIDs from text. Arrow parses what it can; this file has the other
+//! forms of PostgreSQL: `2024-01-01 12:00`, times in the hour in which clocks change, a zone that a timestamp without one
+//! ignores, every form of an interval.
+
+use super::functions::on_array;
+use super::{casts, numerics, storage_type, zone};
+use bowshot_api::{Error, Reason, unsupported_time};
+use bowshot_functions::read_time;
+use datafusion::arrow::array::timezone::Tz;
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, Date32Array, FixedSizeBinaryBuilder, IntervalMonthDayNanoArray,
+    ListArray, ListBuilder, StringArray, StringBuilder, TimestampMicrosecondArray,
+};
+use datafusion::arrow::compute::{CastOptions, cast, cast_with_options, interleave};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalMonthDayNano, IntervalUnit, TimeUnit};
+use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::sync::Arc;
+use uuid::Uuid;
+
+const MICROS_OF_DAY: i64 = 86_400_000_000;
+
+/// Whether such values are ours to read.
+pub(super) fn is_ours(to: &DataType) -> bool {
+    matches!(
+        to,
+        DataType::Timestamp(..)
+            | DataType::Date32
+            | DataType::Interval(_)
+            | DataType::FixedSizeBinary(16)
+            | DataType::List(_)
+    ) || to.is_decimal()
+}
+
+/// Whether a cast of one to the other is ours.
+pub(super) fn reads(from: &DataType, to: &DataType) -> bool {
+    from.is_string() && is_ours(to) || numerics::may_lose_all(from, to)
+}
+
+/// Texts in a type; where it is tried, what is none is NULL.
+pub(super) fn values(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<ArrayRef> {
+    // The text that a CASE seemed to be has become this type: another branch has it.
+    if texts.data_type() == to {
+        return Ok(Arc::clone(texts));
+    }
+    match to {
+        DataType::Binary if texts.data_type().is_binary() => Ok(cast(texts, to)?),
+        DataType::Interval(_) => intervals(texts, to, tries),
+        DataType::FixedSizeBinary(_) => uuids(texts, tries),
+        DataType::Binary => bytes(texts, tries),
+        DataType::List(item) => arrays(texts, item, tries),
+        to if to.is_decimal() => numerics::values(texts, to, tries),
+        _ => times(texts, to, tries),
+    }
+}
+
+fn refused(error: Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+fn intervals(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<ArrayRef> {
+    let texts = cast(texts, &DataType::Utf8)?;
+    let read = texts.as_string::<i32>().iter().map(|text| {
+        let Some(text) = text else { return Ok(None) };
+        match bowshot_sql::read_interval(text) {
+            Ok(read) => Ok(Some(IntervalMonthDayNano::new(read.months, read.days, read.nanoseconds))),
+            Err(_) if tries => Ok(None),
+            Err(error) => Err(refused(error)),
+        }
+    });
+    let read: ArrayRef = Arc::new(read.collect::<Result<IntervalMonthDayNanoArray>>()?);
+    if *to == DataType::Interval(IntervalUnit::MonthDayNano) { Ok(read) } else { Ok(cast(&read, to)?) }
+}
+
+fn uuids(texts: &ArrayRef, tries: bool) -> Result<ArrayRef> {
+    let texts = cast(texts, &DataType::Utf8)?;
+    let texts = texts.as_string::<i32>();
+    let mut uuids = FixedSizeBinaryBuilder::with_capacity(texts.len(), 16);
+    for text in texts {
+        match text.map(|text| (text, Uuid::try_parse(text.trim()))) {
+            Some((_, Ok(uuid))) => uuids.append_value(uuid.as_bytes())?,
+            Some((text, Err(_))) if !tries => {
+                let what = format!("invalid input syntax for type uuid: \"{text}\"");
+                return Err(refused(Error::invalid(what).with_reason(Reason::InvalidText)));
+            }
+            _ => uuids.append_null(),
+        }
+    }
+    Ok(Arc::new(uuids.finish()))
+}
+
+fn bytes(texts: &ArrayRef, tries: bool) -> Result<ArrayRef> {
+    let texts = cast(texts, &DataType::Utf8)?;
+    let read = texts.as_string::<i32>().iter().map(|text| {
+        let Some(text) = text else { return Ok(None) };
+        match casts::text_bytes(text) {
+            None if !tries => {
+                let what = format!("invalid input syntax for type bytea: \"{text}\"");
+                Err(refused(Error::invalid(what).with_reason(Reason::InvalidText)))
+            }
+            read => Ok(read),
+        }
+    });
+    Ok(Arc::new(read.collect::<Result<BinaryArray>>()?))
+}
+
+/// `{1,NULL,"a b"}`. Arrow's own cast would make an array of the one text.
+fn arrays(texts: &ArrayRef, item: &FieldRef, tries: bool) -> Result<ArrayRef> {
+    let texts = cast(texts, &DataType::Utf8)?;
+    let is_nested = matches!(item.data_type(), DataType::List(_));
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for text in texts.as_string::<i32>() {
+        match text.map(|text| (text, elements(text, is_nested))) {
+            Some((_, Some(found))) => {
+                found.into_iter().for_each(|element| lists.values().append_option(element));
+                lists.append(true);
+            }
+            Some((text, None)) if !tries => {
+                let what = format!("malformed array literal: \"{text}\"");
+                return Err(refused(Error::invalid(what).with_reason(Reason::InvalidText)));
+            }
+            _ => lists.append(false),
+        }
+    }
+    let (_, offsets, elements, nulls) = lists.finish().into_parts();
+    let elements = match item.data_type() {
+        DataType::List(item) => arrays(&elements, item, tries)?,
+        to if tries && is_ours(to) => values(&elements, to, true)?,
+        to if tries => cast(&elements, to)?,
+        to => storage_type::converted(&elements, to)?,
+    };
+    Ok(Arc::new(ListArray::try_new(Arc::clone(item), offsets, elements, nulls)?))
+}
+
+/// What stands in an array, also arrays as texts; `None` for a text that is none.
+fn elements(text: &str, is_nested: bool) -> Option<Vec<Option<String>>> {
+    let plain = bowshot_sql::rewrite::array_elements(text);
+    if !is_nested || plain.as_ref().is_some_and(Vec::is_empty) {
+        return plain;
+    }
+    let parts = bowshot_sql::rewrite::array_parts(text)?;
+    Some(parts.into_iter().map(|part| Some(part.to_owned())).collect())
+}
+
+fn times(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<ArrayRef> {
+    let fast = cast_with_options(texts, to, &CastOptions { safe: true, ..CastOptions::default() })?;
+    let texts = cast(texts, &DataType::Utf8)?;
+    let texts = texts.as_string::<i32>();
+    let on_the_wall = !matches!(to, DataType::Timestamp(_, Some(_)));
+    let again: Vec<usize> = (0..texts.len())
+        .filter(|row| {
+            texts.is_valid(*row) && (fast.is_null(*row) || (on_the_wall && may_name_zone(texts.value(*row))))
+        })
+        .collect();
+    if again.is_empty() {
+        return Ok(fast);
+    }
+    let slow = again_read(texts, &again, (to, tries))?;
+    let mut order: Vec<(usize, usize)> = (0..texts.len()).map(|row| (0, row)).collect();
+    for (place, row) in again.iter().enumerate() {
+        if slow.is_valid(place)
+            && let Some(slot) = order.get_mut(*row)
+        {
+            *slot = (1, place);
+        }
+    }
+    Ok(interleave(&[fast.as_ref(), slow.as_ref()], &order)?)
+}
+
+/// Behind the date may stand a zone, which Arrow converts from.
+fn may_name_zone(text: &str) -> bool {
+    text.get(11..)
+        .is_some_and(|rest| rest.contains(|c: char| matches!(c, '+' | '-') || c.is_ascii_alphabetic()))
+}
+
+/// The texts of some rows, in the type.
+fn again_read(texts: &StringArray, rows: &[usize], (to, tries): (&DataType, bool)) -> Result<ArrayRef> {
+    let own = match to {
+        DataType::Timestamp(_, Some(zone)) => Some(zone.parse::<Tz>()?),
+        _ => None,
+    };
+    let read = rows.iter().map(|row| match micros(texts.value(*row), own) {
+        Some(micros) => Ok(Some(micros)),
+        None if tries => Ok(None),
+        None => Err(refused(no_time(texts.value(*row), to))),
+    });
+    let read: Vec<Option<i64>> = read.collect::<Result<_>>()?;
+    if *to == DataType::Date32 {
+        let days = read.iter().map(|micros| i32::try_from((*micros)?.div_euclid(MICROS_OF_DAY)).ok());
+        return Ok(Arc::new(days.collect::<Date32Array>()));
+    }
+    let zone = match to {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => return exec_err!("a text is read as another type than a time"),
+    };
+    let micros: ArrayRef = Arc::new(TimestampMicrosecondArray::from(read).with_timezone_opt(zone));
+    if matches!(to, DataType::Timestamp(TimeUnit::Microsecond, _)) {
+        return Ok(micros);
+    }
+    Ok(cast_with_options(&micros, to, &CastOptions { safe: tries, ..CastOptions::default() })?)
+}
+
+/// Microseconds since 1970: of what the clock on the wall shows, or in UTC of what it shows in a zone.
+fn micros(text: &str, own: Option<Tz>) -> Option<i64> {
+    let (wall, named) = read_time(text)?;
+    match own {
+        Some(own) => zone::instant(&named.unwrap_or(own), wall),
+        None => Some(wall),
+    }
+}
+
+fn no_time(text: &str, to: &DataType) -> Error {
+    let name = match to {
+        DataType::Date32 => "date",
+        DataType::Timestamp(_, Some(_)) => "timestamp with time zone",
+        _ => "timestamp",
+    };
+    unsupported_time(name, text).unwrap_or_else(|| {
+        Error::invalid(format!("invalid input syntax for type {name}: \"{text}\""))
+            .with_hint("write it as in '2024-01-31' or '2024-01-31 01:02:03'")
+    })
+}
+
+/// A function of a text, of a NULL whose type is that of the result, and of the name of that type: nobody calls it by name.
+/// Two NULLs count as equal whatever their zones, so without the name two readings of a column would be taken for one.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Read {
+    name: &'static str,
+    tries: bool,
+    signature: Signature,
+}
+
+/// The function that reads, and the one that tries to.
+pub(super) fn functions() -> [ScalarUDF; 2] {
+    [("__bowshot_time", false), ("__bowshot_try_time", true)].map(|(name, tries)| {
+        ScalarUDF::new_from_impl(Read { name, tries, signature: Signature::any(3, Volatility::Immutable) })
+    })
+}
+
+/// A text in a type.
+pub(super) fn call(text: Expr, to: &DataType, tries: bool) -> Result<Expr> {
+    let [strict, trying] = functions();
+    let nothing = Expr::Literal(ScalarValue::try_from(to)?, None);
+    let named = Expr::Literal(ScalarValue::from(to.to_string()), None);
+    Ok(if tries { trying } else { strict }.call(vec![text, nothing, named]))
+}
+
+/// Whether it is the function for which a text that is no such value is an error.
+pub fn reads_strictly(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<Read>().is_some_and(|read| !read.tries)
+}
+
+impl ScalarUDFImpl for Read {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match arguments {
+            [_, to, _] => Ok(to.clone()),
+            _ => plan_err!("a text is read in one type"),
+        }
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let [text, to, _] = arguments.arg_fields else { return plan_err!("a text is read in one type") };
+        Ok(Arc::new(Field::new(self.name, to.data_type().clone(), self.tries || text.is_nullable())))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let to = arguments.return_field.data_type().clone();
+        on_array(arguments, |texts| values(texts, &to, self.tries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::util::display::array_value_to_string;
+
+    fn read(text: &str, to: &DataType) -> Result<String> {
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("2024-01-01 00:00:00"), Some(text)]));
+        let values = values(&texts, to, false)?;
+        Ok(array_value_to_string(&values, 1).unwrap())
+    }
+
+    #[test]
+    fn times_are_read_as_postgresql_reads_them() {
+        let wall = DataType::Timestamp(TimeUnit::Microsecond, None);
+        let utc = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        let new_york = DataType::Timestamp(TimeUnit::Microsecond, Some("America/New_York".into()));
+        for (text, to, expected) in [
+            ("2024-01-01 12:00", &wall, "2024-01-01T12:00:00"),
+            ("2024-01-01 12:00:00+02", &wall, "2024-01-01T12:00:00"),
+            ("2024-01-01 12:00:00 Europe/Berlin", &wall, "2024-01-01T12:00:00"),
+            ("2024-1-2 3:04", &wall, "2024-01-02T03:04:00"),
+            ("9999-12-31 23:59:59.999999", &wall, "9999-12-31T23:59:59.999999"),
+            ("2024-01-01 12:00+02", &utc, "2024-01-01T10:00:00Z"),
+            ("2024-01-01 12:00", &new_york, "2024-01-01T12:00:00-05:00"),
+            // Left out, and there twice.
+            ("2024-03-10 02:30:00", &new_york, "2024-03-10T03:30:00-04:00"),
+            ("2024-11-03 01:30:00", &new_york, "2024-11-03T01:30:00-05:00"),
+            ("2024-01-02 01:30:00+02", &DataType::Date32, "2024-01-02"),
+        ] {
+            assert_eq!(read(text, to).unwrap(), expected, "{text}");
+        }
+        for text in ["nonsense", "2024-02-30", "2024-01-01 25:00:00", ""] {
+            let error = read(text, &wall).unwrap_err().to_string();
+            assert!(error.contains("invalid input syntax for type timestamp"), "{error}");
+        }
+        for text in ["infinity", "-Infinity", "0044-03-15 BC", "0044-03-15 12:00:00 bc"] {
+            for to in [&wall, &utc, &DataType::Date32] {
+                let error = read(text, to).unwrap_err().to_string();
+                assert!(error.contains("cannot be kept"), "{error}");
+            }
+        }
+    }
+}

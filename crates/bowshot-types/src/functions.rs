@@ -1,0 +1,209 @@
+//! Functions that casts become. No statement calls them by name.
+
+use super::declared::Declared;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
+use datafusion::arrow::compute::concat;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float16Type, Float32Type, Float64Type};
+use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::sync::Arc;
+
+/// Values of a type, held against what is declared beyond it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Held {
+    declared: Declared,
+    field: FieldRef,
+    /// Whether what is no such value at all is null instead of an error.
+    tries: bool,
+    name: String,
+    signature: Signature,
+}
+
+impl Held {
+    pub(super) fn new(declared: Declared, field: &FieldRef, tries: bool) -> Self {
+        let verb = if tries { "try_cast_as" } else { "cast_as" };
+        let name = format!("{verb}_{}", declared.to_string().to_lowercase());
+        // Not immutable: nobody could make it again of its name, which caches do.
+        let signature = Signature::any(1, Volatility::Stable);
+        Self { declared, field: Arc::clone(field), tries, name, signature }
+    }
+
+    fn each_or_null(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        if let Ok(all) = self.declared.cast(values) {
+            return Ok(all);
+        }
+        let one = |row| {
+            let value = values.slice(row, 1);
+            self.declared.cast(&value).unwrap_or_else(|_| new_null_array(value.data_type(), 1))
+        };
+        let each: Vec<ArrayRef> = (0..values.len()).map(one).collect();
+        Ok(concat(&each.iter().map(AsRef::as_ref).collect::<Vec<_>>())?)
+    }
+}
+
+impl ScalarUDFImpl for Held {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(self.field.data_type().clone())
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let nullable = self.tries || arguments.arg_fields.first().is_none_or(|field| field.is_nullable());
+        Ok(Arc::new(self.field.as_ref().clone().with_name(&self.name).with_nullable(nullable)))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        on_array(arguments, |values| match self.tries {
+            true => self.each_or_null(values),
+            false => self.declared.cast(values).map_err(|error| DataFusionError::External(Box::new(error))),
+        })
+    }
+}
+
+/// A value that is going to be cast, and to what: see [`bowshot_sql::rewrite::CAST_TO`].
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct CastTo {
+    signature: Signature,
+}
+
+/// The function of [`CastTo`].
+pub(super) fn cast_to() -> ScalarUDF {
+    ScalarUDF::new_from_impl(CastTo { signature: Signature::any(2, Volatility::Immutable) })
+}
+
+impl ScalarUDFImpl for CastTo {
+    fn name(&self) -> &'static str {
+        bowshot_sql::rewrite::CAST_TO
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match arguments.first() {
+            Some(of) => Ok(of.clone()),
+            None => plan_err!("`{}` takes a value and a type", self.name()),
+        }
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        match arguments.arg_fields.first() {
+            Some(of) => Ok(Arc::clone(of)),
+            None => plan_err!("`{}` takes a value and a type", self.name()),
+        }
+    }
+
+    fn simplify(&self, mut args: Vec<Expr>, _info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        if args.len() == 2 {
+            args.truncate(1);
+        }
+        match args.pop() {
+            Some(value) if args.is_empty() => Ok(ExprSimplifyResult::Simplified(value)),
+            _ => plan_err!("`{}` takes a value and a type", self.name()),
+        }
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match arguments.args.into_iter().next() {
+            Some(value) => Ok(value),
+            None => plan_err!("`{}` takes a value and a type", self.name()),
+        }
+    }
+}
+
+/// Floating-point numbers without what is behind the point, halves to the even neighbour.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Rounded {
+    signature: Signature,
+}
+
+/// The function of [`Rounded`].
+pub(super) fn rounded() -> ScalarUDF {
+    ScalarUDF::new_from_impl(Rounded::default())
+}
+
+impl Rounded {
+    pub(super) const NAME: &'static str = "__bowshot_round";
+}
+
+impl Default for Rounded {
+    fn default() -> Self {
+        Self { signature: Signature::any(1, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for Rounded {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match arguments {
+            [argument] if argument.is_floating() => Ok(argument.clone()),
+            _ => plan_err!("only floating-point numbers are rounded"),
+        }
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<DataType> =
+            arguments.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let nullable = arguments.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(Self::NAME, self.return_type(&types)?, nullable)))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        on_array(arguments, |values| match whole(values) {
+            Some(whole) => Ok(whole),
+            None => exec_err!("only floating-point numbers are rounded"),
+        })
+    }
+}
+
+/// The nearest whole numbers; `None` for what are no floating-point numbers.
+pub fn whole(values: &ArrayRef) -> Option<ArrayRef> {
+    Some(match values.data_type() {
+        DataType::Float64 => {
+            Arc::new(values.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even))
+        }
+        DataType::Float32 => {
+            Arc::new(values.as_primitive::<Float32Type>().unary::<_, Float32Type>(f32::round_ties_even))
+        }
+        DataType::Float16 => Arc::new(
+            values
+                .as_primitive::<Float16Type>()
+                .unary::<_, Float32Type>(|value| value.to_f32().round_ties_even()),
+        ),
+        _ => return None,
+    })
+}
+
+/// A function of its first argument.
+pub(super) fn on_array(
+    arguments: ScalarFunctionArgs,
+    make: impl Fn(&ArrayRef) -> Result<ArrayRef>,
+) -> Result<ColumnarValue> {
+    match arguments.args.into_iter().next() {
+        Some(ColumnarValue::Array(values)) => make(&values).map(ColumnarValue::Array),
+        Some(ColumnarValue::Scalar(value)) => {
+            let made = make(&value.to_array()?)?;
+            ScalarValue::try_from_array(&made, 0).map(ColumnarValue::Scalar)
+        }
+        None => exec_err!("a cast takes one value"),
+    }
+}

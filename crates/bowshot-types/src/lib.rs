@@ -1,0 +1,57 @@
+//! SQL types: what their names mean, what casts between them do, and their values as text. Timestamps have microseconds, so that
+//! the years 0001 to 9999 fit; one with a time zone is an instant and is stored in UTC. Order of the analyzer rules: [`casts`],
+//! [`times`], DataFusion's own coercion, [`texts`].
+
+pub mod casts;
+mod custom;
+pub mod declared;
+pub mod enums;
+mod from_text;
+pub mod functions;
+pub mod layered_table;
+pub mod names;
+mod nested_texts;
+mod now;
+mod numerics;
+mod planner;
+pub mod result_metadata;
+pub mod storage_type;
+mod temporal;
+mod texts;
+mod timestamptz_arithmetic;
+mod to_text;
+mod uuids;
+pub mod zone;
+
+pub use from_text::reads_strictly;
+pub use nested_texts::{OIDS, VECTOR};
+pub use planner::Types;
+pub use uuids::{are_lists_of_uuids, are_uuids, is_uuid, with_uuids};
+
+use datafusion::optimizer::AnalyzerRule;
+use std::sync::Arc;
+
+/// What casts mean, before anything else looks at them.
+pub fn casts() -> Arc<dyn AnalyzerRule + Send + Sync> {
+    Arc::new(casts::Casts)
+}
+
+/// Where times meet, before DataFusion settles their types.
+pub fn times() -> Arc<dyn AnalyzerRule + Send + Sync> {
+    Arc::new(temporal::Temporal)
+}
+
+/// How times are written as text and read from it, once DataFusion has settled where that happens.
+pub fn texts() -> Arc<dyn AnalyzerRule + Send + Sync> {
+    Arc::new(texts::Texts)
+}
+
+/// The functions whose results have other types than DataFusion gives them, and those that casts and operators become.
+pub fn registered() -> Vec<datafusion::logical_expr::ScalarUDF> {
+    let mut functions =
+        vec![now::Now::default().into(), functions::rounded(), functions::cast_to(), to_text::function()];
+    functions.extend([false, true].map(nested_texts::function));
+    functions.extend(from_text::functions());
+    functions.extend(timestamptz_arithmetic::functions());
+    functions
+}

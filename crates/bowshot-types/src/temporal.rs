@@ -1,0 +1,228 @@
+//! Dates and times of different types meet in microseconds. DataFusion lets a date, a text and a timestamp meet in nanoseconds,
+//! which cannot express 2263 or `9999-12-31`, and drops the time zone of an instant beside a date.
+
+use super::casts::{Columns, rewritten};
+use super::zone;
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::expr::{Between, Cast, InList, ScalarFunction};
+use datafusion::logical_expr::{
+    BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union,
+};
+use datafusion::optimizer::AnalyzerRule;
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Temporal;
+
+/// Functions whose arguments have one type, which is that of the result.
+const ONE_TYPE: &[&str] = &["coalesce", "nvl", "ifnull", "nullif", "greatest", "least"];
+
+impl AnalyzerRule for Temporal {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        settled(plan, config)
+    }
+
+    fn name(&self) -> &str {
+        "meeting_times"
+    }
+}
+
+/// The plan in which times meet as they do in SQL. What is settled stays as it is.
+pub(super) fn settled(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+    let zone = zone::of(config);
+    // First what gives the rows: what is above compares the types that come of it.
+    let plan = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Union(union) => united(union, &zone),
+        other => Ok(Transformed::no(other)),
+    });
+    rewritten(plan.data()?, &|expr, columns| met(expr, columns, &zone))
+}
+
+fn met(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Expr>> {
+    let meet = |parts: Vec<Expr>| together(parts, columns, zone);
+    Ok(match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
+            let (parts, changed) = meet(vec![*left, *right]);
+            let mut parts = parts.into_iter();
+            match (parts.next(), parts.next()) {
+                (Some(left), Some(right)) => {
+                    let expr = Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)));
+                    if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
+                }
+                _ => return datafusion::common::internal_err!("a comparison has lost a side"),
+            }
+        }
+        Expr::Between(Between { expr, negated, low, high }) => {
+            let (parts, changed) = meet(vec![*expr, *low, *high]);
+            let mut parts = parts.into_iter();
+            match (parts.next(), parts.next(), parts.next()) {
+                (Some(expr), Some(low), Some(high)) => {
+                    let between = Between::new(Box::new(expr), negated, Box::new(low), Box::new(high));
+                    let expr = Expr::Between(between);
+                    if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
+                }
+                _ => return datafusion::common::internal_err!("BETWEEN has lost a side"),
+            }
+        }
+        Expr::InList(InList { expr, list, negated }) => {
+            let (mut parts, changed) = meet(std::iter::once(*expr).chain(list).collect());
+            let rest = parts.split_off(1.min(parts.len()));
+            match parts.pop() {
+                Some(expr) => {
+                    let expr = Expr::InList(InList::new(Box::new(expr), rest, negated));
+                    if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
+                }
+                None => return datafusion::common::internal_err!("IN has lost a side"),
+            }
+        }
+        Expr::Case(case) => cases(case, columns, zone),
+        Expr::ScalarFunction(ScalarFunction { func, args }) if ONE_TYPE.contains(&func.name()) => {
+            let (args, changed) = together(args, columns, zone);
+            let expr = Expr::ScalarFunction(ScalarFunction { func, args });
+            if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
+        }
+        other => Transformed::no(other),
+    })
+}
+
+fn is_comparison(op: Operator) -> bool {
+    matches!(
+        op,
+        Operator::Eq
+            | Operator::NotEq
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq
+            | Operator::IsDistinctFrom
+            | Operator::IsNotDistinctFrom
+    )
+}
+
+/// `CASE` has the value that its tests are compared with, and the values that it gives: each kind meets among itself.
+fn cases(case: Case, columns: &Columns, zone: &Arc<str>) -> Transformed<Expr> {
+    let Case { expr: base, when_then_expr, else_expr } = case;
+    let (whens, thens): (Vec<Expr>, Vec<Expr>) =
+        when_then_expr.into_iter().map(|(when, then)| (*when, *then)).unzip();
+    let count = thens.len();
+    let with_else = else_expr.is_some();
+    let (mut results, changed) =
+        together(thens.into_iter().chain(else_expr.map(|expr| *expr)).collect(), columns, zone);
+    let otherwise = if with_else { results.pop() } else { None };
+    let (base, whens, tests_changed) = match base {
+        None => (None, whens, false),
+        Some(base) => {
+            let (mut parts, changed) = together(whens.into_iter().chain([*base]).collect(), columns, zone);
+            (parts.pop(), parts, changed)
+        }
+    };
+    debug_assert_eq!(count, results.len(), "a CASE has lost a result");
+    let expr = Expr::Case(Case {
+        expr: base.map(Box::new),
+        when_then_expr: whens.into_iter().zip(results).map(|(w, t)| (Box::new(w), Box::new(t))).collect(),
+        else_expr: otherwise.map(Box::new),
+    });
+    if changed || tests_changed { Transformed::yes(expr) } else { Transformed::no(expr) }
+}
+
+/// The expressions in the type in which they meet, and whether that changed any.
+fn together(parts: Vec<Expr>, columns: &Columns, zone: &Arc<str>) -> (Vec<Expr>, bool) {
+    let types: Vec<Option<DataType>> = parts.iter().map(|part| part.get_type(columns.all()).ok()).collect();
+    let Some(meeting) = meeting(&types, zone) else { return (parts, false) };
+    let parts = parts.into_iter().zip(types).map(|(part, data_type)| match data_type {
+        Some(data_type) => casted(part, &data_type, &meeting),
+        None => part,
+    });
+    (parts.collect(), true)
+}
+
+/// An expression in the type of a meeting. A day is first the beginning of it without a zone.
+fn casted(part: Expr, from: &DataType, to: &DataType) -> Expr {
+    let cast = |part: Expr, to: &DataType| Expr::Cast(Cast::new(Box::new(part), to.clone()));
+    match (from, to) {
+        (from, to) if from == to => part,
+        (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, Some(_))) if same_unit(from, to) => part,
+        (DataType::Date32 | DataType::Date64, DataType::Timestamp(unit, Some(_))) => {
+            cast(cast(part, &DataType::Timestamp(*unit, None)), to)
+        }
+        (_, to) => cast(part, to),
+    }
+}
+
+fn same_unit(one: &DataType, other: &DataType) -> bool {
+    matches!((one, other), (DataType::Timestamp(one, _), DataType::Timestamp(other, _)) if one == other)
+}
+
+/// The type in which values of these types meet; `None` where DataFusion's answer is right, or is its own to give.
+fn meeting(types: &[Option<DataType>], zone: &Arc<str>) -> Option<DataType> {
+    let (mut instants, mut clocks, mut days, mut texts, mut units) = (false, false, false, false, Vec::new());
+    let mut times = Vec::new();
+    for data_type in types.iter().flatten() {
+        match data_type {
+            DataType::Timestamp(unit, Some(_)) => {
+                instants = true;
+                units.push(*unit);
+            }
+            DataType::Timestamp(unit, None) => {
+                clocks = true;
+                units.push(*unit);
+            }
+            DataType::Date32 | DataType::Date64 => days = true,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => texts = true,
+            DataType::Time32(_) | DataType::Time64(_) => times.push(data_type),
+            DataType::Null => {}
+            _ => return None,
+        }
+    }
+    if units.is_empty() {
+        let mixed = times.windows(2).any(|pair| pair.first() != pair.last());
+        return (mixed && !days && !texts).then_some(DataType::Time64(TimeUnit::Nanosecond));
+    }
+    let needed = days || texts || (instants && clocks);
+    if !needed || !times.is_empty() {
+        return None;
+    }
+    // Nanoseconds are kept where they came from.
+    let unit =
+        if units.contains(&TimeUnit::Nanosecond) { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
+    Some(DataType::Timestamp(unit, instants.then(|| Arc::clone(zone))))
+}
+
+/// The inputs of a UNION in the types in which their columns meet.
+fn united(union: Union, zone: &Arc<str>) -> Result<Transformed<LogicalPlan>> {
+    let columns = union.schema.fields().len();
+    let mut wanted = Vec::with_capacity(columns);
+    for position in 0..columns {
+        let types: Vec<Option<DataType>> = union
+            .inputs
+            .iter()
+            .map(|input| input.schema().fields().get(position).map(|field| field.data_type().clone()))
+            .collect();
+        wanted.push(meeting(&types, zone));
+    }
+    if wanted.iter().all(Option::is_none) {
+        return Ok(Transformed::no(LogicalPlan::Union(union)));
+    }
+    let inputs = union.inputs.iter().map(|input| {
+        let columns = input.schema().columns().into_iter().zip(input.schema().fields()).zip(&wanted);
+        let columns: Vec<Expr> = columns
+            .map(|((column, field), wanted)| {
+                let (name, relation) = (column.name.clone(), column.relation.clone());
+                match wanted {
+                    Some(wanted) if wanted != field.data_type() => {
+                        casted(Expr::Column(column), field.data_type(), wanted)
+                            .alias_qualified(relation, name)
+                    }
+                    _ => Expr::Column(column),
+                }
+            })
+            .collect();
+        LogicalPlanBuilder::from(input.as_ref().clone()).project(columns)?.build().map(Arc::new)
+    });
+    let inputs = inputs.collect::<Result<Vec<_>>>()?;
+    Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+}

@@ -1,0 +1,257 @@
+//! Times, intervals and floating-point numbers as text, in PostgreSQL's forms: `2024-01-31 01:02:03.5`,
+//! `2024-01-31 01:02:03+00`, `1 year 2 mons 3 days 04:05:06`, `1e+20`. Arrow's forms are those of ISO 8601.
+
+use super::functions::on_array;
+use chrono::{DateTime, Datelike, NaiveDateTime, Offset, TimeZone, Timelike};
+use datafusion::arrow::array::timezone::Tz;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{
+    DataType, Field, FieldRef, Float32Type, Float64Type, Int64Type, IntervalMonthDayNano,
+    IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+};
+use datafusion::common::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::fmt;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Whether the text of such values is ours to write.
+pub(super) fn is_ours(of: &DataType) -> bool {
+    matches!(
+        of,
+        DataType::Timestamp(..)
+            | DataType::Time32(_)
+            | DataType::Time64(_)
+            | DataType::Interval(_)
+            | DataType::Float16
+            | DataType::Float32
+            | DataType::Float64
+    )
+}
+
+/// The values as texts.
+pub(super) fn texts(values: &ArrayRef) -> Result<ArrayRef> {
+    match values.data_type() {
+        DataType::Timestamp(unit, zone) => stamps(values, *unit, zone.as_deref()),
+        DataType::Time32(_) | DataType::Time64(_) => {
+            let nanos = cast(&cast(values, &DataType::Time64(TimeUnit::Nanosecond))?, &DataType::Int64)?;
+            let nanos = nanos.as_primitive::<Int64Type>();
+            Ok(Arc::new(nanos.iter().map(|nanos| nanos.map(clock)).collect::<StringArray>()))
+        }
+        DataType::Interval(_) => {
+            let intervals = cast(values, &DataType::Interval(IntervalUnit::MonthDayNano))?;
+            let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
+            Ok(Arc::new(intervals.iter().map(|value| value.map(interval)).collect::<StringArray>()))
+        }
+        DataType::FixedSizeBinary(16) => uuids(values),
+        DataType::Float64 => {
+            let numbers = values.as_primitive::<Float64Type>().iter();
+            Ok(Arc::new(numbers.map(|number| Some(float(number?, 15))).collect::<StringArray>()))
+        }
+        _ => {
+            let numbers = cast(values, &DataType::Float32)?;
+            let numbers = numbers.as_primitive::<Float32Type>().iter();
+            Ok(Arc::new(numbers.map(|number| Some(float(number?, 6))).collect::<StringArray>()))
+        }
+    }
+}
+
+fn stamps(values: &ArrayRef, unit: TimeUnit, zone: Option<&str>) -> Result<ArrayRef> {
+    let zone = zone.map(str::parse::<Tz>).transpose()?;
+    let per_second = match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    };
+    let numbers = cast(values, &DataType::Int64)?;
+    let texts = numbers.as_primitive::<Int64Type>().iter().map(|number| {
+        let number = number?;
+        let part = number.rem_euclid(per_second) * (1_000_000_000 / per_second);
+        let utc = DateTime::from_timestamp(number.div_euclid(per_second), u32::try_from(part).ok()?)?;
+        Some(stamp(utc.naive_utc(), zone))
+    });
+    Ok(Arc::new(texts.collect::<StringArray>()))
+}
+
+/// `2024-01-31 01:02:03.5`, with the offset of a zone on whose clock it is shown.
+fn stamp(utc: NaiveDateTime, zone: Option<Tz>) -> String {
+    let seconds = zone.map(|zone| zone.offset_from_utc_datetime(&utc).fix().local_minus_utc());
+    let shift = chrono::TimeDelta::seconds(i64::from(seconds.unwrap_or(0)));
+    let time = utc.checked_add_signed(shift).unwrap_or(utc);
+    let (year, era) = if time.year() > 0 { (time.year(), "") } else { (1 - time.year(), " BC") };
+    let nanos = i64::from(time.num_seconds_from_midnight()) * 1_000_000_000 + i64::from(time.nanosecond());
+    let offset = seconds.map_or_else(String::new, offset);
+    format!("{year:04}-{:02}-{:02} {}{offset}{era}", time.month(), time.day(), clock(nanos))
+}
+
+/// `+00`, `-05`, `+05:30`.
+fn offset(seconds: i32) -> String {
+    let sign = if seconds < 0 { '-' } else { '+' };
+    let rest = seconds.unsigned_abs();
+    let mut text = format!("{sign}{:02}", rest / 3600);
+    if !rest.is_multiple_of(3600) {
+        text.push_str(&format!(":{:02}", rest / 60 % 60));
+    }
+    if !rest.is_multiple_of(60) {
+        text.push_str(&format!(":{:02}", rest % 60));
+    }
+    text
+}
+
+/// Nanoseconds as `04:05:06.5`; more than a day is more than 24 hours.
+fn clock(nanos: i64) -> String {
+    let sign = if nanos < 0 { "-" } else { "" };
+    let rest = nanos.unsigned_abs();
+    let (seconds, part) = (rest / 1_000_000_000, rest % 1_000_000_000);
+    let text = format!("{sign}{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if part == 0 {
+        return text;
+    }
+    format!("{text}.{part:09}").trim_end_matches('0').to_owned()
+}
+
+/// `1 year 2 mons -3 days +04:05:06`: what follows on something negative says its sign.
+fn interval(value: IntervalMonthDayNano) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut below = false;
+    for (count, unit) in [(value.months / 12, "year"), (value.months % 12, "mon"), (value.days, "day")] {
+        if count != 0 {
+            let plus = if below && count > 0 { "+" } else { "" };
+            parts.push(format!("{plus}{count} {unit}{}", if count == 1 { "" } else { "s" }));
+            below = count < 0;
+        }
+    }
+    if value.nanoseconds != 0 || parts.is_empty() {
+        let plus = if below && value.nanoseconds > 0 { "+" } else { "" };
+        parts.push(format!("{plus}{}", clock(value.nanoseconds)));
+    }
+    parts.join(" ")
+}
+
+/// The fewest digits that are read as the same number: `5`, `0.1`, `1e+20`, `1e-07`, `Infinity`, `NaN`. Powers of ten from `large`
+/// up have an exponent, and those below -4.
+fn float(number: impl fmt::Display + fmt::LowerExp, large: i32) -> String {
+    let text = format!("{number:e}");
+    match (text.split_once('e'), text.as_str()) {
+        (Some((digits, power)), _) => match power.parse::<i32>() {
+            Ok(power) if (-4..large).contains(&power) => number.to_string(),
+            _ => {
+                let (sign, power) = power.strip_prefix('-').map_or(('+', power), |power| ('-', power));
+                format!("{digits}e{sign}{power:0>2}")
+            }
+        },
+        (None, "inf") => "Infinity".to_owned(),
+        (None, "-inf") => "-Infinity".to_owned(),
+        (None, other) => other.to_owned(),
+    }
+}
+
+/// UUIDs that are bytes.
+fn uuids(values: &ArrayRef) -> Result<ArrayRef> {
+    let texts = values.as_fixed_size_binary().iter().map(|bytes| {
+        let uuid = Uuid::from_slice(bytes?).ok()?;
+        Some(uuid.hyphenated().to_string())
+    });
+    Ok(Arc::new(texts.collect::<StringArray>()))
+}
+
+/// The function that such casts become.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Shown {
+    signature: Signature,
+}
+
+/// See the module.
+pub(super) fn function() -> ScalarUDF {
+    ScalarUDF::new_from_impl(Shown { signature: Signature::any(1, Volatility::Immutable) })
+}
+
+impl ScalarUDFImpl for Shown {
+    fn name(&self) -> &str {
+        "__bowshot_text"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let nullable = arguments.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), DataType::Utf8, nullable)))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        on_array(arguments, texts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, zone: Option<&str>) -> String {
+        stamp(text.parse().unwrap(), zone.map(|zone| zone.parse().unwrap()))
+    }
+
+    #[test]
+    fn timestamps_have_postgresqls_form() {
+        assert_eq!(shown("2024-01-31T01:02:03", None), "2024-01-31 01:02:03");
+        assert_eq!(shown("2024-01-31T01:02:03.500", None), "2024-01-31 01:02:03.5");
+        assert_eq!(shown("0001-01-01T00:00:00", None), "0001-01-01 00:00:00");
+        assert_eq!(shown("-0043-03-15T12:00:00", None), "0044-03-15 12:00:00 BC");
+        assert_eq!(shown("2024-01-01T03:00:00", Some("UTC")), "2024-01-01 03:00:00+00");
+        assert_eq!(shown("2024-01-01T03:00:00", Some("America/New_York")), "2023-12-31 22:00:00-05");
+        assert_eq!(shown("2024-07-01T03:00:00", Some("America/New_York")), "2024-06-30 23:00:00-04");
+        assert_eq!(shown("2024-07-01T03:00:00", Some("+05:30")), "2024-07-01 08:30:00+05:30");
+    }
+
+    #[test]
+    fn intervals_have_postgresqls_form() {
+        let hour = 3_600_000_000_000;
+        for (months, days, nanoseconds, expected) in [
+            (14, 3, 4 * hour, "1 year 2 mons 3 days 04:00:00"),
+            (0, 1, 2 * hour, "1 day 02:00:00"),
+            (-1, 3, 0, "-1 mons +3 days"),
+            (0, -3, hour, "-3 days +01:00:00"),
+            (0, 0, -hour / 2, "-00:30:00"),
+            (0, 0, 0, "00:00:00"),
+            (0, 0, 500_000_000, "00:00:00.5"),
+            (0, 0, 100 * hour, "100:00:00"),
+            (-14, 0, 0, "-1 years -2 mons"),
+        ] {
+            assert_eq!(interval(IntervalMonthDayNano::new(months, days, nanoseconds)), expected);
+        }
+    }
+
+    #[test]
+    fn exponents_have_a_sign_and_two_digits() {
+        // As PostgreSQL 15 has them.
+        for (number, expected) in [
+            (5.0, "5"),
+            (0.5, "0.5"),
+            (-0.0, "-0"),
+            (1e20, "1e+20"),
+            (1.5e-7, "1.5e-07"),
+            (1e300, "1e+300"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (1e14, "100000000000000"),
+            (1e15, "1e+15"),
+            (123_456_789_012_345_680.0, "1.2345678901234568e+17"),
+            (f64::INFINITY, "Infinity"),
+            (f64::NEG_INFINITY, "-Infinity"),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(float(number, 15), expected);
+        }
+        assert_eq!([float(1e5_f32, 6), float(1e6_f32, 6), float(0.1_f32, 6)], ["100000", "1e+06", "0.1"]);
+    }
+}
