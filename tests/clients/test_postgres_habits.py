@@ -70,7 +70,7 @@ def test_a_notice_says_that_foreign_keys_are_not_enforced(address):
         assert heard == []
         connection.execute("CREATE TABLE referring (a INT REFERENCES referenced (a), b INT)")
         connection.execute("ALTER TABLE referring ADD FOREIGN KEY (b) REFERENCES referenced (a)", prepare=True)
-        assert heard == [("NOTICE", "foreign keys are kept and shown, but not enforced")] * 2
+        assert heard == [("NOTICE", "foreign keys are stored and shown, but not enforced")] * 2
         connection.execute("SET client_min_messages = warning")
         connection.execute("CREATE TEMP TABLE other (a INT REFERENCES referenced (a))")
         assert len(heard) == 2

@@ -289,7 +289,7 @@ def test_scoring(served, named):
         (("score", "named"), rows.drop_columns(["f3"]), "takes a column `f3`"),
         (("score", "named"), rows.set_column(1, "f0", pyarrow.array(["x"] * rows.num_rows)), "must be a number"),
         (("score", "it's"), rows, "no name of a model"),
-        (("other", "named"), rows, "no exchange under this path"),
+        (("other", "named"), rows, "the path does not exist"),
     ):
         with pytest.raises(Exception, match=word):
             served.exchanged(path, table)

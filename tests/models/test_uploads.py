@@ -48,12 +48,12 @@ def test_a_file_by_do_put(served):
     assert served.value("""SELECT predict('apart."My model"', 0, 0)""") == 5.0
     for words, name, file, options in (
         ("is a model of format `xgboost`, not `onnx`", "other", stump(1, 2), {"format": "onnx"}),
-        ("`if_exists` is no option", "other", stump(1, 2), {"if_exists": "maybe"}),
-        ("`pandas` is no option", "other", stump(1, 2), {"pandas": "{}"}),
+        ("invalid option `if_exists`", "other", stump(1, 2), {"if_exists": "maybe"}),
+        ("invalid option `pandas`", "other", stump(1, 2), {"pandas": "{}"}),
         ("damaged", "other", b"nothing of the kind", {}),
         ("damaged", "other", b"", {}),
         ("schema `bowshot.nowhere` not found", "nowhere.m", stump(1, 2), {}),
-        ("no name of a model", "m FROM 'x'", stump(1, 2), {}),
+        ("invalid model name", "m FROM 'x'", stump(1, 2), {}),
     ):
         refused(served, words, name, file, **options)
     assert not served.rows("SELECT 1 FROM system.models WHERE model_name IN ('other', 'm')")

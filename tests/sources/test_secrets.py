@@ -188,9 +188,9 @@ def test_a_restart_keeps_it_and_another_key_does_not_open_it(s3, tmp_path):
         assert server.rows(SERVED_ROWS) == [(60_000,)]
     with started("secrets.key=env:THE_KEY", THE_KEY=KEY_ONE) as server:
         ((state, problem),) = server.rows("SELECT state, problem FROM system.secrets")
-        assert state == "unreadable" and "sealed with the key" in problem and "env:THE_KEY" in problem, problem
+        assert state == "unreadable" and "encrypted with the key" in problem and "env:THE_KEY" in problem, problem
         text = server.refused(SERVED_ROWS)
-        assert "`lake`" in text and "sealed with the key" in text, text
+        assert "`lake`" in text and "encrypted with the key" in text, text
         server.run(secret("other", SCOPE="s3://elsewhere"), "CREATE TABLE t (a INTEGER)")
         server.run(secret(verb="CREATE OR REPLACE SECRET", SCOPE="s3://lake"))
         assert server.rows(SERVED_ROWS) == [(60_000,)]

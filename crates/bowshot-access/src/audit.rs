@@ -1,10 +1,8 @@
-//! The trail of who did what: one JSON object a line, each with the hash of the line before, so that no line can be changed
-//! or taken out from between others without breaking the chain. [`verify`] follows it.
+//! The audit log: one JSON object per line, each with the hash of the previous line, so that changed or removed lines
+//! are detected. [`verify`] checks the chain.
 //!
-//! A full file is set aside under the next number (`audit.jsonl.1`, `audit.jsonl.2`, …), and the next one continues its
-//! chain. Whoever may write the file may make a whole new chain: keep the last hash elsewhere, or send the lines away.
-//!
-//! What cannot be written is told by [`AuditLog::check`], by which a server takes no more statements, if it is to stop then.
+//! A full file is renamed to the next number (`audit.jsonl.1`, `audit.jsonl.2`, …), and the next file continues its
+//! chain. Whoever can write the file can forge a whole chain: store the last hash elsewhere, or ship the lines.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -16,27 +14,25 @@ use std::time::{Duration, Instant};
 
 /// The hash before the first line.
 const BEGINNING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-/// Longest line that is read back. What is written is cut so that no line comes near it.
+/// Longest line that is read. Lines are cut when written and stay far below.
 const MAX_LINE_BYTES: u64 = 1 << 20;
-/// Longest text in a line, in bytes; longer ones are cut, and say so.
+/// Longest text in a line, in bytes; longer ones are truncated and marked.
 const MAX_TEXT_BYTES: usize = 32 << 10;
 /// Entries of a list in a line.
 const MAX_ENTRIES: usize = 100;
 /// How often a file that could not be written is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// Where the trail goes.
+/// Options of the audit log.
 #[derive(Debug, Clone)]
 pub struct AuditOptions {
-    /// The file.
     pub file: PathBuf,
     /// Bytes of a file before it is set aside.
     pub max_bytes: u64,
-    /// Whether no statement is taken while nothing can be written.
+    /// Whether statements are refused while the log cannot be written.
     pub required: bool,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct AuditLog {
     options: AuditOptions,
@@ -52,7 +48,7 @@ struct State {
     failed: Option<(Instant, String)>,
 }
 
-/// What [`verify`] has found.
+/// The result of [`verify`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// Lines whose hashes fit.
@@ -64,13 +60,13 @@ pub struct Verified {
 }
 
 impl AuditLog {
-    /// Opens the file, or makes it, and continues its chain. A last line that is half there, since the process or the machine
-    /// ended while it was written, is taken out, and the next line says so.
+    /// Opens or creates the file and continues its chain. An incomplete last line is removed, and the next line
+    /// records that.
     ///
     /// # Errors
     /// When it cannot be read and written, or its last line is none.
     pub fn open(options: AuditOptions) -> io::Result<Self> {
-        let file = opened(&options.file)?;
+        let file = open_file(&options.file)?;
         let End { last, bytes, torn } = end(&options.file)?;
         if torn > 0 {
             file.set_len(bytes)?;
@@ -85,7 +81,7 @@ impl AuditLog {
         Ok(Self { options, state: Mutex::new(state) })
     }
 
-    /// Adds a line with these facts, and tells whether it is there. What cannot be written is kept in mind for [`Self::check`].
+    /// Appends a record; returns whether it was written. [`Self::check`] reports failures.
     pub fn write(&self, facts: Map<String, Value>) -> bool {
         let mut state = self.lock();
         match state.write(facts, &self.options) {
@@ -101,7 +97,7 @@ impl AuditLog {
         }
     }
 
-    /// Whether a statement may be taken.
+    /// Fails while statements must be refused.
     ///
     /// # Errors
     /// Why the last line could not be written, if lines are required. From time to time it is tried again.
@@ -135,8 +131,8 @@ impl AuditLog {
 impl State {
     fn write(&mut self, mut facts: Map<String, Value>, options: &AuditOptions) -> io::Result<()> {
         if self.bytes >= options.max_bytes {
-            std::fs::rename(&options.file, set_aside(&options.file)?)?;
-            (self.file, self.bytes) = (opened(&options.file)?, 0);
+            std::fs::rename(&options.file, rotate(&options.file)?)?;
+            (self.file, self.bytes) = (open_file(&options.file)?, 0);
         }
         facts.values_mut().for_each(shorten);
         facts.insert("previous".to_owned(), json!(self.last));
@@ -155,7 +151,7 @@ impl State {
     }
 }
 
-fn opened(path: &Path) -> io::Result<File> {
+fn open_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true).read(true);
     #[cfg(unix)]
@@ -164,14 +160,14 @@ fn opened(path: &Path) -> io::Result<File> {
 }
 
 /// The first name with a number that is free.
-fn set_aside(path: &Path) -> io::Result<PathBuf> {
+fn rotate(path: &Path) -> io::Result<PathBuf> {
     let numbered = (1..u32::MAX).map(|number| {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{number}"));
         PathBuf::from(name)
     });
     let mut free = numbered.filter(|name| !name.exists());
-    free.next().ok_or_else(|| io::Error::other("no number is left for a file that is set aside"))
+    free.next().ok_or_else(|| io::Error::other("no number is left for a rotated file"))
 }
 
 /// The hash of a line: of its facts without it, in the order of their names.
@@ -211,7 +207,7 @@ fn end(path: &Path) -> io::Result<End> {
     Ok(End { last: Some(hash), bytes: length - torn, torn })
 }
 
-/// Makes what clients say as long as they like short enough for a line.
+/// Truncates long texts of clients.
 fn shorten(value: &mut Value) {
     match value {
         Value::String(text) => cut(text, MAX_TEXT_BYTES),
@@ -244,10 +240,10 @@ fn broken(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
-/// What a line continues, and its hash, which fits.
+/// The previous hash and the verified hash of a line.
 fn read(line: &[u8]) -> io::Result<(String, String)> {
     let mut facts: Map<String, Value> =
-        serde_json::from_slice(line).map_err(|_| broken("a line is no JSON object"))?;
+        serde_json::from_slice(line).map_err(|_| broken("a line is not a JSON object"))?;
     let told = facts.remove("hash").ok_or_else(|| broken("a line has no hash"))?;
     let found = hash(&facts)?;
     let previous =

@@ -1,8 +1,8 @@
-//! The one place that turns credentials into a principal.
+//! Turns credentials into a principal.
 
-mod proof;
+mod password_proof;
 
-pub use self::proof::PasswordProof;
+pub use self::password_proof::PasswordProof;
 
 use crate::certificates::{self, ClientTrust};
 use crate::jwt::Issuers;
@@ -17,19 +17,19 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Begins the name under which a token is sent as a password; no user's does.
 const TOKEN_USER: &str = "token:";
-/// Conversations with directories at once, where the configuration begins with none.
+/// Concurrent directory logins, without configured directories.
 const DIRECTORY_CHECKS: usize = 8;
 /// Longest user name, in characters.
 const MAX_NAME_CHARS: usize = 128;
 
-/// What the operator can set about logins.
+/// Options of logins.
 #[derive(Debug, Clone)]
 pub struct AccessOptions {
     /// How long an issued token is accepted.
     pub token_timeout: Duration,
-    /// Issued tokens that one user may hold at once; the oldest goes when one more is issued.
+    /// Issued tokens per user; the oldest is dropped for a new one.
     pub max_tokens_per_user: usize,
-    /// Password checks that run at once; each takes one core and 19 MiB while it runs.
+    /// Concurrent password checks; each takes one core and 19 MiB.
     pub max_password_checks: usize,
 }
 
@@ -43,15 +43,15 @@ impl Default for AccessOptions {
     }
 }
 
-/// Knows who may come in.
+/// Checks credentials.
 #[derive(Debug)]
 pub struct Authenticator {
-    /// `None` where nobody is configured and everybody is anonymous.
+    /// `None` without configured users: all callers are anonymous.
     known: Option<Known>,
     password_checks: usize,
     directory_checks: usize,
     epoch: AtomicU64,
-    /// Whose certificates say who is calling.
+    /// Trusted client certificates.
     trust: Option<Arc<ClientTrust>>,
 }
 
@@ -75,7 +75,7 @@ impl Authenticator {
             return Ok(Self::anonymous());
         }
         check_names(&config)?;
-        // Shows once, before anybody depends on it, that the system's randomness works.
+        // Verifies early that the system's randomness works.
         token::random()?;
         let directories = Directories::new(config.ldap)?;
         Ok(Self {
@@ -94,7 +94,7 @@ impl Authenticator {
         })
     }
 
-    /// Lets in who shows a certificate that this trust finds good. A server without users believes none.
+    /// Accepts client certificates that `trust` verifies. Ignored without users.
     #[must_use]
     pub fn with_trust(self, trust: Option<Arc<ClientTrust>>) -> Self {
         Self { trust, ..self }
@@ -116,7 +116,7 @@ impl Authenticator {
         self.directory_checks
     }
 
-    /// Whether to verify these takes a password check, with all that it costs.
+    /// Whether a check needs a password hash.
     pub fn is_costly(&self, credentials: &Credentials) -> bool {
         match (&self.known, credentials) {
             (Some(known), Credentials::Password { user, password }) => {
@@ -126,7 +126,7 @@ impl Authenticator {
         }
     }
 
-    /// Whether callers must prove who they are.
+    /// Whether callers need credentials.
     pub fn requires_credentials(&self) -> bool {
         self.known.is_some()
     }
@@ -148,7 +148,7 @@ impl Authenticator {
         }
     }
 
-    /// Who shows a token: one of ours, or one of an identity provider, whose keys may have to be fetched for that.
+    /// Authenticates a token of this server or of an identity provider, whose keys may have to be fetched.
     ///
     /// # Errors
     /// `Unauthenticated`.
@@ -166,22 +166,21 @@ impl Authenticator {
         if user.is_some_and(|user| user != principal.name) { Err(refused()) } else { Ok(principal) }
     }
 
-    /// Name and password that are not for this server to judge: a directory may know them. Whoever has a password here has no
-    /// second one there.
+    /// Name and password, if a directory may have to check them: local users are not looked up there.
     pub fn left_to_directories<'a>(&self, credentials: &'a Credentials) -> Option<(&'a str, &'a Secret)> {
         let Credentials::Password { user, password } = credentials else { return None };
         let known = self.known.as_ref().filter(|known| known.may_be_elsewhere(user).is_some());
         known.map(|_| (user.as_str(), password))
     }
 
-    /// Who has shown this password a moment ago, when the directory said that it is right.
+    /// The principal of a cached bind.
     pub fn remembers(&self, user: &str, password: &Secret) -> Option<Principal> {
         let known = self.known.as_ref()?;
         known.may_be_elsewhere(user)?;
         known.directories().remembered(user, password)
     }
 
-    /// Who has this name and password, as the directories say. It takes seconds at most.
+    /// Checks a password against the directories, within seconds.
     ///
     /// # Errors
     /// `Unauthenticated`; `Unavailable` where a directory gives no answer.
@@ -190,7 +189,7 @@ impl Authenticator {
         let own = known.may_be_elsewhere(user).ok_or_else(refused)?;
         let directories = known.directories();
         let principal = directories.verify(user, password, own == Own::Name).await?;
-        // The user may have got a password of its own meanwhile, or the directory may have gone.
+        // The user may have become local, or the directory may have been removed.
         if known.may_be_elsewhere(user) == Some(own) && self.still_knows(&principal) {
             return Ok(principal);
         }
@@ -212,7 +211,7 @@ impl Authenticator {
         };
         match credentials {
             Credentials::Anonymous => {
-                Err(bowshot_api::Error::new(ErrorKind::Unauthenticated, "this server wants credentials")
+                Err(bowshot_api::Error::new(ErrorKind::Unauthenticated, "this server requires credentials")
                     .with_hint("connect with user and password, or with a bearer token"))
             }
             Credentials::Password { user, password } => {
@@ -236,10 +235,8 @@ impl Authenticator {
         }
     }
 
-    /// Begins an exchange in which a caller proves the password of `user` without showing it. `None` where that is not
-    /// possible: the password itself must be asked for. With a directory it is asked of everybody, since that the question is
-    /// another one would tell whose names are this server's own. A name that nobody has gets an exchange too, and is refused at its
-    /// end.
+    /// Begins a SCRAM login of `user`. `None` if the password itself is needed. With directories that is so for all
+    /// users, or the difference would reveal local names. Unknown names get an exchange that is refused at its end.
     pub fn proof(&self, user: &str) -> Option<PasswordProof> {
         if user.starts_with(TOKEN_USER) {
             return None;
@@ -249,20 +246,20 @@ impl Authenticator {
         Some(PasswordProof::new(user, verifier, own))
     }
 
-    /// Takes scrambles of this password for a while, if it was the right one a moment ago and is kept here: never of one that
-    /// a directory has judged, nor of a token.
+    /// Accepts scrambles of this password for a limited time, if it was verified here: not by a directory, and no
+    /// token.
     pub fn expect_scrambles(&self, user: &str, password: &Secret) {
         if let Some(known) = &self.known {
             known.passwords.expect(user, password);
         }
     }
 
-    /// Whether a scramble was made with the password of `user`; `None` where none are taken of it.
+    /// Whether a scramble matches the password of `user`; `None` if scrambles are not accepted for it.
     pub fn made(&self, user: &str, scramble: &Scramble) -> Option<bool> {
         self.known.as_ref()?.passwords.made(user, scramble)
     }
 
-    /// Whether the token or certificate by which somebody is known has not been taken back.
+    /// Whether the token or certificate of a principal is still valid.
     pub fn still_knows(&self, principal: &Principal) -> bool {
         self.known.as_ref().is_none_or(|known| known.still_holds(principal)) && self.still_trusts(principal)
     }
@@ -280,7 +277,7 @@ impl Authenticator {
         now.is_some_and(|(verifier, own)| own && proof.is_of(&verifier))
     }
 
-    /// Puts other users in the place of those that were added before. Who is gone, or has another password, logs in anew.
+    /// Replaces the users of the catalog. Removed users and changed passwords invalidate logins.
     pub fn renew(&self, users: Vec<(String, Option<String>)>, tokens: Vec<PersonalToken>) {
         let Some(known) = &self.known else { return };
         let gone = known.passwords.renew(users);
@@ -296,7 +293,7 @@ impl Authenticator {
         }
     }
 
-    /// Takes over another configuration, as at the start. Who is gone, or has another password, logs in anew.
+    /// Replaces the configuration. Removed users and changed passwords invalidate logins.
     ///
     /// # Errors
     /// When any entry is not fully understood, or nobody is left: everything stays as it is then.
@@ -324,20 +321,20 @@ impl Authenticator {
         Ok(())
     }
 
-    /// How often somebody or a token has gone, or somebody got another password.
+    /// Counts removals of users and tokens, and password changes.
     pub fn epoch(&self) -> u64 {
         let trusted = self.trust.as_ref().map_or(0, |trust| trust.generation());
         self.epoch.load(Ordering::Acquire).wrapping_add(trusted)
     }
 
-    /// Issues a token for a principal; [`Authenticator::verify`] takes it until it expires. On a server without users
-    /// the token means nothing, as every token does there, and nothing is kept.
+    /// Issues a token; [`Authenticator::verify`] accepts it until it expires. Without users, tokens are meaningless
+    /// and not stored.
     pub fn issue_token(&self, principal: &Principal) -> Secret {
         let Ok(token) = token::random() else {
             unreachable!("the system's randomness worked at start-up and cannot fail later")
         };
         if let Some(known) = self.known.as_ref().filter(|_| principal.authenticated) {
-            // What is kept for a day is not what was shown for a session.
+            // An issued token outlives the forwarded one.
             let principal = Principal { bearer: None, ..principal.clone() };
             let mut issued = known.issued.lock().unwrap_or_else(PoisonError::into_inner);
             issued.insert(token::hash(&token), &principal, Instant::now());
@@ -355,7 +352,7 @@ impl Known {
         Arc::clone(&self.directories.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether a directory may be asked about a name, and what that has here; `None` if not.
+    /// The kind of a user that a directory may check; `None` for others.
     fn may_be_elsewhere(&self, user: &str) -> Option<Own> {
         let directories = self.directories();
         if directories.is_empty() {
@@ -384,7 +381,7 @@ impl Known {
         personal.find(hash, SystemTime::now())
     }
 
-    /// Whether the token is still there that somebody has shown, or who has said who it is.
+    /// Whether the token or certificate is still valid.
     fn still_holds(&self, principal: &Principal) -> bool {
         let vouched = principal.claims.as_ref().is_none_or(|claims| {
             self.issuers().has(&claims.issuer) || self.directories().has(&claims.issuer)
@@ -393,7 +390,7 @@ impl Known {
     }
 }
 
-/// What everybody is told whose credentials are wrong, whatever is wrong with them.
+/// The error for all wrong credentials.
 pub fn refused() -> bowshot_api::Error {
     bowshot_api::Error::new(
         ErrorKind::Unauthenticated,

@@ -1,14 +1,12 @@
-//! Clients that prove by a certificate who they are: whom the operator's authorities vouch for, and whom a certificate names.
-//!
-//! A certificate is judged twice: when TLS begins, and again each time it says who is calling, since authorities may change
-//! and certificates expire or be revoked while a connection lives. A name counts only if the certificate has exactly one of
-//! the kind that the operator has chosen; that there is such a user, others look at.
+//! Client certificates: verification against trusted authorities, and the user that a certificate names. A
+//! certificate is verified in the TLS handshake and at each authentication, since trust and revocation may change. It
+//! must have exactly one name of the configured kind; callers check that the user exists.
 
-mod facts;
 mod names;
+mod summary;
 
-pub use self::facts::CertificateFacts;
 use self::names::Names;
+pub use self::summary::CertificateSummary;
 use crate::Error;
 use crate::authenticator::check_name;
 use bowshot_api::{ClientCertificate, ErrorKind, Principal};
@@ -40,12 +38,12 @@ pub enum CertificateName {
     Dns,
 }
 
-/// What the operator says about certificates of clients, beside whom to believe.
+/// Options of client certificates.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClientTrustOptions {
     /// Where a certificate has its user's name.
     pub name: CertificateName,
-    /// Whether nobody connects without one.
+    /// Whether a certificate is required to connect.
     pub required: bool,
 }
 
@@ -54,12 +52,11 @@ pub struct ClientTrustOptions {
 pub struct TrustedFiles<'a> {
     /// Certificates of the authorities.
     pub authorities: &'a [u8],
-    /// Their lists of revoked certificates. With any, one that no list says anything about is refused, and so are all
-    /// certificates of a list that is out of date.
+    /// Revocation lists. If there are any, certificates without a valid list are refused.
     pub revoked: Option<&'a [u8]>,
 }
 
-/// Whom to believe. What it says changes with the operator's files.
+/// Trusted authorities; reloaded from the operator's files.
 #[derive(Debug)]
 pub struct ClientTrust {
     options: ClientTrustOptions,
@@ -68,11 +65,11 @@ pub struct ClientTrust {
     generation: AtomicU64,
 }
 
-/// What is believed under one state of the files.
+/// Trust from one version of the files.
 #[derive(Debug)]
 struct Current {
     verifier: Arc<dyn ClientCertVerifier>,
-    /// Until when certificates are good whose signatures are, and whom they name, by their SHA-256.
+    /// Verified certificates by SHA-256: name and expiry.
     known: Mutex<HashMap<[u8; 32], (String, SystemTime)>>,
 }
 
@@ -91,7 +88,7 @@ impl ClientTrust {
         Ok(Arc::new(Self { options, provider, current, generation }))
     }
 
-    /// Believes those of other files from now on, on open connections too.
+    /// Replaces the trusted files, for open connections too.
     ///
     /// # Errors
     /// As [`ClientTrust::new`]; everything stays as it is then.
@@ -102,7 +99,7 @@ impl ClientTrust {
         Ok(())
     }
 
-    /// How often other files were believed.
+    /// Version of the trusted files.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -160,7 +157,7 @@ impl Current {
             roots.add(certificate).map_err(|error| bad(error.to_string()))?;
         }
         if roots.is_empty() {
-            return Err(bad("there is no certificate in PEM form".to_owned()));
+            return Err(bad("expected a certificate in PEM format".to_owned()));
         }
         let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
         if let Some(revoked) = files.revoked {
@@ -169,7 +166,7 @@ impl Current {
                     .collect::<Result<_, _>>()
                     .map_err(|error| bad(error.to_string()))?;
             if lists.is_empty() {
-                return Err(bad("there is no list of revoked certificates in PEM form".to_owned()));
+                return Err(bad("expected a revocation list in PEM format".to_owned()));
             }
             builder = builder.with_crls(lists).enforce_revocation_expiration();
         }
@@ -203,20 +200,20 @@ impl Current {
             CertificateName::Email => (names.emails, "it has not exactly one email address"),
             CertificateName::Dns => (names.dns, "it has not exactly one host name"),
         };
-        // Of several names, whoever asked for the certificate might have chosen one that nobody has looked at.
+        // With several names, the requester may have chosen one that was not verified.
         let [name] = <[String; 1]>::try_from(found).map_err(|_| refused(what))?;
-        check_name(&name).map_err(|_| refused("what it has for a name is none of a user"))?;
+        check_name(&name).map_err(|_| refused("its name is not a valid user name"))?;
         Ok((name, ends))
     }
 }
 
-/// In the handshake of TLS. What is believed now counts, not what was when the front ends were started.
+/// For the TLS handshake, with the current trust.
 impl ClientCertVerifier for ClientTrust {
     fn client_auth_mandatory(&self) -> bool {
         self.options.required
     }
 
-    /// None: clients show what they have, and whose it is may change.
+    /// None: clients send what they have, and the trust may change.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }
@@ -262,18 +259,18 @@ fn fingerprint(certificate: &ClientCertificate) -> [u8; 32] {
     digest.finalize().into()
 }
 
-/// Its owner has it from the operator's authority, or is told no more than that it is not from there.
+/// Callers with a foreign certificate get no details.
 fn reason(error: &rustls::Error) -> &'static str {
     match error {
         rustls::Error::InvalidCertificate(
             CertificateError::Expired | CertificateError::ExpiredContext { .. },
         ) => "it has expired",
         rustls::Error::InvalidCertificate(CertificateError::Revoked) => "it was revoked",
-        _ => "no authority that this server believes vouches for it now",
+        _ => "no trusted authority has issued it, or it is expired or revoked",
     }
 }
 
-/// What a caller is told whose certificate lets nobody in.
+/// The error for a refused certificate.
 pub(crate) fn refused(reason: &str) -> bowshot_api::Error {
     bowshot_api::Error::new(ErrorKind::Unauthenticated, format!("the client certificate is refused: {reason}"))
         .with_hint("show a certificate of the operator's authority that names a user, or log in with a password or token")

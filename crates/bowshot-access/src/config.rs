@@ -1,4 +1,4 @@
-//! The part of the configuration that says who may come in. Hashes only: a clear-text password has no key here.
+//! Configuration of users and login methods. Passwords are hashes only; there is no key for a clear-text password.
 
 use crate::{Error, JwtConfig, LdapConfig};
 use serde::Deserialize;
@@ -15,10 +15,10 @@ pub struct AccessConfig {
     /// Tokens that are valid as long as they are configured.
     #[serde(default)]
     pub tokens: Vec<TokenConfig>,
-    /// Identity providers whose tokens are taken.
+    /// Identity providers.
     #[serde(default)]
     pub jwt: Vec<JwtConfig>,
-    /// Directories that know passwords of users.
+    /// Directories.
     #[serde(default)]
     pub ldap: Vec<LdapConfig>,
 }
@@ -32,13 +32,13 @@ pub struct UserConfig {
     /// Argon2 hash in PHC form (`$argon2id$v=19$…`), as `bowshot hash-password` prints it. A user without one logs in by
     /// certificate or token alone.
     pub password_hash: Option<String>,
-    /// Roles beside those that SQL grants.
+    /// Roles in addition to those granted with SQL.
     #[serde(default)]
     pub roles: Vec<String>,
-    /// Whether the user may do everything, and say what others may do.
+    /// Whether the user is an administrator.
     #[serde(default)]
     pub admin: bool,
-    /// What policies may ask about the user.
+    /// Attributes for policies.
     #[serde(default)]
     pub attributes: BTreeMap<String, String>,
 }
@@ -51,7 +51,7 @@ pub struct TokenConfig {
     pub user: String,
     /// SHA-256 of the token, 64 hexadecimal digits.
     pub sha256: String,
-    /// Roles of that user, beside others.
+    /// Additional roles of the user.
     #[serde(default)]
     pub roles: Vec<String>,
     /// Whether that user may do everything.
@@ -78,7 +78,7 @@ impl AccessConfig {
         if config.is_empty() { Err(Error::Nobody { path: path.to_owned() }) } else { Ok(config) }
     }
 
-    /// Files that are named begin in `folder`, where what names them is.
+    /// Resolves relative file names against `folder`.
     pub fn place(&mut self, folder: &Path) {
         for issuer in &mut self.jwt {
             issuer.place(folder);
@@ -96,7 +96,7 @@ impl AccessConfig {
         self.ldap.extend(other.ldap);
     }
 
-    /// Whether nobody is configured, so that callers are anonymous.
+    /// Whether no user is configured: callers are anonymous then.
     pub fn is_empty(&self) -> bool {
         self.users.is_empty() && self.tokens.is_empty() && self.jwt.is_empty() && self.ldap.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with the configuration of access, and with the machine below it. Every one of them stops start-up.
+//! Errors of the access configuration and of the system below it. Each stops start-up.
 
 use std::path::PathBuf;
 
@@ -14,47 +14,37 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// The file with users is not the TOML that it should be. The parser's own error is not kept, since it shows the
-    /// line, and that line may hold a secret.
+    /// The users file is not valid TOML. The parser's error is dropped, since it shows the line, which may contain a
+    /// secret.
     #[error("the users file `{path}` is not valid in line {line}: {message}")]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Line number, from 1.
         line: usize,
         /// Why.
         message: String,
     },
-    /// A file with users that holds none: most likely a mistake, and taking it would let everybody in.
-    #[error("the users file `{path}` lists nobody")]
+    /// An empty users file: most likely a mistake, and it would let everybody in.
+    #[error("the users file `{path}` lists no users")]
     Nobody {
         /// The file.
         path: PathBuf,
     },
     /// A name that is empty, too long or holds a character that credentials cannot carry.
     #[error("`{name}` is not a user name: 1 to 128 characters, no colon and no control characters")]
-    BadName {
-        /// The name.
-        name: String,
-    },
+    BadName { name: String },
     /// Two entries for one user.
     #[error("user `{name}` is listed twice")]
-    DuplicateUser {
-        /// The name.
-        name: String,
-    },
+    DuplicateUser { name: String },
     /// Two entries for one token.
     #[error("a token of user `{name}` is listed twice")]
-    DuplicateToken {
-        /// The name.
-        name: String,
-    },
+    DuplicateToken { name: String },
     /// A password hash that is not an Argon2 hash that this server will verify.
     #[error("the password hash of user `{name}` cannot be used: {reason}")]
     BadPasswordHash {
         /// The user.
         name: String,
-        /// What is wrong with it; never the hash itself.
+        /// Never contains the hash itself.
         reason: String,
     },
     /// A token hash that is not 64 hexadecimal digits.
@@ -63,15 +53,14 @@ pub enum Error {
         /// The user.
         name: String,
     },
-    /// Users that are to be taken over by a server that serves, and leave it without any, or it has none.
-    #[error("a server cannot begin or cease to have users while it serves")]
+    /// A reload would add the first user or remove the last one.
+    #[error("cannot add the first user or remove the last one while the server runs")]
     Opened,
     /// An issuer of tokens that is not fully understood.
     #[error("the issuer `{issuer}` cannot be used: {reason}")]
     BadIssuer {
         /// As the configuration names it.
         issuer: String,
-        /// What is wrong with it.
         reason: String,
     },
     /// A directory that is not fully understood.
@@ -79,32 +68,25 @@ pub enum Error {
     BadDirectory {
         /// As the configuration names it.
         url: String,
-        /// What is wrong with it.
         reason: String,
     },
     /// A service that decides on statements and is not fully understood.
-    #[error("the service that decides on statements cannot be used: {reason}")]
-    BadDecider {
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A key for secrets that is not there, or is none.
+    #[error("the policy service cannot be used: {reason}")]
+    InvalidPolicyService { reason: String },
+    /// The key for secrets is missing or invalid.
     #[error("the key of `secrets.key` cannot be used: {reason}")]
-    SealingKey {
-        /// What is wrong with it; never the key itself.
+    EncryptionKey {
+        /// Never contains the key itself.
         reason: String,
     },
-    /// Authorities of clients' certificates that cannot be believed.
-    #[error("the authorities of clients' certificates cannot be used: {reason}")]
-    BadAuthority {
-        /// What is wrong with them.
-        reason: String,
-    },
+    /// Trusted authorities are invalid.
+    #[error("the authorities of client certificates cannot be used: {reason}")]
+    BadAuthority { reason: String },
     /// A password that cannot be hashed.
     #[error("{0}")]
     BadPassword(&'static str),
     /// The operating system gives no randomness.
-    #[error("the operating system gives no random bytes: {0}")]
+    #[error("the operating system returned no random bytes: {0}")]
     NoRandomness(getrandom::Error),
 }
 
@@ -126,10 +108,10 @@ impl From<Error> for bowshot_api::Error {
             Error::BadDirectory { .. } => {
                 "correct its `[[access.ldap]]` entry; the guide to access has an example"
             }
-            Error::BadDecider { .. } => {
+            Error::InvalidPolicyService { .. } => {
                 "correct the settings `access.decision_…`; the guide to access has an example"
             }
-            Error::SealingKey { .. } => {
+            Error::EncryptionKey { .. } => {
                 "make one with `openssl rand -base64 32`, and name the file (`file:PATH`) or the variable (`env:NAME`) that it is in"
             }
             Error::BadAuthority { .. } => {

@@ -1,21 +1,21 @@
-//! Tokens of identity providers: JSON Web Tokens (RFC 7519) whose signatures are checked with the keys that the provider
-//! publishes (JWKS, RFC 7517), as OpenID Connect and OAuth access tokens have it (RFC 9068).
+//! Tokens of identity providers: JSON Web Tokens (RFC 7519) with keys from the provider (JWKS, RFC 7517), as OpenID
+//! Connect and OAuth access tokens (RFC 9068).
 //!
 //! ```text
-//! token ─► token.rs   parts, header, claims; nothing of it is believed yet
+//! token ─► token.rs   parts, header, claims; not trusted yet
 //!            │ issuer
 //!            ▼
-//!          issuer.rs  the keys of this issuer, fetched (fetch.rs) and kept within limits
+//!          issuer.rs  the keys of the issuer, fetched (fetch.rs) and cached
 //!            │
 //!            ▼
 //!          keys.rs    one key, one allowed algorithm, one signature
 //!            │
 //!            ▼
-//!          claims.rs  for us, now, from whom: who it is, and which roles
+//!          claims.rs  audience, validity, user, roles
 //! ```
 //!
-//! Only signatures with a public key count: `none` and those with a shared secret are no algorithms here. The cryptography
-//! is AWS-LC's, which TLS has brought along; what is ours is which key, which algorithm and which claims.
+//! Only public-key signatures are accepted, neither `none` nor shared secrets. AWS-LC verifies them; key, algorithm
+//! and claims are checked here.
 
 mod claims;
 mod config;
@@ -54,17 +54,17 @@ impl Issuers {
         self.0.iter().map(Issuer::config).eq(configs)
     }
 
-    /// Whether one of them has this name.
+    /// Whether an issuer has this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|issuer| issuer.name() == name)
     }
 
-    /// Whether a text may be a token of an issuer; what is none is looked at no further.
+    /// Whether a text has the form of a token of an issuer.
     pub(crate) fn may_have_made(&self, token: &Secret) -> bool {
         !self.0.is_empty() && token::has_form(token.expose())
     }
 
-    /// Who shows a token. Keys that are not there yet are fetched, which takes seconds at most.
+    /// Authenticates a token. Missing keys are fetched, within seconds.
     ///
     /// # Errors
     /// `Unauthenticated`. Why, only the log says until the signature is known to be good.
@@ -76,7 +76,7 @@ impl Issuers {
         let shown = token;
         let token = Unverified::read(token.expose()).map_err(|reason| refuse(&reason))?;
         let issuer = self.0.iter().find(|issuer| Some(issuer.name()) == token.issuer());
-        let issuer = issuer.ok_or_else(|| refuse("nobody of this name issues tokens for this server"))?;
+        let issuer = issuer.ok_or_else(|| refuse("its issuer is unknown"))?;
         issuer.check_signature(&token).await.map_err(|reason| refuse(&reason))?;
         let principal = issuer.read_claims(&token, SystemTime::now()).map_err(|reason| {
             tracing::debug!(reason, "a token was refused");

@@ -1,39 +1,39 @@
-//! Passwords that a directory knows (LDAP, RFC 4511): it is asked by a bind with the user's own name and password, and tells
-//! the groups that the user is in. Nothing of it is kept but, for seconds, that a password was right.
+//! Passwords checked by LDAP directories (RFC 4511): a bind with the user's name and password, and the user's groups.
+//! Only successful binds are cached, for seconds.
 //!
 //! ```text
-//! name, password ─► here         whose directories may be asked; what was right a moment ago
+//! name, password ─► here         which directories; recent binds
 //!                    │
 //!                    ▼
-//!                   directory.rs one conversation, within limits of time and number: find, bind, groups
+//!                   directory.rs one login within time and size limits: find, bind, groups
 //!                    │
 //!                    ▼
-//!                   template.rs  a name in a DN or a filter is a value there, whatever characters it has
+//!                   template.rs  user names escaped as values in DNs and filters
 //! ```
 //!
-//! A password never goes over a connection that others can read, unless the operator says so. An empty one is asked about
-//! never, since a bind without a password succeeds as nobody in particular. A directory that gives no answer lets nobody in.
+//! Passwords are never sent over cleartext unless the operator allows it. Empty passwords are refused, since such a
+//! bind succeeds as anonymous. A directory without an answer lets nobody in.
 
+mod bind_cache;
 mod config;
 mod directory;
-mod remembered;
 mod template;
 
 pub use config::LdapConfig;
 
 use crate::Error;
 use crate::authenticator::check_name;
-use crate::stored::MAX_PASSWORD_BYTES;
+use crate::password_record::MAX_PASSWORD_BYTES;
+use bind_cache::BindCache;
 use bowshot_api::{ErrorKind, Principal, Secret};
 use directory::{Directory, Verdict};
-use remembered::Remembered;
 use std::time::{Instant, SystemTime};
 
 /// All directories of the configuration, in its order.
 #[derive(Debug)]
 pub(crate) struct Directories {
     all: Vec<Directory>,
-    remembered: Remembered,
+    remembered: BindCache,
 }
 
 impl Directories {
@@ -46,7 +46,7 @@ impl Directories {
             }
             all.push(directory);
         }
-        Ok(Self { all, remembered: Remembered::new()? })
+        Ok(Self { all, remembered: BindCache::new()? })
     }
 
     /// Whether these are the directories of a configuration.
@@ -58,7 +58,7 @@ impl Directories {
         self.all.is_empty()
     }
 
-    /// Whether one of them has this name.
+    /// Whether a directory has this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.all.iter().any(|directory| directory.name() == name)
     }
@@ -73,13 +73,13 @@ impl Directories {
         check_name(user).is_ok() && self.all.iter().any(|directory| !own || directory.config().local_users)
     }
 
-    /// Who has shown this password a moment ago, and was right.
+    /// The principal of a cached bind.
     pub(crate) fn remembered(&self, user: &str, password: &Secret) -> Option<Principal> {
         let found = self.remembered.find(user, password, Instant::now());
         found.filter(|principal| !principal.has_expired(SystemTime::now()))
     }
 
-    /// Who has this name and password. The first directory that knows the name decides.
+    /// Checks a password. The first directory that knows the user decides.
     ///
     /// # Errors
     /// `Unauthenticated`; `Unavailable` where a directory gives no answer.
@@ -113,11 +113,8 @@ impl Directories {
 }
 
 fn no_answer() -> bowshot_api::Error {
-    bowshot_api::Error::new(
-        ErrorKind::Unavailable,
-        "the directory that knows the passwords of this server's users gives no answer",
-    )
-    .with_hint("try again; the reason is in the server's log")
+    bowshot_api::Error::new(ErrorKind::Unavailable, "the directory that checks passwords does not answer")
+        .with_hint("try again; the reason is in the server's log")
 }
 
 fn bad(url: &str, reason: impl Into<String>) -> Error {

@@ -88,7 +88,7 @@ impl HttpClient {
             None => request,
         };
         let answer = timeout(patience, Box::pin(answer(request.header(ACCEPT, "application/json")))).await;
-        let answer = answer.unwrap_or_else(|_| Err(format!("no answer in {patience:?}")));
+        let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {patience:?}")));
         answer.map_err(|reason| format!("`{url}`: {reason}"))
     }
 }

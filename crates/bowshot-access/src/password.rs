@@ -1,8 +1,8 @@
-//! Passwords: hashing and checking. How many are checked at once, callers see to: each check takes a core and 19 MiB.
+//! Password hashing and verification. Each check takes a core and 19 MiB; callers limit concurrency.
 
-use crate::right::Right;
+use crate::password_cache::PasswordCache;
+use crate::password_record::{MAX_PASSWORD_BYTES, PasswordRecord};
 use crate::scram::Verifier;
-use crate::stored::{MAX_PASSWORD_BYTES, Stored};
 use crate::{Error, UserConfig};
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use argon2::{Algorithm, Argon2, Params};
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 /// Most memory that one check may take, in KiB: a mistyped cost must not take the machine down at the first login.
 const MAX_MEMORY_KIB: u32 = 1 << 20;
-/// Most passes that one check may make.
+/// Iterations of one hash.
 const MAX_PASSES: u32 = 64;
 
 /// The Argon2id hash of a password, with a random salt, in PHC form.
@@ -32,19 +32,19 @@ pub(crate) fn hash_argon2(password: &Secret) -> Result<String, Error> {
 #[derive(Debug)]
 pub(crate) struct Passwords {
     configured: RwLock<Users>,
-    /// Users that were made by SQL.
+    /// Users of the catalog.
     added: RwLock<Users>,
-    right: Right,
+    right: PasswordCache,
 }
 
 #[derive(Debug, Default)]
 struct Users {
-    by_name: HashMap<String, Stored>,
+    by_name: HashMap<String, PasswordRecord>,
     /// Users without a password.
     without: HashSet<String>,
-    /// Checked in place of what an unknown user does not have, so that both take the same time. Users may have hashes of
-    /// different costs: which one stands in depends on the name, and is the same at every attempt.
-    stand_ins: Vec<Stored>,
+    /// Stand-ins for unknown users, so that both take the same time. Users may have hashes of different costs: the
+    /// name determines its stand-in.
+    stand_ins: Vec<PasswordRecord>,
 }
 
 impl Users {
@@ -58,7 +58,7 @@ impl Users {
                 found.without.insert(user.name);
                 continue;
             };
-            let stored = Stored::checked(&hash).map_err(|reason| Error::BadPasswordHash {
+            let stored = PasswordRecord::checked(&hash).map_err(|reason| Error::BadPasswordHash {
                 name: user.name.clone(),
                 reason: reason.to_owned(),
             })?;
@@ -72,7 +72,7 @@ impl Users {
         let mut found = Self::default();
         for (name, text) in users {
             match text {
-                Some(text) => drop(found.by_name.insert(name, Stored::of(&text))),
+                Some(text) => drop(found.by_name.insert(name, PasswordRecord::parse_trusted(&text))),
                 None => drop(found.without.insert(name)),
             }
         }
@@ -81,7 +81,7 @@ impl Users {
         found
     }
 
-    /// Takes the place of `users`; gives those who are gone or have another password.
+    /// Replaces `users`; returns the names of removed users and changed passwords.
     fn replace(self, users: &RwLock<Self>) -> Vec<String> {
         let mut users = users.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *users, self);
@@ -96,7 +96,7 @@ fn read(users: &RwLock<Users>) -> RwLockReadGuard<'_, Users> {
     users.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a name has on this server.
+/// The kind of a user on this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Own {
     Password,
@@ -110,7 +110,7 @@ impl Passwords {
         Ok(Self {
             configured: RwLock::new(Users::configured(users)?),
             added: RwLock::default(),
-            right: Right::new()?,
+            right: PasswordCache::new()?,
         })
     }
 
@@ -138,8 +138,8 @@ impl Passwords {
         Ok(fits && is_known)
     }
 
-    /// What `user`, who may be nobody, proves a password against: a verifier, and whether it is the user's own. `None`
-    /// where the password itself must be asked for. The answer to a name is of the same kind whether it is a user's or not.
+    /// The verifier of `user`, and whether the user exists. `None` if the password itself is needed. Unknown users
+    /// get the same kind of answer.
     pub(crate) fn verifier(&self, user: &str) -> Option<(Verifier, bool)> {
         let stand_in = self.stand_in(user).and_then(|stored| Some(stored.scram?.stand_in(user)));
         match self.stored(user) {
@@ -161,12 +161,12 @@ impl Passwords {
         }
     }
 
-    /// Whether a scramble was made with the password of `user`; `None` if none are taken of it.
+    /// Whether a scramble matches the password of `user`; `None` if scrambles are not accepted.
     pub(crate) fn made(&self, user: &str, scramble: &Scramble) -> Option<bool> {
         self.right.made(user, self.stored(user).as_ref(), scramble, Instant::now())
     }
 
-    /// What `user` has here.
+    /// The kind of `user`.
     pub(crate) fn own(&self, user: &str) -> Own {
         if self.stored(user).is_some() {
             return Own::Password;
@@ -175,8 +175,8 @@ impl Passwords {
         if without(&self.configured) || without(&self.added) { Own::Name } else { Own::Nothing }
     }
 
-    /// Whoever is configured has no second password.
-    fn stored(&self, user: &str) -> Option<Stored> {
+    /// Configured users take precedence over the catalog's.
+    fn stored(&self, user: &str) -> Option<PasswordRecord> {
         let configured = read(&self.configured);
         match configured.by_name.get(user) {
             None if configured.without.contains(user) => None,
@@ -185,14 +185,14 @@ impl Passwords {
         }
     }
 
-    /// Puts other users in the place of those that SQL has made; gives back who is gone or has another password.
+    /// Replaces the users of the catalog; returns the names of removed users and changed passwords.
     pub(crate) fn renew(&self, users: Vec<(String, Option<String>)>) -> Vec<String> {
         let gone = Users::added(users).replace(&self.added);
         self.right.forget(&gone);
         gone
     }
 
-    /// Puts other users in the place of the configured ones; gives back who is gone or has another password.
+    /// Replaces the configured users; returns the names of removed users and changed passwords.
     ///
     /// # Errors
     /// When any of them is not fully understood: all stay as they are then.
@@ -202,11 +202,11 @@ impl Passwords {
         Ok(gone)
     }
 
-    fn stand_in(&self, user: &str) -> Option<Stored> {
+    fn stand_in(&self, user: &str) -> Option<PasswordRecord> {
         let digest = Sha256::digest(user.as_bytes());
         let number = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
         let (configured, added) = (read(&self.configured), read(&self.added));
-        // Only where no user is configured do others stand in, who come and go.
+        // Catalog users serve as stand-ins only without configured ones, since they change.
         let of = if configured.stand_ins.is_empty() { &added.stand_ins } else { &configured.stand_ins };
         let count = u64::try_from(of.len()).ok().filter(|count| *count > 0)?;
         of.get(usize::try_from(number % count).ok()?).cloned()

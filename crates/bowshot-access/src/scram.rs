@@ -1,8 +1,7 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677): a client proves that it knows a password without showing it, against a verifier that
-//! was made together with the Argon2 hash. Channel binding is not offered, so a client that demands it is refused.
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677) against a verifier created with the Argon2 hash. Channel binding is not
+//! offered; clients that require it are refused.
 //!
-//! Whoever does not exist is answered all the same: with a salt that depends on the name alone, the work of a real
-//! verifier, and a refusal at the end.
+//! Unknown users get a salt that depends on the name only, the same amount of work, and a refusal at the end.
 
 use crate::Error;
 use aws_lc_rs::{hmac, pbkdf2};
@@ -16,20 +15,20 @@ use subtle::ConstantTimeEq;
 
 /// The mechanism, as verifiers and the protocol name it.
 const MECHANISM: &str = "SCRAM-SHA-256";
-/// Rounds of a new verifier: the work of each client at login, and of who guesses at a stolen verifier.
+/// Iterations of a new verifier: the cost of each login, and of each guess with a stolen verifier.
 const ROUNDS: u32 = 16_384;
-/// Rounds that a verifier may ask for: fewer than RFC 7677 allows protect nobody, and more keep every client waiting.
+/// Accepted iterations: fewer than RFC 7677 requires are weak, more are slow for clients.
 const ALLOWED_ROUNDS: std::ops::RangeInclusive<u32> = 4_096..=10_000_000;
 /// Bytes of a new salt.
 const SALT_BYTES: usize = 16;
-/// Longest message of a client that is looked at, and longest nonce in it.
+/// Longest message and nonce of a client.
 const MAX_MESSAGE_BYTES: usize = 4_096;
 /// Random bytes that the server adds to a client's nonce.
 const NONCE_BYTES: usize = 18;
 
 type Digest32 = [u8; 32];
 
-/// What is kept of a password for SCRAM. Its text is the one that PostgreSQL keeps.
+/// A SCRAM verifier, in PostgreSQL's text format.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Verifier {
     rounds: NonZeroU32,
@@ -54,7 +53,7 @@ impl fmt::Display for Verifier {
 
 impl Verifier {
     /// A verifier of a password, with a random salt.
-    pub(crate) fn of(password: &Secret) -> Result<Self, Error> {
+    pub(crate) fn from_password(password: &Secret) -> Result<Self, Error> {
         let mut salt = vec![0_u8; SALT_BYTES];
         getrandom::fill(&mut salt).map_err(Error::NoRandomness)?;
         let rounds = NonZeroU32::new(ROUNDS).unwrap_or(NonZeroU32::MIN);
@@ -68,7 +67,7 @@ impl Verifier {
         Self { rounds, salt, stored_key, server_key: sign(&salted, b"Server Key") }
     }
 
-    /// Reads a verifier; `None` for what is none, or asks for too little or too much work.
+    /// Parses a verifier; `None` if it is malformed or its iteration count is out of bounds.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(MECHANISM)?.strip_prefix('$')?;
         let (work, keys) = rest.split_once('$')?;
@@ -83,8 +82,7 @@ impl Verifier {
         })
     }
 
-    /// What stands in for the verifier of a user that is not there: as much work, a salt that stays the same for the name,
-    /// and keys that nobody knows.
+    /// A stand-in for the verifier of an unknown user: the same work, a salt that depends on the name, random keys.
     pub(crate) fn stand_in(&self, user: &str) -> Self {
         let derived = |purpose: &str| sign(&self.server_key, format!("{purpose} of {user}").as_bytes());
         let salt = derived("salt").into_iter().cycle().take(self.salt.len()).collect();
@@ -94,7 +92,7 @@ impl Verifier {
 }
 
 fn salted_password(password: &Secret, salt: &[u8], rounds: NonZeroU32) -> Digest32 {
-    // Clients do the same with what cannot be prepared: they take it as it is.
+    // Clients use unpreparable passwords unchanged, too.
     let prepared = stringprep::saslprep(password.expose());
     let prepared = prepared.as_deref().unwrap_or(password.expose());
     let mut salted = Digest32::default();
@@ -109,12 +107,11 @@ fn sign(key: &[u8], text: &[u8]) -> Digest32 {
     signature
 }
 
-/// What a client may have done wrong, beside not knowing the password.
+/// Protocol errors of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
     /// It does not speak the protocol, or something of it that is not offered.
     Message(&'static str),
-    /// The password.
     Password,
 }
 
@@ -122,12 +119,12 @@ pub(crate) enum Wrong {
 #[derive(Debug)]
 pub(crate) struct Exchange {
     verifier: Verifier,
-    begun: Option<Begun>,
+    begun: Option<InProgress>,
 }
 
 #[derive(Debug)]
-struct Begun {
-    /// What the client must repeat as its channel binding.
+struct InProgress {
+    /// The expected channel binding of the client.
     binding: String,
     nonce: String,
     /// The client's first message without its header, and the server's.
@@ -143,7 +140,7 @@ impl Exchange {
         &self.verifier
     }
 
-    /// Answers the client's first message. `random` is what the server adds to the nonce.
+    /// Answers the client's first message. `random` extends the nonce.
     pub(crate) fn challenge(&mut self, first: &[u8], random: &str) -> Result<String, Wrong> {
         let first = text(first)?;
         let (header, bare) = gs2(first)?;
@@ -156,12 +153,11 @@ impl Exchange {
         let Verifier { salt, rounds, .. } = &self.verifier;
         let answer = format!("r={nonce},s={},i={rounds}", STANDARD.encode(salt));
         let transcript = format!("{bare},{answer}");
-        self.begun = Some(Begun { binding: STANDARD.encode(header), nonce, transcript });
+        self.begun = Some(InProgress { binding: STANDARD.encode(header), nonce, transcript });
         Ok(answer)
     }
 
-    /// Checks the client's last message; gives the proof that the server knows the password too. An exchange ends with
-    /// this, whatever its outcome.
+    /// Checks the client's last message; returns the server's proof. The exchange ends with this.
     pub(crate) fn finish(&mut self, last: &[u8]) -> Result<String, Wrong> {
         let begun = self.begun.take().ok_or(Wrong::Message("the exchange has not begun"))?;
         let last = text(last)?;
@@ -193,7 +189,7 @@ impl Exchange {
     }
 }
 
-/// What the server adds to a nonce.
+/// The server's part of a nonce.
 pub(crate) fn random_nonce() -> Result<String, Error> {
     let mut bytes = [0_u8; NONCE_BYTES];
     getrandom::fill(&mut bytes).map_err(Error::NoRandomness)?;
@@ -212,7 +208,7 @@ fn gs2(first: &str) -> Result<(&str, &str), Wrong> {
         return Err(Wrong::Message("the first message has no header"));
     };
     match header.split(',').next() {
-        // Who could bind the channel and sees that it is not offered goes on without.
+        // Clients that support channel binding but see none continue without.
         Some("n" | "y") => {}
         Some(flag) if flag.starts_with("p=") => {
             return Err(Wrong::Message("channel binding is not offered"));
@@ -220,7 +216,7 @@ fn gs2(first: &str) -> Result<(&str, &str), Wrong> {
         _ => return Err(Wrong::Message("the first message has no header")),
     }
     if header.len() > 3 {
-        return Err(Wrong::Message("nobody may log in for somebody else"));
+        return Err(Wrong::Message("logging in as another user is not supported"));
     }
     Ok((header, bare))
 }

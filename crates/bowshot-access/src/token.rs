@@ -1,5 +1,4 @@
-//! Bearer tokens: fixed ones from the configuration and those that the server issues after a login. Only SHA-256 hashes
-//! are kept, so that reading the server's memory or configuration gives nobody a token.
+//! Bearer tokens: configured, personal, and issued after a login. Only SHA-256 hashes are stored.
 
 use crate::{Error, TokenConfig};
 use base64::Engine as _;
@@ -13,7 +12,7 @@ use subtle::ConstantTimeEq;
 /// SHA-256 of a token.
 pub(crate) type TokenHash = [u8; 32];
 
-/// The hash under which the configuration keeps a token, in hexadecimal.
+/// The hash of a token in the configuration, in hexadecimal.
 pub fn hash_token(token: &Secret) -> String {
     hash(token).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -29,10 +28,10 @@ pub(crate) fn random() -> Result<Secret, Error> {
     Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))
 }
 
-/// Begins the tokens that users make for their programs, so that people and scanners know what they see.
+/// Prefix of personal tokens, for people and secret scanners.
 const PERSONAL: &str = "bst_";
 
-/// A new token for the programs of a user, and the hash under which the catalog keeps it.
+/// A new personal token, and its hash for the catalog.
 ///
 /// # Errors
 /// When the system gives no randomness.
@@ -42,7 +41,7 @@ pub fn new_token() -> Result<(Secret, String), Error> {
     Ok((token, hash))
 }
 
-/// Whether a text has the form of a token that a user has made.
+/// Whether a text has the form of a personal token.
 pub(crate) fn is_personal(text: &Secret) -> bool {
     text.expose().strip_prefix(PERSONAL).is_some_and(|rest| rest.len() == 43)
 }
@@ -50,12 +49,11 @@ pub(crate) fn is_personal(text: &Secret) -> bool {
 /// A token that a user has made: whose it is, its hash, and when it expires.
 pub type PersonalToken = (String, String, Option<SystemTime>);
 
-/// The tokens that users have made.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct PersonalTokens(HashMap<TokenHash, (String, Option<SystemTime>)>);
 
 impl PersonalTokens {
-    /// Those whose hashes cannot be read are none.
+    /// Tokens with malformed hashes are skipped.
     pub(crate) fn new(tokens: Vec<PersonalToken>) -> Self {
         let tokens = tokens.into_iter();
         Self(tokens.filter_map(|(user, hash, expires)| Some((parse_hex(&hash)?, (user, expires)))).collect())
@@ -114,8 +112,7 @@ fn parse_hex(text: &str) -> Option<TokenHash> {
     Some(hash)
 }
 
-/// Tokens that the server issued. Bounded for each user, so that a client that logs in for every call pushes out its
-/// own oldest tokens and nobody else's.
+/// Issued tokens. Limited per user, so that a client that logs in for each call only replaces its own.
 #[derive(Debug)]
 pub(crate) struct IssuedTokens {
     lifetime: Duration,
@@ -136,7 +133,7 @@ impl IssuedTokens {
         Self { lifetime, max_per_user: max_per_user.max(1), by_hash: HashMap::new(), by_user: HashMap::new() }
     }
 
-    /// A token is good for no longer than what it was issued for.
+    /// A token expires with the credentials that it was issued for.
     pub(crate) fn insert(&mut self, hash: TokenHash, principal: &Principal, now: Instant) {
         let queue = self.by_user.entry(principal.name.clone()).or_default();
         while let Some(oldest) = queue.front() {

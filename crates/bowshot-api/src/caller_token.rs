@@ -1,4 +1,4 @@
-//! The token by which a caller has logged in, for other servers that take it too.
+//! The caller's login token, forwarded to other servers that accept it.
 
 use crate::Secret;
 use std::any::Any;
@@ -6,21 +6,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A token of an identity provider, held as long as the session of its caller. What is made of it for one server, such as
-/// connections, is held beside it and goes when it does.
+/// A token of an identity provider, held for the lifetime of the caller's session. Values derived from it for one
+/// server, such as connections, are cached with it and dropped with it.
 ///
 /// ```
 /// use bowshot_api::{CallerToken, Secret};
 /// let held = CallerToken::new(Secret::new("x.y.z"));
-/// assert_eq!(*held.kept("elsewhere", |_: &u8| true, || 7_u8).unwrap(), 7);
+/// assert_eq!(*held.cached("elsewhere", |_: &u8| true, || 7_u8).unwrap(), 7);
 /// held.forget();
-/// assert!(held.token().is_none() && held.kept("elsewhere", |_: &u8| true, || 7_u8).is_none());
+/// assert!(held.token().is_none() && held.cached("elsewhere", |_: &u8| true, || 7_u8).is_none());
 /// ```
 pub struct CallerToken(Mutex<Option<Held>>);
 
 struct Held {
     token: Secret,
-    kept: BTreeMap<String, Arc<dyn Any + Send + Sync>>,
+    derived: BTreeMap<String, Arc<dyn Any + Send + Sync>>,
 }
 
 impl fmt::Debug for CallerToken {
@@ -30,33 +30,32 @@ impl fmt::Debug for CallerToken {
 }
 
 impl CallerToken {
-    /// Holds a token.
     pub fn new(token: Secret) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Some(Held { token, kept: BTreeMap::new() }))))
+        Arc::new(Self(Mutex::new(Some(Held { token, derived: BTreeMap::new() }))))
     }
 
-    /// The token, until it is forgotten.
+    /// The token; `None` after [`Self::forget`].
     pub fn token(&self) -> Option<Secret> {
         self.lock().as_ref().map(|held| held.token.clone())
     }
 
-    /// Takes the token of another one in the place of this, and lets go of what was made of this.
+    /// Replaces the token by that of `newer`, and drops the values derived from the old one.
     pub fn take_over(&self, newer: &Self) {
         let Some(token) = newer.token() else { return };
         let mut held = self.lock();
         if held.as_ref().is_some_and(|held| held.token.expose() != token.expose()) {
-            *held = Some(Held { token, kept: BTreeMap::new() });
+            *held = Some(Held { token, derived: BTreeMap::new() });
         }
     }
 
-    /// Lets go of the token, and of all that was made of it.
+    /// Drops the token and all values derived from it.
     pub fn forget(&self) {
         let gone = self.lock().take();
         drop(gone);
     }
 
-    /// What was made of the token under a name, if it still fits, else what `make` makes. `None` once it is forgotten.
-    pub fn kept<T: Any + Send + Sync>(
+    /// The value cached under a name if `fits`, else a new one from `make`. `None` after [`Self::forget`].
+    pub fn cached<T: Any + Send + Sync>(
         &self,
         name: &str,
         fits: impl FnOnce(&T) -> bool,
@@ -64,12 +63,12 @@ impl CallerToken {
     ) -> Option<Arc<T>> {
         let mut held = self.lock();
         let held = held.as_mut()?;
-        let there = held.kept.get(name).cloned().and_then(|kept| kept.downcast::<T>().ok());
+        let there = held.derived.get(name).cloned().and_then(|value| value.downcast::<T>().ok());
         if let Some(there) = there.filter(|there| fits(there)) {
             return Some(there);
         }
         let made = Arc::new(make());
-        held.kept.insert(name.to_owned(), Arc::<T>::clone(&made));
+        held.derived.insert(name.to_owned(), Arc::<T>::clone(&made));
         Some(made)
     }
 

@@ -1,20 +1,19 @@
-//! What front ends may ask about catalogs: filters as the metadata commands have them, entries as they come back.
+//! Catalog metadata: the filters of metadata requests, and the entries that answer them.
 
 use arrow::datatypes::SchemaRef;
 
-/// What kind of thing a name in a schema is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TableKind {
-    /// Rows in storage.
+    /// A stored table.
     Table,
-    /// A named query.
+    /// A view.
     View,
-    /// A table about the server itself.
+    /// A system table.
     System,
 }
 
 impl TableKind {
-    /// The name that metadata answers use.
+    /// Its name in metadata.
     pub fn name(self) -> &'static str {
         match self {
             Self::Table => "TABLE",
@@ -23,10 +22,9 @@ impl TableKind {
         }
     }
 
-    /// All kinds, by name.
     pub const ALL: [TableKind; 3] = [Self::System, Self::Table, Self::View];
 
-    /// Reads a table type as clients write it: any case, `BASE TABLE` for `TABLE`.
+    /// Parses a table type, ignoring case; `BASE TABLE` is `TABLE`.
     pub fn parse(text: &str) -> Option<Self> {
         match text.to_ascii_uppercase().as_str() {
             "TABLE" | "BASE TABLE" => Some(Self::Table),
@@ -37,44 +35,37 @@ impl TableKind {
     }
 }
 
-/// Which tables to list. `None` means any; patterns are SQL `LIKE` patterns with `%`, `_` and `\` as escape.
+/// A filter for tables. `None` matches all; patterns are SQL `LIKE` patterns with `%`, `_` and `\` as escape.
 #[derive(Debug, Clone, Default)]
 pub struct TableFilter {
-    /// Exact catalog name; the empty string means "those without a catalog", of which there are none.
+    /// Exact catalog name; the empty string means tables without a catalog, which do not exist.
     pub catalog: Option<String>,
-    /// Pattern for the schema name.
     pub schema_pattern: Option<String>,
-    /// Pattern for the table name.
     pub table_pattern: Option<String>,
-    /// Kinds to list; `None` means all, an empty list means none.
+    /// Kinds to list; `None` for all.
     pub kinds: Option<Vec<TableKind>>,
     /// Whether to fill [`TableEntry::schema`].
     pub include_schema: bool,
 }
 
-/// One table as the metadata commands list it.
+/// An entry of a table list.
 #[derive(Debug, Clone)]
 pub struct TableEntry {
-    /// Catalog name.
     pub catalog: String,
-    /// Schema name.
     pub schema_name: String,
     /// Table name.
     pub name: String,
-    /// Kind.
     pub kind: TableKind,
-    /// Arrow schema as queries return it (already in the session's layout), if it was asked for and can be read.
+    /// Arrow schema in the session's layout, if asked for and readable.
     pub schema: Option<SchemaRef>,
-    /// Remarks; for a table that cannot be read, why.
+    /// Remarks; for an unreadable table, the reason.
     pub remarks: Option<String>,
 }
 
-/// A table by name; what is `None` is the session's default.
+/// A table by name; `None` parts take the session's default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableName {
-    /// Catalog name.
     pub catalog: Option<String>,
-    /// Schema name.
     pub schema_name: Option<String>,
     /// Table name.
     pub name: String,
@@ -83,7 +74,7 @@ pub struct TableName {
 /// The primary key of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrimaryKey {
-    /// Where the table was found: catalog, schema, name.
+    /// Catalog, schema and name of the table.
     pub table: [String; 3],
     /// Name of the constraint.
     pub name: Option<String>,
@@ -91,7 +82,8 @@ pub struct PrimaryKey {
     pub columns: Vec<String>,
 }
 
-/// SQL `LIKE` over whole names: `%` any run, `_` any one character, `\` escapes the next.
+/// SQL `LIKE` over whole names: `%` any run, `_` any character, `\` escapes the next. Runs in time proportional to
+/// text times pattern, so hostile patterns are harmless.
 ///
 /// Runs in time proportional to text times pattern, so hostile patterns cost nothing special.
 ///

@@ -1,37 +1,37 @@
-//! Parameters that clients of PostgreSQL, MySQL and DuckDB set and ask for. They are kept for the session and shown by
-//! `SHOW` and `current_setting`, and change nothing: one that would have to change something takes only the value that
-//! Bowshot has anyway. What does change something is in [`SESSION_OPTIONS`](crate::SESSION_OPTIONS).
+//! Parameters that clients of PostgreSQL, MySQL and DuckDB set and read. They are stored per session and have no
+//! effect; a parameter that would need one accepts only the value that Bowshot implements. Options with an effect are
+//! in [`SESSION_OPTIONS`](crate::SESSION_OPTIONS).
 
-/// What a parameter takes.
+/// The values that a parameter accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accepted {
     /// Any text.
     Text,
-    /// A truth value.
+    /// A boolean.
     Boolean,
-    /// A whole number between the two.
+    /// An integer in a range.
     Integer(i64, i64),
-    /// One of these words, in any case.
+    /// One of these words, ignoring case.
     OneOf(&'static [&'static str]),
-    /// Nothing: it can only be shown.
+    /// None: the parameter is read-only.
     Fixed,
 }
 
-/// One row of the table of compatibility parameters.
+/// A compatibility parameter.
 #[derive(Debug, Clone, Copy)]
 pub struct CompatibilityParameter {
-    /// Name as it is shown; clients may write it in any case.
+    /// Display name; lookups ignore case.
     pub name: &'static str,
-    /// Value of a new session.
+    /// Default value.
     pub default: &'static str,
-    /// What it takes.
+    /// The values that it accepts.
     pub accepted: Accepted,
-    /// One sentence: what it means here.
+    /// One sentence on its meaning in Bowshot.
     pub text: &'static str,
 }
 
 impl CompatibilityParameter {
-    /// The value as it is kept, if the parameter takes it.
+    /// The value in its stored spelling; `None` if it is not accepted.
     pub fn accept(&self, value: &str) -> Option<String> {
         let value = value.trim();
         match self.accepted {
@@ -46,7 +46,7 @@ impl CompatibilityParameter {
         }
     }
 
-    /// What it takes, in words.
+    /// The accepted values in words.
     pub fn takes(&self) -> String {
         match self.accepted {
             Accepted::Text => "any text".to_owned(),
@@ -59,7 +59,7 @@ impl CompatibilityParameter {
     }
 }
 
-/// Longest text that a parameter takes, in bytes.
+/// Longest accepted text, in bytes.
 const MAX_BYTES: usize = 1 << 10;
 
 fn truth(text: &str) -> Option<bool> {
@@ -70,7 +70,7 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// A word of the list; truth values are the same in all their spellings.
+/// A word of the list; booleans match in all spellings.
 fn one_of(words: &[&str], value: &str) -> Option<String> {
     let same = |word: &&&str| {
         word.eq_ignore_ascii_case(value) || truth(word).is_some_and(|on| truth(value) == Some(on))
@@ -107,7 +107,7 @@ const ISOLATION: Accepted = Accepted::OneOf(&[
 const SECONDS: Accepted = Accepted::Integer(0, i64::MAX);
 const NEVER: Accepted = Accepted::OneOf(&["0"]);
 
-/// All compatibility parameters, sorted by name whatever the case.
+/// All compatibility parameters, sorted by name, ignoring case.
 pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = &[
     parameter("application_name", "", Accepted::Text, "name of the client's program"),
     parameter("array_nulls", "on", ONLY_ON, "`NULL` in the text of an array is null"),

@@ -1,38 +1,37 @@
-//! The one error that crosses the door. Every crate below converts its own error enum into it; every front end maps
-//! [`ErrorKind`], and [`Reason`] where its clients tell that apart, to its protocol's codes in one exhaustive match
-//! (`status.rs`).
+//! The error type of the server API. Each crate converts its own errors into it; each front end maps [`ErrorKind`],
+//! and [`Reason`] where its protocol is finer, to its own codes in one exhaustive match (`status.rs`).
 
 use crate::{Position, Reason};
 use std::fmt;
 use std::fmt::Write as _;
 
-/// Shorthand for results that cross the door.
+/// Result of the server API.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, sorted by what the caller should do about it.
+/// Kinds of errors, by what the caller should do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The text is not SQL in the session's dialect: correct the statement.
+    /// The text is not valid SQL: correct the statement.
     Syntax,
-    /// The statement or a value in it makes no sense (types, counts, unknown column): correct the request.
+    /// The statement or a value is invalid (types, counts, unknown column): correct the request.
     Invalid,
-    /// A named thing does not exist: correct the name or create it.
+    /// A named object does not exist: correct the name or create it.
     NotFound,
-    /// A thing of that name exists: choose another name.
+    /// An object of that name exists: choose another name.
     AlreadyExists,
-    /// No or wrong credentials: authenticate again.
+    /// Missing or wrong credentials: authenticate again.
     Unauthenticated,
-    /// Known caller without the right: ask for a grant. Never tells whether the object exists.
+    /// The caller lacks the access right: ask for a grant. Never reveals whether the object exists.
     Denied,
-    /// Bowshot does not do this: use what the hint names.
+    /// Bowshot does not support this: use what the hint names.
     Unsupported,
     /// Another writer was first: run the transaction again.
     Conflict,
-    /// A configured limit was reached: ask for less, or raise the limit named in the hint.
+    /// A configured limit was reached: ask for less, or raise the limit in the hint.
     LimitReached,
     /// The deadline passed: raise the timeout or ask for less.
     Timeout,
-    /// Somebody cancelled the query.
+    /// The query was cancelled.
     Cancelled,
     /// The server is draining or a source cannot be reached: try again later.
     Unavailable,
@@ -43,7 +42,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether the same request may succeed when sent again unchanged.
+    /// Whether the unchanged request may succeed later.
     pub fn is_retryable(self) -> bool {
         match self {
             Self::Conflict | Self::Unavailable => true,
@@ -104,21 +103,21 @@ impl Error {
         Self { kind, reason: None, position: None, message: message.into(), hint: None, source: None }
     }
 
-    /// Says the same in other words.
+    /// Replaces the message.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
         self
     }
 
-    /// Says what exactly is wrong, for clients that tell it apart.
+    /// Adds the detailed reason.
     #[must_use]
     pub fn with_reason(mut self, reason: Reason) -> Self {
         self.reason = Some(reason);
         self
     }
 
-    /// Says which place of the statement the error is about; the message names it, too.
+    /// Adds the position in the statement; the message names it too.
     #[must_use]
     pub fn with_position(mut self, position: Position) -> Self {
         let _ = write!(self.message, " at line {}, column {}", position.line, position.column);
@@ -126,14 +125,14 @@ impl Error {
         self
     }
 
-    /// Adds what the caller should do next.
+    /// Adds the next action for the caller.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Keeps the cause for the log; it is not shown to clients.
+    /// Adds the cause for the log; clients do not see it.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
@@ -160,12 +159,12 @@ impl Error {
         Self::new(ErrorKind::Internal, message)
     }
 
-    /// The kind, which decides the code that each protocol answers.
+    /// The kind, which determines the code in each protocol.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What exactly is wrong, if that is known.
+    /// The detailed reason, if known.
     pub fn reason(&self) -> Option<Reason> {
         self.reason
     }
@@ -175,7 +174,7 @@ impl Error {
         self.reason.map_or_else(|| self.kind.sqlstate(), Reason::sqlstate)
     }
 
-    /// The place of the statement that the error is about, if that is known.
+    /// The position in the statement, if known.
     pub fn position(&self) -> Option<Position> {
         self.position
     }
@@ -185,12 +184,12 @@ impl Error {
         &self.message
     }
 
-    /// The next action, if there is one to name.
+    /// The next action, if known.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// A copy for a second reader of the same failed query; the source stays with the original.
+    /// A copy without the source, for another reader of the same failure.
     pub fn duplicate(&self) -> Self {
         Self {
             kind: self.kind,

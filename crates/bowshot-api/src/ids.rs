@@ -1,5 +1,5 @@
-//! Identifiers that travel to clients and come back: 128 random bits, so that knowing one is holding a capability. They
-//! are still checked against the caller's principal wherever they come in.
+//! Identifiers that are sent to clients: 128 random bits. Wherever one comes back, it is checked against the caller's
+//! principal.
 
 use std::fmt;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ macro_rules! id {
                 self.0.as_bytes()
             }
 
-            /// Reads what [`Self::as_bytes`] gave; `None` for any other length.
+            /// The inverse of [`Self::as_bytes`]; `None` for any other length.
             pub fn from_slice(bytes: &[u8]) -> Option<Self> {
                 Uuid::from_slice(bytes).ok().map(Self)
             }

@@ -1,9 +1,7 @@
-//! How a result looks on the wire. One function, [`Layout::schema`], gives the schema that FlightInfo, GetSchema,
-//! prepared statements and the encoder all use; [`Layout::apply`] makes a batch fit it.
-//!
-//! The default layout holds plain types only, because released JDBC drivers and JavaScript clients cannot read views,
-//! dictionaries, run-end encoding or compressed bodies. The JDBC drivers also take the bits of an unsigned number for a signed
-//! one: they get wider numbers ([`Layout::wide_numbers`]).
+//! Column types and compression of a result on the wire. [`Layout::schema`] gives the schema that FlightInfo,
+//! GetSchema, prepared statements and the encoder use; [`Layout::apply`] casts a batch to it.
+//! The default has plain types only: released JDBC and JavaScript clients cannot read views, dictionaries, run-end
+//! encoding or compressed bodies, and the JDBC drivers read unsigned numbers as signed ([`Layout::wide_numbers`]).
 
 use crate::{Error, Result};
 use arrow::array::{Array, ArrayRef, RecordBatchOptions};
@@ -12,19 +10,18 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, Uni
 use arrow::record_batch::RecordBatch;
 use std::sync::Arc;
 
-/// Before the number of a column whose name another column of the same result has: names inside of plans differ, and clients
-/// see them without it.
+/// Precedes a number that makes equal column names of one plan unique; clients see the name without it.
 pub const SAME_NAME_MARK: char = '\u{1}';
 
 /// A column's name as clients see it.
-pub fn shown_name(name: &str) -> &str {
+pub fn display_name(name: &str) -> &str {
     name.split(SAME_NAME_MARK).next().unwrap_or(name)
 }
 
 /// Compression of record batch bodies (Arrow IPC `BodyCompression`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Compression {
-    /// None: what every client reads.
+    /// No compression.
     #[default]
     None,
     /// LZ4 frames.
@@ -33,7 +30,7 @@ pub enum Compression {
     Zstd,
 }
 
-/// What a client said that it can read.
+/// Encodings that a client can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Layout {
     /// Keep `Utf8View`, `BinaryView` and list views.
@@ -53,7 +50,7 @@ impl Layout {
         Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
     }
 
-    /// Casts what must change; columns that fit already are shared, not copied.
+    /// Casts a batch to `schema`; columns that fit are shared, not copied.
     ///
     /// `schema` is [`Layout::schema`] of the producer's schema. A batch whose column cannot be cast is an internal
     /// error, since both sides come from the same plan.
@@ -73,7 +70,7 @@ impl Layout {
 
     fn field(&self, field: &FieldRef) -> FieldRef {
         let kept = self.data_type(field.data_type());
-        let name = shown_name(field.name());
+        let name = display_name(field.name());
         if &kept == field.data_type() && name == field.name() {
             return FieldRef::clone(field);
         }
@@ -125,7 +122,7 @@ fn fit(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
     }
     cast(column, field.data_type()).map_err(|error| {
         Error::unsupported(format!(
-            "column `{}` of type {} cannot be sent as {}",
+            "cannot send column `{}` of type {} as {}",
             field.name(),
             column.data_type(),
             field.data_type()

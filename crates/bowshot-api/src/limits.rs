@@ -1,70 +1,68 @@
-//! Every limit of the server in one struct: what is bounded, by how much, in which unit. Reaching one is a clear error
-//! of kind [`LimitReached`](crate::ErrorKind::LimitReached), never silent loss.
+//! All limits of the server. Reaching one is an error of kind [`LimitReached`](crate::ErrorKind::LimitReached), never
+//! silent loss.
 
 use std::time::Duration;
 
 /// Limits of one server process; the configuration's `[limits]` table has a key for each field.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Sessions open at once.
     pub max_sessions: usize,
-    /// Client connections open at once, over all front ends that hold connections.
+    /// Client connections of all front ends.
     pub max_connections: usize,
-    /// Client connections that one address has open at once.
+    /// Client connections of one address.
     pub max_connections_per_address: usize,
-    /// Queries that run at once; more wait in line.
+    /// Running queries; more are queued.
     pub max_running_queries: usize,
-    /// Queries that one user runs at once; the others are left to other users.
+    /// Queries that one user runs at once.
     pub max_running_queries_per_user: usize,
     /// Queries that one session runs at once.
     pub max_running_queries_per_session: usize,
-    /// Queries that may wait in line; more are refused.
+    /// Queued queries; more are refused.
     pub max_queued_queries: usize,
-    /// Queries of one user that may wait in line.
+    /// Queries of one user that may wait in the queue.
     pub max_queued_queries_per_user: usize,
-    /// Longest wait in line.
+    /// Longest time in the queue.
     pub queue_timeout: Duration,
-    /// Longest run of one statement, from its arrival to its last batch, with waiting in line and planning; zero means no
+    /// Longest run of one statement, from its arrival to its last batch, queueing and planning included; zero for no
     /// limit.
     pub statement_timeout: Duration,
-    /// Longest planning of one statement, with what is computed of constants then; zero means no limit of its own.
+    /// Longest planning of one statement, constant folding included; zero for no limit.
     pub planning_timeout: Duration,
-    /// How long a result may lie unread before it is freed; while somebody reads it, it stays.
+    /// How long an unread result is stored; reading it extends that.
     pub result_timeout: Duration,
-    /// How long a reader may leave rows lying that are ready for it; then the query ends and frees its slot. Zero means no
+    /// How long a reader may leave available rows unread before the query fails and frees its slot; zero for no
     /// limit.
     pub reader_timeout: Duration,
-    /// How long a session may stay unused when its client keeps no connection.
+    /// How long an idle session without a connection stays open.
     pub session_timeout: Duration,
-    /// An open transaction without a statement for this long is rolled back.
+    /// Idle transactions are rolled back after this time.
     pub transaction_timeout: Duration,
-    /// Prepared statements open at once in one session.
+    /// Prepared statements of one session.
     pub max_prepared_statements: usize,
-    /// Bytes of statement texts and bound parameters that the prepared statements of one session hold together.
+    /// Bytes of texts and parameters of the prepared statements of one session.
     pub max_prepared_bytes: usize,
     /// Rows of parameters in one bind.
     pub max_parameter_rows: usize,
-    /// Bytes of batches that one partition of a result keeps in memory before it waits or spills.
+    /// Bytes of batches that one partition of a result buffers in memory before it waits or spills.
     pub result_buffer_bytes: usize,
-    /// Bytes on disk of results, over all queries, and of files of clients that are being sent.
+    /// Disk space of all spilled results and uploads.
     pub result_spill_bytes: u64,
-    /// Memory of all running queries together (sorts, joins, aggregates).
+    /// Memory of all running queries (sorts, joins, aggregates).
     pub query_memory_bytes: usize,
-    /// Memory of the whole process. When it is used up, statements that have more than their share end. Zero means no
-    /// limit.
+    /// Memory of the process. Beyond it, statements that use more than their share fail; zero for no limit.
     pub memory_bytes: u64,
     /// Endpoints of one result.
     pub max_endpoints: usize,
     /// Longest SQL text, in bytes.
     pub max_sql_bytes: usize,
-    /// Largest message that a front end accepts, in bytes.
+    /// Largest accepted message, in bytes.
     pub max_message_bytes: usize,
-    /// Target size of the data messages that go out, in bytes; many clients refuse messages above 4 MiB.
+    /// Target size of sent data messages, in bytes; many clients refuse more than 4 MiB.
     pub message_bytes: usize,
-    /// Size of one message on each connection, early in a long result, in bytes, for clients that accept messages of any
-    /// size (Arrow C++ and what is built on it).
+    /// Size of one early message of a long result on each connection, in bytes, for clients that accept messages of
+    /// any size (Arrow C++ and its wrappers).
     pub large_message_bytes: usize,
-    /// How long SIGTERM lets running queries finish.
+    /// How long running queries may finish after SIGTERM.
     pub drain_timeout: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! The network of a caller's address: what limits for callers count by.
+//! Networks of client addresses, by which connections and logins are limited.
 
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! Who is asking: credentials as they arrive, and the principal that they turn into.
+//! Credentials, and the principal that they authenticate.
 
 use crate::CallerToken;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// A password or token. It prints as `***` so that it cannot reach a log by accident.
+/// A password or token. It prints as `***`, so that it does not get into logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -18,7 +18,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself, for the one place that verifies it.
+    /// The plain text, for verification only.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -30,19 +30,19 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The certificate that a client has shown on a connection, then those that lead to its authority, as TLS carries them
-/// (DER). That the client has its key is proven; whether it is to be believed is not said here.
+/// The client certificate of a TLS connection, followed by its chain (DER). TLS has verified that the client has the
+/// key, not that the certificate is trusted.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClientCertificate(Vec<Vec<u8>>);
 
 impl ClientCertificate {
-    /// What a connection has shown; `None` for nothing.
+    /// The certificates of a connection; `None` without any.
     pub fn shown<'a>(chain: impl IntoIterator<Item = &'a [u8]>) -> Option<Arc<Self>> {
         let chain: Vec<Vec<u8>> = chain.into_iter().map(<[u8]>::to_vec).collect();
         (!chain.is_empty()).then(|| Arc::new(Self(chain)))
     }
 
-    /// The certificate, then those that lead to its authority.
+    /// The certificate and its chain.
     pub fn chain(&self) -> &[Vec<u8>] {
         &self.0
     }
@@ -54,21 +54,21 @@ impl fmt::Debug for ClientCertificate {
     }
 }
 
-/// What a client showed to say who it is.
+/// Credentials of a client.
 #[derive(Debug, Clone)]
 pub enum Credentials {
-    /// Nothing at all; accepted only where the server has no users configured.
+    /// No credentials; accepted only without configured users.
     Anonymous,
     /// User name and password (HTTP Basic, Flight's BasicAuth, PostgreSQL, MySQL).
     Password { user: String, password: Secret },
-    /// A token: one that this server issued, one from the configuration, or one of an identity provider.
+    /// A token: issued by this server, from the configuration, or of an identity provider.
     Bearer(Secret),
-    /// A certificate alone, and the user that it has to name where the client says one.
+    /// A client certificate, and the user name that the client asks for.
     Certificate { certificate: Arc<ClientCertificate>, user: Option<String> },
 }
 
 impl Credentials {
-    /// What counts on a connection: a certificate says who is calling where nothing else does.
+    /// Uses the certificate of the connection if there are no other credentials.
     #[must_use]
     pub fn or_certificate(self, certificate: Option<&Arc<ClientCertificate>>) -> Self {
         match (self, certificate) {
@@ -80,38 +80,37 @@ impl Credentials {
     }
 }
 
-/// What an identity provider says of a caller, beside its name.
+/// Claims of an identity provider about a caller.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claims {
-    /// Who says it.
     pub issuer: String,
-    /// Roles that the caller has beside others.
+    /// Roles in addition to those granted in the server.
     pub roles: BTreeSet<String>,
-    /// Whether the caller may do everything.
+    /// Whether the caller is an administrator.
     pub admin: bool,
-    /// Whether the caller may be a user that the server has of its own. Else a caller with the name of one is nobody.
+    /// Whether the caller may be a local user of the server; if not, a caller with the name of one is refused.
     pub local_users: bool,
 }
 
-/// An authenticated caller. Callers are the same, whose sessions and results are theirs, when name and claims are: which
-/// credentials they have shown, from where, and until when those are valid, does not count.
+/// An authenticated caller. Two principals are equal, and share sessions and results, if their names and claims are:
+/// credentials, address and expiry do not count.
 #[derive(Debug, Clone)]
 pub struct Principal {
-    /// The user's name, `anonymous` where nobody had to say it.
+    /// The user's name, `anonymous` without authentication.
     pub name: String,
     /// Whether the caller proved the name.
     pub authenticated: bool,
-    /// What an identity provider says, for those whom it has sent.
+    /// The claims of an identity provider, if it authenticated the caller.
     pub claims: Option<Arc<Claims>>,
-    /// When the credentials cease to be valid, and sessions with them.
+    /// Expiry of the credentials, and of their sessions.
     pub expires: Option<SystemTime>,
-    /// SHA-256 of the token that was shown, for one that can be taken back, and sessions with it.
+    /// SHA-256 of a revocable token; revoking it ends the session.
     pub token: Option<[u8; 32]>,
-    /// The certificate that says who it is, which may be taken back too.
+    /// The client certificate, which may be revoked.
     pub certificate: Option<Arc<ClientCertificate>>,
-    /// Where it has logged in from, as far as that is a place in a network.
+    /// The client's address, if it is connected over a network.
     pub address: Option<IpAddr>,
-    /// The token of an identity provider that was shown, for other servers that take it too.
+    /// The token of an identity provider, for other servers that accept it.
     pub bearer: Option<Arc<CallerToken>>,
 }
 
@@ -135,24 +134,24 @@ impl Principal {
         }
     }
 
-    /// A caller whose name and roles an identity provider has said.
+    /// A caller authenticated by an identity provider.
     pub fn claimed(name: impl Into<String>, claims: Claims, expires: SystemTime) -> Self {
         Self { claims: Some(Arc::new(claims)), expires: Some(expires), ..Self::user(name) }
     }
 
-    /// The same with the place that it has logged in from.
+    /// Adds the client's address.
     #[must_use]
     pub fn at(self, address: Option<IpAddr>) -> Self {
         Self { address, ..self }
     }
 
-    /// The same with the token that it has shown, held for it alone: it goes when this holder lets go of it.
+    /// Adds the token to forward; this principal owns it.
     #[must_use]
     pub fn with_bearer(self, token: Option<Secret>) -> Self {
         Self { bearer: token.map(CallerToken::new), ..self }
     }
 
-    /// The token that it has shown, if it is one that may be passed on and is still held.
+    /// The token to forward, if there is one and it is still held.
     pub fn passed_token(&self) -> Option<Secret> {
         self.bearer.as_ref()?.token()
     }

@@ -1,212 +1,127 @@
-//! What exactly is wrong, as far as clients tell it apart: finer than [`ErrorKind`], which says what to do about it.
+//! Detailed error reasons, for clients that distinguish more than [`ErrorKind`].
 
 use crate::ErrorKind;
 
-/// A condition that clients of SQL databases know by a code of their own. It is set where an error is made; an error
-/// without one is told by its kind alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// No table or view of that name.
-    UndefinedTable,
-    /// No column of that name.
-    UndefinedColumn,
-    /// No function of that name, or none for these types.
-    UndefinedFunction,
-    /// No operator for these types.
-    UndefinedOperator,
-    /// No schema of that name.
-    UndefinedSchema,
-    /// No catalog of that name.
-    UndefinedCatalog,
-    /// No prepared statement of that name.
-    UndefinedStatement,
-    /// No savepoint of that name.
-    UndefinedSavepoint,
-    /// No cursor of that name.
-    UndefinedCursor,
-    /// No session option of that name.
-    UndefinedOption,
-    /// No running query, result or session of that id.
-    UndefinedQuery,
-    /// No file of that name.
-    UndefinedFile,
-    /// A table or view has that name.
-    DuplicateTable,
-    /// A column has that name.
-    DuplicateColumn,
-    /// A schema has that name.
-    DuplicateSchema,
-    /// A catalog has that name.
-    DuplicateCatalog,
-    /// A prepared statement has that name.
-    DuplicateStatement,
-    /// A cursor has that name.
-    DuplicateCursor,
-    /// Two tables of a FROM have the same name.
-    DuplicateAlias,
-    /// A file has that name.
-    DuplicateFile,
-    /// A column that several tables have.
-    AmbiguousColumn,
-    /// A key would be there twice.
-    UniqueViolation,
-    /// A column that must have a value would have none.
-    NotNullViolation,
-    /// A row is against a constraint.
-    CheckViolation,
-    /// A row would be changed twice by one statement.
-    CardinalityViolation,
-    /// Division by zero.
-    DivisionByZero,
-    /// A number is beyond its type.
-    OutOfRange,
-    /// A point in time or an interval is beyond its type.
-    DatetimeOutOfRange,
-    /// A text that is no value of the type.
-    InvalidText,
-    /// A text that is no date, time or timestamp.
-    InvalidDatetime,
-    /// A regular expression that cannot be read.
-    InvalidPattern,
-    /// A value that an option or an argument does not take.
-    InvalidValue,
-    /// No way from one type to another.
-    CannotCoerce,
-    /// A value or an expression of another type than is needed.
-    DatatypeMismatch,
-    /// A column that is neither grouped nor aggregated.
-    Grouping,
-    /// A name that stands for another sort of thing.
-    WrongObject,
-    /// A thing that is not in a state for the statement.
-    WrongState,
-    /// What is to be dropped is not empty, or is needed.
-    DependentObjects,
-    /// A transaction is open already, or the statement does not run in one.
-    ActiveTransaction,
-    /// No transaction is open.
-    NoTransaction,
-    /// The transaction only reads.
-    ReadOnlyTransaction,
-    /// As many values were bound as the statement does not have parameters.
-    WrongParameters,
-    /// The statement nests too deeply, or is too large.
-    TooComplex,
-    /// There is no memory or disk for more.
-    InsufficientResources,
+/// Defines [`Reason`] from one row for each: variant, name, SQLSTATE.
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $variant:ident($name:literal, $sqlstate:literal),)*) => {
+        /// A detailed error condition with a SQLSTATE of its own. Without one, clients see the code of the kind.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Reason {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Reason {
+            /// All reasons, in the order of the documentation.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
+            /// The name in protocols that use names, in lower case.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            /// The SQLSTATE (PostgreSQL manual, "PostgreSQL Error Codes").
+            pub fn sqlstate(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $sqlstate,)*
+                }
+            }
+        }
+    };
 }
 
-impl Reason {
-    /// All reasons, in the order of the documentation.
-    pub const ALL: [Self; 44] = [
-        Self::UndefinedTable,
-        Self::UndefinedColumn,
-        Self::UndefinedFunction,
-        Self::UndefinedOperator,
-        Self::UndefinedSchema,
-        Self::UndefinedCatalog,
-        Self::UndefinedStatement,
-        Self::UndefinedSavepoint,
-        Self::UndefinedCursor,
-        Self::UndefinedOption,
-        Self::UndefinedQuery,
-        Self::UndefinedFile,
-        Self::DuplicateTable,
-        Self::DuplicateColumn,
-        Self::DuplicateSchema,
-        Self::DuplicateCatalog,
-        Self::DuplicateStatement,
-        Self::DuplicateCursor,
-        Self::DuplicateAlias,
-        Self::DuplicateFile,
-        Self::AmbiguousColumn,
-        Self::UniqueViolation,
-        Self::NotNullViolation,
-        Self::CheckViolation,
-        Self::CardinalityViolation,
-        Self::DivisionByZero,
-        Self::OutOfRange,
-        Self::DatetimeOutOfRange,
-        Self::InvalidText,
-        Self::InvalidDatetime,
-        Self::InvalidPattern,
-        Self::InvalidValue,
-        Self::CannotCoerce,
-        Self::DatatypeMismatch,
-        Self::Grouping,
-        Self::WrongObject,
-        Self::WrongState,
-        Self::DependentObjects,
-        Self::ActiveTransaction,
-        Self::NoTransaction,
-        Self::ReadOnlyTransaction,
-        Self::WrongParameters,
-        Self::TooComplex,
-        Self::InsufficientResources,
-    ];
-
-    /// The name that protocols with names give it, in lower case.
-    pub fn name(self) -> &'static str {
-        self.row().0
-    }
-
-    /// The SQLSTATE, as PostgreSQL gives it out (its manual, appendix "PostgreSQL Error Codes").
-    pub fn sqlstate(self) -> &'static str {
-        self.row().1
-    }
-
-    fn row(self) -> (&'static str, &'static str) {
-        match self {
-            Self::UndefinedTable => ("undefined_table", "42P01"),
-            Self::UndefinedColumn => ("undefined_column", "42703"),
-            Self::UndefinedFunction => ("undefined_function", "42883"),
-            Self::UndefinedOperator => ("undefined_operator", "42883"),
-            Self::UndefinedSchema => ("undefined_schema", "3F000"),
-            Self::UndefinedCatalog => ("undefined_catalog", "3D000"),
-            Self::UndefinedStatement => ("undefined_statement", "26000"),
-            Self::UndefinedSavepoint => ("undefined_savepoint", "3B001"),
-            Self::UndefinedCursor => ("undefined_cursor", "34000"),
-            Self::UndefinedOption => ("undefined_option", "42704"),
-            Self::UndefinedQuery => ("undefined_query", "42704"),
-            Self::UndefinedFile => ("undefined_file", "58P01"),
-            Self::DuplicateTable => ("duplicate_table", "42P07"),
-            Self::DuplicateColumn => ("duplicate_column", "42701"),
-            Self::DuplicateSchema => ("duplicate_schema", "42P06"),
-            Self::DuplicateCatalog => ("duplicate_catalog", "42P04"),
-            Self::DuplicateStatement => ("duplicate_statement", "42P05"),
-            Self::DuplicateCursor => ("duplicate_cursor", "42P03"),
-            Self::DuplicateAlias => ("duplicate_alias", "42712"),
-            Self::DuplicateFile => ("duplicate_file", "58P02"),
-            Self::AmbiguousColumn => ("ambiguous_column", "42702"),
-            Self::UniqueViolation => ("unique_violation", "23505"),
-            Self::NotNullViolation => ("not_null_violation", "23502"),
-            Self::CheckViolation => ("check_violation", "23514"),
-            Self::CardinalityViolation => ("cardinality_violation", "21000"),
-            Self::DivisionByZero => ("division_by_zero", "22012"),
-            Self::OutOfRange => ("out_of_range", "22003"),
-            Self::DatetimeOutOfRange => ("datetime_out_of_range", "22008"),
-            Self::InvalidText => ("invalid_text", "22P02"),
-            Self::InvalidDatetime => ("invalid_datetime", "22007"),
-            Self::InvalidPattern => ("invalid_pattern", "2201B"),
-            Self::InvalidValue => ("invalid_value", "22023"),
-            Self::CannotCoerce => ("cannot_coerce", "42846"),
-            Self::DatatypeMismatch => ("datatype_mismatch", "42804"),
-            Self::Grouping => ("grouping", "42803"),
-            Self::WrongObject => ("wrong_object", "42809"),
-            Self::WrongState => ("wrong_state", "55000"),
-            Self::DependentObjects => ("dependent_objects", "2BP01"),
-            Self::ActiveTransaction => ("active_transaction", "25001"),
-            Self::NoTransaction => ("no_transaction", "25P01"),
-            Self::ReadOnlyTransaction => ("read_only_transaction", "25006"),
-            Self::WrongParameters => ("wrong_parameters", "08P01"),
-            Self::TooComplex => ("too_complex", "54001"),
-            Self::InsufficientResources => ("insufficient_resources", "53000"),
-        }
-    }
+reasons! {
+    /// No table or view of that name.
+    UndefinedTable("undefined_table", "42P01"),
+    /// No column of that name.
+    UndefinedColumn("undefined_column", "42703"),
+    /// No function with that name and these argument types.
+    UndefinedFunction("undefined_function", "42883"),
+    /// No operator for these types.
+    UndefinedOperator("undefined_operator", "42883"),
+    /// No schema of that name.
+    UndefinedSchema("undefined_schema", "3F000"),
+    /// No catalog of that name.
+    UndefinedCatalog("undefined_catalog", "3D000"),
+    /// No prepared statement of that name.
+    UndefinedStatement("undefined_statement", "26000"),
+    /// No savepoint of that name.
+    UndefinedSavepoint("undefined_savepoint", "3B001"),
+    /// No cursor of that name.
+    UndefinedCursor("undefined_cursor", "34000"),
+    /// No session option of that name.
+    UndefinedOption("undefined_option", "42704"),
+    /// No running query, result or session of that id.
+    UndefinedQuery("undefined_query", "42704"),
+    /// No file of that name.
+    UndefinedFile("undefined_file", "58P01"),
+    /// A table or view has that name.
+    DuplicateTable("duplicate_table", "42P07"),
+    /// A column has that name.
+    DuplicateColumn("duplicate_column", "42701"),
+    /// A schema has that name.
+    DuplicateSchema("duplicate_schema", "42P06"),
+    /// A catalog has that name.
+    DuplicateCatalog("duplicate_catalog", "42P04"),
+    /// A prepared statement has that name.
+    DuplicateStatement("duplicate_statement", "42P05"),
+    /// A cursor has that name.
+    DuplicateCursor("duplicate_cursor", "42P03"),
+    /// Two tables of a FROM have the same name.
+    DuplicateAlias("duplicate_alias", "42712"),
+    /// A file has that name.
+    DuplicateFile("duplicate_file", "58P02"),
+    /// A column that several tables have.
+    AmbiguousColumn("ambiguous_column", "42702"),
+    /// Duplicate key.
+    UniqueViolation("unique_violation", "23505"),
+    /// A NOT NULL column has no value.
+    NotNullViolation("not_null_violation", "23502"),
+    /// A constraint is violated.
+    CheckViolation("check_violation", "23514"),
+    /// A statement would change one row twice.
+    CardinalityViolation("cardinality_violation", "21000"),
+    DivisionByZero("division_by_zero", "22012"),
+    /// A number exceeds its type.
+    OutOfRange("out_of_range", "22003"),
+    /// A date, time or interval exceeds its type.
+    DatetimeOutOfRange("datetime_out_of_range", "22008"),
+    /// A text is not a value of the type.
+    InvalidText("invalid_text", "22P02"),
+    /// A text is not a date, time or timestamp.
+    InvalidDatetime("invalid_datetime", "22007"),
+    /// An invalid regular expression.
+    InvalidPattern("invalid_pattern", "2201B"),
+    /// An invalid value of an option or argument.
+    InvalidValue("invalid_value", "22023"),
+    /// There is no cast between the types.
+    CannotCoerce("cannot_coerce", "42846"),
+    /// A value or expression has the wrong type.
+    DatatypeMismatch("datatype_mismatch", "42804"),
+    /// A column is neither grouped nor aggregated.
+    Grouping("grouping", "42803"),
+    /// An object has the wrong kind.
+    WrongObject("wrong_object", "42809"),
+    /// An object is in the wrong state.
+    WrongState("wrong_state", "55000"),
+    /// The object to drop is not empty, or others depend on it.
+    DependentObjects("dependent_objects", "2BP01"),
+    /// A transaction is open, or the statement cannot run in one.
+    ActiveTransaction("active_transaction", "25001"),
+    NoTransaction("no_transaction", "25P01"),
+    ReadOnlyTransaction("read_only_transaction", "25006"),
+    /// Wrong number of parameters.
+    WrongParameters("wrong_parameters", "08P01"),
+    /// The statement is too deeply nested, or too large.
+    TooComplex("too_complex", "54001"),
+    /// Out of memory or disk space.
+    InsufficientResources("insufficient_resources", "53000"),
 }
 
 impl ErrorKind {
-    /// The SQLSTATE of an error that has no finer reason.
+    /// The SQLSTATE of errors without a reason.
     pub fn sqlstate(self) -> &'static str {
         match self {
             Self::Syntax => "42601",
@@ -246,17 +161,16 @@ impl ErrorKind {
     }
 }
 
-/// A place in the text of a statement, both from 1 on, in characters.
+/// A position in a statement: line and column from 1, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// The line.
     pub line: u64,
-    /// The character in the line.
+    /// Character in the line.
     pub column: u64,
 }
 
 impl Position {
-    /// The same in characters of the whole text, from 1 on; nothing if the text has no such place.
+    /// The offset in characters of the whole text, from 1; `None` if the text has no such position.
     pub fn within(self, statement: &str) -> Option<usize> {
         let lines = usize::try_from(self.line.checked_sub(1)?).ok()?;
         let column = usize::try_from(self.column).ok()?;

@@ -1,4 +1,4 @@
-//! The server as front ends see it.
+//! The [`Server`] trait: authentication, sessions, and access to running queries.
 
 use crate::{
     Answer, BatchStream, Credentials, Error, Limits, PasswordExchange, Principal, QueryId, Result, Scramble,
@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Name and versions, as `GetSqlInfo` and the HTTP front end tell them.
+/// Product name and versions, for `GetSqlInfo` and the HTTP front end.
 #[derive(Debug, Clone)]
 pub struct About {
     /// Product name.
@@ -18,16 +18,16 @@ pub struct About {
     pub version: String,
     /// Version of the Arrow format implementation.
     pub arrow_version: String,
-    /// The forms in which statements may come.
+    /// The languages of statements.
     pub languages: Languages,
 }
 
-/// The forms in which statements may come. By default SQL, and nothing else.
+/// The languages of statements; SQL by default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Languages {
-    /// Whether SQL text is understood.
+    /// Whether SQL is supported.
     pub sql: bool,
-    /// The least and the greatest version of Substrait plans that are understood.
+    /// The supported range of Substrait versions.
     pub substrait: Option<[String; 2]>,
 }
 
@@ -37,84 +37,81 @@ impl Default for Languages {
     }
 }
 
-/// Where the server is in its life.
+/// The server's life cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifecycle {
     /// Not yet ready for queries.
     Starting,
-    /// Takes queries.
+    /// Accepts queries.
     Ready,
-    /// Finishes what runs, takes nothing new.
+    /// Finishes running queries, accepts no new ones.
     Draining,
 }
 
-/// Counts of what is held right now; all but `sessions`, `table_bytes` and `memory_bytes` are zero on an idle server.
+/// Current resource use; all counts but `sessions`, `table_bytes` and `memory_bytes` are zero on an idle server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServerStatus {
-    /// Open sessions.
     pub sessions: usize,
     /// Queries that hold a slot.
     pub running_queries: usize,
-    /// Queries that wait for a slot.
+    /// Queued queries.
     pub queued_queries: usize,
-    /// Results that are registered, running or waiting to be read.
+    /// Registered results, running or unread.
     pub open_results: usize,
     /// Bytes of result batches in memory buffers.
     pub result_buffer_bytes: u64,
     /// Bytes of result batches on disk.
     pub result_spill_bytes: u64,
-    /// Bytes that the engine's memory pool has reserved.
+    /// Bytes reserved in the engine's memory pool.
     pub query_memory_bytes: u64,
-    /// Open prepared statements.
     pub prepared_statements: usize,
-    /// Open transactions.
     pub open_transactions: usize,
-    /// Bytes of the rows in tables that are kept in memory.
+    /// Bytes of in-memory tables.
     pub table_bytes: u64,
     /// Statements that are being planned.
     pub planning: usize,
-    /// Statements that are still being planned although nobody waits for them any more.
+    /// Orphaned plannings: statements that are still being planned after their client left.
     pub burning: usize,
-    /// Bytes of memory that the process has taken.
+    /// Memory of the process, in bytes.
     pub memory_bytes: u64,
 }
 
-/// Outcome of a cancel request, as Flight's `CancelStatus` has it.
+/// Outcome of a cancel request (Flight's `CancelStatus`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelOutcome {
-    /// The query is stopped; repeated cancels say so too.
+    /// The query is stopped; repeated cancels return the same.
     Cancelled,
     /// The query had ended already and its result had been read.
     NotCancellable,
 }
 
-/// How far a query is.
+/// The progress of a query.
 #[derive(Debug)]
 pub struct Progress {
     /// The started query.
     pub answer: Answer,
     /// Share of the work done, 0 to 1.
     pub fraction: f64,
-    /// Whether the query has run to its end; its result may still be unread.
+    /// Whether the query has ended; its result may be unread.
     pub done: bool,
-    /// Why it failed, if it did.
+    /// Its failure, if any.
     pub failed: Option<Error>,
 }
 
-/// The server below the door. Queries are addressed here and not in the session, since tickets may be redeemed over
-/// other connections; the principal must be the one that started the query.
+/// The server. Queries are addressed here and not in the session, since tickets may be redeemed over other
+/// connections; the principal must be that of the query.
 #[async_trait]
 pub trait Server: Send + Sync + std::fmt::Debug {
     /// Name and versions.
     fn about(&self) -> &About;
 
-    /// Limits in force.
+    /// The limits.
     fn limits(&self) -> &Limits;
 
-    /// Where the server is in its life.
+    /// The life cycle state.
     fn lifecycle(&self) -> Lifecycle;
 
-    /// What the server holds right now.
+    /// Current resource use.
     fn status(&self) -> ServerStatus;
 
     /// Turns credentials into a principal. Takes the same time for unknown users and wrong passwords.
@@ -123,7 +120,7 @@ pub trait Server: Send + Sync + std::fmt::Debug {
     /// `Unauthenticated`, without saying which part was wrong.
     async fn authenticate(&self, credentials: &Credentials) -> Result<Principal>;
 
-    /// As [`Server::authenticate`], for a caller at an address: whoever guesses there keeps others waiting the least.
+    /// As [`Server::authenticate`], for a caller at an address: failed attempts are delayed per network.
     ///
     /// # Errors
     /// As there.
@@ -131,22 +128,22 @@ pub trait Server: Send + Sync + std::fmt::Debug {
         self.authenticate(credentials).await
     }
 
-    /// Begins an exchange in which a caller at an address proves the password of a user without showing it. `None` where
-    /// that is not possible, and the password itself must be asked for: which of both does not tell whether there is such
-    /// a user.
+    /// Begins a login that proves the password of a user without sending it. `None` if only the password itself can
+    /// be checked; this does not reveal whether the user exists.
     fn prove_password(&self, _user: &str, _from: Option<IpAddr>) -> Option<Box<dyn PasswordExchange>> {
         None
     }
 
-    /// Lets a password that was right just now be told by its scrambles, for a while and as long as it is right.
+    /// Allows a verified password to be checked by its scrambles from now on, for a limited time and while it stays
+    /// valid.
     fn expect_scrambles(&self, _user: &str, _password: &Secret) {}
 
-    /// Who shows a scramble of such a password. `None` says nothing of the user or of the password: that must be asked for then.
+    /// The principal of a valid scramble. `None` if it cannot be checked: ask for the password.
     fn recognise(&self, _user: &str, _scramble: &Scramble, _from: Option<IpAddr>) -> Option<Principal> {
         None
     }
 
-    /// Another number whenever somebody who could log in may not any more, or not with the same password.
+    /// A number that changes whenever a user is removed or gets another password.
     fn users_epoch(&self) -> u64 {
         0
     }
@@ -173,11 +170,12 @@ pub trait Server: Send + Sync + std::fmt::Debug {
     /// it has failed; `Cancelled` after a cancel.
     async fn attach(&self, principal: &Principal, query: QueryId, partition: usize) -> Result<BatchStream>;
 
-    /// Attaches to one partition of a query of any node of the cluster, with the voucher of its [`Location`](crate::Location).
+    /// Attaches to one partition of a query of any cluster node, with the signed ticket of its
+    /// [`Location`](crate::Location).
     ///
     /// # Errors
-    /// As [`Server::attach`]; `NotFound` too for a voucher that no node of the cluster has made, that is of another principal or
-    /// another partition, or out of date; `Unavailable` when the node that had the rows is lost.
+    /// As [`Server::attach`]; `NotFound` also for a ticket that no node of the cluster has signed, of another principal or
+    /// partition, or expired; `Unavailable` when the node with the rows is lost.
     async fn redeem(
         &self,
         _principal: &Principal,
@@ -201,7 +199,7 @@ pub trait Server: Send + Sync + std::fmt::Debug {
     /// `NotFound` for unknown, expired and foreign queries.
     fn renew(&self, principal: &Principal, query: QueryId) -> Result<SystemTime>;
 
-    /// How far a query is; waits up to `wait` for something to change since `seen` (a fraction returned earlier).
+    /// The progress of a query; waits up to `wait` for a change since `seen`, a fraction returned earlier.
     ///
     /// # Errors
     /// `NotFound` for unknown, expired and foreign queries; `Cancelled` after a cancel.

@@ -1,9 +1,9 @@
-//! A session as front ends see it: statements in, answers out, options, prepared statements, metadata.
+//! The [`Session`] trait: statements, results, options, prepared statements, transactions, metadata.
 
 use crate::{
-    BatchStream, Error, Ingest, Input, Layout, OptionValue, Pieces, PrimaryKey, Principal, QueryId, Result,
-    Room, SavepointId, SessionId, StatementId, TableEntry, TableFilter, TableName, TransactionEnd,
-    TransactionId,
+    BatchStream, ByteStream, Error, Ingest, Input, Layout, OptionValue, PrimaryKey, Principal, QueryId,
+    Result, SavepointId, SessionId, StatementId, TableEntry, TableFilter, TableName, TensorExchange,
+    TransactionEnd, TransactionId,
 };
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -11,12 +11,11 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// What to run.
+/// The statement to run.
 #[derive(Debug, Clone)]
 pub enum Statement {
     /// SQL text in the session's dialect; exactly one statement.
     Sql(String),
-    /// A Substrait plan.
     Substrait(SubstraitPlan),
     /// A statement that [`Session::prepare`] returned, with the parameters bound last.
     Prepared(StatementId),
@@ -27,7 +26,7 @@ pub enum Statement {
 pub struct SubstraitPlan {
     /// The serialised message `substrait.Plan`.
     pub plan: Vec<u8>,
-    /// The release of Substrait that it was made for, as its client says.
+    /// The Substrait version that the client states.
     pub version: String,
 }
 
@@ -45,31 +44,29 @@ pub enum Endpoints {
 pub enum Delivery {
     /// Each partition is read once, while the query runs; a slow reader slows the query.
     Stream,
-    /// The query runs to its end whether or not anybody reads; partitions can be read until the result expires, as
-    /// often as wanted. What does not fit the buffer goes to disk.
+    /// The query runs to its end without readers; partitions can be read repeatedly until the result expires. Batches
+    /// that exceed the buffer are spilled to disk.
     Spool,
 }
 
 /// A statement with everything that decides how it runs. `None` fields take the session's options.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What to run.
     pub statement: Statement,
     /// Number of partitions.
     pub endpoints: Option<Endpoints>,
     /// Streaming or spooled.
     pub delivery: Option<Delivery>,
-    /// Transaction that the statement belongs to. `None`: the one that the session began with SQL, if it did, else the
-    /// statement is a transaction by itself.
+    /// The transaction of the statement. `None`: the session's current transaction, else one of its own.
     pub transaction: Option<TransactionId>,
-    /// Whether other nodes of a cluster may hand out rows: the caller's client can go to [`Answer::locations`].
+    /// Whether the client can read partitions from other cluster nodes, at [`Answer::locations`].
     pub elsewhere: bool,
-    /// Whether a statement without rows answers one, [`STATUS_RESULT`], in dialects whose clients count on that (`mysql`).
+    /// Whether a statement without rows returns one row, [`STATUS_RESULT`], in dialect `mysql`.
     pub status_row: bool,
 }
 
-/// The column of the one row that says that a statement without rows went well, with the text `0`: what servers of MySQL's dialect
-/// answer over Flight SQL.
+/// The column, with the text `0`, that a successful statement without rows returns to Flight SQL clients of MySQL's
+/// dialect.
 pub const STATUS_RESULT: &str = "StatusResult";
 
 impl Request {
@@ -102,12 +99,12 @@ impl Request {
     }
 }
 
-/// What planning a statement tells, without running it.
+/// Schemas of a statement, from its plan.
 #[derive(Debug, Clone)]
 pub struct Description {
     /// Schema of the result in the session's layout; no fields for a statement without rows.
     pub schema: SchemaRef,
-    /// One nullable field for each parameter, in order; types inferred from the plan, `Utf8` where it does not tell.
+    /// One nullable field for each parameter, in order; the type is inferred from the plan, else `Utf8`.
     pub parameters: SchemaRef,
     /// Whether the statement acts instead of returning rows.
     pub is_update: bool,
@@ -118,7 +115,7 @@ pub struct Description {
 pub struct Prepared {
     /// Valid within the session until it is closed.
     pub id: StatementId,
-    /// What planning told.
+    /// Its schemas.
     pub description: Description,
 }
 
@@ -131,60 +128,57 @@ pub struct Answer {
     pub schema: SchemaRef,
     /// Types and compression on the wire.
     pub layout: Layout,
-    /// Partitions that can be attached to, at least one.
+    /// Number of partitions, at least one.
     pub partitions: usize,
     /// Whether reading the partitions in order gives the order that the statement asked for.
     pub ordered: bool,
-    /// Number of rows, where it is known exactly.
+    /// Number of rows, if known exactly.
     pub rows: Option<u64>,
-    /// Until when the result can be read again; `None` for results that are read once.
+    /// When a spooled result expires; `None` for results that are read once.
     pub expires: Option<SystemTime>,
-    /// Where each partition is handed out, if nodes of a cluster do that; else none, and all of them are here.
+    /// The location of each partition; empty if all are on this server.
     pub locations: Vec<Location>,
 }
 
-/// Where a partition is handed out.
+/// The location of a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     /// URI of the front end of the node that has the rows; `None` for the server that answered.
     pub uri: Option<String>,
-    /// What [`Server::redeem`](crate::Server::redeem) of any node takes for it.
+    /// The signed ticket for [`Server::redeem`](crate::Server::redeem) of any node.
     pub voucher: Arc<[u8]>,
 }
 
-/// What the last statement that changed rows did to them, for protocols that tell it.
+/// The effect of the last statement that changed rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LastWrite {
-    /// Rows whose values are others than before; `None` where they are not counted apart from those that were found, which only
-    /// dialect `mysql` does.
+    /// Rows with changed values; `None` if not counted. Only dialect `mysql` counts them.
     pub changed: Option<u64>,
-    /// The first number that the server gave to a row of the statement.
+    /// The first generated number of the statement.
     pub generated: Option<i64>,
-    /// What the last row has in the column that numbers itself.
+    /// The last row's value in the auto-increment column.
     pub number: Option<i64>,
-    /// What it says beside its result.
     pub notices: Vec<Notice>,
 }
 
-/// What a statement has left undone though its text asks for it, or has found done already.
+/// A notice of a statement: an ignored clause, or an effect that was there already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// An index was to be made.
+    /// CREATE INDEX has no effect.
     NoIndexes,
-    /// A key of another table was declared.
+    /// A foreign key was declared.
     ForeignKeysNotEnforced,
-    /// `IF EXISTS`: there is none, of what and of which name.
+    /// `IF EXISTS` of a missing object: kind and name.
     Missing(&'static str, String),
-    /// `IF NOT EXISTS`: there is one.
+    /// `IF NOT EXISTS` of an existing object: kind and name.
     Exists(&'static str, String),
 }
 
 impl Notice {
-    /// For people.
     pub fn message(&self) -> String {
         match self {
             Self::NoIndexes => "the index has no effect: there are no indexes".to_owned(),
-            Self::ForeignKeysNotEnforced => "foreign keys are kept and shown, but not enforced".to_owned(),
+            Self::ForeignKeysNotEnforced => "foreign keys are stored and shown, but not enforced".to_owned(),
             Self::Missing(what, name) => format!("{what} `{name}` does not exist, skipping"),
             Self::Exists(what, name) => format!("{what} `{name}` already exists, skipping"),
         }
@@ -196,44 +190,43 @@ impl Notice {
     }
 }
 
-/// The table that a column of a result comes from as it is there, by the number that `pg_class` has for it.
+/// The table column that a result column comes from, by its number in `pg_class`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnOrigin {
-    /// Number of the table.
     pub table: u32,
-    /// Place of the column in it, from one.
+    /// Position of the column, from 1.
     pub place: u16,
 }
 
-/// One client's session: all mutable state of that client lives here and nowhere else.
+/// The session of one client, which has all of its mutable state.
 #[async_trait]
 pub trait Session: Send + Sync + std::fmt::Debug {
     /// The session's id.
     fn id(&self) -> SessionId;
 
-    /// Whose session it is.
+    /// The owner of the session.
     fn principal(&self) -> &Principal;
 
-    /// The statements of a text, in their order, as the session's dialect takes them apart; empty ones are left out.
+    /// Splits a script into statements in the session's dialect, without empty ones.
     fn statements(&self, sql: &str) -> Vec<String> {
         vec![sql.to_owned()]
     }
 
-    /// Plans a statement and tells its schemas. Nothing runs.
+    /// Plans a statement and returns its schemas. Nothing runs.
     ///
     /// # Errors
     /// `Syntax`, `Invalid` and `NotFound` for statements that cannot be planned, `Denied` and `Unsupported` for those
     /// that may not run.
     async fn describe(&self, statement: &Statement) -> Result<Description>;
 
-    /// Plans a statement and keeps it under an id. Made within a transaction, it is described, bound and run within it; after
-    /// its end, within the only open one of the session, if there is exactly one.
+    /// Plans a statement and stores it under an id. If prepared within a transaction, it is bound and run there;
+    /// after that ends, within the session's only open transaction, if there is exactly one.
     ///
     /// # Errors
     /// As [`Session::describe`], and `LimitReached` with too many open statements.
     async fn prepare(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared>;
 
-    /// As [`Session::prepare`], of a Substrait plan. Refused by servers that take SQL only.
+    /// As [`Session::prepare`], for a Substrait plan.
     ///
     /// # Errors
     /// `Unsupported`, and as [`Session::prepare`].
@@ -241,17 +234,17 @@ pub trait Session: Send + Sync + std::fmt::Debug {
         Err(SubstraitPlan::unsupported())
     }
 
-    /// Sets the parameters of a prepared statement: every row of every batch is one execution, all of them together
-    /// one result. The description's result schema may change with the types bound.
+    /// Binds the parameters of a prepared statement: every row of every batch is one execution, all together give one
+    /// result. The result schema may change with the bound types.
     ///
     /// # Errors
     /// `NotFound` for an unknown id; `Invalid` when number or types of the columns do not fit.
     async fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()>;
 
-    /// Forgets a prepared statement; unknown ids are fine.
+    /// Drops a prepared statement; unknown ids are ignored.
     async fn close_prepared(&self, id: StatementId) -> Result<()>;
 
-    /// Starts a statement and returns when its result can be read. Statements with effects have taken effect then.
+    /// Starts a statement and returns when its result can be read. Changes have taken effect then.
     ///
     /// # Errors
     /// As [`Session::describe`]; `LimitReached` and `Timeout` from admission; `Unavailable` while draining.
@@ -263,12 +256,12 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     /// As [`Session::start`].
     async fn update(&self, request: &Request) -> Result<Option<u64>>;
 
-    /// For each column of a prepared statement the table that it comes from; none at all where that is not known.
+    /// The origin of each column of a prepared statement; empty if unknown.
     fn origins(&self, _: StatementId) -> Vec<Option<ColumnOrigin>> {
         Vec::new()
     }
 
-    /// What the last statement that changes something, or was to, did.
+    /// The effect of the last statement that changes rows.
     fn last_write(&self) -> LastWrite {
         LastWrite::default()
     }
@@ -282,19 +275,18 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     /// them; `Conflict` when another writer was first; `LimitReached` when the tables take too much memory.
     async fn ingest(&self, ingest: &Ingest, rows: BatchStream) -> Result<u64>;
 
-    /// As [`Session::ingest`], of the rows of a Parquet file. Its end, which says what is in it, comes last: the file is kept on disk
-    /// until it is whole, within [`Limits::result_spill_bytes`](crate::Limits::result_spill_bytes). Who may not write to the table
-    /// is told so before that.
+    /// As [`Session::ingest`], for a Parquet file, which is stored on disk until it is complete, within
+    /// [`Limits::result_spill_bytes`](crate::Limits::result_spill_bytes). Write access is checked before.
     ///
     /// # Errors
     /// As there; `Invalid` for what is no Parquet file, or a damaged one.
-    async fn ingest_parquet(&self, _: &Ingest, _: Pieces) -> Result<u64> {
+    async fn ingest_parquet(&self, _: &Ingest, _: ByteStream) -> Result<u64> {
         Err(Error::unsupported("this server reads no Parquet files of clients")
             .with_hint("send an Arrow stream"))
     }
 
-    /// Starts a statement over rows that its client sends while it runs. A query is answered at once, and gives rows while
-    /// others come in; a statement with effects is answered when it has read all and taken effect. The result has one
+    /// Starts a statement over rows that its client sends while it runs. A query returns at once and yields rows as
+    /// others arrive; other statements return when they have read all rows and taken effect. The result has one
     /// partition, which is read once.
     ///
     /// # Errors
@@ -305,14 +297,14 @@ pub trait Session: Send + Sync + std::fmt::Debug {
             .with_hint("write the rows into a table first"))
     }
 
-    /// Takes a place in a room, in which workers exchange tensors: each row that comes is the contribution to a round, and each
-    /// batch of the stream that is given what the server has made of the contributions of all. Dropping it leaves the room.
+    /// Joins a tensor exchange: each input row is the contribution to a round, each batch of the returned stream the
+    /// reduction of all contributions. Dropping the stream leaves the exchange.
     ///
     /// # Errors
-    /// `Invalid` for other options or columns than those of the room; `LimitReached` when it is full; `Denied` without the
+    /// `Invalid` for other options or columns than those of the exchange; `LimitReached` when it is full; `Denied` without the
     /// role that it is for. The stream has an error for a contribution that is none, and when a round comes to nothing.
-    async fn join(&self, _: Room, _: BatchStream) -> Result<BatchStream> {
-        Err(Error::unsupported("this server has no rooms"))
+    async fn join(&self, _: TensorExchange, _: BatchStream) -> Result<BatchStream> {
+        Err(Error::unsupported("this server does not support tensor exchange"))
     }
 
     /// Begins a transaction: its statements see the tables as they are at the first of them, and their own changes.
@@ -327,8 +319,8 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     /// `NotFound` for unknown and ended transactions; `Conflict` when another writer committed first: run it again.
     async fn end(&self, transaction: TransactionId, end: TransactionEnd) -> Result<()>;
 
-    /// Begins a transaction around the statements that follow, up to [`Session::end_implicit`], unless one is open. A `BEGIN`
-    /// among them takes it over.
+    /// Begins a transaction for the statements up to [`Session::end_implicit`], unless one is open. A `BEGIN` among
+    /// them makes it explicit.
     ///
     /// # Errors
     /// As [`Session::begin`].
@@ -336,7 +328,7 @@ pub trait Session: Send + Sync + std::fmt::Debug {
         Err(Error::unsupported("this server has no implicit transactions"))
     }
 
-    /// Ends the transaction of [`Session::begin_implicit`], if it is still open and no `BEGIN` has taken it over.
+    /// Ends the transaction of [`Session::begin_implicit`], if it is still open and implicit.
     ///
     /// # Errors
     /// `Conflict` when another writer committed first: run its statements again.
@@ -344,18 +336,18 @@ pub trait Session: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
-    /// Whether a transaction is open that was begun with SQL, so that the next statement runs within it.
+    /// Whether a transaction begun with SQL is open.
     fn in_transaction(&self) -> bool {
         false
     }
 
-    /// Marks a point of a transaction to which it can return.
+    /// Creates a savepoint.
     ///
     /// # Errors
     /// `NotFound` for unknown and ended transactions.
     async fn savepoint(&self, transaction: TransactionId, name: &str) -> Result<SavepointId>;
 
-    /// Forgets a savepoint, or returns to it; those made after it go too.
+    /// Releases a savepoint, or rolls back to it; later savepoints end too.
     ///
     /// # Errors
     /// `NotFound` for unknown savepoints.
@@ -395,7 +387,7 @@ pub trait Session: Send + Sync + std::fmt::Debug {
 }
 
 impl SubstraitPlan {
-    /// What servers answer that take SQL only.
+    /// The error of servers that accept SQL only.
     pub fn unsupported() -> Error {
         Error::unsupported("Substrait plans are not supported").with_hint("send the statement as SQL text")
     }

@@ -1,7 +1,7 @@
-//! Session options: the one table of what a client may set, whichever way it comes in (Flight `SetSessionOptions`, SQL
-//! `SET`, request headers). A name that is not here cannot be set by a client.
+//! Session options: the one list of what a client may set with Flight `SetSessionOptions`, SQL `SET` or request
+//! headers.
 
-/// A value of a session option, in the types that Flight's session options know.
+/// A value of a session option, in the types of Flight's session options.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OptionValue {
     /// Text.
@@ -25,7 +25,7 @@ pub struct SessionOption {
     pub kind: &'static str,
     /// Default, as text.
     pub default: &'static str,
-    /// One sentence: what it does.
+    /// One sentence on its effect.
     pub text: &'static str,
 }
 

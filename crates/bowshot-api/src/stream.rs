@@ -1,4 +1,4 @@
-//! A stream of record batches with its schema, as it crosses the door.
+//! Streams of record batches with their schema.
 
 use crate::Result;
 use arrow::datatypes::SchemaRef;
@@ -11,20 +11,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The bytes of something that a client sends, a piece at a time, up to an end that the client has made. Each piece that fails is
-/// the last one.
-pub type Pieces = BoxStream<'static, Result<Bytes>>;
+/// Bytes that a client sends, in chunks, up to an explicit end. The stream ends with its first error.
+pub type ByteStream = BoxStream<'static, Result<Bytes>>;
 
-/// What the batches of a stream may be views of, such as files that somebody can cut.
+/// The storage that batches are views of, such as files that may be truncated.
 pub trait Origin: fmt::Debug + Send + Sync {
-    /// Fails if batches that were taken may no longer be what they were. To be called after they were used.
+    /// Fails if the storage has changed since batches were read. Call it after using them.
     ///
     /// # Errors
     /// Says what has changed.
     fn check(&self) -> Result<()>;
 }
 
-/// Record batches of one schema. Dropping the stream stops the work behind it and frees what it holds.
+/// Record batches of one schema. Dropping the stream stops its work.
 pub struct BatchStream {
     schema: SchemaRef,
     batches: BoxStream<'static, Result<RecordBatch>>,
@@ -33,34 +32,34 @@ pub struct BatchStream {
 }
 
 impl BatchStream {
-    /// A stream whose batches all have `schema`; the producer keeps that promise.
+    /// A stream of batches that all have `schema`.
     pub fn new(schema: SchemaRef, batches: BoxStream<'static, Result<RecordBatch>>) -> Self {
         Self { schema, batches, exclusive: false, origin: None }
     }
 
-    /// A stream over batches that are there already.
+    /// A stream of existing batches.
     pub fn from_batches(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         Self::new(schema, Box::pin(futures::stream::iter(batches.into_iter().map(Ok))))
     }
 
-    /// Says that nobody else has the memory of the batches, nor can change it: who takes them need not copy them.
+    /// Marks the batches as not shared: they can be stored without a copy.
     #[must_use]
     pub fn exclusive(self) -> Self {
         Self { exclusive: true, ..self }
     }
 
-    /// Whether the producer has said so.
+    /// Whether the batches are not shared.
     pub fn is_exclusive(&self) -> bool {
         self.exclusive
     }
 
-    /// Says what the batches may be views of: who keeps them longer than the stream asks it before using them.
+    /// Adds the storage that the batches are views of: check it before using batches after the stream has ended.
     #[must_use]
     pub fn with_origin(self, origin: Option<Arc<dyn Origin>>) -> Self {
         Self { origin, ..self }
     }
 
-    /// What the producer has said of that.
+    /// The storage that the batches are views of.
     pub fn origin(&self) -> Option<&Arc<dyn Origin>> {
         self.origin.as_ref()
     }
@@ -85,7 +84,7 @@ impl fmt::Debug for BatchStream {
     }
 }
 
-/// Bytes that the rows of a batch take, slices counted by their own length and not by the buffers they point into.
+/// Bytes of a batch; slices count with their own length, not with that of their buffers.
 ///
 /// Arrays whose slice size Arrow cannot tell count with their whole buffers.
 pub fn batch_bytes(batch: &RecordBatch) -> usize {

@@ -1,13 +1,12 @@
-//! Spans of the road of a call, for traces. Without a collector (`traces.endpoint`) nobody wants them, and each costs one look
-//! at whether somebody does.
+//! Spans of calls, for traces. They are disabled without a collector (`traces.endpoint`).
 //!
 //! ```text
-//! call (front end; its parent is the caller's, by the header `traceparent` or a comment in the statement)
+//! call (front end; its parent is the span that the header `traceparent` or a comment in the statement names)
 //!   statement (session)
 //!     admission · plan · authorise · execute · write · stream
 //! ```
 //!
-//! What a user has written is in none of them unless the operator wants it ([`shows_statements`]), and rows never are.
+//! SQL text is recorded only if the operator allows it ([`shows_statements`]); rows never are.
 
 use std::sync::OnceLock;
 use tracing::Span;
@@ -19,27 +18,27 @@ pub const TRACES: &str = "traces";
 /// that name.
 pub const TRACEPARENT: &str = "traceparent";
 
-/// What the program says of traces, once, before it serves.
+/// Process-wide settings of traces.
 #[derive(Debug, Clone, Copy)]
 pub struct TraceChoices {
-    /// Whether texts of statements may be in spans.
+    /// Whether spans may contain SQL text.
     pub statements: bool,
 }
 
-/// Belongs to the process, as what collects the spans does.
+/// Process-wide, as the span collector is.
 static CHOICES: OnceLock<TraceChoices> = OnceLock::new();
 
-/// Says that there are traces, and how they are made. What is said a second time does not count.
+/// Enables traces. Only the first call has an effect.
 pub fn set_trace_choices(choices: TraceChoices) {
     _ = CHOICES.set(choices);
 }
 
-/// Whether texts of statements may be in spans.
+/// Whether spans may contain SQL text.
 pub fn shows_statements() -> bool {
     CHOICES.get().is_some_and(|choices| choices.statements)
 }
 
-/// The span of a call at a front end. Whoever collects it finds out whether `traceparent` is the name of a span.
+/// The span of a call at a front end. The collector resolves `traceparent`.
 pub fn call_span(protocol: &'static str, operation: &str, traceparent: Option<&str>) -> Span {
     tracing::info_span!(
         target: TRACES,
@@ -51,8 +50,8 @@ pub fn call_span(protocol: &'static str, operation: &str, traceparent: Option<&s
     )
 }
 
-/// The span of the caller that a statement names, where the protocol has no room for it: in a comment at its end, as SQLCommenter
-/// has it (<https://google.github.io/sqlcommenter/spec/>). None without a collector.
+/// The caller's span from a comment at the end of the statement (<https://google.github.io/sqlcommenter/spec/>), for
+/// protocols without headers. `None` without a collector.
 pub fn commented_parent(sql: &str) -> Option<&str> {
     CHOICES.get().and_then(|_| parent_in(sql))
 }
@@ -65,7 +64,7 @@ fn parent_in(sql: &str) -> Option<&str> {
     value.split_once('\'').map(|(parent, _)| parent).filter(|_| is_name)
 }
 
-/// The span of a piece of work of a session; what it has in the end is recorded later.
+/// The span of a statement; its results are recorded later.
 pub fn statement_span(user: &str, session: &dyn std::fmt::Display, query: &dyn std::fmt::Display) -> Span {
     tracing::info_span!(
         target: TRACES,

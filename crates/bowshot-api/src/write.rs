@@ -1,4 +1,4 @@
-//! What changes tables: transactions and bulk ingest, as front ends ask for them.
+//! Transactions and bulk ingest.
 
 use crate::{BatchStream, TransactionId};
 use std::collections::BTreeMap;
@@ -7,64 +7,62 @@ use std::num::NonZeroUsize;
 /// How a transaction or a savepoint ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionEnd {
-    /// The changes of a transaction become visible to everybody, all at once; a savepoint is forgotten.
+    /// The changes become visible to all sessions atomically; a savepoint is released.
     Commit,
-    /// The changes since the begin, or since the savepoint, are undone.
+    /// The changes since the transaction began, or since the savepoint, are undone.
     Rollback,
 }
 
-/// What to do when the target of an ingest is not there.
+/// What to do if the target table is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfMissing {
-    /// Make a table with the columns of the rows.
+    /// Create a table with the columns of the rows.
     Create,
     /// Refuse.
     Fail,
 }
 
-/// What to do when the target of an ingest is there.
+/// What to do if the target table exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfExists {
     /// Refuse.
     Fail,
-    /// Add the rows.
+    /// Append the rows.
     Append,
-    /// Drop the table and make a new one with the columns of the rows.
+    /// Replace it by a table with the columns of the rows.
     Replace,
 }
 
-/// Rows on their way into a table.
+/// The target of a bulk ingest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ingest {
     /// Catalog of the table; the session's default when `None`.
     pub catalog: Option<String>,
     /// Schema of the table; the session's default when `None`.
     pub schema_name: Option<String>,
-    /// Name of the table, taken as it is: never folded to lower case.
+    /// Name of the table, case-sensitive.
     pub table: String,
-    /// Whether the table belongs to this session alone and goes with it.
+    /// Whether the table is temporary.
     pub temporary: bool,
-    /// When the table is not there.
+    /// What to do if the table is missing.
     pub if_missing: IfMissing,
-    /// When the table is there.
+    /// What to do if the table exists.
     pub if_exists: IfExists,
-    /// Transaction that the rows belong to. `None`: the only open one of the session, if there is exactly one, since drivers
-    /// name none here; else the ingest is a transaction by itself.
+    /// The transaction of the ingest. `None`: the only open one of the session, if there is exactly one, since
+    /// drivers name none here; else one of its own.
     pub transaction: Option<TransactionId>,
-    /// Options of the server's own.
+    /// Server-specific options.
     pub options: BTreeMap<String, String>,
 }
 
-/// Rows that a client sends along with a statement, which reads them as a table while they come.
+/// Rows that a client sends with a statement, which reads them as a table.
 #[derive(Debug)]
 pub struct Input {
-    /// What the statement calls the table, taken as it is.
+    /// Name of the table in the statement, case-sensitive.
     pub name: String,
-    /// Whether rows that the statement gives straight from these come in the order of these. Without it they come from all
-    /// processors at once.
+    /// Whether output rows keep the order of input rows. Without it they come from all processors at once.
     pub ordered: bool,
-    /// How many rows a join or a filter gathers before it gives them on; `None`: as many as in other statements.
+    /// Batch size of joins and filters; `None` for the default.
     pub batch_rows: Option<NonZeroUsize>,
-    /// The rows.
     pub rows: BatchStream,
 }

@@ -170,7 +170,7 @@ impl ExternalDatabases {
         }
         let own = caller.bearer.as_ref().and_then(|token| {
             let is_of_this = |own: &CallerSource| Arc::ptr_eq(&own.of, &source);
-            token.kept(name, is_of_this, || CallerSource {
+            token.cached(name, is_of_this, || CallerSource {
                 of: Arc::clone(&source),
                 source: Source::new(source.settings.for_caller(token), source.attached),
             })

@@ -95,19 +95,19 @@ fn with(mut settings: DatabaseSettings, secret: Arc<KeptSecret>) -> Result<Datab
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bowshot_api::{Seal, Sealed, Secret};
+    use bowshot_api::{EncryptedText, Secret, SecretCipher};
     use bowshot_tables::TableStore;
     use std::collections::{BTreeMap, BTreeSet};
 
     #[derive(Debug)]
     struct Open;
 
-    impl Seal for Open {
-        fn seal(&self, _: &str, text: &Secret) -> Result<Sealed> {
-            Ok(Sealed { key: String::new(), text: text.expose().to_owned() })
+    impl SecretCipher for Open {
+        fn encrypt(&self, _: &str, text: &Secret) -> Result<EncryptedText> {
+            Ok(EncryptedText { key: String::new(), text: text.expose().to_owned() })
         }
 
-        fn open(&self, _: &str, sealed: &Sealed) -> Result<Secret> {
+        fn decrypt(&self, _: &str, sealed: &EncryptedText) -> Result<Secret> {
             Ok(Secret::new(sealed.text.as_str()))
         }
     }

@@ -1,5 +1,4 @@
-//! The actions: the core ones of Flight with raw protobuf bodies, those of Flight SQL wrapped in `Any`. Which is which
-//! decides the protocol, action by action.
+//! The actions. Core Flight actions have raw protobuf bodies, those of Flight SQL are wrapped in `Any`.
 
 use crate::caller::Caller;
 use crate::proto::{
@@ -7,7 +6,7 @@ use crate::proto::{
     SetSessionOptionsRequest,
 };
 use crate::statement::{endpoint, timestamp};
-use crate::ticket::{Order, any, command};
+use crate::ticket::{TicketPayload, any, command};
 use crate::{prepared, session_options, transaction};
 use arrow_flight::sql::{ActionCancelQueryResult, Any, Command, ProstMessageExt};
 use arrow_flight::{
@@ -18,7 +17,7 @@ use bowshot_api::{CancelOutcome, Error, QueryId, Result};
 use bytes::Bytes;
 use prost::Message;
 
-/// What ListActions tells: name and what it does, in words.
+/// Names and descriptions for ListActions.
 const SUPPORTED: [(&str, &str); 12] = [
     ("CancelFlightInfo", "stop a query: CancelFlightInfoRequest, answers CancelFlightInfoResult"),
     ("RenewFlightEndpoint", "keep a result longer: RenewFlightEndpointRequest, answers FlightEndpoint"),
@@ -45,7 +44,7 @@ pub(crate) fn list() -> Vec<ActionType> {
         .collect()
 }
 
-/// Runs an action; the bytes are the body of its one result, if it has one.
+/// Runs an action; returns the body of its result, if it has one.
 pub(crate) async fn run(caller: &Caller, action: &Action) -> Result<Option<Bytes>> {
     match action.r#type.as_str() {
         "CancelFlightInfo" => cancel_flight_info(caller, raw(action)?).await,
@@ -157,12 +156,12 @@ fn renew(caller: &Caller, request: RenewFlightEndpointRequest) -> Result<Option<
     Ok(Some(renewed.encode_to_vec().into()))
 }
 
-/// The query behind an endpoint; tickets of metadata and of SQL text have none.
+/// The query of an endpoint; `None` for tickets of metadata and of SQL text.
 fn query_of(endpoint: &FlightEndpoint) -> Result<Option<QueryId>> {
     let ticket = endpoint.ticket.as_ref().ok_or_else(|| Error::invalid("the endpoint has no ticket"))?;
-    Ok(match Order::decode(&ticket.ticket)? {
-        Order::Query(ticket) => Some(ticket.query),
-        Order::Statement(..) | Order::Prepared(_) | Order::Command(_) => None,
+    Ok(match TicketPayload::decode(&ticket.ticket)? {
+        TicketPayload::Query(ticket) => Some(ticket.query),
+        TicketPayload::Statement(..) | TicketPayload::Prepared(_) | TicketPayload::Command(_) => None,
     })
 }
 

@@ -1,7 +1,5 @@
-//! Who is calling: credentials in headers ([`Credentials`]), and handshakes in every form that clients use: with the header, or
-//! with a `BasicAuth` message as the payload of the first message.
-//!
-//! This file only reads; [`Server::authenticate_from`](bowshot_api::Server::authenticate_from) decides.
+//! Credentials in headers, and the handshake in every form that clients use: with a header, or with a `BasicAuth`
+//! payload. [`Server::authenticate_from`](bowshot_api::Server::authenticate_from) checks them.
 
 use crate::connection::Connection;
 use crate::status::{framing, refuse};
@@ -51,7 +49,7 @@ pub(crate) async fn authenticate(
     Ok((principal, token))
 }
 
-/// The stream of handshake answers: always exactly one.
+/// The stream of the one handshake answer.
 pub(crate) type HandshakeStream =
     futures::stream::Iter<std::vec::IntoIter<std::result::Result<HandshakeResponse, Status>>>;
 
@@ -91,8 +89,7 @@ pub(crate) async fn handshake(
     Ok(response)
 }
 
-/// Credentials from the first message; a client that sends none in time is anonymous, which it would be without the
-/// handshake too.
+/// Credentials from the first message; none in time means anonymous, as without a handshake.
 async fn from_payload(mut messages: Streaming<HandshakeRequest>) -> std::result::Result<Credentials, Status> {
     let Ok(first) = tokio::time::timeout(FIRST_MESSAGE_TIMEOUT, messages.message()).await else {
         return Ok(Credentials::Anonymous);
@@ -105,7 +102,7 @@ async fn from_payload(mut messages: Streaming<HandshakeRequest>) -> std::result:
 
 fn basic_auth(payload: &[u8]) -> Result<Credentials> {
     let auth = BasicAuth::decode(payload).map_err(|error| {
-        Error::new(ErrorKind::Unauthenticated, "the handshake payload is no BasicAuth message")
+        Error::new(ErrorKind::Unauthenticated, "the handshake payload is not a BasicAuth message")
             .with_hint("send user and password in the header `authorization`")
             .with_source(error)
     })?;

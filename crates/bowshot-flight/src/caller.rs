@@ -1,4 +1,4 @@
-//! One call: who makes it, until when it must be answered, and which session it belongs to.
+//! The caller of one call: principal, deadline and session.
 
 use crate::Profile;
 use crate::connection::{Connection, Who};
@@ -10,35 +10,35 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// Headers that clients of other servers send, and the options that they mean.
+/// Headers of clients of other servers, and the options that they set.
 const OPTION_HEADERS: [(&str, &str); 3] =
     [("database", "catalog"), ("catalog", "catalog"), ("schema", "schema")];
-/// What the names of clients have in them that take unsigned numbers for signed ones: the JDBC driver of Arrow, which calls itself
-/// `JDBC Flight SQL Driver`, and those that are made of it.
+/// User agents that read unsigned numbers as signed contain this: Arrow's JDBC driver, `JDBC Flight SQL Driver`, and
+/// its derivatives.
 const SIGNED_AGENT: &str = "JDBC";
-/// What the names of clients have in them whose connections begin with a question about the server, before any statement: one that
-/// begins with a statement takes the place of a connection that was cut.
+/// User agents that query the server before any statement contain this: if such a client begins with a statement, it
+/// has reconnected.
 const ASKING_AGENT: &str = "ADBC Flight SQL Driver";
 /// Headers by which a proxy in front of several servers has chosen this one. They choose nothing here; the log has them, so that
 /// an operator can follow a call.
 const ROUTING_HEADERS: [&str; 3] = ["tenant", "pool", "database"];
-/// Characters of one of them that are logged.
+/// Logged characters of a header.
 const ROUTING_CHARACTERS: usize = 100;
 /// Begins the names of headers that set any session option: `bowshot-endpoints: auto`.
 const OPTION_PREFIX: &str = "bowshot-";
 /// Names the session of a call of gRPC-Web, as in requests over HTTP. Browsers send cookies without being asked.
 pub(crate) const SESSION_HEADER: &str = "x-bowshot-session";
 
-/// With it a client asks whether there is a way beside the network (`same_host.rs`), and the server names it.
+/// Header by which a client asks for the Unix socket (`same_host.rs`), and the server announces it.
 const SAME_HOST: &str = "x-bowshot-same-host";
 
-/// The caller of one call, authenticated.
+/// The authenticated caller of one call.
 #[derive(Debug)]
 pub(crate) struct Caller {
     connection: Arc<Connection>,
     principal: Principal,
     token: Option<Secret>,
-    /// What names the session: the cookie, or in gRPC-Web the header.
+    /// The session's name, from the cookie, or in gRPC-Web from the header.
     cookie: Option<String>,
     options: Vec<(String, OptionValue)>,
     /// Whether the client asks about the server before it sends statements.
@@ -61,14 +61,14 @@ impl Caller {
         Ok(Self { token, cookie: cookie::read(headers), ..caller })
     }
 
-    /// The caller of a call that somebody else has authenticated. It names its session in a header.
+    /// A caller that another front end has authenticated. A header names its session.
     pub(crate) fn known(
         connection: Arc<Connection>,
         principal: Principal,
         headers: &HeaderMap,
         deadline: Option<Instant>,
     ) -> Result<Self> {
-        let messages = MessageSizes::of(headers, connection.server().limits())?;
+        let messages = MessageSizes::from_headers(headers, connection.server().limits())?;
         Ok(Self {
             connection,
             principal,
@@ -95,7 +95,7 @@ impl Caller {
         &self.principal
     }
 
-    /// What this client is told of a way beside the network, if it asks and is on this machine.
+    /// The announcement of the Unix socket, for local clients that ask.
     pub(crate) fn same_host(&self, headers: &HeaderMap) -> Option<(HeaderName, HeaderValue)> {
         let announcement = self.connection.announcement()?;
         let told = || (HeaderName::from_static(SAME_HOST), announcement.clone());
@@ -112,17 +112,17 @@ impl Caller {
         self.connection.primed()
     }
 
-    /// When the answer's head must be there, if the client said so.
+    /// Deadline of the response head, if the client set one.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
     /// The session that this call opened, for the answer's cookie.
-    pub(crate) fn opened(&self) -> Option<SessionId> {
+    pub(crate) fn session_id(&self) -> Option<SessionId> {
         self.opened.get().copied()
     }
 
-    /// The call's session; opens one if the caller has none yet.
+    /// The call's session; opens one if there is none.
     ///
     /// # Errors
     /// `NotFound` if the caller's cookie names a session that is closed or expired.
@@ -139,8 +139,7 @@ impl Caller {
         }
     }
 
-    /// As [`Self::session`], but replaces a session that is gone: for the calls with which clients connect, so that
-    /// one that kept its cookie can begin again.
+    /// As [`Self::session`], but replaces a closed session: for the calls with which clients connect.
     pub(crate) async fn session_or_new(&self) -> Result<Arc<dyn Session>> {
         match self.cookie.as_deref().map(|value| self.by_cookie(value)) {
             Some(Ok(session)) => Ok(session),
@@ -155,7 +154,7 @@ impl Caller {
         }
     }
 
-    /// The call's session, if it has one; never opens one.
+    /// The call's session, if there is one.
     pub(crate) async fn open_session(&self) -> Result<Option<Arc<dyn Session>>> {
         match &self.cookie {
             Some(value) => self.by_cookie(value).map(Some),
@@ -163,7 +162,7 @@ impl Caller {
         }
     }
 
-    /// Refuses calls that name a session that is gone.
+    /// Refuses calls whose session is closed.
     pub(crate) fn check_cookie(&self) -> Result<()> {
         match &self.cookie {
             Some(value) => self.by_cookie(value).map(|_| ()),
@@ -195,7 +194,7 @@ impl Caller {
     }
 }
 
-/// What a client calls itself.
+/// The user agent.
 fn agent(headers: &HeaderMap) -> Option<&str> {
     headers.get(http::header::USER_AGENT).and_then(|agent| agent.to_str().ok())
 }
@@ -225,7 +224,7 @@ fn options(headers: &HeaderMap) -> Result<Vec<(String, OptionValue)>> {
     Ok(options)
 }
 
-/// What the headers of a router say, in one line; `None` without the two that only a router sends.
+/// The headers of a router, in one line; `None` without the two that only routers send.
 fn routing(headers: &HeaderMap) -> Option<String> {
     let [tenant, pool, _] = ROUTING_HEADERS;
     if !headers.contains_key(tenant) && !headers.contains_key(pool) {

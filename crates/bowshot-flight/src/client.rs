@@ -34,28 +34,28 @@ use std::time::Duration;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response};
 
-/// Bytes that the server may send ahead of the reader, for one stream.
+/// Flow-control window of one stream.
 const STREAM_WINDOW_BYTES: u32 = 16 << 20;
 /// Bytes that the server may send ahead of the readers, over all streams of the connection.
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
-/// The server knows by it that this client sets no limit on the messages it receives.
+/// Tells the server that this client sets no message limit.
 const USER_AGENT: &str = concat!("bowshot/", env!("CARGO_PKG_VERSION"));
 /// Largest HTTP/2 frame: fewer frames cost less.
 const FRAME_BYTES: u32 = 1 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Where to connect, and as whom.
+/// Address and credentials.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// `grpc://host:port`, `grpc+tcp://host:port` or `host:port`; `grpc+tls://host:port` encrypts.
     pub uri: String,
-    /// What to show to the server.
+    /// The credentials.
     pub login: Login,
     /// Certificates of the authorities that may vouch for the server, in PEM form, with `grpc+tls` and only with it;
     /// `None` for those that this machine trusts.
     pub ca_file: Option<PathBuf>,
-    /// What this client shows of itself, with `grpc+tls` and only with it.
+    /// The client certificate, with `grpc+tls` only.
     pub identity: Option<Identity>,
 }
 
@@ -75,18 +75,13 @@ impl Target {
     }
 }
 
-/// Who is asking.
+/// Credentials.
 #[derive(Debug, Clone)]
 pub enum Login {
-    /// Nobody in particular.
+    /// None.
     Anonymous,
     /// User and password, exchanged for a token in a handshake.
-    Password {
-        /// User name.
-        user: String,
-        /// Password.
-        password: Secret,
-    },
+    Password { user: String, password: Secret },
     /// A bearer token.
     Token(Secret),
 }
@@ -102,9 +97,7 @@ pub struct Client {
 /// A table as the server lists it.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// Catalog name.
     pub catalog: String,
-    /// Schema name.
     pub schema_name: String,
     /// Table name.
     pub name: String,
@@ -185,7 +178,7 @@ impl Client {
         if result.errors.is_empty() { Ok(()) } else { Err(Error::Option { name: name.to_owned() }) }
     }
 
-    /// Stops a query on the server and tells how that went.
+    /// Cancels a query; returns the status.
     ///
     /// # Errors
     /// [`Error::Server`] for a query that the server no longer knows.
@@ -216,12 +209,12 @@ impl Client {
         let response = self.flight.clone().do_action(self.request(Action::new(kind, body))).await?;
         let mut results = self.accept(response);
         let first = results.message().await?.map(|result| result.body).unwrap_or_default();
-        // The status comes after the results.
+        // Read to the end, which has the status.
         while results.message().await?.is_some() {}
         Ok(first)
     }
 
-    /// Exchanges the password for a token; without one in the answer the password goes along with each request.
+    /// Exchanges the password for a token; if the answer has none, each request sends the password.
     async fn handshake(&self) -> Result<()> {
         let requests = futures::stream::iter([HandshakeRequest::default()]);
         let response = self.flight.clone().handshake(self.request(requests)).await?;
@@ -250,7 +243,7 @@ impl Client {
     }
 }
 
-/// Whether a list of tables comes with their columns.
+/// Whether tables are listed with their columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Columns {
     /// Names only.
@@ -273,12 +266,11 @@ impl Query {
         SchemaRef::clone(&self.schema)
     }
 
-    /// Number of rows, where the server knows it beforehand.
+    /// Number of rows, if known.
     pub fn rows(&self) -> Option<u64> {
         u64::try_from(self.info.total_records).ok()
     }
 
-    /// Number of endpoints.
     pub fn endpoints(&self) -> usize {
         self.info.endpoint.len()
     }
@@ -323,7 +315,7 @@ fn wire_value(value: OptionValue) -> WireValue {
     }
 }
 
-/// What an address says.
+/// A parsed address.
 struct Address {
     endpoint: Endpoint,
     encrypted: bool,

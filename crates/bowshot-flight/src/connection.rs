@@ -1,15 +1,13 @@
-//! One client connection and the sessions that live and die with it.
-//!
-//! A call belongs to a session by its cookie, else by its bearer token if a handshake issued it, else by its
-//! connection. A session that nobody ever named by cookie or token has no other tie than its connection and ends with
-//! it. A named one outlives it and ends when it has been idle for `session_timeout`.
+//! One client connection and its sessions. A call's session is found by its cookie, else by the bearer token of a
+//! handshake, else by its connection. A session that was never named by cookie or token is closed with its
+//! connection; others end after `session_timeout`.
 
 use crate::Profile;
 use crate::auth::lock;
+use crate::connection_limiter::EvictionHandle;
 use crate::lost_sessions::LostSessions;
-use crate::places::Stranger;
 use bowshot_api::{
-    ClientCertificate, Credentials, Error, ErrorKind, KnownCallers, OptionValue, Principal, Result, Secret,
+    AuthCache, ClientCertificate, Credentials, Error, ErrorKind, OptionValue, Principal, Result, Secret,
     Server, Session, SessionId,
 };
 use bowshot_ipc::Primed;
@@ -19,17 +17,17 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Sessions named by cookie or token that one connection keeps in use; proxies may carry several.
+/// Named sessions that one connection keeps alive; proxies may carry several.
 const NAMED_SESSIONS: usize = 64;
 
-/// What all connections of one listener share.
+/// State of all connections of a listener.
 #[derive(Debug)]
 pub(crate) struct Shared {
     server: Arc<dyn Server>,
     profile: Profile,
     /// Tokens from handshakes and the sessions that they name.
     tokens: Mutex<HashMap<String, Arc<TokenSession>>>,
-    /// Sessions that are tied to a live connection; the flag says that a cookie has named them since.
+    /// Sessions of live connections; the flag is set once a cookie has named them.
     tied: Mutex<HashMap<SessionId, Arc<AtomicBool>>>,
     lost: LostSessions,
 }
@@ -94,7 +92,7 @@ impl Shared {
     }
 }
 
-/// The session of one principal on a connection.
+/// A principal's session on a connection.
 #[derive(Debug)]
 struct Tied {
     principal: Principal,
@@ -109,14 +107,13 @@ struct Tied {
 pub(crate) struct Connection {
     shared: Arc<Shared>,
     address: IpAddr,
-    /// What clients on this machine are told of a way beside the network.
+    /// The announcement of the Unix socket.
     announcement: Option<HeaderValue>,
-    stranger: Stranger,
-    known_callers: KnownCallers,
-    /// What the client has shown when it agreed on TLS.
+    eviction: EvictionHandle,
+    auth_cache: AuthCache,
     certificate: OnceLock<Arc<ClientCertificate>>,
-    /// One session for each principal, `None` once the connection has ended. Held over the opening of a session, so
-    /// that two calls do not open two, and so that none is opened behind the back of [`Self::end`].
+    /// Sessions by principal; `None` after the end of the connection. Locked while a session is opened, so that
+    /// concurrent calls open one only, and none after [`Self::end`].
     sessions: tokio::sync::Mutex<Option<Vec<Tied>>>,
     /// Sessions that calls of this connection have named by cookie or token.
     named: Mutex<Vec<(SessionId, Principal)>>,
@@ -125,13 +122,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(shared: Arc<Shared>, address: IpAddr, stranger: Stranger) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, address: IpAddr, eviction: EvictionHandle) -> Self {
         Self {
             shared,
             address,
             announcement: None,
-            stranger,
-            known_callers: KnownCallers::default(),
+            eviction,
+            auth_cache: AuthCache::default(),
             certificate: OnceLock::new(),
             sessions: tokio::sync::Mutex::new(Some(Vec::new())),
             named: Mutex::default(),
@@ -139,7 +136,7 @@ impl Connection {
         }
     }
 
-    /// The same with what its client is told of a way beside the network.
+    /// Adds the announcement of the Unix socket.
     pub(crate) fn announcing(self, announcement: Option<HeaderValue>) -> Self {
         Self { announcement, ..self }
     }
@@ -148,7 +145,7 @@ impl Connection {
         self.announcement.as_ref()
     }
 
-    /// Keeps what the client has shown when it agreed on TLS.
+    /// Stores the client certificate.
     pub(crate) fn keep_certificate(&self, certificate: Option<Arc<ClientCertificate>>) {
         if let Some(certificate) = certificate {
             self.certificate.get_or_init(|| certificate);
@@ -163,17 +160,17 @@ impl Connection {
         self.shared.server()
     }
 
-    /// Who is calling, by what the call shows; from then on the connection keeps its place.
+    /// Authenticates a call; the connection is no longer evicted then.
     pub(crate) async fn authenticate(&self, credentials: &Credentials) -> Result<Principal> {
         let principal = self.server().authenticate_from(credentials, Some(self.address)).await?;
-        self.stranger.is_known();
+        self.eviction.mark_authenticated();
         Ok(principal)
     }
 
-    /// As [`Self::authenticate`], by a header that the call shows and the credentials in it.
+    /// As [`Self::authenticate`], for a header and its parsed credentials.
     pub(crate) async fn identify(&self, shown: (&[u8], &Credentials)) -> Result<Principal> {
-        let principal = self.known_callers.identify(self.server(), shown, Some(self.address)).await?;
-        self.stranger.is_known();
+        let principal = self.auth_cache.identify(self.server(), shown, Some(self.address)).await?;
+        self.eviction.mark_authenticated();
         Ok(principal)
     }
 
@@ -201,7 +198,7 @@ impl Connection {
         Ok(session)
     }
 
-    /// The session of a token or of this connection, if there is one.
+    /// The session of a token or of this connection, if any.
     pub(crate) async fn current(&self, caller: Who<'_>) -> Option<Arc<dyn Session>> {
         if let Some(entry) = self.token_session(caller) {
             let id = *entry.session.lock().await;
@@ -212,7 +209,7 @@ impl Connection {
         self.server().find_session(tied.id, caller.principal).ok()
     }
 
-    /// The session of a token or of this connection; opens one if there is none. Returns whether it is new.
+    /// The session of a token or of this connection, or a new one. Returns whether it is new.
     pub(crate) async fn current_or_new(&self, caller: Who<'_>) -> Result<(Arc<dyn Session>, bool)> {
         if let Some(entry) = self.token_session(caller) {
             let mut id = entry.session.lock().await;
@@ -261,7 +258,7 @@ impl Connection {
         }
     }
 
-    /// Opens a session and sets its options before anybody else can find it.
+    /// Opens a session and sets its options before it can be found.
     async fn open_session(&self, caller: Who<'_>) -> Result<Arc<dyn Session>> {
         let session = self.server().open_session(caller.principal).await?;
         for (name, value) in caller.options {
@@ -301,14 +298,14 @@ impl Connection {
         // An expired session is replaced when it is next needed.
         let touched = |id, principal: &Principal| self.server().find_session(id, principal).is_ok();
         lock(&self.named).retain(|(id, principal)| touched(*id, principal));
-        // A lock that is taken means that a session is being used right now.
+        // A held lock means that a session is in use.
         let Ok(sessions) = self.sessions.try_lock() else { return };
         for tied in sessions.iter().flatten() {
             touched(tied.id, &tied.principal);
         }
     }
 
-    /// Closes the sessions that nobody can name any more.
+    /// Closes the sessions without a name.
     pub(crate) async fn end(&self) {
         let sessions = self.sessions.lock().await.take();
         for tied in sessions.into_iter().flatten() {
@@ -325,17 +322,16 @@ impl Connection {
     }
 }
 
-/// The same caller without the token that it has shown: that is the session's alone, and goes with it. What is kept here would
-/// also put an older token in the place of a newer one.
+/// The caller without its forwarded token, which belongs to the session only: a cached copy would replace newer ones.
 fn without_token(principal: &Principal) -> Principal {
     Principal { bearer: None, ..principal.clone() }
 }
 
-/// How a caller without cookie is told from others.
+/// Identifies a caller without cookie.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Who<'a> {
     pub(crate) principal: &'a Principal,
     pub(crate) token: Option<&'a Secret>,
-    /// Options of the session that the call opens, if it opens one.
+    /// Options of a new session.
     pub(crate) options: &'a [(String, OptionValue)],
 }

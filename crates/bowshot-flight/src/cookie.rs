@@ -1,4 +1,4 @@
-//! The session cookie: reading it in the forms that clients send, writing it in the one that all of them take.
+//! The session cookie: parsed in all forms that clients send, written in one that all accept.
 
 use bowshot_api::SessionId;
 use http::{HeaderMap, HeaderValue};
@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue};
 /// The name that the Flight specification suggests.
 const NAME: &str = "arrow_flight_session_id";
 
-/// The value of the session cookie, if the call has one.
+/// The value of the session cookie.
 ///
 /// Reads `name=value; …` and the older `$Version="1"; name="value"`, from one or several cookie headers.
 pub(crate) fn read(headers: &HeaderMap) -> Option<String> {

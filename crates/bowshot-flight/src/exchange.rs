@@ -1,15 +1,14 @@
-//! DoExchange: a statement over the rows that its client sends. The rows go into the session as those of an upload do, and what
-//! the statement gives comes back as from DoGet, on the same call. Under the path `score` a model is asked about the rows,
-//! which is such a statement, too.
+//! DoExchange: a statement over rows of the client. The rows are read like an upload, the result is sent like DoGet,
+//! on the same call. Path `score` applies a model to the rows.
 
 use crate::caller::Caller;
-use crate::handle::{TransactionHandle, scope};
+use crate::handles::{TransactionHandle, scope};
 use crate::messages::Messages;
-use crate::rooms;
 use crate::statement::is_path;
 use crate::status::refuse;
 use crate::stream::{Source, attach, respond};
-use crate::ticket::{Order, QueryTicket};
+use crate::tensor_exchange;
+use crate::ticket::{QueryTicket, TicketPayload};
 use crate::upload::{Rows, Upload};
 use arrow_flight::FlightDescriptor;
 use arrow_flight::sql::Command;
@@ -21,7 +20,7 @@ use serde_json::{Map, Value};
 use std::num::NonZeroUsize;
 use tonic::Status;
 
-/// What a statement calls the rows that come with it, unless the client says otherwise.
+/// Default name of the client's rows in the statement.
 const INPUT: &str = "input";
 /// Most rows that an operator may be asked to gather.
 const MOST_BATCH_ROWS: u64 = 1 << 20;
@@ -32,21 +31,23 @@ pub(crate) async fn exchange(
     messages: Messages,
 ) -> std::result::Result<Response<FlightBody>, Status> {
     let (descriptor, upload) = Upload::begin(messages, caller.server().limits()).await.map_err(refuse)?;
-    let room = rooms::room(&descriptor).map_err(refuse)?;
-    let order = if room.is_some() { None } else { Some(Exchange::read(&descriptor).map_err(refuse)?) };
+    let tensors = tensor_exchange::parse(&descriptor).map_err(refuse)?;
+    let command = if tensors.is_some() { None } else { Some(Exchange::read(&descriptor).map_err(refuse)?) };
     // One message may grow by its compression, but not without bounds.
     let max_bytes = caller.server().limits().max_message_bytes.saturating_mul(2);
     let rows = upload.batches(max_bytes).await.map_err(refuse)?;
-    let transaction = order.as_ref().and_then(|order| order.transaction);
+    let transaction = command.as_ref().and_then(|command| command.transaction);
     let (session, transaction) = scope(caller, transaction).await.map_err(refuse)?;
-    let order = match (room, order) {
-        (_, Some(order)) => order,
-        (Some(room), None) => {
-            return respond(Source::of(session.join(room, rows).await.map_err(refuse)?), caller);
+    let command = match (tensors, command) {
+        (_, Some(command)) => command,
+        (Some(tensors), None) => {
+            return respond(Source::new(session.join(tensors, rows).await.map_err(refuse)?), caller);
         }
-        (None, None) => return Err(refuse(Error::internal("an exchange is neither a statement nor a room"))),
+        (None, None) => {
+            return Err(refuse(Error::internal("an exchange has neither a statement nor tensors")));
+        }
     };
-    let (statement, input) = (order.statement.clone(), order.input(rows));
+    let (statement, input) = (command.statement.clone(), command.input(rows));
     let request = Request::of(statement).within(transaction);
     let answer = session.exchange(&request, input).await.map_err(refuse)?;
     let (query, compression) = (answer.query, answer.layout.compression);
@@ -55,7 +56,7 @@ pub(crate) async fn exchange(
     respond(source, caller)
 }
 
-/// What a descriptor asks for.
+/// A parsed descriptor.
 #[derive(Debug)]
 struct Exchange {
     statement: Statement,
@@ -68,36 +69,36 @@ struct Exchange {
 impl Exchange {
     fn read(descriptor: &FlightDescriptor) -> Result<Self> {
         if is_path(descriptor) {
-            return scoring(&descriptor.path).map(Self::of_text);
+            return scoring(&descriptor.path).map(Self::from_text);
         }
         if let Some(options) = json(&descriptor.cmd)? {
-            return Self::of_json(options);
+            return Self::from_json(options);
         }
-        let (statement, transaction) = match Order::decode(&descriptor.cmd)? {
-            Order::Statement(statement, transaction) => (statement, transaction),
-            Order::Command(Command::CommandStatementUpdate(update)) => {
-                let transaction = TransactionHandle::of_command(update.transaction_id.as_ref())?;
+        let (statement, transaction) = match TicketPayload::decode(&descriptor.cmd)? {
+            TicketPayload::Statement(statement, transaction) => (statement, transaction),
+            TicketPayload::Command(Command::CommandStatementUpdate(update)) => {
+                let transaction = TransactionHandle::from_command(update.transaction_id.as_ref())?;
                 (Statement::Sql(update.query), transaction)
             }
-            Order::Prepared(_) | Order::Query(_) | Order::Command(_) => {
-                return Err(Error::invalid("the command is no SQL text").with_hint(
+            TicketPayload::Prepared(_) | TicketPayload::Query(_) | TicketPayload::Command(_) => {
+                return Err(Error::invalid("the command is not SQL text").with_hint(
                     "send SQL text, `CommandStatementQuery`, `CommandStatementUpdate` or a JSON object with `sql`",
                 ));
             }
         };
-        Ok(Self { statement, transaction, ..Self::of_text(String::new()) })
+        Ok(Self { statement, transaction, ..Self::from_text(String::new()) })
     }
 
     /// A statement under the usual options.
-    fn of_text(sql: String) -> Self {
+    fn from_text(sql: String) -> Self {
         let (statement, name) = (Statement::Sql(sql), INPUT.to_owned());
         Self { statement, transaction: None, name, ordered: true, batch_rows: None }
     }
 
-    /// Reads `{"sql": "…", "input": "…", "ordered": true, "batch_rows": 100}`. What is not known is refused: a client that
-    /// misspells an option is not to run without it.
-    fn of_json(options: Map<String, Value>) -> Result<Self> {
-        let mut exchange = Self::of_text(String::new());
+    /// Parses `{"sql": "…", "input": "…", "ordered": true, "batch_rows": 100}`. Unknown options are errors: a
+    /// misspelled one must not be ignored.
+    fn from_json(options: Map<String, Value>) -> Result<Self> {
+        let mut exchange = Self::from_text(String::new());
         let mut sql = None;
         for (name, value) in options {
             match (name.as_str(), value) {
@@ -112,10 +113,8 @@ impl Exchange {
                     })?);
                 }
                 _ => {
-                    return Err(Error::invalid(format!(
-                        "`{name}` is no option of an exchange, or has another type"
-                    ))
-                    .with_hint("the options are `sql`, `input`, `ordered` and `batch_rows`"));
+                    return Err(Error::invalid(format!("invalid option `{name}` of an exchange"))
+                        .with_hint("the options are `sql`, `input`, `ordered` and `batch_rows`"));
                 }
             }
         }
@@ -130,7 +129,7 @@ impl Exchange {
     }
 }
 
-/// The statement for `["score", model]`: what the model says of each row that the client sends.
+/// The statement for `["score", model]`.
 fn scoring(path: &[String]) -> Result<String> {
     let (model, function, column) = match path {
         [service, model] if service == "score" => (model, "predict", "prediction"),
@@ -138,7 +137,7 @@ fn scoring(path: &[String]) -> Result<String> {
             (model, "predict_proba", "probabilities")
         }
         _ => {
-            return Err(Error::unsupported("there is no exchange under this path").with_hint(
+            return Err(Error::unsupported("the path does not exist").with_hint(
                 "send SQL text as the command, which reads the rows as the table `input`; or the path `score`, model[, `probabilities`]",
             ));
         }
@@ -151,14 +150,14 @@ fn scoring(path: &[String]) -> Result<String> {
     Ok(format!("SELECT {function}.{column} FROM {function}('{model}', TABLE {INPUT})"))
 }
 
-/// The command as a JSON object; `None` if it is anything else. No statement begins with a brace and ends as one.
+/// The command as a JSON object, if it is one. No statement begins and ends with braces.
 fn json(command: &[u8]) -> Result<Option<Map<String, Value>>> {
     if command.trim_ascii_start().first() != Some(&b'{') {
         return Ok(None);
     }
     match serde_json::from_slice(command) {
         Ok(Value::Object(options)) => Ok(Some(options)),
-        Ok(_) | Err(_) => Err(Error::invalid("the command begins like a JSON object and is none")
+        Ok(_) | Err(_) => Err(Error::invalid("invalid JSON object in the command")
             .with_hint("send SQL text, or an object such as `{\"sql\": \"SELECT * FROM input\"}`")),
     }
 }
@@ -196,16 +195,16 @@ mod tests {
             (b"SELECT 1".to_vec(), "SELECT 1 | input true None false"),
             (query.as_any().encode_to_vec(), "SELECT 1 | input true None false"),
             (update.as_any().encode_to_vec(), "DELETE | input true None true"),
-            (CommandGetTables::default().as_any().encode_to_vec(), "the command is no SQL text"),
+            (CommandGetTables::default().as_any().encode_to_vec(), "the command is not SQL text"),
             (br#" {"sql": "SELECT 2", "input": "x"}"#.to_vec(), "SELECT 2 | x true None false"),
             (br#"{"sql": "S", "ordered": false, "batch_rows": 5}"#.to_vec(), "S | input false Some(5) false"),
             (b"{}".to_vec(), "the command has no statement"),
             (br#"{"sql": " "}"#.to_vec(), "the command has no statement"),
-            (br#"{"sql": 1}"#.to_vec(), "`sql` is no option of an exchange, or has another type"),
-            (br#"{"input": ""}"#.to_vec(), "`input` is no option of an exchange, or has another type"),
+            (br#"{"sql": 1}"#.to_vec(), "invalid option `sql` of an exchange"),
+            (br#"{"input": ""}"#.to_vec(), "invalid option `input` of an exchange"),
             (br#"{"batch_rows": 0}"#.to_vec(), "`batch_rows` is not between 1 and 1048576"),
             (br#"{"batch_rows": -1}"#.to_vec(), "`batch_rows` is not between 1 and 1048576"),
-            (b"{fn now()}".to_vec(), "the command begins like a JSON object and is none"),
+            (b"{fn now()}".to_vec(), "invalid JSON object in the command"),
             (b"".to_vec(), "the command is empty"),
         ] {
             assert_eq!(read(command), expected);
@@ -220,9 +219,9 @@ mod tests {
                 "SELECT predict_proba.probabilities FROM predict_proba('m', TABLE input) | input true None false",
             ),
             (vec!["score", "m\\"], "model `m\\` not found"),
-            (vec!["score"], "there is no exchange under this path"),
-            (vec!["score", "m", "x"], "there is no exchange under this path"),
-            (vec!["t"], "there is no exchange under this path"),
+            (vec!["score"], "the path does not exist"),
+            (vec!["score", "m", "x"], "the path does not exist"),
+            (vec!["t"], "the path does not exist"),
         ] {
             let path = path.into_iter().map(str::to_owned).collect();
             assert_eq!(told(&FlightDescriptor::new_path(path)), expected);

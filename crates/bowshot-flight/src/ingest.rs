@@ -1,10 +1,8 @@
-//! DoPut of rows into a table: `CommandStatementIngest`, and paths, for clients that know Flight but no SQL.
-//!
-//! The rows go to the session while they arrive. All of them are written or none, so everything that can be refused
-//! without them is refused first.
+//! DoPut of rows into a table: `CommandStatementIngest`, or a path. The rows are streamed into the session and
+//! written all or none, so whatever can be checked without them is checked first.
 
 use crate::caller::Caller;
-use crate::handle::{TransactionHandle, scope};
+use crate::handles::{TransactionHandle, scope};
 use crate::put::update_result;
 use crate::statement::table_name;
 use crate::upload::{Rows, Upload};
@@ -15,13 +13,13 @@ use bowshot_api::{Error, IfExists, IfMissing, Ingest, Result, Session, TableName
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// Writes rows as the command says; the bytes are the metadata of the one result.
+/// Runs an ingest; returns the metadata of the result.
 pub(crate) async fn ingest(
     caller: &Caller,
     command: CommandStatementIngest,
     rows: impl Rows,
 ) -> Result<Bytes> {
-    let handle = TransactionHandle::of_command(command.transaction_id.as_ref())?;
+    let handle = TransactionHandle::from_command(command.transaction_id.as_ref())?;
     let mut ingest = target(command)?;
     let (session, transaction) = scope(caller, handle).await?;
     ingest.transaction = transaction;
@@ -52,7 +50,7 @@ async fn write(caller: &Caller, session: &dyn Session, ingest: &Ingest, rows: im
     Ok(update_result(Some(session.ingest(ingest, rows).await?)))
 }
 
-/// What the command asks for, but for its transaction.
+/// The target of the command, without its transaction.
 fn target(command: CommandStatementIngest) -> Result<Ingest> {
     let CommandStatementIngest {
         table_definition_options: table_options,

@@ -1,15 +1,13 @@
-//! Sockets: accept, let arrive (`arrival.rs`), hand to HTTP/2, drain. Each connection is one task with its own
-//! [`Connection`]; when the task ends, whatever the client left behind on that connection is closed.
-//!
-//! The windows are large, since results are: a stream of 2 GB/s over a link with a round trip of 1 ms has 2 MB under
-//! way.
+//! Listening sockets: accept, handshake (`handshake.rs`), HTTP/2, drain. Each connection is one task with its own
+//! [`Connection`]; its sessions are closed when the task ends. Windows are large: 2 GB/s over a round trip of 1 ms
+//! have 2 MB in flight.
 
 use crate::Profile;
-use crate::arrival::{Arrival, Wire, arrive, certificate};
+use crate::call_layer::CallLayer;
 use crate::connection::{Connection, Shared};
-use crate::gate::Gate;
+use crate::connection_limiter::{ConnectionLimiter, Permit};
+use crate::handshake::{Handshake, Wire, arrive, certificate};
 use crate::metrics;
-use crate::places::{Place, Places};
 #[cfg(target_os = "linux")]
 use crate::same_host::{LocalPort, SameHost};
 use crate::status::refuse;
@@ -33,32 +31,32 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-/// Bytes that a client may have under way on one stream.
+/// Flow-control window of one stream.
 const STREAM_WINDOW: u32 = 4 << 20;
-/// Bytes that a client may have under way on one connection.
+/// Flow-control window of one connection.
 const CONNECTION_WINDOW: u32 = 16 << 20;
 /// Largest HTTP/2 frame that clients may send.
 const FRAME_SIZE: u32 = 1 << 20;
-/// Send buffer of a socket whose client is on this machine, of which Linux uses twice as much (socket(7); less if
-/// `net.core.wmem_max` is less). What is under way fits the processors' caches then, and loopback needs no more to be fast: with
-/// four streams of 128 MB each to pyarrow, on two cores, 0.24 s instead of 0.28 s, and three quarters of the processor time.
+/// Send buffer for local clients, which Linux doubles (socket(7), `net.core.wmem_max`). Data in flight then fits the
+/// processor caches: four streams of 128 MB to pyarrow on two cores take 0.24 s instead of 0.28 s, and three quarters
+/// of the processor time.
 const LOCAL_SEND_BUFFER: usize = 256 << 10;
-/// Bytes of one answer that may wait for the socket.
+/// Buffered bytes of one response.
 const SEND_BUFFER: usize = 4 << 20;
-/// Calls that one connection may make at once.
+/// Concurrent calls of one connection.
 const CONCURRENT_CALLS: u32 = 1_000;
-/// Bytes of headers in one request.
+/// Header bytes of one request.
 const HEADER_LIST_SIZE: u32 = 64 << 10;
-/// How often a quiet client is asked whether it is still there, and how long it may take to say so.
+/// Interval and timeout of HTTP/2 pings.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
-/// Clients over the limit that are told so at once; more are cut off without a word.
+/// Clients beyond the limit that get an error at once; others are disconnected.
 const TURNED_AWAY: usize = 64;
-/// How long one of them may take to hear it.
+/// Timeout for that response.
 const TURN_AWAY_TIME: Duration = Duration::from_secs(5);
 /// Wait after an accept that failed for lack of memory or file descriptors.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What stops the listener.
+/// Errors of the listener.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The listening socket is broken.
@@ -72,8 +70,8 @@ impl From<Error> for bowshot_api::Error {
     }
 }
 
-/// Serves Flight SQL on `listener` until `shutdown` is ready; then takes no new connection, lets running calls finish
-/// for the drain timeout, and cuts what is left. Dropping the future cuts everything at once.
+/// Serves Flight SQL on `listener` until `shutdown`, then accepts no connections and waits for running calls up to
+/// the drain timeout. Dropping the future closes all connections.
 ///
 /// # Errors
 /// If the listening socket breaks.
@@ -85,20 +83,19 @@ pub async fn serve(
     serve_with(listener, server, Choices::default(), shutdown).await
 }
 
-/// What whoever starts the front end decides.
+/// Configuration of the front end.
 #[derive(Debug, Default)]
 pub struct Choices {
     /// Where the protocol leaves a choice.
     pub profile: Profile,
-    /// How connections are encrypted; with it, clients that do not encrypt are refused. The only protocol of its ALPN
-    /// extension is `h2` (RFC 7540, section 3.3), whatever it says.
+    /// TLS configuration; with it, cleartext is refused. ALPN offers `h2` only (RFC 7540, section 3.3).
     pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// A socket for clients on this machine, which are told of it.
+    /// The Unix socket for local clients.
     #[cfg(target_os = "linux")]
     pub same_host: Option<SameHost>,
 }
 
-/// As [`serve`], with other choices.
+/// As [`serve`], with a configuration.
 ///
 /// # Errors
 /// If the listening socket breaks.
@@ -120,14 +117,14 @@ pub async fn serve_with(
         announcement: None,
         tls: choices.tls.map(acceptor),
         drain: CancellationToken::new(),
-        places: Places::new(limits.max_connections, limits.max_connections_per_address),
+        limiter: ConnectionLimiter::new(limits.max_connections, limits.max_connections_per_address),
         turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
     };
     let mut tasks = JoinSet::new();
     #[cfg(target_os = "linux")]
     if let Some(local) = local {
-        let (shared, places) = (Arc::clone(&port.shared), Arc::clone(&port.places));
-        tasks.spawn(local.serve(shared, places, port.drain.clone()));
+        let (shared, limiter) = (Arc::clone(&port.shared), Arc::clone(&port.limiter));
+        tasks.spawn(local.serve(shared, limiter, port.drain.clone()));
     }
     let mut shutdown = pin!(shutdown);
     loop {
@@ -162,21 +159,21 @@ fn acceptor(config: Arc<rustls::ServerConfig>) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// What the connections of one listener share.
+/// State of the connections of a listener.
 struct Port {
     shared: Arc<Shared>,
-    /// What clients on this machine are told.
+    /// The announcement of the Unix socket.
     announcement: Option<HeaderValue>,
     tls: Option<TlsAcceptor>,
     drain: CancellationToken,
-    places: Arc<Places>,
+    limiter: Arc<ConnectionLimiter>,
     turned_away: Arc<Semaphore>,
 }
 
 impl Port {
     fn take(&self, stream: TcpStream, address: IpAddr, tasks: &mut JoinSet<()>) {
         if let Err(error) = stream.set_nodelay(true) {
-            // The client has gone already.
+            // The client has left.
             tracing::debug!(%error, "a connection ended before it began");
             return;
         }
@@ -184,15 +181,15 @@ impl Port {
         if local && let Err(error) = SockRef::from(&stream).set_send_buffer_size(LOCAL_SEND_BUFFER) {
             tracing::debug!(%error, "a socket keeps the system's send buffer");
         }
-        if let Some(claim) = self.places.take(Some(address)) {
+        if let Some(pending) = self.limiter.try_acquire(Some(address)) {
             let shared = Arc::clone(&self.shared);
             let announcement = self.announcement.clone().filter(|_| local);
             let (tls, drain) = (self.tls.clone(), self.drain.clone());
             tasks.spawn(async move {
-                let Some(place) = claim.place().await else { return };
-                let connection = Connection::new(shared, address, place.stranger().clone());
+                let Some(permit) = pending.permit().await else { return };
+                let connection = Connection::new(shared, address, permit.eviction().clone());
                 let connection = Arc::new(connection.announcing(announcement));
-                Box::pin(run(arrive(stream, tls), connection, drain, place)).await;
+                Box::pin(run(arrive(stream, tls), connection, drain, permit)).await;
             });
         } else if let Ok(slot) = Arc::clone(&self.turned_away).try_acquire_owned() {
             let limit = self.shared.server().limits().max_connections;
@@ -219,25 +216,25 @@ fn is_local(stream: &TcpStream) -> bool {
 
 /// One connection from its first byte to its last.
 async fn run(
-    arrival: impl Future<Output = Option<Arrival>>,
+    arrival: impl Future<Output = Option<Handshake>>,
     connection: Arc<Connection>,
     drain: CancellationToken,
-    place: Place,
+    permit: Permit,
 ) {
     let _counted = Counted::new();
     let arrived = tokio::select! {
         arrived = arrival => arrived,
         () = drain.cancelled() => return,
-        () = place.stranger().has_to_leave() => return,
+        () = permit.eviction().evicted() => return,
     };
     let wire = match arrived {
-        Some(Arrival::Ready(wire)) => wire,
-        Some(Arrival::InTheClear(wire)) => return refuse_all(wire, in_the_clear()).await,
+        Some(Handshake::Ready(wire)) => wire,
+        Some(Handshake::InTheClear(wire)) => return refuse_all(wire, in_the_clear()).await,
         None => return,
     };
     connection.keep_certificate(certificate(&wire));
-    let gate = Gate::new(Arc::clone(&connection));
-    let mut http = pin!(http2_builder().serve_connection(TokioIo::new(wire), gate));
+    let call_layer = CallLayer::new(Arc::clone(&connection));
+    let mut http = pin!(http2_builder().serve_connection(TokioIo::new(wire), call_layer));
     let touch_interval = (connection.server().limits().session_timeout / 4).max(Duration::from_secs(1));
     let mut touch = interval_at(Instant::now() + touch_interval, touch_interval);
     touch.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -249,7 +246,7 @@ async fn run(
                 draining = true;
                 http.as_mut().graceful_shutdown();
             }
-            () = place.stranger().has_to_leave() => {
+            () = permit.eviction().evicted() => {
                 tracing::debug!("a client that has not said who it is gave way to another one");
                 break Ok(());
             }
@@ -279,11 +276,12 @@ fn http2_builder() -> http2::Builder<TokioExecutor> {
 
 /// Tells a client over the limit so.
 async fn turn_away(
-    arrival: impl Future<Output = Option<Arrival>>,
+    arrival: impl Future<Output = Option<Handshake>>,
     limit: usize,
     _slot: OwnedSemaphorePermit,
 ) {
-    let Ok(Some(Arrival::Ready(wire) | Arrival::InTheClear(wire))) = timeout(TURN_AWAY_TIME, arrival).await
+    let Ok(Some(Handshake::Ready(wire) | Handshake::InTheClear(wire))) =
+        timeout(TURN_AWAY_TIME, arrival).await
     else {
         return;
     };
@@ -338,7 +336,7 @@ fn log_end(ended: Result<(), tokio::task::JoinError>) {
     }
 }
 
-/// Errors of one connection that broke before it was accepted.
+/// Whether an error concerns only one connection.
 pub(crate) fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,5 +1,5 @@
-//! Sessions that went with their connections although their clients had changed them. A client that connects again by itself, as gRPC
-//! does when a connection is cut, must be told: its next INSERT would go to the default schema.
+//! Sessions with changed state that were closed with their connection. A client that reconnects silently, as gRPC
+//! does, must get an error: its next INSERT would go to the default schema.
 
 use crate::auth::lock;
 use bowshot_api::{Error, OptionValue, Principal, Result, Session};
@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 /// Lost sessions that are remembered, and for how long.
 const REMEMBERED: usize = 1_024;
 const REMEMBERED_FOR: Duration = Duration::from_secs(3_600);
-/// For how long after the start of the server its clients may not know that it was started again.
+/// How long after its start the server assumes that clients have not noticed the restart.
 const AFTER_START: Duration = Duration::from_secs(600);
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct LostSessions {
     started: Instant,

@@ -1,24 +1,24 @@
-//! How large the data messages to one client should be. Messages of a few MiB fit the processors' caches, and most clients
-//! refuse those above 4 MiB, gRPC's default; one larger message helps those that take it (`bowshot-ipc/src/large_message.rs`).
+//! Sizes of data messages. A few MiB fit the processor caches, and most clients refuse more than 4 MiB, the default
+//! of gRPC; others profit from one larger message (`bowshot-ipc/src/large_message.rs`).
 
 use bowshot_api::{Error, Limits, Result};
 use http::HeaderMap;
 
-/// The header with which a client says the largest message that it takes, in bytes.
+/// Header with the largest message that a client accepts, in bytes.
 pub(crate) const HEADER: &str = "bowshot-max-message-bytes";
-/// How the clients name themselves that set no limit unless they are told to: Arrow C++ (pyarrow, R, ODBC), and ours. A
-/// program that calls Flight through gRPC's C++ library without Arrow's looks the same, and must send [`HEADER`].
+/// User agents without a message limit: Arrow C++ (pyarrow, R, ODBC) and ours. Other programs on gRPC's C++ library
+/// look the same and must send [`HEADER`].
 const UNLIMITED_AGENTS: [&str; 2] = ["grpc-c++/", "bowshot/"];
 /// Less is not worth a message.
 const LEAST: usize = 64 << 10;
 
-/// Sizes of the data messages to one client, in bytes. The encoder exceeds them by up to a half; what the client says, it
-/// does not exceed unless a single row does.
+/// Sizes of data messages to one client, in bytes. The encoder may exceed the target by half, but the client's limit
+/// only for a single large row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MessageSizes {
-    /// What messages should have.
+    /// Target size.
     pub(crate) target: usize,
-    /// What one message on the connection should have, early in a long stream, for clients that take as much.
+    /// Size of one early message per connection, for clients without a limit.
     pub(crate) large: Option<usize>,
 }
 
@@ -27,11 +27,11 @@ impl MessageSizes {
     ///
     /// # Errors
     /// `Invalid` for a header that is no number of bytes from 64 KiB up.
-    pub(crate) fn of(headers: &HeaderMap, limits: &Limits) -> Result<Self> {
-        // A sixteenth for what is around the rows.
+    pub(crate) fn from_headers(headers: &HeaderMap, limits: &Limits) -> Result<Self> {
+        // Reserve a sixteenth for overhead.
         let most = theirs(headers)?.map_or(usize::MAX, |most| (most - most / 16) / 3 * 2);
         let target = limits.message_bytes.min(most);
-        // A smaller one would not do for the client what the large one does.
+        // A smaller one would not have the effect.
         let large = limits.large_message_bytes;
         let takes_it = is_unlimited(headers) && target < large && large <= most;
         Ok(Self { target, large: takes_it.then_some(large) })
@@ -47,7 +47,7 @@ fn theirs(headers: &HeaderMap) -> Result<Option<usize>> {
     let Some(value) = headers.get(HEADER) else { return Ok(None) };
     let bytes = value.to_str().ok().and_then(|text| text.parse().ok()).filter(|bytes| *bytes >= LEAST);
     bytes.map(Some).ok_or_else(|| {
-        Error::invalid(format!("the header `{HEADER}` is no number of bytes from {LEAST} up"))
+        Error::invalid(format!("invalid header `{HEADER}`: expected a number of bytes, at least {LEAST}"))
             .with_hint("send the largest message that the client takes, such as `4194304`")
     })
 }
@@ -77,10 +77,14 @@ mod tests {
             ("", None),
         ] {
             let expected = MessageSizes { target: 1_000, large };
-            assert_eq!(MessageSizes::of(&headers(agent, None), &limits).unwrap(), expected, "{agent}");
+            assert_eq!(
+                MessageSizes::from_headers(&headers(agent, None), &limits).unwrap(),
+                expected,
+                "{agent}"
+            );
         }
         let expected = MessageSizes { target: 1_000, large: None };
-        assert_eq!(MessageSizes::of(&HeaderMap::new(), &limits).unwrap(), expected);
+        assert_eq!(MessageSizes::from_headers(&HeaderMap::new(), &limits).unwrap(), expected);
     }
 
     #[test]
@@ -95,11 +99,11 @@ mod tests {
             ("grpc-go/1", "98304", 61_440, None),
             ("grpc-go/1", "1000000000", 2 << 20, None),
         ] {
-            let sizes = MessageSizes::of(&headers(agent, Some(most)), &limits).unwrap();
+            let sizes = MessageSizes::from_headers(&headers(agent, Some(most)), &limits).unwrap();
             assert_eq!(sizes, MessageSizes { target, large }, "{agent} {most}");
         }
         for most in ["", "-1", "65535", "4MiB", "99999999999999999999"] {
-            assert!(MessageSizes::of(&headers("x", Some(most)), &limits).is_err(), "{most}");
+            assert!(MessageSizes::from_headers(&headers("x", Some(most)), &limits).is_err(), "{most}");
         }
     }
 }

@@ -1,8 +1,5 @@
-//! The messages of a DoPut, read off the body of its request.
-//!
-//! The generated code would gather every message in a buffer that is enlarged while the message comes in, and hand out a part
-//! of that, which begins anywhere and is copied once more to be aligned. Here the body of a message gets memory of exactly its
-//! size as soon as its length is known, and each frame is copied there and let go.
+//! Reads the messages of DoPut from the request body. Each long body gets memory of its exact size, into which frames
+//! are copied once; the generated code would copy it again for alignment.
 
 use crate::request_body::RequestBody;
 use arrow_flight::FlightData;
@@ -17,20 +14,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::coop::consume_budget;
 use tonic::Status;
 
-/// What stands before each message: a flag and a length of four bytes.
+/// gRPC prefix: a flag and a length of four bytes.
 const PREFIX_BYTES: usize = 5;
 /// The field of `FlightData` with the body of the message.
 const BODY_FIELD: u32 = 1000;
-/// Shorter bodies are read like the other fields.
+/// Shorter bodies are read with the other fields.
 const LONG_BODY: usize = 1 << 10;
 /// Bytes that are taken at once of a message whose body has not begun: so few that copying them twice does not matter.
 const HEAD_BYTES: usize = 4 << 10;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Messages<B = Incoming> {
     body: RequestBody<B>,
-    /// What was not read of the last frame.
+    /// Unread bytes of the last frame.
     frame: Bytes,
     prefix: Vec<u8>,
     coming: Option<Coming>,
@@ -41,11 +37,11 @@ pub(crate) struct Messages<B = Incoming> {
 /// A message that is coming.
 #[derive(Debug, Default)]
 struct Coming {
-    /// Bytes that are still to come.
+    /// Missing bytes.
     left: usize,
     /// All of it but a long body.
     fields: Vec<u8>,
-    /// Where in `fields` the next field begins.
+    /// Offset of the next field in `fields`.
     scanned: usize,
     long_body: Option<LongBody>,
 }
@@ -73,7 +69,7 @@ where
     /// Those of [`RequestBody`], and the codes of the generated code: `OutOfRange` for a message that is too long, `Internal`
     /// for one that cannot be read. After an error there is nothing but errors.
     pub(crate) async fn next(&mut self) -> Result<Option<FlightData>, Status> {
-        // Many short messages may have come in one frame.
+        // One frame may contain many short messages.
         consume_budget().await;
         if self.broken {
             return Err(Status::internal("the messages before could not be read"));
@@ -162,11 +158,11 @@ impl Coming {
         }
     }
 
-    /// Skips the fields that have come whole. If a long body begins behind them, it gets its memory.
+    /// Skips complete fields, and allocates a long body that begins after them.
     fn find_body(&mut self) {
         while let Some(mut rest) = self.fields.get(self.scanned..).filter(|rest| !rest.is_empty()) {
             let before = rest.len();
-            // Fields of other types are left to the decoder, and so is what cannot be read or has not come.
+            // The decoder handles other, malformed and incomplete fields.
             let Ok((field, WireType::LengthDelimited)) = decode_key(&mut rest) else { return };
             let Ok(length) = decode_varint(&mut rest) else { return };
             let begin = self.scanned + before - rest.len();
@@ -184,7 +180,7 @@ impl Coming {
         }
     }
 
-    /// Moves what has come of the body, which begins there, into memory of its own.
+    /// Moves the received part of a body into its own memory.
     fn begin_body(&mut self, begin: usize, length: usize) {
         let mut bytes = Vec::with_capacity(length);
         let come = self.fields.split_off(begin);
@@ -207,7 +203,7 @@ impl Coming {
     }
 }
 
-/// Messages on their way past the generated code, which knows no body but its own.
+/// Passes messages around the generated code.
 #[derive(Debug, Clone)]
 pub(crate) struct Unread(Arc<Mutex<Option<Messages>>>);
 
@@ -216,7 +212,6 @@ impl Unread {
         Self(Arc::new(Mutex::new(Some(messages))))
     }
 
-    /// The messages, for the first who asks.
     pub(crate) fn take(&self) -> Option<Messages> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -239,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Fields in an order that clients do not use, one of them unknown, and another body before the one that counts.
+    /// Fields in an unusual order, with an unknown field and a second body.
     fn odd(body: usize) -> (Vec<u8>, FlightData) {
         let part = |data: FlightData| data.encode_to_vec();
         let unknown = [0xfa, 0x7f, 2, 1, 2];
@@ -295,7 +290,7 @@ mod tests {
         bytes.len().div_ceil(frame)
     }
 
-    /// A body that knows when it has ended, as those of Hyper do.
+    /// A body with `is_end_stream`, as Hyper's.
     struct Ended<B>(B, usize);
 
     impl<B: Body + Unpin> Body for Ended<B> {

@@ -1,4 +1,4 @@
-//! The metrics of this front end, all their names in one place.
+//! The metrics of this front end.
 //!
 //! | name | kind | labels | meaning |
 //! |---|---|---|---|
@@ -55,7 +55,7 @@ pub(crate) fn handed_over(way: &'static str) -> Counter {
     counter!("bowshot_same_host_bytes_total", "way" => way)
 }
 
-/// Accounts for one finished call.
+/// Records a finished call.
 pub(crate) fn finished(method: &'static str, code: Code, time: Duration) {
     counter!("bowshot_flight_requests_total", "method" => method, "code" => code_name(code)).increment(1);
     histogram!("bowshot_flight_request_seconds", "method" => method).record(time.as_secs_f64());

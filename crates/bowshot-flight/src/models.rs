@@ -1,5 +1,5 @@
-//! DoPut to the path `models`, name: the file of a model in one column of bytes. It is the statement CREATE MODEL over rows that
-//! the client sends along, so that rights, limits, transactions and the log are its own.
+//! DoPut to the path `models`, name: creates a model from a file in a binary column. It runs CREATE MODEL over the
+//! rows, with the access rights, limits, transactions and log of that statement.
 
 use crate::caller::Caller;
 use crate::put::update_result;
@@ -10,13 +10,13 @@ use bowshot_api::{Error, Input, Request, Result};
 use bytes::Bytes;
 use std::collections::HashMap;
 
-/// What the statement calls the rows.
+/// Name of the rows in the statement.
 const INPUT: &str = "input";
-/// What the metadata of the schema may say.
+/// Allowed schema metadata.
 const IF_EXISTS: &str = "if_exists";
 const FORMAT: &str = "format";
 
-/// The name of the model, if a path is one of these.
+/// The model name, if the path is one of a model.
 pub(crate) fn model(path: &[String]) -> Option<&str> {
     match path {
         [service, model] if service == "models" => Some(model),
@@ -24,7 +24,7 @@ pub(crate) fn model(path: &[String]) -> Option<&str> {
     }
 }
 
-/// Makes a model of the file that comes; the bytes are the metadata of the one result.
+/// Creates a model from an uploaded file; returns the metadata of the result.
 pub(crate) async fn make(caller: &Caller, model: &str, upload: Upload) -> Result<Bytes> {
     // One message may grow by its compression, but not without bounds.
     let max_bytes = caller.server().limits().max_message_bytes.saturating_mul(2);
@@ -40,8 +40,7 @@ pub(crate) async fn make(caller: &Caller, model: &str, upload: Upload) -> Result
     Ok(update_result(None))
 }
 
-/// The statement, as the metadata of the schema asks for it. What is not known is refused: a client that misspells an option is
-/// not to make a model without it.
+/// The statement for the schema's metadata. Unknown options are errors: a misspelled one must not be ignored.
 fn statement(model: &str, options: &HashMap<String, String>) -> Result<String> {
     let (mut create, mut format) = ("CREATE MODEL", String::new());
     for (name, value) in options {
@@ -51,7 +50,7 @@ fn statement(model: &str, options: &HashMap<String, String>) -> Result<String> {
             (IF_EXISTS, "keep") => create = "CREATE MODEL IF NOT EXISTS",
             (FORMAT, "xgboost" | "lightgbm" | "onnx") => format = format!(" FORMAT {value}"),
             _ => {
-                return Err(Error::invalid(format!("`{name}` is no option of a model, or has another value"))
+                return Err(Error::invalid(format!("invalid option `{name}` of a model"))
                     .with_hint("the metadata of the schema may have `if_exists` (`fail`, `replace`, `keep`) and `format` (`xgboost`, `lightgbm`, `onnx`)"));
             }
         }
@@ -60,7 +59,7 @@ fn statement(model: &str, options: &HashMap<String, String>) -> Result<String> {
     Ok(format!("{create} {name} FROM {INPUT}{format}"))
 }
 
-/// The name as it stands in SQL: `schema.name`, quoted where it needs that. Nothing else than a name may be in it.
+/// The model name as SQL: `schema.name`, quoted if needed. Anything else is refused.
 fn words(model: &str) -> Result<&str> {
     let mut quoted = false;
     let fits = model.chars().all(|sign| {
@@ -71,7 +70,7 @@ fn words(model: &str) -> Result<&str> {
         quoted || sign.is_alphanumeric() || matches!(sign, '_' | '.' | '$')
     });
     if !fits || quoted || model.is_empty() {
-        return Err(Error::invalid(format!("`{model}` is no name of a model"))
+        return Err(Error::invalid(format!("invalid model name `{model}`"))
             .with_hint("write it as in SQL: names of capital letters or signs stand in double quotes"));
     }
     Ok(model)
@@ -96,12 +95,12 @@ mod tests {
                 &[("if_exists", "keep"), ("format", "onnx")],
                 "CREATE MODEL IF NOT EXISTS \"My model\" FROM input FORMAT onnx",
             ),
-            ("m", &[("if_exists", "x")], "`if_exists` is no option of a model, or has another value"),
-            ("m", &[("pandas", "{}")], "`pandas` is no option of a model, or has another value"),
-            ("m FROM 'x'", &[], "`m FROM 'x'` is no name of a model"),
-            ("m\"", &[], "`m\"` is no name of a model"),
-            ("m;--", &[], "`m;--` is no name of a model"),
-            ("", &[], "`` is no name of a model"),
+            ("m", &[("if_exists", "x")], "invalid option `if_exists` of a model"),
+            ("m", &[("pandas", "{}")], "invalid option `pandas` of a model"),
+            ("m FROM 'x'", &[], "invalid model name `m FROM 'x'`"),
+            ("m\"", &[], "invalid model name `m\"`"),
+            ("m;--", &[], "invalid model name `m;--`"),
+            ("", &[], "invalid model name ``"),
         ] {
             assert_eq!(told(model, options), expected);
         }

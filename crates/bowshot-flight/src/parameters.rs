@@ -1,5 +1,4 @@
-//! Parameters as some clients bind them: each column a union of all types that a value can have. Such a column becomes
-//! a plain one of the parameter's own type.
+//! Converts parameters that clients bind as unions of all value types to plain columns.
 
 use arrow::array::{Array, ArrayRef, UInt64Array, UnionArray, new_empty_array};
 use arrow::compute::{CastOptions, cast_with_options, interleave, take};
@@ -39,7 +38,7 @@ pub(crate) fn plain_columns(batch: RecordBatch, parameters: &SchemaRef) -> Resul
         .map_err(|error| Error::internal("unwrapped parameters make no batch").with_source(error))
 }
 
-/// Takes each row's value from its member of the union and casts it; values that no row shows do not matter.
+/// Casts each row's value from its union member; unused values do not matter.
 fn plain(union: &UnionArray, wanted: &DataType) -> std::result::Result<ArrayRef, ArrowError> {
     let mut types: Vec<i8> = Vec::new();
     let mut shown: Vec<Vec<u64>> = Vec::new();

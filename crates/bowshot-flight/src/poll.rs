@@ -1,7 +1,5 @@
-//! PollFlightInfo: a statement that is started in one call and watched in others.
-//!
-//! The first call starts the statement with a spooled result, so that it runs to its end without a reader. The retry
-//! descriptor holds the query and how much of it the client has seen; a call with it waits until there is more to see.
+//! PollFlightInfo. The first call starts the statement with a spooled result, so that it runs without a reader. The
+//! retry descriptor has the query and the progress seen so far; a call with it waits for more.
 
 use crate::caller::Caller;
 use crate::statement::{Wanted, answer_info, metadata_info, timestamp, wanted};
@@ -14,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 /// How long a later call waits for news.
 const LONG_WAIT: Duration = Duration::from_secs(5);
-/// What is left of the client's deadline for the answer's way back.
+/// Part of the deadline that is left for the response.
 const RETURN_TIME: Duration = Duration::from_millis(100);
 
 /// Answers PollFlightInfo; an error is paired with the query that it is about.
@@ -29,7 +27,7 @@ pub(crate) async fn poll(
             First::Done(info) => return Ok(*info),
         },
     };
-    look(caller, seen, wait).await.map_err(|error| (error, Some(seen.query)))
+    poll_once(caller, seen, wait).await.map_err(|error| (error, Some(seen.query)))
 }
 
 enum First {
@@ -58,7 +56,7 @@ async fn first(caller: &Caller, descriptor: FlightDescriptor) -> Result<First> {
     }
 }
 
-async fn look(caller: &Caller, seen: PollTicket, wait: Duration) -> Result<PollInfo> {
+async fn poll_once(caller: &Caller, seen: PollTicket, wait: Duration) -> Result<PollInfo> {
     let server = caller.server();
     let wait = wait.min(time_left(caller, Instant::now()));
     let progress = server.progress(caller.principal(), seen.query, Some(seen.seen), wait).await?;
@@ -72,7 +70,7 @@ async fn look(caller: &Caller, seen: PollTicket, wait: Duration) -> Result<PollI
         info: Some(answer_info(&answer, None)),
         flight_descriptor: (!done).then(|| FlightDescriptor::new_cmd(retry.encode())),
         progress: Some(if done { 1.0 } else { retry.seen }),
-        // Of the descriptor: without one there is nothing that could expire.
+        // Expiry of the descriptor, if there is one.
         expiration_time: (!done).then(|| timestamp(expires)),
     })
 }

@@ -1,7 +1,7 @@
-//! Prepared statements: made and closed by actions, bound by DoPut (`put.rs`), run by `statement.rs`.
+//! Prepared statements: created and closed by actions, bound by DoPut (`put.rs`), run by `statement.rs`.
 
 use crate::caller::Caller;
-use crate::handle::{PreparedHandle, TransactionHandle, scope};
+use crate::handles::{PreparedHandle, TransactionHandle, scope};
 use crate::proto::ActionCreatePreparedStatementResult;
 use crate::statement::described;
 use crate::ticket::substrait;
@@ -11,7 +11,7 @@ use arrow_flight::sql::{
 };
 use bowshot_api::{ErrorKind, Prepared, Result, Session};
 
-/// Plans the statement and keeps it in the session of its transaction, else in the caller's. Nothing runs.
+/// Prepares a statement in the session of its transaction, else in the caller's.
 ///
 /// Whoever runs the handle runs it within that transaction: the statement is of no use after its end.
 ///
@@ -22,7 +22,7 @@ pub(crate) async fn create(
     caller: &Caller,
     request: ActionCreatePreparedStatementRequest,
 ) -> Result<ActionCreatePreparedStatementResult> {
-    let transaction = TransactionHandle::of_command(request.transaction_id.as_ref())?;
+    let transaction = TransactionHandle::from_command(request.transaction_id.as_ref())?;
     let (session, transaction) = scope(caller, transaction).await?;
     Ok(created(session.as_ref(), &session.prepare(&request.query, transaction).await?))
 }
@@ -32,7 +32,7 @@ pub(crate) async fn create_substrait(
     caller: &Caller,
     request: ActionCreatePreparedSubstraitPlanRequest,
 ) -> Result<ActionCreatePreparedStatementResult> {
-    let transaction = TransactionHandle::of_command(request.transaction_id.as_ref())?;
+    let transaction = TransactionHandle::from_command(request.transaction_id.as_ref())?;
     let plan = substrait(request.plan)?;
     let (session, transaction) = scope(caller, transaction).await?;
     Ok(created(session.as_ref(), &session.prepare_substrait(&plan, transaction).await?))
@@ -50,7 +50,7 @@ fn created(session: &dyn Session, prepared: &Prepared) -> ActionCreatePreparedSt
     }
 }
 
-/// Forgets a statement; one that is gone already is fine.
+/// Closes a statement; closed ones are ignored.
 pub(crate) async fn close(caller: &Caller, request: &ActionClosePreparedStatementRequest) -> Result<()> {
     let handle = PreparedHandle::decode(&request.prepared_statement_handle)?;
     match handle.session(caller) {

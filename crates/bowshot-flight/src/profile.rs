@@ -1,5 +1,5 @@
-//! The freedoms that the protocol leaves to a server, and which of them this one takes. The default is what suits every
-//! released client; an embedder with clients of its own may choose otherwise.
+//! Choices that the protocol leaves to servers. The default suits every released client; embedders may choose
+//! otherwise.
 
 use crate::actions;
 use crate::caller::Caller;
@@ -8,23 +8,23 @@ use bowshot_api::{Error, Result};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 
-/// The location that says "the connection you came from" in so many words.
+/// The location for "the same connection".
 pub(crate) const REUSE_CONNECTION: &str = "arrow-flight-reuse-connection://?";
 
-/// What the protocol lets a server decide.
+/// Choices that the protocol leaves to the server.
 #[derive(Debug, Clone, Default)]
 pub struct Profile {
-    /// Names of the actions that are offered; the others answer `UNIMPLEMENTED`. `None` offers all.
+    /// Offered actions; others are `UNIMPLEMENTED`. `None` for all.
     pub actions: Option<Vec<String>>,
-    /// What an action without a name answers.
+    /// Answer to an action without a name.
     pub unnamed_action: UnnamedAction,
-    /// How endpoints say that they are read over the client's own connection.
+    /// Locations of endpoints on this connection.
     pub locations: Locations,
-    /// What `app_metadata` of a FlightInfo holds.
+    /// Content of `app_metadata` in FlightInfo.
     pub app_metadata: AppMetadata,
-    /// Request headers that come back with the answer, such as an id that ties log lines together.
+    /// Request headers to echo, such as correlation ids.
     pub echoed_headers: Vec<HeaderName>,
-    /// What the ids of transactions and savepoints say.
+    /// Form of transaction and savepoint ids.
     pub ids: Ids,
 }
 
@@ -44,7 +44,7 @@ pub enum Locations {
     /// By no location at all, which every client understands.
     #[default]
     Empty,
-    /// By the location made for it, for clients that want one.
+    /// The location defined for it.
     ReuseConnection,
 }
 
@@ -54,7 +54,7 @@ pub enum AppMetadata {
     /// The query's id.
     #[default]
     QueryId,
-    /// The command of the descriptor, on every endpoint too, so that it can be told apart after it was handed on.
+    /// The command of the descriptor, also on endpoints, so that they can be identified.
     Command,
 }
 
@@ -64,7 +64,7 @@ pub enum Ids {
     /// The session too, so that they work over every connection of their client.
     #[default]
     WithSession,
-    /// Only what the session calls them, in at most 16 bytes; they count in the session of the call.
+    /// The session's own id, at most 16 bytes, valid in the session of the call.
     Bare,
 }
 
@@ -105,7 +105,7 @@ impl Profile {
         actions::run(caller, action).await
     }
 
-    /// The headers of a request that come back with its answer.
+    /// Request headers that are echoed.
     pub(crate) fn echo(&self, request: &HeaderMap) -> HeaderMap {
         let echoed = self.echoed_headers.iter();
         echoed.filter_map(|name| Some((name.clone(), request.get(name)?.clone()))).collect()

@@ -1,5 +1,5 @@
-//! Protocol messages that the generated module of `arrow-flight` lacks or hides, written by hand after Flight.proto and
-//! FlightSql.proto: session options, prepared statements with `is_update`, and how a savepoint ends.
+//! Protocol messages that the generated module of `arrow-flight` lacks or hides, after Flight.proto and
+//! FlightSql.proto: session options, prepared statements with `is_update`, and the end of a savepoint.
 
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -48,21 +48,20 @@ pub(crate) struct SetSessionOptionsRequest {
     pub(crate) session_options: HashMap<String, SessionOptionValue>,
 }
 
-/// Result of the action `SetSessionOptions`: the names that failed, and only those.
+/// Result of `CreatePreparedStatement`, with `is_update`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct SetSessionOptionsResult {
     #[prost(map = "string, message", tag = "1")]
     pub(crate) errors: HashMap<String, SetSessionOptionError>,
 }
 
-/// Why one option was not set.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct SetSessionOptionError {
     #[prost(enumeration = "SetSessionOptionErrorValue", tag = "1")]
     pub(crate) value: i32,
 }
 
-/// The reasons that the protocol knows.
+/// Error codes of options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
 pub(crate) enum SetSessionOptionErrorValue {
@@ -76,7 +75,7 @@ pub(crate) enum SetSessionOptionErrorValue {
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct GetSessionOptionsRequest {}
 
-/// Result of the action `GetSessionOptions`.
+/// Result of `CreatePreparedStatement`, with `is_update`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct GetSessionOptionsResult {
     #[prost(map = "string, message", tag = "1")]
@@ -117,7 +116,7 @@ pub(crate) struct ActionCreatePreparedStatementResult {
     pub(crate) is_update: Option<bool>,
 }
 
-/// What the action `EndSavepoint` does.
+/// The operation of `EndSavepoint`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
 pub(crate) enum EndSavepoint {

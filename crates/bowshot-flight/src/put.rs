@@ -1,10 +1,9 @@
-//! DoPut: running updates and binding parameters; rows for a table go to `ingest.rs`, files of models to `models.rs`.
-//!
-//! What needs no data is answered at the first message and the rest of the stream is left unread: some clients wait
-//! for the answer before they end their stream, others never send a schema.
+//! DoPut: runs updates and binds parameters; `ingest.rs` has rows for tables, `models.rs` model files. What needs no
+//! data is answered at the first message and the rest is not read: some clients wait for the answer before they end
+//! their stream, others never send a schema.
 
 use crate::caller::Caller;
-use crate::handle::{PreparedHandle, TransactionHandle, scope};
+use crate::handles::{PreparedHandle, TransactionHandle, scope};
 use crate::ingest;
 use crate::messages::Messages;
 use crate::models;
@@ -23,7 +22,7 @@ use bowshot_ipc::{Decoded, Decoder};
 use bytes::Bytes;
 use prost::Message;
 
-/// Answers DoPut; the bytes are the metadata of its one result.
+/// Answers DoPut; returns the metadata of its result.
 pub(crate) async fn put(caller: &Caller, messages: Messages) -> Result<Bytes> {
     let (descriptor, upload) = Upload::begin(messages, caller.server().limits()).await?;
     if let Some(model) = models::model(&descriptor.path) {
@@ -49,7 +48,7 @@ pub(crate) async fn put(caller: &Caller, messages: Messages) -> Result<Bytes> {
 
 pub(crate) fn wanted(descriptor: &FlightDescriptor) -> Result<Command> {
     let any = any(&descriptor.cmd).ok_or_else(|| {
-        Error::invalid("the descriptor is no Flight SQL command")
+        Error::invalid("the descriptor is not a Flight SQL command")
             .with_hint("wrap the command in google.protobuf.Any; send SQL text as `CommandStatementUpdate`")
     })?;
     command(any)
@@ -62,7 +61,7 @@ pub(crate) fn misplaced(command: &Command) -> Error {
 }
 
 async fn run_update(caller: &Caller, statement: Statement, transaction: Option<&Bytes>) -> Result<Bytes> {
-    let handle = TransactionHandle::of_command(transaction)?;
+    let handle = TransactionHandle::from_command(transaction)?;
     let (session, transaction) = scope(caller, handle).await?;
     let request = Request::of(statement).within(transaction);
     Ok(update_result(session.update(&request).await?))
@@ -103,7 +102,7 @@ async fn bind_rows(session: &dyn Session, handle: PreparedHandle, batches: Vec<R
     session.bind(handle.statement, batches?).await
 }
 
-/// The metadata that tells how many rows were affected.
+/// The metadata with the number of affected rows.
 pub(crate) fn update_result(count: Option<u64>) -> Bytes {
     let record_count = count.and_then(|count| i64::try_from(count).ok()).unwrap_or(-1);
     DoPutUpdateResult { record_count }.encode_to_vec().into()
@@ -128,7 +127,7 @@ async fn receive(limits: &Limits, mut upload: Upload) -> Result<Parameters> {
             Decoded::Schema(schema) => parameters.columns = schema.fields().len(),
             Decoded::Batch(batch) => {
                 parameters.rows = parameters.rows.saturating_add(batch.num_rows());
-                // What a compressed body has grown to counts too.
+                // Decompressed bytes count too.
                 parameters.bytes = parameters.bytes.saturating_add(batch.get_array_memory_size());
                 if batch.num_rows() > 0 {
                     parameters.batches.push(batch);

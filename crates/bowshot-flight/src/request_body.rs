@@ -1,9 +1,6 @@
-//! The body of every request that the generated service reads: it ends only if the client has ended it, and only behind
-//! a whole message.
-//!
-//! What lies below does not keep these apart. Hyper ends a body that was reset without a reason, tonic takes a reset by
-//! the client for the end of its messages, and does not miss a message of which nothing but the length has come. A
-//! client that dies or gives up in the middle of an upload would have half of its rows written.
+//! Wraps the body of every request of the generated service: it ends only if the client ended it, after a whole
+//! message. Hyper and tonic take some resets, and messages cut off after their length, for a normal end; a client
+//! that dies during an upload would have half of its rows written.
 
 use crate::status::{CUT_OFF, refuse};
 use bowshot_api::{Error, ErrorKind};
@@ -21,7 +18,7 @@ pub(crate) struct RequestBody<B> {
     inner: B,
     place: Place,
     broken: bool,
-    /// Bytes that may still come, and until when.
+    /// Limits of bytes and time.
     bounds: Option<Bounds>,
 }
 
@@ -34,10 +31,10 @@ struct Bounds {
 /// Where in the sequence of messages a body is. Each has a flag and a length of four bytes before it.
 #[derive(Debug, Default)]
 struct Place {
-    /// What has come of flag and length.
+    /// Received bytes of the prefix.
     prefix: [u8; 5],
     prefix_bytes: usize,
-    /// What is still to come of the message.
+    /// Missing bytes of the message.
     message_bytes: usize,
 }
 
@@ -70,8 +67,7 @@ impl<B> RequestBody<B> {
         Self { inner, place: Place::default(), broken: false, bounds: None }
     }
 
-    /// The body of a request that is short: one that has more bytes, or takes longer, is refused before it is there. Nobody
-    /// can make the server keep much of what is no request yet.
+    /// A short request body: more bytes or time are refused, so that clients cannot make the server buffer much.
     pub(crate) fn short(inner: B, bytes: usize, time: Duration) -> Self {
         let bounds = Some(Bounds { bytes, time: Box::pin(tokio::time::sleep(time)) });
         Self { bounds, ..Self::new(inner) }
@@ -178,7 +174,7 @@ mod tests {
         Ok(Frame::data(Bytes::from_static(bytes)))
     }
 
-    /// Number of frames that come through, and the code with which the body breaks.
+    /// Frames passed, and the code of the error.
     async fn outcome(
         frames: Vec<Result<Frame<Bytes>, std::io::Error>>,
         ended: bool,

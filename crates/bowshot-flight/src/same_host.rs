@@ -1,26 +1,26 @@
-//! Results and uploads of clients on the server's machine: the rows lie in memory that both have mapped, and a Unix socket carries
-//! what stands around them. Calls are those of Flight, with the same headers, tickets, rights and limits; only the bytes of the
-//! rows take another way. `docs/reference/same-host.md` has the protocol.
+//! Results and uploads of local clients: rows in shared memory, control messages over a Unix socket. Headers,
+//! tickets, access rights and limits are those of Flight. `docs/reference/same-host.md` describes the protocol.
 //!
 //! ```text
-//! Flight: call with x-bowshot-same-host ─► answer names the socket (gate.rs)
-//! Unix socket ─► conversation.rs ─┬─ GET ─► download.rs ─► stream.rs; gather.rs ─► pool.rs ─► bowshot-ipc/shared
-//!                 frames.rs       └─ PUT ─► upload.rs ─► ingest.rs
+//! Flight: call with x-bowshot-same-host ─► answer names the socket (call_layer.rs)
+//! Unix socket ─► connection.rs ─┬─ GET ─► download.rs ─► stream.rs; batch_coalescer.rs ─► pool.rs ─►
+//! bowshot-ipc/shared
+//!                frames.rs      └─ PUT ─► upload.rs ─► ingest.rs
 //! ```
 //!
-//! Who may connect: the user of this process and root, or everybody on this machine if the operator says so. Nobody is believed
-//! for that: each call shows the credentials that it would show on the network.
+//! The user of this process and root may connect, or all local users if the operator allows it. Each call
+//! authenticates with the same credentials as over the network.
 
-mod conversation;
+mod batch_coalescer;
+mod connection;
 mod download;
 pub(crate) mod frames;
-mod gather;
 mod pool;
 mod upload;
 
 use crate::connection::{Connection, Shared};
+use crate::connection_limiter::ConnectionLimiter;
 use crate::listen::{ACCEPT_PAUSE, is_exhaustion, is_passing};
-use crate::places::Places;
 use http::HeaderValue;
 use pool::Budget;
 use std::io;
@@ -36,18 +36,16 @@ use tokio_util::sync::CancellationToken;
 /// Where these clients are, for limits on addresses and for the log.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Bytes of memory that clients may have mapped and not given back. Above it rows come through the socket.
+/// Limits of shared memory that clients hold. Beyond them, rows are sent through the socket.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedLimits {
-    /// For one connection.
     pub connection_bytes: u64,
-    /// For all connections of one user of the server.
+    /// Bytes of all connections of a user.
     pub user_bytes: u64,
-    /// For all.
     pub total_bytes: u64,
 }
 
-/// A Unix socket that is open for clients on this machine. Its file goes when this is dropped.
+/// The Unix socket for local clients; dropping it removes its file.
 #[derive(Debug)]
 pub struct SameHost {
     listener: UnixListener,
@@ -56,7 +54,7 @@ pub struct SameHost {
 }
 
 impl SameHost {
-    /// Opens the socket, in the place of one that a server has left behind. To be called within the runtime of the sockets.
+    /// Opens the socket, replacing a stale one. Call it on the socket runtime.
     ///
     /// # Errors
     /// `AddrInUse` when another server answers there; what the system says of the path.
@@ -64,13 +62,13 @@ impl SameHost {
         let path = std::path::absolute(path)?;
         match std::os::unix::net::UnixStream::connect(&path) {
             Ok(_) => return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server answers there")),
-            // What is there and is no socket is not ours to replace.
+            // Only sockets are replaced.
             Err(_) if path.symlink_metadata().is_ok_and(|found| !is_socket(&found)) => {
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file of that name"));
             }
             Err(_) => {}
         }
-        // Made under another name, so that nobody connects before the mode is right.
+        // Created under a temporary name, so that nobody connects before the mode is set.
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{}", std::process::id()));
         let new = PathBuf::from(name);
@@ -96,7 +94,7 @@ fn is_socket(found: &std::fs::Metadata) -> bool {
     found.file_type().is_socket()
 }
 
-/// The file of a socket; dropping it removes it, unless another server has put its own in the place.
+/// The file of a socket; dropping it removes the file, unless another server has replaced it.
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,
@@ -118,11 +116,11 @@ impl Drop for SocketFile {
     }
 }
 
-/// What all conversations share.
+/// State of all connections.
 #[derive(Debug)]
 pub(crate) struct Terms {
-    /// Tells this server from another one that has the same path in another part of the machine. Whoever may connect to the
-    /// socket hears it.
+    /// Random id, sent to every client that connects: distinguishes servers with the same path in different mount
+    /// namespaces.
     id: [u8; 16],
     budget: Arc<Budget>,
 }
@@ -149,13 +147,18 @@ impl LocalPort {
         Self { listener, terms: Arc::new(terms), announcement, _file: file }
     }
 
-    /// What clients on this machine are told.
+    /// The announcement of the socket.
     pub(crate) fn announcement(&self) -> Option<HeaderValue> {
         self.announcement.clone()
     }
 
     /// Takes connections until `drain`, and is done when the last of them has ended. Dropping the future cuts them all.
-    pub(crate) async fn serve(self, shared: Arc<Shared>, places: Arc<Places>, drain: CancellationToken) {
+    pub(crate) async fn serve(
+        self,
+        shared: Arc<Shared>,
+        limiter: Arc<ConnectionLimiter>,
+        drain: CancellationToken,
+    ) {
         let mut tasks = JoinSet::new();
         loop {
             tokio::select! {
@@ -163,7 +166,7 @@ impl LocalPort {
                 () = drain.cancelled() => break,
                 Some(_ended) = tasks.join_next() => {}
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => self.take(stream, (&shared, &places), &drain, &mut tasks),
+                    Ok((stream, _)) => self.take(stream, (&shared, &limiter), &drain, &mut tasks),
                     Err(error) if is_passing(&error) => {}
                     Err(error) if is_exhaustion(&error) => sleep(ACCEPT_PAUSE).await,
                     Err(error) => {
@@ -179,24 +182,24 @@ impl LocalPort {
     fn take(
         &self,
         stream: UnixStream,
-        (shared, places): (&Arc<Shared>, &Arc<Places>),
+        (shared, limiter): (&Arc<Shared>, &Arc<ConnectionLimiter>),
         drain: &CancellationToken,
         tasks: &mut JoinSet<()>,
     ) {
-        let Some(claim) = places.take(Some(HERE)) else {
+        let Some(pending) = limiter.try_acquire(Some(HERE)) else {
             tracing::warn!("a connection of this machine over the limit was cut off");
             return;
         };
         let (shared, terms, drain) = (Arc::clone(shared), Arc::clone(&self.terms), drain.clone());
         tasks.spawn(async move {
-            let Some(place) = claim.place().await else { return };
-            let connection = Arc::new(Connection::new(shared, HERE, place.stranger().clone()));
-            let talk = Box::pin(conversation::talk(stream, &connection, &terms, &drain));
+            let Some(permit) = pending.permit().await else { return };
+            let connection = Arc::new(Connection::new(shared, HERE, permit.eviction().clone()));
+            let talk = Box::pin(connection::serve(stream, &connection, &terms, &drain));
             tokio::select! {
                 ended = talk => if let Err(error) = ended {
                     tracing::debug!(%error, "a connection of this machine broke");
                 },
-                () = place.stranger().has_to_leave() => {}
+                () = permit.eviction().evicted() => {}
             }
             connection.end().await;
         });

@@ -1,6 +1,5 @@
-//! The generated service trait, one short method for each call: read the request, ask the file that knows, wrap the
-//! answer. DoGet and DoExchange are not answered here but in `stream.rs` and `exchange.rs`, which the gate calls before the
-//! request comes this far, and the messages of DoPut come beside its request (`messages.rs`).
+//! The generated service trait: each method parses its request, calls the responsible file and wraps the answer.
+//! `call_layer.rs` answers DoGet and DoExchange before, and passes the messages of DoPut separately (`messages.rs`).
 
 use crate::caller::Caller;
 use crate::connection::Connection;
@@ -21,7 +20,7 @@ use tonic::{Request, Response, Status, Streaming};
 type Answer<T> = Result<Response<T>, Status>;
 type Rows<T> = BoxStream<'static, Result<T, Status>>;
 
-/// The service; who calls and over which connection is in the extensions of each request.
+/// The service; caller and connection are request extensions.
 #[derive(Debug)]
 pub(crate) struct FlightSql;
 
@@ -100,9 +99,9 @@ fn split<T>(request: Request<T>) -> Result<(Arc<Caller>, T), Status> {
     Ok((extensions.remove().ok_or_else(passed_by)?, message))
 }
 
-/// A request that did not come through the gate.
+/// A request that bypassed the call layer.
 fn passed_by() -> Status {
-    refuse(Error::internal("a request has passed by the gate"))
+    refuse(Error::internal("a request bypassed the call layer"))
 }
 
 fn rows<T: Send + 'static>(rows: Vec<T>) -> Response<Rows<T>> {

@@ -1,4 +1,4 @@
-//! Session options and the end of a session, as the core Flight actions have them.
+//! Session options and the end of a session, by the core Flight actions.
 
 use crate::caller::Caller;
 use crate::proto::session_option_value::{OptionValue as Wire, StringListValue};

@@ -1,11 +1,9 @@
-//! `CommandGetSqlInfo`: what the server can do, code by code.
-//!
-//! Every standard code has a row, because the JDBC driver fails on a missing one; no other code has, because it fails
-//! on those too. The union member of each code is the one that the JDBC, ODBC and Go drivers read, which for a few
-//! codes is not what `FlightSql.proto` says.
+//! `CommandGetSqlInfo`: the capabilities of the server. Exactly the standard codes have rows: the JDBC driver fails
+//! on missing and on unknown ones. Each code has the union member that the JDBC, ODBC and Go drivers read, which
+//! sometimes differs from `FlightSql.proto`.
 
 mod codes;
-mod words;
+mod keywords;
 
 use crate::metadata::batch;
 use arrow::array::{
@@ -25,7 +23,7 @@ pub(crate) fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
-/// The rows of the requested codes, by code; all standard codes when none is named. Unknown codes have no row.
+/// The rows of the requested codes, or of all; unknown codes have none.
 pub(crate) fn answer(about: &About, limits: &Limits, requested: &[u32]) -> Result<RecordBatch> {
     let mut rows = codes::all(about, limits);
     rows.retain(|(code, _)| requested.is_empty() || requested.contains(code));
@@ -39,7 +37,7 @@ pub(crate) fn answer(about: &About, limits: &Limits, requested: &[u32]) -> Resul
 
 /// Keywords of the dialect, sorted, in upper case.
 pub(crate) fn keywords() -> &'static [&'static str] {
-    words::KEYWORDS
+    keywords::KEYWORDS
 }
 
 type MapOfLists = MapBuilder<Int32Builder, ListBuilder<Int32Builder>>;
@@ -121,7 +119,7 @@ fn map_type() -> DataType {
     DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entry), false)), false)
 }
 
-/// The members, numbered from zero; none of them nullable.
+/// The union members, not nullable.
 fn members() -> UnionFields {
     let words = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true)));
     UnionFields::from_fields(vec![

@@ -1,11 +1,10 @@
-//! Descriptors to answers: GetFlightInfo, GetSchema and ListFlights.
-//!
-//! GetFlightInfo starts the statement, so whatever effect it has is there when the call returns; DoGet only attaches.
+//! GetFlightInfo, GetSchema and ListFlights. GetFlightInfo starts the statement, so its effects have happened when it
+//! returns.
 
 use crate::caller::Caller;
 use crate::profile::REUSE_CONNECTION;
-use crate::ticket::{Order, QueryTicket};
-use crate::{handle, metadata};
+use crate::ticket::{QueryTicket, TicketPayload};
+use crate::{handles, metadata};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow_flight::flight_descriptor::DescriptorType;
 use arrow_flight::sql::Command;
@@ -18,8 +17,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Something to run, with the session that runs it and the transaction that it belongs to. Of prepared statements the
-/// session knows the transaction.
+/// A statement with its session and transaction. Sessions know the transactions of prepared statements.
 pub(crate) struct Runnable {
     pub(crate) session: Arc<dyn Session>,
     pub(crate) statement: Statement,
@@ -27,7 +25,6 @@ pub(crate) struct Runnable {
 }
 
 impl Runnable {
-    /// Starts it.
     pub(crate) async fn start(
         self,
         endpoints: Option<Endpoints>,
@@ -38,7 +35,7 @@ impl Runnable {
         session.start(&Request { statement, endpoints, delivery, transaction, elsewhere, status_row }).await
     }
 
-    /// Starts it for a client that goes where FlightInfo says.
+    /// Starts it for a client that follows locations.
     async fn start_anywhere(self) -> Result<Answer> {
         let Self { session, statement, transaction } = self;
         let (endpoints, delivery) = (None, None);
@@ -49,7 +46,7 @@ impl Runnable {
     /// Plans it without running it.
     async fn schema(self) -> Result<SchemaRef> {
         let Self { session, statement, transaction } = self;
-        // Only what is prepared is described within a transaction.
+        // Only prepared statements are described within a transaction.
         let prepared = match (&statement, transaction) {
             (Statement::Sql(text), Some(_)) => session.prepare(text, transaction).await?,
             (Statement::Substrait(plan), Some(_)) => session.prepare_substrait(plan, transaction).await?,
@@ -71,7 +68,7 @@ pub(crate) fn described(session: &dyn Session, description: &Description) -> Sch
     Arc::clone(&description.schema)
 }
 
-/// What a descriptor or ticket asks for, with its session found.
+/// A resolved descriptor or ticket, with its session.
 pub(crate) enum Wanted {
     /// A statement of a session.
     Statement(Runnable),
@@ -81,7 +78,7 @@ pub(crate) enum Wanted {
     Query(QueryTicket),
 }
 
-/// Answers GetFlightInfo: starts the statement, or tells where to get the metadata.
+/// Answers GetFlightInfo: starts the statement, or returns the ticket of metadata.
 pub(crate) async fn flight_info(caller: &Caller, descriptor: FlightDescriptor) -> Result<FlightInfo> {
     match wanted(caller, &descriptor).await? {
         Wanted::Statement(runnable) => Ok(answer_info(&runnable.start_anywhere().await?, Some(descriptor))),
@@ -102,10 +99,10 @@ pub(crate) async fn schema(caller: &Caller, descriptor: &FlightDescriptor) -> Re
     }
 }
 
-/// Finds out what a descriptor asks for.
+/// Resolves a descriptor.
 pub(crate) async fn wanted(caller: &Caller, descriptor: &FlightDescriptor) -> Result<Wanted> {
     if !is_path(descriptor) {
-        return resolve(caller, Order::decode(&descriptor.cmd)?, &descriptor.cmd).await;
+        return resolve(caller, TicketPayload::decode(&descriptor.cmd)?, &descriptor.cmd).await;
     }
     let session = caller.session().await?;
     let statement = Statement::Sql(select_all(&session, &descriptor.path)?);
@@ -119,19 +116,19 @@ pub(crate) fn is_path(descriptor: &FlightDescriptor) -> bool {
 }
 
 /// Finds the session of an order; `bytes` are those that the order was read from.
-pub(crate) async fn resolve(caller: &Caller, order: Order, bytes: &Bytes) -> Result<Wanted> {
-    Ok(match order {
-        Order::Statement(statement, transaction) => {
-            let (session, transaction) = handle::scope(caller, transaction).await?;
+pub(crate) async fn resolve(caller: &Caller, payload: TicketPayload, bytes: &Bytes) -> Result<Wanted> {
+    Ok(match payload {
+        TicketPayload::Statement(statement, transaction) => {
+            let (session, transaction) = handles::scope(caller, transaction).await?;
             Wanted::Statement(Runnable { session, statement, transaction })
         }
-        Order::Prepared(handle) => Wanted::Statement(Runnable {
+        TicketPayload::Prepared(handle) => Wanted::Statement(Runnable {
             session: handle.session(caller)?,
             statement: Statement::Prepared(handle.statement),
             transaction: None,
         }),
-        Order::Query(ticket) => Wanted::Query(ticket),
-        Order::Command(command) => {
+        TicketPayload::Query(ticket) => Wanted::Query(ticket),
+        TicketPayload::Command(command) => {
             if metadata::schema_of(&command).is_none() {
                 return Err(misplaced(&command));
             }
@@ -161,14 +158,14 @@ pub(crate) fn answer_info(answer: &Answer, descriptor: Option<FlightDescriptor>)
         total_records: answer.rows.and_then(|rows| i64::try_from(rows).ok()).unwrap_or(-1),
         total_bytes: -1,
         ordered: answer.ordered,
-        // The query id as text: shown by clients, and what `system.queries` calls it.
+        // The query id as text, as in `system.queries`.
         app_metadata: Bytes::from(answer.query.to_string()),
     }
 }
 
 /// A node, and the connection that the client has for clients that do not reach the node: it gets the same rows there.
 fn locations(uri: &str) -> Vec<Location> {
-    // Not all clients know the short form.
+    // Not all clients know the short scheme.
     let uri = uri.strip_prefix("grpc://").map_or_else(|| uri.to_owned(), |rest| format!("grpc+tcp://{rest}"));
     vec![Location { uri }, Location { uri: REUSE_CONNECTION.to_owned() }]
 }
@@ -197,7 +194,7 @@ pub(crate) fn metadata_schema(command: &Command) -> Result<SchemaRef> {
     metadata::schema_of(command).ok_or_else(|| misplaced(command))
 }
 
-/// The FlightInfo of a metadata command: its rows come from DoGet with the command itself as the ticket.
+/// The FlightInfo of a metadata command, whose ticket is the command itself.
 pub(crate) fn metadata_info(
     caller: &Caller,
     command: &Command,
@@ -216,7 +213,7 @@ pub(crate) fn metadata_info(
     })
 }
 
-/// Metadata is refused to sessions that are gone, except the server's own description, which drivers ask for first.
+/// Refuses metadata for closed sessions, except SqlInfo, which drivers ask for first.
 fn check_metadata_caller(caller: &Caller, command: &Command) -> Result<()> {
     match command {
         Command::CommandGetSqlInfo(_) => Ok(()),
@@ -288,7 +285,7 @@ fn select_all(session: &Arc<dyn Session>, path: &[String]) -> Result<String> {
     Ok(format!("SELECT * FROM {}", names.join(".")))
 }
 
-/// The table that a path of one to three names says.
+/// The table of a path of one to three names.
 pub(crate) fn table_name(path: &[String]) -> Result<TableName> {
     let (catalog, schema_name, name) = match path {
         [name] => (None, None, name),

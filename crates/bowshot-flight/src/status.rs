@@ -1,18 +1,15 @@
-//! Errors of the door as gRPC statuses: the one place where a kind becomes a code. Reason, SQLSTATE and position travel in the
-//! details (`details.rs`).
-//!
-//! A client sees message and hint. Of an internal error it sees a reference only; the chain of causes is in the log
-//! under the same reference.
+//! gRPC status of errors. Details (`error_details.rs`) carry reason, SQLSTATE and position. Clients see message and
+//! hint; of internal errors only a reference, under which the log has the causes.
 
-use crate::details;
+use crate::error_details;
 use bowshot_api::{Error, ErrorKind};
 use tonic::{Code, Status};
 
 /// Longest message in bytes after percent-encoding. Java clients read at most 8 KiB of headers.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
-/// What the messages of this server's own internal errors begin with.
+/// Prefix of internal error messages.
 const INTERNAL: &str = "internal error";
-/// What is told of a request that its client did not end.
+/// Message for a truncated request.
 pub(crate) const CUT_OFF: &str = "the request was cut off";
 
 /// The gRPC code of a kind.
@@ -37,7 +34,7 @@ pub(crate) fn code(kind: ErrorKind) -> Code {
 /// The status that a client gets. `subject` names the query where there is one, for the log and the reference.
 pub(crate) fn status(error: &Error, subject: Option<bowshot_api::QueryId>) -> Status {
     let (code, message) = (code(error.kind()), fit(&text(error, subject)));
-    match details::of(error, code, &message) {
+    match error_details::encode(error, code, &message) {
         Some(details) => Status::with_details(code, message, details),
         None => Status::new(code, message),
     }
@@ -56,8 +53,7 @@ pub(crate) fn framing(status: Status) -> Status {
     }
 }
 
-/// What the generated code's status says about a request that it could not read. That code calls it an internal error;
-/// but it is the caller who can do something about it.
+/// Converts the generated code's "internal" status for an unreadable request, which is the caller's fault.
 pub(crate) fn unreadable(status: &Status) -> Option<Error> {
     match status.code() {
         Code::Internal if !status.message().starts_with(INTERNAL) => Some(
@@ -84,7 +80,7 @@ fn text(error: &Error, subject: Option<bowshot_api::QueryId>) -> String {
             let reference = reference(error, subject);
             format!("{error} ({reference})")
         }
-        // Clients look for these words to tell a missing table from other failures.
+        // Clients detect missing tables by these words.
         ErrorKind::NotFound if !says_missing(error.message()) => format!("not found: {error}"),
         ErrorKind::NotFound
         | ErrorKind::Syntax
@@ -132,7 +128,7 @@ fn fit(message: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The page that tells users what each code means.
+    /// The documentation of error codes.
     const PAGE: &str = include_str!("../../../docs/reference/flight-sql.md");
 
     #[test]

@@ -1,10 +1,10 @@
-//! DoGet: from a ticket to the frames of a result. It stands beside the generated service, because the generated codec
-//! would copy every batch; here the answer's body hands the arrays' own memory to the socket.
+//! DoGet: from a ticket to the frames of a result. It bypasses the generated service, whose codec would copy every
+//! batch: the response body shares the memory of the arrays.
 
 use crate::caller::Caller;
 use crate::statement::{Wanted, metadata_session, resolve};
 use crate::status::{refuse, status};
-use crate::ticket::{Order, QueryTicket};
+use crate::ticket::{QueryTicket, TicketPayload};
 use crate::{metadata, metrics};
 use arrow_flight::Ticket;
 use bowshot_api::{BatchStream, Compression, Delivery, Endpoints, Error, ErrorKind, QueryId, Result};
@@ -20,10 +20,10 @@ use tonic::Status;
 
 /// How long a client may take to send the one small message of its request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Room in a ticket for what is around the SQL text.
+/// Allowance for a ticket beyond the SQL text.
 const TICKET_OVERHEAD: usize = 64 << 10;
 
-/// A result with what the encoder must know about it.
+/// A result and its encoding parameters.
 pub(crate) struct Source {
     pub(crate) batches: BatchStream,
     compression: Compression,
@@ -31,8 +31,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// What belongs to no query.
-    pub(crate) fn of(batches: BatchStream) -> Self {
+    /// Batches without a query.
+    pub(crate) fn new(batches: BatchStream) -> Self {
         Self { batches, compression: Compression::None, query: None }
     }
 }
@@ -52,15 +52,15 @@ where
     })?;
     let message = message.map_err(refuse)?;
     let ticket = Ticket::decode(message)
-        .map_err(|error| refuse(Error::invalid("the request is no Ticket message").with_source(error)))?;
+        .map_err(|error| refuse(Error::invalid("the request is not a Ticket message").with_source(error)))?;
     let source = open(caller, ticket.ticket).await?;
     respond(source, caller)
 }
 
-/// Finds or starts what the ticket asks for.
+/// Finds or starts the result of a ticket.
 pub(crate) async fn open(caller: &Caller, ticket: Bytes) -> std::result::Result<Source, Status> {
-    let order = Order::decode(&ticket).map_err(refuse)?;
-    match resolve(caller, order, &ticket).await.map_err(refuse)? {
+    let payload = TicketPayload::decode(&ticket).map_err(refuse)?;
+    match resolve(caller, payload, &ticket).await.map_err(refuse)? {
         Wanted::Query(ticket) => attach(caller, ticket).await,
         Wanted::Statement(runnable) => {
             let answer = runnable.start(Some(Endpoints::Exactly(1)), Some(Delivery::Stream)).await;
@@ -75,7 +75,7 @@ pub(crate) async fn open(caller: &Caller, ticket: Bytes) -> std::result::Result<
             let answer = metadata::answer(session.as_ref(), about, limits, &command).await;
             let (schema, batches) = answer.map_err(refuse)?;
             let batches = BatchStream::from_batches(schema, batches);
-            Ok(Source::of(batches))
+            Ok(Source::new(batches))
         }
     }
 }
@@ -101,12 +101,12 @@ pub(crate) async fn drain(caller: &Caller, ticket: QueryTicket) -> Result<()> {
     Ok(())
 }
 
-/// The response: its head goes out at once, the schema with it.
+/// The response; head and schema are sent at once.
 pub(crate) fn respond(source: Source, caller: &Caller) -> std::result::Result<Response<FlightBody>, Status> {
     let Source { batches, compression, query } = source;
     let messages = caller.messages();
     let large_message = messages.large.map(|bytes| LargeMessage { bytes, primed: caller.primed().clone() });
-    // The schema is in the layout that the session asked for already, so dictionaries in it are wanted.
+    // The schema has the session's layout: its dictionaries are wanted.
     let options = EncodeOptions {
         compression: compression.into(),
         message_bytes: messages.target,

@@ -1,11 +1,11 @@
 //! The front end over real sockets, in front of a small server in memory.
 
 mod actions;
-mod door;
-mod life;
+mod lifecycle;
 #[cfg(target_os = "linux")]
 mod same_host;
 mod statements;
+mod test_server;
 mod tls;
 mod transactions;
 mod writing;
@@ -20,11 +20,11 @@ use arrow_flight::{Action, FlightData, FlightDescriptor, FlightInfo, Ticket};
 use bowshot_api::Limits;
 use bowshot_ipc::{Decoded, Decoder, EncodeOptions, Encoder};
 use bytes::Bytes;
-use door::{Counts, Door};
 use prost::Message;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use test_server::{Counts, TestServer};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A running front end.
 struct Port {
     address: SocketAddr,
-    door: Arc<Door>,
+    server: Arc<TestServer>,
     shutdown: Option<oneshot::Sender<()>>,
     served: JoinHandle<Result<(), crate::Error>>,
 }
@@ -54,12 +54,12 @@ impl Port {
     async fn open_as(limits: Limits, users_only: bool, choices: Choices) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let door = Door::open(limits, users_only);
+        let server = TestServer::open(limits, users_only);
         let (shutdown, shut) = oneshot::channel();
-        let served = tokio::spawn(crate::serve_with(listener, Arc::clone(&door) as _, choices, async {
+        let served = tokio::spawn(crate::serve_with(listener, Arc::clone(&server) as _, choices, async {
             let _ = shut.await;
         }));
-        Self { address, door, shutdown: Some(shutdown), served }
+        Self { address, server, shutdown: Some(shutdown), served }
     }
 
     async fn client(&self) -> Client {
@@ -69,7 +69,7 @@ impl Port {
 
     /// Waits until the server holds what `wanted` says.
     async fn until(&self, wanted: impl FnMut(&Counts) -> bool) {
-        let mut counts = self.door.counts.subscribe();
+        let mut counts = self.server.counts.subscribe();
         let held = tokio::time::timeout(PATIENCE, counts.wait_for(wanted)).await;
         held.expect("the server did not reach the state in time").unwrap();
     }

@@ -1,5 +1,4 @@
-//! Tickets, poll descriptors and the bytes of commands: what is handed to clients and comes back, but for the handles
-//! of `handle.rs`. Whatever comes in is hostile until it has been read here.
+//! Tickets, poll descriptors and commands: bytes that clients send back. They are untrusted until parsed here.
 //!
 //! ```text
 //! ticket of a query    Any(TicketStatementQuery): query id (16) · partition (u32 LE) · compression (u8) · voucher, if any
@@ -10,13 +9,13 @@
 //!
 //! The compression travels in the ticket because it may be redeemed on a connection that knows nothing of the session.
 
-use crate::handle::{PreparedHandle, TransactionHandle};
+use crate::handles::{PreparedHandle, TransactionHandle};
 use arrow_flight::sql::{Any, Command, ProstMessageExt, TicketStatementQuery};
 use bowshot_api::{Compression, Error, QueryId, Result, Statement, SubstraitPlan};
 use bytes::Bytes;
 use prost::Message;
 
-/// The type URL that every protobuf `Any` of Flight SQL begins with.
+/// Prefix of the type URL of Flight SQL's `Any` messages.
 const TYPE_URL_PREFIX: &str = "type.googleapis.com/";
 /// Begins with a byte that no UTF-8 text and no protobuf field can begin with.
 const POLL_MAGIC: &[u8] = b"\xffbowshot.poll\x01";
@@ -27,11 +26,11 @@ pub(crate) struct QueryTicket {
     pub(crate) query: QueryId,
     pub(crate) partition: u32,
     pub(crate) compression: Compression,
-    /// What the server has given for a partition that a node of its cluster hands out; empty for one of its own.
+    /// The signed ticket of a partition on a cluster node; empty for local ones.
     pub(crate) voucher: Bytes,
 }
 
-/// Longest voucher that is looked at.
+/// Longest signed ticket.
 const LONGEST_VOUCHER: usize = 256;
 
 impl QueryTicket {
@@ -74,7 +73,7 @@ impl QueryTicket {
     }
 }
 
-/// What a client sends back to ask again how far a query is.
+/// A poll descriptor: the query and the progress seen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PollTicket {
     pub(crate) query: QueryId,
@@ -104,10 +103,10 @@ impl PollTicket {
     }
 }
 
-/// What the bytes of a descriptor's command or of a ticket ask for.
+/// A parsed command or ticket.
 #[derive(Debug)]
-pub(crate) enum Order {
-    /// A statement, for the session of its transaction, else for the caller's.
+pub(crate) enum TicketPayload {
+    /// A statement in the session of its transaction, else in the caller's.
     Statement(Statement, Option<TransactionHandle>),
     /// A prepared statement, which names its own session.
     Prepared(PreparedHandle),
@@ -117,17 +116,17 @@ pub(crate) enum Order {
     Command(Command),
 }
 
-impl Order {
+impl TicketPayload {
     /// Reads command or ticket bytes: a Flight SQL command in a protobuf `Any`, or plain SQL text.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         let Some(any) = any(bytes) else { return Self::text(bytes) };
         Ok(match command(any)? {
             Command::CommandStatementQuery(query) => {
-                let transaction = TransactionHandle::of_command(query.transaction_id.as_ref())?;
+                let transaction = TransactionHandle::from_command(query.transaction_id.as_ref())?;
                 Self::Statement(Statement::Sql(query.query), transaction)
             }
             Command::CommandStatementSubstraitPlan(query) => {
-                let transaction = TransactionHandle::of_command(query.transaction_id.as_ref())?;
+                let transaction = TransactionHandle::from_command(query.transaction_id.as_ref())?;
                 Self::Statement(Statement::Substrait(substrait(query.plan)?), transaction)
             }
             Command::CommandPreparedStatementQuery(query) => {
@@ -155,7 +154,7 @@ pub(crate) fn substrait(plan: Option<arrow_flight::sql::SubstraitPlan>) -> Resul
     Ok(SubstraitPlan { plan: plan.plan.into(), version: plan.version })
 }
 
-/// Reads bytes as `Any`; `None` if they are something else, such as SQL text.
+/// Parses `Any`; `None` for other bytes, such as SQL text.
 pub(crate) fn any(bytes: &[u8]) -> Option<Any> {
     Any::decode(bytes).ok().filter(|any| any.type_url.starts_with(TYPE_URL_PREFIX))
 }
@@ -180,15 +179,17 @@ mod tests {
     use bowshot_api::ErrorKind;
 
     fn read(bytes: &[u8]) -> String {
-        match Order::decode(bytes) {
-            Ok(Order::Statement(Statement::Sql(text), None)) => format!("sql {text}"),
-            Ok(Order::Statement(Statement::Sql(text), Some(_))) => format!("sql {text} in a transaction"),
-            Ok(Order::Statement(statement, transaction)) => {
+        match TicketPayload::decode(bytes) {
+            Ok(TicketPayload::Statement(Statement::Sql(text), None)) => format!("sql {text}"),
+            Ok(TicketPayload::Statement(Statement::Sql(text), Some(_))) => {
+                format!("sql {text} in a transaction")
+            }
+            Ok(TicketPayload::Statement(statement, transaction)) => {
                 format!("{statement:?}, in a transaction: {}", transaction.is_some())
             }
-            Ok(Order::Prepared(_)) => "prepared".to_owned(),
-            Ok(Order::Query(ticket)) => format!("partition {}", ticket.partition),
-            Ok(Order::Command(command)) => command.type_url().rsplit('.').next().unwrap().to_owned(),
+            Ok(TicketPayload::Prepared(_)) => "prepared".to_owned(),
+            Ok(TicketPayload::Query(ticket)) => format!("partition {}", ticket.partition),
+            Ok(TicketPayload::Command(command)) => command.type_url().rsplit('.').next().unwrap().to_owned(),
             Err(error) => format!("{:?}: {}", error.kind(), error.message()),
         }
     }
@@ -203,7 +204,9 @@ mod tests {
             for voucher in [Bytes::new(), Bytes::from_static(&[7; 120])] {
                 let query = QueryId::random();
                 let ticket = QueryTicket { query, partition: 0x0102_0304, compression, voucher };
-                let Ok(Order::Query(read)) = Order::decode(&ticket.clone().encode()) else { panic!() };
+                let Ok(TicketPayload::Query(read)) = TicketPayload::decode(&ticket.clone().encode()) else {
+                    panic!()
+                };
                 assert_eq!(read, ticket);
             }
         }

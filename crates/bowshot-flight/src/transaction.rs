@@ -1,7 +1,7 @@
 //! The actions on transactions and savepoints.
 
 use crate::caller::Caller;
-use crate::handle::{SavepointHandle, TransactionHandle};
+use crate::handles::{SavepointHandle, TransactionHandle};
 use crate::proto::EndSavepoint;
 use arrow_flight::sql::{
     ActionBeginSavepointRequest, ActionBeginSavepointResult, ActionBeginTransactionResult,

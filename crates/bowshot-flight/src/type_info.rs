@@ -1,5 +1,5 @@
-//! SQL types: the one list of names and properties behind `CommandGetXdbcTypeInfo` and behind the column metadata of
-//! `CommandGetTables`. Codes are those of ODBC and JDBC as `FlightSql.proto` repeats them.
+//! SQL types: names and properties for `CommandGetXdbcTypeInfo` and for the column metadata of `CommandGetTables`.
+//! Codes are those of ODBC and JDBC as in `FlightSql.proto`.
 
 mod rows;
 
@@ -11,16 +11,16 @@ use bowshot_api::Result;
 use rows::{TYPES, TypeRow};
 use std::sync::{Arc, LazyLock};
 
-/// What drivers show about a column.
+/// Properties of a column type for drivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ColumnType {
     /// SQL name; a `type_name` of the type table.
     pub(crate) name: &'static str,
-    /// Digits of a number, longest text of everything else; `None` where neither makes sense.
+    /// Digits of numbers, longest text of others; `None` if neither applies.
     pub(crate) precision: Option<i32>,
     /// Digits after the decimal point, of numbers and of seconds.
     pub(crate) scale: Option<i32>,
-    /// Whether comparisons tell upper from lower case.
+    /// Whether comparisons are case-sensitive.
     pub(crate) case_sensitive: bool,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
-/// All types, or those with one XDBC code, by code and then by name.
+/// All types, or those of one XDBC code, by code and name.
 pub(crate) fn answer(data_type: Option<i32>) -> Result<RecordBatch> {
     let mut rows: Vec<&TypeRow> =
         TYPES.iter().filter(|row| data_type.is_none_or(|wanted| row.data_type == wanted)).collect();

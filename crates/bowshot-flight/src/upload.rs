@@ -1,6 +1,5 @@
-//! The messages of one DoPut, read one at a time as the server wants them: a client that sends faster waits.
-//!
-//! What the client ends counts as its end; whatever else stops the stream is an error, so that half an upload is none.
+//! The messages of one DoPut, read one at a time, with backpressure. Only the end that the client sends is one;
+//! anything else is an error, so that a partial upload writes nothing.
 
 use crate::messages::Messages;
 use crate::status::{CUT_OFF, unreadable};
@@ -14,7 +13,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tonic::Status;
 
-/// Rows that have yet to come, by whatever way.
+/// An upload in progress.
 pub(crate) trait Rows {
     /// The rows. Waits for their schema.
     ///
@@ -23,7 +22,7 @@ pub(crate) trait Rows {
     fn batches(self, max_bytes: usize) -> impl Future<Output = Result<BatchStream>> + Send;
 }
 
-/// What a client sends.
+/// An upload over DoPut.
 #[derive(Debug)]
 pub(crate) struct Upload {
     first: Option<FlightData>,
@@ -33,7 +32,7 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    /// Waits for the first message and takes its descriptor out of it.
+    /// Reads the first message and its descriptor.
     pub(crate) async fn begin(messages: Messages, limits: &Limits) -> Result<(FlightDescriptor, Self)> {
         let mut upload = Self { first: None, messages, patience: limits.reader_timeout };
         let mut first = upload.message().await?.ok_or_else(|| {
@@ -75,7 +74,7 @@ impl Upload {
 }
 
 impl Rows for Upload {
-    /// Decoded where the stream is polled; nothing is held but the message in hand.
+    /// Decoded on polling; buffers one message only.
     async fn batches(mut self, max_bytes: usize) -> Result<BatchStream> {
         let mut decoder = Decoder::new().with_max_bytes(max_bytes);
         let schema = self.schema(&mut decoder).await?;

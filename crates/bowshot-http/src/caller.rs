@@ -1,126 +1,131 @@
-//! Who sends a request, over which road, and the place that it takes until it is answered.
+//! Authentication of a request, by its credentials and transport, and its request permit.
 
 use crate::Context;
-use crate::arrival::Road;
-use crate::chores::Chores;
+use crate::cleanup::CleanupQueue;
+use crate::cors::{check_host, check_page};
 use crate::grpc_web::{GrpcWeb, GrpcWebConnection};
-use crate::origins::{check_host, check_page};
+use crate::handshake::Transport;
 use crate::status::{Failure, Result};
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
-use bowshot_api::{Credentials, Error, ErrorKind, KnownCallers, Place, Places, Principal};
+use bowshot_api::{AuthCache, ConnectionLimiter, Credentials, Error, ErrorKind, Permit, Principal};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The other end of a connection.
+/// The client side of a connection.
 #[derive(Debug)]
 pub(crate) struct Peer {
     address: IpAddr,
-    road: Road,
-    known: KnownCallers,
-    /// Requests of known callers that are being answered on this connection.
+    transport: Transport,
+    auth_cache: AuthCache,
+    /// Authenticated requests in progress on this connection.
     busy: Arc<AtomicUsize>,
-    places: Arc<Places>,
-    grpc_web: OnceLock<OtherEnd>,
+    limiter: Arc<ConnectionLimiter>,
+    grpc_web: OnceLock<GrpcWebEnd>,
 }
 
-/// What a connection has with another front end, which ends with it.
+/// The gRPC-Web side of a connection, closed with it.
 #[derive(Debug)]
-struct OtherEnd {
+struct GrpcWebEnd {
     connection: Arc<dyn GrpcWebConnection>,
-    chores: Chores,
+    cleanup: CleanupQueue,
 }
 
-impl Drop for OtherEnd {
+impl Drop for GrpcWebEnd {
     fn drop(&mut self) {
-        self.chores.end(Arc::clone(&self.connection));
+        self.cleanup.end(Arc::clone(&self.connection));
     }
 }
 
 impl Peer {
-    pub(crate) fn new(address: IpAddr, road: Road, busy: Arc<AtomicUsize>, places: Arc<Places>) -> Self {
-        let (known, grpc_web) = (KnownCallers::default(), OnceLock::new());
-        Self { address, road, known, busy, places, grpc_web }
+    pub(crate) fn new(
+        address: IpAddr,
+        transport: Transport,
+        busy: Arc<AtomicUsize>,
+        limiter: Arc<ConnectionLimiter>,
+    ) -> Self {
+        let (auth_cache, grpc_web) = (AuthCache::default(), OnceLock::new());
+        Self { address, transport, auth_cache, busy, limiter, grpc_web }
     }
 
-    /// What answers the gRPC-Web calls of this connection.
-    pub(crate) fn grpc_web(&self, web: &dyn GrpcWeb, chores: &Chores) -> Arc<dyn GrpcWebConnection> {
-        let connect = || OtherEnd { connection: web.connect(self.address), chores: chores.clone() };
+    /// The gRPC-Web side of this connection.
+    pub(crate) fn grpc_web(&self, web: &dyn GrpcWeb, cleanup: &CleanupQueue) -> Arc<dyn GrpcWebConnection> {
+        let connect = || GrpcWebEnd { connection: web.connect(self.address), cleanup: cleanup.clone() };
         Arc::clone(&self.grpc_web.get_or_init(connect).connection)
     }
 
-    fn is_here(&self) -> bool {
+    fn is_local(&self) -> bool {
         self.address.to_canonical().is_loopback()
     }
 
-    /// Finds out who is calling.
+    /// Authenticates a request.
     async fn authenticate(&self, context: &Context, headers: &HeaderMap) -> Result<Principal> {
         let header = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
         let credentials = header.map_or(Ok(Credentials::Anonymous), Credentials::in_authorization)?;
-        if !self.road.is_encrypted && !self.is_here() {
-            check_road(context, &credentials)?;
+        if !self.transport.is_encrypted && !self.is_local() {
+            check_cleartext(context, &credentials)?;
         }
-        if context.choices.certificates && self.road.certificate.is_none() {
+        if context.choices.certificates && self.transport.certificate.is_none() {
             return Err(without_certificate().into());
         }
-        let credentials = credentials.or_certificate(self.road.certificate.as_ref());
+        let credentials = credentials.or_certificate(self.transport.certificate.as_ref());
         if matches!(credentials, Credentials::Certificate { .. }) {
             check_page(headers, &context.choices.origins)?;
         }
         let shown = (header.unwrap_or_default(), &credentials);
-        match self.known.identify(context.server.as_ref(), shown, Some(self.address)).await {
-            // Nobody is to be asked for a password where others can read it.
-            Err(error) if error.kind() == ErrorKind::Unauthenticated && self.is_overheard(context) => {
-                Err(overheard().into())
+        match self.auth_cache.identify(context.server.as_ref(), shown, Some(self.address)).await {
+            // Never prompt for a password over cleartext.
+            Err(error) if error.kind() == ErrorKind::Unauthenticated && self.must_not_prompt(context) => {
+                Err(cleartext_refused().into())
             }
             checked => Ok(checked?),
         }
     }
 
-    fn is_overheard(&self, context: &Context) -> bool {
-        !self.road.is_encrypted && !self.is_here() && !context.choices.cleartext
+    fn must_not_prompt(&self, context: &Context) -> bool {
+        !self.transport.is_encrypted && !self.is_local() && !context.choices.cleartext
     }
 }
 
-/// Refuses what must not cross a network as it is.
-fn check_road(context: &Context, credentials: &Credentials) -> bowshot_api::Result<()> {
+/// Refuses credentials over cleartext.
+fn check_cleartext(context: &Context, credentials: &Credentials) -> bowshot_api::Result<()> {
     match credentials {
         _ if context.choices.cleartext => Ok(()),
         Credentials::Anonymous if context.choices.tls.is_none() => Ok(()),
         Credentials::Anonymous
         | Credentials::Password { .. }
         | Credentials::Bearer(_)
-        | Credentials::Certificate { .. } => Err(overheard()),
+        | Credentials::Certificate { .. } => Err(cleartext_refused()),
     }
 }
 
 fn without_certificate() -> Error {
-    Error::new(ErrorKind::Unauthenticated, "this server wants a client certificate")
+    Error::new(ErrorKind::Unauthenticated, "this server requires a client certificate")
         .with_hint("use https, with a certificate of the operator's authority and its key")
 }
 
-fn overheard() -> Error {
-    Error::new(ErrorKind::Denied, "this connection is not encrypted, and comes from another machine").with_hint(
+fn cleartext_refused() -> Error {
+    Error::new(ErrorKind::Denied, "remote connections must be encrypted").with_hint(
         "use https; for that, the operator sets `tls.certificate` and `tls.key`, or, where the network is trusted, \
          `http_cleartext`",
     )
 }
 
-/// The caller of a request.
+/// The authenticated caller of a request.
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub(crate) context: Context,
     pub(crate) principal: Principal,
-    place: Busy,
+    permit: RequestPermit,
 }
 
 impl Caller {
-    /// The place of the request, for as long as its answer takes.
-    pub(crate) fn into_place(self) -> Busy {
-        self.place
+    /// The permit, to be held until the response is sent.
+    pub(crate) fn into_request_permit(self) -> RequestPermit {
+        self.permit
     }
 }
 
@@ -129,37 +134,37 @@ impl FromRequestParts<Context> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, context: &Context) -> Result<Self> {
         let peer = parts.extensions.get::<Arc<Peer>>();
-        let peer = peer.ok_or_else(|| Error::internal("a request came over no connection"))?;
+        let peer = peer.ok_or_else(|| Error::internal("the request has no connection"))?;
         let principal = peer.authenticate(context, &parts.headers).await?;
-        if !principal.authenticated && peer.is_here() {
+        if !principal.authenticated && peer.is_local() {
             check_host(&parts.headers)?;
         }
-        let place = Busy::take(peer)?;
-        Ok(Self { context: context.clone(), principal, place })
+        let permit = RequestPermit::take(peer)?;
+        Ok(Self { context: context.clone(), principal, permit })
     }
 }
 
-/// A request that is being answered; its connection gives way to no other.
+/// A permit for a request in progress. Its connection is not closed for a new one.
 #[derive(Debug)]
-pub(crate) struct Busy {
+pub(crate) struct RequestPermit {
     count: Arc<AtomicUsize>,
-    _place: Place,
+    _permit: Permit,
 }
 
-impl Busy {
+impl RequestPermit {
     fn take(peer: &Peer) -> Result<Self> {
-        let place = peer.places.take(peer.address).ok_or_else(|| {
+        let permit = peer.limiter.try_acquire(peer.address).ok_or_else(|| {
             Error::new(ErrorKind::LimitReached, "too many requests at once").with_hint(
                 "wait for the answers of others, or raise `limits.max_connections` and \
                  `limits.max_connections_per_address`",
             )
         })?;
         peer.busy.fetch_add(1, Ordering::AcqRel);
-        Ok(Self { count: Arc::clone(&peer.busy), _place: place })
+        Ok(Self { count: Arc::clone(&peer.busy), _permit: permit })
     }
 }
 
-impl Drop for Busy {
+impl Drop for RequestPermit {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::AcqRel);
     }

@@ -1,15 +1,15 @@
-//! Connections: a bounded number at once, bounded headers, bounded time. All of them end before `serve` returns.
+//! Connections: bounded in number, headers and lifetime. All have ended when `serve` returns.
 
-use crate::arrival::{HTTP1, HTTP2, arrive};
 use crate::caller::Peer;
-use crate::chores::chores;
+use crate::cleanup::cleanup_queue;
+use crate::handshake::{HTTP1, HTTP2, arrive};
 use crate::routes::router;
 use crate::session_lock::SessionLocks;
 use crate::{Choices, Context, Error};
 use axum::Router;
 use axum::http::header::HOST;
 use axum::http::{HeaderValue, Request, Version};
-use bowshot_api::Places;
+use bowshot_api::ConnectionLimiter;
 use bowshot_api::Server;
 use futures::FutureExt;
 use futures::future::Shared;
@@ -30,29 +30,28 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-/// Connections at once that have nothing running for a known caller. Beyond them, the oldest one ends for a new one: answers
-/// of that kind take milliseconds, so that one which is still there waits for its client.
+/// Idle connections, without an authenticated request. Beyond the limit the oldest is closed for a new one.
 const MAX_CONNECTIONS: usize = 512;
-/// How long a client may take to send its headers, also between two requests on one connection.
+/// Timeout for the headers of a request, also between requests.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long one connection may live, but for the answer under way; clients open a new one.
+/// Lifetime of a connection; a response in progress is finished.
 const CONNECTION_LIFETIME: Duration = Duration::from_secs(600);
-/// How long a connection that should end may take for the answer that is under way.
+/// Timeout for a response in progress when the connection is closed.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes that the headers of one request may take.
+/// Header bytes of one request.
 const MAX_HEADER_BYTES: usize = 32 << 10;
 /// Headers of one request.
 const MAX_HEADERS: usize = 64;
-/// Bytes of the headers of one request of HTTP/2, which counts 32 for each.
+/// Header bytes of one HTTP/2 request, which counts 32 for each.
 const HEADER_LIST_SIZE: u32 = 34 << 10;
-/// Requests at once on one connection of HTTP/2.
+/// Concurrent requests of one HTTP/2 connection.
 const CONCURRENT_REQUESTS: u32 = 100;
-/// How often a quiet client of HTTP/2 is asked whether it is still there, and how long it may take to say so.
+/// Interval and timeout of HTTP/2 pings.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
-/// Pause after a failed accept (no file descriptors, for instance), so that the loop does not spin.
+/// Pause after a failed accept, so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves until `shutdown` is done, then ends the connections: answers under way are finished, at most for seconds.
+/// Serves until `shutdown`, then closes the connections; responses in progress may finish within seconds.
 ///
 /// # Errors
 /// When the listener is not usable at all.
@@ -64,34 +63,41 @@ pub async fn serve(
 ) -> Result<(), Error> {
     let address = listener.local_addr().map_err(Error::Listener)?;
     tracing::debug!(%address, "HTTP front end is up");
-    let (chores, waiting) = chores();
+    let (cleanup, waiting) = cleanup_queue();
     let limits = server.limits();
-    let house = Arc::new(House {
-        places: Places::new(limits.max_connections, limits.max_connections_per_address),
+    let shared = Arc::new(SharedState {
+        limiter: ConnectionLimiter::new(limits.max_connections, limits.max_connections_per_address),
         tls: choices.tls.clone().map(acceptor),
-        patience: limits.reader_timeout,
+        timeout: limits.reader_timeout,
     });
     let router =
-        router(Context { server, choices: Arc::new(choices), chores, locks: SessionLocks::default() });
+        router(Context { server, choices: Arc::new(choices), cleanup, locks: SessionLocks::default() });
     let shutdown = shutdown.boxed().shared();
-    let connections = accept_all(&listener, &house, router, shutdown);
-    // The connections hold the other ends of what is waited for here.
+    let connections = accept_all(&listener, &shared, router, shutdown);
+    // The connections hold the senders of `waiting`.
     tokio::join!(connections, waiting.work());
     Ok(())
 }
 
 /// What the connections of one listener share.
-struct House {
-    places: Arc<Places>,
+struct SharedState {
+    limiter: Arc<ConnectionLimiter>,
     tls: Option<TlsAcceptor>,
-    /// How long a client may take nothing of an answer.
-    patience: Duration,
+    /// Write timeout.
+    timeout: Duration,
 }
 
-/// A connection, as the one sees it who lets them in.
-struct Guest {
-    /// Dropped, it ends the connection.
-    stay: oneshot::Sender<()>,
+/// An accepted socket, and the count of its requests in progress.
+struct Accepted {
+    stream: TcpStream,
+    address: IpAddr,
+    busy: Arc<AtomicUsize>,
+}
+
+/// An open connection, as the accept loop sees it.
+struct OpenConnection {
+    /// Dropping it closes the connection.
+    close_guard: oneshot::Sender<()>,
     busy: Arc<AtomicUsize>,
 }
 
@@ -103,21 +109,22 @@ fn acceptor(config: Arc<rustls::ServerConfig>) -> TlsAcceptor {
 
 async fn accept_all(
     listener: &TcpListener,
-    house: &Arc<House>,
+    shared: &Arc<SharedState>,
     router: Router,
     shutdown: Shared<impl Future<Output = ()> + Send + 'static>,
 ) {
-    let mut guests: VecDeque<Guest> = VecDeque::new();
+    let mut open: VecDeque<OpenConnection> = VecDeque::new();
     let mut connections = JoinSet::new();
     while let Some((stream, address)) = next(listener, shutdown.clone()).await {
-        make_room(&mut guests);
-        let (stay, leave) = oneshot::channel::<()>();
+        close_oldest_idle(&mut open);
+        let (close_guard, leave) = oneshot::channel::<()>();
         let busy = Arc::new(AtomicUsize::new(0));
-        guests.push_back(Guest { stay, busy: Arc::clone(&busy) });
-        let (house, router, shutdown) = (Arc::clone(house), router.clone(), shutdown.clone());
+        let accepted = Accepted { stream, address, busy: Arc::clone(&busy) };
+        open.push_back(OpenConnection { close_guard, busy });
+        let (shared, router, shutdown) = (Arc::clone(shared), router.clone(), shutdown.clone());
         connections.spawn(async move {
             tokio::select! {
-                () = converse(&house, stream, (address, busy), router, shutdown) => {}
+                () = serve_connection(&shared, accepted, router, shutdown) => {}
                 _ = leave => tracing::debug!("an HTTP connection gave way to a new one"),
             }
         });
@@ -126,14 +133,14 @@ async fn accept_all(
     while connections.join_next().await.is_some() {}
 }
 
-/// Ends the oldest connection that runs nothing, if there are too many of them.
-fn make_room(guests: &mut VecDeque<Guest>) {
-    guests.retain(|guest| !guest.stay.is_closed());
-    let is_idle = |guest: &Guest| guest.busy.load(Ordering::Acquire) == 0;
-    if guests.iter().filter(|guest| is_idle(guest)).count() >= MAX_CONNECTIONS
-        && let Some(oldest) = guests.iter().position(is_idle)
+/// Closes the oldest idle connection if there are too many.
+fn close_oldest_idle(open: &mut VecDeque<OpenConnection>) {
+    open.retain(|connection| !connection.close_guard.is_closed());
+    let is_idle = |connection: &OpenConnection| connection.busy.load(Ordering::Acquire) == 0;
+    if open.iter().filter(|connection| is_idle(connection)).count() >= MAX_CONNECTIONS
+        && let Some(oldest) = open.iter().position(is_idle)
     {
-        guests.remove(oldest);
+        open.remove(oldest);
     }
 }
 
@@ -160,38 +167,38 @@ async fn next(
     }
 }
 
-/// One connection from its first byte to its end. Errors are the client's affair and end only this connection.
-async fn converse(
-    house: &House,
-    stream: TcpStream,
-    (address, busy): (IpAddr, Arc<AtomicUsize>),
+/// Serves one connection. Its errors end only itself.
+async fn serve_connection(
+    shared: &SharedState,
+    accepted: Accepted,
     router: Router,
     shutdown: Shared<impl Future<Output = ()>>,
 ) {
+    let Accepted { stream, address, busy } = accepted;
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     let arrived = tokio::select! {
-        arrived = arrive(stream, house.tls.as_ref(), house.patience) => arrived,
+        arrived = arrive(stream, shared.tls.as_ref(), shared.timeout) => arrived,
         () = shutdown.clone() => return,
     };
-    let Some((stream, road)) = arrived else { return };
-    let places = Arc::clone(&house.places);
-    let is_http2 = road.is_http2;
-    let peer = Arc::new(Peer::new(address, road, Arc::clone(&busy), places));
+    let Some((stream, transport)) = arrived else { return };
+    let limiter = Arc::clone(&shared.limiter);
+    let is_http2 = transport.is_http2;
+    let peer = Arc::new(Peer::new(address, transport, Arc::clone(&busy), limiter));
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        name_host(&mut request);
+        set_host_header(&mut request);
         request.extensions_mut().insert(Arc::clone(&peer));
         router.call(request)
     });
     let stream = TokioIo::new(stream);
     if is_http2 {
         let connection = http2_builder().serve_connection(stream, service);
-        talk(pin!(connection), |connection| connection.graceful_shutdown(), &busy, shutdown).await;
+        drive(pin!(connection), |connection| connection.graceful_shutdown(), &busy, shutdown).await;
     } else {
         let connection = http1_builder().serve_connection(stream, service);
-        talk(pin!(connection), |connection| connection.graceful_shutdown(), &busy, shutdown).await;
+        drive(pin!(connection), |connection| connection.graceful_shutdown(), &busy, shutdown).await;
     }
 }
 
@@ -216,8 +223,8 @@ fn http2_builder() -> http2::Builder<TokioExecutor> {
     builder
 }
 
-/// HTTP/2 names the host beside its headers (RFC 9113, section 8.3.1). From here on it is where HTTP/1.1 has it.
-fn name_host(request: &mut Request<Incoming>) {
+/// Copies HTTP/2's `:authority` (RFC 9113, section 8.3.1) to `Host`.
+fn set_host_header(request: &mut Request<Incoming>) {
     if request.version() == Version::HTTP_2
         && let Some(authority) = request.uri().authority()
         && let Ok(host) = HeaderValue::try_from(authority.as_str())
@@ -226,7 +233,7 @@ fn name_host(request: &mut Request<Incoming>) {
     }
 }
 
-async fn talk<C: Future<Output = hyper::Result<()>>>(
+async fn drive<C: Future<Output = hyper::Result<()>>>(
     mut connection: Pin<&mut C>,
     end: impl FnOnce(Pin<&mut C>),
     busy: &AtomicUsize,
@@ -238,7 +245,7 @@ async fn talk<C: Future<Output = hyper::Result<()>>>(
             end(connection.as_mut());
             tokio::select! {
                 outcome = connection => outcome,
-                () = patience(busy, shutdown) => return,
+                () = wait_until_idle(busy, shutdown) => return,
             }
         }
     };
@@ -254,9 +261,8 @@ async fn end_of(shutdown: Shared<impl Future<Output = ()>>) {
     }
 }
 
-/// How long a connection that should end may go on: as long as it runs something, unless the server ends, which has let
-/// everything run that it wanted to.
-async fn patience(busy: &AtomicUsize, shutdown: Shared<impl Future<Output = ()>>) {
+/// Waits until an ending connection is idle, or the closing timeout at shutdown.
+async fn wait_until_idle(busy: &AtomicUsize, shutdown: Shared<impl Future<Output = ()>>) {
     loop {
         tokio::select! {
             () = shutdown.clone() => {

@@ -1,11 +1,9 @@
-//! The console: a page that speaks to the routes of this front end like any other client. Its files are part of the program;
-//! `clients/console` has their source, and `cargo xtask console --check` tells whether they are built from it.
-//!
-//! The page needs no credentials and tells nothing: whoever uses it logs in there. Its policy lets it reach this server alone, and
-//! run no code but its own.
+//! The console: static files of a web page that uses the public routes. Their source is in `clients/console`; `cargo
+//! xtask console --check` verifies that they are built from it. The page needs no credentials and contains no data;
+//! its policy restricts it to this server and its own code.
 
 use crate::Context;
-use crate::status::{answer, good};
+use crate::status::{answer, json_response};
 use axum::extract::{Path, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use axum::http::header::{ETAG, IF_NONE_MATCH, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
@@ -15,7 +13,7 @@ use bowshot_api::{Credentials, Error};
 use serde_json::json;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What a browser lets the page do.
+/// Content security policy.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'",
@@ -36,25 +34,27 @@ const FILES: &[(&str, &str, &[u8])] = &[
 
 /// Answers `GET /console`.
 pub(crate) async fn page(headers: HeaderMap) -> Response {
-    give("index.html", &headers)
+    serve_file("index.html", &headers)
 }
 
 /// Answers `GET /console/access`: whether the server takes callers without credentials, so that the page asks for some before
 /// it is refused.
 pub(crate) async fn access(State(context): State<Context>) -> Response {
     let anonymous = context.server.authenticate(&Credentials::Anonymous).await.is_ok();
-    good(StatusCode::OK, &json!({ "anonymous": anonymous }))
+    json_response(StatusCode::OK, &json!({ "anonymous": anonymous }))
 }
 
 /// Answers `GET /console/{name}`.
 pub(crate) async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
-    give(&name, &headers)
+    serve_file(&name, &headers)
 }
 
-fn give(name: &str, headers: &HeaderMap) -> Response {
+fn serve_file(name: &str, headers: &HeaderMap) -> Response {
     let found = FILES.iter().find(|(known, ..)| *known == name);
     let Some((_, media, content)) = found else {
-        return answer(Error::not_found("the console has no such file").with_hint("`/console` is its page"));
+        return answer(
+            Error::not_found("the file does not exist in the console").with_hint("`/console` is its page"),
+        );
     };
     let tag = tag(content);
     let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
@@ -74,7 +74,7 @@ fn give(name: &str, headers: &HeaderMap) -> Response {
     response
 }
 
-/// Tells contents apart.
+/// A content hash.
 fn tag(content: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     content.hash(&mut hasher);

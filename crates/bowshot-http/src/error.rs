@@ -1,9 +1,9 @@
-//! What can end the front end itself; errors of single requests and connections never do.
+//! Errors that stop the front end. Errors of requests and connections never do.
 
-/// Why the front end cannot serve.
+/// Errors of the front end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The listening socket cannot tell its address.
+    /// The listener has no address.
     #[error("the HTTP listener has no address")]
     Listener(#[source] std::io::Error),
 }

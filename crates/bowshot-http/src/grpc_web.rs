@@ -1,10 +1,10 @@
-//! Calls of gRPC-Web: another front end answers them, which this one does not know. They come here since browsers can use no
-//! other port of the server, and because who may call, from which page and how often is decided here for all that browsers do.
+//! Forwards gRPC-Web calls to another front end. They arrive here because browsers can use no other port, and because
+//! this front end authenticates, limits and checks the origin of browser requests.
 
 use crate::Context as Shared;
-use crate::caller::{Busy, Caller, Peer};
+use crate::caller::{Caller, Peer, RequestPermit};
+use crate::request_body::BodyRest;
 use crate::status::{Failure, Result};
-use crate::upload::Leftover;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::Uri;
@@ -21,21 +21,21 @@ use std::task::{Context, Poll};
 
 /// The paths of the calls that are answered.
 pub(crate) const PATH: &str = "/arrow.flight.protocol.FlightService/{call}";
-/// What they begin with.
+/// Their common prefix.
 pub(crate) const PREFIX: &str = "/arrow.flight.protocol.";
 
-/// Whoever answers gRPC-Web.
+/// A front end that answers gRPC-Web.
 pub trait GrpcWeb: fmt::Debug + Send + Sync {
-    /// What answers the calls of one connection, which comes from this address.
+    /// Opens its side of a connection from this address.
     fn connect(&self, address: IpAddr) -> Arc<dyn GrpcWebConnection>;
 }
 
 /// Answers the calls of one connection.
 pub trait GrpcWebConnection: fmt::Debug + Send + Sync {
-    /// Answers a call of a caller who is known, or tells the client why it may not call.
+    /// Answers a call, or rejects it with the error of its authentication.
     fn call(&self, caller: bowshot_api::Result<Principal>, request: Request) -> BoxFuture<'static, Response>;
 
-    /// The connection has ended.
+    /// Closes the connection.
     fn end(&self) -> BoxFuture<'static, ()>;
 }
 
@@ -46,30 +46,30 @@ pub(crate) async fn call(State(context): State<Shared>, uri: Uri, request: Reque
     };
     let (mut parts, body) = request.into_parts();
     let peer = parts.extensions.get::<Arc<Peer>>().map(Arc::clone);
-    let peer = peer.ok_or_else(|| Error::internal("a request came over no connection"))?;
+    let peer = peer.ok_or_else(|| Error::internal("the request has no connection"))?;
     let caller = Caller::from_request_parts(&mut parts, &context).await.map_err(Failure::into_error);
-    let connection = peer.grpc_web(web.as_ref(), &context.chores);
-    let (principal, place) = match caller {
+    let connection = peer.grpc_web(web.as_ref(), &context.cleanup);
+    let (principal, permit) = match caller {
         Ok(caller) => {
             let principal = caller.principal.clone();
-            (Ok(principal), Some(caller.into_place()))
+            (Ok(principal), Some(caller.into_request_permit()))
         }
         Err(error) => (Err(error), None),
     };
-    let (body, leftover) = Leftover::of(body);
+    let (body, leftover) = BodyRest::split(body);
     let response = connection.call(principal, Request::from_parts(parts, body)).await;
-    leftover.come().await;
-    Ok(response.map(|body| Body::new(Placed { body, _place: place })).into_response())
+    leftover.wait().await;
+    Ok(response.map(|body| Body::new(WithPermit { body, _permit: permit })).into_response())
 }
 
-/// An answer that keeps the place of its request until it has gone out.
+/// A response that holds the request's permit until it is sent.
 #[derive(Debug)]
-struct Placed {
+struct WithPermit {
     body: Body,
-    _place: Option<Busy>,
+    _permit: Option<RequestPermit>,
 }
 
-impl HttpBody for Placed {
+impl HttpBody for WithPermit {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -1,56 +1,56 @@
-//! The HTTP front end: SQL in one round trip, tables to and from files, and whether the server is alive, ready and what it
-//! holds. It translates HTTP into calls on the door, and nothing more.
+//! The HTTP front end: SQL in one round trip, upload and download of tables, health, readiness and metrics. It only
+//! translates HTTP into calls of the server API.
 //!
 //! ```text
-//! socket ─► connection.rs, arrival.rs (TLS) ─► routes.rs ─┬─► health.rs, metrics.rs, console.rs   for everybody
-//!                                                        └─► caller.rs ─┬─► sql.rs          for those who may
-//!                                                                       ├─► tables.rs, ingest/
-//!                                                                       ├─► grpc_web.rs ─► another front end
-//!                                                                       └─► rooms.rs, queries.rs, kept.rs
+//! socket ─► connection.rs, handshake.rs (TLS) ─► routes.rs ─┬─► health.rs, metrics.rs, console.rs   without
+//! credentials
+//!                                                           └─► caller.rs ─┬─► sql.rs               with credentials
+//!                                                                          ├─► tables.rs, ingest/
+//!                                                                          ├─► grpc_web.rs ─► another front end
+//!                                                                          └─► session_scope.rs, queries.rs, stored_results.rs
 //! ```
 //!
-//! - Who is calling, and over which road: `caller.rs`, `auth.rs`; which web pages may: `origins.rs`.
-//! - What a request asks for: `order.rs`, `parameters.rs`; in which form it wants its answer: `form.rs`.
-//! - Sessions, of one request or with a token: `rooms.rs`, `session_lock.rs`. What has to be done when a client is gone: `chores.rs`.
-//! - Results on their way out, a piece at a time: `answer.rs`, `output/`. Rows on their way in: `ingest/`.
-//! - Errors: `status.rs`. Every route is described in `openapi.json`.
+//! - Authentication and transport security: `caller.rs`; origins of web pages: `cors.rs`.
+//! - Requests: `sql_request.rs`, `parameters.rs`; response formats: `media_type.rs`.
+//! - Sessions: `session_scope.rs`, `session_lock.rs`; cleanup after clients that left: `cleanup.rs`.
+//! - Results: `response.rs`, `output/`. Uploads: `ingest/`. Errors: `status.rs`. `openapi.json` describes every route.
 //!
-//! What `/health`, `/ready` and `/metrics` tell is operational and read-only: no name of a table, user or query, no row. That is
-//! why they need no credentials; everything below `/v1` but its description does. The console is a page without content of its own (`console.rs`).
+//! `/health`, `/ready` and `/metrics` need no credentials: they show no names of tables, users or queries, and no
+//! rows.
 //!
-//! What must never happen here: a whole result or upload in memory, a password asked for where others can read it, a web page
-//! that uses the server behind the back of its user, a client that holds a connection for as long as it likes.
+//! Never: a whole result or upload in memory, a password prompt over cleartext, a web page that uses the server
+//! without its user's knowledge, a client that holds a connection forever.
 
-mod answer;
-mod arrival;
 mod caller;
-mod chores;
+mod cleanup;
 mod connection;
 mod console;
+mod cors;
 mod error;
-mod form;
 mod grpc_web;
+mod handshake;
 mod health;
 mod ingest;
-mod kept;
+mod json_integers;
+mod media_type;
 mod metrics;
-mod names;
 mod openapi;
-mod order;
-mod origins;
 mod output;
 mod parameters;
 mod process;
 mod queries;
-mod rooms;
+mod request_body;
+mod request_span;
+mod response;
 mod routes;
 mod session_lock;
+mod session_scope;
 mod sql;
+mod sql_request;
 mod status;
+mod stored_results;
+mod table_name;
 mod tables;
-mod traced;
-mod upload;
-mod whole;
 
 #[cfg(test)]
 mod tests;
@@ -60,7 +60,7 @@ pub use error::Error;
 pub use grpc_web::{GrpcWeb, GrpcWebConnection};
 
 use bowshot_api::Server;
-use chores::Chores;
+use cleanup::CleanupQueue;
 use session_lock::SessionLocks;
 use std::fmt;
 use std::sync::Arc;
@@ -68,20 +68,20 @@ use std::sync::Arc;
 /// Renders the metrics of this process in Prometheus text format.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// What whoever starts the front end decides.
+/// Configuration of the front end.
 #[derive(Clone)]
 pub struct Choices {
     /// Renders the metrics of the process.
     pub render_metrics: RenderMetrics,
-    /// How connections are encrypted that begin with TLS; with it, other machines get SQL over such connections only.
+    /// TLS configuration; with it, remote clients must use TLS.
     pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// Whether credentials may come over connections of other machines that are not encrypted.
+    /// Whether remote clients may send credentials without TLS.
     pub cleartext: bool,
-    /// Whether statements are taken only from clients that have shown a certificate.
+    /// Whether statements require a client certificate.
     pub certificates: bool,
-    /// The origins whose web pages may use the server, as browsers write them: `https://example.org`.
+    /// Origins of web pages that may use the server, such as `https://example.org`.
     pub origins: Vec<String>,
-    /// Who answers calls of gRPC-Web, which come over this port since browsers speak nothing else.
+    /// The front end that answers gRPC-Web, which browsers can only send to this port.
     pub grpc_web: Option<Arc<dyn GrpcWeb>>,
 }
 
@@ -95,11 +95,11 @@ impl fmt::Debug for Choices {
     }
 }
 
-/// What every request handler needs.
+/// State of request handlers.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     server: Arc<dyn Server>,
     choices: Arc<Choices>,
-    chores: Chores,
+    cleanup: CleanupQueue,
     locks: SessionLocks,
 }

@@ -1,5 +1,5 @@
-//! `/metrics` in Prometheus text format: what the process counted, what the server holds right now, what the operating
-//! system says about the process.
+//! `/metrics` in Prometheus text format: counters of the process, the state of the server, and process statistics of
+//! the operating system.
 
 use crate::Context;
 use crate::process::Process;
@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use bowshot_api::ServerStatus;
 use std::fmt::Write as _;
 
-/// A gauge that comes from the server's status.
+/// A gauge of the server's status.
 type Gauge = (&'static str, &'static str, fn(&ServerStatus) -> u64);
 
 /// Name, description and value of every gauge of the server.

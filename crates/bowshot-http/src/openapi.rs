@@ -1,4 +1,4 @@
-//! The description of all routes for programs (OpenAPI 3.1), which says nothing that is not public.
+//! The OpenAPI 3.1 description of all routes. It is public.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};

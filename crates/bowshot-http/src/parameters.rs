@@ -1,7 +1,7 @@
-//! Values of parameters from JSON to one row of Arrow, of the types that the statement wants.
+//! Converts JSON parameters to one Arrow row of the types that the statement expects.
 
-use crate::order::Parameters;
-use crate::whole::{carrier, fit};
+use crate::json_integers::{carrier, fit};
+use crate::sql_request::Parameters;
 use arrow::array::{Array, ArrayRef, StringArray, new_null_array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
@@ -12,7 +12,7 @@ use bowshot_api::{Error, Result};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The values as one row; `None` for a statement without parameters.
+/// The parameters as one row; `None` for a statement without parameters.
 ///
 /// # Errors
 /// `Invalid` for another number of values than the statement has parameters, or one of a type that does not fit.
@@ -30,7 +30,7 @@ pub(crate) fn row(wanted: &Schema, given: Parameters) -> Result<Option<RecordBat
     }
     let options = RecordBatchOptions::new().with_row_count(Some(1));
     let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options);
-    batch.map(Some).map_err(|error| Error::internal("parameters make no row").with_source(error))
+    batch.map(Some).map_err(|error| Error::internal("cannot make a row of the parameters").with_source(error))
 }
 
 fn in_order(wanted: &Schema, given: Parameters) -> Result<Vec<Value>> {
@@ -64,13 +64,13 @@ fn column(field: &FieldRef, value: Value) -> Result<ArrayRef> {
     let shown = field.name().clone();
     let text = |text: &str| -> ArrayRef { Arc::new(StringArray::from(vec![text])) };
     let made = match (natural(&value), wanted) {
-        // The plan does not tell, or wants a text: then the value's own type says more.
+        // No type was inferred, or text: use the type of the value.
         (Some(natural), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => read(&natural, &value),
-        // Whether it fits depends on what is done with it: a whole number beyond 32 bits can be compared with one of them.
+        // Keep integers as they are: one beyond 32 bits can be compared with a 32-bit column.
         (Some(natural), wanted) if natural.is_integer() && (wanted.is_integer() || wanted.is_decimal()) => {
             read(&natural, &value)
         }
-        // The type that is told has the digits of what stands beside the parameter, not those of its value.
+        // The inferred precision is that of the other operand.
         (Some(_), wanted) if wanted.is_decimal() => match value.to_string() {
             number if number.contains(['e', 'E']) => read(&DataType::Float64, &value),
             number => Ok(text(&number)),
@@ -98,7 +98,7 @@ fn column(field: &FieldRef, value: Value) -> Result<ArrayRef> {
     })
 }
 
-/// The type that a value has by itself; texts and lists are what the statement takes them for.
+/// The type of a JSON value; the statement decides about strings and lists.
 fn natural(value: &Value) -> Option<DataType> {
     match value {
         Value::Bool(_) => Some(DataType::Boolean),
@@ -116,12 +116,12 @@ fn is_binary(data_type: &DataType) -> bool {
     )
 }
 
-/// Whether bytes are written as a UUID: hexadecimal digits have no hyphens.
+/// Whether a string is a UUID, by its hyphens.
 fn is_uuid(wanted: &DataType, text: &str) -> bool {
     *wanted == DataType::FixedSizeBinary(16) && text.contains('-')
 }
 
-/// Reads a value as Arrow reads JSON.
+/// Reads a value with Arrow's JSON reader.
 fn read(data_type: &DataType, value: &Value) -> Result<ArrayRef, ArrowError> {
     let schema = Arc::new(Schema::new(vec![Field::new("value", carrier(data_type), true)]));
     let reader = ReaderBuilder::new(schema).with_batch_size(1).with_coerce_primitive(true);

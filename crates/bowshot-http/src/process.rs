@@ -1,9 +1,8 @@
-//! What the operating system says about this process, under the names that Prometheus clients agree on. Only Linux tells
-//! it through files; elsewhere there is nothing to report and nothing is made up.
+//! Process statistics from `/proc`, under the usual Prometheus names. Other systems than Linux have none.
 
 use std::fs;
 
-/// Numbers about the process; `None` where the system does not tell.
+/// Process statistics; `None` where not available.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Process {
     /// Files, sockets and pipes that are open.
@@ -20,7 +19,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 impl Process {
     pub(crate) fn now() -> Self {
         Self {
-            // Reading the folder opens it: one of the entries is this very look.
+            // Without the handle of this listing.
             open_fds: fs::read_dir("/proc/self/fd")
                 .ok()
                 .map(|entries| (entries.count() as u64).saturating_sub(1)),

@@ -1,8 +1,8 @@
-//! Running queries by their ids: how far they are, and an end for them. A query is known here from its first rows on until its
-//! last one was read; before that, `system.queries` shows it.
+//! Progress and cancellation of running queries by id. A query is found here from its first rows until its last one
+//! is read; before that, `system.queries` shows it.
 
 use crate::caller::Caller;
-use crate::status::{Failure, Result, good};
+use crate::status::{Failure, Result, json_response};
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -10,11 +10,11 @@ use bowshot_api::{CancelOutcome, Error, ErrorKind, QueryId};
 use serde_json::json;
 use std::time::Duration;
 
-/// The id of a query, of its text.
+/// Parses a query id.
 pub(crate) fn read(id: &str) -> Result<QueryId> {
     QueryId::parse(id).ok_or_else(|| {
-        Error::invalid("this is no id of a query")
-            .with_hint("the header `x-bowshot-query-id` has them")
+        Error::invalid("invalid query id")
+            .with_hint("query ids are in the header `x-bowshot-query-id`")
             .into()
     })
 }
@@ -23,14 +23,14 @@ pub(crate) fn read(id: &str) -> Result<QueryId> {
 pub(crate) async fn progress(caller: Caller, Path(id): Path<String>) -> Result<Response> {
     let query = read(&id)?;
     let server = &caller.context.server;
-    let told = match server.progress(&caller.principal, query, None, Duration::ZERO).await {
+    let body = match server.progress(&caller.principal, query, None, Duration::ZERO).await {
         Ok(progress) => {
             let state = match (&progress.failed, progress.done) {
                 (Some(_), _) => "failed",
                 (None, true) => "finished",
                 (None, false) => "running",
             };
-            let failed = progress.failed.map(|error| Failure::from(error).of_query(query).object());
+            let failed = progress.failed.map(|error| Failure::from(error).with_query(query).object());
             json!({
                 "query_id": query.to_string(),
                 "state": state,
@@ -44,7 +44,7 @@ pub(crate) async fn progress(caller: Caller, Path(id): Path<String>) -> Result<R
         }
         Err(error) => return Err(error.into()),
     };
-    Ok(good(StatusCode::OK, &told))
+    Ok(json_response(StatusCode::OK, &body))
 }
 
 /// Answers `DELETE /v1/queries/{id}`.
@@ -54,5 +54,5 @@ pub(crate) async fn cancel(caller: Caller, Path(id): Path<String>) -> Result<Res
         CancelOutcome::Cancelled => "cancelled",
         CancelOutcome::NotCancellable => "finished",
     };
-    Ok(good(StatusCode::OK, &json!({ "query_id": query.to_string(), "state": state })))
+    Ok(json_response(StatusCode::OK, &json!({ "query_id": query.to_string(), "state": state })))
 }

@@ -1,12 +1,12 @@
-//! Which path answers what.
+//! The routes.
 
+use crate::cors::check_origin;
 use crate::health::{health, ready};
 use crate::metrics::metrics;
 use crate::openapi::openapi;
-use crate::origins::origins;
+use crate::request_span::with_request_span;
 use crate::status::{Failure, answer};
-use crate::traced::traced;
-use crate::{Context, console, grpc_web, ingest, kept, queries, rooms, sql, tables};
+use crate::{Context, console, grpc_web, ingest, queries, session_scope, sql, stored_results, tables};
 use axum::Router;
 use axum::extract::State;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
@@ -16,7 +16,6 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, delete, get, post};
 use bowshot_api::Error;
 
-/// Every path with what answers it.
 pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Context>)> {
     vec![
         ("/", get(index)),
@@ -28,11 +27,11 @@ pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Context>)> {
         ("/console/{name}", get(console::file)),
         ("/v1/openapi.json", get(openapi)),
         ("/v1/sql", post(sql::run)),
-        ("/v1/sessions", post(rooms::open)),
-        ("/v1/sessions/{token}", delete(rooms::close)),
-        ("/v1/queries", post(kept::start)),
+        ("/v1/sessions", post(session_scope::open)),
+        ("/v1/sessions/{token}", delete(session_scope::close)),
+        ("/v1/queries", post(stored_results::start)),
         ("/v1/queries/{id}", get(queries::progress).delete(queries::cancel)),
-        ("/v1/queries/{id}/rows", get(kept::rows)),
+        ("/v1/queries/{id}/rows", get(stored_results::rows)),
         ("/v1/tables", get(tables::list)),
         ("/v1/tables/{name}", get(tables::describe).put(ingest::replace).post(ingest::append)),
         ("/v1/tables/{name}/rows", get(tables::rows)),
@@ -45,16 +44,16 @@ pub(crate) fn router(context: Context) -> Router {
         router = router.route(path, answered);
     }
     router
-        // No route of ours, and not in our description.
+        // Not a public route.
         .route(grpc_web::PATH, post(grpc_web::call))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn(traced))
-        .layer(from_fn_with_state(context.clone(), origins))
+        .layer(from_fn(with_request_span))
+        .layer(from_fn_with_state(context.clone(), check_origin))
         .with_state(context)
 }
 
-/// The paths, or for a browser, which asks for a page, the way to the console.
+/// The list of paths; browsers are redirected to the console.
 async fn index(State(context): State<Context>, headers: HeaderMap) -> Response {
     let accepted = headers.get(ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
     if accepted.contains("text/html") {
@@ -74,14 +73,13 @@ async fn index(State(context): State<Context>, headers: HeaderMap) -> Response {
 pub(crate) async fn unknown_path(uri: Uri) -> Response {
     let shown: String = uri.path().chars().take(200).collect();
     answer(
-        Error::not_found(format!("nothing is served at `{shown}`"))
-            .with_hint("`/` lists the paths that are served"),
+        Error::not_found(format!("no route for `{shown}`")).with_hint("`/` lists the paths that are served"),
     )
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Failure {
     let shown: String = uri.path().chars().take(200).collect();
-    let error = Error::unsupported(format!("`{method}` is not answered at `{shown}`"));
+    let error = Error::unsupported(format!("`{method}` is not supported for `{shown}`"));
     let error = if uri.path().starts_with("/v1/") || uri.path().starts_with(grpc_web::PREFIX) {
         error.with_hint("the header `allow` has the methods that are")
     } else {

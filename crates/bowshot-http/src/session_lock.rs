@@ -1,5 +1,5 @@
-//! Locks on the sessions of requests. A text of several statements locks its session until its transaction has ended, so that no
-//! other request joins or ends it; other requests share the lock.
+//! Locks on sessions. A script locks its session exclusively, so that no other request joins or ends its transaction;
+//! other requests share the lock.
 
 use bowshot_api::{Error, ErrorKind, Limits, OptionValue, Result, Session, SessionId};
 use std::collections::HashMap;
@@ -8,18 +8,17 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// What a text of several statements takes; any other request takes one.
+/// Permits of an exclusive lock; a shared one takes one.
 const ALL: u32 = 1 << 16;
 
-/// A lock on a session, which ends when this is dropped.
+/// A session lock; dropping it unlocks.
 pub(crate) type SessionLock = OwnedSemaphorePermit;
 
-/// The locks of the sessions that requests work in.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SessionLocks(Arc<Mutex<HashMap<SessionId, Weak<Semaphore>>>>);
 
 impl SessionLocks {
-    /// Waits for the lock of a request with this text, first come, first served. `KILL` takes none: it may be what others wait for.
+    /// Waits for the lock that `sql` needs, in order of arrival. `KILL` needs none: others may wait for it.
     ///
     /// # Errors
     /// `Timeout` where it does not come within the time of a statement.
@@ -29,12 +28,12 @@ impl SessionLocks {
         sql: &str,
         limits: &Limits,
     ) -> Result<Option<SessionLock>> {
-        // Statements are split at semicolons; one that only has some inside waits in vain, and no harm is done.
+        // A semicolon within a statement only makes the lock exclusive.
         let is_script = sql.trim_end().trim_end_matches(';').contains(';');
         if !is_script && sql.trim_start().get(..4).is_some_and(|verb| verb.eq_ignore_ascii_case("kill")) {
             return Ok(None);
         }
-        let taking = self.of(session.id()).acquire_many_owned(if is_script { ALL } else { 1 });
+        let taking = self.get(session.id()).acquire_many_owned(if is_script { ALL } else { 1 });
         let taken = match patience(session, limits) {
             Some(limit) => {
                 let Ok(taken) = timeout(limit, taking).await else { return Err(busy()) };
@@ -47,7 +46,7 @@ impl SessionLocks {
             .map_err(|error| Error::internal("the lock of a session was closed").with_source(error))
     }
 
-    fn of(&self, session: SessionId) -> Arc<Semaphore> {
+    fn get(&self, session: SessionId) -> Arc<Semaphore> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, lock| lock.strong_count() > 0);
         if let Some(lock) = all.get(&session).and_then(Weak::upgrade) {
@@ -59,7 +58,7 @@ impl SessionLocks {
     }
 }
 
-/// The time of a statement, if it has a limit.
+/// The statement timeout, if any.
 fn patience(session: &dyn Session, limits: &Limits) -> Option<Duration> {
     let own = session.options().into_iter().find_map(|(name, value)| match value {
         OptionValue::Int64(ms) if name == "statement_timeout_ms" => u64::try_from(ms).ok(),

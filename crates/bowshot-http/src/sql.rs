@@ -1,14 +1,12 @@
-//! `POST /v1/sql`: one or several statements in, the result of the last one out. Several are one transaction.
-//!
-//! Each statement is planned once, and what its plan tells decides how it is answered: with rows, or with how many rows it has
-//! changed.
+//! `POST /v1/sql`: runs one or several statements and returns the result of the last one. Several are one
+//! transaction. Each statement is planned once; its plan determines whether rows or a count are returned.
 
-use crate::answer::{self, Answered, Section};
 use crate::caller::Caller;
-use crate::form::Wish;
-use crate::order::{Order, Parameters};
+use crate::media_type::ResponseFormat;
 use crate::parameters;
-use crate::rooms::{Kept, Room};
+use crate::response::{self, Outcome, RowRange};
+use crate::session_scope::{Prepared, SessionScope};
+use crate::sql_request::{Parameters, SqlRequest};
 use crate::status::{Failure, Result};
 use arrow::array::AsArray;
 use arrow::datatypes::{Int64Type, UInt64Type};
@@ -21,10 +19,9 @@ use bowshot_api::{
 use futures::StreamExt;
 use serde::Deserialize;
 
-/// What may stand in the query of the URL.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Choice {
+pub(crate) struct QueryParameters {
     format: Option<String>,
 }
 
@@ -32,88 +29,89 @@ pub(crate) struct Choice {
 pub(crate) async fn run(
     State(context): State<crate::Context>,
     caller: Caller,
-    choice: std::result::Result<Query<Choice>, axum::extract::rejection::QueryRejection>,
+    query: std::result::Result<Query<QueryParameters>, axum::extract::rejection::QueryRejection>,
     request: Request,
 ) -> Result<Response> {
-    let Query(choice) = choice.map_err(|error| unread(&error))?;
-    let wish = Wish::read(request.headers(), choice.format.as_deref())?;
+    let Query(query) = query.map_err(|error| invalid_query_string(&error))?;
+    let format = ResponseFormat::read(request.headers(), query.format.as_deref())?;
     let headers = request.headers().clone();
-    let Order { sql, parameters, options } = Order::read(request, context.server.limits()).await?;
-    let room = Room::enter_for(caller, &headers, options, &sql).await?;
-    let answered = text(&room, &sql, parameters, Delivery::Stream).await?;
-    answer::respond(room, answered, wish, Section::default()).await
+    let SqlRequest { sql, parameters, options } = SqlRequest::read(request, context.server.limits()).await?;
+    let scope = SessionScope::enter_for(caller, &headers, options, &sql).await?;
+    let outcome = run_script(&scope, &sql, parameters, Delivery::Stream).await?;
+    response::respond(scope, outcome, format, RowRange::default()).await
 }
 
 /// The error of a query string that was not understood.
-pub(crate) fn unread(error: &axum::extract::rejection::QueryRejection) -> Failure {
-    Error::invalid(format!("the query of the URL cannot be read: {}", error.body_text())).into()
+pub(crate) fn invalid_query_string(error: &axum::extract::rejection::QueryRejection) -> Failure {
+    Error::invalid(format!("invalid query string: {}", error.body_text())).into()
 }
 
-/// Runs the statements of a text as far as the first rows of the last one. The first error ends it, and undoes those before it as
-/// far as none of them begins or ends a transaction (PostgreSQL manual, "Multiple Statements in a Simple Query").
-pub(crate) async fn text(
-    room: &Room,
+/// Runs a script up to the first rows of its last statement. The first error rolls back earlier statements, unless
+/// the script has its own transactions (PostgreSQL manual, "Multiple Statements in a Simple Query").
+pub(crate) async fn run_script(
+    scope: &SessionScope,
     sql: &str,
     parameters: Parameters,
     delivery: Delivery,
-) -> Result<Answered> {
-    let statements = room.session.statements(sql);
-    let Some((last, earlier)) = statements.split_last() else {
-        return Err(Error::invalid("the text has no statement").with_hint("send one").into());
-    };
-    if !earlier.is_empty() && parameters != Parameters::None {
-        return Err(Error::invalid("a text with parameters has one statement")
+) -> Result<Outcome> {
+    let statements = scope.session.statements(sql);
+    if statements.len() > 1 && parameters != Parameters::None {
+        return Err(Error::invalid("parameters are supported for a single statement only")
             .with_hint("send the statements one by one, in a session if need be")
             .into());
     }
-    let answered = match Box::pin(each(room, sql, (earlier, last), (parameters, delivery))).await {
-        Ok(answered) => answered,
+    let outcome = match Box::pin(run_statements(scope, sql, &statements, parameters, delivery)).await {
+        Ok(outcome) => outcome,
         Err(failure) => {
-            room.end_implicit(TransactionEnd::Rollback).await?;
+            scope.end_implicit(TransactionEnd::Rollback).await?;
             return Err(failure);
         }
     };
-    if let Err(error) = room.end_implicit(TransactionEnd::Commit).await {
-        if let Answered::Rows(answer) = answered {
-            // Its rows are of changes that were not kept.
-            _ = room.server.cancel(room.session.principal(), answer.query).await;
+    if let Err(error) = scope.end_implicit(TransactionEnd::Commit).await {
+        if let Outcome::Rows(answer) = outcome {
+            // Its rows may depend on changes that were rolled back.
+            _ = scope.server.cancel(scope.session.principal(), answer.query).await;
         }
         return Err(error.into());
     }
-    if room.is_own && room.session.in_transaction() {
-        return Err(Error::invalid("the transaction would end with the request, and its changes with it")
+    if scope.is_own && scope.session.in_transaction() {
+        return Err(Error::invalid("the transaction would be rolled back at the end of the request")
             .with_hint("commit it in the same request, or make a session with `POST /v1/sessions`")
             .into());
     }
-    Ok(answered)
+    Ok(outcome)
 }
 
-async fn each(
-    room: &Room,
+async fn run_statements(
+    scope: &SessionScope,
     sql: &str,
-    (earlier, last): (&[String], &str),
-    (parameters, delivery): (Parameters, Delivery),
-) -> Result<Answered> {
-    let mut place = Place { sql, end: 0 };
+    statements: &[String],
+    parameters: Parameters,
+    delivery: Delivery,
+) -> Result<Outcome> {
+    let Some((last, earlier)) = statements.split_last() else {
+        return Err(Error::invalid("the request has no statement").with_hint("send one").into());
+    };
+    let mut offsets = StatementOffsets { sql, end: 0 };
     for statement in earlier {
-        let before = place.of(statement);
-        room.begin_implicit().await?;
-        act(room, statement).await.map_err(|failure| failure.placed(statement, before))?;
+        let before = offsets.next(statement);
+        scope.begin_implicit().await?;
+        run_earlier(scope, statement).await.map_err(|failure| failure.placed(statement, before))?;
     }
-    let before = place.of(last);
-    let started = Box::pin(start(room, last, parameters, delivery)).await;
+    let before = offsets.next(last);
+    let started = Box::pin(start(scope, last, parameters, delivery)).await;
     started.map_err(|failure| failure.placed(last, before))
 }
 
-/// Where statements stand in their text.
-struct Place<'a> {
+/// Finds the offsets of statements in their script.
+struct StatementOffsets<'a> {
     sql: &'a str,
     end: usize,
 }
 
-impl Place<'_> {
-    /// The number of characters before the next statement.
-    fn of(&mut self, statement: &str) -> usize {
+impl StatementOffsets<'_> {
+    /// Characters before the next statement.
+    fn next(&mut self, statement: &str) -> usize {
         let rest = self.sql.get(self.end..).unwrap_or_default();
         let start = self.end + rest.find(statement).unwrap_or(0);
         self.end = start + statement.len();
@@ -121,63 +119,72 @@ impl Place<'_> {
     }
 }
 
-/// Runs a statement that is not the last one. Rows are read and left out: a query may fail, or call a function that acts.
-async fn act(room: &Room, sql: &str) -> Result<()> {
-    let (kept, Description { is_update, .. }) = room.prepare(sql).await?;
+/// Runs an earlier statement of a script. Its rows are read and discarded: queries may fail or have effects.
+async fn run_earlier(scope: &SessionScope, sql: &str) -> Result<()> {
+    let (prepared, Description { is_update, .. }) = scope.prepare(sql).await?;
     if is_update {
-        let request = Running::prepared(kept.id);
-        room.while_used(room.session.update(&request)).await?;
+        let request = Running::prepared(prepared.id);
+        scope.while_used(scope.session.update(&request)).await?;
         return Ok(());
     }
-    let answer = begin(room, &kept, Delivery::Stream).await?;
-    let read = read(room, &answer, |_| ()).await;
-    read.map_err(|error| Failure::from(error).of_query(answer.query))
+    let answer = begin(scope, &prepared, Delivery::Stream).await?;
+    let read = read(scope, &answer, |_| ()).await;
+    read.map_err(|error| Failure::from(error).with_query(answer.query))
 }
 
-/// Runs a statement as far as its first rows, or, where they are kept, as far as its start.
-pub(crate) async fn start(room: &Room, sql: &str, given: Parameters, delivery: Delivery) -> Result<Answered> {
-    let (kept, Description { is_update, parameters: wanted, .. }) = room.prepare(sql).await?;
+/// Starts a statement; streamed results are awaited up to their first rows.
+pub(crate) async fn start(
+    scope: &SessionScope,
+    sql: &str,
+    given: Parameters,
+    delivery: Delivery,
+) -> Result<Outcome> {
+    let (prepared, Description { is_update, parameters: wanted, .. }) = scope.prepare(sql).await?;
     if let Some(row) = parameters::row(&wanted, given)? {
-        room.while_used(room.session.bind(kept.id, vec![row])).await?;
+        scope.while_used(scope.session.bind(prepared.id, vec![row])).await?;
     }
     let delivery = if is_update { Delivery::Stream } else { delivery };
-    let answer = begin(room, &kept, delivery).await?;
+    let answer = begin(scope, &prepared, delivery).await?;
     if !is_update {
-        return Ok(Answered::Rows(Box::new(answer)));
+        return Ok(Outcome::Rows(Box::new(answer)));
     }
     let query = answer.query;
-    let affected = count(room, &answer).await.map_err(|error| Failure::from(error).of_query(query))?;
-    let notices = room.session.last_write().notices.iter().map(Notice::message).collect();
-    Ok(Answered::Effect { query: Some(query), affected, notices })
+    let affected = count(scope, &answer).await.map_err(|error| Failure::from(error).with_query(query))?;
+    let notices = scope.session.last_write().notices.iter().map(Notice::message).collect();
+    Ok(Outcome::Effect { query: Some(query), affected, notices })
 }
 
-async fn begin(room: &Room, kept: &Kept, delivery: Delivery) -> Result<Answer> {
+async fn begin(scope: &SessionScope, prepared: &Prepared, delivery: Delivery) -> Result<Answer> {
     let request = Running {
         endpoints: Some(Endpoints::Exactly(1)),
         delivery: Some(delivery),
-        ..Running::prepared(kept.id)
+        ..Running::prepared(prepared.id)
     };
-    Ok(room.while_used(room.session.start(&request)).await?)
+    Ok(scope.while_used(scope.session.start(&request)).await?)
 }
 
-/// How many rows a statement has changed, if it tells: its result is one column with that number.
-async fn count(room: &Room, answer: &Answer) -> bowshot_api::Result<Option<u64>> {
+/// The affected rows: the sum of the result's column.
+async fn count(scope: &SessionScope, answer: &Answer) -> bowshot_api::Result<Option<u64>> {
     let mut affected: Option<u64> = None;
-    read(room, answer, |batch| affected = affected.unwrap_or(0).checked_add(counted(batch))).await?;
+    read(scope, answer, |batch| affected = affected.unwrap_or(0).checked_add(affected_rows(batch))).await?;
     Ok(affected.or(answer.rows.filter(|rows| *rows == 0)))
 }
 
-async fn read(room: &Room, answer: &Answer, mut each: impl FnMut(&RecordBatch)) -> bowshot_api::Result<()> {
+async fn read(
+    scope: &SessionScope,
+    answer: &Answer,
+    mut each: impl FnMut(&RecordBatch),
+) -> bowshot_api::Result<()> {
     for partition in 0..answer.partitions {
-        let mut rows = room.attach(answer.query, partition).await?;
-        while let Some(batch) = room.while_used(rows.next()).await {
+        let mut rows = scope.attach(answer.query, partition).await?;
+        while let Some(batch) = scope.while_used(rows.next()).await {
             each(&batch?);
         }
     }
     Ok(())
 }
 
-fn counted(batch: &RecordBatch) -> u64 {
+fn affected_rows(batch: &RecordBatch) -> u64 {
     let Some(column) = batch.columns().first() else { return 0 };
     let signed = column.as_primitive_opt::<Int64Type>().and_then(arrow::compute::sum);
     let unsigned = column.as_primitive_opt::<UInt64Type>().and_then(arrow::compute::sum);
@@ -186,11 +193,11 @@ fn counted(batch: &RecordBatch) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Place;
+    use super::StatementOffsets;
 
     #[test]
     fn statements_are_found_in_their_order() {
-        let mut place = Place { sql: "ä; a; a ;b", end: 0 };
-        assert_eq!(["ä", "a", "a", "b"].map(|statement| place.of(statement)), [0, 3, 6, 9]);
+        let mut offsets = StatementOffsets { sql: "ä; a; a ;b", end: 0 };
+        assert_eq!(["ä", "a", "a", "b"].map(|statement| offsets.next(statement)), [0, 3, 6, 9]);
     }
 }

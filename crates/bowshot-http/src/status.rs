@@ -1,7 +1,5 @@
-//! How errors look in HTTP: one status for each kind, and one JSON shape for all.
-//!
-//! A client sees message and hint. Of an internal error it sees a reference only; the chain of causes is in the log under the
-//! same reference.
+//! HTTP status and JSON body of errors. Clients see message and hint; of internal errors only a reference, under
+//! which the log has the causes.
 
 use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -9,11 +7,11 @@ use axum::response::{IntoResponse, Response};
 use bowshot_api::{Error, ErrorKind, QueryId};
 use serde_json::{Value, json};
 
-/// What a client may show to say who it is.
+/// Accepted authentication schemes.
 const CHALLENGE: HeaderValue =
     HeaderValue::from_static("Basic realm=\"bowshot\", charset=\"UTF-8\", Bearer realm=\"bowshot\"");
 
-/// The status that answers an error of this kind. What the caller has to change never has a status from 500 on.
+/// The status of an error kind. Errors that the caller can fix are below 500.
 fn status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::Syntax | ErrorKind::Invalid | ErrorKind::Unsupported => StatusCode::BAD_REQUEST,
@@ -23,7 +21,7 @@ fn status(kind: ErrorKind) -> StatusCode {
         ErrorKind::Denied => StatusCode::FORBIDDEN,
         ErrorKind::LimitReached => StatusCode::TOO_MANY_REQUESTS,
         ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
-        // What several servers answer when the request was given up; no standard status says it.
+        // Non-standard, but common for cancelled requests.
         ErrorKind::Cancelled => StatusCode::from_u16(499).unwrap_or(StatusCode::CONFLICT),
         ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::Corrupt | ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -54,24 +52,23 @@ impl Failure {
         Self { status, ..Self::from(error) }
     }
 
-    /// The error alone, for those who tell it in their own way.
     pub(crate) fn into_error(self) -> Error {
         *self.error
     }
 
     /// Names the query that failed.
-    pub(crate) fn of_query(self, query: QueryId) -> Self {
+    pub(crate) fn with_query(self, query: QueryId) -> Self {
         Self { query: Some(query), ..self }
     }
 
-    /// Says where in the client's text the statement begins, so that the place of an error can be told.
+    /// Adds the offset of the statement in the request, so that positions refer to the request's text.
     pub(crate) fn placed(self, statement: &str, characters_before: usize) -> Self {
         let place = self.error.position().and_then(|place| place.within(statement));
         let position = place.map(|at| at + characters_before);
         Self { position, ..self }
     }
 
-    /// The object that tells the error.
+    /// The JSON body.
     pub(crate) fn object(&self) -> Value {
         let message = match self.error.kind() {
             ErrorKind::Internal => {
@@ -121,7 +118,7 @@ pub(crate) fn answer(error: Error) -> Response {
 }
 
 /// A value as the answer to a request.
-pub(crate) fn good(status: StatusCode, body: &Value) -> Response {
+pub(crate) fn json_response(status: StatusCode, body: &Value) -> Response {
     (status, [(CONTENT_TYPE, "application/json")], format!("{body}\n")).into_response()
 }
 

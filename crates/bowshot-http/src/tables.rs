@@ -1,14 +1,14 @@
-//! What tables there are, and what is in them.
+//! Lists and describes tables, and reads their rows.
 
-use crate::answer::{self, Section};
 use crate::caller::Caller;
-use crate::form::Wish;
-use crate::names::{option, select_all, table_name};
-use crate::order::{Options, Parameters};
+use crate::media_type::ResponseFormat;
 use crate::output;
-use crate::rooms::Room;
-use crate::sql::{start, unread};
-use crate::status::{Result, good};
+use crate::response::{self, RowRange};
+use crate::session_scope::SessionScope;
+use crate::sql::{invalid_query_string, start};
+use crate::sql_request::{Parameters, SessionOptions};
+use crate::status::{Result, json_response};
+use crate::table_name::{option, select_all, table_name};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query};
 use axum::http::{HeaderMap, StatusCode};
@@ -17,19 +17,19 @@ use bowshot_api::{Delivery, Error, Session, TableEntry, TableFilter, TableName};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Which tables to list: patterns of `LIKE`, but the catalog's name is exact.
+/// Filters: `LIKE` patterns, except for the exact catalog.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Which {
+pub(crate) struct TableFilters {
     catalog: Option<String>,
     schema: Option<String>,
     name: Option<String>,
 }
 
-/// Which rows of a table to give, and in which form.
+/// Query parameters of a table's rows.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Part {
+pub(crate) struct RowsQuery {
     limit: Option<u64>,
     format: Option<String>,
 }
@@ -37,19 +37,20 @@ pub(crate) struct Part {
 /// Answers `GET /v1/tables`.
 pub(crate) async fn list(
     caller: Caller,
-    which: std::result::Result<Query<Which>, QueryRejection>,
+    query: std::result::Result<Query<TableFilters>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response> {
-    let Query(Which { catalog, schema, name }) = which.map_err(|error| unread(&error))?;
+    let Query(TableFilters { catalog, schema, name }) =
+        query.map_err(|error| invalid_query_string(&error))?;
     let filter =
         TableFilter { catalog, schema_pattern: schema, table_pattern: name, ..TableFilter::default() };
-    let room = Room::enter(caller, &headers, Options::new()).await?;
-    let tables = room.while_used(room.session.tables(&filter)).await?;
-    let tables: Vec<Value> = tables.iter().map(shown).collect();
-    Ok(good(StatusCode::OK, &json!({ "tables": tables })))
+    let scope = SessionScope::enter(caller, &headers, SessionOptions::new()).await?;
+    let tables = scope.while_used(scope.session.tables(&filter)).await?;
+    let tables: Vec<Value> = tables.iter().map(table_json).collect();
+    Ok(json_response(StatusCode::OK, &json!({ "tables": tables })))
 }
 
-fn shown(table: &TableEntry) -> Value {
+fn table_json(table: &TableEntry) -> Value {
     json!({
         "catalog": table.catalog,
         "schema": table.schema_name,
@@ -65,9 +66,9 @@ pub(crate) async fn describe(
     headers: HeaderMap,
 ) -> Result<Response> {
     let name = table_name(&name)?;
-    let room = Room::enter(caller, &headers, Options::new()).await?;
-    let session = room.session.as_ref();
-    let found = room.while_used(find(session, &name)).await?;
+    let scope = SessionScope::enter(caller, &headers, SessionOptions::new()).await?;
+    let session = scope.session.as_ref();
+    let found = scope.while_used(find(session, &name)).await?;
     let table = found.ok_or_else(|| {
         Error::not_found(format!("table `{}` not found", name.name))
             .with_hint("`GET /v1/tables` lists all tables")
@@ -77,12 +78,12 @@ pub(crate) async fn describe(
         schema_name: Some(table.schema_name.clone()),
         name: table.name.clone(),
     };
-    let key = room.while_used(session.primary_key(&exact)).await?;
-    let mut told = shown(&table);
-    told["remarks"] = json!(table.remarks);
-    told["columns"] = table.schema.as_deref().map(output::columns).unwrap_or_default();
-    told["primary_key"] = json!(key.map(|key| key.columns));
-    Ok(good(StatusCode::OK, &told))
+    let key = scope.while_used(session.primary_key(&exact)).await?;
+    let mut body = table_json(&table);
+    body["remarks"] = json!(table.remarks);
+    body["columns"] = table.schema.as_deref().map(output::columns).unwrap_or_default();
+    body["primary_key"] = json!(key.map(|key| key.columns));
+    Ok(json_response(StatusCode::OK, &body))
 }
 
 /// Finds a table with its columns.
@@ -99,7 +100,7 @@ pub(crate) async fn find(session: &dyn Session, name: &TableName) -> bowshot_api
     Ok(session.tables(&filter).await?.into_iter().next())
 }
 
-/// A pattern that is like one text only.
+/// A pattern that matches one text only.
 fn exactly(text: &str) -> String {
     text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_")
 }
@@ -108,17 +109,17 @@ fn exactly(text: &str) -> String {
 pub(crate) async fn rows(
     caller: Caller,
     Path(name): Path<String>,
-    which: std::result::Result<Query<Part>, QueryRejection>,
+    query: std::result::Result<Query<RowsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response> {
-    let Query(Part { limit, format }) = which.map_err(|error| unread(&error))?;
-    let wish = Wish::read(&headers, format.as_deref())?;
+    let Query(RowsQuery { limit, format }) = query.map_err(|error| invalid_query_string(&error))?;
+    let format = ResponseFormat::read(&headers, format.as_deref())?;
     let name = table_name(&name)?;
-    let room = Room::enter(caller, &headers, Options::new()).await?;
-    let mut sql = select_all(room.session.as_ref(), &name);
+    let scope = SessionScope::enter(caller, &headers, SessionOptions::new()).await?;
+    let mut sql = select_all(scope.session.as_ref(), &name);
     if let Some(limit) = limit {
         sql.push_str(&format!(" LIMIT {limit}"));
     }
-    let answered = Box::pin(start(&room, &sql, Parameters::None, Delivery::Stream)).await?;
-    answer::respond(room, answered, wish, Section::default()).await
+    let outcome = Box::pin(start(&scope, &sql, Parameters::None, Delivery::Stream)).await?;
+    response::respond(scope, outcome, format, RowRange::default()).await
 }

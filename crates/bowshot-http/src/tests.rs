@@ -2,19 +2,19 @@
 
 mod client;
 mod console;
-mod forms;
+mod formats;
 mod grpc_web;
-mod hostile;
-mod kept;
-mod life;
-mod mutated;
+mod lifecycle;
+mod malformed_requests;
+mod mutated_bodies;
 mod operations;
-mod roads;
 mod sessions;
 mod sql;
+mod stored_results;
 mod tables;
 mod test_server;
 mod tls;
+mod transports;
 mod types;
 
 use crate::{Choices, serve};

@@ -1,11 +1,11 @@
 //! The exact version of a table of a plan, if it is known: a part of the key of its joins and results.
 
 use crate::cache::{Content, TableKey, TableName};
-use bowshot_engine::internals::without_defaults;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_tables::{Entry, EntryName, Snapshot, Storage, Table, TableStore};
 use bowshot_files::versioned;
 use bowshot_formats::table_version::Versioned;
+use bowshot_engine::internals::without_defaults;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::ResolvedTableReference;

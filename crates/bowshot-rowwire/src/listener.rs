@@ -1,6 +1,6 @@
 //! The listener of a front end: accepts connections within their limits, runs each as one task, and ends them at shutdown.
 
-use bowshot_api::{ErrorKind, Limits, Place, Places};
+use bowshot_api::{ConnectionLimiter, ErrorKind, Limits, Permit};
 use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
@@ -82,8 +82,8 @@ pub async fn serve<F: FrontEnd>(
     metrics::describe_gauge!(gauge, description);
     let front_end = Arc::new(front_end);
     let limits = front_end.limits().clone();
-    let limiter = Places::new(limits.max_connections, limits.max_connections_per_address);
-    let refusals = Places::new(MAX_REFUSALS, MAX_REFUSALS);
+    let limiter = ConnectionLimiter::new(limits.max_connections, limits.max_connections_per_address);
+    let refusals = ConnectionLimiter::new(MAX_REFUSALS, MAX_REFUSALS);
     let drain = CancellationToken::new();
     let mut tasks = JoinSet::new();
     let mut shutdown = pin!(shutdown);
@@ -95,9 +95,9 @@ pub async fn serve<F: FrontEnd>(
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => {
                     let front_end = Arc::clone(&front_end);
-                    if let Some(permit) = limiter.take(address.ip()) {
+                    if let Some(permit) = limiter.try_acquire(address.ip()) {
                         tasks.spawn(run(front_end, stream, permit, drain.clone()));
-                    } else if let Some(permit) = refusals.take(address.ip()) {
+                    } else if let Some(permit) = refusals.try_acquire(address.ip()) {
                         tasks.spawn(refuse(front_end, stream, permit));
                     } else {
                         tracing::warn!("a connection over the limit was cut off");
@@ -123,7 +123,7 @@ pub async fn serve<F: FrontEnd>(
 }
 
 /// One connection from its first byte to its last.
-async fn run<F: FrontEnd>(front_end: Arc<F>, stream: TcpStream, permit: Place, drain: CancellationToken) {
+async fn run<F: FrontEnd>(front_end: Arc<F>, stream: TcpStream, permit: Permit, drain: CancellationToken) {
     let _open = OpenConnection::new(F::CONNECTIONS.0);
     if let Err(error) = stream.set_nodelay(true) {
         // The client has gone already.
@@ -141,7 +141,7 @@ async fn run<F: FrontEnd>(front_end: Arc<F>, stream: TcpStream, permit: Place, d
     }
 }
 
-async fn refuse<F: FrontEnd>(front_end: Arc<F>, stream: TcpStream, _permit: Place) {
+async fn refuse<F: FrontEnd>(front_end: Arc<F>, stream: TcpStream, _permit: Permit) {
     if timeout(REFUSAL_TIMEOUT, front_end.refuse(stream)).await.is_err() {
         tracing::debug!("a connection that was refused was cut off");
     }

@@ -1,4 +1,4 @@
-//! The metrics of access, but for those of the decisions themselves, which the engine makes (`authorize/decision.rs`).
+//! Metrics of access checks and logins; the engine counts policy decisions (`authorize/decision.rs`).
 //!
 //! | name | kind | labels | meaning |
 //! |---|---|---|---|
@@ -12,13 +12,13 @@ const DECISIONS: &str = "bowshot_access_decisions_total";
 const LOGINS: &str = "bowshot_logins_total";
 const LINES: &str = "bowshot_audit_lines_total";
 
-/// First words of statements that are told apart. What users write must not make names of metrics.
+/// First words of statements that are label values. Other words of users must not become labels.
 const WORDS: [&str; 22] = [
     "select", "with", "values", "table", "insert", "update", "delete", "merge", "copy", "create", "alter",
     "drop", "truncate", "grant", "revoke", "show", "describe", "explain", "set", "attach", "call", "refresh",
 ];
 
-/// Says what the metrics are. To be called before the first of them.
+/// Describes the metrics; call it before they are counted.
 pub(crate) fn describe() {
     metrics::describe_counter!(DECISIONS, "What the rights said of statements, by their first word.");
     metrics::describe_counter!(LOGINS, "Credentials that were shown, by scheme and outcome.");
@@ -47,7 +47,7 @@ fn count(scheme: &'static str, outcome: &'static str) {
     metrics::counter!(LOGINS, "scheme" => scheme, "outcome" => outcome).increment(1);
 }
 
-/// Counts credentials once: by their answer, or as abandoned when their caller leaves before it.
+/// Counts each login once: by its outcome, or as abandoned when its caller leaves.
 pub(crate) struct Attempt<'a> {
     credentials: &'a Credentials,
     is_token: bool,
@@ -61,7 +61,7 @@ impl<'a> Attempt<'a> {
 
     pub(crate) fn answer(mut self, found: &Result<Principal>) {
         self.is_answered = true;
-        // Who has shown nothing yet is asked for something.
+        // A request without credentials is only the start of a login.
         if found.is_ok() || !matches!(self.credentials, Credentials::Anonymous) {
             login(scheme(self.credentials, self.is_token, found.as_ref().ok()), found.as_ref());
         }
@@ -76,14 +76,14 @@ impl Drop for Attempt<'_> {
     }
 }
 
-/// What kind of credentials somebody shows, as far as that can be told of them and of who it is.
+/// The kind of credentials, as far as the credentials and the principal tell.
 fn scheme(credentials: &Credentials, is_token: bool, found: Option<&Principal>) -> &'static str {
     let claims = found.and_then(|principal| principal.claims.as_ref());
     match credentials {
         _ if is_token && claims.is_some() => "jwt",
         _ if is_token => "token",
         Credentials::Certificate { .. } => "certificate",
-        // Without users a token means nothing.
+        // Without users tokens are ignored.
         Credentials::Anonymous | Credentials::Bearer(_) => "none",
         Credentials::Password { .. } if claims.is_some() => "directory",
         Credentials::Password { .. } => "password",

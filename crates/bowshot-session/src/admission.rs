@@ -1,5 +1,5 @@
-//! How many statements run at once, and how many may wait in line: on the whole, for each user and for each session, so that
-//! nobody takes the last place. When a place becomes free, it goes to the user who has the fewest.
+//! Admission control: limits running and queued statements in total, per user and per session. A free slot goes to
+//! the user with the fewest.
 
 use bowshot_api::{Error, ErrorKind, Limits, Result, SessionId};
 use std::collections::HashMap;
@@ -9,39 +9,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Statements that may wait for their clients without a slot, for each slot.
+/// Paused statements per slot.
 const PAUSED: usize = 4;
 
-/// The gate in front of the engine.
+/// Admission control.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    line: Arc<Line>,
+    queue: Arc<WaitQueue>,
     timeout: Duration,
 }
 
-/// Who wants to run something.
+/// The user and session of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Who {
+pub(crate) struct Requester {
     pub(crate) user: Arc<str>,
     pub(crate) session: SessionId,
 }
 
-/// The right to run; dropping it lets the next one in.
+/// A slot for one running statement; dropping it admits the next one.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    line: Arc<Line>,
-    who: Who,
+    queue: Arc<WaitQueue>,
+    requester: Requester,
     paused: AtomicBool,
 }
 
 #[derive(Debug)]
-struct Line {
+struct WaitQueue {
     state: Mutex<State>,
-    most: Most,
+    limits: SlotLimits,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Most {
+struct SlotLimits {
     running: usize,
     running_of_user: usize,
     running_of_session: usize,
@@ -63,7 +63,7 @@ struct State {
 #[derive(Debug)]
 struct Waiter {
     number: u64,
-    who: Who,
+    requester: Requester,
     tell: oneshot::Sender<Slot>,
 }
 
@@ -71,27 +71,27 @@ impl Admission {
     pub(crate) fn new(limits: &Limits) -> Self {
         let running = limits.max_running_queries.max(1);
         let within = |limit: usize| limit.clamp(1, running);
-        let most = Most {
+        let slots = SlotLimits {
             running,
             running_of_user: within(limits.max_running_queries_per_user),
             running_of_session: within(limits.max_running_queries_per_session),
             waiting: limits.max_queued_queries,
             waiting_of_user: limits.max_queued_queries_per_user.min(limits.max_queued_queries),
         };
-        let line = Arc::new(Line { state: Mutex::default(), most });
-        Self { line, timeout: limits.queue_timeout }
+        let queue = Arc::new(WaitQueue { state: Mutex::default(), limits: slots });
+        Self { queue, timeout: limits.queue_timeout }
     }
 
     /// Waits for a slot.
     ///
     /// # Errors
     /// `LimitReached` when the line is full, `Timeout` when it does not move in time.
-    pub(crate) async fn enter(&self, who: &Who) -> Result<Slot> {
-        let (waiting, number) = match self.line.enter(who)? {
+    pub(crate) async fn enter(&self, requester: &Requester) -> Result<Slot> {
+        let (waiting, number) = match self.queue.enter(requester)? {
             Ok(slot) => return Ok(slot),
             Err(waiting) => waiting,
         };
-        let left = LeaveLine { line: &self.line, number };
+        let left = LeaveQueue { queue: &self.queue, number };
         let entered = tokio::time::timeout(self.timeout, waiting).await;
         drop(left);
         match entered {
@@ -103,122 +103,121 @@ impl Admission {
         }
     }
 
-    /// Statements that hold a slot, and those that have left it to others while they wait for their clients.
+    /// Statements with a slot, paused ones included.
     pub(crate) fn running(&self) -> usize {
-        let state = self.line.lock();
+        let state = self.queue.lock();
         state.running + state.paused
     }
 
     pub(crate) fn waiting(&self) -> usize {
-        self.line.lock().waiting.len()
+        self.queue.lock().waiting.len()
     }
 }
 
-/// Takes a waiter out of the line who does not wait any more.
-struct LeaveLine<'a> {
-    line: &'a Line,
+/// Removes a waiter from the queue when it is dropped.
+struct LeaveQueue<'a> {
+    queue: &'a WaitQueue,
     number: u64,
 }
 
-impl Drop for LeaveLine<'_> {
+impl Drop for LeaveQueue<'_> {
     fn drop(&mut self) {
-        self.line.lock().waiting.retain(|waiter| waiter.number != self.number);
+        self.queue.lock().waiting.retain(|waiter| waiter.number != self.number);
     }
 }
 
-/// A waiter's place in the line.
 type Waiting = (oneshot::Receiver<Slot>, u64);
 
-impl Line {
+impl WaitQueue {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A slot if there is one for this user and nobody comes before, else a place in the line.
-    fn enter(self: &Arc<Self>, who: &Who) -> Result<Result<Slot, Waiting>> {
+    /// A slot if one is free and no waiter is eligible for it, else a position in the queue.
+    fn enter(self: &Arc<Self>, requester: &Requester) -> Result<Result<Slot, Waiting>> {
         let mut state = self.lock();
-        if state.has_room(who, self.most)
-            && !state.waiting.iter().any(|other| state.has_room(&other.who, self.most))
+        if state.has_free_slot(requester, self.limits)
+            && !state.waiting.iter().any(|other| state.has_free_slot(&other.requester, self.limits))
         {
-            state.count(who);
-            return Ok(Ok(self.slot(who)));
+            state.count(requester);
+            return Ok(Ok(self.slot(requester)));
         }
-        let of_user = state.waiting.iter().filter(|waiter| waiter.who.user == who.user).count();
-        if state.waiting.len() >= self.most.waiting {
-            return Err(full("too many queries run and wait", "limits.max_queued_queries"));
+        let of_user = state.waiting.iter().filter(|waiter| waiter.requester.user == requester.user).count();
+        if state.waiting.len() >= self.limits.waiting {
+            return Err(full("too many queries are running and queued", "limits.max_queued_queries"));
         }
-        if of_user >= self.most.waiting_of_user {
+        if of_user >= self.limits.waiting_of_user {
             return Err(full(
-                "too many queries of this user run and wait",
+                "too many queries of this user are running and queued",
                 "limits.max_queued_queries_per_user",
             ));
         }
         let (tell, waiting) = oneshot::channel();
         let number = state.next;
         state.next += 1;
-        state.waiting.push(Waiter { number, who: who.clone(), tell });
+        state.waiting.push(Waiter { number, requester: requester.clone(), tell });
         Ok(Err((waiting, number)))
     }
 
-    fn slot(self: &Arc<Self>, who: &Who) -> Slot {
-        Slot { line: Arc::clone(self), who: who.clone(), paused: AtomicBool::new(false) }
+    fn slot(self: &Arc<Self>, requester: &Requester) -> Slot {
+        Slot { queue: Arc::clone(self), requester: requester.clone(), paused: AtomicBool::new(false) }
     }
 
-    /// Lets those in for whom there is room now.
-    fn let_in(self: &Arc<Self>) {
+    /// Gives free slots to waiters.
+    fn admit_waiting(self: &Arc<Self>) {
         loop {
             let waiter = {
                 let mut state = self.lock();
-                let Some(at) = state.next_in_line(self.most) else { return };
+                let Some(at) = state.next_waiter(self.limits) else { return };
                 let waiter = state.waiting.remove(at);
-                state.count(&waiter.who);
+                state.count(&waiter.requester);
                 waiter
             };
-            // One who has left gives the slot back at once, which lets the next one in.
-            let _left = waiter.tell.send(self.slot(&waiter.who));
+            // A waiter that has left drops the slot, which admits the next one.
+            let _left = waiter.tell.send(self.slot(&waiter.requester));
         }
     }
 }
 
 impl State {
-    fn has_room(&self, who: &Who, most: Most) -> bool {
-        self.running < most.running
-            && self.of_user(who) < most.running_of_user
-            && self.sessions.get(&who.session).copied().unwrap_or(0) < most.running_of_session
+    fn has_free_slot(&self, requester: &Requester, limits: SlotLimits) -> bool {
+        self.running < limits.running
+            && self.of_user(requester) < limits.running_of_user
+            && self.sessions.get(&requester.session).copied().unwrap_or(0) < limits.running_of_session
     }
 
-    fn of_user(&self, who: &Who) -> usize {
-        self.users.get(&who.user).copied().unwrap_or(0)
+    fn of_user(&self, requester: &Requester) -> usize {
+        self.users.get(&requester.user).copied().unwrap_or(0)
     }
 
-    /// Of those for whom there is room, the first one of the user who has the fewest slots.
-    fn next_in_line(&self, most: Most) -> Option<usize> {
+    /// The first eligible waiter of the user with the fewest slots.
+    fn next_waiter(&self, limits: SlotLimits) -> Option<usize> {
         let waiting = self.waiting.iter().enumerate();
-        let fitting = waiting.filter(|(_, waiter)| self.has_room(&waiter.who, most));
-        fitting.min_by_key(|(_, waiter)| (self.of_user(&waiter.who), waiter.number)).map(|(at, _)| at)
+        let fitting = waiting.filter(|(_, waiter)| self.has_free_slot(&waiter.requester, limits));
+        fitting.min_by_key(|(_, waiter)| (self.of_user(&waiter.requester), waiter.number)).map(|(at, _)| at)
     }
 
-    fn count(&mut self, who: &Who) {
+    fn count(&mut self, requester: &Requester) {
         self.running += 1;
-        *self.users.entry(Arc::clone(&who.user)).or_default() += 1;
-        *self.sessions.entry(who.session).or_default() += 1;
+        *self.users.entry(Arc::clone(&requester.user)).or_default() += 1;
+        *self.sessions.entry(requester.session).or_default() += 1;
     }
 
-    fn may_pause(&self, who: &Who, most: Most) -> bool {
-        let of_user = self.paused_users.get(&who.user).copied().unwrap_or(0);
-        self.paused < most.running.saturating_mul(PAUSED)
-            && of_user < most.running_of_user.saturating_mul(PAUSED)
+    fn may_pause(&self, requester: &Requester, limits: SlotLimits) -> bool {
+        let of_user = self.paused_users.get(&requester.user).copied().unwrap_or(0);
+        self.paused < limits.running.saturating_mul(PAUSED)
+            && of_user < limits.running_of_user.saturating_mul(PAUSED)
     }
 
-    fn end_pause(&mut self, who: &Who) {
+    fn end_pause(&mut self, requester: &Requester) {
         self.paused = self.paused.saturating_sub(1);
-        one_less(&mut self.paused_users, &who.user);
+        one_less(&mut self.paused_users, &requester.user);
     }
 
-    fn discount(&mut self, who: &Who) {
+    fn discount(&mut self, requester: &Requester) {
         self.running = self.running.saturating_sub(1);
-        one_less(&mut self.users, &who.user);
-        one_less(&mut self.sessions, &who.session);
+        one_less(&mut self.users, &requester.user);
+        one_less(&mut self.sessions, &requester.session);
     }
 }
 
@@ -236,26 +235,26 @@ fn full(message: &str, limit: &str) -> Error {
 }
 
 impl Slot {
-    /// Lets others run while this one waits for its client, unless too many wait so already: each holds what it has computed.
+    /// Lends the slot while the statement waits for its client, unless too many are paused: each holds its results.
     pub(crate) fn pause(&self) {
-        let mut state = self.line.lock();
-        if self.is_paused() || !state.may_pause(&self.who, self.line.most) {
+        let mut state = self.queue.lock();
+        if self.is_paused() || !state.may_pause(&self.requester, self.queue.limits) {
             return;
         }
         self.paused.store(true, Ordering::Release);
-        state.discount(&self.who);
+        state.discount(&self.requester);
         state.paused += 1;
-        *state.paused_users.entry(Arc::clone(&self.who.user)).or_default() += 1;
+        *state.paused_users.entry(Arc::clone(&self.requester.user)).or_default() += 1;
         drop(state);
-        self.line.let_in();
+        self.queue.admit_waiting();
     }
 
-    /// Goes on at once: what has begun does not stand in line again, though there may be more than the limit then.
+    /// Takes the slot back without queueing, even above the limit.
     pub(crate) fn resume(&self) {
-        let mut state = self.line.lock();
+        let mut state = self.queue.lock();
         if self.paused.swap(false, Ordering::AcqRel) {
-            state.end_pause(&self.who);
-            state.count(&self.who);
+            state.end_pause(&self.requester);
+            state.count(&self.requester);
         }
     }
 
@@ -266,14 +265,14 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut state = self.line.lock();
+        let mut state = self.queue.lock();
         if self.is_paused() {
-            state.end_pause(&self.who);
+            state.end_pause(&self.requester);
         } else {
-            state.discount(&self.who);
+            state.discount(&self.requester);
         }
         drop(state);
-        self.line.let_in();
+        self.queue.admit_waiting();
     }
 }
 
@@ -293,80 +292,80 @@ mod tests {
         })
     }
 
-    fn who(user: &str, session: SessionId) -> Who {
-        Who { user: Arc::from(user), session }
+    fn requester(user: &str, session: SessionId) -> Requester {
+        Requester { user: Arc::from(user), session }
     }
 
-    fn now(admission: &Admission, who: &Who) -> Option<Result<Slot>> {
-        admission.enter(who).now_or_never()
+    fn now(admission: &Admission, requester: &Requester) -> Option<Result<Slot>> {
+        admission.enter(requester).now_or_never()
     }
 
     #[tokio::test]
     async fn nobody_takes_the_last_place() {
-        let gate = admission();
-        let [a, b] = [who("eve", SessionId::random()), who("eve", SessionId::random())];
-        let mut held: Vec<Slot> = (0..2).map(|_| now(&gate, &a).unwrap().unwrap()).collect();
-        assert!(now(&gate, &a).is_none(), "a session has its limit");
-        held.push(now(&gate, &b).unwrap().unwrap());
-        assert!(now(&gate, &b).is_none(), "a user has a limit");
-        held.push(now(&gate, &who("ann", SessionId::random())).unwrap().unwrap());
-        assert!(now(&gate, &who("bob", SessionId::random())).is_none(), "the server has a limit");
-        assert_eq!((gate.running(), gate.waiting()), (4, 0), "who left the line is not in it");
+        let admission = admission();
+        let [a, b] = [requester("eve", SessionId::random()), requester("eve", SessionId::random())];
+        let mut held: Vec<Slot> = (0..2).map(|_| now(&admission, &a).unwrap().unwrap()).collect();
+        assert!(now(&admission, &a).is_none(), "a session has its limit");
+        held.push(now(&admission, &b).unwrap().unwrap());
+        assert!(now(&admission, &b).is_none(), "a user has a limit");
+        held.push(now(&admission, &requester("ann", SessionId::random())).unwrap().unwrap());
+        assert!(now(&admission, &requester("bob", SessionId::random())).is_none(), "the server has a limit");
+        assert_eq!((admission.running(), admission.waiting()), (4, 0), "who left the line is not in it");
         drop(held);
-        assert_eq!(gate.running(), 0);
+        assert_eq!(admission.running(), 0);
     }
 
     #[tokio::test]
     async fn who_has_the_fewest_is_next() {
-        let gate = admission();
-        let (eve, ann) = (who("eve", SessionId::random()), who("ann", SessionId::random()));
-        let other = who("eve", SessionId::random());
-        let mut held: Vec<Slot> = (0..2).map(|_| now(&gate, &eve).unwrap().unwrap()).collect();
-        held.extend((0..2).map(|_| now(&gate, &ann).unwrap().unwrap()));
-        let mut waiting: Vec<_> = [&other, &other, &who("bob", SessionId::random())]
-            .map(|who| {
-                let (gate, who) = (&gate, who.clone());
-                Box::pin(async move { gate.enter(&who).await })
+        let admission = admission();
+        let (eve, ann) = (requester("eve", SessionId::random()), requester("ann", SessionId::random()));
+        let other = requester("eve", SessionId::random());
+        let mut held: Vec<Slot> = (0..2).map(|_| now(&admission, &eve).unwrap().unwrap()).collect();
+        held.extend((0..2).map(|_| now(&admission, &ann).unwrap().unwrap()));
+        let mut waiting: Vec<_> = [&other, &other, &requester("bob", SessionId::random())]
+            .map(|requester| {
+                let (admission, requester) = (&admission, requester.clone());
+                Box::pin(async move { admission.enter(&requester).await })
             })
             .into();
         for wait in &mut waiting {
             assert!(wait.now_or_never().is_none());
         }
-        assert_eq!(now(&gate, &other).unwrap().unwrap_err().kind(), ErrorKind::LimitReached);
+        assert_eq!(now(&admission, &other).unwrap().unwrap_err().kind(), ErrorKind::LimitReached);
         held.pop();
         let bob = waiting.pop().unwrap().now_or_never().unwrap();
-        assert_eq!(&*bob.unwrap().who.user, "bob");
+        assert_eq!(&*bob.unwrap().requester.user, "bob");
     }
 
     #[tokio::test]
     async fn whoever_leaves_gives_the_slot_back() {
-        let gate = admission();
-        let eve = who("eve", SessionId::random());
+        let admission = admission();
+        let eve = requester("eve", SessionId::random());
         for _ in 0..16 {
-            let held: Vec<Slot> = (0..2).map(|_| now(&gate, &eve).unwrap().unwrap()).collect();
-            let (mut told, mut next) = (Box::pin(gate.enter(&eve)), Box::pin(gate.enter(&eve)));
+            let held: Vec<Slot> = (0..2).map(|_| now(&admission, &eve).unwrap().unwrap()).collect();
+            let (mut told, mut next) = (Box::pin(admission.enter(&eve)), Box::pin(admission.enter(&eve)));
             assert!((&mut told).now_or_never().is_none() && (&mut next).now_or_never().is_none());
-            // Between its turn and the next poll.
+            // After it got the slot, before its next poll.
             drop(held);
             drop(told);
             drop((&mut next).now_or_never().unwrap().unwrap());
-            assert_eq!((gate.running(), gate.waiting()), (0, 0));
+            assert_eq!((admission.running(), admission.waiting()), (0, 0));
         }
     }
 
     #[tokio::test]
     async fn who_waits_for_a_client_leaves_the_place_to_others() {
-        let gate = admission();
-        let eve = who("eve", SessionId::random());
-        let held: Vec<Slot> = (0..2).map(|_| now(&gate, &eve).unwrap().unwrap()).collect();
-        let mut next = Box::pin(gate.enter(&eve));
+        let admission = admission();
+        let eve = requester("eve", SessionId::random());
+        let held: Vec<Slot> = (0..2).map(|_| now(&admission, &eve).unwrap().unwrap()).collect();
+        let mut next = Box::pin(admission.enter(&eve));
         assert!((&mut next).now_or_never().is_none());
         held[0].pause();
         let third = (&mut next).now_or_never().unwrap().unwrap();
         held[0].resume();
-        assert_eq!(gate.running(), 3);
-        assert!(now(&gate, &eve).is_none());
+        assert_eq!(admission.running(), 3);
+        assert!(now(&admission, &eve).is_none());
         drop((held, third));
-        assert_eq!(gate.running(), 0);
+        assert_eq!(admission.running(), 0);
     }
 }

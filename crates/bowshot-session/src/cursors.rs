@@ -1,12 +1,12 @@
-//! Cursors: queries that stay open, whose rows `FETCH` gives a few at a time. Each is a result of the server like any other, with its
-//! own place in `system.queries`, buffer and limits; it ends with its transaction unless it is held.
+//! Cursors, whose rows `FETCH` reads in parts. Each is a result with its own slot in `system.queries`, buffer and
+//! limits; it ends with its transaction unless it is WITH HOLD.
 
 use crate::admission::Slot;
-use crate::live::State;
-use crate::query::{self, Acting, nothing};
+use crate::query::{self, ActionContext, empty_execution};
 use crate::result::QueryResult;
+use crate::running_statements::State;
 use crate::session::ClientSession;
-use crate::write::counted;
+use crate::write::count_result;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{
@@ -29,72 +29,72 @@ pub(crate) struct Cursors(Mutex<HashMap<String, Cursor>>);
 
 #[derive(Debug)]
 struct Cursor {
-    /// The statement that has declared it.
+    /// Its query.
     sql: Arc<str>,
     schema: SchemaRef,
-    /// The transaction that it ends with; of one that is held, the one whose rollback ends it.
+    /// The transaction that closes it; for WITH HOLD, the one whose rollback does.
     transaction: Option<TransactionId>,
-    /// How many savepoints that had then.
+    /// Savepoints of the transaction at that time.
     savepoints: usize,
     is_held: bool,
-    /// Those that it was declared with: when they end, so does reading it.
+    /// Access rights at its declaration; revoking them ends reading.
     rights: Arc<KeptRights>,
-    /// Nothing for one that has failed. A statement that reads it has it meanwhile, and the next one waits.
+    /// `None` after a failure. Locked by the FETCH that reads it.
     rows: Arc<tokio::sync::Mutex<Option<Rows>>>,
 }
 
-/// What has not been read.
+/// The unread rows.
 #[derive(Debug)]
 struct Rows {
     query: Arc<QueryResult>,
-    /// Nothing after the last batch.
+    /// `None` after the last batch.
     stream: Option<BatchStream>,
-    /// Of the last batch.
+    /// The rest of the last batch.
     rest: Option<RecordBatch>,
-    /// Whether it stands on a row, which FETCH 0 would give once more.
+    /// Whether it is on a row, which FETCH 0 returns again.
     is_on_row: bool,
 }
 
-/// A cursor in the hands of the statement that reads it. It is gone unless that gives it back: nobody knows where it stands.
+/// A cursor while FETCH reads it. It is closed unless FETCH returns it: its position would be unknown.
 #[derive(Debug)]
 struct Reading {
     place: OwnedMutexGuard<Option<Rows>>,
     rows: Rows,
-    /// How many rows are wanted; `None` for all.
+    /// Rows to read; `None` for all.
     left: Option<u64>,
 }
 
-/// Does what a statement about cursors says.
+/// Runs a statement on cursors.
 ///
 /// # Errors
 /// `NotFound` and `AlreadyExists` for names, `Invalid` outside of a transaction, `LimitReached`; what the query failed with.
 pub(crate) async fn run(
     session: &ClientSession,
     statement: &CursorStatement,
-    acting: Acting<'_>,
+    context: ActionContext<'_>,
 ) -> Result<Execution> {
     let cursors = session.transactions().cursors();
     match statement {
         CursorStatement::Declare { name, is_held, sql } => {
-            declare(session, (name, *is_held, sql.trim_start()), acting).await?;
-            Ok(nothing())
+            declare(session, (name, *is_held, sql.trim_start()), context).await?;
+            Ok(empty_execution())
         }
         CursorStatement::Fetch { name, rows } => {
             let schema = cursors.schema(name)?;
             Ok(cursors.reading(name, *rows).await?.execution(schema))
         }
         CursorStatement::Move { name, rows } => cursors.reading(name, *rows).await?.skip().await,
-        CursorStatement::Close(name) => cursors.close(name.as_deref()).map(|()| nothing()),
+        CursorStatement::Close(name) => cursors.close(name.as_deref()).map(|()| empty_execution()),
     }
 }
 
 async fn declare(
     session: &ClientSession,
     (name, is_held, sql): (&str, bool, &str),
-    acting: Acting<'_>,
+    context: ActionContext<'_>,
 ) -> Result<()> {
     let cursors = session.transactions().cursors();
-    let transaction = acting.transaction.or_else(|| session.transactions().current());
+    let transaction = context.transaction.or_else(|| session.transactions().current());
     if transaction.is_none() && !is_held {
         return Err(Error::invalid("DECLARE CURSOR can only be used in transaction blocks")
             .with_reason(Reason::NoTransaction)
@@ -105,42 +105,42 @@ async fn declare(
         Some(id) => session.transactions().savepoint_count(id).await?,
         None => 0,
     };
-    let rights = Arc::new(session.engine().kept_rights().of(&acting.authorised.plan));
-    // Its query takes a slot of its own, and could wait for this one for ever.
-    drop(acting.live.job.release::<Arc<Slot>>());
-    let answer = start(session, sql, acting).await?;
+    let rights = Arc::new(session.engine().kept_rights().of(&context.authorized.plan));
+    // The query takes its own slot, and could wait for this one forever.
+    drop(context.live.job.release::<Arc<Slot>>());
+    let answer = start(session, sql, context).await?;
     let query = session.server().results.find(session.owner(), answer.query)?;
-    // Whoever reads it is here from now on: a result without a reader expires.
+    // Attach now: a result without a reader expires.
     let stream = Some(session.server().read(&query, 0)?);
-    query.goes_to_cursor();
-    query::admit(session, acting.live).await?;
-    acting.live.is(State::Running);
+    query.mark_read_by_cursor();
+    query::admit(session, context.live).await?;
+    context.live.set_state(State::Running);
     let rows = Arc::new(tokio::sync::Mutex::new(Some(Rows { query, stream, rest: None, is_on_row: false })));
     let mut open = cursors.lock();
     check_name(&open, name)?;
-    // Whoever ends it from now on finds the cursor.
+    // From now on, the end of the transaction finds the cursor.
     if transaction.is_some_and(|id| !session.transactions().is_open(id)) {
         return Err(Error::invalid("the transaction ended while its cursor was opened")
             .with_reason(Reason::NoTransaction)
             .with_hint("begin another one"));
     }
-    let (sql, schema) = (Arc::clone(&acting.authorised.sql), answer.schema);
+    let (sql, schema) = (Arc::clone(&context.authorized.sql), answer.schema);
     open.insert(name.to_owned(), Cursor { sql, schema, transaction, savepoints, is_held, rights, rows });
     Ok(())
 }
 
-/// Starts the query, which is planned and judged like any other.
-async fn start(session: &ClientSession, sql: &str, acting: Acting<'_>) -> Result<Answer> {
+/// Starts the query, planned and authorized like any other.
+async fn start(session: &ClientSession, sql: &str, context: ActionContext<'_>) -> Result<Answer> {
     let request = |statement| Request {
         endpoints: Some(Endpoints::Exactly(1)),
         delivery: Some(Delivery::Stream),
-        ..Request::of(statement).within(acting.transaction)
+        ..Request::of(statement).within(context.transaction)
     };
-    let values = &acting.authorised.parameters;
+    let values = &context.authorized.parameters;
     if values.is_empty() {
         return session.start(&request(Statement::Sql(sql.to_owned()))).await;
     }
-    let id = session.prepare(sql, acting.transaction).await?.id;
+    let id = session.prepare(sql, context.transaction).await?.id;
     let started = match session.bind(id, values.to_vec()).await {
         Ok(()) => session.start(&request(Statement::Prepared(id))).await,
         Err(error) => Err(error),
@@ -171,15 +171,14 @@ fn missing(name: &str) -> Error {
 }
 
 impl Cursors {
-    /// Those that are there: one whose reader failed or left is not.
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Cursor>> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, cursor| !cursor.rows.try_lock().is_ok_and(|rows| rows.is_none()));
         open
     }
 
-    /// The columns of the rows that a statement fetches; nothing for another statement. It may be prepared before its cursor is
-    /// declared, and has no columns then.
+    /// The schema of the rows that a statement fetches; `None` for other statements, or before the cursor is
+    /// declared.
     pub(crate) fn fetched(&self, action: &Action) -> Option<SchemaRef> {
         match action {
             Action::Cursor(CursorStatement::Fetch { name, .. }) => {
@@ -189,7 +188,7 @@ impl Cursors {
         }
     }
 
-    /// All of them, sorted by name.
+    /// All cursors, sorted by name.
     pub(crate) fn list(&self) -> Vec<OpenCursor> {
         let open = self.lock();
         let mut listed: Vec<OpenCursor> = open
@@ -239,7 +238,7 @@ impl Cursors {
         self.lock().clear();
     }
 
-    /// Closes what was declared after a savepoint that is rolled back to. `left` is how many savepoints its transaction has now.
+    /// Closes cursors that were declared after a savepoint on its rollback. `left` is the number of savepoints left.
     pub(crate) fn savepoint_ended(&self, id: TransactionId, left: usize, end: TransactionEnd) {
         self.lock().retain(|_, cursor| {
             let is_later = cursor.transaction == Some(id) && cursor.savepoints >= left;
@@ -250,7 +249,7 @@ impl Cursors {
         });
     }
 
-    /// Closes what ends with a transaction. What is held stays after a commit, and ends with no other transaction.
+    /// Closes the cursors of a transaction. WITH HOLD cursors survive its commit.
     pub(crate) fn transaction_ended(&self, id: TransactionId, end: TransactionEnd) {
         self.lock().retain(|_, cursor| {
             let ends = cursor.transaction == Some(id);
@@ -263,7 +262,7 @@ impl Cursors {
 }
 
 impl Rows {
-    /// The next rows, at most so many; nothing after the last one.
+    /// The next rows, at most `most`; `None` after the last one.
     async fn next(&mut self, most: Option<u64>) -> Result<Option<RecordBatch>> {
         loop {
             let batch = if let Some(rest) = self.rest.take() {
@@ -292,7 +291,7 @@ impl Rows {
 }
 
 impl Reading {
-    /// The next rows that are wanted; nothing when there are no more, and then the cursor is given back.
+    /// The next rows; `None` after the last one, when the cursor is returned.
     async fn next(mut self) -> Result<Option<(RecordBatch, Option<Self>)>> {
         let batch = if self.left == Some(0) { None } else { self.rows.next(self.left).await? };
         let Some(batch) = batch else {
@@ -300,7 +299,7 @@ impl Reading {
             return Ok(None);
         };
         self.left = self.left.map(|left| left.saturating_sub(batch.num_rows() as u64));
-        // The client may not ask for what follows its rows.
+        // Let the producer go on while the client pauses.
         if self.left == Some(0) {
             self.give_back();
             return Ok(Some((batch, None)));
@@ -321,10 +320,10 @@ impl Reading {
             }
         });
         let stream = BatchStream::new(SchemaRef::clone(&schema), batches.boxed());
-        Execution { schema, streams: vec![stream.with_origin(Some(origin))], rows: None, ..nothing() }
+        Execution { schema, streams: vec![stream.with_origin(Some(origin))], rows: None, ..empty_execution() }
     }
 
-    /// Leaves the rows out, and tells how many there were.
+    /// Skips the rows and counts them.
     async fn skip(self) -> Result<Execution> {
         let (mut reading, mut skipped) = (Some(self), 0);
         while let Some(next) = reading.take() {
@@ -332,6 +331,6 @@ impl Reading {
             skipped += batch.num_rows() as u64;
             reading = rest;
         }
-        counted(Some(skipped))
+        count_result(Some(skipped))
     }
 }

@@ -1,9 +1,6 @@
-//! Rows of results of other nodes that this one has made and hands out, and of its own where several nodes make them: the
-//! session's part of [`bowshot_engine::endpoints`].
-//!
-//! An endpoint is a partition without a query: the node that was asked has that. It watches over its reader and its end, and
-//! tells how it ended. Until then the plan's part on this node stays open, so that it is known where rows are that nobody has
-//! read; when that part is dropped, nobody wants them.
+//! Result partitions that this node computes for queries of other nodes: the implementation of
+//! [`bowshot_engine::endpoints`]. An endpoint knows its reader, its end and its statistics; while it is unread, the
+//! part of the plan on this node stays open. Dropping that part discards the rows.
 
 use crate::partition::{Partition, Policy, Reader};
 use crate::spill::Accounts;
@@ -22,12 +19,12 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// How long it is remembered how an endpoint ended, so that late tickets get a true answer.
+/// How long ended endpoints are remembered, so that late tickets get the right error.
 const REMEMBERED: Duration = Duration::from_secs(60);
 /// Endpoints of a node, ended ones included.
 const MOST: usize = 10_000;
 
-/// All endpoints of this node.
+/// The endpoints of this node.
 #[derive(Debug)]
 pub(crate) struct Endpoints {
     accounts: Arc<Accounts>,
@@ -37,17 +34,16 @@ pub(crate) struct Endpoints {
 }
 
 impl Endpoints {
-    /// None yet. `runtime` is that of queries.
+    /// `runtime` runs the queries.
     pub(crate) fn new(accounts: &Arc<Accounts>, buffer_bytes: usize, runtime: Handle) -> Arc<Self> {
         Arc::new(Self { accounts: Arc::clone(accounts), buffer_bytes, runtime, all: Mutex::default() })
     }
 
-    /// Those that have not ended.
     pub(crate) fn open_now(&self) -> usize {
         self.lock().values().filter(|endpoint| endpoint.ended_at().is_none()).count()
     }
 
-    /// Ends all of them, for the end of a drain.
+    /// Fails all endpoints at the end of a drain.
     pub(crate) fn fail_all(&self) {
         let all: Vec<Arc<Endpoint>> = self.lock().values().map(Arc::clone).collect();
         for endpoint in all {
@@ -55,14 +51,14 @@ impl Endpoints {
         }
     }
 
-    /// Forgets those that have ended long ago.
+    /// Removes endpoints that ended long ago.
     pub(crate) fn forget(&self, now: Instant) {
         self.lock().retain(|_, endpoint| {
             endpoint.ended_at().is_none_or(|at| now.saturating_duration_since(at) < REMEMBERED)
         });
     }
 
-    /// A poisoned lock still guards whole endpoints.
+    /// Entries are consistent even if the lock is poisoned.
     fn lock(&self) -> MutexGuard<'_, HashMap<EndpointId, Arc<Endpoint>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -81,7 +77,7 @@ impl EndpointStore for Endpoints {
             return Ok(Arc::<Endpoint>::clone(endpoint));
         }
         if all.len() >= MOST {
-            let message = format!("this node hands out {MOST} results already");
+            let message = format!("this node has {MOST} open results, which is the limit");
             return Err(Error::new(ErrorKind::LimitReached, message).with_hint("read or cancel some of them"));
         }
         let policy =
@@ -104,19 +100,18 @@ impl EndpointStore for Endpoints {
     }
 }
 
-/// How an endpoint has ended, and when.
+/// The end of an endpoint.
 #[derive(Debug)]
 struct End {
     at: Instant,
     error: Option<Error>,
 }
 
-/// See the module.
 #[derive(Debug)]
 struct Endpoint {
     handout: Handout,
     rows: Partition,
-    /// Streams that neither wait for the reader nor have ended.
+    /// Streams that are running.
     working: AtomicUsize,
     end: watch::Sender<Option<Arc<End>>>,
     runtime: Handle,
@@ -127,7 +122,7 @@ impl Endpoint {
         self.end.borrow().as_ref().map(|end| end.at)
     }
 
-    /// The first end counts.
+    /// Sets the end; the first one counts.
     fn ends(&self, error: Option<Error>) {
         self.end.send_if_modified(|end| {
             let first = end.is_none();
@@ -170,7 +165,7 @@ impl LocalEndpoint for Endpoint {
 
     async fn finished(&self) -> Result<()> {
         let mut end = self.end.subscribe();
-        // The sender is here.
+        // The sender is alive.
         let _ = end.wait_for(Option::is_some).await;
         self.check()
     }
@@ -181,14 +176,14 @@ impl LocalEndpoint for Endpoint {
 
     fn state(&self) -> EndpointState {
         let (rows, bytes) = self.rows.totals();
-        let attention = self.rows.attention();
+        let activity = self.rows.activity();
         EndpointState {
             rows,
             bytes,
-            claimed: attention.is_some(),
+            claimed: activity.is_some(),
             is_read: self.rows.has_readers(),
-            rows_ready: attention.as_ref().is_some_and(|attention| attention.rows_ready),
-            idle: attention.map(|attention| attention.since.elapsed()).unwrap_or_default(),
+            rows_ready: activity.as_ref().is_some_and(|activity| activity.rows_ready),
+            idle: activity.map(|activity| activity.since.elapsed()).unwrap_or_default(),
             waits: self.working.load(Ordering::Acquire) == 0,
         }
     }
@@ -230,7 +225,7 @@ impl LocalEndpoint for Endpoint {
     }
 }
 
-/// A stream that fills the buffer waits for its reader.
+/// A stream that waits for its reader.
 struct Waits<'a>(&'a AtomicUsize);
 
 impl Drop for Waits<'_> {
@@ -239,7 +234,7 @@ impl Drop for Waits<'_> {
     }
 }
 
-/// The one reader of an endpoint. When it goes, nobody wants what is left.
+/// The reader of an endpoint. Dropping it discards the rest.
 struct Reading {
     reader: Reader,
     endpoint: Arc<Endpoint>,

@@ -1,51 +1,50 @@
-//! Sessions, admission, running results and the query log: what stands between the front ends and the engine.
-//! [`Bowshot`] implements the door.
+//! Sessions, admission, running results and the query log: the layer between the front ends and the engine.
+//! [`Bowshot`] implements the server API.
 //!
-//! Read [`query`] first: one function is the road of a statement. Then:
+//! Start with [`query`]: one function runs a statement. Then:
 //!
-//! - `sessions`/`session`/`options`/`prepared`: the state of one client, and nothing process-wide;
-//! - `work`/`live`: each call of a client with its job, deadline and place in `system.queries`;
-//! - `cursors`: queries that stay open, and are read by FETCH;
-//! - `known`/`shown`/`statements`/`named`: what SET and SHOW know, and the statements about the session itself;
-//! - `admission`: how many statements run, how many wait;
-//! - `results`/`result`: started queries, claimed or waiting, until they are read, cancelled or expire;
-//! - `partition`/`spill`: the bounded buffer between the engine's work and a reader;
-//! - `write`/`transactions`: statements that change tables, and what they are kept in;
-//! - `query_log`: what `system.queries` shows.
+//! - `sessions`/`session`/`options`/`prepared`: the state of one client;
+//! - `request_task`/`running_statements`: each call as a task with deadline and entry in `system.queries`;
+//! - `setting_lookup`/`settings_view`/`session_statements`/`sql_prepared`: SET, SHOW, PREPARE, KILL and the like;
+//! - `admission`: how many statements run and wait;
+//! - `results`/`result`/`cursors`: started queries, until they are read, cancelled or expire;
+//! - `partition`/`spill`: the bounded buffer between a query and a reader;
+//! - `write`/`transactions`: statements that change tables;
+//! - `query_log`: the rows of `system.queries`.
 
 mod access_metrics;
 mod admission;
-mod arriving;
-mod bowshot;
 mod cursors;
+mod decoded_size_limit;
 mod endpoints;
 mod exchange;
-mod expanded;
-mod known;
-mod live;
-mod logins;
-mod named;
+mod ingest_stream;
+mod login_limiter;
 mod options;
+mod parquet_upload;
 mod partition;
 mod prepared;
 mod query;
 mod query_log;
+mod request_task;
 mod result;
 mod results;
-mod retained;
-mod rooms;
-mod sent_file;
+mod retained_bytes;
+mod running_statements;
+mod server;
 mod session;
+mod session_statements;
 mod sessions;
-mod shown;
+mod setting_lookup;
+mod settings_view;
 mod spill;
-mod statements;
+mod sql_prepared;
 mod task;
+mod tensor_exchange;
 #[cfg(test)]
 mod tests;
 mod transactions;
-mod work;
 mod write;
 
-pub use bowshot::{Bowshot, Drained};
 pub use query_log::QueryLog;
+pub use server::{Bowshot, Drained};

@@ -1,6 +1,6 @@
-//! The options of one session, typed. Whatever way a value comes in, it is parsed here.
+//! The typed options of one session. All values are parsed here.
 
-use crate::known::{self, Known};
+use crate::setting_lookup::{self, SettingKind};
 use arrow::array::timezone::Tz;
 use bowshot_api::{
     CompatibilityParameter, Compression, Endpoints, Error, Layout, Limits, OptionValue, Reason, Result,
@@ -12,17 +12,17 @@ use bowshot_policy::snapshot::Isolation;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The parameter that the level of transactions is kept under.
+/// The parameter of the isolation level.
 pub(crate) const ISOLATION: &str = "transaction_isolation";
-/// PostgreSQL's name for the level of the session's next transactions.
+/// PostgreSQL's parameter for the isolation of later transactions.
 pub(crate) const DEFAULT_ISOLATION: &str = "default_transaction_isolation";
 
-/// Options in force.
+/// Current options.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Options {
     pub(crate) catalog: String,
     pub(crate) schema: String,
-    /// The list of schemas that names are looked for in, if the client has named several; `schema` is the first that is there.
+    /// The search path, if it has several schemas; `schema` is the first existing one.
     pub(crate) search_path: String,
     pub(crate) dialect: String,
     pub(crate) time_zone: String,
@@ -33,11 +33,11 @@ pub(crate) struct Options {
     pub(crate) join_cache: bool,
     pub(crate) result_cache: bool,
     pub(crate) joins_by_statistics: bool,
-    /// Parameters that are only kept, where they are not as in a new session.
+    /// Compatibility parameters with changed values.
     pub(crate) parameters: BTreeMap<&'static str, String>,
 }
 
-/// What has to be told to the engine after a change: its key and the new value.
+/// An engine setting: key and value.
 pub(crate) type EngineSetting = (&'static str, String);
 
 impl Options {
@@ -68,12 +68,12 @@ impl Options {
         &mut self,
         name: &str,
         value: Option<&OptionValue>,
-        house: (&Defaults, &Limits),
+        context: (&Defaults, &Limits),
     ) -> Result<Option<EngineSetting>> {
-        let (defaults, limits) = house;
-        let option = match known::find(name)? {
-            Known::Option(option) => option,
-            Known::Parameter(parameter) => return self.keep(parameter, value).map(|()| None),
+        let (defaults, limits) = context;
+        let option = match setting_lookup::find(name)? {
+            SettingKind::Option(option) => option,
+            SettingKind::Parameter(parameter) => return self.keep(parameter, value).map(|()| None),
         };
         let Some(value) = value else { return Ok(self.reset(option, defaults)) };
         let text = text(value);
@@ -122,12 +122,12 @@ impl Options {
         Ok(None)
     }
 
-    /// What decides which tables a text means.
+    /// The options that name resolution depends on.
     pub(crate) fn names(&self) -> [&str; 3] {
         [&self.catalog, &self.schema, &self.search_path]
     }
 
-    /// All that the engine has to be told of these options.
+    /// All engine settings of these options.
     pub(crate) fn engine_settings(&self) -> Vec<EngineSetting> {
         let dialect = engine_dialect(&self.dialect).map(|dialect| ("datafusion.sql_parser.dialect", dialect));
         let settings = [
@@ -142,7 +142,7 @@ impl Options {
         settings.into_iter().chain(dialect).collect()
     }
 
-    /// The level of transactions that do not name theirs.
+    /// The default isolation level.
     pub(crate) fn isolation(&self) -> Isolation {
         match self.parameters.get(ISOLATION).map(String::as_str) {
             Some("serializable") => Isolation::Serializable,
@@ -150,13 +150,13 @@ impl Options {
         }
     }
 
-    /// Keeps a parameter, or forgets its value.
+    /// Sets or resets a parameter.
     fn keep(
         &mut self,
         parameter: &'static CompatibilityParameter,
         value: Option<&OptionValue>,
     ) -> Result<()> {
-        // The level of the next transaction is that of the session.
+        // The session's level applies to the next transaction.
         let names = [Some(parameter.name), (parameter.name == DEFAULT_ISOLATION).then_some(ISOLATION)];
         let Some(value) = value else {
             names.iter().flatten().for_each(|name| drop(self.parameters.remove(name)));
@@ -261,7 +261,7 @@ pub(crate) struct Defaults {
     pub(crate) dialect: String,
 }
 
-/// The parser's name of a dialect.
+/// The engine's name of a dialect.
 fn engine_dialect(name: &str) -> Option<String> {
     bowshot_engine::parser_dialect(name).map(|dialect| dialect.to_string())
 }
@@ -304,7 +304,7 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether joins are put in order by statistics.
+/// Whether joins are reordered by statistics.
 fn by_statistics(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "statistics" => Some(true),

@@ -1,7 +1,6 @@
-//! The buffer between the engine's work and one reader of one partition.
-//!
-//! It is bounded in bytes. A full buffer makes the producer wait, unless nobody reads this partition while others may
-//! need the same work to go on, or the result is spooled: then it goes to disk.
+//! The buffer between a query and the reader of one partition, bounded in bytes. A full buffer blocks the producer.
+//! It spills to disk instead if the result is spooled, or if nobody reads this partition while others need the same
+//! producer.
 
 use crate::spill::{Accounts, Segment, SegmentReader};
 use arrow::datatypes::SchemaRef;
@@ -13,28 +12,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// How often a reader asks whether rows are still what they were, beside asking at the end: there may be many files to ask.
+/// How often a reader checks that mapped files are unchanged, in addition to the check at the end: there may be many
+/// files.
 const LOOKS: Duration = Duration::from_millis(20);
 
 /// How a partition behaves when its buffer is full.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Policy {
     pub(crate) delivery: Delivery,
-    /// Whether other partitions of the same query need this one to go on while nobody reads it.
+    /// Whether other partitions need the same producer while nobody reads this one.
     pub(crate) has_siblings: bool,
     pub(crate) budget_bytes: usize,
 }
 
-/// What the reader of a partition does, or did before it went.
+/// The activity of a partition's reader.
 #[derive(Debug)]
-pub(crate) struct Attention {
-    /// When it came, took something or went, or when rows came after it had taken all; now, while it waits for more.
+pub(crate) struct ReaderActivity {
+    /// Time of the last activity: attach, read, detach, or new rows after it had read all. While it waits for rows:
+    /// now.
     pub(crate) since: Instant,
-    /// Whether rows lie ready for a reader that is there.
+    /// Whether unread rows are available to an attached reader.
     pub(crate) rows_ready: bool,
 }
 
-/// The partition was abandoned or the query stopped: its producers end.
+/// The partition is abandoned or the query stopped: producers end.
 #[derive(Debug)]
 pub(crate) struct Stopped;
 
@@ -43,7 +44,7 @@ pub(crate) struct Partition {
     schema: SchemaRef,
     policy: Policy,
     accounts: Arc<Accounts>,
-    /// What rows that wait here may be views of.
+    /// The storage that buffered rows are views of.
     origins: Vec<Arc<dyn Origin>>,
     state: Mutex<State>,
     readable: Notify,
@@ -53,7 +54,7 @@ pub(crate) struct Partition {
 #[derive(Debug)]
 struct State {
     items: VecDeque<Item>,
-    /// What the one reader of a result that is read once took from `items` and has not come to the end of.
+    /// The segment that the reader of a streamed result is reading.
     reading: Option<Arc<Segment>>,
     /// Position of `items[0]` in the whole partition.
     base: usize,
@@ -62,7 +63,7 @@ struct State {
     end: Option<Result<(), Error>>,
     readers: usize,
     claimed: bool,
-    /// See [`Attention::since`].
+    /// See [`ReaderActivity::since`].
     attended: Instant,
     rows: u64,
     bytes: u64,
@@ -74,7 +75,7 @@ enum Item {
     Segment(Arc<Segment>),
 }
 
-/// What a reader finds at its position.
+/// The item at a reader's position.
 enum Found {
     Batch(RecordBatch),
     Segment(Arc<Segment>),
@@ -102,7 +103,7 @@ impl Partition {
         Self { schema, policy, accounts, origins: Vec::new(), state, readable, writable }
     }
 
-    /// The same for rows of these streams.
+    /// Adds the storage of these streams.
     pub(crate) fn of<'a>(mut self, streams: impl Iterator<Item = &'a BatchStream>) -> Self {
         let mut origins: Vec<Arc<dyn Origin>> =
             streams.filter_map(|stream| stream.origin().cloned()).collect();
@@ -111,7 +112,7 @@ impl Partition {
         self
     }
 
-    /// The same for rows that may be views of this.
+    /// Adds the storage that rows are views of.
     pub(crate) fn with_origin(mut self, origin: Option<Arc<dyn Origin>>) -> Self {
         self.origins = origin.into_iter().collect();
         self
@@ -121,12 +122,12 @@ impl Partition {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fails if rows that have waited here for their reader are no longer what they were.
+    /// Fails if the storage of buffered rows has changed.
     pub(crate) fn check(&self) -> Result<()> {
         self.origins.iter().try_for_each(|origin| origin.check())
     }
 
-    /// What a batch counts for. Columns of nulls have no bytes; a row still costs something to keep.
+    /// The size of a batch. Null columns have no bytes, but each row costs something.
     pub(crate) fn size(batch: &RecordBatch) -> usize {
         batch_bytes(batch).max(batch.num_rows() / 8 + 64)
     }
@@ -215,7 +216,7 @@ impl Partition {
         Ok(Ok(()))
     }
 
-    /// One producer has given all its batches.
+    /// Marks the end of a producer.
     pub(crate) fn producer_done(&self) {
         let mut state = self.lock();
         state.producers = state.producers.saturating_sub(1);
@@ -225,7 +226,7 @@ impl Partition {
         }
     }
 
-    /// Ends the partition with an error unless all of its rows were taken; readers get it after the batch they have.
+    /// Fails the partition unless all rows were read; readers get the error after their current batch.
     pub(crate) fn fail(&self, error: Error) {
         let mut state = self.lock();
         if state.end.is_none() || matches!(state.end, Some(Ok(()))) && state.has_rows() {
@@ -237,7 +238,7 @@ impl Partition {
         self.writable.notify_waiters();
     }
 
-    // A reader whose client takes nothing may hold its segment for ever: the space is freed all the same.
+    // A stalled reader may hold its segment forever: free the space anyway.
     fn discard(&self, state: &mut State) {
         state.base += state.items.len();
         let unread = state.items.drain(..).filter_map(|item| match item {
@@ -255,7 +256,7 @@ impl Partition {
         self.accounts.memory.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Waits until there is something to read or the partition has ended; gives the error it ended with.
+    /// Waits for rows or the end; returns the failure.
     pub(crate) async fn ready(&self) -> Result<()> {
         loop {
             let readable = self.readable.notified();
@@ -275,7 +276,7 @@ impl Partition {
         }
     }
 
-    /// Takes the right to read. `false` when a result that is read once has a reader already or has been read.
+    /// Attaches the reader. `false` if a streamed result has or had one.
     pub(crate) fn claim(&self) -> bool {
         let mut state = self.lock();
         if state.claimed && self.policy.delivery == Delivery::Stream {
@@ -295,21 +296,21 @@ impl Partition {
         self.lock().readers > 0
     }
 
-    /// What its reader does; `None` if it never had one.
-    pub(crate) fn attention(&self) -> Option<Attention> {
+    /// The reader's activity; `None` before the first one.
+    pub(crate) fn activity(&self) -> Option<ReaderActivity> {
         let state = self.lock();
         let is_read = state.readers > 0;
         let waits = is_read && !state.has_rows() && state.end.is_none();
         let since = if waits { Instant::now() } else { state.attended };
-        state.claimed.then(|| Attention { since, rows_ready: is_read && state.has_rows() })
+        state.claimed.then(|| ReaderActivity { since, rows_ready: is_read && state.has_rows() })
     }
 
-    /// A reader goes on with what it took before.
+    /// Records activity of the reader.
     fn attend(&self) {
         self.lock().attended = Instant::now();
     }
 
-    /// What it has failed with. What was read from a segment meanwhile may be nothing but freed space.
+    /// Returns the failure. Rows read from a segment after one may come from freed space.
     fn failed(&self) -> Result<()> {
         match &self.lock().end {
             Some(Err(error)) => Err(error.duplicate()),
@@ -317,25 +318,25 @@ impl Partition {
         }
     }
 
-    /// Its reader has come to the end of a segment.
+    /// The reader has finished a segment.
     fn segment_ended(&self) {
         if self.policy.delivery == Delivery::Stream {
             self.lock().reading = None;
         }
     }
 
-    /// Whether all producers have ended, well or not.
+    /// Whether all producers have ended or failed.
     pub(crate) fn has_ended(&self) -> bool {
         self.lock().end.is_some()
     }
 
-    /// Rows and bytes that went in so far.
+    /// Rows and bytes so far.
     pub(crate) fn totals(&self) -> (u64, u64) {
         let state = self.lock();
         (state.rows, state.bytes)
     }
 
-    /// A reader goes. In a result that is read once nothing of this partition is wanted any more.
+    /// The reader detaches. The rest of a streamed result is discarded.
     pub(crate) fn release_reader(&self) {
         let mut state = self.lock();
         state.readers = state.readers.saturating_sub(1);
@@ -367,7 +368,7 @@ impl Partition {
             match &item {
                 Item::Batch(_, bytes) => {
                     self.release(&mut state, *bytes);
-                    // A producer that is woken for each batch costs two switches of threads a batch.
+                    // Waking a producer for each batch would cost two context switches per batch.
                     if state.memory <= self.policy.budget_bytes / 2 {
                         self.writable.notify_waiters();
                     }
@@ -383,7 +384,7 @@ impl Partition {
 }
 
 impl State {
-    /// The segment that stands last, which may take more rows.
+    /// The last segment, which may take more rows.
     fn tail(&self) -> Option<Arc<Segment>> {
         match self.items.back() {
             Some(Item::Segment(tail)) => Some(Arc::clone(tail)),
@@ -391,12 +392,12 @@ impl State {
         }
     }
 
-    /// Whether there are rows that no reader has taken.
+    /// Whether there are unread rows.
     fn has_rows(&self) -> bool {
         !self.items.is_empty() || self.reading.is_some()
     }
 
-    /// Nobody has let rows lie that come just now.
+    /// New rows restart the reader's idle time.
     fn attend_first(&mut self) {
         if self.items.is_empty() {
             self.attended = Instant::now();
@@ -416,12 +417,12 @@ impl Drop for Partition {
     }
 }
 
-/// Reads a partition from its beginning.
+/// A reader of a partition.
 #[derive(Debug)]
 pub(crate) struct Reader {
     position: usize,
     segment: Option<SegmentReader>,
-    /// When rows were last known to be what they were.
+    /// Time of the last check of the storage.
     looked: Option<Instant>,
     runtime: tokio::runtime::Handle,
 }
@@ -431,7 +432,7 @@ impl Reader {
         Self { position: 0, segment: None, looked: None, runtime }
     }
 
-    /// The next batch, or `None` at the end.
+    /// The next batch; `None` at the end.
     pub(crate) async fn next(&mut self, partition: &Partition) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(segment) = self.segment.take() {

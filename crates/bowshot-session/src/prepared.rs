@@ -1,6 +1,6 @@
-//! Prepared statements of one session: text, plan, and the parameters bound last.
+//! Prepared statements of one session: text, plan and bound parameters.
 
-use crate::retained;
+use crate::retained_bytes;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, ErrorKind, Limits, Reason, Result, StatementId, TransactionId};
 use bowshot_engine::AuthorizedPlan;
@@ -8,18 +8,18 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A plan holds the files that its tables had when it was made; past this age it is made again from the text.
+/// A plan pins the files of its tables; older plans are made again from the text.
 const PLAN_AGE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub(crate) struct PreparedStatement {
     pub(crate) sql: Arc<str>,
     pub(crate) parameters: Arc<Vec<RecordBatch>>,
-    /// The transaction that it belongs to.
+    /// Its transaction.
     pub(crate) transaction: Option<TransactionId>,
     parameter_bytes: usize,
     plan: AuthorizedPlan,
-    /// When its plan was made; `None` if names mean something else since.
+    /// When its plan was made; `None` after a change of name resolution.
     planned: Option<Instant>,
 }
 
@@ -29,12 +29,12 @@ impl PreparedStatement {
         Self { sql, parameters, transaction, parameter_bytes: 0, plan, planned: Some(Instant::now()) }
     }
 
-    /// Bytes that it holds of what the client has sent.
+    /// Bytes of text and parameters.
     fn bytes(&self) -> usize {
         self.sql.len().saturating_add(self.parameter_bytes)
     }
 
-    /// The plan, unless it is too old to be believed.
+    /// The plan, unless it is too old.
     pub(crate) fn fresh_plan(&self) -> Option<&AuthorizedPlan> {
         self.planned.filter(|planned| planned.elapsed() < PLAN_AGE).map(|_| &self.plan)
     }
@@ -72,7 +72,7 @@ impl PreparedStatements {
     /// # Errors
     /// `NotFound`; `LimitReached` when the session would hold too much, and then the statement has no parameters.
     pub(crate) fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>, limits: &Limits) -> Result<()> {
-        let bytes = retained::bytes(&parameters);
+        let bytes = retained_bytes::bytes(&parameters);
         let mut statements = self.lock();
         let statement = statements.get_mut(&id).ok_or_else(|| not_found(id))?;
         (statement.parameters, statement.parameter_bytes) = (Arc::default(), 0);
@@ -90,7 +90,7 @@ impl PreparedStatements {
         }
     }
 
-    /// Has every statement planned again from its text.
+    /// Invalidates all plans.
     pub(crate) fn expire_plans(&self) {
         self.lock().values_mut().for_each(|statement| statement.planned = None);
     }

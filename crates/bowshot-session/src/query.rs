@@ -1,17 +1,16 @@
-//! The road of a statement: admit → plan → authorise → run → account. One function, [`attempt`], which [`start`] calls; the
-//! rest of the file is what it calls, in the order in which it calls it.
+//! Runs a statement: admit → plan → authorize → run → record. [`run_once`] does this; [`start`] calls it.
 
 use crate::admission::Slot;
 use crate::cursors;
 use crate::exchange;
-use crate::live::{self, State};
 use crate::options::Options;
 use crate::result::{Launch, QueryResult};
 use crate::results::Ended;
+use crate::running_statements::{RunningStatement, State};
 use crate::session::ClientSession;
-use crate::statements;
+use crate::session_statements;
 use crate::task;
-use crate::write::{self, Begun};
+use crate::write::{self, WriteContext};
 use arrow::array::{ArrayRef, StringArray};
 use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
@@ -30,37 +29,37 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::{Instrument, info_span};
 
-/// How often a statement is planned again because a file changed under it before its first row.
+/// Retries of a statement whose files changed before its first row.
 const RETRIES: usize = 2;
-/// Longer than a look at the files is believed, so that planning again sees the change.
+/// Longer than file listings are cached, so that planning again sees the change.
 const LOOK_AGAIN: Duration = Duration::from_millis(1_100);
 
-/// Starts a statement and returns when its result can be read, or, for a spooled one, at once.
+/// Starts a statement. Returns when its result can be read, or, if spooled, at once.
 ///
 /// A file that is overwritten while it is read fails the statement with `Conflict`. As long as no row has been given out
 /// nobody needs to know: the statement starts again on the new file.
 pub(crate) async fn start(
     session: &ClientSession,
     request: &Request,
-    asked: (Expected, &Arc<live::Statement>),
+    asked: (Expected, &Arc<RunningStatement>),
 ) -> Result<Arc<QueryResult>> {
     if let Statement::Sql(sql) = &request.statement
         && sql.contains(';')
     {
         let mut statements = session.engine().statements(sql);
         if let (Some(last), false) = (statements.pop(), statements.is_empty()) {
-            return Box::pin(several(session, request, asked, (statements, last))).await;
+            return Box::pin(run_script(session, request, asked, (statements, last))).await;
         }
     }
-    one(session, request, asked).await
+    run_with_retry(session, request, asked).await
 }
 
-/// Runs all statements of one text in their turn, until one fails. The rows are those of the last one; those of queries before
-/// it are read and left out, since such a query may fail, or call a function that changes something.
-async fn several(
+/// Runs the statements of a script until one fails. The result is that of the last one. Rows of earlier queries are
+/// read and discarded, since those may fail or call functions with effects.
+async fn run_script(
     session: &ClientSession,
     request: &Request,
-    asked: (Expected, &Arc<live::Statement>),
+    asked: (Expected, &Arc<RunningStatement>),
     (statements, last): (Vec<String>, String),
 ) -> Result<Arc<QueryResult>> {
     let with = |sql: String| Request { statement: Statement::Sql(sql), ..request.clone() };
@@ -71,26 +70,26 @@ async fn several(
             elsewhere: false,
             ..with(sql)
         };
-        let query = one(session, &unread, (Expected::Anything, asked.1)).await?;
+        let query = run_with_retry(session, &unread, (Expected::Anything, asked.1)).await?;
         let mut rows = session.server().read(&query, 0)?;
         while let Some(batch) = rows.next().await {
             batch?;
         }
         drop(rows);
         drop(asked.1.job.release::<Arc<Slot>>());
-        asked.1.begins_again();
+        asked.1.reset_for_next_statement();
     }
-    one(session, &with(last), asked).await
+    run_with_retry(session, &with(last), asked).await
 }
 
-async fn one(
+async fn run_with_retry(
     session: &ClientSession,
     request: &Request,
-    asked: (Expected, &Arc<live::Statement>),
+    asked: (Expected, &Arc<RunningStatement>),
 ) -> Result<Arc<QueryResult>> {
     let mut repeatable = true;
     for _ in 0..RETRIES {
-        match attempt(session, request, asked, &mut repeatable).await {
+        match run_once(session, request, asked, &mut repeatable).await {
             Err(error) if error.kind() == ErrorKind::Conflict && repeatable => {
                 drop(asked.1.job.release::<Arc<Slot>>());
                 tokio::time::sleep(LOOK_AGAIN).await;
@@ -98,19 +97,19 @@ async fn one(
             other => return other,
         }
     }
-    attempt(session, request, asked, &mut repeatable).await
+    run_once(session, request, asked, &mut repeatable).await
 }
 
-/// What kind of statement a caller has asked for.
+/// The kind of statement that a caller expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expected {
     Anything,
-    /// A statement that changes something and returns no rows.
+    /// A statement that changes data and returns no rows.
     Effect,
 }
 
 impl Expected {
-    fn of(self, action: &Action) -> Result<()> {
+    fn check(self, action: &Action) -> Result<()> {
         let only_returns = !action.acts() || matches!(action, Action::Cursor(CursorStatement::Fetch { .. }));
         if self == Self::Effect && only_returns {
             return Err(Error::invalid("the statement returns rows and changes nothing")
@@ -120,68 +119,62 @@ impl Expected {
     }
 }
 
-/// The transaction that a request names, or else that of its statement.
-fn transaction(session: &ClientSession, request: &Request) -> Result<Option<TransactionId>> {
-    match request.transaction {
-        None => session.transaction_of(&request.statement),
-        named => Ok(named),
-    }
-}
-
-async fn attempt(
+async fn run_once(
     session: &ClientSession,
     request: &Request,
-    (expected, live): (Expected, &Arc<live::Statement>),
+    (expected, live): (Expected, &Arc<RunningStatement>),
     repeatable: &mut bool,
 ) -> Result<Arc<QueryResult>> {
-    accept(session)?;
-    let transaction = transaction(session, request)?;
-    // Before the slot: who waits for another statement of its transaction keeps nobody else waiting.
-    live.is(State::Blocked);
+    check_accepting(session)?;
+    let transaction = match request.transaction {
+        None => session.transaction_of(&request.statement)?,
+        named => named,
+    };
+    // Before admission: waiting for a statement of the same transaction must not hold a slot.
+    live.set_state(State::Blocked);
     let waiting = info_span!(target: TRACES, parent: &live.span, "admission");
     let mut scope = session.transactions().scope(transaction).instrument(waiting.clone()).await?;
     admit(session, live).instrument(waiting).await?;
-    let options = session.current_options();
-    let pinned = live.sees(scope.pin(session.engine(), options.isolation()));
-    let (endpoints, rights) =
-        (endpoints(request, &options, session), kept_rights(session, request, &options));
-    let parallelism = parallelism(request, (endpoints, &options), (session, live));
-    live.is(State::Planning);
-    let statement = (&request.statement, expected, transaction);
-    let begun = planned(session, statement, (live, &pinned), (parallelism, &options), repeatable);
-    let (authorised, execution) = with_planning_permit(begun).await?;
-    if matches!(authorised.plan.action(), Action::Query | Action::Write(_) | Action::Cursor(_)) {
-        scope.begin_statement(&authorised.sql);
+    let options = &session.current_options();
+    let pinned = &live.with_input(scope.pin(session.engine(), options.isolation()));
+    let (endpoints, rights) = (endpoints(request, options, session), kept_rights(session, request, options));
+    let parallelism = parallelism(request, (endpoints, options), (session, live));
+    live.set_state(State::Planning);
+    let statement = &request.statement;
+    let planning = Planning { statement, expected, transaction, live, pinned, parallelism, options };
+    let (authorized, execution) = with_planning_permit(plan_and_begin(session, planning, repeatable)).await?;
+    if matches!(authorized.plan.action(), Action::Query | Action::Write(_) | Action::Cursor(_)) {
+        scope.begin_statement(&authorized.sql);
     }
-    if authorised.plan.action().is_update() {
-        // What the statement before has said is not said of this one.
+    if authorized.plan.action().is_update() {
+        // Do not report the effect of the previous statement for this one.
         session.clear_last_write();
     }
-    live.is(State::Running);
-    let execution = match (execution, authorised.plan.action()) {
+    live.set_state(State::Running);
+    let execution = match (execution, authorized.plan.action()) {
         (Some(execution), _) => {
             drop(scope);
             execution
         }
         (None, Action::Write(_)) => {
             let layout = (expected == Expected::Anything).then_some(options.layout);
-            let begun = Begun::of(live, layout);
+            let context = WriteContext::new(live, layout);
             let writing = info_span!(target: TRACES, parent: &live.span, "write");
-            Box::pin(write::write(session, &authorised, scope, begun).instrument(writing)).await?
+            Box::pin(write::write(session, &authorized, scope, context).instrument(writing)).await?
         }
         (None, _) => {
-            // What ends a transaction must not wait for itself.
+            // The end of a transaction must not wait for itself.
             drop(scope);
-            let acting = Acting { authorised: &authorised, transaction, live };
-            Box::pin(execute(session, acting, parallelism, &options)).await?
+            let context = ActionContext { authorized: &authorized, transaction, live };
+            Box::pin(execute(session, context, parallelism, options)).await?
         }
     };
-    let execution = match authorised.plan.action().is_update() && request.status_row {
-        // After the statement: it may have been the one that sets the dialect.
-        true if session.current_options().dialect == "mysql" => went_well()?,
+    let execution = match authorized.plan.action().is_update() && request.status_row {
+        // After the statement, which may have set the dialect.
+        true if session.current_options().dialect == "mysql" => status_row()?,
         _ => execution,
     };
-    let (execution, elsewhere) = Box::pin(execution.opened()).await?;
+    let (execution, remote) = Box::pin(execution.opened()).await?;
     let Some(slot) = live.job.release() else {
         return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
     };
@@ -190,83 +183,93 @@ async fn attempt(
         statement: Arc::clone(live),
         principal: session.owner().clone(),
         session: session.key(),
-        sql: session.without_secrets(&authorised.sql).into_owned(),
+        sql: session.without_secrets(&authorized.sql).into_owned(),
         execution,
-        elsewhere,
+        remote,
         layout: options.layout,
         endpoints: endpoint_count(endpoints, session),
-        delivery: delivery(request, &options),
-        rights: rights.map(|rights| rights.of(&authorised.plan)),
-        timeout: timeout(&options, session),
+        delivery: delivery(request, options),
+        rights: rights.map(|rights| rights.of(&authorized.plan)),
+        timeout: timeout(options, session),
         slot,
         started: live.arrived,
     };
-    let query = launched(session, launch, live)?;
-    // Who sends rows may want to see the columns of the answer first.
-    if delivery(request, &options) == Delivery::Stream && live.input().is_none() {
+    let query = start_result(session, launch, live)?;
+    // Clients that send rows may want the schema first.
+    if delivery(request, options) == Delivery::Stream && live.input().is_none() {
         wait_until_readable(session, &query).await?;
     }
     Ok(query)
 }
 
-/// Plans a statement, and begins it if it is a query: what else it may be acts later.
-async fn planned(
-    session: &ClientSession,
-    (statement, expected, transaction): (&Statement, Expected, Option<TransactionId>),
-    (live, pinned): (&Arc<live::Statement>, &Pinned),
-    (parallelism, options): (Parallelism, &Options),
-    repeatable: &mut bool,
-) -> Result<(Authorised, Option<Execution>)> {
-    let planning = info_span!(target: TRACES, parent: &live.span, "plan");
-    let authorised = Box::pin(authorise(session, statement, pinned).instrument(planning)).await?;
-    live.touches(authorised.plan.tables());
-    exchange::check(live, &authorised.plan)?;
-    // What has acted is not to act again, and rows that have come do not come again.
-    *repeatable = matches!(authorised.plan.action(), Action::Query) && live.input().is_none();
-    expected.of(authorised.plan.action())?;
-    if !matches!(authorised.plan.action(), Action::Query) {
-        return Ok((authorised, None));
-    }
-    let acting = Acting { authorised: &authorised, transaction, live };
-    let executing = info_span!(target: TRACES, parent: &live.span, "execute");
-    let execution = Box::pin(execute(session, acting, parallelism, options).instrument(executing)).await?;
-    Ok((authorised, Some(execution)))
+/// A statement to plan, on a snapshot of the tables.
+struct Planning<'a> {
+    statement: &'a Statement,
+    expected: Expected,
+    transaction: Option<TransactionId>,
+    live: &'a Arc<RunningStatement>,
+    pinned: &'a Pinned,
+    parallelism: Parallelism,
+    options: &'a Options,
 }
 
-/// The rights as they are before planning, for rows that will be kept.
+/// Plans a statement, and starts it if it is a query.
+async fn plan_and_begin(
+    session: &ClientSession,
+    planning: Planning<'_>,
+    repeatable: &mut bool,
+) -> Result<(AuthorizedStatement, Option<Execution>)> {
+    let Planning { statement, expected, transaction, live, pinned, parallelism, options } = planning;
+    let span = info_span!(target: TRACES, parent: &live.span, "plan");
+    let authorized = Box::pin(authorize(session, statement, pinned).instrument(span)).await?;
+    live.set_tables(authorized.plan.tables());
+    exchange::check(live, &authorized.plan)?;
+    // Statements with effects, or with rows of the client, cannot run twice.
+    *repeatable = matches!(authorized.plan.action(), Action::Query) && live.input().is_none();
+    expected.check(authorized.plan.action())?;
+    if !matches!(authorized.plan.action(), Action::Query) {
+        return Ok((authorized, None));
+    }
+    let context = ActionContext { authorized: &authorized, transaction, live };
+    let executing = info_span!(target: TRACES, parent: &live.span, "execute");
+    let execution = Box::pin(execute(session, context, parallelism, options).instrument(executing)).await?;
+    Ok((authorized, Some(execution)))
+}
+
+/// The access rights before planning, for spooled results.
 fn kept_rights(session: &ClientSession, request: &Request, options: &Options) -> Option<KeptRights> {
     (delivery(request, options) == Delivery::Spool).then(|| session.engine().kept_rights())
 }
 
-/// Waits until the statement may run, if the server still takes any then.
-pub(crate) async fn admit(session: &ClientSession, live: &live::Statement) -> Result<()> {
-    live.is(State::Queued);
-    let slot = Arc::new(session.server().admission.enter(&live.who).await?);
-    live.has_slot(&slot);
+/// Waits for a slot; fails if the server is draining by then.
+pub(crate) async fn admit(session: &ClientSession, live: &RunningStatement) -> Result<()> {
+    live.set_state(State::Queued);
+    let slot = Arc::new(session.server().admission.enter(&live.requester).await?);
+    live.set_slot(&slot);
     live.job.hold(slot);
-    accept(session)
+    check_accepting(session)
 }
 
-/// The result, at work and known to the server.
-fn launched(
+/// Starts the result and registers it.
+fn start_result(
     session: &ClientSession,
     launch: Launch,
-    live: &Arc<live::Statement>,
+    live: &Arc<RunningStatement>,
 ) -> Result<Arc<QueryResult>> {
-    let query = QueryResult::launch(launch, &session.server().house, session.server().engine.runtime());
-    live.has_result(&query);
+    let query = QueryResult::launch(launch, &session.server().context, session.server().engine.runtime());
+    live.set_result(&query);
     session.server().results.insert(Arc::clone(&query));
     if matches!(live.job.stopped(), Some(Stop::Cancelled | Stop::Late)) {
-        // Whoever waited has left, and did not see the result any more.
+        // The client left before it could see the result.
         session.server().results.abandon(&query);
         return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
     }
     Ok(query)
 }
 
-pub(crate) fn accept(session: &ClientSession) -> Result<()> {
+pub(crate) fn check_accepting(session: &ClientSession) -> Result<()> {
     session.check_open()?;
-    session.server().house.log.check()?;
+    session.server().context.log.check()?;
     match session.server().lifecycle() {
         Lifecycle::Ready => Ok(()),
         Lifecycle::Starting => Err(Error::new(ErrorKind::Unavailable, "the server is starting")),
@@ -277,24 +280,24 @@ pub(crate) fn accept(session: &ClientSession) -> Result<()> {
     }
 }
 
-/// A statement that may run, with its text for the log and its parameters.
+/// An authorized statement, with its text and parameters.
 #[derive(Debug, Clone)]
-pub(crate) struct Authorised {
+pub(crate) struct AuthorizedStatement {
     pub(crate) sql: Arc<str>,
     pub(crate) plan: AuthorizedPlan,
     pub(crate) parameters: Arc<Vec<RecordBatch>>,
 }
 
-/// Plans the statement on the tables of one moment, or takes the plan that a prepared one has for it.
-pub(crate) async fn authorise(
+/// Plans the statement on a snapshot, or reuses the plan of a prepared statement.
+pub(crate) async fn authorize(
     session: &ClientSession,
     statement: &Statement,
     pinned: &Pinned,
-) -> Result<Authorised> {
+) -> Result<AuthorizedStatement> {
     match statement {
         Statement::Sql(sql) => {
             let plan = plan(session, sql, pinned).await?;
-            Ok(Authorised { sql: Arc::from(sql.as_str()), plan, parameters: Arc::default() })
+            Ok(AuthorizedStatement { sql: Arc::from(sql.as_str()), plan, parameters: Arc::default() })
         }
         Statement::Substrait(_) => Err(SubstraitPlan::unsupported()),
         Statement::Prepared(id) => {
@@ -313,13 +316,13 @@ pub(crate) async fn authorise(
                     plan
                 }
             };
-            Ok(Authorised { sql: prepared.sql, plan, parameters: prepared.parameters })
+            Ok(AuthorizedStatement { sql: prepared.sql, plan, parameters: prepared.parameters })
         }
     }
 }
 
 pub(crate) async fn plan(session: &ClientSession, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
-    let limit = session.server().house.limits.max_sql_bytes;
+    let limit = session.server().context.limits.max_sql_bytes;
     if sql.len() > limit {
         let message = format!("the statement has {} bytes, more than the limit of {limit}", sql.len());
         return Err(Error::new(ErrorKind::LimitReached, message)
@@ -331,27 +334,27 @@ pub(crate) async fn plan(session: &ClientSession, sql: &str, pinned: &Pinned) ->
 fn endpoints(request: &Request, options: &Options, session: &ClientSession) -> Endpoints {
     match request.endpoints.unwrap_or(options.endpoints) {
         Endpoints::Exactly(count) => {
-            Endpoints::Exactly(count.clamp(1, session.server().house.limits.max_endpoints))
+            Endpoints::Exactly(count.clamp(1, session.server().context.limits.max_endpoints))
         }
         Endpoints::Auto => Endpoints::Auto,
     }
 }
 
-/// Into what a query is split: several nodes hand out what is read once by a client that goes where they are, and wants
-/// several endpoints.
+/// The parallelism of a query: nodes hand out streamed results to clients that read other nodes and want several
+/// endpoints.
 fn parallelism(
     request: &Request,
     (endpoints, options): (Endpoints, &Options),
-    (session, live): (&ClientSession, &live::Statement),
+    (session, live): (&ClientSession, &RunningStatement),
 ) -> Parallelism {
     let streams = match endpoints {
         Endpoints::Exactly(count) if count > 1 => Some(count),
         Endpoints::Exactly(_) => return Parallelism::Default,
         Endpoints::Auto => None,
     };
-    let elsewhere = request.elsewhere && delivery(request, options) == Delivery::Stream;
+    let remote = request.elsewhere && delivery(request, options) == Delivery::Stream;
     match streams {
-        _ if elsewhere && live.input().is_none() => {
+        _ if remote && live.input().is_none() => {
             Parallelism::Nodes { most: endpoint_count(endpoints, session), query: live.id, streams }
         }
         Some(streams) => Parallelism::Streams(streams),
@@ -362,7 +365,7 @@ fn parallelism(
 fn endpoint_count(endpoints: Endpoints, session: &ClientSession) -> usize {
     match endpoints {
         Endpoints::Exactly(count) => count,
-        Endpoints::Auto => session.server().house.limits.max_endpoints,
+        Endpoints::Auto => session.server().context.limits.max_endpoints,
     }
 }
 
@@ -372,7 +375,7 @@ fn delivery(request: &Request, options: &Options) -> Delivery {
 }
 
 pub(crate) fn timeout(options: &Options, session: &ClientSession) -> Duration {
-    let operators = session.server().house.limits.statement_timeout;
+    let operators = session.server().context.limits.statement_timeout;
     match (operators.is_zero(), options.statement_timeout.is_zero()) {
         (_, true) => operators,
         (true, false) => options.statement_timeout,
@@ -380,34 +383,34 @@ pub(crate) fn timeout(options: &Options, session: &ClientSession) -> Duration {
     }
 }
 
-/// A statement at work, and the transaction that it names.
+/// An authorized statement with its transaction.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Acting<'a> {
-    pub(crate) authorised: &'a Authorised,
+pub(crate) struct ActionContext<'a> {
+    pub(crate) authorized: &'a AuthorizedStatement,
     pub(crate) transaction: Option<TransactionId>,
-    pub(crate) live: &'a Arc<live::Statement>,
+    pub(crate) live: &'a Arc<RunningStatement>,
 }
 
-/// Lets the statement act, or makes its streams.
+/// Executes the statement or creates its streams.
 async fn execute(
     session: &ClientSession,
-    acting: Acting<'_>,
+    context: ActionContext<'_>,
     parallelism: Parallelism,
     options: &Options,
 ) -> Result<Execution> {
-    let Acting { authorised, transaction, .. } = acting;
-    match authorised.plan.action() {
+    let ActionContext { authorized, transaction, .. } = context;
+    match authorized.plan.action() {
         Action::Set { name, value } if session.owns_option(name) => {
             session.set(name, Some(OptionValue::String(value.clone())))?;
-            Ok(nothing())
+            Ok(empty_execution())
         }
         Action::Reset { name } if session.owns_option(name) => {
             session.set(name, None)?;
-            Ok(nothing())
+            Ok(empty_execution())
         }
         Action::Transaction(statement) => {
             let ended = session.transactions().run(statement, transaction, session.engine()).await;
-            // A COMMIT that fails rolls back.
+            // A failed COMMIT rolls back.
             let is_kept = ended.is_ok() && *statement == TransactionStatement::Commit;
             session.end_settings(if is_kept { TransactionEnd::Commit } else { TransactionEnd::Rollback });
             ended?;
@@ -421,38 +424,38 @@ async fn execute(
                 }
                 _ => {}
             }
-            Ok(nothing())
+            Ok(empty_execution())
         }
         Action::Session(statement) => {
             if let (SessionStatement::SetLocal(assignments), Some(id)) = (statement, transaction) {
                 session.isolate(id, assignments)?;
             }
-            statements::run(session, statement).await?;
-            Ok(nothing())
+            session_statements::run(session, statement).await?;
+            Ok(empty_execution())
         }
-        Action::Cursor(statement) => Box::pin(cursors::run(session, statement, acting)).await,
+        Action::Cursor(statement) => Box::pin(cursors::run(session, statement, context)).await,
         Action::Cache(statement) => {
             let (engine, statement, pinned) =
-                (session.engine().clone(), statement.clone(), authorised.plan.pinned().clone());
+                (session.engine().clone(), statement.clone(), authorized.plan.pinned().clone());
             let work = async move { engine.control_cache(&statement, &pinned).await };
             task::run(session.server().engine.runtime(), work).await?;
-            Ok(nothing())
+            Ok(empty_execution())
         }
         Action::Database(statement) => {
             let (engine, statement) = (session.engine().clone(), statement.clone());
             let work = async move { engine.control_databases(&statement).await };
             task::run(session.server().engine.runtime(), work).await?;
-            Ok(nothing())
+            Ok(empty_execution())
         }
         Action::Write(_) | Action::Query | Action::Scratch | Action::Set { .. } | Action::Reset { .. } => {
-            let (plan, parameters) = (&authorised.plan, &authorised.parameters);
+            let (plan, parameters) = (&authorized.plan, &authorized.parameters);
             session.engine().execute(plan, parameters, parallelism, options.layout).await
         }
     }
 }
 
-/// The result of a statement that has acted: no columns, no rows.
-pub(crate) fn nothing() -> Execution {
+/// The empty result of a statement.
+pub(crate) fn empty_execution() -> Execution {
     let schema = Arc::new(Schema::empty());
     let stream = BatchStream::from_batches(Arc::clone(&schema), Vec::new());
     Execution {
@@ -465,18 +468,17 @@ pub(crate) fn nothing() -> Execution {
     }
 }
 
-/// The one row of a statement without rows, see [`STATUS_RESULT`].
-fn went_well() -> Result<Execution> {
+/// The row of a statement without rows, see [`STATUS_RESULT`].
+fn status_row() -> Result<Execution> {
     let status: ArrayRef = Arc::new(StringArray::from(vec!["0"]));
     let batch = RecordBatch::try_from_iter_with_nullable([(STATUS_RESULT, status, true)])
-        .map_err(|error| Error::internal("a status is no batch").with_source(error))?;
+        .map_err(|error| Error::internal("cannot make a batch of a status").with_source(error))?;
     let schema = batch.schema();
     let stream = BatchStream::from_batches(Arc::clone(&schema), vec![batch]);
-    Ok(Execution { schema, streams: vec![stream], rows: Some(1), ..nothing() })
+    Ok(Execution { schema, streams: vec![stream], rows: Some(1), ..empty_execution() })
 }
 
-/// Waits for the first rows, so that errors arrive where the statement was sent. A caller that goes away while
-/// waiting takes the query along.
+/// Waits for the first rows, so that errors are returned by the call. Dropping it cancels the query.
 async fn wait_until_readable(session: &ClientSession, query: &Arc<QueryResult>) -> Result<()> {
     struct Abandon<'a>(&'a ClientSession, &'a QueryResult, bool);
     impl Drop for Abandon<'_> {

@@ -1,23 +1,23 @@
-//! The last statements that ended, and those that have not, as the table `system.queries`. Bounded; nothing of it is on disk.
+//! The table `system.queries`: running statements and the last finished ones. Bounded, in memory only.
 
 mod access_log;
 
 use crate::access_metrics;
-use crate::live::{Live, Statement};
+use crate::running_statements::{RunningStatement, RunningStatements};
 use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use bowshot_access::AuditLog;
-use bowshot_api::{Error, ErrorKind, Principal, QueryId, Result, SessionId, Undecided};
+use bowshot_api::{Error, ErrorKind, NoDecision, Principal, QueryId, Result, SessionId};
 use bowshot_system_catalog::system::SystemTables;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Statements that are remembered.
+/// Stored records.
 const CAPACITY: usize = 10_000;
-/// Longest statement text that is remembered, in bytes.
+/// Longest stored SQL text, in bytes.
 const SQL_BYTES: usize = 4 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,56 +42,52 @@ pub(crate) struct QueryRecord {
     pub(crate) id: QueryId,
     pub(crate) session: SessionId,
     pub(crate) user: String,
-    /// Without secrets.
+    /// Redacted.
     pub(crate) sql: String,
     pub(crate) outcome: Outcome,
     pub(crate) started: SystemTime,
     pub(crate) duration: Duration,
     pub(crate) rows: u64,
-    /// Rows that its client has sent.
+    /// Rows sent by the client.
     pub(crate) rows_in: u64,
-    /// Rows that it has changed.
+    /// Changed rows.
     pub(crate) rows_affected: Option<u64>,
     pub(crate) bytes: u64,
     pub(crate) error: Option<String>,
-    /// What the rights said: see [`decision`].
+    /// The access decision: see [`decision`].
     pub(crate) decision: &'static str,
-    /// Tables that it read and changed, and whether through a guard.
+    /// Tables read and changed, and whether with row or column policies.
     pub(crate) tables: Vec<(String, bool)>,
 }
 
-/// The log. A user sees the statements of that user only.
+/// The query log. Users see their own statements only.
 #[derive(Debug, Default)]
 pub struct QueryLog {
     records: Mutex<VecDeque<Arc<QueryRecord>>>,
-    /// What [`mod@access_log`] shows: refused statements too.
+    /// Records of [`mod@access_log`], refused statements included.
     decisions: Mutex<VecDeque<Arc<QueryRecord>>>,
-    live: Arc<Live>,
+    live: Arc<RunningStatements>,
     audit: Option<AuditLog>,
 }
 
 impl QueryLog {
-    /// A log that writes a trail, too.
+    /// A log with an audit trail.
     pub fn with_audit(audit: Option<AuditLog>) -> Self {
         Self { audit, ..Self::default() }
     }
 
-    /// Whether statements may be taken, as far as the trail is concerned.
+    /// Fails if the audit trail cannot be written.
     ///
     /// # Errors
     /// `Unavailable` while it cannot be written.
     pub(crate) fn check(&self) -> Result<()> {
         let Some(Err(reason)) = self.audit.as_ref().map(AuditLog::check) else { return Ok(()) };
         tracing::debug!(reason, "a statement is not taken: the audit trail cannot be written");
-        Err(Error::new(
-            ErrorKind::Unavailable,
-            "the server cannot write its audit trail, and takes no statements",
-        )
-        .with_hint("the operator makes room on the disk, or sets `audit.required` to false"))
+        Err(Error::new(ErrorKind::Unavailable, "cannot write the audit trail: statements are refused")
+            .with_hint("free space on the disk, or set `audit.required` to false"))
     }
 
-    /// What has not ended.
-    pub(crate) fn live(&self) -> &Arc<Live> {
+    pub(crate) fn live(&self) -> &Arc<RunningStatements> {
         &self.live
     }
 
@@ -108,13 +104,13 @@ impl QueryLog {
         keep(&self.records, &record);
     }
 
-    /// Notes for the operator alone what was refused before it ran.
+    /// Records a statement that was refused before it ran, for the operator only.
     pub(crate) fn refused(&self, mut record: QueryRecord) {
         self.decided(&mut record);
         keep(&self.decisions, &Arc::new(record));
     }
 
-    /// Counts the decision, and writes its line of the trail.
+    /// Counts the decision and writes it to the audit trail.
     fn decided(&self, record: &mut QueryRecord) {
         access_metrics::decided(&record.sql, record.decision);
         if let Some(audit) = &self.audit {
@@ -131,7 +127,7 @@ impl QueryLog {
             .map(|record| Row::ended(record))
             .collect();
         drop(records);
-        rows.extend(self.live.of(principal).iter().map(|statement| Row::live(statement)));
+        rows.extend(self.live.by_principal(principal).iter().map(|statement| Row::live(statement)));
         let text = |value: &dyn Fn(&Row) -> Option<String>| -> ArrayRef {
             Arc::new(rows.iter().map(value).collect::<StringArray>())
         };
@@ -159,17 +155,17 @@ impl QueryLog {
     }
 }
 
-/// What the rights said of a statement. Whoever asks for what may not be seen is told that it is not there.
+/// The access decision on a statement. Objects that a user may not see are reported as missing.
 pub(crate) fn decision(error: Option<&Error>) -> &'static str {
     match error.map(Error::kind) {
         Some(ErrorKind::Denied) => "denied",
         Some(ErrorKind::NotFound) => "not_found",
-        Some(ErrorKind::Unavailable) if error.is_some_and(Undecided::is_in) => "undecided",
+        Some(ErrorKind::Unavailable) if error.is_some_and(NoDecision::is_in) => "undecided",
         _ => "allowed",
     }
 }
 
-/// What the trail says of a statement.
+/// The audit record of a statement.
 fn facts(record: &QueryRecord) -> Map<String, Value> {
     let names = |guarded: bool| -> Vec<&str> {
         let tables = record.tables.iter().filter(|(_, through)| *through == guarded);
@@ -199,7 +195,7 @@ fn facts(record: &QueryRecord) -> Map<String, Value> {
     }
 }
 
-/// A line of the table.
+/// A row of the table.
 struct Row {
     id: QueryId,
     session: SessionId,
@@ -237,13 +233,13 @@ impl Row {
         }
     }
 
-    /// Its state is in the place of its outcome.
-    fn live(statement: &Statement) -> Self {
+    /// The row has the state as its outcome.
+    fn live(statement: &RunningStatement) -> Self {
         let (state, result) = (statement.state(), statement.result());
         let (rows, bytes) = result.as_ref().map(|result| result.given()).unwrap_or_default();
         Self {
             id: statement.id,
-            session: statement.who.session,
+            session: statement.requester.session,
             user: statement.principal.name.clone(),
             sql: statement.sql.to_string(),
             outcome: state.name(),

@@ -1,13 +1,13 @@
 //! One started query: its partitions, the tasks that fill them, and how it ends.
 
-mod elsewhere;
-mod fill;
 mod lifetime;
+mod producer;
+mod remote;
 
 use crate::admission::Slot;
-use crate::live::{State, Statement};
 use crate::partition::{Partition, Policy, Reader};
 use crate::query_log::{Outcome, QueryLog, QueryRecord, decision};
+use crate::running_statements::{RunningStatement, State};
 use crate::spill::Accounts;
 use crate::task::AbortOnDrop;
 use bowshot_api::{
@@ -17,50 +17,50 @@ use bowshot_api::{
 use bowshot_engine::endpoints::ResultEndpoints;
 use bowshot_engine::{Execution, KeptRights, ProgressMeter};
 use bowshot_query_task::{QueryRuntime, Stop};
-use elsewhere::{Elsewhere, follow};
-use fill::fill;
 use futures::future::select_all;
 use futures::{FutureExt, StreamExt};
+use producer::fill;
+use remote::{RemoteResult, follow};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tracing::Span;
 
-/// How soon a client comes for a result that it has started.
+/// How long a client may take to fetch a result that it started.
 const FETCH_GRACE: Duration = Duration::from_secs(5);
 
-/// What a query is started with.
+/// The parameters of a started query.
 #[derive(Debug)]
 pub(crate) struct Launch {
     pub(crate) id: QueryId,
-    pub(crate) statement: Arc<Statement>,
+    pub(crate) statement: Arc<RunningStatement>,
     pub(crate) principal: Principal,
     pub(crate) session: SessionId,
     pub(crate) sql: String,
     pub(crate) execution: Execution,
     /// The endpoints, if other nodes hand out the rows.
-    pub(crate) elsewhere: Option<Arc<dyn ResultEndpoints>>,
+    pub(crate) remote: Option<Arc<dyn ResultEndpoints>>,
     pub(crate) layout: Layout,
     pub(crate) endpoints: usize,
     pub(crate) delivery: Delivery,
-    /// Of rows that are kept: the rights to have them, which may end.
+    /// The access rights to spooled rows, which may be revoked.
     pub(crate) rights: Option<KeptRights>,
     pub(crate) timeout: Duration,
     pub(crate) slot: Arc<Slot>,
     pub(crate) started: Instant,
 }
 
-/// What results need from the server.
+/// State of the server that results need.
 #[derive(Debug, Clone)]
-pub(crate) struct House {
+pub(crate) struct ServerContext {
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) log: Arc<QueryLog>,
     pub(crate) limits: Limits,
-    /// The runtime of the sockets: a deadline must not wait behind the work that it ends.
+    /// The socket runtime: queries must not delay deadlines.
     pub(crate) timers: tokio::runtime::Handle,
 }
 
-/// A running or finished query whose result has not gone yet.
+/// A query from its start until its result is dropped.
 #[derive(Debug)]
 pub(crate) struct QueryResult {
     pub(crate) id: QueryId,
@@ -71,56 +71,56 @@ pub(crate) struct QueryResult {
     delivery: Delivery,
     rights: Option<KeptRights>,
     partitions: Vec<Arc<Partition>>,
-    elsewhere: Option<Elsewhere>,
+    remote: Option<RemoteResult>,
     meter: ProgressMeter,
     tasks: Mutex<Vec<AbortOnDrop>>,
     slot: Mutex<Option<Arc<Slot>>>,
-    /// Until its work has ended.
-    statement: Mutex<Option<Arc<Statement>>>,
-    /// Of the way of its rows, for traces; as long.
+    /// `None` after its end.
+    statement: Mutex<Option<Arc<RunningStatement>>>,
+    /// The span of the stream of rows, for traces; ends with it.
     stream: Mutex<Option<Span>>,
-    /// Producers that do not wait for a reader.
+    /// Producers that are running.
     active: AtomicUsize,
     started: Instant,
     started_at: SystemTime,
     expires: Mutex<Instant>,
     failure: Mutex<Option<Error>>,
     recorded: AtomicBool,
-    /// A reader left before its end.
+    /// A reader left before the end.
     cut_short: AtomicBool,
     waited_for: AtomicBool,
     /// Its reader is a cursor.
     of_cursor: AtomicBool,
-    house: House,
+    context: ServerContext,
     runtime: tokio::runtime::Handle,
 }
 
 impl QueryResult {
     /// Starts the tasks that fill the partitions.
-    pub(crate) fn launch(launch: Launch, house: &House, runtime: &QueryRuntime) -> Arc<Self> {
+    pub(crate) fn launch(launch: Launch, context: &ServerContext, runtime: &QueryRuntime) -> Arc<Self> {
         let Execution { schema, streams, ordered, rows, progress, opening: _ } = launch.execution;
-        let elsewhere = launch.elsewhere.map(Elsewhere::new);
-        let locations = elsewhere.as_ref().map(|elsewhere| elsewhere.locations.clone()).unwrap_or_default();
+        let remote = launch.remote.map(RemoteResult::new);
+        let locations = remote.as_ref().map(|remote| remote.locations.clone()).unwrap_or_default();
         let count = if ordered { 1 } else { launch.endpoints.clamp(1, streams.len().max(1)) };
         let policy = Policy {
             delivery: launch.delivery,
             has_siblings: count > 1,
-            budget_bytes: house.limits.result_buffer_bytes,
+            budget_bytes: context.limits.result_buffer_bytes,
         };
         let partitions: Vec<Arc<Partition>> = (0..count)
             .map(|index| {
                 let producers = streams.len().saturating_sub(index).div_ceil(count);
-                let accounts = Arc::clone(&house.accounts);
+                let accounts = Arc::clone(&context.accounts);
                 let partition = Partition::new(Arc::clone(&schema), policy, producers, accounts);
                 Arc::new(partition.of(streams.iter().skip(index).step_by(count)))
             })
             .collect();
-        let expires = house.limits.result_timeout;
+        let expires = context.limits.result_timeout;
         let answer = Answer {
             query: launch.id,
             schema,
             layout: launch.layout,
-            partitions: if elsewhere.is_some() { locations.len() } else { count },
+            partitions: if remote.is_some() { locations.len() } else { count },
             ordered,
             rows,
             locations,
@@ -138,7 +138,7 @@ impl QueryResult {
             delivery: launch.delivery,
             rights: launch.rights,
             partitions,
-            elsewhere,
+            remote,
             meter: progress,
             tasks: Mutex::new(Vec::new()),
             slot: Mutex::new(Some(launch.slot)),
@@ -153,7 +153,7 @@ impl QueryResult {
             cut_short: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
             of_cursor: AtomicBool::new(false),
-            house: house.clone(),
+            context: context.clone(),
             runtime: runtime.handle().clone(),
         });
         query.spawn(streams, launch.timeout, runtime);
@@ -169,7 +169,7 @@ impl QueryResult {
         for (index, stream) in streams.into_iter().enumerate() {
             let partition = Arc::clone(&self.partitions[index % self.partitions.len()]);
             let query = Arc::downgrade(self);
-            let work = match &self.elsewhere {
+            let work = match &self.remote {
                 Some(_) => follow(query, partition, stream).boxed(),
                 None => fill(query, partition, stream).boxed(),
             };
@@ -187,10 +187,10 @@ impl QueryResult {
                     query.fail(out_of_time(timeout));
                 }
             };
-            tasks.push(AbortOnDrop(self.house.timers.spawn(watch).abort_handle()));
+            tasks.push(AbortOnDrop(self.context.timers.spawn(watch).abort_handle()));
         }
         let mut owned = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        // Work that has ended already needs no handle; a failed query must not keep the others.
+        // Finished work needs no handle; a failed query must not hold the others.
         if self.failure().is_none() {
             *owned = tasks;
         }
@@ -201,17 +201,17 @@ impl QueryResult {
     /// # Errors
     /// What the query failed with.
     pub(crate) async fn ready(&self) -> Result<()> {
-        if self.elsewhere.is_some() {
+        if self.remote.is_some() {
             return self.failure().map_or(Ok(()), Err);
         }
-        // The caller waits on the line: its result cannot have been forgotten.
+        // The caller waits: its result must not expire.
         self.waited_for.store(true, Ordering::Release);
-        let _waiting = Waiting(self);
+        let _waiting = WaitGuard(self);
         let waits = self.partitions.iter().map(|partition| Box::pin(partition.ready()));
         select_all(waits).await.0
     }
 
-    /// The answer, with the number of rows if all are there: for who asks how far the query is.
+    /// The answer, with the number of rows if known by now: for progress.
     pub(crate) fn counted_answer(&self) -> Answer {
         let mut answer = self.answer();
         if answer.rows.is_none() && self.has_ended() && self.failure().is_none() {
@@ -220,8 +220,7 @@ impl QueryResult {
         answer
     }
 
-    /// The answer. It does not count the rows, even if the query has ended by now: the same statement is always answered
-    /// alike.
+    /// The answer. Never with a later row count: equal statements get equal answers.
     pub(crate) fn answer(&self) -> Answer {
         let mut answer = self.answer.clone();
         if answer.expires.is_some() {
@@ -231,7 +230,7 @@ impl QueryResult {
         answer
     }
 
-    /// Whether its rows may be handed out now.
+    /// Checks that the principal may still read the rows.
     ///
     /// # Errors
     /// `Denied` when they may not be any more; `Unavailable` when there is no decision.
@@ -242,7 +241,7 @@ impl QueryResult {
         }
     }
 
-    /// A reader of one partition; the query is told when the reader goes.
+    /// Attaches a reader to a partition; `gone` is called when it detaches.
     ///
     /// # Errors
     /// `NotFound` for a partition that is not there or has been read.
@@ -251,8 +250,8 @@ impl QueryResult {
         index: usize,
         gone: impl FnOnce() + Send + 'static,
     ) -> Result<BatchStream> {
-        // The rows of others are not here: their tickets have vouchers.
-        let own: &[Arc<Partition>] = if self.elsewhere.is_some() { &[] } else { self.partitions.as_slice() };
+        // Remote rows are read with signed tickets.
+        let own: &[Arc<Partition>] = if self.remote.is_some() { &[] } else { self.partitions.as_slice() };
         let Some(partition) = own.get(index) else {
             return Err(Error::not_found(format!("partition {index} of query {} not found", self.id))
                 .with_reason(Reason::UndefinedQuery));
@@ -266,7 +265,7 @@ impl QueryResult {
             .with_hint("run the query again, or set the session option `retryable_results`"));
         }
         self.touch();
-        let guard = Claim {
+        let guard = ReaderGuard {
             query: Arc::clone(self),
             partition: Arc::clone(partition),
             saw_end: false,
@@ -282,7 +281,7 @@ impl QueryResult {
                     None
                 }
                 Err(error) => {
-                    // What its rows are views of may have changed when the engine had long ended.
+                    // The storage of its rows may have changed after the query ended.
                     guard.query.fail(error.duplicate());
                     Some((Err(error), None))
                 }
@@ -291,7 +290,7 @@ impl QueryResult {
         Ok(BatchStream::new(Arc::clone(&self.answer.schema), batches.boxed()))
     }
 
-    /// Ends the query with an error, frees its work and tells every reader.
+    /// Fails the query, stops its work and notifies all readers.
     pub(crate) fn fail(&self, error: Error) {
         {
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -300,12 +299,12 @@ impl QueryResult {
             }
             *failure = Some(error.duplicate());
         }
-        // After a conflict the statement may begin again.
+        // After a conflict the statement may be retried.
         if let Some(statement) = self.statement().filter(|_| error.kind() != ErrorKind::Conflict) {
             statement.job.stop(Stop::Over);
         }
-        if let Some(elsewhere) = &self.elsewhere {
-            elsewhere.fail(&self.runtime, error.duplicate());
+        if let Some(remote) = &self.remote {
+            remote.fail(&self.runtime, error.duplicate());
         }
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).clear();
         for partition in &self.partitions {
@@ -317,11 +316,11 @@ impl QueryResult {
         );
     }
 
-    fn statement(&self) -> Option<Arc<Statement>> {
+    fn statement(&self) -> Option<Arc<RunningStatement>> {
         self.statement.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Arc::clone)
     }
 
-    /// A producer waits for a reader, or has ended: when all do, the slot is free for others meanwhile.
+    /// A producer waits for a reader or has ended: if all do, the slot is lent to others.
     fn one_less_active(&self) {
         if self.active.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.with_slot(Slot::pause, State::WaitsForReader);
@@ -339,21 +338,21 @@ impl QueryResult {
             act(slot);
         }
         if let Some(statement) = self.statement() {
-            statement.is(state);
+            statement.set_state(state);
         }
     }
 
-    /// Rows and bytes that it has given so far.
+    /// Rows and bytes so far.
     pub(crate) fn given(&self) -> (u64, u64) {
         self.totals()
     }
 
-    /// Stops the query.
+    /// Cancels the query.
     pub(crate) fn cancel(&self) {
         self.fail(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
     }
 
-    /// Called when a producer ends: the slot is free once all have.
+    /// Called when a producer ends: records the query once all have.
     fn settle(&self) {
         if self.has_ended() && self.failure().is_none() {
             let cut_short = self.cut_short.load(Ordering::Acquire);
@@ -370,13 +369,13 @@ impl QueryResult {
         let (mut tables, mut rows_in, mut rows_affected) = (Vec::new(), 0, None);
         let (rows, bytes) = self.totals();
         if let Some(statement) = self.statement.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // The line in the log is written here.
-            statement.is_logged();
+            // The log record is written here.
+            statement.mark_logged();
             (tables, rows_in) = (statement.tables(), statement.rows_in());
             rows_affected = statement.rows_affected();
-            statement.has_ended(outcome.name(), (rows, bytes), error.as_ref());
+            statement.record_end(outcome.name(), (rows, bytes), error.as_ref());
         }
-        self.house.log.add(QueryRecord {
+        self.context.log.add(QueryRecord {
             id: self.id,
             session: self.session,
             user: self.principal.name.clone(),
@@ -403,16 +402,16 @@ impl QueryResult {
         self.partitions.iter().all(|partition| partition.has_ended())
     }
 
-    /// Whether every partition of a result that is read once has had its reader, and none is reading.
+    /// Whether all partitions of a streamed result were read.
     pub(crate) fn is_read(&self) -> bool {
-        if self.elsewhere.is_some() {
+        if self.remote.is_some() {
             return self.has_ended();
         }
         self.delivery == Delivery::Stream
             && self.partitions.iter().all(|partition| partition.is_claimed() && !partition.has_readers())
     }
 
-    /// Whether the result should outlive its session: others may hold tickets for it.
+    /// Whether the result outlives its session: other connections may hold tickets for it.
     pub(crate) fn outlives_session(&self) -> bool {
         self.answer.partitions > 1
             || self.delivery == Delivery::Spool
@@ -420,19 +419,19 @@ impl QueryResult {
     }
 
     fn totals(&self) -> (u64, u64) {
-        if let Some(elsewhere) = &self.elsewhere {
-            return elsewhere.totals();
+        if let Some(remote) = &self.remote {
+            return remote.totals();
         }
         self.partitions.iter().map(|partition| partition.totals()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
     }
 
-    /// Share of the work done.
+    /// The progress, 0 to 1.
     pub(crate) fn fraction(&self) -> f64 {
         if self.has_ended() { 1.0 } else { self.meter.fraction().min(0.999) }
     }
 
-    /// Whether somebody reads it, may be about to, or waits for its end. A client that does not come back at once for
-    /// what is ready will not hold up a drain.
+    /// Whether the result is being read, waited for, or was started just now. Clients that do not fetch soon do not
+    /// delay a drain.
     pub(crate) fn is_wanted(&self) -> bool {
         if self.failure().is_some() || self.of_cursor.load(Ordering::Acquire) {
             return false;
@@ -440,45 +439,45 @@ impl QueryResult {
         self.waited_for.load(Ordering::Acquire)
             || self.partitions.iter().any(|partition| partition.has_readers())
             || self.is_fresh()
-            || (self.delivery == Delivery::Spool || self.elsewhere.is_some()) && !self.has_ended()
+            || (self.delivery == Delivery::Spool || self.remote.is_some()) && !self.has_ended()
     }
 
-    /// Whether other nodes have handed out its rows, or it has failed before: nobody will come for it here.
-    pub(crate) fn is_over_elsewhere(&self) -> bool {
-        self.elsewhere.is_some() && self.has_ended()
+    /// Whether a remote result has ended: nobody will read it here.
+    pub(crate) fn has_ended_remotely(&self) -> bool {
+        self.remote.is_some() && self.has_ended()
     }
 
-    /// Whether it counts against the queries that may run at once.
+    /// Whether it still holds its slot.
     pub(crate) fn holds_slot(&self) -> bool {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 }
 
-/// Somebody waits for the first rows.
-struct Waiting<'a>(&'a QueryResult);
+/// A caller that waits for the first rows.
+struct WaitGuard<'a>(&'a QueryResult);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         self.0.touch();
         self.0.waited_for.store(false, Ordering::Release);
     }
 }
 
-/// What a statement ends with that ran for too long.
+/// The error of a statement that exceeded its timeout.
 pub(crate) fn out_of_time(timeout: Duration) -> Error {
     Error::new(ErrorKind::Timeout, format!("the statement ran longer than {} ms", timeout.as_millis()))
         .with_hint("raise the session option `statement_timeout_ms` or the limit `limits.statement_timeout`")
 }
 
-/// A reader's hold on a partition.
-struct Claim {
+/// A reader of a partition.
+struct ReaderGuard {
     query: Arc<QueryResult>,
     partition: Arc<Partition>,
     saw_end: bool,
     gone: Option<Box<dyn FnOnce() + Send>>,
 }
 
-impl Drop for Claim {
+impl Drop for ReaderGuard {
     fn drop(&mut self) {
         if !self.saw_end && self.query.delivery == Delivery::Stream {
             self.query.cut_short.store(true, Ordering::Release);
@@ -487,7 +486,7 @@ impl Drop for Claim {
         self.query.touch();
         self.query.settle();
         if self.query.is_read() {
-            // Everything that could be read has been: what still runs works for nobody.
+            // All partitions were read: stop the remaining work.
             if let Some(statement) = self.query.statement() {
                 statement.job.stop(Stop::Over);
             }

@@ -1,4 +1,4 @@
-//! All started queries of the server, by id, and a short memory of those that ended.
+//! All started queries of the server by id, and the outcomes of those that ended lately.
 
 use crate::result::QueryResult;
 use bowshot_api::{CancelOutcome, Error, ErrorKind, Principal, QueryId, Reason, Result, SessionId};
@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Ended queries that are remembered, so that late tickets get a true answer.
+/// Remembered ended queries, so that late tickets get the right error.
 const REMEMBERED: usize = 4_096;
 
 #[derive(Debug, Default)]
@@ -21,12 +21,12 @@ struct State {
     order: VecDeque<QueryId>,
 }
 
-/// What a draining server asks about its results.
+/// State of the results for a drain.
 #[derive(Debug)]
 pub(crate) struct Demand {
-    /// Whether one is being read or waits for its only reading.
+    /// Whether a result is being read or waits for its reader.
     pub(crate) wanted: bool,
-    /// How many others still run, and so hold a slot.
+    /// Other results that still hold a slot.
     pub(crate) running_unwanted: usize,
 }
 
@@ -42,7 +42,7 @@ impl Results {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All open queries. Their own locks may be held over a write to disk, so they are asked outside of this one.
+    /// All open queries. Call their methods outside of this lock: their own may be held over disk writes.
     fn all(&self) -> Vec<Arc<QueryResult>> {
         self.lock().open.values().map(Arc::clone).collect()
     }
@@ -80,7 +80,7 @@ impl Results {
         })
     }
 
-    /// Stops a query, on all nodes that have rows of it.
+    /// Cancels a query on all nodes.
     ///
     /// # Errors
     /// `NotFound` for a query that is not known.
@@ -89,7 +89,7 @@ impl Results {
             Ok(query) => {
                 query.cancel();
                 self.end(id, Ended::Failed(Error::new(ErrorKind::Cancelled, "the query was cancelled")));
-                query.told().await;
+                query.wait_until_failed_remotely().await;
                 Ok(CancelOutcome::Cancelled)
             }
             Err(error) => match self.lock().ended.get(&id).filter(|(owner, _)| owner == principal) {
@@ -102,7 +102,7 @@ impl Results {
         }
     }
 
-    /// Forgets a query and remembers how it ended.
+    /// Removes a query and remembers its end.
     pub(crate) fn end(&self, id: QueryId, how: Ended) {
         let removed = {
             let mut state = self.lock();
@@ -118,11 +118,11 @@ impl Results {
             }
             removed
         };
-        // Dropped outside of the lock: freeing a result may take long.
+        // Dropped outside of the lock: freeing may be slow.
         drop(removed);
     }
 
-    /// A reader has gone: the result goes too when it was the last one.
+    /// Removes the result after its last reader.
     pub(crate) fn reader_gone(&self, query: &QueryResult) {
         if query.is_read() {
             let ended = query.failure().map_or(Ended::Read, Ended::Failed);
@@ -130,10 +130,10 @@ impl Results {
         }
     }
 
-    /// Ends what nobody reads, or nobody goes on reading.
+    /// Ends expired and stalled results.
     pub(crate) fn end_expired(&self, now: Instant) {
         for query in self.all() {
-            if query.is_over_elsewhere() {
+            if query.has_ended_remotely() {
                 self.end(query.id, query.failure().map_or(Ended::Read, Ended::Failed));
                 continue;
             }
@@ -147,7 +147,7 @@ impl Results {
         }
     }
 
-    /// The session has closed: results that only it could read go.
+    /// Removes the results that only this session could read.
     pub(crate) fn session_closed(&self, session: SessionId) {
         let own = self.all().into_iter().filter(|query| query.session == session);
         for query in own.filter(|query| !query.outlives_session()) {
@@ -156,7 +156,7 @@ impl Results {
         }
     }
 
-    /// Cancels what a session runs, whoever reads it.
+    /// Cancels the queries of a session.
     pub(crate) fn cancel_of(&self, session: SessionId) {
         for query in self.all().into_iter().filter(|query| query.session == session) {
             query.cancel();
@@ -164,20 +164,20 @@ impl Results {
         }
     }
 
-    /// Stops a query that nobody will come for.
+    /// Cancels a query that nobody will read.
     pub(crate) fn abandon(&self, query: &QueryResult) {
         query.cancel();
         self.end(query.id, Ended::Failed(Error::new(ErrorKind::Cancelled, "the caller left")));
     }
 
-    /// Stops everything, for the end of a drain.
+    /// Cancels all queries at the end of a drain.
     pub(crate) fn cancel_all(&self) {
         for query in self.all() {
             query.fail(Error::new(ErrorKind::Unavailable, "the server is stopping"));
         }
     }
 
-    /// Who waits for what is here.
+    /// The state of all results for a drain.
     pub(crate) fn demand(&self) -> Demand {
         let (wanted, unwanted): (Vec<_>, Vec<_>) =
             self.all().into_iter().partition(|query| query.is_wanted());

@@ -1,23 +1,28 @@
-//! One client's session: options, prepared statements, its view of the engine. Implements the session of the door.
+//! One client's session: options, prepared statements, its view of the engine. Implements the session of the server
+//! API.
 
 mod last_write;
 mod settings;
 mod transaction_settings;
 
-use crate::bowshot::Shared;
-use crate::named::NamedStatements;
 use crate::options::Options;
 use crate::prepared::{PreparedStatement, PreparedStatements};
 use crate::query::{self, Expected};
+use crate::running_statements::RunningStatement;
+use crate::server::Shared;
+use crate::sql_prepared::NamedStatements;
+use crate::task;
 use crate::transactions::Transactions;
-use crate::{exchange, expanded, live, rooms, sent_file, shown, task, work, write};
+use crate::{
+    decoded_size_limit, exchange, parquet_upload, request_task, settings_view, tensor_exchange, write,
+};
 use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
-    Answer, BatchStream, ColumnOrigin, Description, Error, ErrorKind, Ingest, Input, LastWrite, Layout,
-    OptionValue, Pieces, Prepared, PrimaryKey, Principal, Request, Result, Room, SavepointId, Session,
-    SessionId, Statement, StatementId, TRACES, TableEntry, TableFilter, TableName, TransactionEnd,
+    Answer, BatchStream, ByteStream, ColumnOrigin, Description, Error, ErrorKind, Ingest, Input, LastWrite,
+    Layout, OptionValue, Prepared, PrimaryKey, Principal, Request, Result, SavepointId, Session, SessionId,
+    Statement, StatementId, TRACES, TableEntry, TableFilter, TableName, TensorExchange, TransactionEnd,
     TransactionId,
 };
 use bowshot_engine::{AuthorizedPlan, Dialect, DialectName, EngineSession, redact_secrets};
@@ -32,26 +37,26 @@ use std::time::{Duration, Instant, SystemTime};
 use tracing::{Instrument, Span, info_span};
 use transaction_settings::SettingChanges;
 
-/// The statements of a session run on the query runtime from their text to their result, in one task each: going there and
-/// back again for each part costs a small statement more than the part.
+/// A session. Each statement runs as one task on the query runtime: switching runtimes for parts would cost more than
+/// small statements.
 #[derive(Debug)]
 pub(crate) struct ClientSession {
     me: Weak<Self>,
     id: SessionId,
     number: i32,
     principal: Principal,
-    /// When the credentials cease to be valid with which the session was used last; `None` for never.
+    /// Expiry of the latest credentials; `None` for never.
     expires: Mutex<Option<SystemTime>>,
     engine: EngineSession,
     options: Mutex<Options>,
     setting_changes: Mutex<SettingChanges>,
     prepared: PreparedStatements,
     named: NamedStatements,
-    /// Rows that the last statement has changed; −1 if it was none that changes rows.
+    /// Rows changed by the last statement; −1 for other statements.
     changed_rows: AtomicI64,
-    /// What the last statement that changed rows did to them.
+    /// The effect of the last statement that changed rows.
     last_write: Mutex<LastWrite>,
-    /// The last number that the server gave to a row of the session's; 0 if it gave none.
+    /// The last generated number; 0 without one.
     generated: AtomicI64,
     transactions: Transactions,
     used: Mutex<Instant>,
@@ -87,7 +92,7 @@ impl ClientSession {
         })
     }
 
-    /// Does a part of the session's work on the query runtime; it ends when the returned future is dropped.
+    /// Runs work on the query runtime; dropping the future stops it.
     async fn run<T, F>(&self, work: impl FnOnce(Arc<Self>) -> F) -> Result<T>
     where
         T: Send + 'static,
@@ -97,10 +102,10 @@ impl ClientSession {
     }
 
     fn me(&self) -> Result<Arc<Self>> {
-        self.me.upgrade().ok_or_else(|| Error::internal("a session outlived itself"))
+        self.me.upgrade().ok_or_else(|| Error::internal("the session was dropped"))
     }
 
-    /// The text of a statement, for people.
+    /// The text of a statement, for logs.
     fn text(&self, statement: &Statement) -> Arc<str> {
         match statement {
             Statement::Sql(sql) => Arc::from(sql.as_str()),
@@ -111,7 +116,7 @@ impl ClientSession {
         }
     }
 
-    /// A text as logs and others may have it.
+    /// SQL text with secrets redacted.
     pub(crate) fn without_secrets<'a>(&self, sql: &'a str) -> Cow<'a, str> {
         let name = DialectName::parse(&self.lock_options().dialect).unwrap_or(DialectName::Ansi);
         redact_secrets(sql, Dialect::new(name))
@@ -141,12 +146,12 @@ impl ClientSession {
         &self.transactions
     }
 
-    /// The tables that one sees who asks within a transaction, else within the one that the session has begun.
+    /// The snapshot of a transaction, else that of the session's current transaction.
     pub(crate) async fn pin(&self, transaction: Option<TransactionId>) -> Result<Pinned> {
         Ok(self.transactions.scope(transaction).await?.pin(&self.engine, self.isolation()))
     }
 
-    /// The transaction that a statement belongs to.
+    /// The transaction of a statement.
     pub(crate) fn transaction_of(&self, statement: &Statement) -> Result<Option<TransactionId>> {
         match statement {
             Statement::Sql(_) | Statement::Substrait(_) => Ok(None),
@@ -181,7 +186,7 @@ impl ClientSession {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
-    /// Whoever comes with newer credentials may stay for as long as those are valid.
+    /// Extends the session's expiry to that of newer credentials.
     pub(crate) fn prolong(&self, principal: &Principal) {
         if let (Some(held), Some(newer)) = (&self.principal.bearer, &principal.bearer) {
             held.take_over(newer);
@@ -219,12 +224,12 @@ impl ClientSession {
         &self.named
     }
 
-    /// Remembers how many rows a statement has changed.
+    /// Records the number of changed rows.
     pub(crate) fn note_changed(&self, rows: i64) {
         self.changed_rows.store(rows, Ordering::Relaxed);
     }
 
-    /// To be called on the query runtime: the types of a plan with values in place of its parameters are inferred anew.
+    /// Call it on the query runtime: types are inferred again with bound values.
     fn description(&self, plan: &AuthorizedPlan, bound: Option<&RecordBatch>) -> Result<Description> {
         let layout = self.layout();
         let is_update = plan.action().is_update();
@@ -237,32 +242,32 @@ impl ClientSession {
         Ok(Description { schema, parameters: self.engine.parameters(plan), is_update })
     }
 
-    async fn described(&self, statement: &Statement) -> Result<Description> {
+    async fn describe_statement(&self, statement: &Statement) -> Result<Description> {
         let pinned = self.pin(self.transaction_of(statement)?).await?;
-        let authorised = Box::pin(query::authorise(self, statement, &pinned)).await?;
-        let bound = authorised.parameters.iter().find(|batch| batch.num_rows() > 0);
-        self.description(&authorised.plan, bound)
+        let authorized = Box::pin(query::authorize(self, statement, &pinned)).await?;
+        let bound = authorized.parameters.iter().find(|batch| batch.num_rows() > 0);
+        self.description(&authorized.plan, bound)
     }
 
     async fn prepared_from(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared> {
         let plan = Box::pin(query::plan(self, sql, &self.pin(transaction).await?)).await?;
         let description = self.description(&plan, None)?;
         let id =
-            self.prepared.add(PreparedStatement::new(sql, plan, transaction), &self.server.house.limits)?;
+            self.prepared.add(PreparedStatement::new(sql, plan, transaction), &self.server.context.limits)?;
         Ok(Prepared { id, description })
     }
 
-    async fn bound(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
+    async fn bind_parameters(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
         let statement = Statement::Prepared(id);
         let pinned = self.pin(self.transaction_of(&statement)?).await?;
-        let authorised = Box::pin(query::authorise(self, &statement, &pinned)).await?;
+        let authorized = Box::pin(query::authorize(self, &statement, &pinned)).await?;
         for batch in &parameters {
-            self.engine.check_parameters(&authorised.plan, batch)?;
+            self.engine.check_parameters(&authorized.plan, batch)?;
         }
-        self.prepared.bind(id, parameters, &self.server.house.limits)
+        self.prepared.bind(id, parameters, &self.server.context.limits)
     }
 
-    async fn updated(&self, request: &Request, live: &Arc<live::Statement>) -> Result<Option<u64>> {
+    async fn run_update(&self, request: &Request, live: &Arc<RunningStatement>) -> Result<Option<u64>> {
         self.clear_last_write();
         let query = query::start(self, request, (Expected::Effect, live)).await?;
         let mut rows = self.server.read(&query, 0)?;
@@ -298,8 +303,8 @@ impl Session for ClientSession {
     async fn describe(&self, statement: &Statement) -> Result<Description> {
         self.check_open()?;
         let (text, statement) = (self.text(statement), statement.clone());
-        work::run(&self.me()?, &text, |me, _| async move {
-            run_planning(me.described(&statement)).instrument(planning()).await
+        request_task::run(&self.me()?, &text, |me, _| async move {
+            run_planning(me.describe_statement(&statement)).instrument(planning()).await
         })
         .await
     }
@@ -307,7 +312,7 @@ impl Session for ClientSession {
     async fn prepare(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared> {
         self.check_open()?;
         let text = sql.to_owned();
-        work::run(&self.me()?, sql, |me, _| async move {
+        request_task::run(&self.me()?, sql, |me, _| async move {
             run_planning(me.prepared_from(&text, transaction)).instrument(planning()).await
         })
         .await
@@ -315,16 +320,18 @@ impl Session for ClientSession {
 
     async fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
         self.check_open()?;
-        let limit = self.server.house.limits.max_parameter_rows;
+        let limit = self.server.context.limits.max_parameter_rows;
         let rows: usize = parameters.iter().map(RecordBatch::num_rows).sum();
         if rows > limit {
             let message = format!("{rows} rows of parameters were bound, more than the limit of {limit}");
             return Err(Error::new(ErrorKind::LimitReached, message).with_hint("bind fewer rows at a time"));
         }
-        parameters.iter().try_for_each(expanded::check)?;
+        parameters.iter().try_for_each(decoded_size_limit::check)?;
         let text = self.text(&Statement::Prepared(id));
-        work::run(&self.me()?, &text, |me, _| async move { run_planning(me.bound(id, parameters)).await })
-            .await
+        request_task::run(&self.me()?, &text, |me, _| async move {
+            run_planning(me.bind_parameters(id, parameters)).await
+        })
+        .await
     }
 
     async fn close_prepared(&self, id: StatementId) -> Result<()> {
@@ -334,7 +341,7 @@ impl Session for ClientSession {
 
     async fn start(&self, request: &Request) -> Result<Answer> {
         let (text, request) = (self.text(&request.statement), request.clone());
-        work::run(&self.me()?, &text, |me, live| async move {
+        request_task::run(&self.me()?, &text, |me, live| async move {
             Ok(query::start(&me, &request, (Expected::Anything, &live)).await?.answer())
         })
         .await
@@ -342,7 +349,8 @@ impl Session for ClientSession {
 
     async fn update(&self, request: &Request) -> Result<Option<u64>> {
         let (text, request) = (self.text(&request.statement), request.clone());
-        work::run(&self.me()?, &text, |me, live| async move { me.updated(&request, &live).await }).await
+        request_task::run(&self.me()?, &text, |me, live| async move { me.run_update(&request, &live).await })
+            .await
     }
 
     fn origins(&self, id: StatementId) -> Vec<Option<ColumnOrigin>> {
@@ -355,20 +363,18 @@ impl Session for ClientSession {
     }
 
     async fn ingest(&self, ingest: &Ingest, rows: BatchStream) -> Result<u64> {
-        let (wanted, text) = (ingest.clone(), write::described(ingest));
-        work::run(
-            &self.me()?,
-            &text,
-            |me, live| async move { write::ingest(&me, &wanted, rows, &live).await },
-        )
+        let (wanted, text) = (ingest.clone(), write::log_text(ingest));
+        request_task::run(&self.me()?, &text, |me, live| async move {
+            write::ingest(&me, &wanted, rows, &live).await
+        })
         .await
     }
 
-    async fn ingest_parquet(&self, ingest: &Ingest, pieces: Pieces) -> Result<u64> {
-        let (wanted, text) = (ingest.clone(), write::described(ingest));
-        work::run(&self.me()?, &text, |me, live| async move {
+    async fn ingest_parquet(&self, ingest: &Ingest, pieces: ByteStream) -> Result<u64> {
+        let (wanted, text) = (ingest.clone(), write::log_text(ingest));
+        request_task::run(&self.me()?, &text, |me, live| async move {
             write::check_ingest(&me, &wanted).await?;
-            let rows = sent_file::parquet(pieces, &me.server().house.accounts).await?;
+            let rows = parquet_upload::parquet(pieces, &me.server().context.accounts).await?;
             write::ingest(&me, &wanted, rows, &live).await
         })
         .await
@@ -376,16 +382,14 @@ impl Session for ClientSession {
 
     async fn exchange(&self, request: &Request, input: Input) -> Result<Answer> {
         let (text, request) = (self.text(&request.statement), request.clone());
-        work::run(
-            &self.me()?,
-            &text,
-            |me, live| async move { exchange::start(&me, &request, input, &live).await },
-        )
+        request_task::run(&self.me()?, &text, |me, live| async move {
+            exchange::start(&me, &request, input, &live).await
+        })
         .await
     }
 
-    async fn join(&self, room: Room, rows: BatchStream) -> Result<BatchStream> {
-        rooms::join(self, room, rows)
+    async fn join(&self, exchange: TensorExchange, rows: BatchStream) -> Result<BatchStream> {
+        tensor_exchange::join(self, exchange, rows)
     }
 
     fn in_transaction(&self) -> bool {
@@ -393,12 +397,12 @@ impl Session for ClientSession {
     }
 
     async fn begin(&self) -> Result<TransactionId> {
-        query::accept(self)?;
+        query::check_accepting(self)?;
         self.transactions.begin(false)
     }
 
     async fn begin_implicit(&self) -> Result<()> {
-        query::accept(self)?;
+        query::check_accepting(self)?;
         self.transactions.begin_implicit()
     }
 
@@ -443,7 +447,7 @@ impl Session for ClientSession {
     }
 
     fn setting(&self, name: &str) -> Option<String> {
-        let settings = shown::settings(&self.current_options(), &self.principal.name);
+        let settings = settings_view::settings(&self.current_options(), &self.principal.name);
         settings.into_iter().find(|setting| setting.name == name).map(|setting| setting.value)
     }
 
@@ -469,7 +473,7 @@ impl Session for ClientSession {
     async fn tables(&self, filter: &TableFilter) -> Result<Vec<TableEntry>> {
         self.check_open()?;
         let (engine, filter, layout) = (self.engine.clone(), filter.clone(), self.layout());
-        work::run(&self.me()?, "a list of tables", |me, _| async move {
+        request_task::run(&self.me()?, "a list of tables", |me, _| async move {
             let pinned = me.pin(None).await?;
             engine.check_listing(&pinned).await?;
             Box::pin(run_planning(engine.tables(&filter, layout, &pinned))).await
@@ -483,7 +487,7 @@ impl Session for ClientSession {
             self.named.clear();
             self.transactions.clear();
             self.forget_token();
-            for statement in self.server.live.of_session(self.id) {
+            for statement in self.server.live.by_session(self.id) {
                 if statement.result().is_none() {
                     statement.cancel();
                 }
@@ -494,7 +498,7 @@ impl Session for ClientSession {
     }
 }
 
-/// A span of traces.
+/// The span of planning.
 fn planning() -> Span {
     info_span!(target: TRACES, "plan")
 }

@@ -1,4 +1,4 @@
-//! All open sessions by id. The only thing here that is about more than one client.
+//! All open sessions by id.
 
 use crate::session::ClientSession;
 use bowshot_api::{Error, ErrorKind, Principal, Result, SessionId};
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     open: Mutex<HashMap<SessionId, Arc<ClientSession>>>,
-    /// Numbers that were given out: clients of MySQL and PostgreSQL know sessions by numbers.
+    /// Numbers by which MySQL's and PostgreSQL's clients know sessions.
     numbers: AtomicI32,
 }
 
@@ -19,7 +19,7 @@ impl Sessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A number for a new session, from one.
+    /// The next session number, from 1.
     pub(crate) fn next_number(&self) -> i32 {
         self.numbers.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & i32::MAX
     }
@@ -49,8 +49,8 @@ impl Sessions {
         Ok(session)
     }
 
-    /// The session with this number, if it is one of this principal.
-    pub(crate) fn of_number(&self, number: i32, principal: &Principal) -> Option<Arc<ClientSession>> {
+    /// The session with this number, if it belongs to the principal.
+    pub(crate) fn find_by_number(&self, number: i32, principal: &Principal) -> Option<Arc<ClientSession>> {
         let open = self.lock();
         let mut own = open.values().filter(|session| session.owner() == principal);
         own.find(|session| session.number() == number).map(Arc::clone)
@@ -65,13 +65,13 @@ impl Sessions {
         self.lock().values().filter(|session| session.idle() > timeout).map(Arc::clone).collect()
     }
 
-    /// Sessions of those whose credentials have ceased to be valid.
+    /// Sessions with expired credentials.
     pub(crate) fn expired(&self, now: SystemTime) -> Vec<Arc<ClientSession>> {
         self.lock().values().filter(|session| session.has_expired(now)).map(Arc::clone).collect()
     }
 
-    /// Sessions of those who are not known any more.
-    pub(crate) fn of_others(&self, knows: impl Fn(&Principal) -> bool) -> Vec<Arc<ClientSession>> {
+    /// Sessions of users that no longer exist.
+    pub(crate) fn of_unknown_users(&self, knows: impl Fn(&Principal) -> bool) -> Vec<Arc<ClientSession>> {
         self.lock().values().filter(|session| !knows(session.owner())).map(Arc::clone).collect()
     }
 

@@ -1,5 +1,5 @@
-//! Segments of a result on disk: Arrow IPC streams in temporary files without a name, which go with their last handle,
-//! however the process ends.
+//! Result segments on disk: Arrow IPC streams in unnamed temporary files, which disappear with their last handle,
+//! even after a crash.
 
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::StreamReader;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Mutex;
 
-/// A segment is closed at this size, so that a reader frees disk space as it goes.
+/// Segments are closed at this size, so that readers free space early.
 const SEGMENT_BYTES: u64 = 64 << 20;
 
-/// What all results of the server hold together, and where they may spill.
+/// Memory and disk that all results use.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     pub(crate) memory: AtomicU64,
@@ -29,7 +29,7 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    /// `folder` is that of the engine's own spilled data; the system's temporary folder when `None`.
+    /// `folder` is the engine's spill folder; `None` for the system's.
     pub(crate) fn new(limits: &Limits, folder: Option<PathBuf>) -> Self {
         let results = u64::try_from(limits.max_running_queries).unwrap_or(u64::MAX);
         let memory_limit = results.saturating_mul(limits.result_buffer_bytes as u64);
@@ -37,12 +37,12 @@ impl Accounts {
         Self { memory: AtomicU64::new(0), disk: AtomicU64::new(0), memory_limit, disk_limit, folder }
     }
 
-    /// Whether all results together hold as much as all running queries may: each keeps one batch then.
+    /// Whether results use as much memory as all queries may: then each buffers one batch.
     pub(crate) fn is_full(&self) -> bool {
         self.memory.load(Ordering::Relaxed) >= self.memory_limit
     }
 
-    /// A file without a name where spilled data goes.
+    /// An unnamed spill file.
     pub(crate) fn unnamed_file(&self) -> io::Result<File> {
         match &self.folder {
             Some(folder) => tempfile::tempfile_in(folder),
@@ -58,13 +58,13 @@ impl Accounts {
         self.disk.fetch_sub(bytes, Ordering::Relaxed);
         Err(Error::new(
             ErrorKind::LimitReached,
-            "uploads and results that nobody reads fill the space for spilled results",
+            "the space for spilled results is full of uploads and unread results",
         )
         .with_hint("read or cancel results, or raise `limits.result_spill_bytes`"))
     }
 }
 
-/// One file of batches: written first, then sealed, then read as often as wanted.
+/// A file of batches: written, sealed, then read.
 pub(crate) struct Segment {
     file: Arc<File>,
     writer: Mutex<Option<Box<StreamWriter<BufWriter<File>>>>>,
@@ -80,7 +80,7 @@ impl Segment {
         Ok(Self { file, writer: Mutex::new(Some(Box::new(writer))), bytes: AtomicU64::new(0), accounts })
     }
 
-    /// Appends a batch; `false` when the segment is sealed or full and a new one must be made.
+    /// Appends a batch; `false` if the segment is sealed or full.
     pub(crate) async fn append(&self, batch: &RecordBatch, bytes: usize) -> Result<bool> {
         let mut writer = self.writer.lock().await;
         let Some(open) = writer.as_mut() else { return Ok(false) };
@@ -93,7 +93,7 @@ impl Segment {
         Ok(true)
     }
 
-    /// Ends writing and opens the segment for one reader. Blocks.
+    /// Seals the segment and opens it for a reader. Blocks.
     pub(crate) fn read(self: &Arc<Self>) -> Result<SegmentReader> {
         let mut writer = self.writer.blocking_lock();
         if let Some(mut open) = writer.take() {
@@ -106,9 +106,9 @@ impl Segment {
         Ok(SegmentReader { reader: Box::new(reader), _segment: Arc::clone(self) })
     }
 
-    /// Gives its space back before its last handle goes: nobody may have what is still read from it.
+    /// Truncates the file before its last handle is closed; what is still read from it must be discarded.
     pub(crate) fn free(&self) {
-        // A file that cannot be cut off goes with its last handle.
+        // Otherwise the space is freed with the last handle.
         if self.file.set_len(0).is_ok() {
             self.give_back();
         }
@@ -137,13 +137,13 @@ impl Drop for Segment {
     }
 }
 
-/// Reads the batches of a sealed segment. Blocking: not for the socket runtime.
+/// Reads a sealed segment. Blocking: not for the socket runtime.
 pub(crate) struct SegmentReader {
     reader: Box<StreamReader<BufReader<Positioned>>>,
     _segment: Arc<Segment>,
 }
 
-/// A reader with a position of its own: the handle, which has only one, is the writer's and that of other readers.
+/// A reader with its own position: the file handle is shared.
 struct Positioned {
     file: Arc<File>,
     position: u64,
@@ -164,7 +164,7 @@ impl SegmentReader {
 }
 
 fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    Error::new(ErrorKind::Unavailable, "a result could not be kept on disk")
+    Error::new(ErrorKind::Unavailable, "cannot store a result on disk")
         .with_hint("free space in the folder for temporary files, or read the result sooner")
         .with_source(error)
 }

@@ -1,4 +1,4 @@
-//! Work on the query runtime that ends when nobody waits for it any more.
+//! Tasks on the query runtime that end when their caller is dropped.
 
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_query_task::QueryRuntime;
@@ -26,11 +26,11 @@ where
     task.await.unwrap_or_else(|error| Err(broken(error)))
 }
 
-/// What a task that did not end by itself means for the client.
+/// The error of a task that panicked or was aborted.
 pub(crate) fn broken(error: JoinError) -> Error {
     if error.is_cancelled() {
         Error::new(ErrorKind::Cancelled, "the query was cancelled")
     } else {
-        Error::internal("the query broke down").with_source(error)
+        Error::internal("a query task panicked").with_source(error)
     }
 }

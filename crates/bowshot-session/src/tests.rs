@@ -268,7 +268,7 @@ async fn a_spooled_result_that_is_read_again_is_logged_as_finished() {
     let again = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
     let batches: Vec<RecordBatch> = again.try_collect().await.expect("reads");
     assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 3_000_000);
-    let log = server.shared.house.log.rows(session.principal()).expect("the log");
+    let log = server.shared.context.log.rows(session.principal()).expect("the log");
     let outcomes = log.column_by_name("outcome").expect("a column").as_string::<i32>().iter().flatten();
     assert_eq!(outcomes.collect::<Vec<_>>(), ["finished"]);
 }

@@ -1,5 +1,5 @@
-//! The open transactions of one session. Statements of one transaction run one after the other; different transactions know
-//! nothing of each other until they commit.
+//! The open transactions of one session. Statements of one transaction run one after the other; transactions see
+//! nothing of each other before commit.
 
 use crate::cursors::Cursors;
 use bowshot_api::{Error, ErrorKind, Reason, Result, SavepointId, TransactionEnd, TransactionId};
@@ -14,15 +14,13 @@ use tokio::sync::OwnedMutexGuard;
 /// Open transactions of one session.
 const MAX_OPEN: usize = 100;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Transactions {
     open: Mutex<HashMap<TransactionId, Open>>,
-    /// Those that were rolled back for being idle, and that their owners do not know of yet.
+    /// Transactions rolled back when idle, whose owners have not been told yet.
     timed_out: Mutex<VecDeque<TransactionId>>,
-    /// The one that statements without a transaction of their own belong to.
+    /// The current transaction, for statements that name none.
     current: Mutex<Option<Current>>,
-    /// What is open in them, or beside them.
     cursors: Cursors,
 }
 
@@ -33,12 +31,12 @@ struct Current {
     read_only: bool,
 }
 
-/// Who began the current transaction (PostgreSQL manual, "Multiple Statements in a Simple Query").
+/// How the current transaction began (PostgreSQL manual, "Multiple Statements in a Simple Query").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Block {
     /// A statement, `BEGIN`.
     Explicit,
-    /// The front end, around statements that come together.
+    /// By the front end, around a script.
     Implicit,
 }
 
@@ -46,11 +44,11 @@ enum Block {
 struct Open {
     state: Arc<tokio::sync::Mutex<Transaction>>,
     used: Arc<LastUse>,
-    /// Savepoints that are named by their id: whoever ends one waits for no other transaction.
+    /// Savepoints by id: ending one waits for no other transaction.
     savepoints: Arc<Mutex<HashSet<SavepointId>>>,
 }
 
-/// When something was used last.
+/// Time of the last use.
 #[derive(Debug)]
 struct LastUse(Mutex<Instant>);
 
@@ -68,8 +66,7 @@ impl LastUse {
     }
 }
 
-/// A transaction in the hands of the one statement that runs in it. It is idle only from the end of that statement on,
-/// however long the statement ran.
+/// A transaction locked by its running statement. It is idle only from the end of that statement.
 #[derive(Debug)]
 pub(crate) struct Held {
     transaction: OwnedMutexGuard<Transaction>,
@@ -92,22 +89,22 @@ impl DerefMut for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Before the lock goes, without which the sweep does not look at the time.
+        // Before unlocking: the sweep checks the time without the lock.
         self.used.touch();
     }
 }
 
-/// What a statement runs in.
+/// The transaction of a statement.
 #[derive(Debug)]
 pub(crate) enum Scope {
-    /// It is a transaction by itself.
+    /// A transaction of its own.
     Alone,
-    /// A transaction, which is its own until it has run.
+    /// Within an open transaction, locked until the statement ends.
     Within(Held),
 }
 
 impl Scope {
-    /// The tables that the statement sees. `isolation` is the level of the session.
+    /// The snapshot for the statement. `isolation` is the session's level.
     pub(crate) fn pin(&mut self, engine: &EngineSession, isolation: Isolation) -> Pinned {
         match self {
             Self::Alone => engine.pin().isolated(isolation),
@@ -115,7 +112,7 @@ impl Scope {
         }
     }
 
-    /// Notes that the statement reads or writes: the level of its transaction stays from now on. SHOW reads no rows.
+    /// Marks that the transaction has read or written, which fixes its isolation level.
     pub(crate) fn begin_statement(&mut self, sql: &str) {
         if let Self::Within(transaction) = self {
             if first_word(sql) != "show" {
@@ -124,7 +121,7 @@ impl Scope {
         }
     }
 
-    /// Keeps what a statement has made of `base`: for everybody, or for the transaction.
+    /// Stores the changes of a statement on `base`: commits them, or adds them to the transaction.
     ///
     /// # Errors
     /// `Conflict` when another writer was first.
@@ -136,23 +133,23 @@ impl Scope {
     ) -> Result<()> {
         match self {
             Self::Alone => engine.commit(base, &changed).await,
-            // The next statement has no rows of its client, or others.
+            // The client's rows belong to this statement only.
             Self::Within(transaction) => transaction.keep(changed.with_input(None)),
         }
     }
 
-    /// Whether a conflict is answered by running the statement again.
+    /// Whether conflicts are retried.
     pub(crate) fn is_alone(&self) -> bool {
         matches!(self, Self::Alone)
     }
 }
 
 impl Transactions {
-    /// The scope of a statement: the transaction that it names, else the one that the session has begun, else none.
+    /// The transaction that a statement names, else the current one, else none.
     pub(crate) async fn scope(&self, named: Option<TransactionId>) -> Result<Scope> {
         let Some(id) = named.or_else(|| self.current()) else { return Ok(Scope::Alone) };
         let held = self.hold(id).await?;
-        // It may have ended while this statement waited.
+        // It may have ended during the wait.
         self.find(id)?;
         Ok(Scope::Within(held))
     }
@@ -169,7 +166,7 @@ impl Transactions {
         self.lock().len()
     }
 
-    /// Begins a transaction; it sees the tables as they are at its first statement.
+    /// Begins a transaction; its snapshot is taken at its first statement.
     pub(crate) fn begin(&self, read_only: bool) -> Result<TransactionId> {
         let mut open = self.lock();
         if open.len() >= MAX_OPEN {
@@ -185,7 +182,7 @@ impl Transactions {
         Ok(id)
     }
 
-    /// Begins a transaction around the statements that follow, unless one is open.
+    /// Begins an implicit transaction, unless one is open.
     pub(crate) fn begin_implicit(&self) -> Result<()> {
         if self.current().is_none() {
             let id = self.begin(false)?;
@@ -194,12 +191,12 @@ impl Transactions {
         Ok(())
     }
 
-    /// Ends the transaction that [`Transactions::begin_implicit`] began, if it is open and no `BEGIN` has taken it over.
+    /// Ends the implicit transaction, if it is open.
     pub(crate) async fn end_implicit(&self, end: TransactionEnd, engine: &EngineSession) -> Result<()> {
         let Some(Current { id, block: Block::Implicit, .. }) = self.current_block() else { return Ok(()) };
         match end {
             TransactionEnd::Commit => self.end(id, end, engine).await,
-            // What still runs in it changes nothing that anybody will see: its client need not wait for that.
+            // Running statements change nothing visible: do not wait for them.
             TransactionEnd::Rollback => {
                 self.lock().remove(&id);
                 self.forget_current(id);
@@ -209,7 +206,7 @@ impl Transactions {
         }
     }
 
-    /// Ends a transaction, whether or not its changes can be kept.
+    /// Ends a transaction, even if its commit fails.
     pub(crate) async fn end(
         &self,
         id: TransactionId,
@@ -217,10 +214,10 @@ impl Transactions {
         engine: &EngineSession,
     ) -> Result<()> {
         if end == TransactionEnd::Rollback && self.forget_timed_out(id) {
-            // What the caller wants has happened already.
+            // Already done.
             return Ok(());
         }
-        // A statement that runs in it comes to its end first.
+        // Waits for a running statement.
         let transaction = self.hold(id).await?;
         if self.lock().remove(&id).is_none() {
             return Err(unknown(id));
@@ -261,9 +258,8 @@ impl Transactions {
             .with_hint("savepoints end with their transaction, and with those before them"))
     }
 
-    /// Runs one of the statements on transactions: in the one that its caller names, else in the one that the session has
-    /// begun with SQL. A named one was begun by whoever holds its id, and only they end it: who holds it must know whether it
-    /// is there.
+    /// Runs a transaction statement in the named transaction, or in the current one begun with SQL. A named
+    /// transaction belongs to the holder of its id, and only that holder ends it.
     pub(crate) async fn run(
         &self,
         statement: &TransactionStatement,
@@ -279,7 +275,7 @@ impl Transactions {
             }
             (TransactionStatement::Begin { read_only, .. }, None, current) => {
                 let id = match current {
-                    // What stands before BEGIN in a script belongs to it, as in PostgreSQL.
+                    // Statements before BEGIN in a script join the transaction, as in PostgreSQL.
                     Some(id) => {
                         self.hold(id).await?.set_read_only(*read_only);
                         id
@@ -293,7 +289,7 @@ impl Transactions {
                 self.find(id)?;
                 Err(not_by_text())
             }
-            // As in PostgreSQL, which only warns: there is nothing to keep and nothing to undo.
+            // As in PostgreSQL, which only warns.
             (TransactionStatement::Commit | TransactionStatement::Rollback, None, None) => Ok(()),
             (TransactionStatement::Commit, None, Some(id)) => {
                 self.end(id, TransactionEnd::Commit, engine).await
@@ -313,18 +309,19 @@ impl Transactions {
         }
     }
 
-    /// Chooses the level of the transaction that is named, else of the one that the session has begun, if there is one.
+    /// Sets the isolation of the named transaction, else of the current one.
     ///
     /// # Errors
     /// `Invalid` once a statement has read or written in it, or while one runs.
     pub(crate) fn set_isolation(&self, named: Option<TransactionId>, isolation: Isolation) -> Result<()> {
         let Some(id) = named.or_else(|| self.current()) else { return Ok(()) };
         let state = self.find(id)?.state;
-        let busy = |_| Error::invalid("a statement runs in the transaction: its isolation level stays");
+        let busy =
+            |_| Error::invalid("cannot change the isolation level: a statement has run in the transaction");
         state.try_lock().map_err(busy)?.set_isolation(isolation)
     }
 
-    /// Ends a savepoint, and with one that is rolled back to the cursors that were declared after it.
+    /// Ends a savepoint; a rollback closes the cursors declared after it.
     fn end_within(
         &self,
         (id, transaction): (TransactionId, &mut Transaction),
@@ -343,12 +340,12 @@ impl Transactions {
         Ok(())
     }
 
-    /// How many savepoints an open transaction has.
+    /// The number of savepoints of a transaction.
     pub(crate) async fn savepoint_count(&self, id: TransactionId) -> Result<usize> {
         Ok(self.hold(id).await?.savepoint_count())
     }
 
-    /// The same of the one that statements belong to which name none, if there is one. It waits for no statement.
+    /// The savepoint count of the current transaction, if any. Waits for no statement.
     pub(crate) fn current_savepoints(&self) -> Option<usize> {
         let id = self.current()?;
         let open = self.lock().get(&id)?.clone();
@@ -365,10 +362,10 @@ impl Transactions {
         }
     }
 
-    /// Rolls those back that nobody has used for so long.
+    /// Rolls back idle transactions.
     pub(crate) fn end_idle(&self, timeout: Duration) {
         let mut open = self.lock();
-        // One that is locked runs a statement.
+        // A locked one is running a statement.
         let idle = |open: &Open| open.used.elapsed() >= timeout && open.state.try_lock().is_ok();
         let ended: Vec<TransactionId> =
             open.iter().filter(|(_, open)| idle(open)).map(|(id, _)| *id).collect();
@@ -389,36 +386,35 @@ impl Transactions {
         remembered.len() < before
     }
 
-    /// The only open transaction, if there is exactly one. Drivers name none where they mean it, or one that has ended: a
-    /// bulk ingest has no id, and a prepared statement is kept over the end of the transaction that it was made in.
+    /// The only open transaction, if there is exactly one. Drivers need it where the protocol names none: bulk
+    /// ingest, and prepared statements that outlive their transaction.
     pub(crate) fn only(&self) -> Option<TransactionId> {
         let open = self.lock();
         let mut ids = open.keys();
         ids.next().copied().filter(|_| ids.next().is_none())
     }
 
-    /// The transaction itself while it is open, else the only open one, else itself, which is then not found.
+    /// The transaction while it is open, else the only open one.
     pub(crate) fn successor(&self, id: TransactionId) -> TransactionId {
         if self.lock().contains_key(&id) { id } else { self.only().unwrap_or(id) }
     }
 
-    /// Rolls all of them back, and closes all cursors.
+    /// Rolls back all transactions and closes all cursors.
     pub(crate) fn clear(&self) {
         self.lock().clear();
         self.cursors.clear();
     }
 
-    /// Whether the session has begun one with SQL.
+    /// Whether the current transaction was begun with SQL.
     pub(crate) fn is_begun(&self) -> bool {
         self.current_block().is_some_and(|current| current.block == Block::Explicit)
     }
 
-    /// Whether `BEGIN READ ONLY` has begun the current one.
+    /// Whether the current transaction is read-only.
     pub(crate) fn is_read_only(&self) -> bool {
         self.current_block().is_some_and(|current| current.read_only)
     }
 
-    /// The transaction that the next statement belongs to, if it names none.
     pub(crate) fn current(&self) -> Option<TransactionId> {
         self.current_block().map(|current| current.id)
     }
@@ -431,7 +427,7 @@ impl Transactions {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(current);
     }
 
-    /// The transaction that a statement on savepoints names, else the one that was begun with SQL.
+    /// The transaction of a savepoint statement: the named one, else the current one.
     fn block_of(&self, named: Option<TransactionId>) -> Result<TransactionId> {
         let begun = self.current().filter(|_| self.is_begun());
         named.or(begun).ok_or_else(|| {
@@ -441,7 +437,7 @@ impl Transactions {
         })
     }
 
-    /// Waits for the statement that runs in the transaction.
+    /// Locks the transaction, waiting for its running statement.
     async fn hold(&self, id: TransactionId) -> Result<Held> {
         let Open { state, used, .. } = self.find(id)?;
         Ok(Held { transaction: state.lock_owned().await, used })
@@ -454,7 +450,7 @@ impl Transactions {
             return Ok(transaction.clone());
         }
         drop(open);
-        // It was rolled back for being idle: this statement is not to run as if nothing had been, the next one may.
+        // It was rolled back when idle: this statement fails, the next one may run.
         self.forget_current(id);
         Err(unknown(id))
     }

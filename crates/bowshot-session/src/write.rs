@@ -1,10 +1,10 @@
-//! Statements that change tables: run, committed, and in the log however they end.
+//! Runs statements that change tables, commits them, and logs how they end.
 
-use crate::arriving;
-use crate::live::{self, State};
-use crate::query::{self, Authorised, nothing};
+use crate::ingest_stream;
+use crate::query::{self, AuthorizedStatement, empty_execution};
 use crate::query_log::{Outcome, QueryRecord, decision};
 use crate::result::out_of_time;
+use crate::running_statements::{RunningStatement, State};
 use crate::session::ClientSession;
 use crate::task;
 use crate::transactions::Scope;
@@ -19,42 +19,40 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::Handle;
 
-/// How often a statement that changes tables runs again because another writer was first.
+/// Retries of a statement after conflicts.
 const MAX_CONFLICTS: usize = 100;
-/// How long a statement keeps its slot while it waits for its client.
+/// How long a statement holds its slot while it waits for its client.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
-/// A statement that is about to run.
 #[derive(Debug)]
-pub(crate) struct Begun {
-    pub(crate) live: Arc<live::Statement>,
+pub(crate) struct WriteContext {
+    pub(crate) live: Arc<RunningStatement>,
     pub(crate) id: QueryId,
     pub(crate) started: Instant,
-    /// When it must have run.
     pub(crate) deadline: Option<Instant>,
-    /// How rows that the statement returns are laid out; `None` if only their number is asked for.
+    /// The layout of returned rows; `None` if only their number is asked for.
     pub(crate) layout: Option<Layout>,
 }
 
-/// Runs a statement that changes tables, and makes it count. Where it is a transaction by itself and another writer was
-/// first, it runs again on what that one has left.
+/// Runs a statement that changes tables, and commits. Without an explicit transaction, it runs again after a
+/// conflict.
 pub(crate) async fn write(
     session: &ClientSession,
-    authorised: &Authorised,
+    authorized: &AuthorizedStatement,
     mut scope: Scope,
-    begun: Begun,
+    context: WriteContext,
 ) -> Result<Execution> {
-    let is_final = matches!(authorised.plan.action(), Action::Write(change) if change.is_final());
+    let is_final = matches!(authorized.plan.action(), Action::Write(change) if change.is_final());
     if is_final && !scope.is_alone() {
-        return Err(Error::invalid("the statement cannot be undone, and does not run in a transaction")
+        return Err(Error::invalid("the statement cannot run in a transaction: it cannot be rolled back")
             .with_reason(Reason::ActiveTransaction)
             .with_hint("commit first, and run it with autocommit"));
     }
-    let (deadline, layout) = (Deadline::new(&begun, session), begun.layout);
-    let logged = Logged::new(session, &authorised.sql, begun);
-    let result = match attempts(session, authorised.clone(), &mut scope, &deadline).await {
+    let (deadline, layout) = (Deadline::new(&context, session), context.layout);
+    let logged = LogOnDrop::new(session, &authorized.sql, context);
+    let result = match write_with_retry(session, authorized.clone(), &mut scope, &deadline).await {
         Ok(mut done) => {
-            logged.begun.live.affects(done.rows_in_all);
+            logged.context.live.set_rows_affected(done.rows_in_all);
             session.note_changed(done.rows.map_or(0, |rows| i64::try_from(rows).unwrap_or(i64::MAX)));
             session.note_write(std::mem::take(&mut done.last));
             done.result(layout)
@@ -63,105 +61,104 @@ pub(crate) async fn write(
     };
     match result {
         Ok(execution) => {
-            logged.goes_on();
+            logged.disarm();
             Ok(execution)
         }
-        Err(error) => Err(logged.failed(error)),
+        Err(error) => Err(logged.fail(error)),
     }
 }
 
-/// What a statement has changed, and has made count.
-struct Done {
+struct WriteOutcome {
     rows: Option<u64>,
-    /// Those of all parts of the statement.
+    /// Affected rows of all parts of the statement.
     rows_in_all: Option<u64>,
     returned: Option<Returned>,
     last: LastWrite,
 }
 
-impl Done {
-    /// The rows that the statement returns, or how many it has changed.
+impl WriteOutcome {
+    /// The returned rows, or the number of affected rows.
     fn result(self, layout: Option<Layout>) -> Result<Execution> {
         match (self.returned, layout) {
             (Some(returned), Some(layout)) => Ok(returned.execution(layout)),
-            _ => counted(self.rows),
+            _ => count_result(self.rows),
         }
     }
 }
 
-async fn attempts(
+async fn write_with_retry(
     session: &ClientSession,
-    mut authorised: Authorised,
+    mut authorized: AuthorizedStatement,
     scope: &mut Scope,
     deadline: &Deadline,
-) -> Result<Done> {
+) -> Result<WriteOutcome> {
     for _ in 0..MAX_CONFLICTS {
         let engine = session.engine().clone();
-        let this = authorised.clone();
+        let this = authorized.clone();
         let work = async move { engine.write(&this.sql, &this.plan, &this.parameters).await };
-        let written = deadline.hold(Box::pin(as_part(session, work))).await?;
+        let written = deadline.hold(Box::pin(run_in_job(session, work))).await?;
         let Written { pinned: changed, rows, rows_in_all, returned, last } = written;
-        let done = Done { rows, rows_in_all, returned, last };
-        if matches!(authorised.plan.action(), Action::Write(change) if !change.is_of_tables()) {
+        let done = WriteOutcome { rows, rows_in_all, returned, last };
+        if matches!(authorized.plan.action(), Action::Write(change) if !change.is_of_tables()) {
             return Ok(done);
         }
-        // Not under the deadline: a commit that has begun may take effect.
-        match scope.keep(session.engine(), authorised.plan.pinned(), changed).await {
+        // Without the deadline: a commit may take effect once it has begun.
+        match scope.keep(session.engine(), authorized.plan.pinned(), changed).await {
             Ok(()) => return Ok(done),
-            // Rows of the client do not come again.
+            // Rows of the client cannot be read twice.
             Err(error)
                 if error.kind() == ErrorKind::Conflict
                     && scope.is_alone()
-                    && authorised.plan.pinned().input().is_none() => {}
+                    && authorized.plan.pinned().input().is_none() => {}
             Err(error) => return Err(error),
         }
         let pinned = scope.pin(session.engine(), session.isolation());
-        let plan = deadline.hold(Box::pin(query::plan(session, &authorised.sql, &pinned))).await?;
-        authorised = Authorised { plan, ..authorised };
+        let plan = deadline.hold(Box::pin(query::plan(session, &authorized.sql, &pinned))).await?;
+        authorized = AuthorizedStatement { plan, ..authorized };
     }
     Err(Error::new(ErrorKind::Conflict, format!("other writers were first {MAX_CONFLICTS} times"))
         .with_hint("run the statement again"))
 }
 
-/// Writes rows that a client sends into a table. They come once: a conflict is the client's to answer.
+/// Writes rows of a client into a table. A conflict is returned: the rows cannot be read twice.
 pub(crate) async fn ingest(
     session: &ClientSession,
     ingest: &Ingest,
     rows: BatchStream,
-    live: &Arc<live::Statement>,
+    live: &Arc<RunningStatement>,
 ) -> Result<u64> {
     check(ingest)?;
-    query::accept(session)?;
+    query::check_accepting(session)?;
     query::admit(session, live).await?;
-    live.is(State::Running);
-    live.touches(vec![(named(ingest), false)]);
-    let rows = arriving::paced(rows, live);
-    let begun = Begun::of(live, None);
-    let deadline = Deadline::new(&begun, session);
-    let logged = Logged::new(session, &described(ingest), begun);
+    live.set_state(State::Running);
+    live.set_tables(vec![(target_name(ingest), false)]);
+    let rows = ingest_stream::paced(rows, live);
+    let context = WriteContext::new(live, None);
+    let deadline = Deadline::new(&context, session);
+    let logged = LogOnDrop::new(session, &log_text(ingest), context);
     match ingested(session, ingest, rows, &deadline).await {
         Ok(rows) => {
-            live.affects(Some(rows));
-            logged.finished();
+            live.set_rows_affected(Some(rows));
+            logged.finish();
             Ok(rows)
         }
-        Err(error) => Err(logged.failed(error)),
+        Err(error) => Err(logged.fail(error)),
     }
 }
 
-/// Whether rows may be written into a table, before they have come.
+/// Checks that rows may be written into a table, before they arrive.
 ///
 /// # Errors
 /// As [`ingest`].
 pub(crate) async fn check_ingest(session: &ClientSession, ingest: &Ingest) -> Result<()> {
     check(ingest)?;
-    query::accept(session)?;
+    query::check_accepting(session)?;
     let transaction = ingest.transaction.or_else(|| session.transactions().only());
     let pinned = session.pin(transaction).await?;
     session.engine().check_ingest(ingest, &pinned).await
 }
 
-/// Refuses what no table could be found for.
+/// Checks the target of an ingest.
 fn check(ingest: &Ingest) -> Result<()> {
     if ingest.temporary && (ingest.schema_name.is_some() || ingest.catalog.is_some()) {
         return Err(Error::invalid("a temporary table has no schema and no catalog of the caller's choice")
@@ -185,19 +182,19 @@ async fn ingested(
     let pinned = scope.pin(session.engine(), session.isolation());
     let (engine, wanted, base) = (session.engine().clone(), ingest.clone(), pinned.clone());
     let work = async move { engine.ingest(&wanted, rows, &base).await };
-    let written = deadline.hold(Box::pin(as_part(session, work))).await?;
+    let written = deadline.hold(Box::pin(run_in_job(session, work))).await?;
     scope.keep(session.engine(), &pinned, written.pinned).await?;
     Ok(written.rows.unwrap_or(0))
 }
 
-/// The table of an upload, as far as its client names it.
-fn named(ingest: &Ingest) -> String {
+/// The table of an ingest, as far as its client names it.
+fn target_name(ingest: &Ingest) -> String {
     let parts = [ingest.catalog.as_deref(), ingest.schema_name.as_deref(), Some(ingest.table.as_str())];
     parts.into_iter().flatten().collect::<Vec<_>>().join(".")
 }
 
-/// What the log has in the place of a text.
-pub(crate) fn described(ingest: &Ingest) -> Arc<str> {
+/// The text of an ingest in the log.
+pub(crate) fn log_text(ingest: &Ingest) -> Arc<str> {
     let mut text = "bulk ingest into ".to_owned();
     if ingest.temporary {
         text.push_str("temporary ");
@@ -210,12 +207,12 @@ pub(crate) fn described(ingest: &Ingest) -> Arc<str> {
     Arc::from(text)
 }
 
-/// The result of a statement that has changed rows, or gone past them: how many.
-pub(crate) fn counted(rows: Option<u64>) -> Result<Execution> {
-    let Some(rows) = rows else { return Ok(nothing()) };
+/// The number of affected rows as a result.
+pub(crate) fn count_result(rows: Option<u64>) -> Result<Execution> {
+    let Some(rows) = rows else { return Ok(empty_execution()) };
     let count: ArrayRef = Arc::new(Int64Array::from(vec![i64::try_from(rows).unwrap_or(i64::MAX)]));
     let batch = RecordBatch::try_from_iter([("count", count)])
-        .map_err(|error| Error::internal("a count is no batch").with_source(error))?;
+        .map_err(|error| Error::internal("cannot make a batch of a count").with_source(error))?;
     let schema = batch.schema();
     let stream = BatchStream::from_batches(Arc::clone(&schema), vec![batch]);
     Ok(Execution {
@@ -228,7 +225,7 @@ pub(crate) fn counted(rows: Option<u64>) -> Result<Execution> {
     })
 }
 
-/// Affected rows that a statement with an effect reports: one column, `count`. DataFusion's own is unsigned.
+/// The number of affected rows in column `count`, which is unsigned in DataFusion's plans.
 pub(crate) fn affected_rows(batch: &RecordBatch) -> u64 {
     let Some(column) = batch.columns().first() else { return 0 };
     let ours = column.as_primitive_opt::<Int64Type>().and_then(arrow::compute::sum);
@@ -236,8 +233,8 @@ pub(crate) fn affected_rows(batch: &RecordBatch) -> u64 {
     ours.and_then(|count| u64::try_from(count).ok()).or(engines).unwrap_or(0)
 }
 
-/// A task of the same job, which ends when it is dropped.
-async fn as_part<T: Send + 'static>(
+/// Runs work in the statement's job; dropping it stops the work.
+async fn run_in_job<T: Send + 'static>(
     session: &ClientSession,
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
@@ -248,7 +245,7 @@ async fn as_part<T: Send + 'static>(
     }
 }
 
-/// When a statement has run for too long.
+/// The timeout of a statement.
 struct Deadline {
     timeout: Duration,
     at: Option<Instant>,
@@ -256,13 +253,13 @@ struct Deadline {
 }
 
 impl Deadline {
-    fn new(begun: &Begun, session: &ClientSession) -> Self {
-        let at = begun.deadline;
-        let timeout = at.map_or(Duration::ZERO, |at| at.saturating_duration_since(begun.started));
-        Self { timeout, at, timers: session.server().house.timers.clone() }
+    fn new(context: &WriteContext, session: &ClientSession) -> Self {
+        let at = context.deadline;
+        let timeout = at.map_or(Duration::ZERO, |at| at.saturating_duration_since(context.started));
+        Self { timeout, at, timers: session.server().context.timers.clone() }
     }
 
-    /// Does a part of the work, which ends when it is dropped.
+    /// Runs work until the deadline.
     async fn hold<T>(&self, work: impl Future<Output = Result<T>> + Unpin) -> Result<T> {
         let Some(at) = self.at else { return work.await };
         tokio::select! {
@@ -272,45 +269,45 @@ impl Deadline {
         }
     }
 
-    /// A timer of the runtime that is current where it is made.
+    /// A timer of the runtime of `timers`.
     fn over(&self, at: Instant) -> tokio::time::Sleep {
         let _timers = self.timers.enter();
         tokio::time::sleep_until(at.into())
     }
 }
 
-/// A statement that changes tables on its way into the log. One whose caller leaves is dropped, and was cancelled.
-struct Logged<'a> {
+/// Logs a write however it ends. Dropped by a leaving caller, it logs a cancel.
+struct LogOnDrop<'a> {
     session: &'a ClientSession,
     sql: Arc<str>,
-    begun: Begun,
+    context: WriteContext,
     started_at: SystemTime,
     open: bool,
 }
 
-impl Begun {
-    pub(crate) fn of(live: &Arc<live::Statement>, layout: Option<Layout>) -> Self {
+impl WriteContext {
+    pub(crate) fn new(live: &Arc<RunningStatement>, layout: Option<Layout>) -> Self {
         let (id, started, deadline) = (live.id, live.arrived, live.job.deadline());
         Self { live: Arc::clone(live), id, started, deadline, layout }
     }
 }
 
-impl<'a> Logged<'a> {
-    fn new(session: &'a ClientSession, sql: &Arc<str>, begun: Begun) -> Self {
-        Self { session, sql: Arc::clone(sql), begun, started_at: SystemTime::now(), open: true }
+impl<'a> LogOnDrop<'a> {
+    fn new(session: &'a ClientSession, sql: &Arc<str>, context: WriteContext) -> Self {
+        Self { session, sql: Arc::clone(sql), context, started_at: SystemTime::now(), open: true }
     }
 
-    /// It has a result, which will tell the log.
-    fn goes_on(mut self) {
+    /// The result will log the statement.
+    fn disarm(mut self) {
         self.open = false;
     }
 
-    fn finished(mut self) {
+    fn finish(mut self) {
         self.record(Outcome::Finished, None);
     }
 
-    /// Gives the error back.
-    fn failed(mut self, error: Error) -> Error {
+    /// Logs and returns the error.
+    fn fail(mut self, error: Error) -> Error {
         let outcome = if error.kind() == ErrorKind::Cancelled { Outcome::Cancelled } else { Outcome::Failed };
         self.record(outcome, Some(&error));
         error
@@ -318,29 +315,29 @@ impl<'a> Logged<'a> {
 
     fn record(&mut self, outcome: Outcome, error: Option<&Error>) {
         self.open = false;
-        if self.begun.live.is_logged() {
+        if self.context.live.mark_logged() {
             return;
         }
-        self.session.server().house.log.add(QueryRecord {
-            id: self.begun.id,
+        self.session.server().context.log.add(QueryRecord {
+            id: self.context.id,
             session: self.session.key(),
             user: self.session.owner().name.clone(),
             sql: self.session.without_secrets(&self.sql).into_owned(),
             outcome,
             started: self.started_at,
-            duration: self.begun.started.elapsed(),
+            duration: self.context.started.elapsed(),
             rows: 0,
-            rows_in: self.begun.live.rows_in(),
-            rows_affected: self.begun.live.rows_affected(),
+            rows_in: self.context.live.rows_in(),
+            rows_affected: self.context.live.rows_affected(),
             bytes: 0,
             error: error.map(Error::to_string),
             decision: decision(error),
-            tables: self.begun.live.tables(),
+            tables: self.context.live.tables(),
         });
     }
 }
 
-impl Drop for Logged<'_> {
+impl Drop for LogOnDrop<'_> {
     fn drop(&mut self) {
         if self.open {
             self.record(Outcome::Cancelled, Some(&Error::new(ErrorKind::Cancelled, "the caller left")));

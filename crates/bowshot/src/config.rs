@@ -24,7 +24,7 @@ pub(crate) use traces::TraceSettings;
 pub(crate) use value::Listen;
 
 use crate::usage::Usage;
-use bowshot_access::{AccessConfig, AccessOptions, DeciderOptions, hash_password, new_token};
+use bowshot_access::{AccessConfig, AccessOptions, PolicyDecisionOptions, hash_password, new_token};
 use bowshot_api::{Limits, Secret};
 use bowshot_databases::Options as DatabaseOptions;
 use bowshot_engine::EngineConfig;
@@ -96,7 +96,7 @@ pub(crate) struct Config {
     pub(crate) own_access: AccessConfig,
     pub(crate) access_options: AccessOptions,
     /// Who decides on statements beside the rules.
-    pub(crate) decider: DeciderOptions,
+    pub(crate) decider: PolicyDecisionOptions,
     pub(crate) threads: Option<usize>,
     pub(crate) batch_rows: usize,
     pub(crate) metadata_cache_bytes: usize,
@@ -154,7 +154,7 @@ impl Default for Config {
             access: AccessConfig::default(),
             own_access: AccessConfig::default(),
             access_options: AccessOptions::default(),
-            decider: DeciderOptions::default(),
+            decider: PolicyDecisionOptions::default(),
             threads: None,
             batch_rows: engine.batch_rows,
             metadata_cache_bytes: engine.metadata_cache_bytes,

@@ -73,7 +73,7 @@ fn with_users_only_they_come_in() {
         expect![[r#"
             ada/lovelace -> ada (authenticated: true)
             bob/builder -> bob (authenticated: true)
-            nothing -> Unauthenticated: this server wants credentials; connect with user and password, or with a bearer token
+            nothing -> Unauthenticated: this server requires credentials; connect with user and password, or with a bearer token
             ada/builder -> Unauthenticated: user, password or token is wrong, or the token has expired; log in again with user and password
             anonymous/ -> Unauthenticated: user, password or token is wrong, or the token has expired; log in again with user and password
             eve/lovelace -> Unauthenticated: user, password or token is wrong, or the token has expired; log in again with user and password
@@ -90,7 +90,7 @@ fn a_token_alone_closes_the_server_too() {
         &[bearer("s3cret"), Credentials::Anonymous, bearer("s3cret "), password("robot", "s3cret")],
         expect![[r#"
             token s3cret -> robot (authenticated: true)
-            nothing -> Unauthenticated: this server wants credentials; connect with user and password, or with a bearer token
+            nothing -> Unauthenticated: this server requires credentials; connect with user and password, or with a bearer token
             token s3cret  -> Unauthenticated: user, password or token is wrong, or the token has expired; log in again with user and password
             robot/s3cret -> Unauthenticated: user, password or token is wrong, or the token has expired; log in again with user and password
         "#]],
@@ -190,7 +190,7 @@ fn users_files_are_read_whole_or_not_at_all() {
     assert!(matches!(AccessConfig::from_file(&file), Err(Error::Unreadable { .. })));
     expect![[r#"
         AccessConfig { users: [UserConfig { name: "ada", .. }], tokens: [TokenConfig { user: "bob", .. }], jwt: [], ldap: [] }
-        the users file `FILE` lists nobody; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, `[[jwt]]` entries with `issuer` and `audiences`, or `[[ldap]]` entries with `url`
+        the users file `FILE` lists no users; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, `[[jwt]]` entries with `issuer` and `audiences`, or `[[ldap]]` entries with `url`
         the users file `FILE` is not valid in line 3: unknown field `password`, expected one of `name`, `password_hash`, `roles`, `admin`, `attributes`; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, `[[jwt]]` entries with `issuer` and `audiences`, or `[[ldap]]` entries with `url`
         the users file `FILE` is not valid in line 1: unknown field `user`, expected one of `users`, `tokens`, `jwt`, `ldap`; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, `[[jwt]]` entries with `issuer` and `audiences`, or `[[ldap]]` entries with `url`
         the users file `FILE` is not valid in line 1: invalid type: integer `3`, expected a sequence; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, `[[jwt]]` entries with `issuer` and `audiences`, or `[[ldap]]` entries with `url`

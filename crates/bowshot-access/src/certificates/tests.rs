@@ -34,14 +34,14 @@ fn told(trust: &ClientTrust, name: &str, now: SystemTime) -> String {
 #[test]
 fn whom_certificates_let_in() {
     let (trust, now) = (trust(CertificateName::Common, None).expect("is good"), SystemTime::now());
-    let foreign = "no authority that this server believes vouches for it now";
+    let foreign = "no trusted authority has issued it, or it is expired or revoked";
     for (name, expected) in [
         ("ada.pem", "ada"),
         ("expired.pem", "it has expired"),
         ("two.pem", "its subject has not exactly one common name"),
         ("server.pem", foreign),
         ("foreign.pem", foreign),
-        ("token.pem", "what it has for a name is none of a user"),
+        ("token.pem", "its name is not a valid user name"),
         ("authority.pem", foreign),
     ] {
         assert_eq!(told(&trust, name, now), expected, "{name}");
@@ -80,7 +80,7 @@ fn what_was_good_ends() {
 fn revoked_certificates() {
     let now = SystemTime::now();
     let of = |list| told(&trust(CertificateName::Common, Some(list)).expect(list), "ada.pem", now);
-    let unknown = "no authority that this server believes vouches for it now";
+    let unknown = "no trusted authority has issued it, or it is expired or revoked";
     assert_eq!(of("nobody-revoked.pem"), "ada");
     assert_eq!(of("ada-revoked.pem"), "it was revoked");
     assert_eq!(of("list-of-yesterday.pem"), unknown);

@@ -1,4 +1,4 @@
-//! What a token with a good signature says: whether it is for this server and valid now, who it is, and which roles.
+//! Checks the claims of a token with a valid signature: audience, times, user, roles.
 
 use super::config::JwtConfig;
 use crate::authenticator::check_name;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Roles that one token gives.
+/// Roles of one token.
 const MAX_ROLES: usize = 1_000;
 
 /// Reads the claims.
@@ -42,8 +42,8 @@ fn check_time(
     now: SystemTime,
 ) -> Result<SystemTime, String> {
     let skew = Duration::from_secs(config.clock_skew_seconds);
-    let expires = time(claims, "exp")?.ok_or("it has no `exp`, and would be valid for ever")?;
-    let expires = expires.checked_add(skew).ok_or("its `exp` is no time")?;
+    let expires = time(claims, "exp")?.ok_or("it has no `exp`, so it would never expire")?;
+    let expires = expires.checked_add(skew).ok_or("its `exp` is not a time")?;
     if expires <= now {
         return Err("it has expired".to_owned());
     }
@@ -60,7 +60,7 @@ fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<SystemTime>, S
     let seconds = value.as_f64().filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
     let since = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let time = since.and_then(|since| UNIX_EPOCH.checked_add(since));
-    time.map(Some).ok_or_else(|| format!("its `{name}` is no time"))
+    time.map(Some).ok_or_else(|| format!("its `{name}` is not a time"))
 }
 
 fn check_audience(config: &JwtConfig, claims: &Map<String, Value>) -> Result<(), String> {
@@ -93,7 +93,7 @@ fn nested<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     parts.try_fold(first, |value, part| value.get(part))
 }
 
-/// What the roles claim says; a claim that is not there gives no roles, and one that is no list of texts lets nobody in.
+/// The roles claim; without it there are no roles, and a malformed one is an error.
 fn roles(config: &JwtConfig, claims: &Map<String, Value>) -> Result<BTreeSet<String>, String> {
     let Some(path) = &config.roles_claim else { return Ok(BTreeSet::new()) };
     let said: Option<BTreeSet<String>> = match nested(claims, path) {
@@ -105,6 +105,6 @@ fn roles(config: &JwtConfig, claims: &Map<String, Value>) -> Result<BTreeSet<Str
     match said {
         Some(said) if said.len() <= MAX_ROLES => Ok(said),
         Some(_) => Err(format!("it has more than {MAX_ROLES} roles")),
-        None => Err(format!("its claim `{path}` is no list of texts")),
+        None => Err(format!("its claim `{path}` is not a list of strings")),
     }
 }

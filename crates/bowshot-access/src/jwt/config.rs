@@ -1,4 +1,4 @@
-//! What the configuration says about an issuer, and what of it is refused.
+//! Configuration of an issuer, and its validation.
 
 use super::bad;
 use super::keys::Algorithm;
@@ -15,21 +15,20 @@ const MAX_SKEW_SECONDS: u64 = 600;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JwtConfig {
-    /// What the claim `iss` says, to the letter.
+    /// The exact value of claim `iss`.
     pub issuer: String,
-    /// Of these the claim `aud` must hold one.
+    /// Accepted values of claim `aud`.
     pub audiences: Vec<String>,
     /// Of these the claim `azp` must be one; any will do where the list is empty.
     #[serde(default)]
     pub authorized_parties: Vec<String>,
-    /// Where the keys are; found by the issuer's `/.well-known/openid-configuration` when neither this nor `jwks_file` is
-    /// said.
+    /// Address of the keys; without this and `jwks_file`, from `/.well-known/openid-configuration`.
     pub jwks_url: Option<String>,
-    /// A file with the keys, in place of an address.
+    /// A file with the keys.
     pub jwks_file: Option<PathBuf>,
-    /// Authorities that vouch for the address of the keys (PEM), in place of those of this machine.
+    /// Trusted authorities for the address (PEM) instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// Algorithms of signatures that are taken.
+    /// Accepted signature algorithms.
     #[serde(default = "all_algorithms")]
     pub algorithms: Vec<String>,
     /// Seconds that the clocks of issuer and server may differ.
@@ -46,10 +45,10 @@ pub struct JwtConfig {
     pub local_users: bool,
     /// The claim that lists roles; dots lead into nested claims.
     pub roles_claim: Option<String>,
-    /// Roles by what the claim calls them; whatever else it says gives none. Without entries the names are the same.
+    /// Roles by claim values; others are ignored. Empty: claim values are role names.
     #[serde(default)]
     pub roles: BTreeMap<String, String>,
-    /// Who has this in the roles claim may do everything.
+    /// The claim value of administrators.
     pub admin_role: Option<String>,
 }
 
@@ -65,7 +64,7 @@ fn subject() -> String {
     "sub".to_owned()
 }
 
-/// Where keys come from.
+/// The source of keys.
 #[derive(Debug, Clone)]
 pub(super) enum Source {
     File(PathBuf),
@@ -76,23 +75,20 @@ pub(super) enum Source {
 }
 
 impl JwtConfig {
-    /// The algorithms that are taken.
+    /// The accepted algorithms.
     pub(super) fn algorithms(&self) -> Result<Vec<Algorithm>, Error> {
         let known = self.algorithms.iter().map(|name| {
             let found = Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == name);
             found.ok_or_else(|| {
                 let names: Vec<&str> = Algorithm::ALL.iter().map(|algorithm| algorithm.name()).collect();
-                bad(
-                    &self.issuer,
-                    format!("`{name}` is no algorithm with a public key; those are {}", names.join(", ")),
-                )
+                bad(&self.issuer, format!("invalid algorithm `{name}`: expected one of {}", names.join(", ")))
             })
         });
         let known: Vec<Algorithm> = known.collect::<Result<_, _>>()?;
         if known.is_empty() { Err(bad(&self.issuer, "`algorithms` is empty")) } else { Ok(known) }
     }
 
-    /// Where its keys come from.
+    /// The source of its keys.
     pub(super) fn source(&self) -> Result<Source, Error> {
         match (&self.jwks_file, &self.jwks_url) {
             (Some(_), Some(_)) => Err(bad(&self.issuer, "`jwks_file` and `jwks_url` exclude each other")),
@@ -105,7 +101,7 @@ impl JwtConfig {
         }
     }
 
-    /// An address at which nobody on the way can put other keys: `https`, or `http` on this machine.
+    /// An address that cannot be intercepted: `https`, or `http` on this machine.
     pub(super) fn address(&self, text: &str) -> Result<Url, Error> {
         outgoing::private_address(text).map_err(|reason| bad(&self.issuer, reason))
     }
@@ -116,7 +112,7 @@ impl JwtConfig {
         }
     }
 
-    /// What no single part shows.
+    /// Checks across fields.
     pub(super) fn check(&self) -> Result<(), Error> {
         let refuse = |reason: &str| Err(bad(&self.issuer, reason));
         if self.issuer.is_empty() {

@@ -1,4 +1,4 @@
-//! The documents of an issuer: its keys, and where they are. Nothing is followed but what the configuration allows.
+//! Fetches an issuer's keys and their address. Only configured addresses are used; redirects are not followed.
 
 use super::bad;
 use super::config::{JwtConfig, Source};
@@ -8,15 +8,15 @@ use serde::Deserialize;
 use std::time::Duration;
 use url::Url;
 
-/// How long one document may take.
+/// Timeout of one document.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What fetches the keys of one issuer.
+/// Fetches the keys of one issuer.
 #[derive(Clone)]
 pub(super) struct Fetcher {
     config: JwtConfig,
     source: Source,
-    /// Not made where nothing is fetched.
+    /// `None` if nothing is fetched.
     client: Option<HttpClient>,
 }
 

@@ -1,5 +1,5 @@
-//! One issuer with its keys: fetched when they are first needed, kept, fetched anew when they are old or when a token names
-//! one that is not there. However many tokens come, an issuer is asked so often and no more.
+//! One issuer with its keys: fetched on first use, cached, and fetched again when they are old or a key is missing.
+//! The fetch rate is limited, however many tokens arrive.
 
 use super::claims;
 use super::config::{JwtConfig, Source};
@@ -11,23 +11,22 @@ use bowshot_api::Principal;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Keys that are older are fetched again.
+/// Older keys are not trusted, even if the issuer cannot be reached: it may have revoked one.
 const FRESH: Duration = Duration::from_secs(5 * 60);
-/// Keys that are older are not believed any more, although the issuer cannot be reached: it may have taken one back.
+/// Older keys are not trusted, even if the issuer cannot be reached: it may have revoked one.
 const BELIEVED: Duration = Duration::from_secs(60 * 60);
 /// At least this is between two fetches for keys that are not there.
 const PAUSE: Duration = Duration::from_secs(10);
 /// Fetches that fail are repeated after the pause, twice it, and so on up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Issuer {
     config: JwtConfig,
     algorithms: Vec<Algorithm>,
     fetcher: Fetcher,
     state: Mutex<State>,
-    /// Held over a fetch: there is one at a time, and who waits for it needs none of its own.
+    /// Held during a fetch, so that there is one at a time.
     fetching: tokio::sync::Mutex<()>,
 }
 
@@ -36,7 +35,7 @@ struct State {
     keys: Arc<Keys>,
     fetched: Option<Instant>,
     asked: Option<Instant>,
-    /// Fetches that failed since one did not.
+    /// Failed fetches since the last success.
     failures: u32,
 }
 
@@ -45,7 +44,7 @@ impl State {
         self.fetched.is_some_and(|fetched| now.duration_since(fetched) < FRESH)
     }
 
-    /// The keys, as long as they are believed.
+    /// The keys, while they are trusted.
     fn believed(&self, now: Instant) -> Arc<Keys> {
         match self.fetched {
             Some(fetched) if now.duration_since(fetched) < BELIEVED => Arc::clone(&self.keys),
@@ -95,12 +94,12 @@ impl Issuer {
     /// The reason why the signature is not one of this issuer.
     pub(super) async fn check_signature(&self, token: &Unverified<'_>) -> Result<(), String> {
         if !self.algorithms.contains(&token.algorithm) {
-            return Err(format!("signatures by {} are not taken", token.algorithm.name()));
+            return Err(format!("signatures by {} are not accepted", token.algorithm.name()));
         }
         let wanted = (token.kid.as_deref(), token.algorithm);
         let keys = self.keys_with(wanted).await;
         if !keys.has(wanted.0, wanted.1) {
-            return Err("its issuer has no such key".to_owned());
+            return Err("its key is unknown".to_owned());
         }
         match keys.have_signed(wanted, token.signed, &token.signature) {
             true => Ok(()),
@@ -114,7 +113,7 @@ impl Issuer {
         claims::read(&self.config, &token.claims, now)
     }
 
-    /// The keys; fetched if they are old, or if the one that is wanted is not among them.
+    /// The keys, fetched if they are old or lack the wanted one.
     async fn keys_with(&self, wanted: (Option<&str>, Algorithm)) -> Arc<Keys> {
         let good = |state: &State, now: Instant| state.is_fresh(now) && state.keys.has(wanted.0, wanted.1);
         if let Some(keys) = self.look(good) {
@@ -123,11 +122,11 @@ impl Issuer {
         let believed = self.look(|state, now| state.believed(now).has(wanted.0, wanted.1));
         let _one = match (self.fetching.try_lock(), believed) {
             (Ok(one), _) => one,
-            // Somebody is fetching already, and what is there will do until then.
+            // A fetch is in progress; use the current keys.
             (Err(_), Some(keys)) => return keys,
             (Err(_), None) => self.fetching.lock().await,
         };
-        // Whoever was here before may have fetched what is wanted, or failed a moment ago.
+        // The previous holder may have fetched the key, or just failed.
         if let Some(keys) = self.look(|state, now| good(state, now) || !state.may_ask(now)) {
             return keys;
         }

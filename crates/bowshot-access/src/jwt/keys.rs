@@ -1,4 +1,4 @@
-//! The keys of an issuer, and signatures made with them.
+//! The keys of an issuer, and signature checks.
 
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, EcdsaVerificationAlgorithm,
@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
-/// Keys of one issuer; more are no key set.
+/// Keys of one issuer.
 const MAX_KEYS: usize = 64;
 
 /// Algorithms of signatures. Each of them has a public key.
@@ -124,7 +124,7 @@ impl Keys {
         self.fitting(kid, algorithm).next().is_some()
     }
 
-    /// Whether one of the keys that a token may be signed with has made a signature.
+    /// Whether one of the candidate keys verifies a signature.
     pub(super) fn have_signed(
         &self,
         (kid, algorithm): (Option<&str>, Algorithm),

@@ -108,10 +108,10 @@ async fn a_token_is_believed_only_for_us_now_and_from_whom_we_know() {
         (json!({ "iss": null }), REFUSED),
         (json!({ "iss": [ISSUER] }), REFUSED),
         (json!({ "exp": past }), "the token is refused: it has expired"),
-        (json!({ "exp": null }), "the token is refused: it has no `exp`, and would be valid for ever"),
-        (json!({ "exp": "never" }), "the token is refused: its `exp` is no time"),
-        (json!({ "exp": 1e300 }), "the token is refused: its `exp` is no time"),
-        (json!({ "exp": -1 }), "the token is refused: its `exp` is no time"),
+        (json!({ "exp": null }), "the token is refused: it has no `exp`, so it would never expire"),
+        (json!({ "exp": "never" }), "the token is refused: its `exp` is not a time"),
+        (json!({ "exp": 1e300 }), "the token is refused: its `exp` is not a time"),
+        (json!({ "exp": -1 }), "the token is refused: its `exp` is not a time"),
         (json!({ "nbf": future }), "the token is refused: it is not valid yet, by its `nbf`"),
         (json!({ "iat": future }), "the token is refused: it is not valid yet, by its `iat`"),
         (json!({ "aud": "account" }), "the token is refused: it is for another audience"),
@@ -222,12 +222,12 @@ async fn claims_become_names_and_roles() {
         (
             "roles_claim = 'roles'",
             json!({ "roles": ["a", 7] }),
-            "the token is refused: its claim `roles` is no list of texts",
+            "the token is refused: its claim `roles` is not a list of strings",
         ),
         (
             "roles_claim = 'roles'",
             json!({ "roles": { "a": true } }),
-            "the token is refused: its claim `roles` is no list of texts",
+            "the token is refused: its claim `roles` is not a list of strings",
         ),
         ("authorized_parties = ['app']", nested.clone(), "ada []"),
         ("authorized_parties = ['other']", nested, "the token is refused: it was issued to another client"),
@@ -244,7 +244,7 @@ fn every_mistake_in_the_configuration_stops_start_up() {
     let file = folder.path().join("keys.json");
     write(&file, &[signer.jwk(json!({}))]);
     for (more, reason) in [
-        ("algorithms = ['HS256']", "`HS256` is no algorithm with a public key"),
+        ("algorithms = ['HS256']", "invalid algorithm `HS256`"),
         ("algorithms = ['none']", "`none` is no algorithm"),
         ("algorithms = []", "`algorithms` is empty"),
         ("clock_skew_seconds = 601", "over ten minutes"),

@@ -1,4 +1,4 @@
-//! A token taken apart. What is in it has been said by whoever sent it, until its signature is checked.
+//! Parses a token. Its content is untrusted until the signature is checked.
 
 use super::keys::Algorithm;
 use base64::Engine as _;
@@ -6,15 +6,14 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Longest token that is looked at.
+/// Longest token.
 const MAX_BYTES: usize = 16 << 10;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Unverified<'a> {
     pub(super) algorithm: Algorithm,
     pub(super) kid: Option<String>,
-    /// What is signed.
+    /// The signed part.
     pub(super) signed: &'a [u8],
     pub(super) signature: Vec<u8>,
     pub(super) claims: Map<String, Value>,
@@ -52,7 +51,7 @@ impl<'a> Unverified<'a> {
         }
         let kind = header.typ.unwrap_or_else(|| "JWT".to_owned()).to_ascii_lowercase();
         if !matches!(kind.trim_start_matches("application/"), "jwt" | "at+jwt") {
-            // Logout tokens, proofs of possession and others are signed with the same keys.
+            // Other kinds of tokens are signed with the same keys.
             return Err("it is a token of another kind".to_owned());
         }
         let claims = serde_json::from_slice(&decode(claims)?)
@@ -61,7 +60,7 @@ impl<'a> Unverified<'a> {
         Ok(Self { algorithm, kid: header.kid, signed: signed.as_bytes(), signature, claims })
     }
 
-    /// Who says to have made it.
+    /// The claimed issuer.
     pub(super) fn issuer(&self) -> Option<&str> {
         self.claims.get("iss")?.as_str()
     }

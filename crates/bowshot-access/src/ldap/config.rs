@@ -1,4 +1,4 @@
-//! What the configuration says about a directory, and what of it is refused.
+//! Configuration of a directory, and its validation.
 
 use super::bad;
 use super::template::{DistinguishedName, Filter};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use url::Url;
 
-/// Longest time that a conversation may take.
+/// Longest cache time of a bind.
 const MAX_TIMEOUT_SECONDS: u64 = 60;
 /// Longest time that a password is taken as right without asking.
 const MAX_CACHE_SECONDS: u64 = 600;
@@ -21,48 +21,48 @@ const MAX_CONNECTIONS: usize = 1_000;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LdapConfig {
-    /// `ldaps://host` or `ldap://host`, with a port if it is not the usual one.
+    /// `ldaps://host` or `ldap://host`, with an optional port.
     pub url: String,
-    /// Whether `ldap://` becomes TLS before anything is said.
+    /// Whether `ldap://` uses StartTLS.
     #[serde(default)]
     pub starttls: bool,
     /// Whether passwords may go over a connection that is not encrypted.
     #[serde(default)]
     pub insecure: bool,
-    /// Authorities that vouch for the directory (PEM), in place of those of this machine.
+    /// Trusted authorities (PEM) instead of the system's.
     pub ca_file: Option<PathBuf>,
     /// The DN of a user, with `{user}` in it. Either this or `user_base`.
     pub user_dn: Option<String>,
-    /// Below this entry users are looked for.
+    /// Base of the search for users.
     pub user_base: Option<String>,
-    /// What finds a user there, with `{user}` in it.
+    /// Filter of the search for users, with `{user}`.
     pub user_filter: Option<String>,
     /// The attribute that has the user's name, to the letter.
     #[serde(default = "user_attribute")]
     pub user_attribute: String,
-    /// The account that searches. Without it users are searched by nobody, and groups by the user.
+    /// The search account. Without it users cannot be searched, and groups are searched as the user.
     pub bind_dn: Option<String>,
     /// A file with the password of that account; read anew at each login.
     pub bind_password_file: Option<PathBuf>,
     /// A variable of the environment with that password.
     pub bind_password_env: Option<String>,
-    /// Below this entry groups are looked for; nobody is in any where it is left out.
+    /// Base of the search for groups; without it users have none.
     pub group_base: Option<String>,
-    /// What finds the groups of a user there, with `{dn}` or `{user}` in it.
+    /// Filter of the search for groups, with `{dn}` or `{user}`.
     #[serde(default = "group_filter")]
     pub group_filter: String,
     /// The attribute that is a group's name.
     #[serde(default = "group_attribute")]
     pub group_attribute: String,
-    /// Roles by the names of groups; other groups give none. Without entries the names are the same.
+    /// Roles by group names; other groups are ignored. Empty: group names are role names.
     #[serde(default)]
     pub roles: BTreeMap<String, String>,
-    /// Who is in this group may do everything.
+    /// The group of administrators.
     pub admin_group: Option<String>,
     /// Whether users that the server has of its own, without a password, log in with that of the directory.
     #[serde(default)]
     pub local_users: bool,
-    /// Seconds that one login may take.
+    /// Timeout of a login.
     #[serde(default = "timeout_seconds")]
     pub timeout_seconds: u64,
     /// Conversations that go on at once.
@@ -71,7 +71,7 @@ pub struct LdapConfig {
     /// Seconds for which a password that was right is not asked about again.
     #[serde(default = "cache_seconds")]
     pub cache_seconds: u64,
-    /// Seconds after which who has logged in has to do so again.
+    /// Seconds until users must log in again.
     #[serde(default = "session_seconds")]
     pub session_seconds: u64,
 }
@@ -144,7 +144,7 @@ impl LdapConfig {
         bad(&self.url, reason)
     }
 
-    /// Where it is: encrypted, unless the operator says otherwise in so many words.
+    /// The address, encrypted unless the operator explicitly allows cleartext.
     pub(super) fn address(&self) -> Result<Url, Error> {
         let url = Url::parse(&self.url).map_err(|error| self.refuse(error.to_string()))?;
         let extra = !matches!(url.path(), "" | "/") || url.query().is_some() || !url.username().is_empty();
@@ -156,7 +156,7 @@ impl LdapConfig {
             ("ldaps", ..) => Err(self.refuse("`ldaps` is encrypted; leave `starttls` and `insecure` out")),
             ("ldap", true, true) => Err(self.refuse("`starttls` and `insecure` exclude each other")),
             ("ldap", false, false) => Err(self.refuse(
-                "passwords would cross the network as they are: use `ldaps://` or `starttls = true`, or say `insecure = true`",
+                "passwords would be sent in cleartext: use `ldaps://` or `starttls = true`, or say `insecure = true`",
             )),
             _ => Err(self.refuse("an address begins with `ldaps://` or `ldap://`")),
         }
@@ -174,7 +174,10 @@ impl LdapConfig {
                     Some(filter) => filter.clone(),
                     None => format!("({}={{user}})", self.user_attribute),
                 };
-                Ok(Users::Searched { base: base.clone(), filter: Filter::of_user(&filter).map_err(refuse)? })
+                Ok(Users::Searched {
+                    base: base.clone(),
+                    filter: Filter::parse_user(&filter).map_err(refuse)?,
+                })
             }
             (Some(_), Some(_)) => Err(self.refuse("`user_dn` and `user_base` exclude each other")),
             (None, None) => Err(self.refuse("`user_dn` or `user_base` is needed")),
@@ -188,7 +191,7 @@ impl LdapConfig {
             }
             return Ok(None);
         };
-        let filter = Filter::of_groups(&self.group_filter).map_err(|reason| self.refuse(reason))?;
+        let filter = Filter::parse_groups(&self.group_filter).map_err(|reason| self.refuse(reason))?;
         Ok(Some(Groups { base: base.clone(), filter }))
     }
 
@@ -219,7 +222,7 @@ impl LdapConfig {
         }
     }
 
-    /// What no single part shows.
+    /// Checks across fields.
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.user_attribute.is_empty() || self.group_attribute.is_empty() {
             return Err(self.refuse("`user_attribute` and `group_attribute` are names"));
@@ -247,7 +250,7 @@ impl LdapConfig {
 pub(super) fn read_password(file: &Path) -> Result<bowshot_api::Secret, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("`{}`: {error}", file.display()))?;
     match text.trim_end_matches(['\r', '\n']) {
-        "" => Err(format!("`{}` holds no password", file.display())),
+        "" => Err(format!("`{}` contains no password", file.display())),
         password => Ok(bowshot_api::Secret::new(password)),
     }
 }

@@ -1,4 +1,4 @@
-//! One directory, and the conversation about one login: find the entry, bind as it with the password, read its groups.
+//! One directory and its logins: find the entry, bind as it, read its groups.
 
 use super::config::{Account, Groups, LdapConfig, PasswordSource, Users, read_password};
 use crate::{Error, outgoing};
@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use url::Url;
 
-/// Groups that one user may be in.
+/// Groups of one user.
 const MAX_GROUPS: i32 = 1_000;
 /// A directory that gives no answers is complained about so often.
 const COMPLAINT_PAUSE: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ const FAREWELL: Duration = Duration::from_millis(200);
 const SUCCESS: u32 = 0;
 const SIZE_LIMIT_EXCEEDED: u32 = 4;
 const NO_SUCH_OBJECT: u32 = 32;
-/// Those by which a bind says that this name does not come in with this password, or not now.
+/// Result codes of a refused bind.
 const REFUSALS: [u32; 7] = [
     19, // constraint violation: locked
     NO_SUCH_OBJECT,
@@ -39,16 +39,15 @@ const REFUSALS: [u32; 7] = [
     53, // unwilling to perform: disabled
 ];
 
-/// What a directory says of a name and a password.
+/// A directory's answer to a login.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// It has nobody of this name, or does not tell that from a wrong password.
+    /// Unknown user, or not distinguished from a wrong password.
     Unknown,
     Wrong,
     Known(Box<Principal>),
 }
 
-/// See the module.
 pub(super) struct Directory {
     config: LdapConfig,
     url: Url,
@@ -98,11 +97,7 @@ impl Directory {
             (self.complained.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
         if complained.is_none_or(|before| now.duration_since(before) >= COMPLAINT_PAUSE) {
             *complained = Some(now);
-            tracing::warn!(
-                directory = self.name(),
-                reason,
-                "a directory gives no answer, and nobody comes in"
-            );
+            tracing::warn!(directory = self.name(), reason, "a directory does not answer");
         }
     }
 
@@ -116,11 +111,11 @@ impl Directory {
             let _place = self.places.acquire().await.map_err(|error| error.to_string())?;
             self.converse(user, password).await
         };
-        // What the library does with a malformed answer is to panic.
+        // The library panics on malformed answers.
         let asked = AssertUnwindSafe(timeout(patience, Box::pin(asked))).catch_unwind().await;
         match asked {
             Ok(Ok(verdict)) => verdict,
-            Ok(Err(_)) => Err(format!("no answer in {patience:?}")),
+            Ok(Err(_)) => Err(format!("no answer within {patience:?}")),
             Err(_) => Err("the answer is malformed".to_owned()),
         }
     }
@@ -129,7 +124,7 @@ impl Directory {
         let connected = LdapConnAsync::from_url_with_settings(self.settings.clone(), &self.url).await;
         let (connection, ldap) = connected.map_err(|error| error.to_string())?;
         let talk = async move {
-            let mut talk = Talk { directory: self, ldap };
+            let mut talk = Login { directory: self, ldap };
             let verdict = talk.login(user, password).await;
             // Politeness; the connection ends anyway.
             let _ = timeout(FAREWELL, talk.ldap.unbind()).await;
@@ -142,7 +137,7 @@ impl Directory {
         }
     }
 
-    /// Who it is that the directory knows, with the roles of its groups.
+    /// The principal, with the roles of its groups.
     fn principal(&self, user: &str, groups: &BTreeSet<String>) -> Principal {
         let admin = self.config.admin_group.as_ref().is_some_and(|group| groups.contains(group));
         let roles = match self.config.roles.is_empty() {
@@ -157,12 +152,12 @@ impl Directory {
 }
 
 /// One conversation.
-struct Talk<'a> {
+struct Login<'a> {
     directory: &'a Directory,
     ldap: Ldap,
 }
 
-impl Talk<'_> {
+impl Login<'_> {
     async fn login(&mut self, user: &str, password: &Secret) -> Result<Verdict, String> {
         let dn = match &self.directory.users {
             Users::Named(name) => name.of(user),
@@ -206,7 +201,7 @@ impl Talk<'_> {
         }
     }
 
-    /// From here on the account searches, if there is one.
+    /// Binds as the search account, if there is one.
     async fn search_as_account(&mut self) -> Result<(), String> {
         let Some(account) = &self.directory.account else { return Ok(()) };
         let password = match &account.password {
@@ -220,7 +215,7 @@ impl Talk<'_> {
         }
     }
 
-    /// The DN of the one entry that has the user's name, to the letter.
+    /// The DN of the only entry with exactly the user's name.
     async fn entry(
         &mut self,
         user: &str,
@@ -234,7 +229,7 @@ impl Talk<'_> {
                 tracing::warn!(
                     directory = self.directory.name(),
                     filter,
-                    "several entries of a directory have the name of one user, who does not come in"
+                    "several directory entries match one user name, which is refused"
                 );
             }
             return Ok(None);
@@ -257,7 +252,7 @@ impl Talk<'_> {
         Ok(found.iter().flat_map(|entry| values(entry, &attribute)).map(str::to_owned).collect())
     }
 
-    /// Entries with one attribute of theirs. Where there are more than `most`, some are enough to show it.
+    /// Entries with one attribute. More than `most` may be cut off.
     async fn search(
         &mut self,
         (base, scope, filter): (&str, Scope, &str),
@@ -293,7 +288,7 @@ impl Talk<'_> {
     }
 }
 
-/// What an entry has of an attribute, whose name may be spelled in any case.
+/// The values of an attribute, whose name ignores case.
 fn values<'a>(entry: &'a SearchEntry, attribute: &str) -> impl Iterator<Item = &'a str> {
     let found = entry.attrs.iter().find(|(name, _)| name.eq_ignore_ascii_case(attribute));
     found.into_iter().flat_map(|(_, values)| values.iter().map(String::as_str))

@@ -1,5 +1,4 @@
-//! Names that a directory understands, with the name of a user in them. The user's name is a value there and nothing else: it
-//! ends no DN, opens no filter and matches no other name.
+//! DNs and filters with the name of a user, escaped so that it is always a plain value.
 
 use ldap3::{dn_escape, ldap_escape, parse_filter};
 
@@ -35,14 +34,14 @@ impl DistinguishedName {
     }
 }
 
-/// A filter that finds a user, or the groups of one.
+/// A filter for a user or its groups.
 #[derive(Debug)]
 pub(super) struct Filter(String);
 
 impl Filter {
     /// # Errors
     /// The reason why it cannot be used.
-    pub(super) fn of_user(template: &str) -> Result<Self, String> {
+    pub(super) fn parse_user(template: &str) -> Result<Self, String> {
         if template.contains(DN) {
             return Err(format!("`user_filter` finds the entry, and cannot have `{DN}` in it"));
         }
@@ -51,14 +50,14 @@ impl Filter {
 
     /// # Errors
     /// The reason why it cannot be used.
-    pub(super) fn of_groups(template: &str) -> Result<Self, String> {
+    pub(super) fn parse_groups(template: &str) -> Result<Self, String> {
         Self::parse(template, "group_filter")
     }
 
     fn parse(template: &str, name: &str) -> Result<Self, String> {
         let known = template.replace(USER, "x").replace(DN, "x");
         if known == template {
-            return Err(format!("`{name}` names no user: write `{USER}` where the name belongs"));
+            return Err(format!("`{name}` lacks the placeholder `{USER}`"));
         }
         if known.contains(['{', '}']) || !known.starts_with('(') || parse_filter(&known).is_err() {
             return Err(format!("`{name}` is no filter in parentheses with `{USER}` or `{DN}` in it"));
@@ -66,7 +65,7 @@ impl Filter {
         Ok(Self(template.to_owned()))
     }
 
-    /// The filter for one user. A name that looks like a place for the other is no such place.
+    /// The filter for one user. Placeholders in the name are not replaced.
     pub(super) fn of(&self, user: &str, dn: &str) -> String {
         let (user, dn) = (ldap_escape(user), ldap_escape(dn));
         let mut text = String::with_capacity(self.0.len() + user.len() + dn.len());

@@ -75,7 +75,7 @@ fn a_name_is_a_value_in_a_dn() {
 
 #[test]
 fn a_name_is_a_value_in_a_filter() {
-    let filter = Filter::of_groups("(|(member={dn})(memberUid={user}))").expect("a template");
+    let filter = Filter::parse_groups("(|(member={dn})(memberUid={user}))").expect("a template");
     for (user, dn, expected) in [
         ("ada", "uid=ada", "(|(member=uid=ada)(memberUid=ada))"),
         ("*)(uid=*", "x", "(|(member=x)(memberUid=\\2a\\29\\28uid=\\2a))"),
@@ -86,12 +86,12 @@ fn a_name_is_a_value_in_a_filter() {
         assert_eq!(text, expected);
         assert!(ldap3::parse_filter(&text).is_ok(), "{text}");
     }
-    assert!(Filter::of_user("(member={dn})").is_err(), "it is not known yet");
+    assert!(Filter::parse_user("(member={dn})").is_err(), "it is not known yet");
 }
 
 #[test]
 fn what_was_right_is_remembered_for_its_time() {
-    let (remembered, now) = (Remembered::new().expect("random"), Instant::now());
+    let (remembered, now) = (BindCache::new().expect("random"), Instant::now());
     let (right, wrong) = (Secret::new("right"), Secret::new("wrong"));
     let (ada, until) = (Principal::user("ada"), now + Duration::from_secs(30));
     assert!(remembered.find("ada", &right, now).is_none());

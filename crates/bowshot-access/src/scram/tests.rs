@@ -33,11 +33,15 @@ fn the_example_of_the_rfc() {
 
 #[test]
 fn verifiers_come_back_as_they_were() {
-    let verifier = Verifier::of(&Secret::new("pencil")).expect("random");
+    let verifier = Verifier::from_password(&Secret::new("pencil")).expect("random");
     let text = verifier.to_string();
     assert!(text.starts_with("SCRAM-SHA-256$16384:") && !text.contains("pencil"), "{text}");
     assert_eq!(Verifier::parse(&text), Some(verifier.clone()));
-    assert_ne!(Verifier::of(&Secret::new("pencil")).expect("random"), verifier, "the salt is random");
+    assert_ne!(
+        Verifier::from_password(&Secret::new("pencil")).expect("random"),
+        verifier,
+        "the salt is random"
+    );
     let short = example().to_string();
     for bad in [
         "",

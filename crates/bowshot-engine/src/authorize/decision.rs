@@ -1,4 +1,4 @@
-//! The question to whoever decides on statements beside the rules of this server ([`Decider`]): who does what, with which
+//! The question to whoever decides on statements beside the rules of this server ([`PolicyDecisionPoint`]): who does what, with which
 //! tables and columns. What a plan names is told rather once too often than not at all.
 
 use super::{Action, AuthorizedPlan};
@@ -10,7 +10,7 @@ use crate::write::alter::Alteration;
 use crate::write::change::ADDRESS;
 use crate::write::ddl::Ddl;
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
-use bowshot_api::{Decider, Intent, Result, Thing, Touch, Undecided};
+use bowshot_api::{AccessKind, AccessRequest, NoDecision, PolicyDecisionPoint, Resource, Result};
 use bowshot_policy::Access;
 use bowshot_query_task::QueryTask;
 use bowshot_sql::{CacheStatement, CursorStatement, DatabaseStatement};
@@ -27,17 +27,21 @@ use std::time::Instant;
 ///
 /// # Errors
 /// `Denied`; `Unavailable` without a decision.
-pub(crate) async fn ask(decider: &dyn Decider, plan: &AuthorizedPlan) -> Result<()> {
-    let Some((action, mut things)) = doing(plan.action()) else { return Ok(()) };
+pub(crate) async fn ask(decider: &dyn PolicyDecisionPoint, plan: &AuthorizedPlan) -> Result<()> {
+    let Some((action, mut resources)) = doing(plan.action()) else { return Ok(()) };
     if let Action::Write(change) = plan.action() {
         // Each by its own action; what they read is told with what stands behind them.
-        for (action, things) in change.before.iter().map(|step| writing(&step.write)) {
-            asked(decider, &intent(&plan.access, action, things)).await?;
+        for (action, resources) in change.before.iter().map(|step| writing(&step.write)) {
+            asked(decider, &request(&plan.access, action, resources)).await?;
         }
     }
-    let made = things.iter().filter(|thing| thing.kind == "table").map(|thing| thing.name.clone()).collect();
-    things.extend(reading(plan, &made));
-    asked(decider, &intent(&plan.access, action, things)).await
+    let made = resources
+        .iter()
+        .filter(|resource| resource.kind == "table")
+        .map(|resource| resource.name.clone())
+        .collect();
+    resources.extend(reading(plan, &made));
+    asked(decider, &request(&plan.access, action, resources)).await
 }
 
 /// Asks about something that is no plan.
@@ -45,22 +49,22 @@ pub(crate) async fn ask(decider: &dyn Decider, plan: &AuthorizedPlan) -> Result<
 /// # Errors
 /// As [`ask`].
 pub(crate) async fn ask_about(
-    decider: &dyn Decider,
+    decider: &dyn PolicyDecisionPoint,
     access: &Access,
     action: &'static str,
-    things: Vec<Thing>,
+    resources: Vec<Resource>,
 ) -> Result<()> {
-    asked(decider, &intent(access, action, things)).await
+    asked(decider, &request(access, action, resources)).await
 }
 
 /// Asks, and counts what comes of it: `bowshot_access_service_decisions_total` by outcome.
-async fn asked(decider: &dyn Decider, intent: &Intent) -> Result<()> {
+async fn asked(decider: &dyn PolicyDecisionPoint, request: &AccessRequest) -> Result<()> {
     let began = Instant::now();
-    let decision = decider.decide(intent).await;
+    let decision = decider.decide(request).await;
     took("service", began);
     let outcome = match &decision {
         Ok(()) => "allowed",
-        Err(error) if Undecided::is_in(error) => "undecided",
+        Err(error) if NoDecision::is_in(error) => "undecided",
         Err(_) => "denied",
     };
     metrics::counter!("bowshot_access_service_decisions_total", "outcome" => outcome).increment(1);
@@ -73,22 +77,22 @@ pub(super) fn took(by: &'static str, began: Instant) {
     metrics::histogram!("bowshot_access_decision_seconds", "by" => by).record(seconds);
 }
 
-fn intent(access: &Access, action: &'static str, things: Vec<Thing>) -> Intent {
+fn request(access: &Access, action: &'static str, resources: Vec<Resource>) -> AccessRequest {
     let principal = access.principal();
-    Intent {
+    AccessRequest {
         user: principal.name.clone(),
         admin: access.is_admin(),
         roles: access.roles(),
         client: principal.address,
         query: QueryTask::current().and_then(|job| job.query()),
         action,
-        things,
+        resources,
     }
 }
 
 /// The table of a name, which is changed.
-pub(crate) fn changed(name: &EntryName) -> Thing {
-    Thing::table(parts(name), Touch::Changes)
+pub(crate) fn changed(name: &EntryName) -> Resource {
+    Resource::table(parts(name), AccessKind::Changes)
 }
 
 fn parts(name: &EntryName) -> [&str; 3] {
@@ -96,11 +100,11 @@ fn parts(name: &EntryName) -> [&str; 3] {
 }
 
 /// A thing that rules are about, of the kind that its place has.
-fn at(place: &[String]) -> Thing {
+fn at(place: &[String]) -> Resource {
     let kind = match place.len() {
         1 => "catalog",
         2 => "schema",
-        3 => return Thing::table(place.iter().map(String::as_str), Touch::Changes),
+        3 => return Resource::table(place.iter().map(String::as_str), AccessKind::Changes),
         4 => "model",
         _ => "type",
     };
@@ -108,12 +112,12 @@ fn at(place: &[String]) -> Thing {
     of_kind(kind, &name)
 }
 
-fn of_kind(kind: &'static str, name: &[&str]) -> Thing {
-    Thing { kind, ..Thing::table(name.iter().copied(), Touch::Changes) }
+fn of_kind(kind: &'static str, name: &[&str]) -> Resource {
+    Resource { kind, ..Resource::table(name.iter().copied(), AccessKind::Changes) }
 }
 
 /// What a statement does beside reading, in a word, and with what; `None` for what concerns its session alone.
-fn doing(action: &Action) -> Option<(&'static str, Vec<Thing>)> {
+fn doing(action: &Action) -> Option<(&'static str, Vec<Resource>)> {
     match action {
         Action::Query | Action::Cursor(CursorStatement::Declare { .. }) => Some(("query", Vec::new())),
         Action::Write(change) => Some(writing(&change.write)),
@@ -134,7 +138,7 @@ fn doing(action: &Action) -> Option<(&'static str, Vec<Thing>)> {
     }
 }
 
-fn writing(write: &Write) -> (&'static str, Vec<Thing>) {
+fn writing(write: &Write) -> (&'static str, Vec<Resource>) {
     match write {
         Write::Ddl(ddl) => defining(ddl),
         Write::CreateAs(new) => ("create", vec![changed(&new.name)]),
@@ -150,7 +154,7 @@ fn writing(write: &Write) -> (&'static str, Vec<Thing>) {
     }
 }
 
-fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
+fn defining(ddl: &Ddl) -> (&'static str, Vec<Resource>) {
     match ddl {
         Ddl::CreateCatalog { name, .. } => ("create", vec![of_kind("catalog", &[name.as_str()])]),
         Ddl::CreateSchema { catalog, name, .. } => {
@@ -159,8 +163,8 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
         Ddl::CreateTable(new) => ("create", vec![changed(&new.name)]),
         Ddl::CreateView(new) => ("create", vec![changed(&new.name)]),
         Ddl::CreateExternal(new) => {
-            let files = Thing::table([new.external.location.as_str()], Touch::Reads);
-            ("create", vec![changed(&new.name), Thing { kind: "file", ..files }])
+            let files = Resource::table([new.external.location.as_str()], AccessKind::Reads);
+            ("create", vec![changed(&new.name), Resource { kind: "file", ..files }])
         }
         Ddl::CreateModel(new) => ("create", vec![of_kind("model", &parts(&new.name))]),
         Ddl::DropCatalog { name, .. } => ("drop", vec![of_kind("catalog", &[name.as_str()])]),
@@ -188,14 +192,14 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
         Ddl::Several(changes) => {
             let all: Vec<_> = changes.iter().map(defining).collect();
             let action = all.first().map_or("alter", |(action, _)| *action);
-            (action, all.into_iter().flat_map(|(_, things)| things).collect())
+            (action, all.into_iter().flat_map(|(_, resources)| resources).collect())
         }
     }
 }
 
 /// What the plan reads: the tables that its names were found to mean, with the columns that are needed of them, and the tables
 /// that the statement names otherwise, but for those that it changes (`changed`).
-fn reading(plan: &AuthorizedPlan, changed: &BTreeSet<Vec<String>>) -> Vec<Thing> {
+fn reading(plan: &AuthorizedPlan, changed: &BTreeSet<Vec<String>>) -> Vec<Resource> {
     let noted = &plan.noted;
     let mut found = Found::default();
     for (query, target) in plan.queries() {
@@ -203,20 +207,22 @@ fn reading(plan: &AuthorizedPlan, changed: &BTreeSet<Vec<String>>) -> Vec<Thing>
     }
     let Found { tables, models, behind_view } = found;
     let seen = tables.keys().map(|(_, name): &Named| name.clone()).collect::<BTreeSet<_>>();
-    let read = |((kind, name), columns): (Named, BTreeSet<String>)| Thing {
+    let read = |((kind, name), columns): (Named, BTreeSet<String>)| Resource {
         kind,
-        ..Thing::table(name, Touch::Reads).with_columns(columns)
+        ..Resource::table(name, AccessKind::Reads).with_columns(columns)
     };
-    let mut things: Vec<Thing> = tables.into_iter().map(read).collect();
+    let mut resources: Vec<Resource> = tables.into_iter().map(read).collect();
     // Views, whose queries are in the plan in their place, what an optimiser would leave out, and tables that are looked at without a
     // query (LIKE, SHOW CREATE, REFERENCES). What a statement changes may be what a view reads whose query is not in the plan.
     let is_other = |name: &Vec<String>| !seen.contains(name) && (behind_view || !changed.contains(name));
     let others = noted.iter().map(owned).filter(is_other);
-    things.extend(others.map(|name| Thing::table(name, Touch::Reads)));
-    things.extend(
-        models.into_iter().map(|name| Thing { kind: "model", ..Thing::table(name.split('.'), Touch::Reads) }),
+    resources.extend(others.map(|name| Resource::table(name, AccessKind::Reads)));
+    resources.extend(
+        models
+            .into_iter()
+            .map(|name| Resource { kind: "model", ..Resource::table(name.split('.'), AccessKind::Reads) }),
     );
-    things
+    resources
 }
 
 /// What plans read.

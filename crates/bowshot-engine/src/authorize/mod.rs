@@ -18,7 +18,7 @@ use crate::write::data_modifying_with::Step;
 use crate::write::ddl::Ddl;
 use crate::write::returning::{Detail, Returning};
 use bowshot_api::catalog_names::CHANGE_SCHEMA;
-use bowshot_api::{Decider, Error, ErrorKind, Principal, Result};
+use bowshot_api::{Error, ErrorKind, PolicyDecisionPoint, Principal, Result};
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::{
@@ -267,7 +267,7 @@ pub(crate) struct Authorizer<'a> {
     pub(crate) pinned: &'a Pinned,
     pub(crate) access: Access,
     /// Who is asked beside the rules, if anybody is.
-    pub(crate) decider: Option<&'a dyn Decider>,
+    pub(crate) decider: Option<&'a dyn PolicyDecisionPoint>,
 }
 
 /// Checks every node of the plan, and what it changes against the rights. `recognised` is what the statement does beside

@@ -92,7 +92,7 @@ fn about_columns(error: &SchemaError) -> (String, Option<String>) {
         ),
         SchemaError::DuplicateQualifiedField { name, .. }
         | SchemaError::DuplicateUnqualifiedField { name } => {
-            let name = bowshot_api::shown_name(name);
+            let name = bowshot_api::display_name(name);
             (
                 format!("column `{name}` is there twice"),
                 Some("give one of them another name with AS".to_owned()),
@@ -112,7 +112,7 @@ fn written(column: &Column) -> String {
 fn columns_hint(name: &str, there: &[Column]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for column in there {
-        let name = bowshot_api::shown_name(&column.name);
+        let name = bowshot_api::display_name(&column.name);
         if !name.starts_with("__") && !names.contains(&name) {
             names.push(name);
         }

@@ -47,7 +47,7 @@ fn check_one(recursion: &RecursiveQuery) -> Result<()> {
     for (column, expr) in columns.zip(&projection.expr) {
         if let Some(given) = silently_cast(expr, projection.input.schema()) {
             let (first, given) = (names::sql_type(column.data_type()), names::sql_type(&given));
-            let name = bowshot_api::shown_name(column.name());
+            let name = bowshot_api::display_name(column.name());
             return Err(Error::invalid(format!(
                 "column `{name}` of recursive query `{}` has type {first} in its first term, and {given} in the recursive one",
                 recursion.name

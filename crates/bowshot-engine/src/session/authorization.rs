@@ -3,7 +3,7 @@
 use super::EngineSession;
 use super::engine::Shared;
 use crate::authorize::{self, AuthorizedPlan, Authorizer};
-use bowshot_api::{Result, Thing};
+use bowshot_api::{Resource, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::{Basis, SessionAccess};
 use std::fmt;
@@ -75,12 +75,12 @@ impl EngineSession {
         &self,
         action: &'static str,
         pinned: &Pinned,
-        things: Vec<Thing>,
+        resources: Vec<Resource>,
     ) -> Result<()> {
         match self.shared.decider() {
             Some(decider) => {
                 let access = self.gate.access(pinned);
-                Box::pin(authorize::decision::ask_about(decider, &access, action, things)).await
+                Box::pin(authorize::decision::ask_about(decider, &access, action, resources)).await
             }
             None => Ok(()),
         }

@@ -15,7 +15,7 @@ use crate::reuse::{Background, NoReuse, Reuse};
 use crate::session::EngineSession;
 use crate::session::template::builder_from;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, TEMPORARY_CATALOG};
-use bowshot_api::{BatchStream, Decider, Error as ApiError, Principal, QueryId, Result};
+use bowshot_api::{BatchStream, Error as ApiError, PolicyDecisionPoint, Principal, QueryId, Result};
 use bowshot_policy::rules::Rules;
 use bowshot_policy::snapshot::commit::SessionTables;
 use bowshot_policy::{AccessSettings, CatalogUsers, ConfiguredUser, CurrentSettings, UsersSeen};
@@ -134,7 +134,7 @@ pub(crate) struct Shared {
     budget: Arc<Budget>,
     pub(crate) spare_states: Arc<SpareStates>,
     distribution: OnceLock<Arc<dyn Distribution>>,
-    decider: OnceLock<Arc<dyn Decider>>,
+    decider: OnceLock<Arc<dyn PolicyDecisionPoint>>,
     endpoints: OnceLock<Arc<dyn EndpointStore>>,
 }
 
@@ -144,7 +144,7 @@ impl Shared {
     }
 
     /// Who decides on statements beside the rules, if anybody does.
-    pub(crate) fn decider(&self) -> Option<&dyn Decider> {
+    pub(crate) fn decider(&self) -> Option<&dyn PolicyDecisionPoint> {
         self.decider.get().map(AsRef::as_ref)
     }
 }
@@ -298,7 +298,7 @@ impl Engine {
     }
 
     /// Statements are decided on by this too from now on. The first one counts.
-    pub fn decide_by(&self, decider: Arc<dyn Decider>) {
+    pub fn decide_by(&self, decider: Arc<dyn PolicyDecisionPoint>) {
         let _ = self.shared.decider.set(decider);
     }
 

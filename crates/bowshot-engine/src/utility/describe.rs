@@ -77,7 +77,7 @@ pub(crate) fn query(schema: &Schema, flavour: Flavour) -> Result<Parsed> {
         };
         let nullable = if nullable { "YES" } else { "NO" };
         vec![
-            Some(bowshot_api::shown_name(field.name()).to_owned()),
+            Some(bowshot_api::display_name(field.name()).to_owned()),
             Some(name),
             Some(nullable.to_owned()),
             None,

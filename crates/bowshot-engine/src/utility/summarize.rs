@@ -41,7 +41,7 @@ pub(crate) fn query(inner: Parsed, schema: &Schema) -> Result<Parsed> {
         aggregates.push(aggregate(n, field));
         rows.push(format!(
             "({n}, {}, {})",
-            quoted(bowshot_api::shown_name(field.name())),
+            quoted(bowshot_api::display_name(field.name())),
             quoted(&names::sql(field))
         ));
     }

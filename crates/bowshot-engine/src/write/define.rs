@@ -7,7 +7,7 @@ use crate::write::ddl::Ddl;
 use crate::write::enums;
 use crate::write::parts::{self, Parts};
 use crate::write::{NewTable, NewView, WhenThere, Write};
-use bowshot_api::{Error, Layout, Reason, Result, SAME_NAME_MARK, shown_name};
+use bowshot_api::{Error, Layout, Reason, Result, SAME_NAME_MARK, display_name};
 use bowshot_sql::rewrite::Source;
 use bowshot_tables::{Check, Definition, EntryName, Materialized, Storage, View};
 use bowshot_types::declared::{self, Declared};
@@ -463,7 +463,7 @@ pub(crate) fn distinct_names(fields: &Fields) -> Result<()> {
     match fields.iter().find(|field| field.name().contains(SAME_NAME_MARK)) {
         None => Ok(()),
         Some(field) => {
-            let name = shown_name(field.name());
+            let name = display_name(field.name());
             Err(Error::invalid(format!("column `{name}` is there twice"))
                 .with_reason(Reason::DuplicateColumn)
                 .with_hint(format!("give one of them another name: `… AS {name}_2`")))

@@ -1,4 +1,4 @@
-//! What can go wrong between this client and a server.
+//! Errors of the client.
 
 /// Shorthand for results of the client.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -6,12 +6,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// A request that did not work out.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address cannot be one.
+    /// The address is invalid.
     #[error("`{uri}` is not the address of a Flight server: {reason}")]
     Address {
         /// As it was given.
         uri: String,
-        /// What is wrong with it.
         reason: String,
     },
     /// User, password or token cannot travel in a header.
@@ -23,12 +22,12 @@ pub enum Error {
     /// This client's own certificate and key cannot be used.
     #[error("the client certificate cannot be shown: {0}")]
     Identity(String),
-    /// Nobody answers there, or not the one that was meant.
+    /// The connection failed, or reached another server.
     #[error("cannot connect to `{uri}`: {}", reason(cause.as_ref()))]
     Connect {
         /// As it was given.
         uri: String,
-        /// Why: the layers of the transport, of which only the innermost says something.
+        /// The cause; only the innermost error of the transport is informative.
         cause: Box<tonic::transport::Error>,
     },
     /// The server refused, or the connection broke. The message is all that people need of the status.
@@ -46,13 +45,13 @@ pub enum Error {
     /// The server sent something that is no protocol message.
     #[error("the server sent a message that cannot be read")]
     Message(#[source] prost::DecodeError),
-    /// The server sent a message in the wrong place or of the wrong shape.
+    /// The server sent an unexpected or malformed message.
     #[error("the server does not follow the protocol: {0}")]
     Protocol(&'static str),
 }
 
 impl Error {
-    /// Whether the server does not know what the request names.
+    /// Whether the server reports a missing object.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Server(status) if status.code() == tonic::Code::NotFound)
     }
@@ -64,7 +63,7 @@ impl From<tonic::Status> for Error {
     }
 }
 
-/// The innermost cause, and what may help.
+/// The innermost cause, with a hint.
 fn reason(mut error: &(dyn std::error::Error + 'static)) -> String {
     let mut hint = "; is the server running?";
     loop {

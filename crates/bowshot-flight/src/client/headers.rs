@@ -1,4 +1,4 @@
-//! Request headers that say who is asking and which session is meant, kept up to date from the responses.
+//! Request headers for credentials and session, updated from responses.
 
 use super::{Error, Login, Result};
 use base64::Engine;
@@ -39,7 +39,7 @@ impl Headers {
         }
     }
 
-    /// A bearer token in a response replaces what was sent before; cookies are kept by name.
+    /// Stores bearer tokens and cookies of a response.
     pub(super) fn learn(&mut self, metadata: &MetadataMap) {
         if let Some(token) = metadata.get("authorization")
             && token.as_bytes().starts_with(b"Bearer ")

@@ -1,4 +1,4 @@
-//! Streams of Flight data to record batches, and the rows of metadata answers to values.
+//! Converts Flight data to record batches, and metadata rows to values.
 
 use super::stream::Messages;
 use super::{Client, Error, Result, Table};
@@ -9,7 +9,7 @@ use bowshot_ipc::{Decoded, Decoder};
 use futures::Stream;
 use futures::stream;
 
-/// Opens one endpoint. The request goes out now, so that several endpoints run at once.
+/// Opens one endpoint and sends the request at once, so that several run concurrently.
 pub(super) async fn open(
     client: Client,
     ticket: Option<Ticket>,

@@ -1,6 +1,5 @@
-//! One DoGet from the HTTP/2 frames on: takes gRPC messages apart and copies each data body exactly once, into memory
-//! that is aligned for Arrow, so that the arrays can share it. The generated client would gather the frames of a message
-//! in one buffer first, and the body inside it would be aligned by chance only.
+//! Reads DoGet from HTTP/2 frames: splits gRPC messages and copies each data body once, into memory aligned for
+//! Arrow. The generated client would copy into a buffer that is aligned by chance only.
 
 use super::{Error, Result};
 use arrow::buffer::{Buffer, MutableBuffer};
@@ -21,9 +20,9 @@ use tower::Service;
 const DO_GET: &str = "/arrow.flight.protocol.FlightService/DoGet";
 /// The compression flag and the length before each gRPC message.
 const PREFIX_BYTES: usize = 5;
-/// What the reader of Arrow data takes at most.
+/// Longest message.
 const MAX_MESSAGE_BYTES: usize = 1 << 30;
-/// What Arrow aligns its buffers to within a body.
+/// Alignment of Arrow buffers.
 const ALIGNMENT: usize = 64;
 
 /// The fields of `FlightData` that carry Arrow data.
@@ -56,7 +55,7 @@ impl Messages {
         Ok((MetadataMap::from_headers(head.headers), Self { body, chunks: Chunks::default() }))
     }
 
-    /// The next message; `None` after the last one, when the server has said that all went well.
+    /// The next message; `None` at a successful end.
     pub(super) async fn next(&mut self) -> Result<Option<FlightMessage>> {
         loop {
             if let Some(message) = self.chunks.take_message()? {
@@ -100,7 +99,7 @@ fn broken(error: tonic::transport::Error) -> Error {
     Status::from_error(Box::new(error)).into()
 }
 
-/// A status is in the trailers, or in the head if there is nothing else.
+/// Reads the status from trailers, or from the head if there is nothing else.
 fn check_status(headers: &HeaderMap) -> Result<()> {
     match Status::from_header_map(headers) {
         Some(status) if status.code() != Code::Ok => Err(status.into()),
@@ -108,7 +107,7 @@ fn check_status(headers: &HeaderMap) -> Result<()> {
     }
 }
 
-/// Frames that have come, and what the message at their front needs.
+/// Received frames.
 #[derive(Debug, Default)]
 struct Chunks {
     frames: VecDeque<Bytes>,
@@ -208,7 +207,7 @@ fn length(message: &mut impl Buf) -> Result<usize> {
     Ok(length)
 }
 
-/// The one copy on this side, unless the body lies aligned in a single frame.
+/// The only copy, unless the body is aligned within a single frame.
 fn aligned(message: &mut impl Buf, length: usize) -> Bytes {
     let chunk = message.chunk();
     if chunk.len() >= length && chunk.as_ptr().align_offset(ALIGNMENT) == 0 {

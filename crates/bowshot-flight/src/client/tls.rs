@@ -1,4 +1,4 @@
-//! Encrypted connections of this client: whom it trusts, and how it connects.
+//! TLS connections of the client.
 
 use super::{Error, Identity, Result, Target};
 use http::Uri;
@@ -22,7 +22,7 @@ const RECEIVE_BUFFER: usize = 256 << 10;
 type Encrypted = TlsStream<BufReader<TcpStream>>;
 type Connecting = Pin<Box<dyn Future<Output = io::Result<TokioIo<Encrypted>>> + Send>>;
 
-/// What connects to the server of a URI. It trusts the authorities in `ca_file`, or else those of this machine.
+/// A TLS connector that trusts `ca_file`, or else the system's authorities.
 ///
 /// # Errors
 /// [`Error::Authorities`] if there is none, or the file cannot be read; [`Error::Identity`] for a certificate that cannot be shown.
@@ -57,7 +57,7 @@ fn config(target: &Target) -> Result<ClientConfig> {
     let mut config = match &target.identity {
         None => builder.with_no_client_auth(),
         Some(identity) => {
-            let (chain, key) = shown(identity)?;
+            let (chain, key) = load_identity(identity)?;
             let refuse = |error: rustls::Error| Error::Identity(error.to_string());
             builder.with_client_auth_cert(chain, key).map_err(refuse)?
         }
@@ -66,7 +66,7 @@ fn config(target: &Target) -> Result<ClientConfig> {
     Ok(config)
 }
 
-fn shown(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+fn load_identity(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
     let refuse = |path: &Path, reason: String| Error::Identity(format!("`{}`: {reason}", path.display()));
     let certificate = identity.certificate.as_path();
     let chain = CertificateDer::pem_file_iter(certificate)

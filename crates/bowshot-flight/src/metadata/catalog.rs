@@ -1,4 +1,4 @@
-//! Catalogs, schemas, tables and table types: schemas, filters and order of the rows.
+//! Catalogs, schemas, tables and table types: schemas, filters and row order.
 
 use super::{batch, table_schema};
 use arrow::array::{ArrayRef, BinaryArray, StringArray};
@@ -49,7 +49,7 @@ pub(super) async fn catalogs(session: &dyn Session) -> Result<RecordBatch> {
 
 pub(super) async fn schemas(session: &dyn Session, command: &CommandGetDbSchemas) -> Result<RecordBatch> {
     let mut pairs = match command.catalog.as_deref() {
-        // The empty name asks for schemas without a catalog; every schema here has one.
+        // An empty name means no catalog; every schema has one.
         Some("") => Vec::new(),
         catalog => session.schemas(catalog, command.db_schema_filter_pattern.as_deref()).await?,
     };
@@ -81,7 +81,7 @@ pub(super) fn table_types() -> Result<RecordBatch> {
     batch(table_types_schema(), vec![strings(names.into_iter())])
 }
 
-/// An empty list of types means all of them; a list of nothing but unknown types means none.
+/// An empty list of types means all; only unknown types mean none.
 fn filter(command: &CommandGetTables) -> TableFilter {
     let kinds: Vec<TableKind> =
         command.table_types.iter().filter_map(|name| TableKind::parse(name)).collect();

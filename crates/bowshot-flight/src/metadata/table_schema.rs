@@ -1,5 +1,5 @@
-//! The `table_schema` column of `CommandGetTables`: the table's Arrow schema as an encapsulated IPC message, with what
-//! drivers show about a column in the metadata of its field.
+//! The `table_schema` column of `CommandGetTables`: an encapsulated IPC message with the table's Arrow schema and the
+//! field metadata that drivers show.
 
 use crate::type_info::column_type;
 use arrow::datatypes::{Field, FieldRef, Schema};
@@ -23,12 +23,12 @@ const IS_READ_ONLY: &str = "ARROW:FLIGHT:SQL:IS_READ_ONLY";
 const IS_SEARCHABLE: &str = "ARROW:FLIGHT:SQL:IS_SEARCHABLE";
 const REMARKS: &str = "ARROW:FLIGHT:SQL:REMARKS";
 
-/// The IPC bytes. A table that cannot be read has no fields, and its remarks say why.
+/// The IPC message. Unreadable tables have no fields; their remarks have the reason.
 pub(super) fn bytes(entry: &TableEntry) -> Bytes {
     bowshot_ipc::schema_bytes(&described(entry))
 }
 
-/// The schema with the metadata in place.
+/// The schema with field metadata.
 pub(super) fn described(entry: &TableEntry) -> Schema {
     let (fields, mut metadata) = match &entry.schema {
         Some(schema) => (

@@ -1,9 +1,8 @@
-//! GET: from a ticket to memory with its rows. The rows come by the door that DoGet uses; what is theirs alone is that batches
-//! are copied once, into memory that the client maps, by two threads at a time.
+//! GET: copies the rows of a ticket into memory that the client maps, with two threads.
 
-use super::conversation::Failure;
+use super::batch_coalescer::CoalescedBatches;
+use super::connection::Failure;
 use super::frames::{self, Frame, Frames, Wire, broken};
-use super::gather::Gathered;
 use super::pool::{Memory, Pool};
 use crate::caller::Caller;
 use crate::metrics;
@@ -24,15 +23,15 @@ use std::time::Duration;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::sleep;
 
-/// Frames with rows that the client has not taken yet.
+/// Unacknowledged frames with rows.
 const AHEAD: usize = 4;
 /// Memories that are being filled at once.
 const FILLING: usize = 2;
-/// Fewer bytes come through the socket: a map of them costs more than a copy.
+/// Smaller results are sent through the socket: mapping would cost more than a copy.
 const SMALL: usize = 256 << 10;
-/// How long a frame waits for another one.
+/// How long a frame waits for another.
 const HELD: Duration = Duration::from_millis(2);
-/// Why rows come through the socket.
+/// Reason for sending rows through the socket.
 const FOR_SIZE: u8 = 0;
 const FOR_LIMITS: u8 = 1;
 
@@ -41,7 +40,7 @@ pub(crate) struct Download<'a> {
     pub(crate) wire: &'a Wire,
     pub(crate) frames: &'a mut Frames,
     pub(crate) pool: &'a Arc<Pool>,
-    /// Frames with rows that are under way.
+    /// Frames in flight.
     pub(crate) under_way: usize,
 }
 
@@ -58,9 +57,9 @@ impl Download<'_> {
     pub(crate) async fn run(&mut self, caller: &Caller, ticket: Bytes) -> Result<(), Failure> {
         let source = self.beside(stream::open(caller, ticket)).await??;
         let (query, schema) = (source.query, source.batches.schema());
-        // It goes with the first rows, if these come soon.
+        // Sent with the first rows, if they come soon.
         self.wire.hold(frames::SCHEMA, &[schema_bytes(&schema)])?;
-        let mut rows = Gathered::new(source.batches);
+        let mut rows = CoalescedBatches::new(source.batches);
         let (mut filling, mut more) = (Filling::new(), true);
         while more || !filling.is_empty() {
             let room = more && filling.len() < FILLING && self.under_way + filling.len() < AHEAD;
@@ -91,7 +90,7 @@ impl Download<'_> {
         }
     }
 
-    /// What a client may say while it gets rows.
+    /// Handles frames of the client during a download.
     fn hear(&mut self, frame: io::Result<Option<Frame>>) -> Result<(), Failure> {
         let Some(frame) = frame? else { return Err(Failure::Gone(io::ErrorKind::UnexpectedEof.into())) };
         match frame.kind {
@@ -121,7 +120,7 @@ impl Download<'_> {
         Ok(filling.map(move |filled| filled.unwrap_or_else(broken)).boxed())
     }
 
-    /// Hands rows over. The last ones go with the end.
+    /// Sends rows; the last ones with the end.
     async fn hand_over(&mut self, filled: Filled, last: bool) -> Result<(), Failure> {
         match filled {
             Filled::Memory { memory, length } => {

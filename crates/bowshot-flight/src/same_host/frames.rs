@@ -1,5 +1,5 @@
-//! Frames on the Unix socket: one byte that says what it is, four that say how long the rest is (little-endian), the rest. The
-//! descriptor of a memory comes with the first byte of its frame.
+//! Frames on the Unix socket: one byte for the kind, four for the length of the rest (little-endian), the rest. A
+//! file descriptor is sent with the first byte of its frame.
 
 use crate::auth::lock;
 use bowshot_api::{Error, ErrorKind, Result};
@@ -15,7 +15,7 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-/// What clients say.
+/// Frames of clients.
 pub(crate) const GET: u8 = 1;
 pub(crate) const TAKEN: u8 = 2;
 pub(crate) const RELEASE: u8 = 3;
@@ -23,7 +23,7 @@ pub(crate) const PUT: u8 = 4;
 /// Both sides.
 pub(crate) const MEMORY: u8 = 5;
 pub(crate) const DONE: u8 = 6;
-/// What the server says; `TAKEN` and `MEMORY` too.
+/// Frames of the server, in addition to `TAKEN` and `MEMORY`.
 pub(crate) const HELLO: u8 = 16;
 pub(crate) const SCHEMA: u8 = 17;
 pub(crate) const BYTES: u8 = 18;
@@ -52,9 +52,9 @@ pub(crate) struct Frame {
 #[derive(Debug)]
 pub(crate) struct Wire {
     stream: UnixStream,
-    /// How long a client may leave the server waiting for room; zero means no limit.
+    /// Write timeout; zero for none.
     patience: Duration,
-    /// Frames that go with the next one.
+    /// Frames to send with the next one.
     held: Mutex<Vec<Bytes>>,
 }
 
@@ -63,12 +63,12 @@ impl Wire {
         Self { stream, patience, held: Mutex::default() }
     }
 
-    /// The user of the machine at the other end.
+    /// User id of the peer.
     pub(crate) fn peer(&self) -> io::Result<u32> {
         self.stream.peer_cred().map(|peer| peer.uid())
     }
 
-    /// Keeps a frame back until another one is sent, so that both are one write, and wake the client up once.
+    /// Buffers a frame to send it with the next one, in one write.
     pub(crate) fn hold(&self, kind: u8, pieces: &[Bytes]) -> io::Result<()> {
         let head = head(kind, pieces)?;
         let mut held = lock(&self.held);
@@ -77,18 +77,18 @@ impl Wire {
         Ok(())
     }
 
-    /// Whether a frame is kept back.
+    /// Whether frames are buffered.
     pub(crate) fn holds(&self) -> bool {
         !lock(&self.held).is_empty()
     }
 
-    /// Sends what is kept back.
+    /// Sends buffered frames.
     pub(crate) async fn flush(&self) -> io::Result<()> {
         let held = std::mem::take(&mut *lock(&self.held));
         self.write(&held, None).await
     }
 
-    /// Sends a frame, whose rest is these pieces, and a descriptor with it; what is kept back goes before.
+    /// Sends buffered frames, then a frame with an optional descriptor.
     pub(crate) async fn send(
         &self,
         kind: u8,
@@ -96,7 +96,7 @@ impl Wire {
         descriptor: Option<BorrowedFd<'_>>,
     ) -> io::Result<()> {
         if descriptor.is_some() {
-            // A descriptor comes with the first byte of what is written together.
+            // A descriptor is attached to the first byte of a write.
             self.flush().await?;
         }
         self.hold(kind, pieces)?;
@@ -122,7 +122,7 @@ impl Wire {
     }
 }
 
-/// What stands before the pieces of a frame.
+/// The head of a frame.
 fn head(kind: u8, pieces: &[Bytes]) -> io::Result<Bytes> {
     let length: usize = pieces.iter().map(Bytes::len).sum();
     let length = u32::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -146,7 +146,7 @@ impl Frames {
         Self { wire, longest, buffer: BytesMut::new(), place: vec![0; READ], descriptors: VecDeque::new() }
     }
 
-    /// The next frame; `None` when the client has gone between two of them. Nothing is lost when this is dropped.
+    /// The next frame; `None` if the client has left between frames. Cancel-safe.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Frame>> {
         loop {
             if let Some(frame) = self.cut()? {
@@ -169,7 +169,7 @@ impl Frames {
         }
     }
 
-    /// The first frame that has come whole.
+    /// The first complete frame.
     fn cut(&mut self) -> io::Result<Option<Frame>> {
         let Some((head, rest)) = self.buffer.split_first_chunk::<HEAD>() else { return Ok(None) };
         let [kind, length @ ..] = *head;
@@ -195,7 +195,7 @@ pub(crate) fn broken(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// A call: headers as those of Flight, and what its kind takes.
+/// A call: headers as in Flight, and a body.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) headers: HeaderMap,

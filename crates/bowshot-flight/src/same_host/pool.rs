@@ -1,5 +1,5 @@
-//! The memory of one connection: what its client has mapped, and what it has given back and can be filled again. Memory is not
-//! shared between connections: what was in it before is still behind what is in it now.
+//! The shared memory of one connection: mapped by the client, or returned and reusable. It is not shared between
+//! connections, since old content stays behind new rows.
 
 use super::SharedLimits;
 use crate::auth::lock;
@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long memory that was given back waits for other rows.
+/// How long unused memory is pooled.
 pub(crate) const IDLE: Duration = Duration::from_secs(2);
 
-/// What all connections have taken.
+/// Shared memory of all connections.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limits: SharedLimits,
@@ -77,18 +77,17 @@ impl Drop for Reservation {
     }
 }
 
-/// Memory with its place in the budget.
+/// Memory with its reservation.
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) shared: SharedMemory,
     _reserved: Reservation,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Pool {
     budget: Arc<Budget>,
-    /// Bytes of all memory of the connection, also of what is being filled.
+    /// Bytes of all memory of the connection.
     bytes: Arc<AtomicU64>,
     state: Mutex<State>,
 }
@@ -106,7 +105,7 @@ impl Pool {
         Self { budget, bytes: Arc::default(), state: Mutex::default() }
     }
 
-    /// Whose memory it is from now on. What somebody else has given back goes.
+    /// Sets the user of the memory; memory of another user is dropped.
     pub(crate) fn belongs_to(&self, user: &str) {
         let mut state = lock(&self.state);
         if state.user != user {
@@ -115,7 +114,7 @@ impl Pool {
         }
     }
 
-    /// Memory with these bytes, which are so many; `None` where the limits leave no room.
+    /// Memory filled with these bytes; `None` if the limits do not allow it.
     ///
     /// # Errors
     /// When the system has none.
@@ -143,7 +142,7 @@ impl Pool {
         let mut state = lock(&self.state);
         let reserve = |user: &str| self.budget.reserve(user, &self.bytes, capacity);
         reserve(&state.user).or_else(|| {
-            // What does not fit these rows leaves room for them.
+            // Free unsuitable memory.
             state.idle.clear();
             reserve(&state.user)
         })
@@ -172,7 +171,7 @@ impl Pool {
         }
     }
 
-    /// Lets memory go that has waited too long; tells whether some still waits.
+    /// Drops memory that was unused too long; returns whether some is left.
     pub(crate) fn tidy(&self) -> bool {
         let mut state = lock(&self.state);
         let now = Instant::now();

@@ -1,7 +1,7 @@
-//! PUT: rows that a client has written into memory of its own. Each memory is looked at before it is believed (`open_sealed`), is
-//! one whole Arrow stream, and goes through the same checks as the messages of a DoPut; the session takes the rows in meanwhile.
+//! PUT: rows that the client wrote into its own memory. Each memory is validated (`open_sealed`), contains one Arrow
+//! stream, and passes the same checks as messages of DoPut.
 
-use super::conversation::Failure;
+use super::connection::Failure;
 use super::frames::{self, Frame, Frames, Wire, broken};
 use super::pool::Pool;
 use crate::caller::Caller;
@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// Memories that a client may have sent and not been told of as taken.
+/// Unacknowledged memories of a client.
 const AHEAD: usize = 4;
 
 /// One call.
@@ -48,7 +48,7 @@ impl Upload<'_> {
             Command::CommandStatementIngest(command) => command,
             other => return Err(refuse(misplaced(&other)).into()),
         };
-        // One place more, for the end.
+        // One more for the end.
         let (sender, memories) = mpsc::channel(AHEAD + 1);
         let (taken, mut taken_ones) = mpsc::unbounded_channel();
         let rows = Memories::new(memories, taken, caller.server().limits());
@@ -64,7 +64,7 @@ impl Upload<'_> {
         }
     }
 
-    /// What a client may say while it sends rows.
+    /// Handles frames of the client during an upload.
     fn hear(
         &self,
         frame: io::Result<Option<Frame>>,
@@ -84,7 +84,7 @@ impl Upload<'_> {
     }
 }
 
-/// Hands on what has come, for which there is room as long as the client keeps to the protocol.
+/// Passes a frame on; the channel has room while the client follows the protocol.
 fn pass(sender: Option<&mpsc::Sender<Sent>>, sent: Sent) -> std::result::Result<(), Failure> {
     match sender.is_some_and(|sender| sender.try_send(sent).is_ok()) {
         true => Ok(()),
@@ -92,13 +92,13 @@ fn pass(sender: Option<&mpsc::Sender<Sent>>, sent: Sent) -> std::result::Result<
     }
 }
 
-/// What has come of a client.
+/// A received item.
 enum Sent {
     Memory(OwnedFd),
     End,
 }
 
-/// What comes next.
+/// The next item.
 enum Next {
     Schema(SchemaRef),
     Batch(RecordBatch),
@@ -110,9 +110,9 @@ struct Memories {
     coming: mpsc::Receiver<Sent>,
     taken: mpsc::UnboundedSender<()>,
     patience: Duration,
-    /// Bytes of one memory.
+    /// Longest memory.
     most: usize,
-    /// Bytes that one message may hold after decompression.
+    /// Longest decompressed message.
     max_bytes: usize,
     current: Option<(Encapsulated, Decoder)>,
     schema: Option<SchemaRef>,
@@ -146,7 +146,7 @@ impl Memories {
                         .with_hint("each memory is a whole Arrow stream"));
                 }
                 self.current = None;
-                // Who does not want to know has gone, and the rows go with it.
+                // Ignore errors: the receiver has dropped the rows.
                 let _ = self.taken.send(());
                 continue;
             };
@@ -159,10 +159,10 @@ impl Memories {
         }
     }
 
-    /// Takes the schema of a memory, which has to be that of the first.
+    /// Checks that the schema equals the first one.
     fn follows(&mut self, schema: SchemaRef) -> Result<Next> {
         if self.schema.get_or_insert_with(|| SchemaRef::clone(&schema)).fields() != schema.fields() {
-            return Err(Error::invalid("a memory has another schema than those before")
+            return Err(Error::invalid("the schema of a memory differs from that of the first one")
                 .with_hint("send rows of one schema"));
         }
         Ok(Next::Schema(schema))
@@ -179,10 +179,10 @@ impl Memories {
 }
 
 impl Rows for Memories {
-    /// The rows, decoded where the stream is polled. They are views of the client's memory, so that whoever keeps them copies.
+    /// The rows, decoded on polling. They are views of client memory: copy to retain them.
     async fn batches(mut self, max_bytes: usize) -> Result<BatchStream> {
         self.max_bytes = max_bytes;
-        // Nothing comes before a schema.
+        // The schema is first.
         let Next::Schema(schema) = self.next().await? else {
             return Err(Error::invalid("there are no rows, and no schema")
                 .with_hint("send a memory with the schema, even if there are no rows"));

@@ -1,6 +1,6 @@
 //! The standard codes and their values.
 
-use super::words;
+use super::keywords;
 use arrow_flight::sql::SqlInfo as Code;
 use bowshot_api::{About, Limits};
 use std::time::Duration;
@@ -47,7 +47,7 @@ fn server(about: &About, limits: &Limits) -> Vec<(Code, Value)> {
     ]
 }
 
-/// Zero says that there is no timeout, and so it does here.
+/// Zero means no timeout, as in the limits.
 fn millis(timeout: Duration) -> i32 {
     i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX)
 }
@@ -59,11 +59,11 @@ fn syntax() -> Vec<(Code, Value)> {
         (Code::SqlIdentifierQuoteChar, text("\"")),
         (Code::SqlQuotedIdentifierCase, Value::BigInt(AS_WRITTEN)),
         (Code::SqlNullOrdering, Value::BigInt(NULLS_HIGH)),
-        (Code::SqlKeywords, Value::Words(words::KEYWORDS)),
-        (Code::SqlNumericFunctions, Value::Words(words::NUMERIC_FUNCTIONS)),
-        (Code::SqlStringFunctions, Value::Words(words::STRING_FUNCTIONS)),
-        (Code::SqlSystemFunctions, Value::Words(words::SYSTEM_FUNCTIONS)),
-        (Code::SqlDatetimeFunctions, Value::Words(words::DATETIME_FUNCTIONS)),
+        (Code::SqlKeywords, Value::Words(keywords::KEYWORDS)),
+        (Code::SqlNumericFunctions, Value::Words(keywords::NUMERIC_FUNCTIONS)),
+        (Code::SqlStringFunctions, Value::Words(keywords::STRING_FUNCTIONS)),
+        (Code::SqlSystemFunctions, Value::Words(keywords::SYSTEM_FUNCTIONS)),
+        (Code::SqlDatetimeFunctions, Value::Words(keywords::DATETIME_FUNCTIONS)),
         (Code::SqlSearchStringEscape, text("\\")),
         (Code::SqlExtraNameCharacters, text("")),
         (Code::SqlSupportsConvert, Value::Conversions(CONVERSIONS)),
@@ -76,7 +76,7 @@ fn syntax() -> Vec<(Code, Value)> {
         (Code::SqlSchemaTerm, text("schema")),
         (Code::SqlProcedureTerm, text("procedure")),
         (Code::SqlCatalogTerm, text("catalog")),
-        // Schema and catalog names have no place in procedure calls, indexes or grants: there are none.
+        // There are no procedure calls and indexes with schema and catalog names.
         (Code::SqlSchemasSupportedActions, Value::Bitmask(0)),
         (Code::SqlCatalogsSupportedActions, Value::Bitmask(0)),
         (Code::SqlSupportedPositionedCommands, Value::Bitmask(0)),
@@ -109,7 +109,7 @@ const AS_WRITTEN: i64 = 0;
 const NULLS_HIGH: i64 = 0;
 /// `SQL_SUPPORTED_TRANSACTION_SAVEPOINT`
 const TRANSACTIONS_AND_SAVEPOINTS: i32 = 2;
-/// `SQL_TRANSACTION_REPEATABLE_READ`: what snapshots are at least.
+/// `SQL_TRANSACTION_REPEATABLE_READ`: snapshot isolation is at least that.
 const REPEATABLE_READ: u32 = 3;
 /// `SQL_TRANSACTION_SERIALIZABLE`, which a session asks for.
 const SERIALIZABLE: u32 = 4;
@@ -150,7 +150,7 @@ const FALSE: &[Code] = &[
     Code::SqlStoredFunctionsUsingCallSyntaxSupported,
 ];
 
-/// Greatest lengths and counts: all zero, which means no limit, or none that is known.
+/// Maximum lengths and counts: zero for no limit.
 const MAXIMA: &[Code] = &[
     Code::SqlMaxBinaryLiteralLength,
     Code::SqlMaxCharLiteralLength,

@@ -143,11 +143,11 @@ fn union_as_the_go_and_cpp_clients_compare_it() {
 #[test]
 fn words_are_sorted_and_unique() {
     for words in [
-        words::KEYWORDS,
-        words::NUMERIC_FUNCTIONS,
-        words::STRING_FUNCTIONS,
-        words::SYSTEM_FUNCTIONS,
-        words::DATETIME_FUNCTIONS,
+        keywords::KEYWORDS,
+        keywords::NUMERIC_FUNCTIONS,
+        keywords::STRING_FUNCTIONS,
+        keywords::SYSTEM_FUNCTIONS,
+        keywords::DATETIME_FUNCTIONS,
     ] {
         assert!(words.windows(2).all(|pair| pair[0] < pair[1]));
     }

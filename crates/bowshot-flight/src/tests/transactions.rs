@@ -1,6 +1,6 @@
 //! Transactions: what belongs to them, over which connection, and how they end.
 
-use super::door::Effect;
+use super::test_server::Effect;
 use super::*;
 use arrow_flight::SchemaResult;
 use arrow_flight::sql::{
@@ -65,7 +65,7 @@ async fn statements_run_in_their_transaction_over_every_connection() {
         client.rpc.poll_flight_info(descriptor).await.unwrap();
         client.put(update("update", within())).await.unwrap();
         let ran = |text: &str| Effect::Ran(text.to_owned(), id_of(&transaction));
-        assert_eq!(port.door.effects(), ["rows 1", "rows 2", "rows 3", "update"].map(ran));
+        assert_eq!(port.server.effects(), ["rows 1", "rows 2", "rows 3", "update"].map(ran));
         let request = client.request(FlightDescriptor::new_cmd(query("rows 1", within())));
         let SchemaResult { schema } = client.rpc.get_schema(request).await.unwrap().into_inner();
         assert_eq!(bowshot_ipc::read_schema_bytes(&schema).unwrap().fields().len(), 1);
@@ -73,7 +73,7 @@ async fn statements_run_in_their_transaction_over_every_connection() {
     client.info(query("rows 1", None)).await.unwrap();
     client.put(update("update", Some(Bytes::new()))).await.unwrap();
     let ran = |text: &str| Effect::Ran(text.to_owned(), None);
-    assert_eq!(port.door.effects(), ["rows 1", "update"].map(ran));
+    assert_eq!(port.server.effects(), ["rows 1", "update"].map(ran));
 }
 
 #[tokio::test]
@@ -86,13 +86,13 @@ async fn a_prepared_statement_stays_in_its_transaction() {
     let bind = any(&CommandPreparedStatementQuery { prepared_statement_handle: handle.clone() });
     client.put(upload(command(bind.clone()), &[numbers(vec![1, 2])])).await.unwrap();
     assert_eq!(rows(&client.get(bind.clone()).await.unwrap()), 2);
-    assert_eq!(port.door.effects(), [within("rows 2")]);
+    assert_eq!(port.server.effects(), [within("rows 2")]);
     let update = prepare(&mut client, "update", Some(transaction.clone())).await.prepared_statement_handle;
     let update = any(&CommandPreparedStatementUpdate { prepared_statement_handle: update });
     // Rows to bind, many at once, in another connection's call.
     let mut other = port.client().await;
     other.put(upload(command(update), &[numbers(vec![1, 2]), numbers(vec![3])])).await.unwrap();
-    assert_eq!(port.door.effects(), [within("update")]);
+    assert_eq!(port.server.effects(), [within("update")]);
 
     end(&mut client, &transaction, 1).await.unwrap();
     let status = client.info(bind).await.unwrap_err();
@@ -117,7 +117,7 @@ async fn transactions_and_savepoints_end_as_they_are_told() {
     let undone = begin(&mut client).await;
     assert_eq!(end(&mut client, &undone, 2).await.unwrap(), None);
     assert_eq!(
-        port.door.effects(),
+        port.server.effects(),
         [
             Effect::Saved("a".to_owned()),
             Effect::Saved(String::new()),
@@ -134,7 +134,7 @@ async fn transactions_and_savepoints_end_as_they_are_told() {
         assert_eq!(code_of(client.put(update("update", Some(handle))).await), Code::NotFound);
     }
     assert_eq!(code_of(end_savepoint(&mut client, &first, 1).await), Code::NotFound);
-    assert_eq!(port.door.effects(), []);
+    assert_eq!(port.server.effects(), []);
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn ends_that_are_not_told_and_handles_of_nobody_are_refused() {
     let mut client = port.client().await;
     let transaction = begin(&mut client).await;
     let savepoint = save(&mut client, &transaction, "a").await.unwrap();
-    port.door.effects();
+    port.server.effects();
     for action in [0, 3, -1] {
         assert_eq!(code_of(end(&mut client, &transaction, action).await), Code::InvalidArgument);
         assert_eq!(code_of(end_savepoint(&mut client, &savepoint, action).await), Code::InvalidArgument);
@@ -159,7 +159,7 @@ async fn ends_that_are_not_told_and_handles_of_nobody_are_refused() {
     assert_eq!(code_of(client.info(query("rows 1", foreign.clone())).await), Code::InvalidArgument);
     assert_eq!(code_of(client.get(query("rows 1", foreign.clone())).await), Code::InvalidArgument);
     assert_eq!(code_of(client.put(update("update", foreign)).await), Code::InvalidArgument);
-    assert_eq!(port.door.effects(), []);
+    assert_eq!(port.server.effects(), []);
     end(&mut client, &transaction, 1).await.unwrap();
 }
 
@@ -175,7 +175,7 @@ async fn nobody_else_ends_a_transaction() {
     assert_eq!(status.code(), Code::NotFound);
     assert!(status.message().contains("begin a new transaction"), "{}", status.message());
     assert_eq!(code_of(bob.info(query("rows 1", Some(transaction.clone()))).await), Code::NotFound);
-    assert_eq!(port.door.effects(), []);
+    assert_eq!(port.server.effects(), []);
     end(&mut ada, &transaction, 1).await.unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! The type table itself.
+//! The type table.
 
 /// One type as `CommandGetXdbcTypeInfo` lists it.
 #[derive(Debug, Clone, Copy)]

@@ -1,10 +1,8 @@
-//! Arrow streams and files (Arrow columnar format, "Encapsulated message format"). The messages of a file are those of a stream
-//! between its magic and its footer, so that both are read from their front to their end.
-//!
-//! The bytes come from a client: no length that they say makes memory before as many bytes have come, and what is in them
-//! `bowshot-ipc` checks.
+//! Arrow streams and files. A file contains the messages of a stream between its magic and its footer, so both are
+//! read front to back. Lengths are not trusted: memory is allocated only for bytes that have arrived, and
+//! `bowshot-ipc` validates the content.
 
-use crate::upload::Upload;
+use crate::request_body::Upload;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::root_as_message;
 use arrow::record_batch::RecordBatch;
@@ -21,37 +19,37 @@ const CONTINUATION: u32 = u32::MAX;
 /// Bytes of the metadata of one message.
 const MAX_METADATA_BYTES: usize = 64 << 20;
 
-/// The rows of a stream or a file. Waits for the schema.
+/// The rows of an Arrow stream or file. Waits for the schema.
 ///
 /// # Errors
 /// When the body does not begin with a schema. The batches have an error where it breaks, and end with it.
-pub(super) async fn rows(upload: Upload, longest: usize) -> Result<BatchStream> {
-    let decoder = Decoder::new().with_max_bytes(longest.saturating_mul(2));
-    let mut frames = Frames { upload, come: BytesMut::new(), longest, decoder, is_over: false };
+pub(super) async fn rows(upload: Upload, max_bytes: usize) -> Result<BatchStream> {
+    let decoder = Decoder::new().with_max_bytes(max_bytes.saturating_mul(2));
+    let mut frames = Frames { upload, buffer: BytesMut::new(), max_bytes, decoder, is_over: false };
     let schema = frames.begin().await?;
     let batches = futures::stream::try_unfold(frames, |mut frames| async move {
         Ok(frames.batch().await?.map(|batch| (batch, frames)))
     });
-    // Each message has its memory for itself.
+    // Each message has its own memory.
     Ok(BatchStream::new(schema, batches.boxed()).exclusive())
 }
 
 struct Frames {
     upload: Upload,
-    /// What has come and was not read.
-    come: BytesMut,
-    longest: usize,
+    /// Unread bytes.
+    buffer: BytesMut,
+    max_bytes: usize,
     decoder: Decoder,
     is_over: bool,
 }
 
 impl Frames {
     async fn begin(&mut self) -> Result<SchemaRef> {
-        if self.fill(MAGIC.len()).await? && self.come.starts_with(MAGIC) {
-            self.come.advance(MAGIC.len());
-            // Some writers fill up to more than the eight bytes that have to be.
-            while self.fill(PADDING.len()).await? && self.come.starts_with(PADDING) {
-                self.come.advance(PADDING.len());
+        if self.fill(MAGIC.len()).await? && self.buffer.starts_with(MAGIC) {
+            self.buffer.advance(MAGIC.len());
+            // Some writers pad by more than eight bytes.
+            while self.fill(PADDING.len()).await? && self.buffer.starts_with(PADDING) {
+                self.buffer.advance(PADDING.len());
             }
         }
         while let Some((header, body)) = self.message().await? {
@@ -73,18 +71,18 @@ impl Frames {
         Ok(None)
     }
 
-    /// The next message; `None` after the last one. The body has come to its end then.
+    /// The next message; `None` at the end.
     async fn message(&mut self) -> Result<Option<(Bytes, Bytes)>> {
         if self.is_over || !self.fill(4).await? {
-            if !self.come.is_empty() {
+            if !self.buffer.is_empty() {
                 return Err(cut());
             }
             return Ok(None);
         }
-        let mut length = self.come.get_u32_le();
+        let mut length = self.buffer.get_u32_le();
         if length == CONTINUATION {
             self.need(4).await?;
-            length = self.come.get_u32_le();
+            length = self.buffer.get_u32_le();
         }
         if length == 0 {
             return self.drain().await;
@@ -94,15 +92,15 @@ impl Frames {
             Error::invalid("the metadata of an Arrow message is malformed").with_source(error.to_string())
         })?;
         let body_bytes = usize::try_from(message.bodyLength())
-            .map_err(|_| Error::invalid("an Arrow message says that its body is shorter than nothing"))?;
-        let body = self.take(body_bytes, self.longest).await?;
+            .map_err(|_| Error::invalid("invalid Arrow message: negative body length"))?;
+        let body = self.take(body_bytes, self.max_bytes).await?;
         Ok(Some((header, body)))
     }
 
-    /// Reads what follows the last message, such as the footer of a file, without a look at it.
+    /// Discards the rest, such as the footer of a file.
     async fn drain(&mut self) -> Result<Option<(Bytes, Bytes)>> {
         self.is_over = true;
-        self.come.clear();
+        self.buffer.clear();
         while self.upload.next().await?.is_some() {}
         Ok(None)
     }
@@ -114,18 +112,18 @@ impl Frames {
                 .with_hint("send smaller batches, or raise `limits.max_message_bytes`"));
         }
         self.need(bytes).await?;
-        Ok(self.come.split_to(bytes).freeze())
+        Ok(self.buffer.split_to(bytes).freeze())
     }
 
     async fn need(&mut self, bytes: usize) -> Result<()> {
         if self.fill(bytes).await? { Ok(()) } else { Err(cut()) }
     }
 
-    /// Waits until as many bytes have come; tells whether they have before the end.
+    /// Waits for this many bytes; returns whether they arrived before the end.
     async fn fill(&mut self, bytes: usize) -> Result<bool> {
-        while self.come.len() < bytes {
+        while self.buffer.len() < bytes {
             match self.upload.next().await? {
-                Some(piece) => self.come.extend_from_slice(&piece),
+                Some(piece) => self.buffer.extend_from_slice(&piece),
                 None => return Ok(false),
             }
         }

@@ -1,35 +1,34 @@
-//! Rows on their way into a table: `PUT` makes them its content, `POST` adds them. The session takes them in while they come, all
-//! of them or none.
+//! Uploads into a table: `PUT` replaces its rows, `POST` appends. The rows are streamed, and written all or none.
 
 mod columns;
 mod csv;
 mod frames;
-mod guess;
 mod json;
+mod json_array;
 mod sample;
-mod unwrapped;
+mod type_inference;
 
 use crate::caller::Caller;
-use crate::form::Form;
-use crate::names::table_name;
-use crate::order::Options;
-use crate::rooms::Room;
-use crate::status::{Failure, Result, good};
+use crate::media_type::Format;
+use crate::request_body::{Upload, check_encoding};
+use crate::session_scope::SessionScope;
+use crate::sql_request::SessionOptions;
+use crate::status::{Failure, Result, json_response};
+use crate::table_name::table_name;
 use crate::tables;
-use crate::upload::{Upload, check_encoding};
 use arrow::datatypes::SchemaRef;
 use axum::extract::{Path, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use bowshot_api::{BatchStream, Error, IfExists, IfMissing, Ingest, Limits, Pieces, TableName};
+use bowshot_api::{BatchStream, ByteStream, Error, IfExists, IfMissing, Ingest, Limits, TableName};
 use futures::StreamExt;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Columns of rows that come as text: each has its memory whatever it holds.
+/// Columns of text formats: each needs memory even if empty.
 const MAX_COLUMNS: usize = 4_096;
-/// Rows and bytes of one batch of rows that come as text.
+/// Rows and bytes per batch of text formats.
 const BATCH_ROWS: usize = 16_384;
 const BATCH_BYTES: usize = 4 << 20;
 
@@ -50,7 +49,7 @@ async fn write(
     (if_missing, if_exists): (IfMissing, IfExists),
 ) -> Result<Response> {
     let (parts, body) = request.into_parts();
-    let form = form(&parts.headers)?;
+    let format = format(&parts.headers)?;
     check_encoding(&parts.headers)?;
     let TableName { catalog, schema_name, name } = table_name(name)?;
     let ingest = Ingest {
@@ -63,10 +62,10 @@ async fn write(
         transaction: None,
         options: BTreeMap::new(),
     };
-    let room = Room::enter(caller, &parts.headers, Options::new()).await?;
-    let (upload, leftover) = Upload::new(body, room.server.limits().reader_timeout);
-    match Box::pin(written(&room, &ingest, (form, upload))).await {
-        Ok(count) => Ok(good(StatusCode::OK, &json!({ "rows_affected": count }))),
+    let scope = SessionScope::enter(caller, &parts.headers, SessionOptions::new()).await?;
+    let (upload, leftover) = Upload::new(body, scope.server.limits().reader_timeout);
+    match Box::pin(write_rows(&scope, &ingest, (format, upload))).await {
+        Ok(count) => Ok(json_response(StatusCode::OK, &json!({ "rows_affected": count }))),
         Err(error) => {
             leftover.drain(&error).await;
             Err(error.into())
@@ -74,35 +73,39 @@ async fn write(
     }
 }
 
-/// Writes the rows, and tells how many.
-async fn written(room: &Room, ingest: &Ingest, (form, upload): (Form, Upload)) -> bowshot_api::Result<u64> {
-    if form == Form::Parquet {
-        return room.while_used(room.session.ingest_parquet(ingest, pieces(upload))).await;
+/// Writes the rows; returns how many.
+async fn write_rows(
+    scope: &SessionScope,
+    ingest: &Ingest,
+    (format, upload): (Format, Upload),
+) -> bowshot_api::Result<u64> {
+    if format == Format::Parquet {
+        return scope.while_used(scope.session.ingest_parquet(ingest, pieces(upload))).await;
     }
     let known = match ingest.if_exists {
-        IfExists::Append => columns_of(room, ingest, form).await?,
+        IfExists::Append => columns_of(scope, ingest, format).await?,
         IfExists::Fail | IfExists::Replace => None,
     };
-    let rows = rows(form, upload, known, room.server.limits()).await?;
-    room.while_used(room.session.ingest(ingest, rows)).await
+    let rows = rows(format, upload, known, scope.server.limits()).await?;
+    scope.while_used(scope.session.ingest(ingest, rows)).await
 }
 
-/// A body as it comes.
-fn pieces(upload: Upload) -> Pieces {
+/// The body as a stream of chunks.
+fn pieces(upload: Upload) -> ByteStream {
     let pieces = futures::stream::try_unfold(upload, |mut upload| async move {
         Ok(upload.next().await?.map(|piece| (piece, upload)))
     });
     pieces.boxed()
 }
 
-/// The form of the rows of a request.
-fn form(headers: &HeaderMap) -> Result<Form> {
+/// The format of an upload.
+fn format(headers: &HeaderMap) -> Result<Format> {
     let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    match Form::of_media_type(media) {
+    match Format::from_media_type(media) {
         None => {
             let message = match media {
-                "" => "the request does not say the type of its rows (`content-type`)".to_owned(),
-                media => format!("rows of type `{media}` are not read"),
+                "" => "the request has no `content-type`".to_owned(),
+                media => format!("unsupported content type `{media}`"),
             };
             let error = Error::unsupported(message).with_hint(
                 "send application/vnd.apache.arrow.stream, application/vnd.apache.arrow.file, \
@@ -110,32 +113,36 @@ fn form(headers: &HeaderMap) -> Result<Form> {
             );
             Err(Failure::with_status(error, StatusCode::UNSUPPORTED_MEDIA_TYPE))
         }
-        Some(form) => Ok(form),
+        Some(format) => Ok(format),
     }
 }
 
-/// The columns of a table, for rows that do not bring their types.
-async fn columns_of(room: &Room, ingest: &Ingest, form: Form) -> bowshot_api::Result<Option<SchemaRef>> {
-    if matches!(form, Form::ArrowStream | Form::ArrowFile) {
+/// The columns of a table, for formats without types.
+async fn columns_of(
+    scope: &SessionScope,
+    ingest: &Ingest,
+    format: Format,
+) -> bowshot_api::Result<Option<SchemaRef>> {
+    if matches!(format, Format::ArrowStream | Format::ArrowFile) {
         return Ok(None);
     }
     let Ingest { catalog, schema_name, table, .. } = ingest.clone();
     let table = TableName { catalog, schema_name, name: table };
-    let found = room.while_used(tables::find(room.session.as_ref(), &table)).await?;
-    // The session says in its own words that a table is not there.
+    let found = scope.while_used(tables::find(scope.session.as_ref(), &table)).await?;
+    // The session reports a missing table.
     Ok(found.and_then(|table| table.schema))
 }
 
 async fn rows(
-    form: Form,
+    format: Format,
     upload: Upload,
     known: Option<SchemaRef>,
     limits: &Limits,
 ) -> bowshot_api::Result<BatchStream> {
-    let longest = limits.max_message_bytes;
-    match form {
-        Form::Csv => csv::rows(upload, known.as_deref(), longest).await,
-        Form::Json | Form::Lines => json::rows(upload, known.as_deref(), longest).await,
-        Form::ArrowStream | Form::ArrowFile | Form::Parquet => frames::rows(upload, longest).await,
+    let max_bytes = limits.max_message_bytes;
+    match format {
+        Format::Csv => csv::rows(upload, known.as_deref(), max_bytes).await,
+        Format::Json | Format::Lines => json::rows(upload, known.as_deref(), max_bytes).await,
+        Format::ArrowStream | Format::ArrowFile | Format::Parquet => frames::rows(upload, max_bytes).await,
     }
 }

@@ -1,21 +1,20 @@
-//! The beginning of rows that come as text, from which their columns are known.
+//! The beginning of an upload, from which columns are inferred.
 
-use crate::upload::Upload;
+use crate::request_body::Upload;
 use bowshot_api::Result;
 use bytes::Bytes;
 
-/// Bytes that are looked at.
+/// Size of the sample.
 const SAMPLE_BYTES: usize = 1 << 20;
 
-/// What has come first.
 pub(super) struct Sample {
     pub(super) bytes: Vec<u8>,
-    /// Whether that is all.
+    /// Whether it is the whole body.
     pub(super) is_whole: bool,
 }
 
 impl Sample {
-    /// Waits for as many bytes as are looked at, or for the end.
+    /// Reads the sample.
     pub(super) async fn take(
         upload: &mut Upload,
         mut map: impl FnMut(Bytes) -> Result<Bytes>,

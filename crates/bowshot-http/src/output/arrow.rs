@@ -1,6 +1,6 @@
-//! Arrow's own forms (Arrow columnar format, "IPC Streaming Format" and "IPC File Format"). Large buffers go out as they are.
+//! Arrow IPC streams and files. Large buffers are sent without a copy.
 
-use super::{Encoder, InHand, refused, unencoded};
+use super::{BatchSlicer, Encoder, refused, unencoded};
 use arrow::buffer::Buffer;
 use arrow::error::ArrowError;
 use arrow::ipc::CompressionType;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::mem::take;
 
-/// Smaller buffers are sent together.
+/// Smaller buffers are merged.
 const SMALL_BYTES: usize = 16 << 10;
 
 fn options(layout: Layout) -> Result<IpcWriteOptions> {
@@ -24,7 +24,6 @@ fn options(layout: Layout) -> Result<IpcWriteOptions> {
     IpcWriteOptions::default().try_with_compression(compression).map_err(unencoded)
 }
 
-/// A buffer as the owner of its bytes.
 struct Owned(Buffer);
 
 impl AsRef<[u8]> for Owned {
@@ -38,7 +37,7 @@ pub(super) struct Stream {
     /// `None` after the end.
     encoder: Option<StreamEncoder>,
     ready: VecDeque<Bytes>,
-    hand: InHand,
+    batches: BatchSlicer,
     message_bytes: usize,
 }
 
@@ -46,7 +45,12 @@ impl Stream {
     pub(super) fn new(answer: &Answer, message_bytes: usize) -> Result<Self> {
         let encoder = StreamEncoder::try_new_with_options(&answer.schema, options(answer.layout)?);
         let encoder = encoder.map_err(|error| refused("an Arrow stream", error))?;
-        Ok(Self { encoder: Some(encoder), ready: VecDeque::new(), hand: InHand::new(answer), message_bytes })
+        Ok(Self {
+            encoder: Some(encoder),
+            ready: VecDeque::new(),
+            batches: BatchSlicer::new(answer),
+            message_bytes,
+        })
     }
 }
 
@@ -56,14 +60,14 @@ fn over() -> Error {
 
 impl Encoder for Stream {
     fn take(&mut self, batch: RecordBatch) {
-        self.hand.take(batch);
+        self.batches.take(batch);
     }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
         if let Some(piece) = self.ready.pop_front() {
             return Ok(Some(piece));
         }
-        let Some(batch) = self.hand.slice(self.message_bytes)? else { return Ok(None) };
+        let Some(batch) = self.batches.slice(self.message_bytes)? else { return Ok(None) };
         let encoder = self.encoder.as_mut().ok_or_else(over)?;
         let mut small = Vec::new();
         for buffer in encoder.encode(&batch).map_err(unencoded)? {
@@ -92,29 +96,29 @@ impl Encoder for Stream {
     }
 }
 
-/// The file format. A dictionary must not change in it, so there are none.
+/// The file format, which does not allow dictionaries to change: they are decoded.
 pub(super) struct File {
     writer: FileWriter<Vec<u8>>,
-    hand: InHand,
+    batches: BatchSlicer,
     message_bytes: usize,
 }
 
 impl File {
     pub(super) fn new(answer: &Answer, message_bytes: usize) -> Result<Self> {
-        let hand = InHand::plain(answer);
-        let writer = FileWriter::try_new_with_options(Vec::new(), &hand.schema, options(hand.layout)?);
+        let batches = BatchSlicer::plain(answer);
+        let writer = FileWriter::try_new_with_options(Vec::new(), &batches.schema, options(batches.layout)?);
         let writer = writer.map_err(|error: ArrowError| refused("an Arrow file", error))?;
-        Ok(Self { writer, hand, message_bytes })
+        Ok(Self { writer, batches, message_bytes })
     }
 }
 
 impl Encoder for File {
     fn take(&mut self, batch: RecordBatch) {
-        self.hand.take(batch);
+        self.batches.take(batch);
     }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
-        let Some(batch) = self.hand.slice(self.message_bytes)? else { return Ok(None) };
+        let Some(batch) = self.batches.slice(self.message_bytes)? else { return Ok(None) };
         self.writer.write(&batch).map_err(unencoded)?;
         Ok(Some(take(self.writer.get_mut()).into()))
     }

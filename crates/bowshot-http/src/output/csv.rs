@@ -1,8 +1,7 @@
-//! CSV (RFC 4180) with a header. Null is an empty field, an empty text is `""`. What CSV has no form for, such as a list, is
-//! written as JSON.
+//! CSV (RFC 4180) with a header. Null is an empty field, an empty string is `""`; nested values are written as JSON.
 
-use super::cells::{Cells, check, is_uuid, options};
-use super::{Encoder, InHand, PIECE_BYTES, refused, unencoded};
+use super::json_values::{JsonValues, check, is_uuid, options};
+use super::{BatchSlicer, Encoder, PIECE_BYTES, refused, unencoded};
 use arrow::array::Array;
 use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
@@ -14,24 +13,24 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::io::Write as _;
 
-/// See the module.
+/// The CSV encoder.
 pub(super) struct Csv {
-    /// What has to be written before the next row.
+    /// Pending bytes before the next row.
     before: Vec<u8>,
     options: EncoderOptions,
-    hand: InHand,
+    batches: BatchSlicer,
 }
 
 impl Csv {
     pub(super) fn new(answer: &Answer) -> Result<Self> {
-        let hand = InHand::plain(answer);
-        check(&hand.schema).map_err(|error| refused("CSV", error))?;
+        let batches = BatchSlicer::plain(answer);
+        check(&batches.schema).map_err(|error| refused("CSV", error))?;
         let mut before = Vec::new();
-        for (index, field) in hand.schema.fields().iter().enumerate() {
+        for (index, field) in batches.schema.fields().iter().enumerate() {
             put(index, Some(field.name().as_bytes()), &mut before);
         }
         before.extend_from_slice(b"\r\n");
-        Ok(Self { before, options: options(), hand })
+        Ok(Self { before, options: options(), batches })
     }
 
     fn rows(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ArrowError> {
@@ -47,7 +46,7 @@ impl Csv {
             })
             .collect::<Result<_, _>>()?;
         let nulls: Vec<_> = batch.columns().iter().map(|column| column.logical_nulls()).collect();
-        let mut cells = Cells::new(batch, &self.options)?;
+        let mut cells = JsonValues::new(batch, &self.options)?;
         let mut text = Vec::new();
         for row in 0..batch.num_rows() {
             for (index, (nulls, formatter)) in nulls.iter().zip(&formatters).enumerate() {
@@ -73,13 +72,13 @@ impl Csv {
     }
 }
 
-/// Whether the values have a text of their own.
+/// Whether values are written as plain text.
 fn is_plain(field: &Field) -> bool {
     let data_type = field.data_type();
     !data_type.is_nested() && !matches!(data_type, DataType::Dictionary(..)) && !is_uuid(field)
 }
 
-/// One field with the comma before it.
+/// Writes one field with its separator.
 fn put(index: usize, text: Option<&[u8]>, out: &mut Vec<u8>) {
     if index > 0 {
         out.push(b',');
@@ -102,11 +101,11 @@ fn put(index: usize, text: Option<&[u8]>, out: &mut Vec<u8>) {
 
 impl Encoder for Csv {
     fn take(&mut self, batch: RecordBatch) {
-        self.hand.take(batch);
+        self.batches.take(batch);
     }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
-        let Some(batch) = self.hand.slice(PIECE_BYTES)? else { return Ok(None) };
+        let Some(batch) = self.batches.slice(PIECE_BYTES)? else { return Ok(None) };
         let mut out = std::mem::take(&mut self.before);
         self.rows(&batch, &mut out).map_err(unencoded)?;
         Ok(Some(out.into()))

@@ -1,7 +1,7 @@
-//! JSON: one object for a result, or one for each row.
+//! JSON: one object for the result, or one for each row.
 
-use super::cells::{Cells, check, options};
-use super::{Encoder, InHand, PIECE_BYTES, refused, unencoded};
+use super::json_values::{JsonValues, check, options};
+use super::{BatchSlicer, Encoder, PIECE_BYTES, refused, unencoded};
 use arrow::datatypes::Schema;
 use arrow::json::EncoderOptions;
 use arrow::record_batch::RecordBatch;
@@ -10,12 +10,12 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// `{"query_id": …, "columns": […], "rows": [[…], …], "row_count": …}`; one that fails has `error` in place of the count.
+/// `{"query_id": …, "columns": […], "rows": [[…], …], "row_count": …}`; after a failure `error` replaces the count.
 pub(super) struct Json {
-    /// What has to be written before the next row.
+    /// Pending bytes before the next row.
     before: Vec<u8>,
     options: EncoderOptions,
-    hand: InHand,
+    batches: BatchSlicer,
     rows: u64,
 }
 
@@ -32,22 +32,25 @@ pub(crate) fn columns(schema: &Schema) -> Value {
 
 impl Json {
     pub(super) fn new(answer: &Answer) -> Result<Self> {
-        let hand = InHand::plain(answer);
-        check(&hand.schema).map_err(|error| refused("JSON", error))?;
-        let head =
-            format!("{{\"query_id\":\"{}\",\"columns\":{},\"rows\":[\n", answer.query, columns(&hand.schema));
-        Ok(Self { before: head.into_bytes(), options: options(), hand, rows: 0 })
+        let batches = BatchSlicer::plain(answer);
+        check(&batches.schema).map_err(|error| refused("JSON", error))?;
+        let head = format!(
+            "{{\"query_id\":\"{}\",\"columns\":{},\"rows\":[\n",
+            answer.query,
+            columns(&batches.schema)
+        );
+        Ok(Self { before: head.into_bytes(), options: options(), batches, rows: 0 })
     }
 }
 
 impl Encoder for Json {
     fn take(&mut self, batch: RecordBatch) {
-        self.hand.take(batch);
+        self.batches.take(batch);
     }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
-        let Some(batch) = self.hand.slice(PIECE_BYTES)? else { return Ok(None) };
-        let mut cells = Cells::new(&batch, &self.options).map_err(unencoded)?;
+        let Some(batch) = self.batches.slice(PIECE_BYTES)? else { return Ok(None) };
+        let mut cells = JsonValues::new(&batch, &self.options).map_err(unencoded)?;
         let mut out = Vec::with_capacity(2 * PIECE_BYTES);
         for row in 0..batch.num_rows() {
             out.append(&mut self.before);
@@ -79,27 +82,27 @@ impl Encoder for Json {
     }
 }
 
-/// One object for each row on a line of its own; a result that fails ends with the object `{"error": …}`.
+/// One object per row and line; after a failure, the last line is `{"error": …}`.
 pub(super) struct Lines {
-    /// The names of the columns with what comes before and after them.
+    /// Column names with separators.
     names: Vec<Vec<u8>>,
     options: EncoderOptions,
-    hand: InHand,
+    batches: BatchSlicer,
 }
 
 impl Lines {
     pub(super) fn new(answer: &Answer) -> Result<Self> {
-        let hand = InHand::plain(answer);
-        check(&hand.schema).map_err(|error| refused("JSON", error))?;
-        let names = unique(&hand.schema).into_iter().enumerate().map(|(index, name)| {
+        let batches = BatchSlicer::plain(answer);
+        check(&batches.schema).map_err(|error| refused("JSON", error))?;
+        let names = unique(&batches.schema).into_iter().enumerate().map(|(index, name)| {
             let before = if index == 0 { "" } else { "," };
             format!("{before}{}:", Value::String(name)).into_bytes()
         });
-        Ok(Self { names: names.collect(), options: options(), hand })
+        Ok(Self { names: names.collect(), options: options(), batches })
     }
 }
 
-/// The names of the columns; one that was there before gets a number, as an object has each name once.
+/// Column names, with numbers that make them unique.
 fn unique(schema: &Schema) -> Vec<String> {
     let mut taken: HashSet<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
     let mut given = HashSet::new();
@@ -120,12 +123,12 @@ fn unique(schema: &Schema) -> Vec<String> {
 
 impl Encoder for Lines {
     fn take(&mut self, batch: RecordBatch) {
-        self.hand.take(batch);
+        self.batches.take(batch);
     }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
-        let Some(batch) = self.hand.slice(PIECE_BYTES)? else { return Ok(None) };
-        let mut cells = Cells::new(&batch, &self.options).map_err(unencoded)?;
+        let Some(batch) = self.batches.slice(PIECE_BYTES)? else { return Ok(None) };
+        let mut cells = JsonValues::new(&batch, &self.options).map_err(unencoded)?;
         let mut out = Vec::with_capacity(2 * PIECE_BYTES);
         for row in 0..batch.num_rows() {
             out.push(b'{');

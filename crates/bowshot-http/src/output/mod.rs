@@ -1,20 +1,19 @@
-//! Rows in the forms that clients take, a piece at a time: what is in memory of a result is the batch in hand and one piece of
-//! its form.
+//! Encodes results. Memory is limited to one batch and one chunk of its encoding.
 
 mod arrow;
-mod cells;
-mod compressed;
+mod compression;
 mod csv;
 mod json;
+mod json_values;
 mod parquet;
 
 use self::arrow::{File, Stream};
-use self::compressed::Compressed;
+use self::compression::Compressed;
 use self::csv::Csv;
 pub(crate) use self::json::columns;
 use self::json::{Json, Lines};
 use self::parquet::Parquet;
-use crate::form::{Form, Wish};
+use crate::media_type::{Format, ResponseFormat};
 use ::arrow::datatypes::SchemaRef;
 use ::arrow::error::ArrowError;
 use ::arrow::record_batch::RecordBatch;
@@ -23,67 +22,67 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Bytes of one piece of a form of text, but for its last row.
+/// Target size of a chunk of text formats.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Makes a form of rows.
+/// Encodes rows.
 pub(crate) trait Encoder: Send {
-    /// Takes the next batch, when [`Encoder::more`] has no more pieces.
+    /// Adds the next batch, after [`Encoder::more`] has returned `None`.
     fn take(&mut self, batch: RecordBatch);
 
-    /// The next piece; `None` when it wants another batch.
+    /// The next chunk; `None` if it needs another batch.
     fn more(&mut self) -> Result<Option<Bytes>>;
 
-    /// What comes after the last batch.
+    /// The end of the encoding.
     fn end(&mut self) -> Result<Bytes>;
 
-    /// The end of a result that has failed, if the form can tell that. Otherwise the connection has to break.
+    /// The end of a failed result, if the format can express it; else the connection is aborted.
     fn failed(&mut self, error: &Value) -> Option<Bytes>;
 
-    /// Whether a piece takes so long that it must not be made where sockets are served.
+    /// Whether encoding is too slow for the socket runtime.
     fn is_heavy(&self) -> bool {
         false
     }
 }
 
-/// What makes the form of a result.
+/// The encoder of a result.
 ///
 /// # Errors
 /// `Unsupported` for a column that the form has no place for.
-pub(crate) fn encoder(wish: Wish, answer: &Answer, limits: &Limits) -> Result<Box<dyn Encoder>> {
-    let encoder: Box<dyn Encoder> = match wish.form {
-        Form::Json => Box::new(Json::new(answer)?),
-        Form::Lines => Box::new(Lines::new(answer)?),
-        Form::Csv => Box::new(Csv::new(answer)?),
-        Form::ArrowStream => Box::new(Stream::new(answer, limits.message_bytes)?),
-        Form::ArrowFile => Box::new(File::new(answer, limits.message_bytes)?),
-        Form::Parquet => Box::new(Parquet::new(answer)?),
+pub(crate) fn encoder(wanted: ResponseFormat, answer: &Answer, limits: &Limits) -> Result<Box<dyn Encoder>> {
+    let encoder: Box<dyn Encoder> = match wanted.format {
+        Format::Json => Box::new(Json::new(answer)?),
+        Format::Lines => Box::new(Lines::new(answer)?),
+        Format::Csv => Box::new(Csv::new(answer)?),
+        Format::ArrowStream => Box::new(Stream::new(answer, limits.message_bytes)?),
+        Format::ArrowFile => Box::new(File::new(answer, limits.message_bytes)?),
+        Format::Parquet => Box::new(Parquet::new(answer)?),
     };
-    Ok(match wish.coding {
+    Ok(match wanted.coding {
         Some(coding) => Box::new(Compressed::new(encoder, coding)?),
         None => encoder,
     })
 }
 
-/// A batch that is taken apart from its front, and the layout in which its parts come.
+/// Slices batches, and converts them to a layout.
 #[derive(Debug)]
-struct InHand {
+struct BatchSlicer {
     layout: Layout,
     schema: SchemaRef,
     batch: Option<RecordBatch>,
     row: usize,
-    /// Bytes of one row, on the average.
+    /// Average bytes of a row.
     row_bytes: usize,
 }
 
-impl InHand {
-    /// Batches as they are.
+impl BatchSlicer {
+    /// Batches in the layout of the result.
     fn new(answer: &Answer) -> Self {
         let (layout, schema) = (answer.layout, Arc::clone(&answer.schema));
         Self { layout, schema, batch: None, row: 0, row_bytes: 1 }
     }
 
-    /// Batches without dictionaries, which are for forms that have none, or in which they must not change.
+    /// Batches without dictionaries, for formats that do not support them.
     fn plain(answer: &Answer) -> Self {
         let layout = Layout { dictionaries: false, ..answer.layout };
         Self { layout, schema: layout.schema(&answer.schema), ..Self::new(answer) }
@@ -94,7 +93,7 @@ impl InHand {
         (self.batch, self.row) = (Some(batch), 0);
     }
 
-    /// The next rows, as many as have about `bytes` bytes.
+    /// The next rows, of about `bytes` bytes.
     fn slice(&mut self, bytes: usize) -> Result<Option<RecordBatch>> {
         let Some(batch) = &self.batch else { return Ok(None) };
         let left = batch.num_rows().saturating_sub(self.row);
@@ -109,14 +108,14 @@ impl InHand {
     }
 }
 
-/// An error of Arrow about columns that a form cannot hold.
+/// Arrow cannot encode the columns.
 fn refused(form: &str, error: ArrowError) -> Error {
-    Error::unsupported(format!("the result has no form as {form}: {error}"))
+    Error::unsupported(format!("cannot encode the result as {form}: {error}"))
         .with_hint("cast the columns in the query, or ask for application/vnd.apache.arrow.stream")
         .with_source(error)
 }
 
-/// An error of Arrow about rows whose columns were found fit.
+/// Arrow failed to encode valid rows.
 fn unencoded(error: ArrowError) -> Error {
     Error::internal("rows cannot be encoded").with_source(error)
 }

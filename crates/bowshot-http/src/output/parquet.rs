@@ -1,6 +1,6 @@
-//! Parquet. Its pages are kept until a group of rows is whole, so groups are small.
+//! Parquet. A row group is buffered until it is complete, so groups are small.
 
-use super::{Encoder, InHand};
+use super::{BatchSlicer, Encoder};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Answer, Error, Result, batch_bytes};
 use bytes::Bytes;
@@ -12,42 +12,42 @@ use serde_json::Value;
 use std::mem::take;
 use std::sync::Arc;
 
-/// Bytes and rows after which a group ends.
+/// Limits of a row group.
 const GROUP_BYTES: usize = 32 << 20;
 const GROUP_ROWS: usize = 1 << 20;
-/// Bytes in memory of what a reader may take in one batch, however few are written for them.
+/// Decoded bytes of a row group, which a reader may load at once.
 const READ_BYTES: usize = 512 << 20;
-/// Bytes of rows that are encoded at a time.
+/// Bytes encoded at a time.
 const PART_BYTES: usize = 1 << 20;
 
-/// See the module.
+/// The Parquet encoder.
 pub(super) struct Parquet {
     writer: ArrowWriter<Vec<u8>>,
-    hand: InHand,
-    /// Bytes in memory of the rows since the last group that was closed for its size.
+    batches: BatchSlicer,
+    /// Decoded bytes since the last flush.
     bytes: usize,
 }
 
 impl Parquet {
     pub(super) fn new(answer: &Answer) -> Result<Self> {
-        let hand = InHand::plain(answer);
+        let batches = BatchSlicer::plain(answer);
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_max_row_group_row_count(Some(GROUP_ROWS))
             .build();
-        let schema = Arc::clone(&hand.schema);
+        let schema = Arc::clone(&batches.schema);
         let writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties)).map_err(unsupported)?;
-        Ok(Self { writer, hand, bytes: 0 })
+        Ok(Self { writer, batches, bytes: 0 })
     }
 }
 
 fn unsupported(error: ParquetError) -> Error {
-    Error::unsupported(format!("the result has no form as Parquet: {error}"))
+    Error::unsupported(format!("cannot encode the result as Parquet: {error}"))
         .with_hint("cast the columns in the query, or ask for application/vnd.apache.arrow.stream")
         .with_source(error)
 }
 
-/// Some types are refused with the first rows only.
+/// Some types are rejected only when rows are written.
 fn unencoded(error: ParquetError) -> Error {
     match error {
         ParquetError::NYI(_) => unsupported(error),
@@ -57,11 +57,11 @@ fn unencoded(error: ParquetError) -> Error {
 
 impl Encoder for Parquet {
     fn take(&mut self, batch: RecordBatch) {
-        self.hand.take(batch);
+        self.batches.take(batch);
     }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
-        while let Some(batch) = self.hand.slice(PART_BYTES)? {
+        while let Some(batch) = self.batches.slice(PART_BYTES)? {
             self.writer.write(&batch).map_err(unencoded)?;
             self.bytes += batch_bytes(&batch);
             if self.writer.in_progress_size() >= GROUP_BYTES || self.bytes >= READ_BYTES {

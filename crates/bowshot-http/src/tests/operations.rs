@@ -147,7 +147,7 @@ async fn mistakes_are_answered_in_one_shape() {
             content-length: 139
             connection: close
 
-            {"error":{"hint":"`/` lists the paths that are served","kind":"not_found","message":"nothing is served at `/metrisc`","sqlstate":"42704"}}"#]],
+            {"error":{"hint":"`/` lists the paths that are served","kind":"not_found","message":"no route for `/metrisc`","sqlstate":"42704"}}"#]],
     );
     check(
         &running
@@ -160,7 +160,7 @@ async fn mistakes_are_answered_in_one_shape() {
             content-length: 117
             connection: close
 
-            {"error":{"hint":"use GET","kind":"unsupported","message":"`POST` is not answered at `/health`","sqlstate":"0A000"}}"#]],
+            {"error":{"hint":"use GET","kind":"unsupported","message":"`POST` is not supported for `/health`","sqlstate":"0A000"}}"#]],
     );
     let head = running.send("HEAD /ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
     assert!(head.starts_with("HTTP/1.1 503 ") && head.ends_with("\r\n\r\n"), "{head}");

@@ -80,10 +80,7 @@ async fn queries_are_cancelled_by_their_ids() {
     assert_eq!(reply.json(), json!({"query_id": id.to_string(), "state": "cancelled"}));
     assert_eq!(running.server.effects(), [format!("cancel {id}")]);
     assert_eq!(running.ask("GET", &path, &[], b"").await.status, 404);
-    assert_eq!(
-        running.ask("GET", "/v1/queries/1", &[], b"").await.error(),
-        "400 invalid: this is no id of a query"
-    );
+    assert_eq!(running.ask("GET", "/v1/queries/1", &[], b"").await.error(), "400 invalid: invalid query id");
     running.stop().await;
 }
 

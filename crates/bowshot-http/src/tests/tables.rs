@@ -208,7 +208,7 @@ async fn what_cannot_be_read_is_not_written() {
             b"PAR1".to_vec(),
             "400 unsupported: this server reads no Parquet files",
         ),
-        (("content-type", "text/plain"), b"1".to_vec(), "415 unsupported: rows of type"),
+        (("content-type", "text/plain"), b"1".to_vec(), "415 unsupported: unsupported content type"),
     ] {
         let reply = running.ask("PUT", "/v1/tables/new", &[form], &body).await;
         let error = reply.error();

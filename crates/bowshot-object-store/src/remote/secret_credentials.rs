@@ -122,19 +122,19 @@ mod tests {
     use super::*;
     use crate::remote::credentials::open_with;
     use crate::remote::options::RemoteOptions;
-    use bowshot_api::{Error, Seal, Sealed};
+    use bowshot_api::{EncryptedText, Error, SecretCipher};
     use std::collections::BTreeSet;
 
     /// Seals nothing.
     #[derive(Debug)]
     struct Open;
 
-    impl Seal for Open {
-        fn seal(&self, _: &str, text: &Secret) -> bowshot_api::Result<Sealed> {
-            Ok(Sealed { key: "open".to_owned(), text: text.expose().to_owned() })
+    impl SecretCipher for Open {
+        fn encrypt(&self, _: &str, text: &Secret) -> bowshot_api::Result<EncryptedText> {
+            Ok(EncryptedText { key: "open".to_owned(), text: text.expose().to_owned() })
         }
 
-        fn open(&self, _: &str, sealed: &Sealed) -> bowshot_api::Result<Secret> {
+        fn decrypt(&self, _: &str, sealed: &EncryptedText) -> bowshot_api::Result<Secret> {
             match sealed.key.as_str() {
                 "open" => Ok(Secret::new(sealed.text.as_str())),
                 _ => Err(Error::invalid("closed")),

@@ -19,7 +19,7 @@ mod note;
 mod tests;
 
 use crate::remote::StoreScope;
-use bowshot_api::{Error, Result, Seal, Secret};
+use bowshot_api::{Error, Result, Secret, SecretCipher};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -31,7 +31,7 @@ pub const MAX_SECRETS: usize = 1_000;
 
 /// See the module.
 pub struct Secrets {
-    seal: Arc<dyn Seal>,
+    cipher: Arc<dyn SecretCipher>,
     /// Endpoints of object stores that the operator has named, without a slash at their end.
     endpoints: BTreeSet<String>,
     newest: OnceLock<Box<NewestTexts>>,
@@ -84,9 +84,9 @@ pub struct SecretSummary {
 
 impl Secrets {
     /// Secrets that this key seals. `endpoints` are those of object stores that the operator has named.
-    pub fn new(seal: Arc<dyn Seal>, endpoints: BTreeSet<String>) -> Arc<Self> {
+    pub fn new(cipher: Arc<dyn SecretCipher>, endpoints: BTreeSet<String>) -> Arc<Self> {
         let endpoints = endpoints.iter().map(|endpoint| endpoint.trim_end_matches('/').to_owned()).collect();
-        Arc::new(Self { seal, endpoints, newest: OnceLock::new(), known: Mutex::default() })
+        Arc::new(Self { cipher, endpoints, newest: OnceLock::new(), known: Mutex::default() })
     }
 
     /// From now on the secrets among the newest texts are in force. The first call counts.
@@ -107,7 +107,7 @@ impl Secrets {
     /// # Errors
     /// When there is no key to seal it with.
     pub fn sealed(&self, new: &NewSecret, owner: &str, made: i64) -> Result<(String, String)> {
-        Ok((note::key(&new.name), note::sealed(new, (owner, made), self.seal.as_ref())?))
+        Ok((note::key(&new.name), note::sealed(new, (owner, made), self.cipher.as_ref())?))
     }
 
     /// The key of the note of a secret.
@@ -175,7 +175,7 @@ impl Secrets {
         let read = texts.filter_map(|(key, text)| {
             let name = note::name(key)?;
             let same = known.get(&name).filter(|secret| secret.text == *text).cloned();
-            let secret = same.unwrap_or_else(|| Arc::new(KeptSecret::of(&name, text, self.seal.as_ref())));
+            let secret = same.unwrap_or_else(|| Arc::new(KeptSecret::of(&name, text, self.cipher.as_ref())));
             Some((name, secret))
         });
         read.collect()
@@ -184,7 +184,7 @@ impl Secrets {
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secrets").field("seal", &self.seal).finish_non_exhaustive()
+        f.debug_struct("Secrets").field("cipher", &self.cipher).finish_non_exhaustive()
     }
 }
 
@@ -213,7 +213,7 @@ pub fn not_there(name: &str) -> Error {
 }
 
 impl KeptSecret {
-    fn of(name: &str, text: &str, seal: &dyn Seal) -> Self {
+    fn of(name: &str, text: &str, cipher: &dyn SecretCipher) -> Self {
         let unreadable = |problem: &str| Self {
             name: name.to_owned(),
             text: text.to_owned(),
@@ -226,7 +226,7 @@ impl KeptSecret {
         };
         let place = about.scope.as_deref().filter(|_| about.kind.scheme().is_some()).map(StoreScope::parse);
         let Ok(place) = place.transpose() else { return unreadable("its scope cannot be read") };
-        let opened = note::opened(name, &about, &sealed, seal);
+        let opened = note::opened(name, &about, &sealed, cipher);
         if let Err(error) = &opened {
             tracing::warn!(secret = name, reason = error.message(), "a secret cannot be opened");
         }

@@ -2,7 +2,7 @@
 //! these alone.
 
 use super::kinds::{NewSecret, SecretKind};
-use bowshot_api::{Error, ErrorKind, Result, Seal, Sealed, Secret};
+use bowshot_api::{EncryptedText, Error, ErrorKind, Result, Secret, SecretCipher};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -43,7 +43,11 @@ impl About {
 ///
 /// # Errors
 /// When there is no key.
-pub(super) fn sealed(new: &NewSecret, (owner, made): (&str, i64), seal: &dyn Seal) -> Result<String> {
+pub(super) fn sealed(
+    new: &NewSecret,
+    (owner, made): (&str, i64),
+    cipher: &dyn SecretCipher,
+) -> Result<String> {
     let NewSecret { name, kind, scope, values } = new;
     let about = About { kind: *kind, scope: scope.clone(), owner: owner.to_owned(), made };
     let values: Map<String, Value> =
@@ -51,14 +55,14 @@ pub(super) fn sealed(new: &NewSecret, (owner, made): (&str, i64), seal: &dyn Sea
     let mut text = Value::Object(values).to_string();
     let length = text.len().next_multiple_of(PAGE_BYTES);
     text.extend(std::iter::repeat_n(' ', length - text.len()));
-    let Sealed { key, text } = seal.seal(&about.bound(name), &Secret::new(text))?;
+    let EncryptedText { key, text } = cipher.encrypt(&about.bound(name), &Secret::new(text))?;
     let About { kind, scope, owner, made } = about;
     let note = json!({ "type": kind.name(), "scope": scope, "owner": owner, "made": made, "key": key, "sealed": text });
     Ok(note.to_string())
 }
 
 /// What a note says, and what is sealed in it; `None` for what is no such note.
-pub(super) fn read(text: &str) -> Option<(About, Sealed)> {
+pub(super) fn read(text: &str) -> Option<(About, EncryptedText)> {
     let note: Value = serde_json::from_str(text).ok()?;
     let text = |key: &str| note.get(key)?.as_str().map(str::to_owned);
     let about = About {
@@ -70,20 +74,20 @@ pub(super) fn read(text: &str) -> Option<(About, Sealed)> {
         owner: text("owner")?,
         made: note.get("made")?.as_i64()?,
     };
-    Some((about, Sealed { key: text("key")?, text: text("sealed")? }))
+    Some((about, EncryptedText { key: text("key")?, text: text("sealed")? }))
 }
 
 /// The values of a secret.
 ///
 /// # Errors
-/// See [`Seal::open`].
+/// See [`SecretCipher::decrypt`].
 pub(super) fn opened(
     name: &str,
     about: &About,
-    sealed: &Sealed,
-    seal: &dyn Seal,
+    sealed: &EncryptedText,
+    cipher: &dyn SecretCipher,
 ) -> Result<BTreeMap<String, Secret>> {
-    let opened = seal.open(&about.bound(name), sealed)?;
+    let opened = cipher.decrypt(&about.bound(name), sealed)?;
     let none = || Error::new(ErrorKind::Corrupt, "what is sealed in it cannot be read");
     let Ok(Value::Object(values)) = serde_json::from_str(opened.expose()) else { return Err(none()) };
     let secret = |(key, value): (String, Value)| Some((key, Secret::new(value.as_str()?)));

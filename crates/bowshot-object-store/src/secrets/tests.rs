@@ -1,7 +1,7 @@
 //! Secrets among the texts of a catalog: in force or not, changed beside their seal, refused.
 
 use super::*;
-use bowshot_api::{ErrorKind, Sealed};
+use bowshot_api::{EncryptedText, ErrorKind};
 
 /// Seals by turning letters: what is tested here is what is done with a seal, not a seal.
 #[derive(Debug)]
@@ -11,12 +11,12 @@ fn turned(text: &str) -> String {
     text.chars().rev().collect()
 }
 
-impl Seal for Turned {
-    fn seal(&self, about: &str, text: &Secret) -> Result<Sealed> {
-        Ok(Sealed { key: self.0.to_owned(), text: turned(&format!("{about}\n{}", text.expose())) })
+impl SecretCipher for Turned {
+    fn encrypt(&self, about: &str, text: &Secret) -> Result<EncryptedText> {
+        Ok(EncryptedText { key: self.0.to_owned(), text: turned(&format!("{about}\n{}", text.expose())) })
     }
 
-    fn open(&self, about: &str, sealed: &Sealed) -> Result<Secret> {
+    fn decrypt(&self, about: &str, sealed: &EncryptedText) -> Result<Secret> {
         if sealed.key != self.0 {
             return Err(Error::new(
                 ErrorKind::Unavailable,

@@ -1,5 +1,5 @@
-//! The table `system.access_log`: of the last statements of everybody, what the audit trail says of them. It is in memory and
-//! ends with the server; admins alone have it.
+//! The table `system.access_log`: the audit records of the last statements of all users. In memory only, visible to
+//! administrators.
 
 use super::{QueryRecord, micros};
 use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray, UInt64Array};
@@ -33,10 +33,10 @@ pub(super) fn rows(records: &[Arc<QueryRecord>]) -> Result<RecordBatch> {
     ];
     let columns = columns.map(|(name, array)| (name, array, true));
     RecordBatch::try_from_iter_with_nullable(columns)
-        .map_err(|error| Error::internal("the access log cannot be made").with_source(error))
+        .map_err(|error| Error::internal("cannot make the access log").with_source(error))
 }
 
-/// The tables that were read or changed, whole or through a guard.
+/// The tables used with, or without, row or column policies.
 fn names(record: &QueryRecord, guarded: bool) -> Option<String> {
     let names =
         record.tables.iter().filter(|(_, through)| *through == guarded).map(|(name, _)| name.as_str());

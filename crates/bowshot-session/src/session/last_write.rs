@@ -1,4 +1,5 @@
-//! What the last statement of a session that changed rows did, for `last_insert_id()` and the counts of MySQL's protocol.
+//! The effect of the session's last statement that changed rows, for `last_insert_id()` and the counts of MySQL's
+//! protocol.
 
 use super::ClientSession;
 use bowshot_api::LastWrite;
@@ -6,12 +7,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
 impl ClientSession {
-    /// Forgets what the statement before this one did.
+    /// Clears the effect of the previous statement.
     pub(crate) fn clear_last_write(&self) {
         *self.lock_last_write() = LastWrite::default();
     }
 
-    /// Remembers what a statement did to rows, and the numbers that it gave them, else the one that it has chosen.
+    /// Records the effect of a statement, and its generated number, or else the one that it set.
     pub(crate) fn note_write(&self, mut last: LastWrite) {
         let mut before = self.lock_last_write();
         match last.generated {
@@ -21,7 +22,7 @@ impl ClientSession {
         *before = last;
     }
 
-    /// Takes a number for the last one that was given, as `last_insert_id(number)` says.
+    /// Sets the last generated number, for `last_insert_id(number)`.
     pub(super) fn set_last_generated(&self, number: i64) {
         self.generated.store(number, Ordering::Relaxed);
         self.lock_last_write().generated = Some(number);

@@ -1,9 +1,9 @@
-//! What a session's client sets, and what the engine asks of it.
+//! Settings that the client changes, and session values that the engine asks for.
 
 use super::ClientSession;
-use crate::known::{self, SEARCH_PATH};
 use crate::options::{DEFAULT_ISOLATION, Options};
-use crate::shown;
+use crate::setting_lookup::{self, SEARCH_PATH};
+use crate::settings_view;
 use bowshot_api::{Error, ErrorKind, OptionValue, Reason, Result};
 use bowshot_engine::{Assignment, SESSION_SEARCH_PATH, explicit_schemas, join_path, split_path};
 use bowshot_policy::snapshot::Isolation;
@@ -11,22 +11,22 @@ use bowshot_system_catalog::client::{Client, NamedStatement, OpenCursor, Setting
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-/// The schema of names that do not say theirs, as PostgreSQL calls it.
+/// PostgreSQL's default schema.
 const PUBLIC: &str = "public";
-/// The parameter that tells whether the transaction only reads.
+/// The parameter for read-only transactions.
 const READ_ONLY: &str = "transaction_read_only";
-/// Most schemas in which names are looked for.
+/// Schemas in one search path.
 const MAX_SCHEMAS: usize = 64;
 
-/// The session as the engine asks it.
+/// The session behind the engine's trait.
 pub(super) fn asked(session: &Weak<ClientSession>) -> Arc<dyn Client> {
     Arc::new(Me(Weak::clone(session)))
 }
 
 impl ClientSession {
-    /// Whether `SET name` means one of the session options; scratch sessions hand the rest to the engine.
+    /// Whether `SET name` is a session option; others go to the engine.
     pub(crate) fn owns_option(&self, name: &str) -> bool {
-        !self.engine.is_scratch() || (known::exact(name).is_some() && name != "time_zone")
+        !self.engine.is_scratch() || (setting_lookup::exact(name).is_some() && name != "time_zone")
     }
 
     /// Sets an option here and in the engine.
@@ -35,13 +35,15 @@ impl ClientSession {
             Some(OptionValue::String(list)) if name.eq_ignore_ascii_case(SEARCH_PATH) => {
                 return self.set_search_path(&list);
             }
-            Some(OptionValue::String(text)) => Some(OptionValue::String(known::translated(name, &text)?)),
+            Some(OptionValue::String(text)) => {
+                Some(OptionValue::String(setting_lookup::translated(name, &text)?))
+            }
             other => other,
         };
         let mut options = self.lock_options();
         let mut changed = options.clone();
         let setting =
-            changed.set(name, value.as_ref(), (&self.server.defaults, &self.server.house.limits))?;
+            changed.set(name, value.as_ref(), (&self.server.defaults, &self.server.context.limits))?;
         self.check_names(&options, &changed)?;
         if name.eq_ignore_ascii_case(DEFAULT_ISOLATION) && self.transactions.current().is_some() {
             self.defer_isolation(&options, &mut changed);
@@ -59,7 +61,7 @@ impl ClientSession {
         Ok(())
     }
 
-    /// A prepared statement means other tables once names are looked for elsewhere.
+    /// Sets options. A new search path invalidates the plans of prepared statements.
     fn put_options(&self, options: &mut Options, changed: Options) {
         if options.names() != changed.names() {
             self.prepared.expire_plans();
@@ -67,8 +69,8 @@ impl ClientSession {
         *options = changed;
     }
 
-    /// Sets the schemas in which names are looked for. One alone is the option `schema`; PostgreSQL's `public` is the default
-    /// where no schema is called so.
+    /// Sets the search path. A single schema is the option `schema`; `public` means the default, unless such a schema
+    /// exists.
     fn set_search_path(&self, list: &str) -> Result<()> {
         let names = explicit_schemas(list);
         let one = match names.as_slice() {
@@ -103,7 +105,7 @@ impl ClientSession {
         schemas.iter().any(|(_, there)| there == schema)
     }
 
-    /// Sets catalog and schema together: the schema need not be in the catalog that was in force before.
+    /// Sets catalog and schema together.
     pub(crate) fn use_names(&self, catalog: &str, schema: &str) -> Result<()> {
         self.remember_settings();
         let mut options = self.lock_options();
@@ -116,19 +118,19 @@ impl ClientSession {
         Ok(())
     }
 
-    /// The level of transactions that do not name theirs.
+    /// The default isolation level.
     pub(crate) fn isolation(&self) -> Isolation {
         self.lock_options().isolation()
     }
 
-    /// Sets everything back to what a new session has.
+    /// Resets all options to those of a new session.
     pub(crate) fn reset_all(&self) {
         self.remember_settings();
         self.forget_locals();
         self.put_back(Options::new(&self.server.defaults));
     }
 
-    /// Puts other options in the place of those in force, here and in the engine.
+    /// Restores earlier options, here and in the engine.
     pub(crate) fn put_back(&self, earlier: Options) {
         let mut options = self.lock_options();
         for (key, value) in earlier.engine_settings() {
@@ -139,7 +141,7 @@ impl ClientSession {
         self.put_options(&mut options, earlier);
     }
 
-    /// Names of catalog and schema must exist, else every later statement would fail in a puzzling way.
+    /// Catalog and schema must exist, or every later statement would fail.
     fn check_names(&self, old: &Options, new: &Options) -> Result<()> {
         let pinned = self.engine.pin();
         if new.catalog != old.catalog && !self.engine.catalogs(&pinned).contains(&new.catalog) {
@@ -156,7 +158,7 @@ impl ClientSession {
         Ok(())
     }
 
-    /// The options with the schema that is the first one of the search path now, and with what the transaction may do.
+    /// The options with the effective schema and the transaction's mode.
     fn effective_options(&self) -> Options {
         let mut options = self.current_options();
         if self.transactions.is_read_only() {
@@ -175,7 +177,7 @@ fn schema_not_found(schema: &str) -> Error {
         .with_hint("list the schemas with `SELECT schema_name FROM information_schema.schemata`")
 }
 
-/// The session as the engine asks it, which must not keep it.
+/// A weak reference for the engine.
 #[derive(Debug)]
 struct Me(Weak<ClientSession>);
 
@@ -183,12 +185,12 @@ impl Client for Me {
     fn settings(&self) -> Vec<Setting> {
         self.0
             .upgrade()
-            .map(|me| shown::settings(&me.effective_options(), &me.principal.name))
+            .map(|me| settings_view::settings(&me.effective_options(), &me.principal.name))
             .unwrap_or_default()
     }
 
     fn setting(&self, name: &str) -> Result<Setting> {
-        let known = known::find(name)?;
+        let known = setting_lookup::find(name)?;
         let wanted = if name.eq_ignore_ascii_case(SEARCH_PATH) { SEARCH_PATH } else { known.name() };
         let settings = self.settings().into_iter();
         let mut found = settings.filter(|setting| setting.name == wanted);
@@ -202,7 +204,7 @@ impl Client for Me {
             return me.set_local(std::slice::from_ref(assignment));
         }
         if local {
-            // It would be set back at once.
+            // It would be restored at once.
             return Ok(());
         }
         me.set(&assignment.name, assignment.value.clone().map(OptionValue::String))

@@ -1,21 +1,21 @@
-//! Options that are set within a transaction. What `SET LOCAL` has set is set back when it ends. When it is rolled back, so is
-//! everything else that was set in it, as in PostgreSQL; in MySQL's dialect that stays.
+//! Options set within a transaction. `SET LOCAL` ends with it. A rollback also undoes other settings, as in
+//! PostgreSQL; in MySQL's dialect they stay.
 
 use super::ClientSession;
-use crate::known::{self, Known, SEARCH_PATH};
 use crate::options::{ISOLATION, Options};
-use crate::shown;
+use crate::setting_lookup::{self, SEARCH_PATH, SettingKind};
+use crate::settings_view;
 use bowshot_api::{OptionValue, Result, TransactionEnd, TransactionId};
 use bowshot_engine::{Assignment, DialectName};
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 
-/// What is to be set back of the transaction that the session has begun.
+/// Settings to restore at the end of the session's transaction.
 #[derive(Debug, Default)]
 pub(super) struct SettingChanges {
-    /// Options that `SET LOCAL` has set, by their own names, as they were before.
+    /// Earlier values of options set with `SET LOCAL`.
     locals: Locals,
-    /// The options before the first change after each savepoint, in the order of the savepoints.
+    /// The options before the first change after each savepoint, in order.
     earlier: Vec<EarlierSettings>,
 }
 
@@ -23,39 +23,39 @@ type Locals = BTreeMap<&'static str, Assignment>;
 
 #[derive(Debug)]
 struct EarlierSettings {
-    /// How many savepoints there were.
+    /// Number of savepoints.
     savepoints: usize,
     options: Options,
     locals: Locals,
 }
 
 impl ClientSession {
-    /// Sets an option, which a rollback of the transaction undoes.
+    /// Sets an option; a rollback of the transaction restores it.
     pub(crate) fn set(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
         self.remember_settings();
         self.change_setting(name, value)?;
-        // It stays when the transaction is committed.
-        self.lock_changes().locals.remove(known::find(name)?.name());
+        // A commit keeps it.
+        self.lock_changes().locals.remove(setting_lookup::find(name)?.name());
         Ok(())
     }
 
-    /// Sets what is set back when the transaction ends.
+    /// Sets options for the transaction only.
     pub(crate) fn set_local(&self, assignments: &[Assignment]) -> Result<()> {
         for Assignment { name, value } in assignments {
             self.remember_settings();
             let before = self.value_of(name)?;
             self.change_setting(name, value.clone().map(OptionValue::String))?;
-            self.lock_changes().locals.entry(known::find(name)?.name()).or_insert(before);
+            self.lock_changes().locals.entry(setting_lookup::find(name)?.name()).or_insert(before);
         }
         Ok(())
     }
 
-    /// Gives the transaction that was just begun its level, which is shown until it ends.
+    /// Sets the isolation of the transaction that just began; shown until it ends.
     pub(crate) fn begin_with(&self, level: &str) -> Result<()> {
         self.set_local(&[Assignment { name: ISOLATION.to_owned(), value: Some(level.to_owned()) }])
     }
 
-    /// The level of later transactions is not that of the open one, which keeps its own until it ends.
+    /// Isolation of later transactions does not apply to the open one.
     pub(super) fn defer_isolation(&self, before: &Options, changed: &mut Options) {
         match before.parameters.get(ISOLATION) {
             Some(level) => changed.parameters.insert(ISOLATION, level.clone()),
@@ -65,17 +65,17 @@ impl ClientSession {
         self.lock_changes().locals.insert(ISOLATION, of_session);
     }
 
-    /// Gives a transaction that its caller names the level that a statement in it asks for.
+    /// Sets the isolation of a named transaction.
     pub(crate) fn isolate(&self, id: TransactionId, assignments: &[Assignment]) -> Result<()> {
         for Assignment { value, .. } in assignments.iter().filter(|assignment| assignment.name == ISOLATION) {
             let (mut options, value) = (self.current_options(), value.clone().map(OptionValue::String));
-            options.set(ISOLATION, value.as_ref(), (&self.server.defaults, &self.server.house.limits))?;
+            options.set(ISOLATION, value.as_ref(), (&self.server.defaults, &self.server.context.limits))?;
             self.transactions.set_isolation(Some(id), options.isolation())?;
         }
         Ok(())
     }
 
-    /// Sets back what a transaction has set, once none is open any more.
+    /// Restores the settings of an ended transaction.
     pub(crate) fn end_settings(&self, end: TransactionEnd) {
         if self.transactions.current().is_some() {
             return;
@@ -94,8 +94,7 @@ impl ClientSession {
         }
     }
 
-    /// Sets back what was set after a savepoint that was rolled back to; what was set after one that was released belongs to
-    /// the savepoint before it.
+    /// Restores settings made after a savepoint on its rollback; after its release they belong to the enclosing one.
     pub(crate) fn end_savepoint_settings(&self, end: TransactionEnd) {
         let Some(savepoints) = self.transactions.current_savepoints() else { return };
         let mut changes = self.lock_changes();
@@ -117,7 +116,7 @@ impl ClientSession {
         }
     }
 
-    /// Remembers the options before they are changed in a transaction.
+    /// Saves the options before a change in a transaction.
     pub(super) fn remember_settings(&self) {
         let Some(savepoints) = self.transactions.current_savepoints() else { return };
         let options = self.current_options();
@@ -139,20 +138,20 @@ impl ClientSession {
         self.setting_changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An option under its own name with its value; without one where that is the default of a parameter.
+    /// An assignment of the current value; without value for a default parameter.
     fn value_of(&self, name: &str) -> Result<Assignment> {
         let options = self.current_options();
-        Ok(match known::find(name)? {
-            Known::Parameter(parameter) => Assignment {
+        Ok(match setting_lookup::find(name)? {
+            SettingKind::Parameter(parameter) => Assignment {
                 name: parameter.name.to_owned(),
                 value: options.parameters.get(parameter.name).cloned(),
             },
-            // The list says which schema is the first.
-            Known::Option(option) if option.name == "schema" && !options.search_path.is_empty() => {
+            // The search path determines the schema.
+            SettingKind::Option(option) if option.name == "schema" && !options.search_path.is_empty() => {
                 Assignment { name: SEARCH_PATH.to_owned(), value: Some(options.search_path) }
             }
-            Known::Option(option) => {
-                let settings = shown::settings(&options, &self.principal.name);
+            SettingKind::Option(option) => {
+                let settings = settings_view::settings(&options, &self.principal.name);
                 let setting = settings.into_iter().find(|setting| setting.name == option.name);
                 Assignment { name: option.name.to_owned(), value: setting.map(|setting| setting.value) }
             }

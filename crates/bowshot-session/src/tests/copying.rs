@@ -138,7 +138,9 @@ async fn some_columns_go_out_and_in() {
     // What is not in the file is the default.
     let told = world.table("SELECT count(*) AS n FROM people WHERE code = 'none' AND id > 0").await;
     assert!(told.contains("| 3 |"), "{told}");
-    world.run("CREATE TABLE keyed (u UUID DEFAULT gen_random_uuid() PRIMARY KEY, name TEXT, id BIGINT)").await;
+    world
+        .run("CREATE TABLE keyed (u UUID DEFAULT gen_random_uuid() PRIMARY KEY, name TEXT, id BIGINT)")
+        .await;
     assert_eq!(world.run("COPY keyed (name, id) FROM 'names.csv' (HEADER false)").await, 3);
     for file in ["part.parquet", "part.json", "part.csv", "part.arrow"] {
         world.run(&format!("COPY (SELECT id + 10 AS id, 1 AS other FROM people) TO '{file}'")).await;

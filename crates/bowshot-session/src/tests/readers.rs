@@ -63,7 +63,7 @@ async fn a_reader_that_lets_rows_lie_loses_its_query() {
     let rest: Result<Vec<_>, _> = stream.try_collect().await;
     let error = rest.expect_err("ended");
     assert_eq!(error.kind(), ErrorKind::Timeout);
-    assert!(error.message().contains("took no rows"), "{error}");
+    assert!(error.message().contains("read no rows"), "{error}");
     session.close().await;
     becomes_idle(&server).await;
 }
@@ -77,7 +77,7 @@ async fn a_reader_that_leaves_early_is_logged_as_cancelled() {
     stream.next().await.expect("a batch").expect("reads");
     drop(stream);
     assert_eq!(rows(&server, &Request::sql("SELECT 1")).await, 1);
-    let log = server.shared.house.log.rows(session.principal()).expect("the log");
+    let log = server.shared.context.log.rows(session.principal()).expect("the log");
     let outcomes = log.column_by_name("outcome").expect("a column").as_string::<i32>().iter().flatten();
     assert_eq!(outcomes.collect::<Vec<_>>(), ["cancelled", "finished"]);
 }

@@ -24,7 +24,7 @@ async fn run(session: &Arc<dyn Session>, sql: &str) -> Option<u64> {
 
 /// Statement, outcome and error of all that the log has.
 fn log(server: &Bowshot) -> Vec<[String; 3]> {
-    let log = server.shared.house.log.rows(&Principal::anonymous()).expect("the log");
+    let log = server.shared.context.log.rows(&Principal::anonymous()).expect("the log");
     let column = |name: &str| {
         let column = log.column_by_name(name).expect("a column").as_string::<i32>().clone();
         column.iter().map(|value| value.unwrap_or_default().to_owned()).collect::<Vec<_>>()

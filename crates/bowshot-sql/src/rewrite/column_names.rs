@@ -24,7 +24,7 @@ pub const MARK: char = bowshot_api::SAME_NAME_MARK;
 
 /// A name without its mark.
 pub fn shown(name: &str) -> &str {
-    bowshot_api::shown_name(name)
+    bowshot_api::display_name(name)
 }
 
 pub(super) fn name(statement: &mut impl Tree, source: Source<'_>) -> Result<()> {

@@ -4,7 +4,7 @@ use super::Line;
 use super::folders::others_read;
 use crate::config::{Config, Listen};
 use crate::serve::{ClientAuthority, Reach, Tls, authenticator, resolve};
-use bowshot_access::CertificateFacts;
+use bowshot_access::CertificateSummary;
 use bowshot_cluster::membership::Security;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -165,7 +165,7 @@ fn chain(check: &'static str, path: &Path) -> Vec<Line> {
     lines
 }
 
-fn ends(check: &'static str, path: &Path, facts: &CertificateFacts) -> Option<Line> {
+fn ends(check: &'static str, path: &Path, facts: &CertificateSummary) -> Option<Line> {
     let (now, shown) = (SystemTime::now(), path.display());
     if facts.not_before > now {
         let remedy = "look at the clock of this machine, or wait";
@@ -190,9 +190,9 @@ fn days(left: Duration) -> u64 {
 }
 
 /// The parsed certificates of a file; unreadable ones are skipped.
-fn read(path: &Path) -> Vec<CertificateFacts> {
+fn read(path: &Path) -> Vec<CertificateSummary> {
     let Ok(found) = CertificateDer::pem_file_iter(path) else { return Vec::new() };
-    found.flatten().filter_map(|der| CertificateFacts::of(&der)).collect()
+    found.flatten().filter_map(|der| CertificateSummary::parse(&der)).collect()
 }
 
 /// Checks the authentication of nodes.

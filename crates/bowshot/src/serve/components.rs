@@ -8,13 +8,12 @@ use super::secrets;
 use crate::config::Config;
 use crate::usage::Usage;
 use anyhow::{Context, Result, bail};
-use bowshot_access::{AuditLog, AuditOptions, Authenticator, HttpDecider};
+use bowshot_access::{AuditLog, AuditOptions, Authenticator, HttpPolicyDecisionPoint};
 use bowshot_api::ErrorKind;
+use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_cluster::membership::Cluster;
 use bowshot_cluster::{Placement, QueryStages};
-use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_engine::{Engine, RuntimeEnv, Sources};
-use bowshot_system_catalog::system::SystemTables;
 use bowshot_session::{Bowshot, QueryLog};
 use bowshot_object_store::Remotes;
 use bowshot_object_store::secrets::Secrets;
@@ -22,6 +21,7 @@ use bowshot_tables::{StoreOptions, TableStore, TablesPlace};
 use bowshot_files::FileCatalog;
 use bowshot_formats::decoded_columns::ColumnCache;
 use bowshot_formats::table_summary::TableSummary;
+use bowshot_system_catalog::system::SystemTables;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ impl Parts {
             Sources { main: catalog.schema_provider(), system: Some(system), tables: Arc::clone(&tables) };
         let shared = Arc::clone(&environment);
         let engine = bowshot_reuse::start(&reuse, (&engine_config, environment), sources).map_err(mistake)?;
-        let decider = HttpDecider::new(&config.decider);
+        let decider = HttpPolicyDecisionPoint::new(&config.decider);
         if let Some(decider) = decider.map_err(|error| Usage::from(bowshot_api::Error::from(error)))? {
             engine.decide_by(Arc::new(decider));
         }

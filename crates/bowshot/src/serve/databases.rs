@@ -4,10 +4,10 @@ use crate::config::Config;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Principal, Result};
 use bowshot_databases::{ExternalDatabases, Options};
-use bowshot_system_catalog::system::SystemTables;
 use bowshot_engine::databases::Databases;
 use bowshot_files::FileCatalog;
 use bowshot_object_store::secrets::Secrets;
+use bowshot_system_catalog::system::SystemTables;
 use std::sync::Arc;
 
 const NAME: &str = "databases";

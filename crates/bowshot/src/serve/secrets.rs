@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::usage::Usage;
 use anyhow::Result;
-use bowshot_access::SealingKey;
+use bowshot_access::EncryptionKey;
 use bowshot_object_store::secrets::Secrets;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 /// [`Usage`] for a key that is not there, or is none.
 pub(super) fn open(config: &Config, data: Option<&Path>) -> Result<Arc<Secrets>> {
     let key = match (config.secrets_key.as_str(), data) {
-        ("", None) => SealingKey::in_memory(),
-        ("", Some(folder)) => SealingKey::beside(folder),
+        ("", None) => EncryptionKey::in_memory(),
+        ("", Some(folder)) => EncryptionKey::beside(folder),
         (place, _) => {
-            SealingKey::named(place).map_err(|error| Usage::from(bowshot_api::Error::from(error)))?
+            EncryptionKey::named(place).map_err(|error| Usage::from(bowshot_api::Error::from(error)))?
         }
     };
     Ok(Secrets::new(Arc::new(key), config.remote.known_endpoints()))

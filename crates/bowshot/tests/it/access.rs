@@ -11,7 +11,7 @@ fn users_that_are_not_understood_stop_the_server() {
         serve_with_users(folder.path())
     };
     for (text, word) in [
-        ("", "lists nobody"),
+        ("", "lists no users"),
         ("[[users]]\nname = 'ada'\npassword = 'lovelace'\n", "unknown field `password`"),
         ("[[users]]\nname = 'ada'\npassword_hash = 'lovelace'\n", "password hash of user `ada`"),
         ("[[users]\n", "line 1"),

@@ -1,0 +1,287 @@
+//! Statements that are queued, planned or running: shown in `system.queries`, and cancelled here before they have a
+//! result.
+
+use crate::admission::{Requester, Slot};
+use crate::result::QueryResult;
+use bowshot_api::{Error, Principal, QueryId, SessionId, shows_statements, statement_span};
+use bowshot_policy::snapshot::Pinned;
+use bowshot_policy::snapshot::input::StreamedTable;
+use bowshot_query_task::{QueryTask, Stop};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant, SystemTime};
+use tracing::Span;
+
+/// Longest SQL text of a running statement in `system.queries`, in bytes.
+const SQL_BYTES: usize = 4 << 10;
+
+/// The state of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    /// It waits for a slot.
+    Queued,
+    /// It waits for a statement of the same transaction.
+    Blocked,
+    Planning,
+    Running,
+    /// Its buffers are full and unread.
+    WaitsForReader,
+    /// It waits for rows that its client sends.
+    WaitsForRows,
+}
+
+impl State {
+    const ALL: [Self; 6] = [
+        Self::Queued,
+        Self::Blocked,
+        Self::Planning,
+        Self::Running,
+        Self::WaitsForReader,
+        Self::WaitsForRows,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Planning => "planning",
+            Self::Running => "running",
+            Self::Blocked | Self::WaitsForReader | Self::WaitsForRows => "waiting",
+        }
+    }
+
+    /// What a queued or waiting statement waits for.
+    pub(crate) fn waits_for(self) -> Option<&'static str> {
+        match self {
+            Self::Queued => Some("a slot"),
+            Self::Blocked => Some("another statement of its transaction"),
+            Self::WaitsForReader => Some("its client to read rows"),
+            Self::WaitsForRows => Some("its client to send rows"),
+            Self::Planning | Self::Running => None,
+        }
+    }
+}
+
+/// A statement that has not ended.
+#[derive(Debug)]
+pub(crate) struct RunningStatement {
+    pub(crate) id: QueryId,
+    pub(crate) requester: Requester,
+    pub(crate) principal: Principal,
+    pub(crate) sql: Box<str>,
+    pub(crate) arrived: Instant,
+    pub(crate) started: SystemTime,
+    pub(crate) job: Arc<QueryTask>,
+    state: AtomicU8,
+    logged: AtomicBool,
+    touched: Mutex<Vec<(String, bool)>>,
+    result: Mutex<Weak<QueryResult>>,
+    slot: Mutex<Weak<Slot>>,
+    input: OnceLock<Arc<StreamedTable>>,
+    rows_in: AtomicU64,
+    rows_affected: Mutex<Option<u64>>,
+    registry: Weak<RunningStatements>,
+    /// The span of the statement, for traces.
+    pub(crate) span: Span,
+}
+
+impl RunningStatement {
+    pub(crate) fn set_state(&self, state: State) {
+        self.state.store(state as u8, Ordering::Relaxed);
+    }
+
+    pub(crate) fn state(&self) -> State {
+        let code = usize::from(self.state.load(Ordering::Relaxed));
+        State::ALL.get(code).copied().unwrap_or(State::Running)
+    }
+
+    /// Marks the end as logged; returns whether it was logged already.
+    pub(crate) fn mark_logged(&self) -> bool {
+        self.logged.swap(true, Ordering::AcqRel)
+    }
+
+    /// Records the outcome in the span.
+    pub(crate) fn record_end(&self, outcome: &'static str, (rows, bytes): (u64, u64), error: Option<&Error>) {
+        if self.span.is_disabled() {
+            return;
+        }
+        self.span.record("bowshot.outcome", outcome);
+        // Signed: OTLP has no unsigned integers.
+        self.span.record("db.response.returned_rows", i64::try_from(rows).unwrap_or(i64::MAX));
+        self.span.record("bowshot.bytes", i64::try_from(bytes).unwrap_or(i64::MAX));
+        if let Some(error) = error {
+            // The message may contain values of rows.
+            self.span.record("error.type", tracing::field::debug(error.kind()));
+            self.span.record("otel.status_code", "ERROR");
+        }
+    }
+
+    /// Records the tables that it reads and changes.
+    pub(crate) fn set_tables(&self, tables: Vec<(String, bool)>) {
+        *lock(&self.touched) = tables;
+    }
+
+    /// The tables that it reads and changes, once known.
+    pub(crate) fn tables(&self) -> Vec<(String, bool)> {
+        lock(&self.touched).clone()
+    }
+
+    /// Resets the record for the next statement of a script.
+    pub(crate) fn reset_for_next_statement(&self) {
+        self.logged.store(false, Ordering::Release);
+        lock(&self.touched).clear();
+        *lock(&self.rows_affected) = None;
+    }
+
+    /// Sets the result, which has the statistics.
+    pub(crate) fn set_result(&self, result: &Arc<QueryResult>) {
+        *lock(&self.result) = Arc::downgrade(result);
+    }
+
+    pub(crate) fn result(&self) -> Option<Arc<QueryResult>> {
+        lock(&self.result).upgrade()
+    }
+
+    /// Sets the slot, which is lent while the statement waits for its client.
+    pub(crate) fn set_slot(&self, slot: &Arc<Slot>) {
+        *lock(&self.slot) = Arc::downgrade(slot);
+    }
+
+    /// Lends the slot while the statement waits for rows.
+    pub(crate) fn pause_for_rows(&self) {
+        self.set_state(State::WaitsForRows);
+        if let Some(slot) = lock(&self.slot).upgrade() {
+            slot.pause();
+        }
+    }
+
+    /// Takes the slot back.
+    pub(crate) fn resume(&self) {
+        self.set_state(State::Running);
+        if let Some(slot) = lock(&self.slot).upgrade() {
+            slot.resume();
+        }
+    }
+
+    /// Sets the client's rows that it reads as a table.
+    pub(crate) fn set_input(&self, input: Arc<StreamedTable>) {
+        let _ = self.input.set(input);
+    }
+
+    pub(crate) fn input(&self) -> Option<&Arc<StreamedTable>> {
+        self.input.get()
+    }
+
+    /// Adds the client's rows to the snapshot.
+    pub(crate) fn with_input(&self, pinned: Pinned) -> Pinned {
+        pinned.with_input(self.input.get().cloned())
+    }
+
+    pub(crate) fn count_rows_in(&self, count: usize) {
+        self.rows_in.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    /// Rows of the client that it has read.
+    pub(crate) fn rows_in(&self) -> u64 {
+        self.rows_in.load(Ordering::Relaxed)
+    }
+
+    /// Records how many rows it has changed or exported.
+    pub(crate) fn set_rows_affected(&self, rows: Option<u64>) {
+        *lock(&self.rows_affected) = rows;
+    }
+
+    /// Rows changed or exported; `None` for other statements and after a failure.
+    pub(crate) fn rows_affected(&self) -> Option<u64> {
+        *lock(&self.rows_affected)
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.arrived.elapsed()
+    }
+
+    /// Cancels the statement in any state.
+    pub(crate) fn cancel(&self) {
+        match self.result() {
+            Some(result) => result.cancel(),
+            None => self.job.stop(Stop::Cancelled),
+        }
+    }
+}
+
+impl Drop for RunningStatement {
+    fn drop(&mut self) {
+        self.job.stop(Stop::Over);
+        if let Some(registry) = self.registry.upgrade() {
+            lock(&registry.statements).remove(&self.id);
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct RunningStatements {
+    statements: Mutex<HashMap<QueryId, Weak<RunningStatement>>>,
+}
+
+impl RunningStatements {
+    /// Registers a statement, with a text without secrets. It is removed when the returned handle is dropped.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        (session, principal): (SessionId, &Principal),
+        sql: &str,
+        (arrived, job): (Instant, Arc<QueryTask>),
+    ) -> Arc<RunningStatement> {
+        let end = (0..=SQL_BYTES.min(sql.len())).rev().find(|end| sql.is_char_boundary(*end)).unwrap_or(0);
+        let id = QueryId::random();
+        job.is_for(id);
+        let sql: Box<str> = Box::from(sql.get(..end).unwrap_or_default());
+        let span = statement_span(&principal.name, &session, &id);
+        if !span.is_disabled() && shows_statements() {
+            span.record("db.query.text", sql.as_ref());
+        }
+        let statement = Arc::new(RunningStatement {
+            id,
+            requester: Requester { user: Arc::from(principal.name.as_str()), session },
+            principal: principal.clone(),
+            sql,
+            arrived,
+            started: SystemTime::now(),
+            job,
+            state: AtomicU8::new(State::Running as u8),
+            logged: AtomicBool::new(false),
+            touched: Mutex::default(),
+            result: Mutex::default(),
+            slot: Mutex::default(),
+            input: OnceLock::new(),
+            rows_in: AtomicU64::new(0),
+            rows_affected: Mutex::default(),
+            registry: Arc::downgrade(self),
+            span,
+        });
+        lock(&self.statements).insert(statement.id, Arc::downgrade(&statement));
+        statement
+    }
+
+    /// The statements of one user in order of arrival.
+    pub(crate) fn by_principal(&self, principal: &Principal) -> Vec<Arc<RunningStatement>> {
+        let all: Vec<_> = lock(&self.statements).values().filter_map(Weak::upgrade).collect();
+        let mut own: Vec<_> = all.into_iter().filter(|statement| statement.principal == *principal).collect();
+        own.sort_by_key(|statement| statement.arrived);
+        own
+    }
+
+    pub(crate) fn find(&self, principal: &Principal, id: QueryId) -> Option<Arc<RunningStatement>> {
+        let found = lock(&self.statements).get(&id).and_then(Weak::upgrade);
+        found.filter(|statement| statement.principal == *principal)
+    }
+
+    pub(crate) fn by_session(&self, session: SessionId) -> Vec<Arc<RunningStatement>> {
+        let all: Vec<_> = lock(&self.statements).values().filter_map(Weak::upgrade).collect();
+        all.into_iter().filter(|statement| statement.requester.session == session).collect()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
