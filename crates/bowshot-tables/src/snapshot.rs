@@ -25,7 +25,7 @@ pub enum Entry {
 #[derive(Debug, Clone, PartialEq)]
 pub struct View {
     /// Tells the view from all others, also from earlier ones of the same name.
-    pub(super) id: Uuid,
+    pub id: Uuid,
     /// The query, as it was written.
     pub sql: String,
     /// Name of the dialect that it is written in, which is not always that of whoever reads it.

@@ -33,12 +33,12 @@ pub struct ReadOptions {
     pub columns: bool,
     pub types: Types,
     pub nulls: Option<Vec<String>>,
-    pub(crate) date_format: Option<String>,
-    pub(crate) stamp_format: Option<String>,
+    pub date_format: Option<String>,
+    pub stamp_format: Option<String>,
     pub decimal: Option<u8>,
     pub thousands: Option<u8>,
     pub encoding: Option<&'static Encoding>,
-    pub(crate) all_text: bool,
+    pub all_text: bool,
     pub null_padding: bool,
     pub ignore_errors: bool,
     /// The name of a column that has the path of each row's file.
@@ -51,12 +51,12 @@ pub struct ReadOptions {
     /// Whether what is not said is as usual instead of found out.
     pub plain: bool,
     pub sample_rows: Option<usize>,
-    pub(crate) max_line_bytes: Option<usize>,
+    pub max_line_bytes: Option<usize>,
     pub sheet: Option<String>,
     /// Whether a record must have as many values as there are columns: a statement that copies rows into a table says so.
     pub exact: bool,
     /// Whether a value between quotes is text, also if it looks like a number.
-    pub(crate) quoted_is_text: bool,
+    pub quoted_is_text: bool,
     /// Whether they are said of all tables of a folder, so that each takes of them what fits it.
     pub shared: bool,
 }
