@@ -12,7 +12,7 @@ use sqlparser::tokenizer::Token;
 /// # Errors
 /// `Internal` for a text that is none.
 pub fn read_statement(text: &str) -> Result<Statement> {
-    read(text, Parser::parse_statement)
+    read(text, |parser| parser.parse_statement())
         .map_err(|error| Error::internal(format!("`{text}` is no statement: {error}")))
 }
 
@@ -21,7 +21,7 @@ pub fn read_statement(text: &str) -> Result<Statement> {
 /// # Errors
 /// `Internal` for a text that is none.
 pub fn read_query(text: &str) -> Result<Box<Query>> {
-    read(text, Parser::parse_query).map_err(|error| Error::internal(format!("`{text}` is no query: {error}")))
+    read(text, |parser| parser.parse_query()).map_err(|error| Error::internal(format!("`{text}` is no query: {error}")))
 }
 
 /// An expression.
@@ -29,13 +29,13 @@ pub fn read_query(text: &str) -> Result<Box<Query>> {
 /// # Errors
 /// `Internal` for a text that is none.
 pub fn read_expression(text: &str) -> Result<Expr> {
-    read(text, Parser::parse_expr)
+    read(text, |parser| parser.parse_expr())
         .map_err(|error| Error::internal(format!("`{text}` is no expression: {error}")))
 }
 
 /// A type; `None` for a text that is none.
 pub fn read_type(text: &str) -> Option<DataType> {
-    read(text, Parser::parse_data_type).ok()
+    read(text, |parser| parser.parse_data_type()).ok()
 }
 
 /// A name of one or more parts; `None` for a text that is none.

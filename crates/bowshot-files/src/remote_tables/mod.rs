@@ -5,5 +5,5 @@ mod listing;
 mod patterns;
 
 pub(crate) use discovery::definitions;
-pub(crate) use listing::{list, list_whole};
+pub(crate) use listing::list_whole;
 pub(crate) use patterns::NamedObjects;

@@ -88,7 +88,7 @@ impl IcebergSettings {
     ///
     /// # Errors
     /// `Invalid`, naming the catalog and the key.
-    pub(super) fn read(values: &BTreeMap<String, Vec<String>>, base: Option<&Path>) -> Result<Self> {
+    pub fn read(values: &BTreeMap<String, Vec<String>>, base: Option<&Path>) -> Result<Self> {
         let entry =
             Entry { values, name: values.get("name").and_then(|it| it.first()).cloned().unwrap_or_default() };
         entry.check()?;
