@@ -4,8 +4,7 @@ use super::functions::Functions;
 use super::{expressions, stays};
 use bowshot_optimizer::cooperative::batch_limits::ShortBatches;
 use bowshot_optimizer::{DropOrdering, Dropped};
-use bowshot_files::plan_codec::{PortableFile, PortableFiles, PortableScan};
-use bowshot_files::plan_codec as portable;
+use bowshot_files::plan_codec::{self, PortableFile, PortableFiles, PortableScan};
 use datafusion::common::{Result, internal_datafusion_err, internal_err};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, WindowUDF};
@@ -86,7 +85,7 @@ impl Codec {
         let Some(plan) = message.plan else { return internal_err!("a scan without a plan") };
         let reading = PhysicalPlanDecodeContext::new(context, self);
         let plan = converter.proto_to_execution_plan(&plan, &reading)?;
-        let schema = portable::table_schema(plan.as_ref())?;
+        let schema = plan_codec::table_schema(plan.as_ref())?;
         let condition = message
             .condition
             .map(|condition| converter.proto_to_physical_expr(&condition, &schema, &reading))
@@ -102,7 +101,7 @@ impl PhysicalExtensionCodec for Codec {
         buf: &mut Vec<u8>,
         proto_converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
-        if let Some(scan) = portable::taken_apart(node.as_ref())? {
+        if let Some(scan) = plan_codec::taken_apart(node.as_ref())? {
             return self.write_scan(scan, proto_converter, buf);
         }
         if let Some(rows) = ShortBatches::rows(node.as_ref()) {

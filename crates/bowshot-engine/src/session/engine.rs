@@ -246,7 +246,7 @@ impl Engine {
         check_names(databases.as_ref(), &tables.snapshot().catalogs())?;
         let secrets = config.secrets.clone();
         if let Some(secrets) = &secrets {
-            secrets.are_of(&tables);
+            secrets.read_from(tables.newest_texts());
         }
         let parts = CatalogParts {
             main,

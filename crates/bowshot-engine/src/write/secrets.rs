@@ -47,7 +47,7 @@ impl SecretChange {
                     "use IF NOT EXISTS to keep it, OR REPLACE to give it other values, or another name",
                 ));
             }
-            Self::Create { .. } if !there && Secrets::count(notes) >= MAX_SECRETS => {
+            Self::Create { .. } if !there && Secrets::count(notes.texts()) >= MAX_SECRETS => {
                 let message = format!("there are {MAX_SECRETS} secrets, which is the limit");
                 return Err(
                     Error::new(ErrorKind::LimitReached, message).with_hint("drop those that are not needed")

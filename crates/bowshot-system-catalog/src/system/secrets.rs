@@ -12,7 +12,7 @@ pub(super) const NAME: &str = "secrets";
 
 /// A row for each secret, by name, as the statement's transaction sees them.
 pub(super) fn rows(secrets: &Secrets, pinned: &Pinned) -> Result<RecordBatch> {
-    let all = secrets.told(pinned.shared().notes());
+    let all = secrets.told(pinned.shared().notes().texts());
     let text = |value: &dyn Fn(&SecretSummary) -> Option<String>| -> ArrayRef {
         Arc::new(all.iter().map(value).collect::<StringArray>())
     };

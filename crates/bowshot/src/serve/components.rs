@@ -84,7 +84,7 @@ impl Parts {
             Some(folder) => open_tables(folder, config, &environment, (Arc::clone(&columns), place)).await?,
             None => TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes),
         };
-        secrets.are_of(&tables);
+        secrets.read_from(tables.newest_texts());
         let (runtime, found) = (Arc::clone(&environment), Arc::clone(&columns));
         let opened =
             tokio::task::spawn_blocking(move || FileCatalog::open(sources, storage, &runtime, &found)).await;
