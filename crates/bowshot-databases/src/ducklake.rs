@@ -1,4 +1,4 @@
-//! Catalogs of DuckLake, which need no driver: `bowshot-storage` reads them. Decides which ones a statement may open.
+//! Catalogs of DuckLake, which need no driver: `bowshot-lakehouse` reads them. Decides which ones a statement may open.
 
 use crate::config_values::{Values, beside, check_name, wrong};
 use crate::status::DatabaseStatus;

@@ -1,4 +1,4 @@
-//! Catalogs of Iceberg tables, which need no driver: `bowshot-storage` reads them.
+//! Catalogs of Iceberg tables, which need no driver: `bowshot-lakehouse` reads them.
 
 use crate::status::DatabaseStatus;
 use bowshot_api::{Error, ErrorKind, Result};

@@ -49,7 +49,7 @@ pub fn examine(folder: &Path) -> Result<Vec<(String, String)>, Error> {
     broken_in(folder)
 }
 
-/// The notes in the catalog of a data folder: see `notes.rs`. Changes nothing, and may be asked while a server uses the
+/// The notes in the catalog of a data folder: see `catalog_kv.rs`. Changes nothing, and may be asked while a server uses the
 /// folder. A folder without a catalog has none.
 ///
 /// # Errors

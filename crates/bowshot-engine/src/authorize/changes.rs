@@ -256,7 +256,7 @@ fn place(privilege: Privilege, place: &[String], what: &str, access: &Access) ->
     )))
 }
 
-/// Refuses who sees other values than there are. Columns that are not seen at all stay what they are (`write/kept.rs`).
+/// Refuses who sees other values than there are. Columns that are not seen at all stay what they are (`write/hidden_columns.rs`).
 fn unmasked(name: &EntryName, reason: &str, access: &Access) -> Result<()> {
     match access.reading(name) {
         Reading::Limited(limits) if limits.masks.is_empty() => Ok(()),

@@ -1,5 +1,5 @@
 //! `CREATE [OR REPLACE] SECRET [IF NOT EXISTS] s (…)` and `DROP SECRET [IF EXISTS] s`: credentials of sources, which are notes of the
-//! snapshot as models are, sealed by `bowshot-storage`. They are in force when they are committed, for all who ask the sources.
+//! snapshot as models are, encrypted by `bowshot-object-store`. They are in force when they are committed, for all who ask the sources.
 //!
 //! Values are in the statement and in [`NewSecret`], which does not print them, and nowhere else.
 

@@ -88,7 +88,7 @@ const OPENING: &str = "
 CREATE TABLE IF NOT EXISTS opening (id INTEGER PRIMARY KEY CHECK (id = 0), number INTEGER NOT NULL) STRICT;
 ";
 
-/// See `tables/notes.rs`. Made when it is missing.
+/// See `catalog_kv.rs`. Made when it is missing.
 const NOTES: &str = "CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT;";
 
 /// Random numbers for two openings of a catalog, by which others who note what they know of its tables tell whether it is

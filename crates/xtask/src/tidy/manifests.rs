@@ -24,8 +24,14 @@ const OURS: &[(&str, &[&str])] = &[
     ("bowshot-sql", &["bowshot-api"]),
     ("bowshot-functions", &[]),
     ("bowshot-query-task", &["bowshot-api", "bowshot-ipc"]),
-    ("bowshot-types", &["bowshot-api", "bowshot-functions", "bowshot-sql", "bowshot-formats", "bowshot-tables"]),
-    ("bowshot-policy", &["bowshot-api", "bowshot-kernels", "bowshot-sql", "bowshot-formats", "bowshot-tables"]),
+    (
+        "bowshot-types",
+        &["bowshot-api", "bowshot-functions", "bowshot-sql", "bowshot-formats", "bowshot-tables"],
+    ),
+    (
+        "bowshot-policy",
+        &["bowshot-api", "bowshot-kernels", "bowshot-sql", "bowshot-object-store", "bowshot-tables"],
+    ),
     (
         "bowshot-system-catalog",
         &[
@@ -33,6 +39,10 @@ const OURS: &[(&str, &[&str])] = &[
             "bowshot-policy",
             "bowshot-query-task",
             "bowshot-sql",
+            "bowshot-files",
+            "bowshot-formats",
+            "bowshot-object-store",
+            "bowshot-tables",
             "bowshot-types",
         ],
     ),
@@ -44,6 +54,8 @@ const OURS: &[(&str, &[&str])] = &[
             "bowshot-kernels",
             "bowshot-query-task",
             "bowshot-sql",
+            "bowshot-formats",
+            "bowshot-tables",
             "bowshot-types",
         ],
     ),
@@ -66,7 +78,6 @@ const OURS: &[(&str, &[&str])] = &[
             "bowshot-system-catalog",
             "bowshot-tables",
             "bowshot-types",
-            "bowshot-access",
         ],
     ),
     (
@@ -102,7 +113,10 @@ const OURS: &[(&str, &[&str])] = &[
     ("bowshot-postgres", &["bowshot-api", "bowshot-rowwire"]),
     ("bowshot-mysql", &["bowshot-api", "bowshot-rowwire"]),
     ("bowshot-test-server", &["bowshot-api"]),
-    ("bowshot-cluster", &["bowshot-api", "bowshot-engine", "bowshot-files", "bowshot-formats", "bowshot-query-task"]),
+    (
+        "bowshot-cluster",
+        &["bowshot-api", "bowshot-engine", "bowshot-files", "bowshot-formats", "bowshot-query-task"],
+    ),
     (
         "bowshot-databases",
         &[
@@ -238,7 +252,7 @@ fn in_manifest(path: &str, manifest: &Table) -> Vec<String> {
 
 fn forbidden(path: &str, name: &str, ours: &[&str], dependency: &str) -> Option<String> {
     if dependency.starts_with("bowshot") && !ours.contains(&dependency) {
-        return Some(format!("{path}: `{name}` must not depend on `{dependency}` (DESIGN.md 2)"));
+        return Some(format!("{path}: `{name}` must not depend on `{dependency}` (tidy/manifests.rs)"));
     }
     let (heavy, allowed) = HEAVY.iter().find(|(heavy, _)| dependency.starts_with(heavy))?;
     (!allowed.contains(&name)).then(|| format!("{path}: only {} may depend on `{heavy}`", allowed.join(", ")))
