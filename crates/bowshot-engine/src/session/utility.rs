@@ -111,7 +111,8 @@ impl EngineSession {
             }
             Utility::DescribeQuery(query) => {
                 let described = self.plan_parsed(*query, pinned, source).await?;
-                describe::query(&self.schema_of(&described)?, visible.flavour())?
+                let schema = self.schema_of(&described)?;
+                describe::query(&schema, visible.flavour())?
             }
             Utility::DescribeTable { table, column } => {
                 describe::named_table(&table, column.as_deref(), &asked)?
