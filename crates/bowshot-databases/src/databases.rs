@@ -9,6 +9,7 @@ use crate::options::Options;
 use crate::secret_credentials;
 use crate::settings::DatabaseSettings;
 use crate::source::{Source, not_found};
+use crate::status::DatabaseStatus;
 use crate::table::DatabaseTable;
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Principal, Result};
