@@ -198,7 +198,7 @@ impl ResultEndpoints for PlacedEndpoints {
         self.each()
             .map(|(id, node)| Location {
                 uri: (node.id != self.myself).then(|| node.public.clone()),
-                ticket: SignedTicket::new(id, node.id, now).signed(cluster, whose).into(),
+                voucher: SignedTicket::new(id, node.id, now).signed(cluster, whose).into(),
             })
             .collect()
     }
