@@ -1,7 +1,7 @@
 //! Tasks of other nodes' plans run with the limits of a statement, and encode errors that DataFusion does not know as texts.
 
-use bowshot_engine::distribution::told;
 use bowshot_engine::Engine;
+use bowshot_engine::distribution::told;
 use bowshot_query_task::{QueryTask, Stop};
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;

@@ -342,7 +342,11 @@ pub(crate) fn may_be(settings: &AccessSettings, principal: &Principal, rules: &R
 }
 
 /// All roles of a user, with those of their roles; `None` for nobody who is known. Whom an identity provider has sent is known.
-pub(crate) fn grantees(settings: &AccessSettings, principal: &Principal, rules: &Rules) -> Option<BTreeSet<String>> {
+pub(crate) fn grantees(
+    settings: &AccessSettings,
+    principal: &Principal,
+    rules: &Rules,
+) -> Option<BTreeSet<String>> {
     let mut found = BTreeSet::from([PUBLIC.to_owned()]);
     if !principal.authenticated {
         return Some(found);

@@ -2,10 +2,10 @@
 
 use crate::cache::{Content, TableKey, TableName};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
-use bowshot_tables::{Entry, EntryName, Snapshot, Storage, Table, TableStore};
+use bowshot_engine::internals::without_defaults;
 use bowshot_files::versioned;
 use bowshot_formats::table_version::Versioned;
-use bowshot_engine::internals::without_defaults;
+use bowshot_tables::{Entry, EntryName, Snapshot, Storage, Table, TableStore};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::ResolvedTableReference;

@@ -21,7 +21,8 @@ pub fn read_statement(text: &str) -> Result<Statement> {
 /// # Errors
 /// `Internal` for a text that is none.
 pub fn read_query(text: &str) -> Result<Box<Query>> {
-    read(text, |parser| parser.parse_query()).map_err(|error| Error::internal(format!("`{text}` is no query: {error}")))
+    read(text, |parser| parser.parse_query())
+        .map_err(|error| Error::internal(format!("`{text}` is no query: {error}")))
 }
 
 /// An expression.

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use bowshot_formats::extension_types::EXTENSION;
 /// Key of the metadata.
 pub use bowshot_tables::DECLARED;
-use bowshot_formats::extension_types::EXTENSION;
 use bowshot_tables::{ENUM, PADDED};
 
 /// Whether an entry of the metadata of a field belongs to its values: others say how a file or a server keeps them, or are for

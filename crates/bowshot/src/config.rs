@@ -28,10 +28,10 @@ use bowshot_access::{AccessConfig, AccessOptions, PolicyDecisionOptions, hash_pa
 use bowshot_api::{Limits, Secret};
 use bowshot_databases::Options as DatabaseOptions;
 use bowshot_engine::EngineConfig;
+use bowshot_files::{SourceSpec, StorageOptions};
+use bowshot_object_store::RemoteOptions;
 use bowshot_policy::{AccessSettings, ConfiguredUser};
 use bowshot_reuse::ReuseConfig;
-use bowshot_object_store::RemoteOptions;
-use bowshot_files::{SourceSpec, StorageOptions};
 use slot::Raw;
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -5,11 +5,11 @@
 use super::{Visible, time_travel};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_formats::table_version::AsOf;
+use bowshot_lakehouse::change_feed::{CHANGE_COLUMNS, ChangeRange};
 use bowshot_policy::Reading;
 use bowshot_sql::rewrite::{AsOf as Written, NamedChanges};
 use bowshot_tables::EntryName;
-use bowshot_formats::table_version::AsOf;
-use bowshot_lakehouse::change_feed::{CHANGE_COLUMNS, ChangeRange};
 use datafusion::catalog::TableProvider;
 use datafusion::error::DataFusionError;
 use std::sync::Arc;

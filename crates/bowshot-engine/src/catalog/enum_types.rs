@@ -7,8 +7,8 @@ use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PUBLIC};
 use bowshot_policy::Access;
 use bowshot_policy::rules::Rules;
 use bowshot_sql::Tree;
-use bowshot_tables::EntryName;
 use bowshot_system_catalog::enum_types::may_know;
+use bowshot_tables::EntryName;
 use bowshot_types::enums::EnumType;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{

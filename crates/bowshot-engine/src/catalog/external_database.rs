@@ -4,9 +4,9 @@
 use super::Visible;
 use crate::catalog::CatalogParts;
 use bowshot_api::{Error, Principal, Reason};
+use bowshot_formats::table_version::AsOf;
 use bowshot_policy::Reading;
 use bowshot_tables::EntryName;
-use bowshot_formats::table_version::AsOf;
 use datafusion::catalog::TableProvider;
 use datafusion::error::{DataFusionError, Result};
 use std::collections::BTreeMap;

@@ -2,11 +2,11 @@
 //! the places that the operator has opened.
 
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_files::{FileCatalog, file_catalog};
+use bowshot_formats::read_options::{OptionValue, ReadOptions};
 use bowshot_policy::Access;
 use bowshot_sql::rewrite::{FileOption, NamedFiles};
 use bowshot_tables::External;
-use bowshot_files::{FileCatalog, file_catalog};
-use bowshot_formats::read_options::{OptionValue, ReadOptions};
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use std::sync::Arc;
 

@@ -33,18 +33,18 @@ use bowshot_api::catalog_names::{
     CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, SOURCE, SYSTEM_SCHEMA, TARGET, TEMPORARY_CATALOG,
 };
 use bowshot_api::{Error as ApiError, Principal};
+use bowshot_files::FileCatalog;
+use bowshot_files::exchange::ExchangeFolder;
+use bowshot_object_store::secrets::Secrets;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::snapshot::input::StreamedTable;
 use bowshot_policy::{Access, Reading};
 use bowshot_sql::Privilege;
-use bowshot_files::FileCatalog;
-use bowshot_files::exchange::ExchangeFolder;
-use bowshot_object_store::secrets::Secrets;
-use bowshot_tables::{Entry, EntryName, Snapshot, Table, TableStore};
 use bowshot_system_catalog::client::{ClientSlot, Flavour};
 use bowshot_system_catalog::functions::TableLookup;
 use bowshot_system_catalog::system::SystemTables;
 use bowshot_system_catalog::{CatalogView, pg_catalog};
+use bowshot_tables::{Entry, EntryName, Snapshot, Table, TableStore};
 use bowshot_types::storage_type;
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,

@@ -3,8 +3,8 @@
 
 use crate::catalog::names::Names;
 use bowshot_api::ColumnOrigin;
-use bowshot_tables::{Entry, EntryName};
 use bowshot_system_catalog::pg_catalog::oids;
+use bowshot_tables::{Entry, EntryName};
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, TableScan};
 

@@ -7,13 +7,13 @@ use bowshot_api::Principal;
 use bowshot_api::catalog_names::{
     CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG,
 };
-use bowshot_tables::{Entry, EntryName, What};
 use bowshot_system_catalog::client::Flavour;
 use bowshot_system_catalog::information_schema::InformationSchema;
 use bowshot_system_catalog::mysql_schema::{MYSQL, MysqlSchema};
 use bowshot_system_catalog::pg_catalog::{self, PgCatalog};
 use bowshot_system_catalog::system::tables::AboutTables;
 use bowshot_system_catalog::system::{SystemSchema, SystemTables};
+use bowshot_tables::{Entry, EntryName, What};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};

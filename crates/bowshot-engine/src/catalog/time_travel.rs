@@ -5,9 +5,9 @@
 use super::Visible;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_formats::table_version::AsOf;
 use bowshot_policy::Reading;
 use bowshot_sql::rewrite::AsOf as Written;
-use bowshot_formats::table_version::AsOf;
 use bowshot_tables::{Entry, EntryName, Table};
 use bowshot_types::storage_type;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};

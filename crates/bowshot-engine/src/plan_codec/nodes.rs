@@ -2,9 +2,9 @@
 
 use super::functions::Functions;
 use super::{expressions, stays};
+use bowshot_files::plan_codec::{self, PortableFile, PortableFiles, PortableScan};
 use bowshot_optimizer::cooperative::batch_limits::ShortBatches;
 use bowshot_optimizer::{DropOrdering, Dropped};
-use bowshot_files::plan_codec::{self, PortableFile, PortableFiles, PortableScan};
 use datafusion::common::{Result, internal_datafusion_err, internal_err};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, WindowUDF};

@@ -12,7 +12,9 @@ use crate::write::merge::{ACTION, PUT, TAKE, returned_definition};
 use crate::write::{Affected, NewTable, Write, key, models};
 use bowshot_api::{BatchStream, Error, LastWrite, Reason, Result};
 use bowshot_policy::snapshot::Pinned;
-use bowshot_tables::{Definition, Entry, EntryName, Numbering, Segment, SegmentWriter, Storage, Table, TableStore};
+use bowshot_tables::{
+    Definition, Entry, EntryName, Numbering, Segment, SegmentWriter, Storage, Table, TableStore,
+};
 use bowshot_types::storage_type;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array,

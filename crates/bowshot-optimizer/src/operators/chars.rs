@@ -2,8 +2,8 @@
 //! ignored in comparisons (SQL standard, PAD SPACE), and JSONB has its keys in order.
 
 use super::is_choice;
-use bowshot_functions::normal_jsonb;
 use bowshot_formats::extension_types::EXTENSION;
+use bowshot_functions::normal_jsonb;
 use bowshot_tables::PADDED;
 use bowshot_types::declared::Declared;
 use datafusion::arrow::datatypes::Field;

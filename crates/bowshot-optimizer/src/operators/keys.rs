@@ -3,9 +3,9 @@
 //! one NaN, since nested values are compared by bits.
 
 use super::{functions, intervals};
+use bowshot_formats::extension_types::EXTENSION;
 use bowshot_functions::jsonb_key;
 use bowshot_kernels::nan::{has_floats, is_key_function, key_function};
-use bowshot_formats::extension_types::EXTENSION;
 use bowshot_types::declared::Declared;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;

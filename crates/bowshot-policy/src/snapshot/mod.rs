@@ -5,9 +5,9 @@ pub mod commit;
 pub mod input;
 
 use bowshot_api::Result;
+use bowshot_api::catalog_names::TEMPORARY_CATALOG;
 use bowshot_tables::{Entry, EntryName, Error, Snapshot};
 use input::StreamedTable;
-use bowshot_api::catalog_names::TEMPORARY_CATALOG;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 

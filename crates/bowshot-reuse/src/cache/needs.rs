@@ -54,6 +54,7 @@ impl Needs {
     }
 
     /// Whether there are joins of these tables. `tables` is the sum of their [`identity_digest`]s.
+    #[cfg(test)]
     pub(crate) fn has(&self, tables: u64) -> bool {
         self.0.contains_key(&tables)
     }

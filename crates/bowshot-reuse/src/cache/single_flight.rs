@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::watch;
 
 /// Keys that are being computed.
@@ -40,7 +39,8 @@ impl<K: Eq + Hash + Clone> SingleFlight<K> {
 
     /// Waits until `key` is not being computed, at most `timeout`. Whether there was a computation
     /// that has ended.
-    pub(crate) async fn wait(&self, key: &K, timeout: Duration) -> bool {
+    #[cfg(test)]
+    pub(crate) async fn wait(&self, key: &K, timeout: std::time::Duration) -> bool {
         let receiver = lock(&self.running).get(key).cloned();
         let Some(mut receiver) = receiver else { return false };
         // The dropped sender, an error here, means the end.
@@ -64,6 +64,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[tokio::test]
     async fn one_computes_and_others_wait() {

@@ -9,10 +9,10 @@ pub mod tables;
 
 use async_trait::async_trait;
 use bowshot_api::Principal;
-use bowshot_policy::Access;
-use bowshot_policy::snapshot::Pinned;
 use bowshot_files::FileCatalog;
 use bowshot_object_store::secrets::Secrets;
+use bowshot_policy::Access;
+use bowshot_policy::snapshot::Pinned;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::datasource::MemTable;

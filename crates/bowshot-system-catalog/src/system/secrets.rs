@@ -3,8 +3,8 @@
 
 use crate::system::tables::batch;
 use bowshot_api::Result;
-use bowshot_policy::snapshot::Pinned;
 use bowshot_object_store::secrets::{SecretSummary, Secrets};
+use bowshot_policy::snapshot::Pinned;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray};
 use std::sync::Arc;
 
