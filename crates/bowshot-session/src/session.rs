@@ -1,5 +1,4 @@
-//! One client's session: options, prepared statements, its view of the engine. Implements the session of the server
-//! API.
+//! One client's session: options, prepared statements, its view of the engine. Implements the API's session.
 
 mod last_write;
 mod settings;
@@ -116,7 +115,6 @@ impl ClientSession {
         }
     }
 
-    /// SQL text with secrets redacted.
     pub(crate) fn without_secrets<'a>(&self, sql: &'a str) -> Cow<'a, str> {
         let name = DialectName::parse(&self.lock_options().dialect).unwrap_or(DialectName::Ansi);
         redact_secrets(sql, Dialect::new(name))
@@ -151,7 +149,6 @@ impl ClientSession {
         Ok(self.transactions.scope(transaction).await?.pin(&self.engine, self.isolation()))
     }
 
-    /// The transaction of a statement.
     pub(crate) fn transaction_of(&self, statement: &Statement) -> Result<Option<TransactionId>> {
         match statement {
             Statement::Sql(_) | Statement::Substrait(_) => Ok(None),
@@ -224,7 +221,6 @@ impl ClientSession {
         &self.named
     }
 
-    /// Records the number of changed rows.
     pub(crate) fn note_changed(&self, rows: i64) {
         self.changed_rows.store(rows, Ordering::Relaxed);
     }

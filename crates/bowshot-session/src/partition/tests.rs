@@ -1,3 +1,5 @@
+//! Batches of a partition: in order, spilled where nobody reads, and complete or an error.
+
 use super::*;
 use arrow::array::{AsArray, Int32Array};
 use arrow::datatypes::Int32Type;
