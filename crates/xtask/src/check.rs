@@ -4,7 +4,7 @@ use crate::{docs, machine, tidy};
 use anyhow::Result;
 
 /// Crates that link the query engine: their tests run in `cargo xtask test`, on the release build.
-const HEAVY: [&str; 18] = [
+const HEAVY: [&str; 19] = [
     "bowshot",
     "bowshot-cluster",
     "bowshot-databases",
@@ -14,6 +14,7 @@ const HEAVY: [&str; 18] = [
     "bowshot-functions",
     "bowshot-kernels",
     "bowshot-lakehouse",
+    "bowshot-object-store",
     "bowshot-optimizer",
     "bowshot-policy",
     "bowshot-query-task",
