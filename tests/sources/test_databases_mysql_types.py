@@ -165,4 +165,4 @@ def test_what_cannot_be_undone_or_promised_is_refused(writer, my):
         assert word in writer.refused(sql), sql
     assert my.rows("SELECT count(*) FROM shop.plain") == [(0,)]
     with Database(writer, autocommit=False) as transaction:
-        assert "does not run in a transaction" in writer.refused(f"INSERT INTO {table} (id) VALUES (1)", transaction)
+        assert "cannot run in a transaction" in writer.refused(f"INSERT INTO {table} (id) VALUES (1)", transaction)

@@ -93,7 +93,7 @@ def test_rows_go_there_and_back(folder, postgres, kinds, sources):
             assert word in server.refused(sql), sql
         assert postgres.rows("SELECT count(*) FROM things") == [(602,)]
         with Database(server, autocommit=False) as transaction:
-            assert "does not run in a transaction" in server.refused("INSERT INTO pg.public.things (id) VALUES (1)", transaction)
+            assert "cannot run in a transaction" in server.refused("INSERT INTO pg.public.things (id) VALUES (1)", transaction)
 
 
 def test_values_without_a_place_are_errors(reader, postgres):
