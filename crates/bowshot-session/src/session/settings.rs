@@ -133,7 +133,10 @@ impl ClientSession {
     /// Restores earlier options, here and in the engine.
     pub(crate) fn put_back(&self, earlier: Options) {
         let mut options = self.lock_options();
-        for (key, value) in earlier.engine_settings() {
+        let current = options.engine_settings();
+        // A value that is set again would count as another configuration in the keys of cached joins.
+        let changed = earlier.engine_settings().into_iter().filter(|setting| !current.contains(setting));
+        for (key, value) in changed {
             if let Err(error) = self.engine.set_config(key, &value) {
                 tracing::warn!(option = key, %error, "a session option was not set back");
             }
