@@ -356,7 +356,7 @@ def test_configurations_that_let_nobody_believe_what_is_not_so(tmp_path):
         ([*users, *tls, *trust, "--set", "tls.client_certificates=yes"], "cannot be `yes`"),
         ([*users, *tls, *trust, "--set", "tls.client_name=cn"], "cannot be `cn`"),
         ([*users, *tls, *trust, "--set", f"tls.client_revoked={empty}"], "expected a revocation list"),
-        ([*users, *tls, "--tls-client-authority", str(empty)], "no certificate"),
+        ([*users, *tls, "--tls-client-authority", str(empty)], "expected a certificate"),
         ([*users, *tls, "--tls-client-authority", str(tmp_path / "missing")], "cannot be read"),
         ([*users, *tls, "--tls-client-authority", str(old.own.pem)], "has expired"),
     ]:
