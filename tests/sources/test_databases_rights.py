@@ -38,7 +38,7 @@ def test_credentials_are_never_shown(folder, postgres):
         for name in ("good", "env"):
             assert server.rows(f"SELECT count(*) FROM {name}.public.things") == [(602,)]
             assert PASSWORD not in server.explained(f"SELECT * FROM {name}.public.things WHERE i = 1")
-        assert "credentials" in server.refused("SELECT * FROM wrong.public.things")
+        assert "refused the login" in server.refused("SELECT * FROM wrong.public.things")
         server.refused("SELECT * FROM down.public.things")
         server.refused("SELECT nothing FROM good.public.things")
         for (table,) in server.rows("SELECT table_name FROM information_schema.tables WHERE table_schema = 'system'"):
@@ -146,7 +146,7 @@ def test_attach_and_detach(guarded, folder, postgres):
                   "/etc/passwd", ""):
         words = guarded.refused(f"ATTACH '{place}' AS bad", root)
         assert any(part in words for part in ("cannot attach a database", "cannot be used")), (place, words)
-    assert "credentials" in guarded.refused(f"ATTACH '{uri}' AS bad (USER 'visitor', PASSWORD 'no')", root)
+    assert "refused the login" in guarded.refused(f"ATTACH '{uri}' AS bad (USER 'visitor', PASSWORD 'no')", root)
     for name in ("bowshot", "system", "temp", "pg", "information_schema"):
         guarded.refused(f"ATTACH '{uri}' AS {name} (USER 'owner')", root)
     assert "syntax" in guarded.refused(f"ATTACH '{uri}' AS", root)

@@ -245,7 +245,7 @@ fn every_mistake_in_the_configuration_stops_start_up() {
     write(&file, &[signer.jwk(json!({}))]);
     for (more, reason) in [
         ("algorithms = ['HS256']", "invalid algorithm `HS256`"),
-        ("algorithms = ['none']", "`none` is no algorithm"),
+        ("algorithms = ['none']", "invalid algorithm `none`"),
         ("algorithms = []", "`algorithms` is empty"),
         ("clock_skew_seconds = 601", "over ten minutes"),
         ("user_claim = ''", "`user_claim` is empty"),

@@ -13,7 +13,7 @@ fn config(text: &str) -> LdapConfig {
 fn what_is_not_understood_is_refused() {
     let named = "user_dn = \"uid={user},dc=x\"";
     for (text, reason) in [
-        (format!("url = \"ldap://h\"\n{named}"), "as they are"),
+        (format!("url = \"ldap://h\"\n{named}"), "in cleartext"),
         (format!("url = \"ldap://h\"\nstarttls = true\ninsecure = true\n{named}"), "exclude"),
         (format!("url = \"ldaps://h\"\ninsecure = true\n{named}"), "is encrypted"),
         (format!("url = \"https://h\"\n{named}"), "begins with"),

@@ -81,7 +81,7 @@ fn first_messages_that_are_refused() {
         ("n,", "no header"),
         ("x,,n=user,r=abc", "no header"),
         ("p=tls-server-end-point,,n=user,r=abc", "channel binding is not offered"),
-        ("n,a=root,n=user,r=abc", "somebody else"),
+        ("n,a=root,n=user,r=abc", "another user"),
         ("n,,m=x,n=user,r=abc", "mandatory extension"),
         ("n,,n=user", "nonce is missing"),
         ("n,,n=user,r=", "nonce is missing"),

@@ -200,7 +200,7 @@ async fn what_cannot_be_read_is_not_written() {
         (JSON, b"[1]".to_vec(), "400 invalid: the JSON array has something else than objects"),
         (JSON, b"[{\"a\":1}".to_vec(), "400 invalid: the JSON array has no end"),
         (LINES, b"{\"a\":1".to_vec(), "400 invalid: the JSON cannot be read"),
-        (LINES, b"".to_vec(), "400 invalid: the body has no rows"),
+        (LINES, b"".to_vec(), "400 invalid: cannot infer columns: the body has no rows"),
         (LINES, format!("{{\"a\":{}", "[".repeat(200)).into_bytes(), "400 invalid: the JSON cannot be read"),
         (LINES, new_column.into_bytes(), "400 invalid: the JSON cannot be read"),
         (
