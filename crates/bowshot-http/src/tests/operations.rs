@@ -144,7 +144,7 @@ async fn mistakes_are_answered_in_one_shape() {
         expect![[r#"
             HTTP/1.1 404 Not Found
             content-type: application/json
-            content-length: 139
+            content-length: 131
             connection: close
 
             {"error":{"hint":"`/` lists the paths that are served","kind":"not_found","message":"no route for `/metrisc`","sqlstate":"42704"}}"#]],
