@@ -126,7 +126,7 @@ mod tests {
             ("DROP TABLE force", "DROP TABLE force"),
             ("REPLACE INTO t VALUES (1)", "INSERT OR REPLACE INTO t VALUES (1)"),
             ("EXPLAIN SELECT a::STRUCT(b LIST(INT))", "explain SELECT a::STRUCT<b ARRAY<INT>>"),
-            ("SELECT a::MAP<INT, LIST<INT>>", "SELECT a::MAP(INT, ARRAY<INT>)"),
+            ("SELECT a::MAP<INT, LIST<INT>>", "SELECT a::Map(INT, ARRAY<INT>)"),
             (
                 "EXPLAIN INSERT INTO t BY NAME SELECT 1 AS a",
                 "explain INSERT INTO t (\"\u{3}by name\") SELECT 1 AS a",
