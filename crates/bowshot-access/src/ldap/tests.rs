@@ -28,7 +28,7 @@ fn what_is_not_understood_is_refused() {
         ("url = \"ldaps://h\"\nuser_base = \"dc=x\"\nuser_filter = \"uid={user}\"".to_owned(), "no filter"),
         (
             "url = \"ldaps://h\"\nuser_base = \"dc=x\"\nuser_filter = \"(uid=ada)\"".to_owned(),
-            "names no user",
+            "lacks the placeholder",
         ),
         ("url = \"ldaps://h\"\nuser_base = \"dc=x\"\nuser_filter = \"(uid={user}\"".to_owned(), "no filter"),
         (format!("url = \"ldaps://h\"\nadmin_group = \"a\"\n{named}"), "need `group_base`"),

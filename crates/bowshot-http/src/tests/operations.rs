@@ -157,7 +157,7 @@ async fn mistakes_are_answered_in_one_shape() {
             HTTP/1.1 405 Method Not Allowed
             content-type: application/json
             allow: GET,HEAD
-            content-length: 117
+            content-length: 119
             connection: close
 
             {"error":{"hint":"use GET","kind":"unsupported","message":"`POST` is not supported for `/health`","sqlstate":"0A000"}}"#]],
