@@ -70,6 +70,12 @@ fn not_distinct(left: &Expr, right: &Expr) -> Expr {
     Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Spaceship, right }))
 }
 
+/// `NOT a <=> b`.
+fn distinct(left: &Expr, right: &Expr) -> Expr {
+    let not = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(not_distinct(left, right)) };
+    Expr::Nested(Box::new(not))
+}
+
 impl Operators {
     fn operator(&self, expr: &Expr) -> Result<Option<Expr>> {
         match expr {
@@ -120,10 +126,7 @@ impl Operators {
                 Ok(conditions::of_each_field(expr))
             }
             Expr::IsNotDistinctFrom(left, right) => Ok(Some(not_distinct(left, right))),
-            Expr::IsDistinctFrom(left, right) => {
-                let not = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(not_distinct(left, right)) };
-                Ok(Some(Expr::Nested(Box::new(not))))
-            }
+            Expr::IsDistinctFrom(left, right) => Ok(Some(distinct(left, right))),
             Expr::IsUnknown(of) => Ok(Some(Expr::IsNull(of.clone()))),
             Expr::IsNotUnknown(of) => Ok(Some(Expr::IsNotNull(of.clone()))),
             Expr::Interval(interval) => intervals::interval(interval),

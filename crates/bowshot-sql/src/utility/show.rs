@@ -153,10 +153,10 @@ fn rows(mut shown: Shown, mut words: StatementParser<'_>) -> Result<Show> {
         | Shown::Views
         | Shown::Models
         | Shown::MaterializedViews
-        | Shown::TableStatus => {
-            if words.take_any(&["from", "in"]) {
-                within = Some(words.name()?);
-            }
+        | Shown::TableStatus
+            if words.take_any(&["from", "in"]) =>
+        {
+            within = Some(words.name()?);
         }
         // `SHOW FUNCTIONS 'pattern'` and `SHOW FUNCTIONS LIKE 'pattern'` are the same.
         Shown::Functions => {
@@ -165,16 +165,10 @@ fn rows(mut shown: Shown, mut words: StatementParser<'_>) -> Result<Show> {
                 return Ok(Show::all(shown, RowFilter::Like(pattern)));
             }
         }
-        Shown::Warnings => {
-            if words.take("limit") {
-                words.skip_to_end();
-            }
-        }
-        Shown::Grants(about) => {
-            if words.take("for") {
-                *about = grantee(&mut words);
-                words.skip_to_end();
-            }
+        Shown::Warnings if words.take("limit") => words.skip_to_end(),
+        Shown::Grants(about) if words.take("for") => {
+            *about = grantee(&mut words);
+            words.skip_to_end();
         }
         _ => {}
     }
