@@ -227,6 +227,18 @@ def test_vacuum_is_refused_in_a_transaction(db, table):
     db.run("ROLLBACK", f"VACUUM {table} RETAIN 0 HOURS")
 
 
+def test_a_rollback_undoes_a_restart_of_identities(db, table):
+    db.run(f"CREATE TABLE {table} (id BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 10), a INT)")
+    db.run(f"INSERT INTO {table} (a) VALUES (1), (2), (3)", "BEGIN", f"TRUNCATE {table} RESTART IDENTITY")
+    db.run(f"INSERT INTO {table} (a) VALUES (4)")
+    assert db.rows(f"SELECT * FROM {table}") == [(10, 4)]
+    db.run("ROLLBACK")
+    assert db.rows(f"SELECT * FROM {table} ORDER BY id") == [(10, 1), (11, 2), (12, 3)]
+    db.run(f"INSERT INTO {table} (a) VALUES (5)")
+    ((number, _),) = db.rows(f"SELECT * FROM {table} WHERE a = 5")
+    assert number > 12
+
+
 def test_words_in_comments_are_no_statement(db, table):
     db.run(f"CREATE TABLE {table} (x BIGINT)")
     assert db.rows(f"/* /* */ vacuum */ SELECT count(*) FROM {table}") == [(0,)]
