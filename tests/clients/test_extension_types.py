@@ -198,7 +198,7 @@ def test_lists_of_uuids_and_texts_as_parameters(tmp_path):
 
 def test_uuids_above_operators(tmp_path):
     """Aggregates, CASE, `unnest` and rows pass on the type of UUIDs that are bytes alone; they stay UUIDs."""
-    one = str(IDS[0])
+    one, other = str(IDS[0]), str(IDS[1])
     duckdb.connect().execute(
         f"COPY (SELECT '{one}'::UUID AS u, ['{one}'::UUID] AS l) TO '{tmp_path / 't.parquet'}' (FORMAT parquet)"
     )
@@ -209,13 +209,27 @@ def test_uuids_above_operators(tmp_path):
             assert db.one(f"SELECT to_json({value}) FROM t") == f'"{one}"', value
         rows = db.rows("SELECT CAST(unnest(l) AS VARCHAR), pg_typeof(unnest(l)), pg_typeof(l) FROM t")
         assert rows == [(one, "uuid", "uuid[]")]
-        for value in ("CASE WHEN u IS NOT NULL THEN u END", "coalesce(u, u)", "min(u)", "unnest(l)"):
+        for value in ("CASE WHEN u IS NOT NULL THEN u END", "coalesce(u, u)", f"coalesce(u, '{other}')", "min(u)", "unnest(l)"):
             below = f"(SELECT {value} AS x FROM t) AS q"
             assert db.one(f"SELECT CAST(x AS VARCHAR) FROM {below}") == one, value
             assert db.one(f"SELECT json_agg(x) FROM {below}") == f'["{one}"]', value
+        for value, answer in (
+            (f"coalesce(u, '{other}')", one),
+            (f"nullif(u, '{other}')", one),
+            (f"nullif(u, '{one}')", None),
+            (f"greatest(u, '{other}')", one),
+            (f"least('{other}', u)", other),
+        ):
+            assert db.one(f"SELECT CAST({value} AS VARCHAR) FROM t") == answer, value
+            assert told(schema_of(server, f"SELECT {value} FROM t").field(0)) == "arrow.uuid", value
+        # Texts of a column are none, as in PostgreSQL.
+        for value in ("coalesce(u, x)", "greatest(x, u)", "nullif(u, x)"):
+            with pytest.raises(Exception, match="does not exist"):
+                db.rows(f"SELECT {value} FROM t, (SELECT 'a' || random() AS x) AS q")
         assert db.rows(f"SELECT u IS DISTINCT FROM '{one}', u IS NOT DISTINCT FROM '{one}' FROM t") == [(False, True)]
-        with pytest.raises(Exception, match="invalid input syntax for type uuid"):
-            db.rows("SELECT u IS DISTINCT FROM 'text' FROM t")
+        for text in ("nullif(u, 'text')", "greatest(u, 'text')", "u IS DISTINCT FROM 'text'"):
+            with pytest.raises(Exception, match="invalid input syntax for type uuid"):
+                db.rows(f"SELECT {text} FROM t")
         row = json.dumps({"u": one, "l": [one]}, separators=(",", ":"))
         for made, answer in (
             ("row_to_json(t)", row),

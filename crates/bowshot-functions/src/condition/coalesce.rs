@@ -53,6 +53,9 @@ impl Choice {
     }
 }
 
+/// UUIDs, as files have them.
+const UUID: DataType = DataType::FixedSizeBinary(16);
+
 /// The type of values among texts that are such values.
 fn among_texts(given: &[DataType]) -> Option<DataType> {
     let others: Vec<DataType> = given.iter().filter(|of| !of.is_string() && !of.is_null()).cloned().collect();
@@ -63,6 +66,11 @@ fn among_texts(given: &[DataType]) -> Option<DataType> {
             DataType::Boolean | DataType::Binary | DataType::FixedSizeBinary(16) | DataType::List(_)
         );
     is_read.then_some(common)
+}
+
+/// Whether texts stand beside UUIDs. Arrow casts no text to bytes of one size: the optimizer's rules read the texts.
+fn are_uuids_and_texts(given: &[DataType]) -> bool {
+    given.iter().any(DataType::is_string) && among_texts(given) == Some(UUID)
 }
 
 impl ScalarUDFImpl for Choice {
@@ -81,16 +89,25 @@ impl ScalarUDFImpl for Choice {
         let takes = &self.stock.signature().type_signature;
         let count_fits = !matches!(takes, TypeSignature::Comparable(count) if *count != given.len());
         match among_texts(given) {
+            Some(DataType::FixedSizeBinary(16)) if count_fits => Ok(given.to_vec()),
             Some(of) if count_fits => Ok(vec![of; given.len()]),
             _ => no_overload(self.name(), given),
         }
     }
 
     fn return_type(&self, given: &[DataType]) -> Result<DataType> {
+        if are_uuids_and_texts(given) {
+            return Ok(UUID);
+        }
         self.stock.return_type(given)
     }
 
     fn return_field_from_args(&self, given: ReturnFieldArgs) -> Result<FieldRef> {
+        let types: Vec<DataType> = given.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        if are_uuids_and_texts(&types) {
+            let is_nullable = given.arg_fields.iter().any(|field| field.is_nullable());
+            return Ok(Arc::new(Field::new(self.name(), UUID, is_nullable || self.name() == "nullif")));
+        }
         self.stock.return_field_from_args(given)
     }
 

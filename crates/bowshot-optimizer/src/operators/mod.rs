@@ -214,6 +214,7 @@ fn in_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     let mut changed = false;
     if is_choice(call.name()) {
         changed |= uuids::among_choices(call.args.iter_mut().collect(), schema);
+        uuids::check_choices(&call, schema)?;
     }
     if call.name() == "nullif" {
         changed |= chars::among(call.args.iter_mut().collect(), schema)?;

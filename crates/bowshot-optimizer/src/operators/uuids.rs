@@ -7,7 +7,7 @@ use bowshot_types::declared::Declared;
 use bowshot_types::{are_lists_of_uuids, is_uuid};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::expr::{Between, InList, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Join, LogicalPlan, Projection, Subquery, lit};
@@ -140,6 +140,20 @@ pub(super) fn among_choices(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
         }
     }
     changed
+}
+
+/// Refuses texts that are not written out beside UUIDs, as PostgreSQL does.
+///
+/// # Errors
+/// A planning error that names the types.
+pub(super) fn check_choices(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
+    // A parameter may have no type yet.
+    let types: Vec<DataType> = call.args.iter().filter_map(|value| value.get_type(schema).ok()).collect();
+    if types.iter().any(is_uuid_type) && types.iter().any(DataType::is_string) {
+        let types: Vec<_> = types.iter().map(|of| if is_uuid_type(of) { "uuid" } else { "text" }).collect();
+        return plan_err!("function {}({}) does not exist", call.name(), types.join(", "));
+    }
+    Ok(())
 }
 
 /// Reads a text beside a list of UUIDs as one, and those that a list is made of beside a UUID; says whether there are any.
