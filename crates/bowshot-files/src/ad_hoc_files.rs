@@ -5,7 +5,7 @@
 
 use crate::listing::{self, ListingLimits};
 use crate::remote_tables::NamedObjects;
-use bowshot_formats::found_file::FoundFile;
+use bowshot_formats::listed_file::ListedFile;
 use bowshot_formats::read_options::ReadOptions;
 use bowshot_object_store::secrets::InForce;
 use bowshot_object_store::{Error, FileIdentity, Remotes, is_remote};
@@ -121,7 +121,11 @@ impl NamedFiles {
     }
 
     /// The files as they are now, in the order of the list and by path.
-    pub(crate) fn list(&self, limits: ListingLimits, options: &ReadOptions) -> Result<Vec<FoundFile>, Error> {
+    pub(crate) fn list(
+        &self,
+        limits: ListingLimits,
+        options: &ReadOptions,
+    ) -> Result<Vec<ListedFile>, Error> {
         let mut files = Vec::new();
         let mut seen = HashSet::new();
         for pattern in &self.patterns {
@@ -192,7 +196,7 @@ struct Search<'a> {
     limits: ListingLimits,
     options: &'a ReadOptions,
     pattern: &'a str,
-    files: &'a mut Vec<FoundFile>,
+    files: &'a mut Vec<ListedFile>,
     seen: &'a mut HashSet<PathBuf>,
     /// Folders in which so many of the last parts were looked for: `**/a/**` comes to many of them on more than one way.
     visited: HashSet<(PathBuf, usize)>,
@@ -280,7 +284,7 @@ impl Search<'_> {
             true => name_of(&self.place.named),
             false => below.display().to_string(),
         };
-        self.files.push(FoundFile {
+        self.files.push(ListedFile {
             path: resolved,
             folders: folders.to_vec(),
             kind,

@@ -5,8 +5,8 @@ use crate::ad_hoc_files::NamedFiles;
 use crate::listing::{self, ListingLimits};
 use crate::remote_tables::list_whole;
 use crate::snapshot::Snapshot;
-use bowshot_formats::found_file::FoundFile;
 use bowshot_formats::inspection::{KnownFiles, Workshop};
+use bowshot_formats::listed_file::ListedFile;
 use bowshot_formats::read_options::ReadOptions;
 use bowshot_lakehouse::table_folder::TableFolder;
 use bowshot_lakehouse::table_formats::ForeignFolder;
@@ -222,7 +222,7 @@ impl TableEntry {
         if self.definition.named.is_some() { "files that the statement names" } else { &self.definition.name }
     }
 
-    fn list(&self) -> Result<Vec<FoundFile>, Error> {
+    fn list(&self) -> Result<Vec<ListedFile>, Error> {
         let options = &self.definition.options;
         match (&self.definition.named, &self.definition.remote) {
             (Some(named), _) => named.list(self.limits, options),
@@ -231,7 +231,7 @@ impl TableEntry {
         }
     }
 
-    fn unchanged(&self, found: &[FoundFile]) -> Option<Arc<Snapshot>> {
+    fn unchanged(&self, found: &[ListedFile]) -> Option<Arc<Snapshot>> {
         let published = self.published.read().unwrap_or_else(PoisonError::into_inner);
         let snapshot = published.as_ref()?.outcome.as_ref().ok()?;
         snapshot.is_of(found).then(|| Arc::clone(snapshot))

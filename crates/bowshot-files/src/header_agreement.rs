@@ -4,8 +4,8 @@
 use bowshot_formats::csv::CsvFacts;
 use bowshot_formats::data_file::DataFile;
 use bowshot_formats::file_metadata::{Detail, FileFacts};
-use bowshot_formats::found_file::FoundFile;
 use bowshot_formats::inspection::Workshop;
+use bowshot_formats::listed_file::ListedFile;
 use bowshot_formats::read_options::ReadOptions;
 use bowshot_object_store::Error;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Reads those files again, with what the others tell, that read by themselves would not fit.
 pub(crate) fn on_headers(
     files: &mut [(Arc<DataFile>, Arc<FileFacts>)],
-    found: &[FoundFile],
+    found: &[ListedFile],
     options: &ReadOptions,
     workshop: &Workshop,
 ) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! The data files below a path, with what tells their content apart. Nothing is opened here, so a pipe or a device
 //! cannot hang it, and every loop has a limit: links are followed, but no folder is entered twice.
 
-use bowshot_formats::found_file::FoundFile;
+use bowshot_formats::listed_file::ListedFile;
 use bowshot_formats::read_options::ReadOptions;
 use bowshot_lakehouse::table_formats::foreign_table;
 use bowshot_object_store::file_name;
@@ -23,14 +23,14 @@ pub(crate) fn list_table(
     path: &Path,
     limits: ListingLimits,
     options: &ReadOptions,
-) -> Result<Vec<FoundFile>, Error> {
+) -> Result<Vec<ListedFile>, Error> {
     let metadata = fs::metadata(path).map_err(|error| Error::io(path, error))?;
     let now = SystemTime::now();
     if metadata.is_file() {
         let kind = options.kind(path).ok_or_else(|| Error::UnknownFormat { path: path.to_path_buf() })?;
         let identity = FileIdentity::new(&metadata, now);
         let shown = path.display().to_string();
-        return Ok(vec![FoundFile {
+        return Ok(vec![ListedFile {
             path: path.to_path_buf(),
             folders: Vec::new(),
             kind,
@@ -50,7 +50,7 @@ pub(crate) fn list_table(
 }
 
 /// Refuses files of several formats, and no file at all.
-pub(crate) fn of_one_format(path: &Path, files: Vec<FoundFile>) -> Result<Vec<FoundFile>, Error> {
+pub(crate) fn of_one_format(path: &Path, files: Vec<ListedFile>) -> Result<Vec<ListedFile>, Error> {
     match files.first() {
         None => Err(Error::Empty { path: path.to_path_buf() }),
         Some(first) => match files.iter().find(|file| file.kind.format != first.kind.format) {
@@ -100,7 +100,7 @@ struct Walk<'a> {
     options: &'a ReadOptions,
     now: SystemTime,
     entered: HashSet<(u64, u64)>,
-    files: Vec<(FoundFile, bool)>,
+    files: Vec<(ListedFile, bool)>,
 }
 
 impl Walk<'_> {
@@ -136,7 +136,7 @@ impl Walk<'_> {
                 let link = entry.is_symlink();
                 let shown = entry.display().to_string();
                 let found =
-                    FoundFile { path: entry, folders: folders.clone(), kind, shown, identity, remote: None };
+                    ListedFile { path: entry, folders: folders.clone(), kind, shown, identity, remote: None };
                 self.files.push((found, link));
                 if self.files.len() > self.limits.max_files {
                     return Err(Error::TooManyFiles {
@@ -150,7 +150,7 @@ impl Walk<'_> {
     }
 
     /// Drops links to files that are in the listing already: `latest.csv -> day-3.csv` must not count rows twice.
-    fn finish(self) -> Vec<FoundFile> {
+    fn finish(self) -> Vec<ListedFile> {
         let mut seen: HashSet<_> =
             self.files.iter().filter(|(_, link)| !link).map(|(file, _)| file.identity.inode()).collect();
         self.files

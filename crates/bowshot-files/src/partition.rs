@@ -5,7 +5,7 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::kernels::cast_utils::Parser;
 use arrow::datatypes::{DataType, Date32Type, Field, Fields, Schema, TimeUnit};
 use bowshot_formats::csv::values::{self, Notation, Stamp};
-use bowshot_formats::found_file::FoundFile;
+use bowshot_formats::listed_file::ListedFile;
 use bowshot_formats::read_options::{ReadOptions, Types};
 use bowshot_object_store::Error;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -37,7 +37,7 @@ pub(crate) fn is_partition(folder: &Path) -> bool {
 }
 
 /// Reads the partitions off the folders; every file must have the same keys.
-pub(crate) fn read(files: &[FoundFile], options: &ReadOptions) -> Result<Partitions, Error> {
+pub(crate) fn read(files: &[ListedFile], options: &ReadOptions) -> Result<Partitions, Error> {
     let mut partitions = match options.hive {
         Some(false) => {
             Partitions { fields: Fields::empty(), values: files.iter().map(|_| Vec::new()).collect() }
@@ -83,8 +83,8 @@ fn said<'a>(options: &'a ReadOptions, key: &str) -> Option<&'a DataType> {
     }
 }
 
-fn of_folders(files: &[FoundFile], options: &ReadOptions) -> Result<Partitions, Error> {
-    let pairs = |file: &FoundFile| file.folders.iter().filter_map(|name| split(name)).collect::<Vec<_>>();
+fn of_folders(files: &[ListedFile], options: &ReadOptions) -> Result<Partitions, Error> {
+    let pairs = |file: &ListedFile| file.folders.iter().filter_map(|name| split(name)).collect::<Vec<_>>();
     let Some(first) = files.first().map(pairs) else {
         return Ok(Partitions::default());
     };
@@ -241,7 +241,7 @@ fn stamp(text: &str) -> Option<Stamp> {
 }
 
 fn value(
-    file: &FoundFile,
+    file: &ListedFile,
     text: Option<String>,
     key: &str,
     data_type: &DataType,

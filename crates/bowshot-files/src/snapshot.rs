@@ -6,8 +6,8 @@ use crate::partition::{self, Partitions};
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use bowshot_formats::data_file::{DataFile, Lease};
 use bowshot_formats::file_metadata::{Detail, FileFacts};
-use bowshot_formats::found_file::FoundFile;
 use bowshot_formats::inspection::{KnownFiles, Workshop, look_at, of_all_rows};
+use bowshot_formats::listed_file::ListedFile;
 use bowshot_formats::read_options::ReadOptions;
 use bowshot_formats::schema::{self, Typing};
 use bowshot_formats::snapshot_file::{Groups, SnapshotFile};
@@ -41,7 +41,7 @@ const OBJECTS: &str = "json";
 impl Snapshot {
     /// Looks at the files that `known` does not have with the same identity, and unites them all to a table.
     pub(crate) fn build(
-        found: &[FoundFile],
+        found: &[ListedFile],
         known: &mut KnownFiles,
         options: &ReadOptions,
         workshop: &Workshop,
@@ -88,7 +88,7 @@ impl Snapshot {
     }
 
     /// Whether a listing shows the same files with the same, settled content.
-    pub(crate) fn is_of(&self, found: &[FoundFile]) -> bool {
+    pub(crate) fn is_of(&self, found: &[ListedFile]) -> bool {
         self.files.len() == found.len()
             && self.files.iter().zip(found).all(|(file, found)| {
                 found.identity.settled

@@ -2,7 +2,7 @@
 
 use crate::data_file::{DataFile, HandlePool};
 use crate::file_metadata::{FactSources, FileFacts};
-use crate::found_file::FoundFile;
+use crate::listed_file::ListedFile;
 use crate::read_options::ReadOptions;
 use bowshot_object_store::Error;
 use datafusion::execution::SessionState;
@@ -36,7 +36,7 @@ pub type LookedAt = Result<(Arc<DataFile>, Arc<FileFacts>), Error>;
 
 /// One result per file, in order; several threads, since each file costs a wait for the disk.
 pub fn look_at(
-    found: &[FoundFile],
+    found: &[ListedFile],
     known: &KnownFiles,
     (options, workshop): (&ReadOptions, &Workshop),
 ) -> Vec<LookedAt> {
@@ -76,7 +76,7 @@ pub fn look_at(
         });
     }
     let missing =
-        |file: &FoundFile| Error::Interrupted { path: file.path.clone(), detail: "no result".to_owned() };
+        |file: &ListedFile| Error::Interrupted { path: file.path.clone(), detail: "no result".to_owned() };
     results
         .into_iter()
         .zip(found)
@@ -84,7 +84,7 @@ pub fn look_at(
         .collect()
 }
 
-fn look_at_one(found: &FoundFile, options: &ReadOptions, workshop: &Workshop) -> LookedAt {
+fn look_at_one(found: &ListedFile, options: &ReadOptions, workshop: &Workshop) -> LookedAt {
     let data = found.data(&workshop.pool);
     // A file of noise can make a reader panic; that is this table's problem and nobody else's.
     let facts =

@@ -1,4 +1,4 @@
-//! A data file that a listing found.
+//! A data file, as a listing has it.
 
 use crate::data_file::{DataFile, HandlePool};
 use bowshot_object_store::file_name::Kind;
@@ -6,9 +6,9 @@ use bowshot_object_store::{FileIdentity, RemoteFile};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// One data file.
+/// A file with what its listing says of it.
 #[derive(Debug, Clone)]
-pub struct FoundFile {
+pub struct ListedFile {
     pub path: PathBuf,
     /// Names of the folders between the table's folder and the file.
     pub folders: Vec<String>,
@@ -20,7 +20,7 @@ pub struct FoundFile {
     pub remote: Option<Arc<RemoteFile>>,
 }
 
-impl FoundFile {
+impl ListedFile {
     /// The file with this content.
     pub fn data(&self, pool: &Arc<HandlePool>) -> Arc<DataFile> {
         match &self.remote {

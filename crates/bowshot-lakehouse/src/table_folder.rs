@@ -3,7 +3,7 @@
 //! the metadata of a table name elsewhere cannot be asked for.
 
 use bowshot_formats::data_file::{DataFile, HandlePool};
-use bowshot_formats::found_file::FoundFile;
+use bowshot_formats::listed_file::ListedFile;
 use bowshot_object_store::file_name::{Compression, Format, Kind};
 use bowshot_object_store::secrets::{InForce, same};
 use bowshot_object_store::{Error, FileIdentity, RemoteFile, RemoteFolder, RemoteView};
@@ -133,12 +133,12 @@ impl FolderView {
     ///
     /// # Errors
     /// When it is not there, or no file.
-    pub(crate) fn find(&self, name: &str) -> Result<FoundFile, Error> {
+    pub(crate) fn find(&self, name: &str) -> Result<ListedFile, Error> {
         self.find_all(&[name]).pop().unwrap_or_else(|| Err(Error::Missing { path: self.path(name) }))
     }
 
     /// The same of several, in their order.
-    pub(crate) fn find_all(&self, names: &[&str]) -> Vec<Result<FoundFile, Error>> {
+    pub(crate) fn find_all(&self, names: &[&str]) -> Vec<Result<ListedFile, Error>> {
         match self {
             Self::Local(_) => names.iter().map(|name| local(self.path(name))).collect(),
             Self::Remote(view) => {
@@ -170,11 +170,11 @@ impl FolderView {
 }
 
 /// A file that is known already.
-pub(crate) fn found_again(data: &Arc<DataFile>) -> FoundFile {
+pub(crate) fn found_again(data: &Arc<DataFile>) -> ListedFile {
     found(data.path().to_path_buf(), *data.identity(), data.as_remote().cloned())
 }
 
-fn local(path: PathBuf) -> Result<FoundFile, Error> {
+fn local(path: PathBuf) -> Result<ListedFile, Error> {
     let metadata = fs::metadata(&path).map_err(|error| Error::io(&path, error))?;
     if !metadata.is_file() {
         return Err(Error::NotRegular { path });
@@ -182,15 +182,15 @@ fn local(path: PathBuf) -> Result<FoundFile, Error> {
     Ok(found(path, FileIdentity::new(&metadata, SystemTime::now()), None))
 }
 
-fn found_remote(file: &Arc<RemoteFile>) -> FoundFile {
+fn found_remote(file: &Arc<RemoteFile>) -> ListedFile {
     let identity = FileIdentity::of_remote(file.key(), file.content());
     found(file.path().to_path_buf(), identity, Some(Arc::clone(file)))
 }
 
-fn found(path: PathBuf, identity: FileIdentity, remote: Option<Arc<RemoteFile>>) -> FoundFile {
+fn found(path: PathBuf, identity: FileIdentity, remote: Option<Arc<RemoteFile>>) -> ListedFile {
     let kind =
         Kind { format: Format::Parquet, compression: Compression::None, tabs: false, stem: String::new() };
-    FoundFile { shown: shown(&path), path, folders: Vec::new(), kind, identity, remote }
+    ListedFile { shown: shown(&path), path, folders: Vec::new(), kind, identity, remote }
 }
 
 fn shown(path: &Path) -> String {

@@ -1,7 +1,7 @@
 //! The data files of a table in an object store, from the last listing of its source.
 
 use crate::listing::{ListingLimits, of_one_format};
-use bowshot_formats::found_file::FoundFile;
+use bowshot_formats::listed_file::ListedFile;
 use bowshot_formats::read_options::ReadOptions;
 use bowshot_object_store::file_name::Kind;
 use bowshot_object_store::{Error, Fault, FileIdentity, RemoteSource, RemoteTable, foreign_part, is_ignored};
@@ -13,7 +13,7 @@ pub(crate) fn list(
     table: &RemoteTable,
     limits: ListingLimits,
     options: &ReadOptions,
-) -> Result<Vec<FoundFile>, Error> {
+) -> Result<Vec<ListedFile>, Error> {
     let RemoteTable { source, location } = table;
     let path = table.path();
     let listing = source.listing().map_err(|fault| fault.at(&path))?;
@@ -53,7 +53,7 @@ pub(crate) fn list_whole(
     table: &RemoteTable,
     limits: ListingLimits,
     options: &ReadOptions,
-) -> Result<Vec<FoundFile>, Error> {
+) -> Result<Vec<ListedFile>, Error> {
     let listing = table.source.listing().map_err(|fault| fault.at(&table.path()))?;
     for (name, object) in listing.below(&table.location) {
         if let Some(kind) = foreign_part(&name.split('/').collect::<Vec<_>>()) {
@@ -64,10 +64,10 @@ pub(crate) fn list_whole(
     list(table, limits, options)
 }
 
-fn found(source: &RemoteSource, object: &ObjectMeta, folders: Vec<String>, kind: Kind) -> FoundFile {
+fn found(source: &RemoteSource, object: &ObjectMeta, folders: Vec<String>, kind: Kind) -> ListedFile {
     let file = source.file(object);
     let path = file.path().to_path_buf();
     let identity = FileIdentity::of_remote(file.key(), file.content());
     let shown = path.display().to_string();
-    FoundFile { path, folders, kind, shown, identity, remote: Some(file) }
+    ListedFile { path, folders, kind, shown, identity, remote: Some(file) }
 }

@@ -4,7 +4,7 @@
 use super::listing::list;
 use crate::ad_hoc_files::{is_pattern, matches};
 use crate::listing::ListingLimits;
-use bowshot_formats::found_file::FoundFile;
+use bowshot_formats::listed_file::ListedFile;
 use bowshot_formats::read_options::ReadOptions;
 use bowshot_object_store::secrets::InForce;
 use bowshot_object_store::{Error, RemoteSource, RemoteUrl, Remotes};
@@ -59,7 +59,11 @@ impl NamedObjects {
     }
 
     /// The files as they are now. Blocks while the store is asked.
-    pub(crate) fn list(&self, limits: ListingLimits, options: &ReadOptions) -> Result<Vec<FoundFile>, Error> {
+    pub(crate) fn list(
+        &self,
+        limits: ListingLimits,
+        options: &ReadOptions,
+    ) -> Result<Vec<ListedFile>, Error> {
         let table = self.source.table();
         let missing = || Error::Missing { path: PathBuf::from(&self.text) };
         let files = match list(&table, limits, options) {
@@ -67,7 +71,7 @@ impl NamedObjects {
             files => files?,
         };
         let is_named = files.iter().any(|file| file.path == self.own);
-        let fits = |file: &FoundFile| {
+        let fits = |file: &ListedFile| {
             if self.pattern.is_empty() || is_named {
                 // One file, as for paths: a folder is named by a pattern.
                 return file.path == self.own;
@@ -77,11 +81,11 @@ impl NamedObjects {
             let parts: Vec<&str> = file.folders.iter().map(String::as_str).chain([name.as_str()]).collect();
             fit(&self.pattern, &parts)
         };
-        let below = |mut file: FoundFile| {
+        let below = |mut file: ListedFile| {
             file.folders.splice(0..0, self.folders.iter().cloned());
             file
         };
-        let fitting: Vec<FoundFile> = files.into_iter().filter(fits).map(below).collect();
+        let fitting: Vec<ListedFile> = files.into_iter().filter(fits).map(below).collect();
         if fitting.is_empty() { Err(missing()) } else { Ok(fitting) }
     }
 }

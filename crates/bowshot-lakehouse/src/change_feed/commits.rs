@@ -6,7 +6,7 @@ use super::{Wanted, refused};
 use crate::delta::log::{Log, MAX_ENTRY_BYTES, Written};
 use bowshot_api::ErrorKind;
 use bowshot_formats::data_file::{DataFile, HandlePool};
-use bowshot_formats::found_file::FoundFile;
+use bowshot_formats::listed_file::ListedFile;
 use bowshot_object_store::Error;
 use deltalake_core::kernel::{DeletionVectorDescriptor, StructType};
 use serde::Deserialize;
@@ -136,7 +136,7 @@ fn too_much(log: &Log, detail: String) -> Error {
 }
 
 fn entry(
-    found: Result<FoundFile, Error>,
+    found: Result<ListedFile, Error>,
     version: u64,
     (log, pool): (&Log, &Arc<HandlePool>),
 ) -> Result<(u64, Arc<DataFile>), Error> {

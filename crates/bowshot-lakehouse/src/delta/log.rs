@@ -5,7 +5,7 @@ use crate::change_feed::{self, ChangeRange};
 use crate::table_folder::FolderView;
 use bowshot_api::ErrorKind;
 use bowshot_formats::data_file::{DataFile, HandlePool};
-use bowshot_formats::found_file::FoundFile;
+use bowshot_formats::listed_file::ListedFile;
 use bowshot_formats::table_version::AsOf;
 use bowshot_object_store::{Error, FileIdentity, file_name};
 use chrono::{DateTime, Utc};
@@ -184,7 +184,7 @@ impl Log {
     }
 
     /// Entries of these numbers, as they are now. Blocks.
-    pub(crate) fn entries(&self, numbers: &[u64]) -> Vec<Result<FoundFile, Error>> {
+    pub(crate) fn entries(&self, numbers: &[u64]) -> Vec<Result<ListedFile, Error>> {
         let names: Vec<String> =
             numbers.iter().map(|number| format!("{FOLDER}/{}", entry_name(*number))).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -261,7 +261,7 @@ impl Log {
             return Ok(known);
         }
         let found = self.entries(&self.numbers).into_iter().zip(&self.numbers);
-        let time = |(found, number): (Result<FoundFile, Error>, &u64)| {
+        let time = |(found, number): (Result<ListedFile, Error>, &u64)| {
             let (seconds, nanoseconds) = found?.identity.modified();
             Ok((*number, seconds.saturating_mul(1_000).saturating_add(i64::from(nanoseconds / 1_000_000))))
         };

@@ -11,8 +11,8 @@ use arrow::datatypes::{Schema, SchemaRef};
 use bowshot_api::ErrorKind;
 use bowshot_formats::data_file::DataFile;
 use bowshot_formats::file_metadata::FileFacts;
-use bowshot_formats::found_file::FoundFile;
 use bowshot_formats::inspection::{KnownFiles, Workshop, look_at};
+use bowshot_formats::listed_file::ListedFile;
 use bowshot_formats::read_options::ReadOptions;
 use bowshot_formats::snapshot_file::SnapshotFile;
 use bowshot_object_store::file_name::{Compression, Format, Kind};
@@ -209,7 +209,7 @@ impl Loading<'_> {
         Ok(gone)
     }
 
-    fn found_data(&self, roots: &Roots, file: &FileRow) -> Result<FoundFile, Error> {
+    fn found_data(&self, roots: &Roots, file: &FileRow) -> Result<ListedFile, Error> {
         if file.is_encrypted {
             return Err(self.encrypted(&file.path.path));
         }
@@ -244,14 +244,14 @@ fn left(mut gone: Vec<i64>, rows: usize, path: &Path) -> Result<Option<RowSelect
     Ok((!places.is_empty()).then(|| without(&places, rows)))
 }
 
-fn found(path: PathBuf) -> Result<FoundFile, Error> {
+fn found(path: PathBuf) -> Result<ListedFile, Error> {
     let metadata = fs::metadata(&path).map_err(|error| Error::io(&path, error))?;
     if !metadata.is_file() {
         return Err(Error::NotRegular { path });
     }
     let kind =
         Kind { format: Format::Parquet, compression: Compression::None, tabs: false, stem: String::new() };
-    Ok(FoundFile {
+    Ok(ListedFile {
         shown: path.display().to_string(),
         path,
         folders: Vec::new(),

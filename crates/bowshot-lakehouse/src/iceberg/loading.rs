@@ -9,8 +9,8 @@ use super::{names, partition, paths, types};
 use crate::table_folder::{FolderView, found_again};
 use arrow::datatypes::{Field, Schema};
 use bowshot_formats::data_file::DataFile;
-use bowshot_formats::found_file::FoundFile;
 use bowshot_formats::inspection::{KnownFiles, Workshop, look_at};
+use bowshot_formats::listed_file::ListedFile;
 use bowshot_formats::read_options::ReadOptions;
 use bowshot_formats::snapshot_file::SnapshotFile;
 use bowshot_object_store::Error;
@@ -226,14 +226,14 @@ impl Loading<'_> {
 
     /// The data files as they are now. Those that are known are not asked for again where each would be a request: the format has
     /// no file that changes, and what is read of one is held against what it was.
-    fn found(&self, entries: &[Entry], known: &KnownFiles) -> Result<Vec<FoundFile>, Error> {
+    fn found(&self, entries: &[Entry], known: &KnownFiles) -> Result<Vec<ListedFile>, Error> {
         let names = entries.iter().map(|entry| self.below(&entry.path)).collect::<Result<Vec<_>, Error>>()?;
         let known_as = |name: &String| {
             let (data, _) =
                 known.get(&self.folder.path(name)).filter(|_| self.folder.asks_for_each_file())?;
             Some(found_again(data))
         };
-        let mut found: Vec<Option<FoundFile>> = names.iter().map(known_as).collect();
+        let mut found: Vec<Option<ListedFile>> = names.iter().map(known_as).collect();
         let open = names.iter().zip(&found).filter(|(_, found)| found.is_none());
         let open: Vec<&str> = open.map(|(name, _)| name.as_str()).collect();
         let mut asked = self.folder.find_all(&open).into_iter();
