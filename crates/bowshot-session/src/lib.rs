@@ -43,6 +43,7 @@ mod task;
 mod tensor_exchange;
 #[cfg(test)]
 mod tests;
+mod transaction_scope;
 mod transactions;
 mod write;
 

@@ -12,8 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// How often a reader checks that mapped files are unchanged, in addition to the check at the end: there may be many
-/// files.
+/// How often a reader checks mapped files, of which there may be many, in addition to the check at the end.
 const LOOKS: Duration = Duration::from_millis(20);
 
 /// How a partition behaves when its buffer is full.

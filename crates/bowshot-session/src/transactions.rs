@@ -2,14 +2,13 @@
 //! nothing of each other before commit.
 
 use crate::cursors::Cursors;
+use crate::transaction_scope::{LastUse, LockedTransaction, Scope};
 use bowshot_api::{Error, ErrorKind, Reason, Result, SavepointId, TransactionEnd, TransactionId};
-use bowshot_engine::{EngineSession, Transaction, TransactionStatement, first_word};
-use bowshot_policy::snapshot::{Isolation, Pinned};
+use bowshot_engine::{EngineSession, Transaction, TransactionStatement};
+use bowshot_policy::snapshot::Isolation;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use tokio::sync::OwnedMutexGuard;
+use std::time::Duration;
 
 /// Open transactions of one session.
 const MAX_OPEN: usize = 100;
@@ -46,102 +45,6 @@ struct Open {
     used: Arc<LastUse>,
     /// Savepoints by id: ending one waits for no other transaction.
     savepoints: Arc<Mutex<HashSet<SavepointId>>>,
-}
-
-/// Time of the last use.
-#[derive(Debug)]
-struct LastUse(Mutex<Instant>);
-
-impl LastUse {
-    fn now() -> Self {
-        Self(Mutex::new(Instant::now()))
-    }
-
-    fn touch(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
-    }
-}
-
-/// A transaction locked by its running statement. It is idle only from the end of that statement.
-#[derive(Debug)]
-pub(crate) struct Held {
-    transaction: OwnedMutexGuard<Transaction>,
-    used: Arc<LastUse>,
-}
-
-impl Deref for Held {
-    type Target = Transaction;
-
-    fn deref(&self) -> &Transaction {
-        &self.transaction
-    }
-}
-
-impl DerefMut for Held {
-    fn deref_mut(&mut self) -> &mut Transaction {
-        &mut self.transaction
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        // Before unlocking: the sweep checks the time without the lock.
-        self.used.touch();
-    }
-}
-
-/// The transaction of a statement.
-#[derive(Debug)]
-pub(crate) enum Scope {
-    /// A transaction of its own.
-    Alone,
-    /// Within an open transaction, locked until the statement ends.
-    Within(Held),
-}
-
-impl Scope {
-    /// The snapshot for the statement. `isolation` is the session's level.
-    pub(crate) fn pin(&mut self, engine: &EngineSession, isolation: Isolation) -> Pinned {
-        match self {
-            Self::Alone => engine.pin().isolated(isolation),
-            Self::Within(transaction) => transaction.current(isolation, || engine.pin()).clone(),
-        }
-    }
-
-    /// Marks that the transaction has read or written, which fixes its isolation level.
-    pub(crate) fn begin_statement(&mut self, sql: &str) {
-        if let Self::Within(transaction) = self {
-            if first_word(sql) != "show" {
-                transaction.begin_statement();
-            }
-        }
-    }
-
-    /// Stores the changes of a statement on `base`: commits them, or adds them to the transaction.
-    ///
-    /// # Errors
-    /// `Conflict` when another writer was first.
-    pub(crate) async fn keep(
-        &mut self,
-        engine: &EngineSession,
-        base: &Pinned,
-        changed: Pinned,
-    ) -> Result<()> {
-        match self {
-            Self::Alone => engine.commit(base, &changed).await,
-            // The client's rows belong to this statement only.
-            Self::Within(transaction) => transaction.keep(changed.with_input(None)),
-        }
-    }
-
-    /// Whether conflicts are retried.
-    pub(crate) fn is_alone(&self) -> bool {
-        matches!(self, Self::Alone)
-    }
 }
 
 impl Transactions {
@@ -438,9 +341,9 @@ impl Transactions {
     }
 
     /// Locks the transaction, waiting for its running statement.
-    async fn hold(&self, id: TransactionId) -> Result<Held> {
+    async fn hold(&self, id: TransactionId) -> Result<LockedTransaction> {
         let Open { state, used, .. } = self.find(id)?;
-        Ok(Held { transaction: state.lock_owned().await, used })
+        Ok(LockedTransaction::new(state.lock_owned().await, used))
     }
 
     fn find(&self, id: TransactionId) -> Result<Open> {
@@ -487,6 +390,7 @@ fn unknown(id: TransactionId) -> Error {
 mod tests {
     use super::*;
     use futures::FutureExt;
+    use std::time::Instant;
 
     #[tokio::test]
     async fn a_transaction_is_idle_from_the_end_of_its_statement() {

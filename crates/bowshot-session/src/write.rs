@@ -7,7 +7,7 @@ use crate::result::out_of_time;
 use crate::running_statements::{RunningStatement, State};
 use crate::session::ClientSession;
 use crate::task;
-use crate::transactions::Scope;
+use crate::transaction_scope::Scope;
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{Int64Type, UInt64Type};
 use arrow::record_batch::RecordBatch;
