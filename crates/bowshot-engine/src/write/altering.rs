@@ -45,6 +45,20 @@ pub(crate) fn alteration<'a>(
     .boxed()
 }
 
+/// `RENAME TO name`
+fn renamed_table(to: &RenameTableNameKind, table: &EntryName, names: &Names) -> Result<Alteration> {
+    let (RenameTableNameKind::As(to) | RenameTableNameKind::To(to)) = to;
+    let to = match to.0.as_slice() {
+        [part] => EntryName { name: part.as_ident().map(ident).unwrap_or_default(), ..table.clone() },
+        _ => names.resolve(to)?,
+    };
+    if to.catalog != table.catalog {
+        return Err(Error::unsupported("a table stays in its catalog")
+            .with_hint("use `CREATE TABLE … AS` and drop the old one"));
+    }
+    Ok(Alteration::RenameTable { to })
+}
+
 fn alterations<'a>(
     operation: &'a AlterTableOperation,
     table: &'a EntryName,
@@ -73,18 +87,7 @@ fn alterations<'a>(
                 vec![Alteration::RenameColumn { from: ident(old_column_name), to: ident(new_column_name) }]
             }
             AlterTableOperation::RenameTable { table_name } => {
-                let (RenameTableNameKind::As(to) | RenameTableNameKind::To(to)) = table_name;
-                let to = match to.0.as_slice() {
-                    [part] => {
-                        EntryName { name: part.as_ident().map(ident).unwrap_or_default(), ..table.clone() }
-                    }
-                    _ => names.resolve(to)?,
-                };
-                if to.catalog != table.catalog {
-                    return Err(Error::unsupported("a table stays in its catalog")
-                        .with_hint("use `CREATE TABLE … AS` and drop the old one"));
-                }
-                vec![Alteration::RenameTable { to }]
+                vec![renamed_table(table_name, table, names)?]
             }
             AlterTableOperation::AlterColumn { column_name, op } => {
                 vec![altered_column(ident(column_name), op, state).await?]

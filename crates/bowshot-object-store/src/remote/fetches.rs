@@ -17,7 +17,10 @@ pub(super) type Fetch = BoxFuture<'static, Result<Blocks, Fault>>;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Fetches(Mutex<HashMap<(FileKey, Range<u32>), WeakShared<Fetch>>>);
+pub(super) struct Fetches(Mutex<Running>);
+
+/// The requests that run, by file and blocks.
+type Running = HashMap<(FileKey, Range<u32>), WeakShared<Fetch>>;
 
 impl Fetches {
     /// The read of these blocks that is under way, else the one that `fetch` begins.

@@ -151,7 +151,7 @@ impl Values {
         let field = SortField::new_with_options(keys.data_type().clone(), options);
         let keys = RowConverter::new(vec![field])?.convert_columns(&[keys])?;
         let mut found: Vec<_> = keys.iter().zip(self.found.values()).collect();
-        found.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        found.sort_unstable_by_key(|(key, _)| *key);
         self.column(0, found.into_iter().map(|(_, value)| value))
     }
 

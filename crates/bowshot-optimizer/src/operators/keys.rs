@@ -111,7 +111,16 @@ pub(super) fn sought(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
             | "quantified_all"
             | "quantified_any"
     );
-    compares && call.args.iter_mut().fold(false, |changed, value| by_float_key(value, schema) || changed)
+    compares && all_by_float_key(&mut call.args, schema)
+}
+
+/// Whether any of them changed. All are looked at.
+fn all_by_float_key(values: &mut [Expr], schema: &DFSchema) -> bool {
+    let mut changed = false;
+    for value in values {
+        changed |= by_float_key(value, schema);
+    }
+    changed
 }
 
 /// Elements that are written out stay a list, which others look for.
@@ -119,7 +128,7 @@ fn by_float_key(value: &mut Expr, schema: &DFSchema) -> bool {
     if let Expr::ScalarFunction(list) = value
         && list.name() == "make_array"
     {
-        return list.args.iter_mut().fold(false, |changed, item| by_float_key(item, schema) || changed);
+        return all_by_float_key(&mut list.args, schema);
     }
     if is_float_key(value) || !value.get_type(schema).is_ok_and(|of| has_floats(&of)) {
         return false;

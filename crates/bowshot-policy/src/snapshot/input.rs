@@ -251,7 +251,6 @@ mod tests {
     use super::*;
     use datafusion::arrow::array::Int64Array;
     use datafusion::arrow::datatypes::DataType;
-    use datafusion::error::DataFusionError;
     use datafusion::execution::memory_pool::{GreedyMemoryPool, UnboundedMemoryPool};
 
     fn batch(values: &[i64]) -> RecordBatch {
