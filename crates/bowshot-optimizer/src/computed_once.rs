@@ -1,5 +1,5 @@
-//! WITH queries that are read more than once and may give other rows each time: those with random functions, or LIMIT without an
-//! order. They are computed once per statement; the planner would compute them at every use.
+//! Parts of a statement that are computed once for several readers: queries of WITH that may give other rows each time, such as those
+//! with random functions or LIMIT without an order, and equal parts of a plan ([`super::common_subplans`]).
 
 use bowshot_sql::rewrite::SHARED;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 pub struct ComputedOnce {
     number: u64,
     input: LogicalPlan,
+    /// Whether readers take the rows in the order in which they were computed.
+    in_order: bool,
 }
 
 impl ComputedOnce {
@@ -32,6 +34,22 @@ impl ComputedOnce {
     /// Which query of its process it is.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Whether readers take the rows in the order in which they were computed.
+    pub fn in_order(&self) -> bool {
+        self.in_order
+    }
+
+    /// One reader of a part that others have too, under the same number. Its rows come in any order.
+    pub(crate) fn equal_part(number: u64, input: LogicalPlan) -> Self {
+        Self { number, input, in_order: false }
+    }
+
+    /// A number that no other query of the process has.
+    pub(crate) fn next_number() -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        NEXT.fetch_add(1, Atomic::Relaxed)
     }
 }
 
@@ -65,7 +83,7 @@ impl UserDefinedLogicalNodeCore for ComputedOnce {
 
     fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, mut inputs: Vec<LogicalPlan>) -> Result<Self> {
         match (inputs.pop(), inputs.is_empty()) {
-            (Some(input), true) => Ok(Self { number: self.number, input }),
+            (Some(input), true) => Ok(Self { number: self.number, input, in_order: self.in_order }),
             _ => internal_err!("what is computed once is one query"),
         }
     }
@@ -129,9 +147,8 @@ fn one_apart(expr: Expr) -> Result<Transformed<Expr>> {
 }
 
 fn once(input: LogicalPlan) -> LogicalPlan {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Atomic::Relaxed);
-    LogicalPlan::Extension(Extension { node: Arc::new(ComputedOnce { number, input }) })
+    let node = ComputedOnce { number: ComputedOnce::next_number(), input, in_order: true };
+    LogicalPlan::Extension(Extension { node: Arc::new(node) })
 }
 
 /// Whether a query may give other rows the next time.
@@ -140,7 +157,7 @@ pub fn differs(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// Whether a query computes other values the next time.
-fn is_random(plan: &LogicalPlan) -> Result<bool> {
+pub(crate) fn is_random(plan: &LogicalPlan) -> Result<bool> {
     let mut random = false;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
@@ -163,7 +180,7 @@ fn has_any_rows(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// Whether a query takes nothing from around it: no columns of an outer query, nor the rows of a recursion.
-fn stands_alone(plan: &LogicalPlan) -> Result<bool> {
+pub(crate) fn stands_alone(plan: &LogicalPlan) -> Result<bool> {
     if !plan.all_out_ref_exprs().is_empty() || reaches_beyond(plan)? {
         return Ok(false);
     }

@@ -6,6 +6,8 @@ mod aggregate_answers;
 mod analysis;
 mod anti_joins;
 mod barrier;
+mod coarser_sets;
+pub mod common_subplans;
 pub mod computed_once;
 mod constant_conditions;
 mod constant_sides;
@@ -51,7 +53,8 @@ use std::sync::Arc;
 /// is constant and needed.
 pub fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
-        vec![Arc::new(grouping_sets::NothingKnownOfSets), Arc::new(running_extremes::NoOrderByExtremes)];
+        vec![Arc::new(coarser_sets::CoarserSets), Arc::new(grouping_sets::NothingKnownOfSets)];
+    rules.push(Arc::new(running_extremes::NoOrderByExtremes));
     rules.push(Arc::new(zero_keys::OneZeroInKeys));
     let mut stock = aggregate_answers::beyond_doubt(same_names::physical());
     if !scratch {

@@ -9,7 +9,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateOutputMode};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl PhysicalOptimizerRule for NanOfAggregates {
 /// The columns of a node that are computed of several floating-point numbers.
 fn computed(node: &dyn ExecutionPlan) -> Vec<usize> {
     let (first, names): (usize, Vec<&str>) = if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
-        if matches!(aggregate.mode(), AggregateMode::Partial) {
+        if aggregate.mode().output_mode() == AggregateOutputMode::Partial {
             return Vec::new();
         }
         let names = aggregate.aggr_expr().iter().map(|function| function.fun().name());

@@ -8,6 +8,7 @@ use bowshot_api::{
 };
 use bowshot_engine::{SESSION_CACHE, SESSION_RESULTS, SESSION_SEARCH_PATH};
 use bowshot_optimizer::SESSION_JOIN_ORDER;
+use bowshot_optimizer::common_subplans::{SESSION_GROUPING_SETS, SESSION_SUBPLANS};
 use bowshot_policy::snapshot::Isolation;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,6 +34,8 @@ pub(crate) struct Options {
     pub(crate) join_cache: bool,
     pub(crate) result_cache: bool,
     pub(crate) joins_by_statistics: bool,
+    pub(crate) common_subplans: bool,
+    pub(crate) grouping_set_cascade: bool,
     /// Compatibility parameters with changed values.
     pub(crate) parameters: BTreeMap<&'static str, String>,
 }
@@ -56,6 +59,8 @@ impl Options {
             join_cache: true,
             result_cache: true,
             joins_by_statistics: true,
+            common_subplans: true,
+            grouping_set_cascade: true,
             parameters: BTreeMap::new(),
         }
     }
@@ -117,6 +122,14 @@ impl Options {
                 self.joins_by_statistics = by_statistics(&text).ok_or_else(wrong)?;
                 return Ok(Some((SESSION_JOIN_ORDER, self.joins_by_statistics.to_string())));
             }
+            "common_subplans" => {
+                self.common_subplans = boolean(&text).ok_or_else(wrong)?;
+                return Ok(Some((SESSION_SUBPLANS, self.common_subplans.to_string())));
+            }
+            "grouping_set_cascade" => {
+                self.grouping_set_cascade = boolean(&text).ok_or_else(wrong)?;
+                return Ok(Some((SESSION_GROUPING_SETS, self.grouping_set_cascade.to_string())));
+            }
             other => return Err(Error::internal(format!("option `{other}` has no setter"))),
         }
         Ok(None)
@@ -138,6 +151,8 @@ impl Options {
             (SESSION_CACHE, self.join_cache.to_string()),
             (SESSION_RESULTS, self.result_cache.to_string()),
             (SESSION_JOIN_ORDER, self.joins_by_statistics.to_string()),
+            (SESSION_SUBPLANS, self.common_subplans.to_string()),
+            (SESSION_GROUPING_SETS, self.grouping_set_cascade.to_string()),
         ];
         settings.into_iter().chain(dialect).collect()
     }
@@ -214,6 +229,14 @@ impl Options {
             "join_order" => {
                 self.joins_by_statistics = fresh.joins_by_statistics;
                 return Some((SESSION_JOIN_ORDER, self.joins_by_statistics.to_string()));
+            }
+            "common_subplans" => {
+                self.common_subplans = fresh.common_subplans;
+                return Some((SESSION_SUBPLANS, self.common_subplans.to_string()));
+            }
+            "grouping_set_cascade" => {
+                self.grouping_set_cascade = fresh.grouping_set_cascade;
+                return Some((SESSION_GROUPING_SETS, self.grouping_set_cascade.to_string()));
             }
             _ => self.statement_timeout = Duration::ZERO,
         }

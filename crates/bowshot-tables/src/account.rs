@@ -107,7 +107,7 @@ pub(super) fn retained_bytes(rows: &RecordBatch) -> u64 {
 }
 
 /// The allocations behind the rows: address and bytes.
-fn allocations(rows: &RecordBatch) -> BTreeMap<usize, u64> {
+pub fn allocations(rows: &RecordBatch) -> BTreeMap<usize, u64> {
     let mut found = BTreeMap::new();
     for column in rows.columns() {
         add_allocations(&column.to_data(), &mut found);

@@ -1,21 +1,23 @@
-//! Rows that several parts of a plan read, and that may be others the next time: whoever comes first has them computed, on a task
-//! of its own, so that no reader waits for another one to be polled.
+//! Rows that several parts of a plan read: whoever comes first has them computed, on a task of its own, so that no reader waits for
+//! another one to be polled. They are kept in the query's memory, or in files where that does not hold them.
 
+use super::kept_rows::{Keeping, Kept};
 use async_trait::async_trait;
+use bowshot_optimizer::common_subplans::{self, SharedWork};
 use bowshot_optimizer::computed_once::ComputedOnce;
-use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::Session;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_datafusion_err, internal_err};
+use datafusion::common::{Result, Statistics, internal_datafusion_err, internal_err};
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::QueryPlanner;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, Partitioning, PlanProperties, execute_stream,
@@ -39,14 +41,29 @@ impl QueryPlanner for Planner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let wanted = session.config_options().extensions.get::<SharedWork>();
+        let shared = match wanted {
+            Some(SharedWork { subplans: true, .. }) => common_subplans::share(plan)?,
+            _ => None,
+        };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(Readers::default())]);
-        planner.create_physical_plan(plan, session).await
+        planner.create_physical_plan(shared.as_ref().unwrap_or(plan), session).await
     }
 }
 
 /// The rows of each query of one plan.
 #[derive(Debug, Default)]
 struct Readers(Mutex<HashMap<u64, Arc<Rows>>>);
+
+impl Readers {
+    fn rows(&self, once: &ComputedOnce, partitions: usize) -> Arc<Rows> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = known.len() + 1;
+        let partitions = if once.in_order() { 1 } else { partitions.max(1) };
+        let rows = || Arc::new(Rows { place, partitions, computing: OnceLock::new() });
+        Arc::clone(known.entry(once.number()).or_insert_with(rows))
+    }
+}
 
 #[async_trait]
 impl ExtensionPlanner for Readers {
@@ -56,34 +73,39 @@ impl ExtensionPlanner for Readers {
         node: &dyn UserDefinedLogicalNode,
         _logical_inputs: &[&LogicalPlan],
         inputs: &[Arc<dyn ExecutionPlan>],
-        _session: &dyn Session,
+        session: &dyn Session,
         _context: &PhysicalPlanningContext,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let (Some(once), [input]) = (node.as_any().downcast_ref::<ComputedOnce>(), inputs) else {
             return Ok(None);
         };
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let rows = Arc::clone(known.entry(once.number()).or_default());
+        let rows = self.rows(once, session.config_options().execution.target_partitions);
         Ok(Some(Arc::new(ComputedOnceExec::new(Arc::clone(input), rows))))
     }
 }
 
-type Computing = Shared<BoxFuture<'static, Result<Arc<Computed>, Arc<DataFusionError>>>>;
+type Computing = Shared<BoxFuture<'static, Result<Arc<Kept>, Arc<DataFusionError>>>>;
 
 /// Rows that are not computed before somebody reads them.
-#[derive(Debug, Default)]
-struct Rows(OnceLock<Computing>);
-
-/// All rows, and what they take of the query's memory.
-struct Computed {
-    batches: Vec<RecordBatch>,
-    _memory: MemoryReservation,
+#[derive(Debug)]
+struct Rows {
+    /// Which ones of the plan they are, from 1.
+    place: usize,
+    /// Into how many partitions each reader takes them apart.
+    partitions: usize,
+    computing: OnceLock<Computing>,
 }
 
 impl Rows {
-    fn computing(&self, input: &Arc<dyn ExecutionPlan>, context: &Arc<TaskContext>) -> Computing {
+    fn computing(
+        &self,
+        input: &Arc<dyn ExecutionPlan>,
+        context: &Arc<TaskContext>,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> Computing {
         let begin = || {
-            let task = SpawnedTask::spawn(computed(Arc::clone(input), Arc::clone(context)));
+            let kept = Keeping::new(input.schema(), self.partitions, context, metrics);
+            let task = SpawnedTask::spawn(computed(Arc::clone(input), Arc::clone(context), kept));
             async move {
                 let ended = task.join().await;
                 ended
@@ -93,20 +115,20 @@ impl Rows {
             .boxed()
             .shared()
         };
-        self.0.get_or_init(begin).clone()
+        self.computing.get_or_init(begin).clone()
     }
 }
 
-async fn computed(input: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<Arc<Computed>> {
-    let memory = MemoryConsumer::new("WITH").register(context.memory_pool());
+async fn computed(
+    input: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+    mut kept: Keeping,
+) -> Result<Arc<Kept>> {
     let mut stream = execute_stream(input, context)?;
-    let mut batches = Vec::new();
     while let Some(batch) = stream.next().await {
-        let batch = batch?;
-        memory.try_grow(batch.get_array_memory_size())?;
-        batches.push(batch);
+        kept.add(batch?)?;
     }
-    Ok(Arc::new(Computed { batches, _memory: memory }))
+    Ok(Arc::new(kept.finish()))
 }
 
 /// One reader of such rows.
@@ -114,24 +136,26 @@ async fn computed(input: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> R
 struct ComputedOnceExec {
     input: Arc<dyn ExecutionPlan>,
     rows: Arc<Rows>,
+    metrics: ExecutionPlanMetricsSet,
     properties: Arc<PlanProperties>,
 }
 
 impl ComputedOnceExec {
     fn new(input: Arc<dyn ExecutionPlan>, rows: Arc<Rows>) -> Self {
+        // Nothing is said of order and values: what is read may be the rows of another reader's plan.
         let properties = PlanProperties::new(
             EquivalenceProperties::new(input.schema()),
-            Partitioning::UnknownPartitioning(1),
+            Partitioning::UnknownPartitioning(rows.partitions),
             EmissionType::Final,
             Boundedness::Bounded,
         );
-        Self { input, rows, properties: Arc::new(properties) }
+        Self { input, rows, metrics: ExecutionPlanMetricsSet::new(), properties: Arc::new(properties) }
     }
 }
 
 impl DisplayAs for ComputedOnceExec {
     fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ComputedOnceExec")
+        write!(f, "ComputedOnceExec: query={}", self.rows.place)
     }
 }
 
@@ -145,7 +169,14 @@ impl ExecutionPlan for ComputedOnceExec {
     }
 
     fn required_input_distribution(&self) -> Vec<Distribution> {
-        vec![Distribution::SinglePartition]
+        match self.rows.partitions {
+            1 => vec![Distribution::SinglePartition],
+            _ => vec![Distribution::UnspecifiedDistribution],
+        }
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
@@ -170,17 +201,34 @@ impl ExecutionPlan for ComputedOnceExec {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        if partition > 0 {
-            return internal_err!("what is computed once has one partition");
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn child_stats_requests(&self, _partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(None)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        match (inputs, args.partition()) {
+            ([input], None) => Ok(Arc::clone(input)),
+            _ => Ok(Arc::new(Statistics::new_unknown(&self.schema()))),
         }
-        let (input, rows) = (Arc::clone(&self.input), Arc::clone(&self.rows));
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if partition >= self.rows.partitions {
+            return internal_err!("what is computed once has no partition {partition}");
+        }
+        let (input, rows, metrics) = (Arc::clone(&self.input), Arc::clone(&self.rows), self.metrics.clone());
         let batches = async move {
-            let computed = rows.computing(&input, &context).await.map_err(DataFusionError::Shared)?;
-            let count = computed.batches.len();
-            Ok::<_, DataFusionError>(stream::iter(0..count).map(move |at| {
-                computed.batches.get(at).cloned().ok_or_else(|| internal_datafusion_err!("no batch {at}"))
-            }))
+            let computing = rows.computing(&input, &context, &metrics);
+            let kept = computing.await.map_err(DataFusionError::Shared)?;
+            Ok::<_, DataFusionError>(kept.read(partition))
         };
         let batches = stream::once(batches).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))

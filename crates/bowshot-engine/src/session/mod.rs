@@ -28,6 +28,7 @@ use crate::plan::{self, parameters, plan_limits};
 use crate::reuse::{Asked, Purpose, Reuse};
 use crate::write::ddl::Stores;
 use bowshot_api::{Error as ApiError, Layout, Principal, Result};
+use bowshot_optimizer::common_subplans::SharedWork;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::snapshot::commit::SessionTables;
 use bowshot_policy::{SeenFiles, SessionAccess};
@@ -199,6 +200,12 @@ impl EngineSession {
         if self.seeded.is_seeded() {
             // Several partitions would draw the numbers in another order each time.
             state.config_mut().options_mut().execution.target_partitions = 1;
+        }
+        if self.distribution().is_active()
+            && let Some(shared) = state.config_mut().options_mut().extensions.get_mut::<SharedWork>()
+        {
+            // Rows that several parts of a plan read are on one node, and would keep the plan there.
+            *shared = SharedWork { subplans: false, grouping_sets: false };
         }
         state
     }

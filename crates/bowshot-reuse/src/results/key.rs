@@ -8,6 +8,7 @@ use bowshot_api::Layout;
 use bowshot_engine::Parallelism;
 use bowshot_engine::reuse::Form;
 use bowshot_optimizer::SessionJoinOrder;
+use bowshot_optimizer::common_subplans::SharedWork;
 use bowshot_tables::Snapshot;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
@@ -278,7 +279,8 @@ fn all_settings(state: &SessionState) -> String {
     let extensions = &state.config_options().extensions;
     let order = extensions.get::<SessionJoinOrder>().map(|order| order.by_statistics);
     let joins = settings::of_session(state).map(|cache| cache.enabled);
-    format!("{} {order:?} {joins:?}", settings::meaning(state))
+    let shared = extensions.get::<SharedWork>();
+    format!("{} {order:?} {joins:?} {shared:?}", settings::meaning(state))
 }
 
 fn stable(volatility: Volatility) -> Result<(), Reason> {

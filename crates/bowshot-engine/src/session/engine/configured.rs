@@ -10,6 +10,7 @@ use crate::reuse::SessionCache;
 use bowshot_api::Result;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_optimizer::SessionJoinOrder;
+use bowshot_optimizer::common_subplans::SharedWork;
 use bowshot_optimizer::computed_once::SharedQueries;
 use bowshot_optimizer::cooperative::functions;
 use bowshot_system_catalog::pg_catalog::RelationNumbers;
@@ -80,6 +81,7 @@ fn session_config(config: &EngineConfig) -> SessionConfig {
         .with_batch_size(config.batch_rows)
         .with_option_extension(SessionCache::default())
         .with_option_extension(SessionJoinOrder::default())
+        .with_option_extension(SharedWork::default())
         .with_option_extension(SearchPath::default());
     let options: &mut ConfigOptions = session.options_mut();
     // Plain strings from the scan to the wire: views drag whole decoded pages along (DESIGN.md 4).

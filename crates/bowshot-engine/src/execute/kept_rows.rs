@@ -1,0 +1,207 @@
+//! Rows that are read several times: in the query's memory, and in files once that does not hold them.
+
+use bowshot_tables::allocations;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::Result;
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::spill_file::SpillFile;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::SpillManager;
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SpillMetrics};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Batches for each partition below which they are cut, so that every partition has rows.
+const FEW_BATCHES: usize = 4;
+/// Bytes of rows up to which no files are made: others that fill the memory would have each batch written to a file of its own.
+const FEWEST_BYTES: usize = 4 << 20;
+
+/// Rows while they are computed.
+pub(super) struct Keeping {
+    rows: Kept,
+    /// Addresses of the memory that is counted: batches are often parts of larger ones.
+    counted: HashSet<usize>,
+}
+
+impl Keeping {
+    pub(super) fn new(
+        schema: SchemaRef,
+        partitions: usize,
+        context: &TaskContext,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> Self {
+        let memory = MemoryConsumer::new("ComputedOnce").with_can_spill(true);
+        let memory = memory.register(context.memory_pool());
+        let spill =
+            SpillManager::new(context.runtime_env(), SpillMetrics::new(metrics, 0), Arc::clone(&schema))
+                .with_compression_type(context.session_config().spill_compression());
+        let with_files = context.runtime_env().disk_manager.tmp_files_enabled();
+        let (batches, files) = (Vec::new(), Vec::new());
+        let rows = Kept { schema, partitions, batches, memory, spill, with_files, files };
+        Self { rows, counted: HashSet::new() }
+    }
+
+    /// # Errors
+    /// Where neither memory nor files hold the rows.
+    pub(super) fn add(&mut self, batch: RecordBatch) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let new = allocations(&batch).into_iter().filter(|(address, _)| self.counted.insert(*address));
+        let bytes: usize = new.map(|(_, bytes)| usize::try_from(bytes).unwrap_or(usize::MAX)).sum();
+        self.rows.batches.push(batch);
+        let memory = &self.rows.memory;
+        match memory.try_grow(bytes) {
+            Ok(()) => Ok(()),
+            Err(_) if memory.size().saturating_add(bytes) <= FEWEST_BYTES => {
+                memory.grow(bytes);
+                Ok(())
+            }
+            Err(full) => {
+                self.counted = HashSet::new();
+                self.rows.to_files(full)
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> Kept {
+        self.rows
+    }
+}
+
+/// All rows, and what they take of the query's memory.
+pub(super) struct Kept {
+    schema: SchemaRef,
+    partitions: usize,
+    batches: Vec<RecordBatch>,
+    memory: MemoryReservation,
+    spill: SpillManager,
+    /// Whether there may be files.
+    with_files: bool,
+    /// Each with the partition that its rows are of.
+    files: Vec<(usize, Arc<dyn SpillFile>)>,
+}
+
+impl Kept {
+    /// Writes the rows that are in memory to files. Where there may be none, `full` says what is lacking.
+    fn to_files(&mut self, full: DataFusionError) -> Result<()> {
+        if !self.with_files {
+            return Err(full);
+        }
+        for partition in 0..self.partitions {
+            let batches: Vec<_> = (0..self.batches.len()).filter_map(|at| self.part(at, partition)).collect();
+            let file = self.spill.spill_record_batch_and_finish(&batches, "rows of a part of the query")?;
+            self.files.extend(file.map(|file| (partition, file)));
+        }
+        self.batches = Vec::new();
+        self.memory.free();
+        Ok(())
+    }
+
+    /// The rows of one partition, as often as they are wanted.
+    pub(super) fn read(self: Arc<Self>, partition: usize) -> SendableRecordBatchStream {
+        let files = self.files.iter().filter(|(of, _)| *of == partition).map(|(_, file)| Arc::clone(file));
+        let files: Vec<_> = files.collect();
+        let (schema, spill) = (Arc::clone(&self.schema), self.spill.clone());
+        let written =
+            stream::iter(files).map(move |file| spill.read_spill_as_stream(file, None)).try_flatten();
+        let in_memory = (0..self.batches.len()).filter_map(move |at| self.part(at, partition));
+        let in_memory = stream::iter(in_memory.map(Ok::<_, DataFusionError>));
+        Box::pin(RecordBatchStreamAdapter::new(schema, written.chain(in_memory)))
+    }
+
+    /// What a partition has of a batch in memory.
+    fn part(&self, at: usize, partition: usize) -> Option<RecordBatch> {
+        let batch = self.batches.get(at)?;
+        if self.partitions == 1 {
+            return Some(batch.clone());
+        }
+        if self.batches.len() >= FEW_BATCHES * self.partitions {
+            return (at % self.partitions == partition).then(|| batch.clone());
+        }
+        let place = |part: usize| batch.num_rows() * part / self.partitions;
+        let (start, end) = (place(partition), place(partition + 1));
+        (start < end).then(|| batch.slice(start, end - start))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{AsArray, Int64Array};
+    use datafusion::arrow::datatypes::Int64Type;
+    use datafusion::execution::memory_pool::GreedyMemoryPool;
+    use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+
+    fn batch(values: std::ops::Range<i64>) -> RecordBatch {
+        RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from_iter_values(values)) as _)]).unwrap()
+    }
+
+    fn context(memory: usize) -> TaskContext {
+        let pool = Arc::new(GreedyMemoryPool::new(memory));
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().unwrap();
+        TaskContext::default().with_runtime(runtime)
+    }
+
+    /// All rows, as two readers of all partitions have them.
+    async fn rows_of(kept: Keeping, partitions: usize) -> Vec<i64> {
+        let kept = Arc::new(kept.finish());
+        let mut all = [Vec::new(), Vec::new()];
+        for rows in &mut all {
+            for partition in 0..partitions {
+                let read: Vec<_> = Arc::clone(&kept).read(partition).try_collect().await.unwrap();
+                for batch in read {
+                    rows.extend(batch.column(0).as_primitive::<Int64Type>().values().iter().copied());
+                }
+            }
+            rows.sort_unstable();
+        }
+        let [one, other] = all;
+        assert_eq!(one, other);
+        one
+    }
+
+    #[tokio::test]
+    async fn every_row_is_in_one_partition() {
+        for (batches, partitions) in [(0, 2), (1, 3), (7, 2), (100, 3), (5, 1)] {
+            let context = context(1 << 20);
+            let metrics = ExecutionPlanMetricsSet::new();
+            let mut kept = Keeping::new(batch(0..1).schema(), partitions, &context, &metrics);
+            for at in 0..batches {
+                kept.add(batch(at * 10..at * 10 + 10)).unwrap();
+            }
+            assert_eq!(rows_of(kept, partitions).await, (0..batches * 10).collect::<Vec<_>>());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_memory_does_not_hold_goes_to_files() {
+        let context = context(6 << 20);
+        let metrics = ExecutionPlanMetricsSet::new();
+        let mut kept = Keeping::new(batch(0..1).schema(), 2, &context, &metrics);
+        for at in 0..200 {
+            kept.add(batch(at * 10_000..at * 10_000 + 10_000)).unwrap();
+        }
+        // 16 MB in all.
+        assert_eq!(kept.rows.files.len(), 4);
+        assert!(kept.rows.memory.size() < 6 << 20);
+        assert_eq!(rows_of(kept, 2).await, (0..2_000_000).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn parts_of_one_batch_count_once() {
+        let context = context(FEWEST_BYTES);
+        let metrics = ExecutionPlanMetricsSet::new();
+        let mut kept = Keeping::new(batch(0..1).schema(), 2, &context, &metrics);
+        let whole = batch(0..400_000);
+        for at in 0..10 {
+            kept.add(whole.slice(at * 40_000, 40_000)).unwrap();
+        }
+        assert!(kept.rows.files.is_empty());
+        assert_eq!(rows_of(kept, 2).await.len(), 400_000);
+    }
+}

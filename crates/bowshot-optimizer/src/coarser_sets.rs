@@ -1,0 +1,344 @@
+//! Grouping sets from the groups of the finest one. For `GROUP BY ROLLUP (a, b)` DataFusion groups every row three times; here rows
+//! are grouped by (a, b), and those groups, with the states of their aggregates, by the coarser sets. There are far fewer of them.
+
+use crate::common_subplans::SharedWork;
+use datafusion::arrow::array::{ArrayRef, new_null_array};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::config::ConfigOptions;
+use datafusion::error::DataFusionError;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::{
+    AggregateExec, AggregateMode, PhysicalGroupBy, evaluate_group_by,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use std::fmt;
+use std::sync::Arc;
+
+/// See the module. Comes before the rule that hides what is known of grouping sets, of which none are left.
+#[derive(Debug)]
+pub(super) struct CoarserSets;
+
+impl PhysicalOptimizerRule for CoarserSets {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if !config.extensions.get::<SharedWork>().is_some_and(|wanted| wanted.grouping_sets) {
+            return Ok(plan);
+        }
+        plan.transform_up(|node| {
+            let reduced = node.downcast_ref::<AggregateExec>().map(from_finest).transpose()?.flatten();
+            Ok(reduced.map_or_else(|| Transformed::no(node), Transformed::yes))
+        })
+        .data()
+    }
+
+    fn name(&self) -> &'static str {
+        "CoarserSets"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The first step of an aggregation by sets as three: groups of the finest set, one row for each of them and each set, groups of
+/// all sets. `None` for other aggregations, and where the sets have no finest one or states cannot be put together.
+fn from_finest(partial: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let sets = partial.group_expr();
+    let has_finest = sets.groups().iter().any(|set| set.iter().all(|left_out| !left_out));
+    if *partial.mode() != AggregateMode::Partial
+        || !sets.has_grouping_set()
+        || sets.groups().len() < 2
+        || !has_finest
+        || partial.limit_options().is_some()
+        || partial
+            .aggr_expr()
+            .iter()
+            .any(|function| function.is_distinct() || !function.order_bys().is_empty())
+    {
+        return Ok(None);
+    }
+    let functions = partial.aggr_expr().to_vec();
+    let Some(without_rows) = states_without_rows(&functions) else { return Ok(None) };
+    let finest = AggregateExec::try_new(
+        AggregateMode::Partial,
+        PhysicalGroupBy::new_single(sets.expr().to_vec()),
+        functions.clone(),
+        partial.filter_expr().to_vec(),
+        Arc::clone(partial.input()),
+        partial.input_schema(),
+    )?;
+    let columns = sets.expr().iter().enumerate().map(|(at, (_, name))| {
+        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(name, at));
+        (column, name.clone())
+    });
+    let of_columns =
+        PhysicalGroupBy::new(columns.collect(), sets.null_expr().to_vec(), sets.groups().to_vec(), true);
+    let rows = RowsOfSets::new(Arc::new(finest), Arc::new(of_columns), without_rows.into(), partial.schema());
+    let filters = vec![None; functions.len()];
+    let of_all_sets = AggregateExec::try_new(
+        AggregateMode::PartialReduce,
+        sets.as_final(),
+        functions,
+        filters,
+        Arc::new(rows),
+        partial.input_schema(),
+    )?;
+    Ok((of_all_sets.schema() == partial.schema()).then(|| Arc::new(of_all_sets) as Arc<_>))
+}
+
+/// The states of aggregates that have seen no row, if they can be told.
+fn states_without_rows(functions: &[Arc<AggregateFunctionExpr>]) -> Option<Vec<ScalarValue>> {
+    let mut states = Vec::new();
+    for function in functions {
+        let of_function = function.create_accumulator().ok()?.state().ok()?;
+        let fields = function.state_fields().ok()?;
+        let fit = of_function.len() == fields.len()
+            && of_function.iter().zip(&fields).all(|(state, field)| state.data_type() == *field.data_type());
+        states.extend(fit.then_some(of_function)?);
+    }
+    Some(states)
+}
+
+/// For each group of the finest set a row of each set, with NULL for what the set does not group by, and its number.
+#[derive(Debug)]
+struct RowsOfSets {
+    input: Arc<dyn ExecutionPlan>,
+    sets: Arc<PhysicalGroupBy>,
+    /// The states of aggregates that have seen no row.
+    without_rows: Arc<[ScalarValue]>,
+    properties: Arc<PlanProperties>,
+}
+
+impl RowsOfSets {
+    fn new(
+        input: Arc<dyn ExecutionPlan>,
+        sets: Arc<PhysicalGroupBy>,
+        without_rows: Arc<[ScalarValue]>,
+        schema: SchemaRef,
+    ) -> Self {
+        let known = input.properties();
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
+            known.emission_type,
+            known.boundedness,
+        );
+        Self { input, sets, without_rows, properties: Arc::new(properties) }
+    }
+}
+
+impl DisplayAs for RowsOfSets {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GroupingSetsExec: sets={}", self.sets.groups().len())
+    }
+}
+
+impl ExecutionPlan for RowsOfSets {
+    fn name(&self) -> &'static str {
+        "GroupingSetsExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(input), true) => Ok(Arc::new(Self::new(
+                input,
+                Arc::clone(&self.sets),
+                Arc::clone(&self.without_rows),
+                self.schema(),
+            ))),
+            _ => internal_err!("grouping sets are made of one input"),
+        }
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        let mut recursion = TreeNodeRecursion::Continue;
+        for expr in self.sets.input_exprs() {
+            recursion = f(&expr)?;
+            if recursion == TreeNodeRecursion::Stop {
+                break;
+            }
+        }
+        Ok(recursion)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, context)?;
+        let (schema, sets) = (self.schema(), Arc::clone(&self.sets));
+        let rows = State { input, sets, without_rows: Arc::clone(&self.without_rows), seen: false };
+        let batches = stream::try_unfold(Some(rows), {
+            let schema = Arc::clone(&schema);
+            move |rows| next(rows, Arc::clone(&schema))
+        });
+        let batches = batches.map_ok(|batches| stream::iter(batches.into_iter().map(Ok))).try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+}
+
+struct State {
+    input: SendableRecordBatchStream,
+    sets: Arc<PhysicalGroupBy>,
+    without_rows: Arc<[ScalarValue]>,
+    seen: bool,
+}
+
+/// The rows of all sets of the next batch. Behind the last one comes the grand total of no rows, which is a row too.
+async fn next(state: Option<State>, schema: SchemaRef) -> Result<Option<(Vec<RecordBatch>, Option<State>)>> {
+    let Some(mut state) = state else { return Ok(None) };
+    while let Some(batch) = state.input.next().await {
+        let batch = batch?;
+        if batch.num_rows() == 0 {
+            continue;
+        }
+        state.seen = true;
+        return Ok(Some((of_sets(&batch, &state.sets, &schema, |_| true)?, Some(state))));
+    }
+    if state.seen {
+        return Ok(None);
+    }
+    let nothing = without_rows(&state, &schema)?;
+    let is_total = |set: &[bool]| set.iter().all(|left_out| *left_out);
+    Ok(Some((of_sets(&nothing, &state.sets, &schema, is_total)?, None)))
+}
+
+fn of_sets(
+    batch: &RecordBatch,
+    sets: &PhysicalGroupBy,
+    schema: &SchemaRef,
+    wanted: impl Fn(&[bool]) -> bool,
+) -> Result<Vec<RecordBatch>> {
+    let states = batch.columns().get(sets.expr().len()..).unwrap_or_default();
+    let keys = evaluate_group_by(sets, batch)?.into_iter().zip(sets.groups());
+    let wanted = keys.filter(|(_, set)| wanted(set));
+    let rows = wanted.map(|(keys, _)| {
+        let columns = keys.into_iter().chain(states.iter().cloned()).collect();
+        RecordBatch::try_new(Arc::clone(schema), columns).map_err(DataFusionError::from)
+    });
+    rows.collect()
+}
+
+/// One group of no rows.
+fn without_rows(state: &State, schema: &SchemaRef) -> Result<RecordBatch> {
+    let keys = state.sets.expr().len();
+    let fields = schema.fields();
+    let of_keys = fields.iter().take(keys).map(|field| Ok(new_null_array(field.data_type(), 1)));
+    let of_states = state.without_rows.iter().map(|state| state.to_array());
+    let columns: Vec<ArrayRef> = of_keys.chain(of_states).collect::<Result<_>>()?;
+    // The number of the set stands between the two.
+    let fields = fields.iter().enumerate().filter(|(at, _)| *at != keys);
+    let fields: Vec<_> = fields.map(|(_, field)| field.as_ref().clone().with_nullable(true)).collect();
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{Decimal128Array, Float64Array, Int64Array, StringArray};
+    use datafusion::arrow::util::pretty::pretty_format_batches;
+    use datafusion::datasource::MemTable;
+    use datafusion::execution::SessionStateBuilder;
+    use datafusion::physical_plan::displayable;
+    use datafusion::prelude::{SessionConfig, SessionContext};
+
+    /// A table with NULLs in its keys and values, in three partitions of which one is empty.
+    fn context(on: bool) -> SessionContext {
+        let wanted = SharedWork { grouping_sets: on, ..SharedWork::default() };
+        let config = SessionConfig::new().with_target_partitions(3).with_option_extension(wanted);
+        let builder = SessionStateBuilder::new().with_config(config).with_default_features();
+        let state = builder.with_physical_optimizer_rules(crate::physical(false)).build();
+        let context = SessionContext::new_with_state(state);
+        let part = |from: i64, to: i64| {
+            let keys = (from..to).map(|n| (n % 5 > 0).then_some(n % 5));
+            let names = (from..to).map(|n| (n % 7 > 0).then(|| format!("name {}", n % 3)));
+            let prices =
+                Decimal128Array::from_iter((from..to).map(|n| (n % 4 > 0).then_some(i128::from(n) * 7)));
+            let columns: Vec<(&str, ArrayRef)> = vec![
+                ("a", Arc::new(Int64Array::from_iter(keys))),
+                ("b", Arc::new(StringArray::from_iter(names))),
+                ("price", Arc::new(prices.with_precision_and_scale(9, 2).unwrap())),
+                ("x", Arc::new(Float64Array::from_iter((from..to).map(|n| (n % 9 > 0).then_some(n as f64))))),
+            ];
+            vec![
+                RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true)))
+                    .unwrap(),
+            ]
+        };
+        let schema = part(0, 1)[0].schema();
+        let parts = vec![part(0, 400), Vec::new(), part(400, 1_000)];
+        context.register_table("t", Arc::new(MemTable::try_new(schema, parts).unwrap())).unwrap();
+        context
+    }
+
+    const VALUES: &str = "grouping(a), grouping(b), count(*), count(x), sum(price), avg(price), avg(x), min(b), max(x), \
+                          sum(x) FILTER (WHERE a > 2), stddev(x)";
+
+    #[tokio::test]
+    async fn answers_are_those_of_every_row_for_every_set() {
+        for sets in [
+            "ROLLUP (a, b)",
+            "CUBE (a, b)",
+            "GROUPING SETS ((a, b), (a), (a), ())",
+            "GROUPING SETS ((a, b), (a, b))",
+            "ROLLUP (b, a)",
+        ] {
+            for condition in ["true", "a = 3", "x < 0"] {
+                let sql = format!(
+                    "SELECT a, b, {VALUES} FROM t WHERE {condition} GROUP BY {sets} ORDER BY 1, 2, 3, 4"
+                );
+                let mut answers = Vec::new();
+                for on in [true, false] {
+                    let frame = context(on).sql(&sql).await.unwrap();
+                    answers.push(pretty_format_batches(&frame.collect().await.unwrap()).unwrap().to_string());
+                }
+                assert_eq!(answers[0], answers[1], "{sql}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn only_sets_with_a_finest_one_and_plain_aggregates() {
+        for (query, expected) in [
+            ("sum(x) FROM t GROUP BY ROLLUP (a, b)", true),
+            ("sum(x) FROM t GROUP BY GROUPING SETS ((a), (b))", false),
+            ("count(DISTINCT x) FROM t GROUP BY ROLLUP (a, b)", false),
+            ("array_agg(x ORDER BY x) FROM t GROUP BY ROLLUP (a, b)", false),
+        ] {
+            let frame = context(true).sql(&format!("SELECT a, b, {query}")).await;
+            let Ok(frame) = frame else { continue };
+            let plan = frame.create_physical_plan().await.unwrap();
+            let shown = displayable(plan.as_ref()).indent(false).to_string();
+            assert_eq!(shown.contains("GroupingSetsExec"), expected, "{shown}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+"""Work that parts of a query have in common, through the real server: equal parts are computed once and coarser grouping sets from
+the finest one, with the same answers as without."""
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from durable import Database
+from server import computing
+
+ROWS = 120_000
+TWICE = "WITH s AS (SELECT item, day, sum(price) AS p, count(*) AS n FROM sales GROUP BY item, day)"
+QUERIES = [
+    f"{TWICE} SELECT a.item, a.p, b.p, a.n FROM s a JOIN s b ON a.item = b.item AND a.day = b.day - 1",
+    f"{TWICE} SELECT (SELECT max(p) FROM s), (SELECT max(p) FROM s), count(*) FROM s WHERE n > 1",
+    f"{TWICE}, r AS (SELECT item, day, rank() OVER (PARTITION BY item ORDER BY p DESC, day) AS place FROM s) "
+    "SELECT a.item, a.day, b.day FROM r a, r b WHERE a.item = b.item AND a.place = b.place + 1 AND b.place <= 3",
+    f"{TWICE} SELECT * FROM s WHERE p > 9 UNION ALL SELECT * FROM s WHERE p > 9",
+    f"{TWICE} SELECT item FROM s WHERE p > (SELECT avg(p) FROM s) EXCEPT SELECT item FROM s WHERE n = 1",
+    "SELECT count(*) FROM (SELECT DISTINCT item FROM sales) a, (SELECT DISTINCT item FROM sales) b WHERE a.item = b.item",
+    "SELECT item % 7 AS i, day % 5 AS d, grouping(item % 7) AS g, sum(price), avg(price), count(note), min(note), max(day) "
+    "FROM sales GROUP BY ROLLUP (item % 7, day % 5)",
+    "SELECT store, day % 3 AS d, sum(price) FILTER (WHERE item > 5), count(*), stddev(price::double) FROM sales GROUP BY CUBE (store, day % 3)",
+    "SELECT store, day, sum(price) FROM sales WHERE item < 0 GROUP BY ROLLUP (store, day)",
+    "SELECT store, note, count(*) FROM sales GROUP BY GROUPING SETS ((store, note), (note), (note), ())",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shared")
+    dice = np.random.default_rng(11)
+    prices = pa.array(dice.integers(0, 10_000, ROWS), mask=dice.random(ROWS) < 0.05)
+    columns = {
+        "item": dice.integers(0, 500, ROWS),
+        "day": dice.integers(0, 60, ROWS),
+        "store": pa.array([f"store {n}" if n else None for n in dice.integers(0, 6, ROWS)]),
+        "price": prices.cast(pa.decimal128(9, 2)),
+        "note": pa.array([f"note {n}" if n else None for n in dice.integers(0, 40, ROWS)]),
+    }
+    pq.write_table(pa.table(columns), folder / "sales.parquet", row_group_size=20_000)
+    return folder
+
+
+def alike(rows):
+    """Rows in an order of their own. Floating-point numbers are added in any order."""
+    rounded = [tuple(float(f"{v:.9g}") if isinstance(v, float) else v for v in row) for row in rows]
+    return sorted(rounded, key=lambda row: [(v is None, str(v)) for v in row])
+
+
+def plan_of(db, sql):
+    return db.rows(f"EXPLAIN {sql}")[-1][1]
+
+
+@pytest.mark.parametrize("sql", QUERIES)
+def test_answers_are_the_same_either_way(folder, sql):
+    with computing(folder) as server, Database(server) as db:
+        shared = db.rows(sql)
+        assert "ComputedOnceExec" in plan_of(db, sql) or "GroupingSetsExec" in plan_of(db, sql)
+        db.run("SET common_subplans = false", "SET grouping_set_cascade = false")
+        plan = plan_of(db, sql)
+        assert "ComputedOnceExec" not in plan and "GroupingSetsExec" not in plan
+        assert alike(db.rows(sql)) == alike(shared)
+        assert shared
+
+
+def test_equal_parts_are_read_from_disk_once(folder):
+    sql = QUERIES[0]
+    with computing(folder) as server, Database(server) as db:
+        plan = db.rows(f"EXPLAIN ANALYZE {sql}")[-1][1]
+        read = [line for line in plan.splitlines() if "DataSourceExec" in line]
+        assert len(read) == 2
+        # The second reader's own scan never starts.
+        assert sum("output_rows=120" in line or "output_rows=1.2" in line for line in read) == 1, plan
+
+
+def test_rows_that_memory_does_not_hold_are_shared_from_files(tmp_path):
+    rows = 600_000
+    dice = np.random.default_rng(5)
+    table = pa.table({"k": np.arange(rows), "text": pa.array([f"{n:040d}" for n in dice.integers(0, 1 << 60, rows)])})
+    pq.write_table(table, tmp_path / "wide.parquet")
+    sql = (
+        "WITH s AS (SELECT k, text, count(*) AS n FROM wide GROUP BY k, text) "
+        "SELECT count(*), sum(a.n), max(b.text) FROM s a JOIN s b ON a.k = b.k"
+    )
+    with computing(tmp_path, environment={"BOWSHOT_LIMITS_QUERY_MEMORY_BYTES": "64MiB"}) as server, Database(server) as db:
+        ((count, total, greatest),) = db.rows(sql)
+        assert (count, total, greatest) == (rows, rows, max(table["text"].to_pylist()))
+
+
+def test_each_run_of_a_prepared_statement_computes_anew(tmp_path):
+    with computing(data=tmp_path / "data") as server, Database(server) as db:
+        db.run("CREATE TABLE t (k BIGINT, v BIGINT)", "INSERT INTO t VALUES (1, 1), (1, 2), (2, 5)")
+        sql = "WITH s AS (SELECT k, sum(v) AS v FROM t WHERE v > ? GROUP BY k) SELECT sum(a.v * b.v) FROM s a JOIN s b ON a.k = b.k"
+        cursor = db.connection.cursor()
+        for least, expected in [(0, 9 + 25), (1, 4 + 25), (2, 25)]:
+            cursor.execute(sql, (least,))
+            assert cursor.fetchall() == [(expected,)]
+        db.run("INSERT INTO t VALUES (3, 10)")
+        cursor.execute(sql, (2,))
+        assert cursor.fetchall() == [(25 + 100,)]
+        cursor.close()
+
+
+def test_random_functions_are_drawn_for_each_query(folder):
+    drawn = "SELECT item, sum(random()) AS r FROM sales GROUP BY item"
+    with computing(folder) as server, Database(server) as db:
+        sql = f"SELECT count(*) FROM ({drawn}) a JOIN ({drawn}) b ON a.item = b.item WHERE a.r = b.r"
+        assert db.rows(sql)[0][0] < 5
+
+
+def test_random_statements(folder):
+    """Two to four readers of one grouped query, with conditions of their own in half of them."""
+    dice = random.Random(3)
+    with computing(folder) as server, Database(server) as db:
+        for _ in range(40):
+            keys = dice.sample(["item % 50", "day", "store", "note"], dice.randint(1, 3))
+            named = ", ".join(f"{key} AS k{place}" for place, key in enumerate(keys))
+            grouped = ", ".join(keys)
+            if dice.random() < 0.4:
+                grouped = f"ROLLUP ({grouped})"
+            query = f"SELECT {named}, sum(price) AS p, count(*) AS n FROM sales GROUP BY {grouped}"
+            readers = [
+                f"SELECT k0, p, n FROM s WHERE {dice.choice(['true', 'true', 'n > 300', 'k0 IS NULL', 'p > 5000'])}"
+                for _ in range(dice.randint(2, 4))
+            ]
+            sql = f"WITH s AS ({query}) " + dice.choice([" UNION ALL ", " UNION ", " INTERSECT "]).join(readers)
+            db.run("SET common_subplans = true", "SET grouping_set_cascade = true")
+            shared = alike(db.rows(sql))
+            db.run("SET common_subplans = false", "SET grouping_set_cascade = false")
+            assert alike(db.rows(sql)) == shared, sql
