@@ -97,7 +97,7 @@ class Site:
             f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
             f'<title>{html.escape(self.titles[path])} · Bowshot</title><link rel="stylesheet" href="{root}style.css">'
             f'<body data-root="{root}"><nav aria-label="Pages"><input type="search" aria-label="Search" placeholder="search">'
-            f'<ul id="found"></ul>{self._menu(path)}</nav><main>{body}</main><script src="{root}search.js"></script></body></html>\n'
+            f'<ul id="found"></ul><p><a href="{root}README.html">All pages</a></p>{self._menu(path)}</nav><main>{body}</main><script src="{root}search.js"></script></body></html>\n'
         )
 
     def _menu(self, here: str) -> str:
