@@ -16,15 +16,17 @@ from markdown_it import MarkdownIt
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SOURCE = "https://github.com/bowshot/bowshot/blob/main/"
 PARTS = {
-    "guides": "Guides",
-    "guides/clients": "Clients and BI tools",
-    "guides/sources": "Sources elsewhere",
-    "concepts": "Concepts",
+    "get-started": "Get started",
+    "get-started/coming-from": "Coming from",
+    "how-to": "How-to",
+    "how-to/clients": "Clients and BI tools",
+    "how-to/sources": "Sources elsewhere",
     "reference": "Reference",
-    "decisions": "Decisions",
-    "internals": "Internals",
+    "explanation": "Explanation",
+    "contributing/internals": "Internals",
+    "contributing/decisions": "Decisions",
 }
-FIRST = ("tour", "console", "sources", "tables", "clients", "configuration", "operations", "coming-from")
+FIRST = ("quickstart", "console", "sources", "tables", "clients", "access", "configuration", "docker", "operations")
 STYLE = """:root{color-scheme:light dark;--line:light-dark(#d3dcd7,#2c3831);--soft:light-dark(#4f5f56,#9fb0a6);--card:light-dark(#f3f6f4,#171f1b);
 --link:light-dark(#15803d,#4ade80)}body{margin:0;font:16px/1.6 system-ui,sans-serif;display:grid;grid-template-columns:17rem minmax(0,1fr)}
 nav{padding:1rem;border-right:1px solid var(--line);height:100vh;position:sticky;top:0;overflow:auto;box-sizing:border-box;font-size:.92rem}
@@ -95,7 +97,7 @@ class Site:
             f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
             f'<title>{html.escape(self.titles[path])} · Bowshot</title><link rel="stylesheet" href="{root}style.css">'
             f'<body data-root="{root}"><nav aria-label="Pages"><input type="search" aria-label="Search" placeholder="search">'
-            f'<ul id="found"></ul>{self._menu(path)}</nav><main>{body}</main><script src="{root}search.js"></script></body></html>\n'
+            f'<ul id="found"></ul><p><a href="{root}README.html">All pages</a></p>{self._menu(path)}</nav><main>{body}</main><script src="{root}search.js"></script></body></html>\n'
         )
 
     def _menu(self, here: str) -> str:
@@ -121,7 +123,7 @@ class Site:
         ]
         files["search.js"] = f"const PAGES={json.dumps(index, ensure_ascii=False)};{SEARCH}"
         files["style.css"] = STYLE
-        files["index.html"] = '<!doctype html><meta charset="utf-8"><title>Bowshot</title><meta http-equiv="refresh" content="0;url=guides/tour.html">\n'
+        files["index.html"] = '<!doctype html><meta charset="utf-8"><title>Bowshot</title><meta http-equiv="refresh" content="0;url=README.html">\n'
         return files
 
 

@@ -35,14 +35,13 @@ from bowshot_server import program
 
 os.execv(program(), ["bowshot", *sys.argv[1:]])
 '''
-README = """The program of [Bowshot](https://github.com/bowshot/bowshot), an Arrow-native SQL server, for `pip install`:
+README = """The program of [Bowshot](https://github.com/bowshot/bowshot), an Arrow-native SQL server, as a package for Python:
 
 ```
-pip install bowshot-server
 bowshot serve data/
 ```
 
-`pip install "bowshot[server]"` brings the Python client with it: `bowshot.server("data/")` in a notebook.
+Beside the Python client it is what `bowshot.server("data/")` starts.
 """
 
 

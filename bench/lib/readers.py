@@ -339,7 +339,7 @@ NEEDED_FILES = {
 # Which environment of `bench/requirements` a reader needs, if not `main`.
 ENVIRONMENTS = {"duckdb": "duckdb2", "chdb": "chdb", "polars": "polars", "turbodbc-postgres": "turbodbc"}
 
-# What docs/guides/clients/pyarrow.md advises to pyarrow for results of gigabytes: glibc asks for memory in larger pieces and huge
+# What docs/how-to/clients/pyarrow.md advises to pyarrow for results of gigabytes: glibc asks for memory in larger pieces and huge
 # pages, and all threads share one heap. Variables of a client that reads whole results.
 LARGE_RESULTS = dict.fromkeys(
     ("flight-ticket", "flight-info", "package-socket", "package-memory"),

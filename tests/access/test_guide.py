@@ -7,7 +7,7 @@ import pytest
 
 from world import PASSWORDS, Refused, world
 
-GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "guides" / "access.md"
+GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "how-to" / "access.md"
 
 
 def test_every_statement_of_the_guide(tmp_path):

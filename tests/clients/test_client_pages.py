@@ -1,4 +1,4 @@
-"""The pages of docs/guides/clients do what they say: their examples in Python and of the shell run, in order, and the versions that they
+"""The pages of docs/how-to/clients do what they say: their examples in Python and of the shell run, in order, and the versions that they
 name are those under test. Examples in other languages are what the suites of those languages run."""
 
 import hashlib
@@ -12,7 +12,7 @@ import pytest
 
 from server import ROOT, Server, binaries, hash_password
 
-PAGES = sorted((ROOT / "docs" / "guides" / "clients").glob("*.md"))
+PAGES = sorted((ROOT / "docs" / "how-to" / "clients").glob("*.md"))
 TLS = ROOT / "tests" / "data" / "tls"
 INSTALLS = ("pip install", "apt install", "go get", "npm install")
 DRIVERS = [pathlib.Path("/usr/lib/x86_64-linux-gnu/odbc") / name for name in ("psqlodbcw.so", "libmaodbc.so")]
@@ -108,7 +108,7 @@ def test_versions_are_those_under_test():
     pinned = "\n".join((ROOT / path).read_text() for path in PINNED)
     pinned = re.sub(r"</artifactId>\s*<version>", " ", pinned).replace('": "', " ").replace("==", " ")
     named = 0
-    for page in [*PAGES, ROOT / "docs" / "guides" / "clients.md"]:
+    for page in [*PAGES, ROOT / "docs" / "how-to" / "clients.md"]:
         for name, version in re.findall(r"`([\w./@-]+)` (\d+\.\d[\w.]*\w)", page.read_text()):
             assert re.search(rf"{re.escape(name)} v?{re.escape(version)}\b", pinned), f"{page.name}: {name} {version}"
             named += 1

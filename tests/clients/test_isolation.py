@@ -1,5 +1,5 @@
 """Snapshot isolation as clients see it, over tables in memory and durable ones: random transactions of several connections
-at once, written down and judged by `histories.py`, and the promises of docs/guides/tables.md one by one.
+at once, written down and judged by `histories.py`, and the promises of docs/how-to/tables.md one by one.
 
 BOWSHOT_TEST_ISOLATION_TRANSACTIONS (of each connection) and BOWSHOT_TEST_ISOLATION_SEED choose how many, and which.
 """

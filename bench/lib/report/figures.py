@@ -8,11 +8,12 @@ from . import lines
 BEGIN, END = "<!-- figures: made by `cargo xtask bench --figures`, do not edit -->", "<!-- end of figures -->"
 
 COMMIT_DIGITS = 7
+DAY = len("2026-01-31")
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """`metric` is in seconds, or `gb_per_second`, of which more is better."""
+    """`metric` is in seconds, in milliseconds (`…_ms`), or `gb_per_second`, of which more is better."""
 
     work: str
     scenario: str
@@ -34,6 +35,8 @@ ROWS = [
     Row("TPC-H at scale 1, 22 queries", "tpch", "scale 1", (DUCKDB, "PostgreSQL (ADBC)"), "total_s"),
     Row("TPC-H at scale 10", "tpch", "scale 10", (DUCKDB,), "total_s"),
     Row("TPC-DS at scale 1, 99 queries", "tpcds", "scale 1", (DUCKDB,), "total_s"),
+    Row("UPDATE of 1 % of 10 M rows", "change", "1 % by random ids", (DUCKDB, "PostgreSQL"), "update_seconds", "bowshot"),
+    Row("`SELECT 1`, one client", "latency", "one client", (QUACK, "PostgreSQL (psycopg)"), "p50_ms", "bowshot, SQL ticket"),
     *(
         Row(f"4 streams of 32-byte records, {way}", "streams", f"{way}, 4 stream(s)", ("Arrow C++ Flight",), "gb_per_second", "bowshot")
         for way in ("DoGet", "DoPut")
@@ -45,12 +48,12 @@ def block(results: pathlib.Path) -> str:
     """The table between its two marks."""
     everything = lines.every(results)
     origins = [newest(row, everything) for row in ROWS]
-    table = ["| work | Bowshot | beside it | commit, processor |", "|---|---|---|---|"]
+    table = ["| work | Bowshot | beside it | date, commit, processor |", "|---|---|---|---|"]
     for row, origin in zip(ROWS, origins, strict=True):
         ours = figure(origin, row, row.ours)
         peers = "; ".join(beside(row, ours, peer, figure(origin, row, peer)) for peer in row.peers)
         commit = f"`{origin.raw['commit'][:COMMIT_DIGITS]}`" + (" with changes" if origin.raw.get("modified") else "")
-        table.append(f"| {row.work} | {quantity(row, ours)} | {peers} | {commit}, {origin.processor()} |")
+        table.append(f"| {row.work} | {quantity(row, ours)} | {peers} | {origin.time[:DAY]}, {commit}, {origin.processor()} |")
     machines = dict.fromkeys(f"{origin.machine()}, {origin.raw['machine']['memory_gb']} GB of memory" for origin in origins)
     return "\n".join([BEGIN, *table, "", f"Machines: {'; '.join(machines)}.", END])
 
@@ -78,7 +81,9 @@ def beside(row: Row, ours: float, label: str, theirs: float) -> str:
 
 
 def quantity(row: Row, value: float) -> str:
-    return f"{value:.3g} GB/s" if row.metric == "gb_per_second" else f"{value:.3g} s"
+    if row.metric == "gb_per_second":
+        return f"{value:.3g} GB/s"
+    return f"{value:.3g} ms" if row.metric.endswith("_ms") else f"{value:.3g} s"
 
 
 def written(text: str, results: pathlib.Path) -> str:

@@ -3,7 +3,7 @@
 import pathlib
 import re
 
-PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs/guides/python-ecosystem.md"
+PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs/how-to/python-ecosystem.md"
 
 
 def example(section, uri):

@@ -103,10 +103,10 @@ impl From<Error> for bowshot_api::Error {
             Error::BadTokenHash { .. } => "make one with `printf %s TOKEN | sha256sum`",
             Error::Opened => "restart the server",
             Error::BadIssuer { .. } => {
-                "correct its `[[access.jwt]]` entry; the guide to access has an example"
+                "correct its `[[access.jwt]]` entry; the guide to identity has an example"
             }
             Error::BadDirectory { .. } => {
-                "correct its `[[access.ldap]]` entry; the guide to access has an example"
+                "correct its `[[access.ldap]]` entry; the guide to identity has an example"
             }
             Error::InvalidPolicyService { .. } => {
                 "correct the settings `access.decision_…`; the guide to access has an example"

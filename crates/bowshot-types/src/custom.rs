@@ -97,7 +97,7 @@ fn unknown(name: &str, upper: &str) -> datafusion::error::DataFusionError {
         "INET" | "CIDR" | "MACADDR" | "XML" | "CITEXT" | "HSTORE" | "UNIQUEIDENTIFIER" => "use VARCHAR",
         "GEOMETRY" | "GEOGRAPHY" | "POINT" => "use BYTEA with well-known binary",
         "BITMAP" | "HLL" | "QUANTILE_STATE" | "AGG_STATE" => "keep the values themselves",
-        _ => "the types are listed in docs/guides/tables.md",
+        _ => "the types are listed in docs/how-to/tables.md",
     };
     refused(Error::unsupported(format!("type `{name}` is not known")).with_hint(hint))
 }

@@ -316,7 +316,7 @@ fn unknown(sql_type: &SqlType) -> DataFusionError {
         SqlType::Array(_) => "say what its items are: `INTEGER[]`",
         SqlType::Set(_) => "use VARCHAR[]",
         SqlType::Union(_) => "use a STRUCT with a column for each type",
-        _ => "the types are listed in docs/guides/tables.md",
+        _ => "the types are listed in docs/how-to/tables.md",
     };
     refused(Error::unsupported(format!("type {sql_type} is not supported")).with_hint(hint))
 }

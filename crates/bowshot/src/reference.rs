@@ -45,11 +45,11 @@ password_hash = \"$argon2id$v=19$… SCRAM-SHA-256$…\" # printed by `bowshot h
 user = \"nightly-export\"
 sha256 = \"…\" # printed by `printf %s TOKEN | sha256sum`
 
-[[access.jwt]] # an identity provider; the guide to access has all keys
+[[access.jwt]] # an identity provider; the guide to identity has all keys
 issuer = \"https://id.example.org/realms/main\"
 audiences = [\"bowshot\"]
 
-[[access.ldap]] # a directory; the guide to access has all keys
+[[access.ldap]] # a directory; the guide to identity has all keys
 url = \"ldaps://ldap.example.org\"
 user_dn = \"uid={user},ou=people,dc=example,dc=org\"
 

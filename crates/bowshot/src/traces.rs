@@ -6,7 +6,7 @@
 //! ```
 //!
 //! No statement waits for a collector, whether it is slow, gone or was never there. Why there is no library for all this:
-//! `docs/decisions/0019-traces-without-a-library.md`.
+//! `docs/contributing/decisions/0019-traces-without-a-library.md`.
 
 mod client;
 mod context;

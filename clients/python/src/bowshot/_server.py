@@ -36,7 +36,7 @@ def program() -> str:
         return str(importlib.import_module("bowshot_server").program())
     found = shutil.which("bowshot")
     if found is None:
-        hint = f'`pip install "bowshot[server]"` brings it; another one is named with `{_PROGRAM}`'
+        hint = f"the wheel `bowshot-server` of a release brings it; another one is named with `{_PROGRAM}`"
         raise InterfaceError("there is no program `bowshot` on the path", hint=hint)
     return found
 
