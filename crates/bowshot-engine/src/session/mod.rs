@@ -205,7 +205,7 @@ impl EngineSession {
             && let Some(shared) = state.config_mut().options_mut().extensions.get_mut::<SharedWork>()
         {
             // Rows that several parts of a plan read are on one node, and would keep the plan there.
-            *shared = SharedWork { subplans: false, grouping_sets: false };
+            (shared.subplans, shared.grouping_sets) = (false, false);
         }
         state
     }
