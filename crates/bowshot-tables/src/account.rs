@@ -42,7 +42,7 @@ impl Account {
     /// `next_segment` is a number that no segment of the store has.
     pub(super) fn new(limit_bytes: u64, next_segment: u64) -> Self {
         let (next_segment, held) = (AtomicU64::new(next_segment), Mutex::default());
-        Self { limit_bytes, next_segment, held, lookups: LookupBudget::default() }
+        Self { limit_bytes, next_segment, held, lookups: LookupBudget::new(limit_bytes) }
     }
 
     /// A number for a new segment.

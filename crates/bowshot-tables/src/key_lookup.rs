@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-/// Bytes that the indexes and columns of a store may take.
+/// Bytes that the indexes and columns of a store may take, or a quarter of its memory for rows if that is less.
 const LIMIT_BYTES: u64 = 256 << 20;
 /// Rows of the largest table that gets an index, which takes about 20 bytes for each.
 const MAX_ROWS: u64 = 8 << 20;
@@ -340,14 +340,13 @@ pub(super) struct LookupBudget {
     listed: Mutex<Vec<Weak<SegmentLookups>>>,
 }
 
-impl Default for LookupBudget {
-    fn default() -> Self {
-        let (used, listed) = (AtomicU64::new(0), Mutex::default());
-        Self { limit: LIMIT_BYTES, used, began: Instant::now(), listed }
-    }
-}
-
 impl LookupBudget {
+    /// For a store whose rows may take so much memory.
+    pub(super) fn new(limit_bytes: u64) -> Self {
+        let (limit, used) = (LIMIT_BYTES.min(limit_bytes / 4), AtomicU64::new(0));
+        Self { limit, used, began: Instant::now(), listed: Mutex::default() }
+    }
+
     /// In seconds, never 0.
     fn now(&self) -> u64 {
         1 + self.began.elapsed().as_secs()

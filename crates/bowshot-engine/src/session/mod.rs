@@ -5,6 +5,7 @@ pub(crate) mod copy_rows;
 pub(crate) mod current_user;
 pub(crate) mod engine;
 mod external_database;
+pub(crate) mod key_lookup;
 mod listing;
 pub(crate) mod on_nodes;
 mod parameter_metadata;
@@ -257,6 +258,10 @@ impl EngineSession {
             return Ok(self.schema(plan, layout));
         }
         let planned = plan.planned();
+        if key_lookup::is_key_lookup(plan) {
+            // Parameters are in its condition alone.
+            return Ok(result_metadata::unbound_schema(planned.plan(), layout));
+        }
         let bound = parameters::bind(planned.plan(), planned.parameters(), rows, 0)?;
         Ok(result_metadata::result_schema(&self.context.state_ref().read(), &bound, layout))
     }
@@ -272,6 +277,9 @@ impl EngineSession {
         parallelism: Parallelism,
         layout: Layout,
     ) -> Result<Execution> {
+        if let Some(execution) = self.look_up(plan, parameters, layout)? {
+            return Ok(execution);
+        }
         let mut state = self.state(plan.pinned());
         if let Parallelism::Streams(streams) | Parallelism::Nodes { streams: Some(streams), .. } = parallelism
             && !self.seeded.is_seeded()
