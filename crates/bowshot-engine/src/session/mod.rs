@@ -25,7 +25,7 @@ use crate::catalog::{CatalogParts, Visible};
 use crate::distribution::Distribution;
 use crate::execute::{Execution, Parallelism};
 use crate::models;
-use crate::plan::{self, parameters, plan_limits};
+use crate::plan::{self, parameters};
 use crate::reuse::{Asked, Purpose, Reuse};
 use crate::write::ddl::Stores;
 use bowshot_api::{Error as ApiError, Layout, Principal, Result};
@@ -295,7 +295,7 @@ impl EngineSession {
                 Box::pin(query::prepare_bound(self, &run, parameters)).await
             }
         };
-        let execution = run_blocking_if(!plan_limits::is_small(plan.planned().plan()), preparing).await?;
+        let execution = run_blocking_if(!plan.is_small(), preparing).await?;
         if !self.scratch {
             self.spare.keep(run.state);
         }
