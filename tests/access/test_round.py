@@ -354,6 +354,17 @@ def test_bob_sees_his_own_region_even_after_ada(shared, door):
             assert joined == [("4",)]
 
 
+@pytest.mark.parametrize("door", DOORS)
+def test_rows_by_key_are_those_that_are_left_also_with_an_index(shared, door):
+    for key, region in ((1, "EU"), (2, "US"), (3, "EU")):
+        for user in ("root", "ada", "bob") * 3:
+            rows = shared.at(user, door).rows(f"SELECT region FROM desk WHERE id = {key}")
+            sees = user == "root" or region == {"ada": "EU", "bob": "US"}[user]
+            assert rows == ([(region,)] if sees else []), (user, key)
+    shown = [str(shared.at(user, door).rows("EXPLAIN SELECT region FROM desk WHERE id = 2")) for user in ("root", "ada")]
+    assert ["KeyLookup" in lines for lines in shown] == [True, False]
+
+
 def test_nothing_that_was_refused_has_happened(shared):
     root = shared.at("root")
     assert root.rows("SELECT count(*) FROM people") == [("5",)]

@@ -79,6 +79,12 @@ pub const SESSION_OPTIONS: &[SessionOption] = &[
         "answer queries with results that are kept of the same query over the same rows, and keep those of this session",
     ),
     option(
+        "key_lookups",
+        "bool",
+        "true",
+        "find the rows of a query that asks for a key of one table (`WHERE key = value`) by an index in memory, instead of a scan",
+    ),
+    option(
         "join_order",
         "string",
         "statistics",

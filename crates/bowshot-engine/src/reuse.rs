@@ -196,6 +196,8 @@ extensions_options! {
         pub enabled: bool, default = true
         /// Whether its queries are answered with results that are kept, and their results are.
         pub results: bool, default = true
+        /// Whether its queries look rows up by the index of a key.
+        pub key_lookups: bool, default = true
     }
 }
 
@@ -207,6 +209,8 @@ impl ConfigExtension for SessionCache {
 pub const SESSION_CACHE: &str = "bowshot_cache.enabled";
 /// The same of [`SessionCache::results`].
 pub const SESSION_RESULTS: &str = "bowshot_cache.results";
+/// The same of [`SessionCache::key_lookups`].
+pub const SESSION_KEY_LOOKUPS: &str = "bowshot_cache.key_lookups";
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use bowshot_api::{
     CompatibilityParameter, Compression, Endpoints, Error, Layout, Limits, OptionValue, Reason, Result,
     SessionOption,
 };
-use bowshot_engine::{SESSION_CACHE, SESSION_RESULTS, SESSION_SEARCH_PATH};
+use bowshot_engine::{SESSION_CACHE, SESSION_KEY_LOOKUPS, SESSION_RESULTS, SESSION_SEARCH_PATH};
 use bowshot_optimizer::SESSION_JOIN_ORDER;
 use bowshot_optimizer::common_subplans::{SESSION_GROUPING_SETS, SESSION_SUBPLANS};
 use bowshot_policy::snapshot::Isolation;
@@ -33,6 +33,7 @@ pub(crate) struct Options {
     pub(crate) statement_timeout: Duration,
     pub(crate) join_cache: bool,
     pub(crate) result_cache: bool,
+    pub(crate) key_lookups: bool,
     pub(crate) joins_by_statistics: bool,
     pub(crate) common_subplans: bool,
     pub(crate) grouping_set_cascade: bool,
@@ -58,6 +59,7 @@ impl Options {
             statement_timeout: Duration::ZERO,
             join_cache: true,
             result_cache: true,
+            key_lookups: true,
             joins_by_statistics: true,
             common_subplans: true,
             grouping_set_cascade: true,
@@ -118,6 +120,10 @@ impl Options {
                 self.result_cache = boolean(&text).ok_or_else(wrong)?;
                 return Ok(Some((SESSION_RESULTS, self.result_cache.to_string())));
             }
+            "key_lookups" => {
+                self.key_lookups = boolean(&text).ok_or_else(wrong)?;
+                return Ok(Some((SESSION_KEY_LOOKUPS, self.key_lookups.to_string())));
+            }
             "join_order" => {
                 self.joins_by_statistics = by_statistics(&text).ok_or_else(wrong)?;
                 return Ok(Some((SESSION_JOIN_ORDER, self.joins_by_statistics.to_string())));
@@ -150,6 +156,7 @@ impl Options {
             ("datafusion.execution.time_zone", self.time_zone.clone()),
             (SESSION_CACHE, self.join_cache.to_string()),
             (SESSION_RESULTS, self.result_cache.to_string()),
+            (SESSION_KEY_LOOKUPS, self.key_lookups.to_string()),
             (SESSION_JOIN_ORDER, self.joins_by_statistics.to_string()),
             (SESSION_SUBPLANS, self.common_subplans.to_string()),
             (SESSION_GROUPING_SETS, self.grouping_set_cascade.to_string()),
@@ -226,6 +233,10 @@ impl Options {
                 self.result_cache = fresh.result_cache;
                 return Some((SESSION_RESULTS, self.result_cache.to_string()));
             }
+            "key_lookups" => {
+                self.key_lookups = fresh.key_lookups;
+                return Some((SESSION_KEY_LOOKUPS, self.key_lookups.to_string()));
+            }
             "join_order" => {
                 self.joins_by_statistics = fresh.joins_by_statistics;
                 return Some((SESSION_JOIN_ORDER, self.joins_by_statistics.to_string()));
@@ -270,6 +281,7 @@ impl Options {
             ("statement_timeout_ms", OptionValue::Int64(timeout)),
             ("join_cache", OptionValue::Bool(self.join_cache)),
             ("result_cache", OptionValue::Bool(self.result_cache)),
+            ("key_lookups", OptionValue::Bool(self.key_lookups)),
             ("join_order", text(if self.joins_by_statistics { "statistics" } else { "query" })),
         ];
         values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
@@ -379,6 +391,7 @@ mod tests {
             ("statement_timeout_ms", "1500"),
             ("join_cache", "off"),
             ("result_cache", "off"),
+            ("key_lookups", "off"),
             ("join_order", "query"),
         ] {
             let mut options = fresh.clone();

@@ -3,13 +3,15 @@
 use crate::retained_bytes;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, ErrorKind, Limits, Reason, Result, StatementId, TransactionId};
-use bowshot_engine::AuthorizedPlan;
+use bowshot_engine::{AuthorizedPlan, is_key_lookup};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A plan pins the files of its tables; older plans are made again from the text.
 const PLAN_AGE: Duration = Duration::from_secs(1);
+/// Of plans that read no files of others, but one table of this server, which every snapshot has.
+const KEY_LOOKUP_AGE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub(crate) struct PreparedStatement {
@@ -36,7 +38,9 @@ impl PreparedStatement {
 
     /// The plan, unless it is too old.
     pub(crate) fn fresh_plan(&self) -> Option<&AuthorizedPlan> {
-        self.planned.filter(|planned| planned.elapsed() < PLAN_AGE).map(|_| &self.plan)
+        let age = self.planned?.elapsed();
+        let is_fresh = age < PLAN_AGE || (age < KEY_LOOKUP_AGE && is_key_lookup(&self.plan));
+        is_fresh.then_some(&self.plan)
     }
 }
 

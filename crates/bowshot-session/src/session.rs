@@ -10,10 +10,9 @@ use crate::query::{self, Expected};
 use crate::running_statements::RunningStatement;
 use crate::server::Shared;
 use crate::sql_prepared::NamedStatements;
-use crate::task;
 use crate::transactions::Transactions;
 use crate::{
-    decoded_size_limit, exchange, parquet_upload, request_task, settings_view, tensor_exchange, write,
+    decoded_size_limit, exchange, parquet_upload, request_task, settings_view, task, tensor_exchange, write,
 };
 use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
@@ -26,7 +25,7 @@ use bowshot_api::{
 };
 use bowshot_engine::{AuthorizedPlan, Dialect, DialectName, EngineSession, redact_secrets};
 use bowshot_policy::snapshot::Pinned;
-use bowshot_query_task::run_planning;
+use bowshot_query_task::{run_blocking_if, run_planning, with_planning_permit};
 use futures::StreamExt;
 use std::borrow::Cow;
 use std::future::Future;
@@ -36,8 +35,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tracing::{Instrument, Span, info_span};
 use transaction_settings::SettingChanges;
 
-/// A session. Each statement runs as one task on the query runtime: switching runtimes for parts would cost more than
-/// small statements.
+/// A session. Each statement runs as one task on the query runtime: switching costs more than small statements.
 #[derive(Debug)]
 pub(crate) struct ClientSession {
     me: Weak<Self>,
@@ -242,7 +240,8 @@ impl ClientSession {
         let pinned = self.pin(self.transaction_of(statement)?).await?;
         let authorized = Box::pin(query::authorize(self, statement, &pinned)).await?;
         let bound = authorized.parameters.iter().find(|batch| batch.num_rows() > 0);
-        self.description(&authorized.plan, bound)
+        let describing = async { self.description(&authorized.plan, bound) };
+        run_blocking_if(!authorized.plan.is_small(), describing).await
     }
 
     async fn prepared_from(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared> {
@@ -300,7 +299,7 @@ impl Session for ClientSession {
         self.check_open()?;
         let (text, statement) = (self.text(statement), statement.clone());
         request_task::run(&self.me()?, &text, |me, _| async move {
-            run_planning(me.describe_statement(&statement)).instrument(planning()).await
+            with_planning_permit(me.describe_statement(&statement)).instrument(planning()).await
         })
         .await
     }
@@ -325,7 +324,7 @@ impl Session for ClientSession {
         parameters.iter().try_for_each(decoded_size_limit::check)?;
         let text = self.text(&Statement::Prepared(id));
         request_task::run(&self.me()?, &text, |me, _| async move {
-            run_planning(me.bind_parameters(id, parameters)).await
+            with_planning_permit(me.bind_parameters(id, parameters)).await
         })
         .await
     }

@@ -2,6 +2,7 @@
 //! network message, columns that a rewritten table took over. So allocations are counted, each once, not arrays.
 
 use super::Error;
+use super::key_lookup::LookupBudget;
 use arrow::array::{ArrayData, RecordBatch};
 use arrow::buffer::Buffer;
 use std::collections::{BTreeMap, HashMap};
@@ -14,6 +15,7 @@ pub(super) struct Account {
     limit_bytes: u64,
     next_segment: AtomicU64,
     held: Mutex<Held>,
+    lookups: LookupBudget,
 }
 
 #[derive(Default)]
@@ -39,7 +41,8 @@ pub(super) struct Claim {
 impl Account {
     /// `next_segment` is a number that no segment of the store has.
     pub(super) fn new(limit_bytes: u64, next_segment: u64) -> Self {
-        Self { limit_bytes, next_segment: AtomicU64::new(next_segment), held: Mutex::default() }
+        let (next_segment, held) = (AtomicU64::new(next_segment), Mutex::default());
+        Self { limit_bytes, next_segment, held, lookups: LookupBudget::new(limit_bytes) }
     }
 
     /// A number for a new segment.
@@ -54,6 +57,11 @@ impl Account {
 
     pub(super) fn bytes(&self) -> u64 {
         self.held().bytes
+    }
+
+    /// The memory for finding rows by their keys, which is counted apart.
+    pub(super) fn lookups(&self) -> &LookupBudget {
+        &self.lookups
     }
 
     /// Counts the allocations of the rows that are not counted yet, or nothing when that would go over the limit.

@@ -43,6 +43,7 @@ pub mod durable;
 mod error;
 mod external;
 mod file_scan;
+mod key_lookup;
 mod merge;
 mod model_files;
 mod name;

@@ -3,6 +3,7 @@
 use super::Error;
 use super::account::{Account, Claim, retained_bytes};
 use super::durable::StoredFile;
+use super::key_lookup::SegmentLookups;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
@@ -19,6 +20,7 @@ pub struct Segment {
     account: Arc<Account>,
     /// The segments whose rows these are, if they were united.
     parts: Option<Arc<Parts>>,
+    lookups: Arc<SegmentLookups>,
 }
 
 /// The numbers of segments that went into one, and what went into those.
@@ -64,11 +66,12 @@ impl Segment {
         let bytes = retained_bytes(&rows);
         let columns = rows.columns().iter().map(ColumnFacts::of).collect();
         let place = Place::Memory(MemoryRows { _claim: claim, rows, bytes, columns });
-        Ok(Self { id, place, account: Arc::clone(account), parts: None })
+        Ok(Self { id, place, account: Arc::clone(account), parts: None, lookups: Arc::default() })
     }
 
     pub(super) fn in_file(id: u64, file: StoredFile, account: &Arc<Account>) -> Self {
-        Self { id, place: Place::File(file), account: Arc::clone(account), parts: None }
+        let (place, account) = (Place::File(file), Arc::clone(account));
+        Self { id, place, account, parts: None, lookups: Arc::default() }
     }
 
     /// The same segment, which remembers that it has the rows of others.
@@ -99,6 +102,15 @@ impl Segment {
 
     pub(super) fn id(&self) -> u64 {
         self.id
+    }
+
+    pub(super) fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
+    /// What it keeps to find rows by their keys.
+    pub(super) fn lookups(&self) -> &Arc<SegmentLookups> {
+        &self.lookups
     }
 
     pub(super) fn memory(&self) -> Option<&MemoryRows> {

@@ -12,6 +12,7 @@ pub(crate) mod decision;
 use crate::catalog::input::is_input;
 use crate::plan::Planned;
 use crate::plan::allowed::{check_nodes, refusal};
+use crate::plan::plan_limits;
 use crate::secured_scan;
 use crate::write::Write;
 use crate::write::data_modifying_with::Step;
@@ -170,6 +171,11 @@ impl AuthorizedPlan {
             Action::Write(change) => change.returning.as_ref(),
             _ => None,
         }
+    }
+
+    /// Whether looking through it, or planning how it runs, takes about a millisecond at most.
+    pub fn is_small(&self) -> bool {
+        plan_limits::is_small(self.planned.plan())
     }
 
     /// The state of the tables that the plan reads.

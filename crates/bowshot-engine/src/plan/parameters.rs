@@ -187,7 +187,16 @@ pub(crate) fn bind(
     typed.data().map_err(classify)
 }
 
-fn values(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch, row: usize) -> Result<ParamValues> {
+/// The values of one row of parameters, by which those in the plan are replaced.
+///
+/// # Errors
+/// `Invalid` when a value cannot be cast to the type that the plan expects.
+pub(crate) fn values(
+    plan: &LogicalPlan,
+    expected: &Schema,
+    rows: &RecordBatch,
+    row: usize,
+) -> Result<ParamValues> {
     let wanted = plan.get_parameter_fields().map_err(classify)?;
     let assigned = assigned(plan);
     let mut values = HashMap::with_capacity(wanted.len());

@@ -5,6 +5,7 @@ pub(crate) mod copy_rows;
 pub(crate) mod current_user;
 pub(crate) mod engine;
 mod external_database;
+pub(crate) mod key_lookup;
 mod listing;
 pub(crate) mod on_nodes;
 mod parameter_metadata;
@@ -24,7 +25,7 @@ use crate::catalog::{CatalogParts, Visible};
 use crate::distribution::Distribution;
 use crate::execute::{Execution, Parallelism};
 use crate::models;
-use crate::plan::{self, parameters, plan_limits};
+use crate::plan::{self, parameters};
 use crate::reuse::{Asked, Purpose, Reuse};
 use crate::write::ddl::Stores;
 use bowshot_api::{Error as ApiError, Layout, Principal, Result};
@@ -264,6 +265,10 @@ impl EngineSession {
             return Ok(self.schema(plan, layout));
         }
         let planned = plan.planned();
+        if key_lookup::is_key_lookup(plan) {
+            // Parameters are in its condition alone.
+            return Ok(result_metadata::unbound_schema(planned.plan(), layout));
+        }
         let bound = parameters::bind(planned.plan(), planned.parameters(), rows, 0)?;
         Ok(result_metadata::result_schema(&self.context.state_ref().read(), &bound, layout))
     }
@@ -279,6 +284,9 @@ impl EngineSession {
         parallelism: Parallelism,
         layout: Layout,
     ) -> Result<Execution> {
+        if let Some(execution) = self.look_up(plan, parameters, layout)? {
+            return Ok(execution);
+        }
         let mut state = self.state(plan.pinned());
         if let Parallelism::Streams(streams) | Parallelism::Nodes { streams: Some(streams), .. } = parallelism
             && !self.seeded.is_seeded()
@@ -294,7 +302,7 @@ impl EngineSession {
                 Box::pin(query::prepare_bound(self, &run, parameters)).await
             }
         };
-        let execution = run_blocking_if(!plan_limits::is_small(plan.planned().plan()), preparing).await?;
+        let execution = run_blocking_if(!plan.is_small(), preparing).await?;
         if !self.scratch {
             self.spare.keep(run.state);
         }

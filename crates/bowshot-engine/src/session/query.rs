@@ -131,6 +131,7 @@ pub(super) async fn physical_plan(
     let physical = match plan {
         LogicalPlan::Explain(explain) => {
             let shown = session.reuse().explained(physical, explain, (state, form));
+            let shown = session.with_key_lookup(shown, explain);
             plainly(on_nodes::explained(session, shown, explain, state).await?)
         }
         _ => physical,

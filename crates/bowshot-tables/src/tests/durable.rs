@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use uuid::Uuid;
 
-fn open(folder: &Path) -> Arc<TableStore> {
+pub(super) fn open(folder: &Path) -> Arc<TableStore> {
     try_open(folder).unwrap()
 }
 

@@ -5,6 +5,7 @@ mod durable;
 mod edits;
 mod history;
 mod in_store;
+mod lookups;
 mod memory;
 mod names;
 mod scans;

@@ -1,0 +1,360 @@
+//! Answers `SELECT columns FROM table WHERE key = value` from the index of a key in memory, without optimizing and planning a scan.
+//! Takes only authorized plans that read a table of this server as it is: behind a row policy, a mask, a grant on columns, a
+//! view or a cast, a plan has another source. Whatever is not plain goes the ordinary way.
+
+use crate::authorize::{Action, AuthorizedPlan};
+use crate::catalog::defaults::without_defaults;
+use crate::execute::Execution;
+use crate::execute::progress::ProgressMeter;
+use crate::plan::{self, parameters};
+use crate::reuse::SessionCache;
+use crate::session::EngineSession;
+use bowshot_api::{BatchStream, Layout, Result};
+use bowshot_query_task::run_blocking;
+use bowshot_sql::DialectName;
+use bowshot_tables::Table;
+use bowshot_types::result_metadata::unbound_schema;
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::display::{PlanType, StringifiedPlan};
+use datafusion::common::format::ExplainFormat;
+use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::{BinaryExpr, Explain, Expr, LogicalPlan, Operator};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::explain::ExplainExec;
+use std::sync::Arc;
+
+/// A query for the rows with one key.
+struct KeyLookup<'p> {
+    table: Arc<Table>,
+    /// Places of the columns of the result.
+    columns: Vec<usize>,
+    /// The values of the key's columns, by the places of these.
+    key: Vec<(usize, &'p Expr)>,
+}
+
+/// Whether a plan asks for rows by a key alone: it reads no files of others, so that it is as good as its snapshot.
+pub fn is_key_lookup(plan: &AuthorizedPlan) -> bool {
+    matches!(plan.action(), Action::Query) && KeyLookup::recognise(plan.planned().plan()).is_some()
+}
+
+impl EngineSession {
+    /// The rows of a query that asks for them by a key, if an index tells them.
+    ///
+    /// # Errors
+    /// `Invalid` for parameters that do not fit, as in the ordinary way.
+    pub(super) fn look_up(
+        &self,
+        plan: &AuthorizedPlan,
+        bound: &[RecordBatch],
+        layout: Layout,
+    ) -> Result<Option<Execution>> {
+        if self.scratch || !matches!(plan.action(), Action::Query) || plan.pinned().input().is_some() {
+            return Ok(None);
+        }
+        let planned = plan.planned();
+        let Some(lookup) = KeyLookup::recognise(planned.plan()).filter(|lookup| self.may_look_up(lookup))
+        else {
+            return Ok(None);
+        };
+        let values = match bound {
+            [] if planned.parameters().fields().is_empty() => None,
+            [rows] if rows.num_rows() == 1 => {
+                Some(parameters::values(planned.plan(), planned.parameters(), rows, 0)?)
+            }
+            _ => return Ok(None),
+        };
+        let Some(rows) = lookup.rows(values.as_ref()) else { return Ok(None) };
+        let schema = unbound_schema(planned.plan(), layout);
+        let count = rows.num_rows() as u64;
+        let batches = if count > 0 { vec![layout.apply(rows, &schema)?] } else { Vec::new() };
+        let streams = vec![BatchStream::from_batches(SchemaRef::clone(&schema), batches)];
+        let (ordered, progress) = (planned.ordered(), ProgressMeter::default());
+        Ok(Some(Execution { schema, streams, ordered, rows: Some(count), progress, opening: None }))
+    }
+
+    /// Whether the session has it on, and compares texts by their bytes.
+    fn may_look_up(&self, lookup: &KeyLookup<'_>) -> bool {
+        let options = self.options();
+        let is_on = options.extensions.get::<SessionCache>().is_some_and(|session| session.key_lookups);
+        let is_mysql = plan::dialect(&options).name() == DialectName::MySql;
+        let schema = lookup.table.schema();
+        let has_texts = || lookup.key.iter().any(|(at, _)| is_text(schema.field(*at).data_type()));
+        is_on && !(is_mysql && has_texts())
+    }
+
+    /// What EXPLAIN shows, with a line about the key by which rows are looked up. Formats for programs stay as they are.
+    pub(super) fn with_key_lookup(
+        &self,
+        shown: Arc<dyn ExecutionPlan>,
+        explain: &Explain,
+    ) -> Arc<dyn ExecutionPlan> {
+        let for_people = matches!(explain.explain_format, ExplainFormat::Indent | ExplainFormat::Tree);
+        let Some(plans) = shown.downcast_ref::<ExplainExec>().filter(|_| for_people) else { return shown };
+        let Some(lookup) = KeyLookup::recognise(&explain.plan).filter(|lookup| self.may_look_up(lookup))
+        else {
+            return shown;
+        };
+        let schema = lookup.table.schema();
+        let key: Vec<&str> = lookup.key.iter().map(|(at, _)| schema.field(*at).name().as_str()).collect();
+        let line = format!("KeyLookup: by ({}), once its index is in memory", key.join(", "));
+        let mut all = plans.stringified_plans().to_vec();
+        all.push(StringifiedPlan::new(PlanType::FinalLogicalPlan, line));
+        Arc::new(ExplainExec::new(shown.schema(), all, plans.verbose()))
+    }
+}
+
+impl<'p> KeyLookup<'p> {
+    /// Columns of one table of this server, where each column of one of its keys equals a literal or a parameter.
+    fn recognise(plan: &'p LogicalPlan) -> Option<Self> {
+        let LogicalPlan::Projection(projection) = plan else { return None };
+        let LogicalPlan::Filter(filter) = projection.input.as_ref() else { return None };
+        let scan = match filter.input.as_ref() {
+            LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
+            input => input,
+        };
+        let LogicalPlan::TableScan(scan) = scan else { return None };
+        if !scan.filters.is_empty() || scan.fetch.is_some() {
+            return None;
+        }
+        let provider = source_as_provider(&scan.source).ok()?;
+        let table = Arc::clone(Table::of_provider(without_defaults(provider.as_ref()))?);
+        let columns = projection.expr.iter().map(|expr| {
+            let expr = match expr {
+                Expr::Alias(alias) => alias.expr.as_ref(),
+                expr => expr,
+            };
+            place(&table, expr)
+        });
+        let columns = columns.collect::<Option<Vec<usize>>>()?;
+        let mut key = Vec::new();
+        add_conditions(&table, &filter.predicate, &mut key)?;
+        key.sort_unstable_by_key(|(at, _)| *at);
+        // Metadata say that operators compare more than the bytes, as those of CHAR(n) and ENUM do.
+        let schema = provider.schema();
+        let is_plain = key.iter().all(|(at, _)| {
+            schema
+                .fields()
+                .get(*at)
+                .is_some_and(|field| field.metadata().is_empty() && has_plain_equality(field.data_type()))
+        });
+        (is_plain && is_key(&table, &key)).then_some(Self { table, columns, key })
+    }
+
+    /// The rows, of which there are none without a match. `None` where the index does not tell.
+    fn rows(&self, parameters: Option<&ParamValues>) -> Option<RecordBatch> {
+        let schema = self.table.schema();
+        let key = self.key.iter().map(|(at, expr)| {
+            let value = value(expr, parameters)?;
+            Some((*at, in_type(&value, schema.field(*at).data_type())?))
+        });
+        let key = key.collect::<Option<Vec<(usize, ArrayRef)>>>()?;
+        let found = match self.table.find_rows(&key, &self.columns) {
+            Ok(None) => run_blocking(|| self.table.index_and_find_rows(&key, &self.columns)),
+            found => found,
+        };
+        // A scan of the same rows tells what is wrong with them.
+        found.unwrap_or_else(|error| {
+            tracing::debug!(%error, "rows cannot be looked up by their key");
+            None
+        })
+    }
+}
+
+fn place(table: &Table, expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Column(column) => table.definition().position(&column.name),
+        _ => None,
+    }
+}
+
+/// Adds the columns and values of `column = value AND …`; `None` for other conditions.
+fn add_conditions<'p>(table: &Table, predicate: &'p Expr, key: &mut Vec<(usize, &'p Expr)>) -> Option<()> {
+    match predicate {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            add_conditions(table, left, key)?;
+            add_conditions(table, right, key)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            let (column, value) =
+                if matches!(left.as_ref(), Expr::Column(_)) { (left, right) } else { (right, left) };
+            let is_value = matches!(value.as_ref(), Expr::Literal(..) | Expr::Placeholder(_));
+            key.push((place(table, column).filter(|_| is_value)?, value.as_ref()));
+            Some(())
+        }
+        _ => None,
+    }
+}
+
+/// Whether these are all columns of a key, each once. `columns` are sorted.
+fn is_key(table: &Table, columns: &[(usize, &Expr)]) -> bool {
+    let definition = table.definition();
+    definition.keys().any(|key| {
+        let mut places: Vec<Option<usize>> =
+            key.columns.iter().map(|name| definition.position(name)).collect();
+        places.sort_unstable();
+        places.len() == columns.len() && places.iter().zip(columns).all(|(key, (at, _))| *key == Some(*at))
+    })
+}
+
+/// Whether equal values have equal bytes, in every dialect but MySQL's.
+fn has_plain_equality(data_type: &DataType) -> bool {
+    data_type.is_integer() || is_text(data_type) || *data_type == DataType::Date32
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+fn value(expr: &Expr, parameters: Option<&ParamValues>) -> Option<ScalarValue> {
+    match expr {
+        Expr::Literal(value, _) => Some(value.clone()),
+        Expr::Placeholder(placeholder) => {
+            Some(parameters?.get_placeholders_with_values(&placeholder.id).ok()?.value)
+        }
+        _ => None,
+    }
+}
+
+/// The value in the type of a column; `None` for nulls, for values of another kind and for those that do not fit.
+fn in_type(value: &ScalarValue, data_type: &DataType) -> Option<ArrayRef> {
+    let given = value.data_type();
+    let is_alike = given == *data_type
+        || given.is_integer() && data_type.is_integer()
+        || is_text(&given) && is_text(data_type);
+    let value = value.cast_to(data_type).ok().filter(|value| is_alike && !value.is_null())?;
+    value.to_array().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Engine, EngineConfig, Parallelism, Sources};
+    use bowshot_api::Principal;
+    use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
+    use bowshot_tables::{Column, Definition, Entry, EntryName, Key, TableStore};
+    use datafusion::arrow::array::{AsArray, Int32Array, StringArray};
+    use datafusion::arrow::datatypes::{Field, Int32Type, Schema};
+    use datafusion::catalog::MemorySchemaProvider;
+
+    /// An engine with table `t`: a key of integers, and texts.
+    fn engine() -> Engine {
+        let fields = [
+            Arc::new(Field::new("id", DataType::Int32, false)),
+            Arc::new(Field::new("word", DataType::Utf8, true)),
+        ];
+        let columns =
+            fields.iter().map(|field| Column { field: Arc::clone(field), default: None, comment: None });
+        let key = Key { name: None, columns: vec!["id".to_owned()] };
+        let definition =
+            Definition { columns: columns.collect(), primary_key: Some(key), ..Definition::default() };
+        let ids: ArrayRef = Arc::new(Int32Array::from_iter_values(0..1000));
+        let words: ArrayRef =
+            Arc::new(StringArray::from_iter_values((0..1000).map(|id| format!("word {id}"))));
+        let rows = RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), vec![ids, words]).unwrap();
+        let store = TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, 1 << 20);
+        let table = Table::new(definition).append(vec![store.segment(&rows).unwrap()]);
+        let base = store.snapshot();
+        let name = EntryName::new(DEFAULT_CATALOG, DEFAULT_SCHEMA, "t");
+        let changed = base.with_entry(&name, Entry::Table(Arc::new(table))).unwrap();
+        store.commit(&base, &Arc::new(changed)).unwrap();
+        let config = EngineConfig { threads: 2, ..EngineConfig::default() };
+        let sources = Sources { main: Arc::new(MemorySchemaProvider::new()), system: None, tables: store };
+        Engine::new(&config, Engine::environment(&config).unwrap(), sources).unwrap()
+    }
+
+    async fn planned(session: &EngineSession, sql: &str) -> AuthorizedPlan {
+        session.plan(sql, &session.pin()).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    #[test]
+    fn only_plain_lookups_are_recognised() {
+        let engine = engine();
+        engine.runtime().handle().block_on(async {
+            let session = engine.open_session(&Principal::anonymous()).unwrap();
+            for (sql, expected) in [
+                ("SELECT word FROM t WHERE id = 7", true),
+                ("SELECT * FROM t WHERE 7 = id", true),
+                ("SELECT a.word AS w, a.id FROM t AS a WHERE a.id = $1", true),
+                ("SELECT word FROM t WHERE word = 'word 7'", false),
+                ("SELECT word FROM t WHERE id = 7 AND word = 'word 7'", false),
+                ("SELECT word FROM t WHERE id = 7 AND id = 8", false),
+                ("SELECT word FROM t WHERE id = 7 OR id = 8", false),
+                ("SELECT word FROM t WHERE id > 7", false),
+                ("SELECT word FROM t WHERE id = 7 + 1", false),
+                ("SELECT upper(word) FROM t WHERE id = 7", false),
+                ("SELECT DISTINCT word FROM t WHERE id = 7", false),
+                ("SELECT count(*) FROM t WHERE id = 7", false),
+                ("SELECT word FROM t WHERE id = 7 LIMIT 0", false),
+                ("SELECT t.word FROM t JOIN t AS u USING (id) WHERE t.id = 7", false),
+                ("SELECT word FROM t", false),
+            ] {
+                assert_eq!(is_key_lookup(&planned(&session, sql).await), expected, "{sql}");
+            }
+        });
+    }
+
+    #[test]
+    fn lookups_answer_like_scans() {
+        let engine = engine();
+        engine.runtime().handle().block_on(async {
+            let session = engine.open_session(&Principal::anonymous()).unwrap();
+            let plan = planned(&session, "SELECT word, id AS number FROM t WHERE id = 7").await;
+            let layout = Layout::default();
+            assert!(session.look_up(&plan, &[], layout).unwrap().is_none(), "the first one is a scan");
+            let found = session.look_up(&plan, &[], layout).unwrap().expect("an index");
+            assert_eq!((found.rows, found.streams.len()), (Some(1), 1));
+            let state = session.state(plan.pinned());
+            let ordinary =
+                bowshot_types::result_metadata::result_schema(&state, plan.planned().plan(), layout);
+            assert_eq!(found.schema, ordinary);
+            for (id, expected) in [("0", Some(1)), ("1000", Some(0)), ("-1", Some(0)), ("3000000000", None)] {
+                let plan = planned(&session, &format!("SELECT word FROM t WHERE id = {id}")).await;
+                let found = session.look_up(&plan, &[], layout).unwrap();
+                assert_eq!(found.and_then(|found| found.rows), expected, "{id}");
+                let ran = session.execute(&plan, &[], Parallelism::Default, layout).await.unwrap();
+                let rows = futures::StreamExt::collect::<Vec<_>>(crate::execute::merged(ran.streams)).await;
+                let rows = rows.into_iter().map(|batch| batch.unwrap().num_rows() as u64).sum::<u64>();
+                assert_eq!(rows, expected.unwrap_or(0), "{id}");
+            }
+        });
+    }
+
+    #[test]
+    fn parameters_are_looked_up_in_the_type_of_the_key() {
+        let engine = engine();
+        engine.runtime().handle().block_on(async {
+            let session = engine.open_session(&Principal::anonymous()).unwrap();
+            let plan = planned(&session, "SELECT id FROM t WHERE id = $1").await;
+            let bound = |value: ScalarValue| {
+                vec![RecordBatch::try_from_iter([("$1", value.to_array().unwrap())]).unwrap()]
+            };
+            let layout = Layout::default();
+            assert!(session.look_up(&plan, &bound(ScalarValue::from(7_i64)), layout).unwrap().is_none());
+            for (value, expected) in [
+                (ScalarValue::from(7_i64), Some(vec![7])),
+                (ScalarValue::from("8"), Some(vec![8])),
+                (ScalarValue::from(1000_i32), Some(Vec::new())),
+                (ScalarValue::from(7.5), None),
+                (ScalarValue::Int32(None), None),
+                (ScalarValue::from(i64::MAX), None),
+            ] {
+                let found = session.look_up(&plan, &bound(value.clone()), layout).unwrap();
+                let ids = match found {
+                    None => None,
+                    Some(found) => {
+                        let batches =
+                            futures::StreamExt::collect::<Vec<_>>(crate::execute::merged(found.streams));
+                        let ids = batches.await.into_iter().flat_map(|batch| {
+                            batch.unwrap().column(0).as_primitive::<Int32Type>().values().to_vec()
+                        });
+                        Some(ids.collect::<Vec<i32>>())
+                    }
+                };
+                assert_eq!(ids, expected, "{value}");
+            }
+        });
+    }
+}

@@ -1,0 +1,188 @@
+"""Rows that are asked for by a key come from an index in memory. They are those of a scan, whatever has happened to the table."""
+
+import datetime
+import decimal
+import uuid
+
+import psycopg
+import pytest
+
+from server import Server
+
+ROWS = 10_000
+DAY = datetime.date(1990, 1, 1)
+ZEROS = "00000000-0000-0000-0000-"
+
+# The type of a key, the SQL of the key of row `n`, the same in Python, values that are no key, and whether an index may be used.
+KEYS = [
+    ("INT", "n", int, [0, -1, ROWS + 1, 2**40, None], True),
+    ("BIGINT", "n * 10000000000", lambda n: n * 10_000_000_000, [0, -(2**63), None], True),
+    ("SMALLINT", "n", int, [0, 32_000, 40_000, None], True),
+    ("INT", "10001 - n", lambda n: 10_001 - n, [0, 2**31], True),
+    ("TEXT", "'key ' || n", lambda n: f"key {n}", ["", "key", "KEY 7", "key 7 ", None], True),
+    ("DATE", "CAST(TIMESTAMP '1990-01-01 00:00:00' + n * INTERVAL '1 day' AS DATE)", lambda n: DAY + datetime.timedelta(days=n), [DAY, None], True),
+    ("CHAR(12)", "'key ' || n", lambda n: f"key {n}", ["", None], False),
+    ("NUMERIC(12, 2)", "n + 0.5", lambda n: decimal.Decimal(n) + decimal.Decimal("0.5"), [decimal.Decimal(7), None], False),
+    ("UUID", f"CAST('{ZEROS}' || lpad(CAST(n AS TEXT), 12, '0') AS UUID)", lambda n: uuid.UUID(f"{ZEROS}{n:012}"), [uuid.UUID(int=0), None], False),
+]
+ASKED = [1, 2, 7, 4095, 4096, 9_999, ROWS]
+COLUMNS = "k, n, word, price, day, moment, flag, short, padded, half"
+TABLE = """CREATE TABLE keyed (k {} PRIMARY KEY, n INT NOT NULL, word TEXT DEFAULT 'x', price NUMERIC(10, 2), day DATE,
+    moment TIMESTAMP, flag BOOLEAN, short VARCHAR(20), padded CHAR(8), half DOUBLE PRECISION)"""
+FILL = """INSERT INTO keyed SELECT {}, n, CASE WHEN n % 3 > 0 THEN 'word ' || n END, n / 4.0,
+    CAST(TIMESTAMP '2020-01-01 00:00:00' + (n % 365) * INTERVAL '1 day' AS DATE),
+    TIMESTAMP '2020-01-01 00:00:00' + n * INTERVAL '1 second', n % 2 = 0, 'v' || n, 'p' || (n % 1000), n / 2.0
+    FROM generate_series(1, {}) AS s(n)"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with Server(arguments=["--pg", "127.0.0.1:0"], data=tmp_path_factory.mktemp("keys") / "data") as server:
+        yield server
+        server.wait_idle(5)
+
+
+def connect(server, **more):
+    address = {"host": "127.0.0.1", "port": server.pg_port, "user": "ada", "dbname": "bowshot"}
+    return psycopg.connect(**address, autocommit=True, **more)
+
+
+@pytest.fixture
+def pair(server):
+    """Two connections: one that looks keys up, one that scans."""
+    with connect(server) as fast, connect(server) as slow:
+        slow.execute("SET key_lookups = off")
+        yield fast, slow
+
+
+def make(connection, data_type="INT", key="n", rows=ROWS):
+    connection.execute("DROP TABLE IF EXISTS keyed")
+    connection.execute(TABLE.format(data_type))
+    connection.execute(FILL.format(key, rows))
+
+
+def answer(connection, sql, *values, binary=False):
+    """The rows with the names and types of their columns."""
+    with connection.cursor(binary=binary) as cursor:
+        cursor.execute(sql, values, prepare=True)
+        return [(column.name, column.type_code, column.internal_size, column.precision) for column in cursor.description], cursor.fetchall()
+
+
+def same(pair, sql, *values, times=3):
+    """What both give, the first time as later, once there is an index."""
+    fast, slow = pair
+    expected = answer(slow, sql, *values)
+    for turn in range(times):
+        assert answer(fast, sql, *values, binary=turn % 2 == 1) == expected, (sql, values, turn)
+    return expected[1]
+
+
+def is_looked_up(connection, sql):
+    return "KeyLookup" in str(connection.execute("EXPLAIN " + sql).fetchall())
+
+
+@pytest.mark.parametrize(("data_type", "key", "value", "others", "has_index"), KEYS)
+def test_keys_of_every_type_give_the_rows_of_a_scan(pair, data_type, key, value, others, has_index):
+    fast, slow = pair
+    rows = 3_000 if data_type == "SMALLINT" else ROWS
+    make(fast, data_type, key, rows)
+    literal = {"TEXT": "'x'", "CHAR(12)": "'x'"}.get(data_type, "7")
+    if data_type not in ("DATE", "UUID"):
+        assert is_looked_up(fast, f"SELECT n FROM keyed WHERE k = {literal}") == has_index
+    for n in (asked for asked in ASKED if asked <= rows):
+        for sql in ("SELECT n FROM keyed WHERE k = %s", f"SELECT {COLUMNS} FROM keyed WHERE k = %s", "SELECT * FROM keyed a WHERE a.k = %s"):
+            ((*found,),) = same(pair, sql, value(n))
+            assert n in found
+    for other in others:
+        assert same(pair, "SELECT n AS number, k FROM keyed WHERE %s = k", other) == []
+
+
+def test_literals_and_renamed_columns(pair):
+    make(pair[0])
+    for sql in (
+        "SELECT n, n AS m, word w FROM keyed WHERE k = 77",
+        "SELECT word FROM main.keyed WHERE 77 = keyed.k",
+        "SELECT * FROM keyed WHERE k = -77",
+        "SELECT * FROM keyed WHERE k = 3000000000",
+        "SELECT * FROM keyed WHERE k = 77.0",
+        "SELECT * FROM keyed WHERE k = '77'",
+        "SELECT * FROM keyed WHERE k = NULL",
+        "SELECT * FROM keyed WHERE k = 77 AND n = 78",
+        "SELECT * FROM keyed WHERE k = 77 AND k = 78",
+        "SELECT * FROM keyed WHERE k = 77 ORDER BY n LIMIT 1",
+    ):
+        same(pair, sql)
+
+
+def test_keys_of_two_columns_and_unique_columns(pair):
+    fast, _ = pair
+    fast.execute("DROP TABLE IF EXISTS double")
+    fast.execute("CREATE TABLE double (a INT, b TEXT, c BIGINT UNIQUE, d INT, PRIMARY KEY (b, a))")
+    fast.execute("INSERT INTO double SELECT n % 100, 'b' || (n / 100), CASE WHEN n % 2 = 0 THEN n END, n FROM generate_series(0, 9999) AS s(n)")
+    assert is_looked_up(fast, "SELECT d FROM double WHERE a = 1 AND b = 'b2'")
+    assert is_looked_up(fast, "SELECT d FROM double WHERE c = 4")
+    assert not is_looked_up(fast, "SELECT d FROM double WHERE a = 1")
+    assert not is_looked_up(fast, "SELECT d FROM double WHERE a = 1 AND b = 'b2' AND d = 3")
+    for a, b, rows in [(7, "b3", [(307,)]), (99, "b99", [(9999,)]), (7, "b100", []), (100, "b3", []), (None, "b3", [])]:
+        assert same(pair, "SELECT d FROM double WHERE a = %s AND b = %s", a, b) == rows
+    for c, rows in [(0, [(0,)]), (9998, [(9998,)]), (3, []), (None, [])]:
+        assert same(pair, "SELECT d FROM double WHERE c = %s", c) == rows
+
+
+def test_changes_are_seen_at_once(pair):
+    fast, slow = pair
+    make(fast)
+    assert same(pair, "SELECT word, n FROM keyed WHERE k = %s", 7) == [("word 7", 7)]
+    changes = [
+        ("UPDATE keyed SET word = 'new' WHERE k = 7", 7, [("new", 7)]),
+        ("UPDATE keyed SET k = 20007 WHERE k = 7", 7, []),
+        ("UPDATE keyed SET n = 8 WHERE k = 20007", 20007, [("new", 8)]),
+        ("DELETE FROM keyed WHERE k = 20007", 20007, []),
+        ("INSERT INTO keyed (k, n) VALUES (7, 70)", 7, [("x", 70)]),
+        ("INSERT INTO keyed (k, n) VALUES (7, 71) ON CONFLICT (k) DO UPDATE SET n = 71", 7, [("x", 71)]),
+        ("OPTIMIZE keyed", 7, [("x", 71)]),
+        ("ALTER TABLE keyed ALTER COLUMN n SET DATA TYPE BIGINT", 8, [("word 8", 8)]),
+        ("TRUNCATE TABLE keyed", 8, []),
+        ("INSERT INTO keyed (k, n) VALUES (8, 80)", 8, [("x", 80)]),
+    ]
+    for turn, (sql, key, rows) in enumerate(changes):
+        slow.execute(sql)
+        # A prepared statement refuses another type of its result.
+        assert same(pair, f"SELECT word, n FROM keyed AS t{turn} WHERE k = %s", key) == rows, sql
+
+
+def test_transactions_see_their_own_rows_and_no_others(server, pair):
+    fast, slow = pair
+    make(fast)
+    look = "SELECT n FROM keyed WHERE k = %s"
+    assert same(pair, look, 7) == [(7,)]
+    with connect(server) as third, third.transaction(force_rollback=True):
+        for _ in range(3):
+            assert third.execute(look, (7,), prepare=True).fetchall() == [(7,)]
+        fast.execute("UPDATE keyed SET n = 70 WHERE k = 7")
+        fast.execute("DELETE FROM keyed WHERE k = 8")
+        for _ in range(3):
+            assert third.execute(look, (7,), prepare=True).fetchall() == [(7,)]
+            assert third.execute(look, (8,), prepare=True).fetchall() == [(8,)]
+            assert same(pair, look, 7) == [(70,)]
+        third.execute("INSERT INTO keyed (k, n) VALUES (20000, 1)")
+        third.execute("UPDATE keyed SET n = 99 WHERE k = 9")
+        for _ in range(3):
+            assert third.execute(look, (20000,), prepare=True).fetchall() == [(1,)]
+            assert third.execute(look, (9,), prepare=True).fetchall() == [(99,)]
+        assert (same(pair, look, 20000), same(pair, look, 9)) == ([], [(9,)])
+    assert (same(pair, look, 20000), same(pair, look, 9)) == ([], [(9,)])
+
+
+def test_the_session_option_turns_it_off(pair):
+    fast, slow = pair
+    make(fast)
+    sql = "SELECT n FROM keyed WHERE k = 7"
+    assert is_looked_up(fast, sql) and not is_looked_up(slow, sql)
+    assert slow.execute("SHOW key_lookups").fetchone()[0] in ("off", "false")
+    slow.execute("RESET key_lookups")
+    assert is_looked_up(slow, sql)
+    fast.execute("CREATE OR REPLACE VIEW seen AS SELECT * FROM keyed")
+    assert not is_looked_up(fast, "SELECT n FROM keyed WHERE n = 7")
+    assert same(pair, "SELECT n FROM seen WHERE k = %s", 7) == [(7,)]
+    fast.execute("DROP VIEW seen")
