@@ -100,6 +100,20 @@ def test_check_tells_what_would_be_served(data_folder):
     assert b"lineitem" in run.stdout + run.stderr
 
 
+def test_check_prints_no_backtrace(tmp_path, monkeypatch):
+    monkeypatch.setenv("RUST_BACKTRACE", "1")
+    log = tmp_path / "lake" / "_delta_log"
+    log.mkdir(parents=True)
+    # A schema that cannot be read.
+    metadata = {"id": "1", "format": {"provider": "parquet", "options": {}}, "schemaString": "{", "partitionColumns": [], "configuration": {}}
+    lines = ({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata})
+    (log / "00000000000000000000.json").write_text("\n".join(map(json.dumps, lines)))
+    run = bowshot("check", tmp_path / "lake")
+    said = (run.stdout + run.stderr).decode()
+    assert run.returncode == 1 and "table `lake` cannot be read: " in said
+    assert "   0: " not in said and "backtrace" not in said.lower(), said
+
+
 def test_listening_beyond_loopback_without_users_needs_a_word(data_folder):
     run = bowshot("serve", data_folder, "--flight", "0.0.0.0:0", "--http", "off", "--data", "memory")
     assert run.returncode != 0 and b"--insecure" in run.stderr
