@@ -182,8 +182,8 @@ fn about(text: &str) -> (String, Option<String>) {
     {
         return about(own.split(NO_MATCH).next().unwrap_or(own).trim());
     }
-    if let Some(told) = about_groups(text) {
-        return told;
+    if let Some(found) = about_groups(text) {
+        return found;
     }
     if let Some(call) = unmatched_call(text) {
         let hint = "what functions take is listed by `SHOW FUNCTIONS`";
@@ -250,8 +250,12 @@ fn unmatched_call(text: &str) -> Option<String> {
     let (name, why) = rest.split_once('\'')?;
     let is_known = match why.split_once(" user-defined coercion failed with: ") {
         Some((_, own)) => {
-            own.starts_with("Error during planning: function ")
-                || own.contains("Fail to find the coerced type")
+            // Functions of our own tell the call.
+            let call = own.strip_prefix("Error during planning: function ");
+            if let Some((call, _)) = call.and_then(|call| call.split_once(" does not exist")) {
+                return Some(call.to_owned());
+            }
+            own.contains("Fail to find the coerced type")
         }
         None => {
             let begins = [" expect", " require", " failed to match", " has signature ", " could not coerce "];

@@ -258,14 +258,14 @@ fn placed(statement: &Statement, error: DataFusionError, state: &SessionState) -
     if place.is_none() && nearest.is_none() {
         return error;
     }
-    let mut told = classify(error);
+    let mut classified = classify(error);
     if let Some((line, column)) = place {
-        told = told.with_position(Position { line, column });
+        classified = classified.with_position(Position { line, column });
     }
     if let Some(nearest) = nearest {
-        told = told.with_hint(format!("did you mean `{nearest}`?"));
+        classified = classified.with_hint(format!("did you mean `{nearest}`?"));
     }
-    DataFusionError::External(Box::new(told))
+    DataFusionError::External(Box::new(classified))
 }
 
 /// The table in the same schema that was probably meant: catalogs list only what the statement may know of.

@@ -78,6 +78,10 @@ fn calls_that_fit_no_function_are_told_as_such() {
         matches.replace("upper(Int64, Int64)", "sum(Utf8)")
     ));
     assert_eq!(message, "function sum(text) does not exist");
+    let (message, _) = about(
+        "Function 'sum' user-defined coercion failed with: Error during planning: function sum(Utf8) does not exist",
+    );
+    assert_eq!(message, "function sum(text) does not exist");
     let (message, _) = about("[return_type] SUM not supported for Utf8");
     assert_eq!(message, "function sum(text) does not exist");
     let own = "Function 'f' user-defined coercion failed with: Execution error: f takes a text";
