@@ -92,7 +92,7 @@ def test_lists(prompt):
     assert "information_schema" not in tables and "system" not in tables
     prompt.run("\\l", r"\bbowshot\b[\s\S]*\(\d+ rows?\)")
     prompt.run("\\dn", r"\bmain\b[\s\S]*\(\d+ rows\)")
-    assert "upper" not in prompt.run("\\df low*", r"\blower\b[\s\S]*\(\d+ rows?\)")
+    assert "concat_ws" not in prompt.run("\\df low*", r"\blower\b[\s\S]*\(\d+ rows?\)")
 
 
 def test_files_of_statements_and_of_results(prompt, tmp_path):
