@@ -344,6 +344,16 @@ def test_carl_has_nothing(shared, door):
     assert carl.rows("SELECT count(*) FROM information_schema.tables WHERE table_schema IN ('main', 'hidden')") == [("0",)]
 
 
+@pytest.mark.parametrize("sql", ["SELECT * FROM {}", "DELETE FROM {}", "DESCRIBE {}"])
+def test_only_tables_that_are_seen_are_suggested(shared, sql):
+    with pytest.raises(Refused, match="did you mean `people`"):
+        shared.at("ada").rows(sql.format("peple"))
+    for user, name in (("ada", "secrts"), ("ada", "secrets"), ("carl", "peple"), ("carl", "people")):
+        with pytest.raises(Refused, match="not found") as raised:
+            shared.at(user).rows(sql.format(name))
+        assert "did you mean" not in str(raised.value), (user, name)
+
+
 @pytest.mark.parametrize("door", DOORS)
 def test_bob_sees_his_own_region_even_after_ada(shared, door):
     for _ in range(2):

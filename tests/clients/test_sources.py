@@ -104,6 +104,26 @@ def test_a_folder_with_hive_partitions(tmp_path, query):
         assert query(server, "SELECT amount FROM sales WHERE CAST(year AS INT) = 2024").num_rows == 2
 
 
+def test_an_empty_folder_is_served_and_keeps_the_name_of_its_table(tmp_path, query):
+    folder = tmp_path / "landing"
+    folder.mkdir()
+    with Server(folder) as server:
+        wait_until(lambda: "landing is empty: its tables appear when files come" in server.log(), "the word about it")
+        for part in (1, 2):
+            pq.write_table(TABLE, tmp_path / "part")
+            (tmp_path / "part").rename(folder / f"orders-{part:04}.parquet")
+
+            def has_rows(rows=part * TABLE.num_rows):
+                try:
+                    return query(server, "SELECT count(*) AS n FROM landing")["n"].to_pylist() == [rows]
+                except (flight.FlightError, pa.ArrowException):
+                    return False
+
+            wait_until(has_rows, f"rows of {part} files")
+        tables = query(server, "SELECT table_name AS n FROM information_schema.tables WHERE table_schema = 'main'")
+        assert tables["n"].to_pylist() == ["landing"]
+
+
 def test_new_replaced_and_removed_files_are_seen(tmp_path, query):
     pq.write_table(TABLE, tmp_path / "first.parquet")
     write(tmp_path / "other.csv")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import data
-from server import binaries
+from server import Server, binaries, free_port
 
 QUERY = "SELECT n_nationkey, n_name FROM nation ORDER BY n_nationkey"
 
@@ -64,6 +64,27 @@ def test_parquet(sql, tmp_path):
     assert pq.read_table(out).num_rows == data.LINEITEM_ROWS
 
 
+def test_the_ending_of_a_file_tells_its_format_or_is_refused(sql, tmp_path):
+    good(sql("--output", tmp_path / "out.csv", QUERY))
+    assert (tmp_path / "out.csv").read_text().startswith("n_nationkey,n_name\n")
+    run = sql("--output", tmp_path / "out.xls", QUERY)
+    assert run.returncode == 2 and b"tells no format" in run.stderr and not (tmp_path / "out.xls").exists()
+    good(sql("--format", "json", "--output", tmp_path / "out.xls", QUERY))
+
+
+def test_an_address_needs_no_scheme(server):
+    assert b"42" in good(bowshot("sql", "--uri", f"{server.host}:{server.port}", "SELECT 42"))
+
+
+def test_a_server_that_starts_is_waited_for(data_folder):
+    port = free_port()
+    command = [str(binaries() / "bowshot"), "sql", "--uri", f"127.0.0.1:{port}", "--wait", "60", "SELECT 42"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
+        with Server(data_folder, flight=f"127.0.0.1:{port}"):
+            out, err = waiting.communicate(timeout=120)
+    assert waiting.returncode == 0 and b"42" in out, err
+
+
 def test_a_file_of_sql(sql, tmp_path):
     script = tmp_path / "query.sql"
     script.write_text(QUERY)
@@ -98,6 +119,20 @@ def test_check_tells_what_would_be_served(data_folder):
     run = bowshot("check", data_folder)
     assert run.returncode == 0, run.stderr.decode()
     assert b"lineitem" in run.stdout + run.stderr
+
+
+def test_check_prints_no_backtrace(tmp_path, monkeypatch):
+    monkeypatch.setenv("RUST_BACKTRACE", "1")
+    log = tmp_path / "lake" / "_delta_log"
+    log.mkdir(parents=True)
+    # A schema that cannot be read.
+    metadata = {"id": "1", "format": {"provider": "parquet", "options": {}}, "schemaString": "{", "partitionColumns": [], "configuration": {}}
+    lines = ({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata})
+    (log / "00000000000000000000.json").write_text("\n".join(map(json.dumps, lines)))
+    run = bowshot("check", tmp_path / "lake")
+    said = (run.stdout + run.stderr).decode()
+    assert run.returncode == 1 and "table `lake` cannot be read: " in said
+    assert "   0: " not in said and "backtrace" not in said.lower(), said
 
 
 def test_listening_beyond_loopback_without_users_needs_a_word(data_folder):

@@ -45,8 +45,8 @@ class Prompt:
         self.wait(r"bowshot> ")
         return answer
 
-    def end(self):
-        self.type("\\q\r")
+    def end(self, word="\\q"):
+        self.type(word + "\r")
         _, status = os.waitpid(self.process, 0)
         os.close(self.terminal)
         self.process = None
@@ -82,6 +82,47 @@ def test_commands(prompt):
     prompt.run("\\x", r"expanded output is on")
     prompt.run("SELECT 1 AS one;", r"one \| 1[\s\S]*time: ")
     prompt.run("\\?", r"\\set NAME=V")
+
+
+def test_lists(prompt):
+    prompt.type("\\d\r")
+    prompt.wait(r"catalog +\| schema")
+    tables = prompt.wait(r"bowshot> ")
+    assert "nation" in tables
+    assert "information_schema" not in tables and "system" not in tables
+    prompt.run("\\l", r"\bbowshot\b[\s\S]*\(\d+ rows?\)")
+    prompt.run("\\dn", r"\bmain\b[\s\S]*\(\d+ rows\)")
+    assert "concat_ws" not in prompt.run("\\df low*", r"\blower\b[\s\S]*\(\d+ rows?\)")
+
+
+def test_files_of_statements_and_of_results(prompt, tmp_path):
+    script, out = tmp_path / "two.sql", tmp_path / "out.csv"
+    script.write_text("SELECT 1 AS first;\nSELECT 2 AS second;\n")
+    prompt.run(f"\\i {script}", r"first[\s\S]*second[\s\S]*\(1 row\)")
+    prompt.run(f"\\i {tmp_path / 'none.sql'}", r"error: cannot read")
+    prompt.run(f"\\o {tmp_path / 'out.xyz'}", r"error: the ending of .* tells no format")
+    prompt.run(f"\\o {out}", r"the next result goes to")
+    prompt.run("SELECT nonsense;", r"error: ")
+    assert not out.exists()
+    prompt.run("SELECT 42 AS answer;", r"written to")
+    assert out.read_text() == "answer\n42\n"
+    prompt.run("SELECT 43 AS answer;", r"\b43\b[\s\S]*\(1 row\)")
+
+
+def test_the_last_statement_is_edited(server, tmp_path, monkeypatch):
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i "s/40/41/" "$1"\n')
+    editor.chmod(0o755)
+    monkeypatch.setenv("VISUAL", str(editor))
+    prompt = Prompt(server, tmp_path)
+    prompt.run("SELECT 40 + 2;", r"\b42\b[\s\S]*\(1 row\)")
+    prompt.run("\\e", r"SELECT 41 \+ 2;[\s\S]*\b43\b[\s\S]*\(1 row\)")
+    assert prompt.end() == 0
+
+
+@pytest.mark.parametrize("word", ["exit", "quit;", "EXIT"])
+def test_words_that_leave(server, tmp_path, word):
+    assert Prompt(server, tmp_path).end(word) == 0
 
 
 def test_names_and_keywords_are_completed(prompt):

@@ -16,6 +16,9 @@ from bowshot import _config
     [
         ("grpc://host:1", "grpc+tcp://host:1", {}),
         ("grpc+tcp://host", "grpc+tcp://host:50051", {}),
+        ("host:1", "grpc+tcp://host:1", {}),
+        ("host", "grpc+tcp://host:50051", {}),
+        ("[::1]:7", "grpc+tcp://[::1]:7", {}),
         ("grpc+tls://host", "grpc+tls://host:50051", {}),
         ("bowshot://[::1]:7", "grpc+tcp://[::1]:7", {}),
         ("bowshot+tls://a%40b:p%2Fw@host/cat/sch", "grpc+tls://host:50051", {"user": "a@b", "password": "p/w"}),
@@ -37,7 +40,7 @@ def test_options_of_an_address():
 
 @pytest.mark.parametrize(
     "uri",
-    ["http://host", "host:1", "", "grpc://", "grpc://host:99999", "grpc://host/a/b/c", "grpc://host?tls=maybe", "profile:x"],
+    ["http://host", "", "profil:x", "grpc://", "grpc://host:99999", "grpc://host/a/b/c", "grpc://host?tls=maybe", "profile:x"],
 )
 def test_addresses_that_are_none(uri, monkeypatch, tmp_path):
     monkeypatch.setenv("BOWSHOT_PROFILES", str(tmp_path / "none.toml"))

@@ -6,11 +6,11 @@ use crate::{SourceSpec, name, partition, remote_tables};
 use bowshot_formats::excel::Books;
 use bowshot_formats::read_options::ReadOptions;
 use bowshot_lakehouse::table_formats::foreign_table;
-use bowshot_object_store::file_name::{self, Format};
+use bowshot_object_store::file_name::{self, Format, Kind};
 use bowshot_object_store::{Error, RemoteSource};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Files of no known format that are named.
 const MAX_LEFT_OUT: usize = 100;
@@ -20,9 +20,32 @@ const MAX_LEFT_OUT: usize = 100;
 pub(crate) struct Source {
     pub(crate) spec: SourceSpec,
     pub(crate) remote: Option<Arc<RemoteSource>>,
+    /// Chosen when a folder without a name first has data, and for good: names of tables do not change while they are served.
+    pub(crate) layout: OnceLock<Layout>,
 }
 
-/// What start-up must refuse: sources that are not there, hold nothing, or have the name of another source.
+/// Which tables the entries of a folder are.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// A table for each entry.
+    Entries,
+    /// One table of all files below the folder.
+    Whole,
+    /// One table of the files whose names have this shape; each other entry is a table of its own.
+    Parts(String),
+}
+
+impl Layout {
+    pub(crate) fn choose(has_partitions: bool, has_folders: bool, files: &[Kind]) -> Self {
+        match name::shape_of_parts(files) {
+            _ if has_partitions => Self::Whole,
+            Some(shape) if !has_folders => Self::Parts(shape),
+            _ => Self::Entries,
+        }
+    }
+}
+
+/// What start-up must refuse: sources that are not there, hold only files that are no data, or have the name of another source.
 pub(crate) fn check(sources: &[Source], limits: ListingLimits, books: &Books) -> Result<(), Error> {
     let mut named: BTreeMap<String, PathBuf> = BTreeMap::new();
     for source in sources {
@@ -46,7 +69,13 @@ fn check_local(source: &SourceSpec, limits: ListingLimits) -> Result<(), Error> 
     let metadata = std::fs::metadata(&source.path).map_err(|error| Error::io(&source.path, error))?;
     if metadata.is_dir() {
         listing::entries(&source.path)?;
-        if !listing::holds_data(&source.path, limits) && foreign_table(&source.path).is_none() {
+        let is_served = listing::holds_data(&source.path, limits) || foreign_table(&source.path).is_some();
+        let mut others = Vec::new();
+        if !is_served {
+            add_left_out(&source.path, source, limits.max_depth, &mut others);
+        }
+        // A folder without files is filled later; one with files of other kinds is a mistake.
+        if !others.is_empty() {
             return Err(Error::Empty { path: source.path.clone() });
         }
     } else if !metadata.is_file() {
@@ -104,49 +133,54 @@ fn add_left_out(folder: &Path, source: &SourceSpec, depth: usize, files: &mut Ve
 
 fn tables_of(source: &Source, limits: ListingLimits, books: &Books) -> Vec<Definition> {
     if let Some(store) = &source.remote {
-        return remote_tables::definitions(store, &source.spec);
+        return remote_tables::definitions(store, source);
     }
-    let source = &source.spec;
-    let path = source.path.as_path();
-    if let Some(name) = &source.name {
-        return vec![named(name.clone(), source, path)];
+    let (spec, layout) = (&source.spec, &source.layout);
+    let path = spec.path.as_path();
+    if let Some(name) = &spec.name {
+        return vec![named(name.clone(), spec, path)];
     }
-    if !path.is_dir() || is_one_table(path) {
-        return of_sheets(definition(path, source), books);
+    if !path.is_dir() || foreign_table(path).is_some() {
+        return of_sheets(definition(path, spec), books);
     }
-    match listing::entries(path) {
-        Ok(entries) => {
-            let of_one = |entry: &PathBuf| {
-                let mut definition = definition(entry, source);
-                definition.options.shared = !definition.options.is_empty();
-                of_sheets(definition, books)
-            };
-            entries.iter().filter(|entry| is_table(entry, limits)).flat_map(of_one).collect()
-        }
+    let mut entries = match listing::entries(path) {
+        Ok(entries) => entries,
         // The folder went away or was locked since the start: its tables are gone with it.
         Err(error) => {
             tracing::warn!(path = %path.display(), %error, "a folder of tables cannot be read");
-            Vec::new()
+            return Vec::new();
+        }
+    };
+    let layout = match layout.get() {
+        Some(layout) => layout,
+        None if !entries.iter().any(|entry| is_table(entry, limits)) => return Vec::new(),
+        None => layout.get_or_init(|| layout_of(&entries)),
+    };
+    let mut tables = Vec::new();
+    match layout {
+        Layout::Entries => {}
+        Layout::Whole => return vec![definition(path, spec)],
+        Layout::Parts(shape) => {
+            tables.push(Definition { parts: Some(shape.clone()), ..definition(path, spec) });
+            entries.retain(|entry| {
+                let kind = file_name::kind_of(entry);
+                entry.is_dir() || kind.is_some_and(|kind| name::shape(&kind.stem) != *shape)
+            });
         }
     }
+    for entry in entries.iter().filter(|entry| is_table(entry, limits)) {
+        let mut definition = definition(entry, spec);
+        definition.options.shared = !definition.options.is_empty();
+        tables.extend(of_sheets(definition, books));
+    }
+    tables
 }
 
-/// A folder with partitions, a foreign table, or a data set in parts.
-fn is_one_table(path: &Path) -> bool {
-    if foreign_table(path).is_some() {
-        return true;
-    }
-    let Ok(entries) = listing::entries(path) else {
-        return false;
-    };
-    if entries.iter().any(|entry| partition::is_partition(entry) && entry.is_dir()) {
-        return true;
-    }
-    if entries.iter().any(|entry| entry.is_dir()) {
-        return false;
-    }
+fn layout_of(entries: &[PathBuf]) -> Layout {
+    let folders: Vec<_> = entries.iter().filter(|entry| entry.is_dir()).collect();
     let kinds: Vec<_> = entries.iter().filter_map(|entry| file_name::kind_of(entry)).collect();
-    name::are_parts(&kinds)
+    let has_partitions = folders.iter().any(|folder| partition::is_partition(folder));
+    Layout::choose(has_partitions, !folders.is_empty(), &kinds)
 }
 
 /// Whether an entry of a folder of tables is one.
@@ -192,7 +226,15 @@ fn of_sheets(definition: Definition, books: &Books) -> Vec<Definition> {
 
 fn named(name: String, source: &SourceSpec, path: &Path) -> Definition {
     let options = source.options.clone();
-    Definition { name, path: path.to_path_buf(), named: None, remote: None, options, problem: None }
+    Definition {
+        name,
+        path: path.to_path_buf(),
+        parts: None,
+        named: None,
+        remote: None,
+        options,
+        problem: None,
+    }
 }
 
 /// The name of a folder, also for `.` and `data/..`.

@@ -2,7 +2,7 @@
 //! snapshot when they changed. Only one thread looks; the others wait for what it finds.
 
 use crate::ad_hoc_files::NamedFiles;
-use crate::listing::{self, ListingLimits};
+use crate::listing::{self, Choice, ListingLimits};
 use crate::remote_tables::list_whole;
 use crate::snapshot::Snapshot;
 use bowshot_formats::inspection::{KnownFiles, Workshop};
@@ -27,6 +27,8 @@ const ATTEMPTS: usize = 3;
 pub(crate) struct Definition {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
+    /// The shape of its files' names, if only some of those directly in the folder are its own.
+    pub(crate) parts: Option<String>,
     /// The files that a statement has named; else those at the path.
     pub(crate) named: Option<Arc<NamedFiles>>,
     /// Set for a table in an object store.
@@ -223,11 +225,11 @@ impl TableEntry {
     }
 
     fn list(&self) -> Result<Vec<ListedFile>, Error> {
-        let options = &self.definition.options;
+        let choice = Choice { options: &self.definition.options, parts: self.definition.parts.as_deref() };
         match (&self.definition.named, &self.definition.remote) {
-            (Some(named), _) => named.list(self.limits, options),
-            (None, Some(remote)) => list_whole(remote, self.limits, options),
-            (None, None) => listing::list_table(&self.definition.path, self.limits, options),
+            (Some(named), _) => named.list(self.limits, choice.options),
+            (None, Some(remote)) => list_whole(remote, self.limits, choice),
+            (None, None) => listing::list_table(&self.definition.path, self.limits, choice),
         }
     }
 

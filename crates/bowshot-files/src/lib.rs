@@ -11,7 +11,7 @@
 //!   numbers, dates or text, by all their values).
 //! - A folder without a name gives one table per file and per folder in it. If it has `key=value` folders itself, or
 //!   only files of one format whose names differ in digits and identifiers alone (`part-0001.parquet` …), it is one
-//!   table named after the folder.
+//!   table named after the folder. Which of both is chosen when it first has data, and stays while it is served.
 //! - Hidden files, markers (`_SUCCESS`, `.crc`) and unfinished copies (`.tmp`, `.part`, `~`) are left out. A folder
 //!   with a Delta log is one table, of those files and rows that its log names, and so is an Iceberg table (`bowshot-lakehouse`), also
 //!   in an object store. A Hudi table is refused. The tables of a DuckLake are those of a catalog of its own (`DuckLake`).

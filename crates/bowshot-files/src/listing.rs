@@ -1,10 +1,11 @@
 //! The data files below a path, with what tells their content apart. Nothing is opened here, so a pipe or a device
 //! cannot hang it, and every loop has a limit: links are followed, but no folder is entered twice.
 
+use crate::name;
 use bowshot_formats::listed_file::ListedFile;
 use bowshot_formats::read_options::ReadOptions;
 use bowshot_lakehouse::table_formats::foreign_table;
-use bowshot_object_store::file_name;
+use bowshot_object_store::file_name::{self, Kind};
 use bowshot_object_store::{Error, FileIdentity};
 use std::collections::HashSet;
 use std::fs;
@@ -18,16 +19,32 @@ pub(crate) struct ListingLimits {
     pub(crate) max_depth: usize,
 }
 
+/// Which files of a folder are those of its table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Choice<'a> {
+    pub(crate) options: &'a ReadOptions,
+    /// The shape of their names, where only those directly in the folder count.
+    pub(crate) parts: Option<&'a str>,
+}
+
+impl Choice<'_> {
+    /// What a file is that the table has.
+    pub(crate) fn kind(self, path: &Path) -> Option<Kind> {
+        let kind = self.options.kind(path)?;
+        self.parts.is_none_or(|shape| name::shape(&kind.stem) == shape).then_some(kind)
+    }
+}
+
 /// The files of the table at `path`, sorted by path: one for a file, all below it for a folder.
 pub(crate) fn list_table(
     path: &Path,
     limits: ListingLimits,
-    options: &ReadOptions,
+    choice: Choice<'_>,
 ) -> Result<Vec<ListedFile>, Error> {
     let metadata = fs::metadata(path).map_err(|error| Error::io(path, error))?;
     let now = SystemTime::now();
     if metadata.is_file() {
-        let kind = options.kind(path).ok_or_else(|| Error::UnknownFormat { path: path.to_path_buf() })?;
+        let kind = choice.kind(path).ok_or_else(|| Error::UnknownFormat { path: path.to_path_buf() })?;
         let identity = FileIdentity::new(&metadata, now);
         let shown = path.display().to_string();
         return Ok(vec![ListedFile {
@@ -42,7 +59,7 @@ pub(crate) fn list_table(
     if !metadata.is_dir() {
         return Err(Error::NotRegular { path: path.to_path_buf() });
     }
-    let mut walk = Walk { root: path, limits, options, now, entered: HashSet::new(), files: Vec::new() };
+    let mut walk = Walk { root: path, limits, choice, now, entered: HashSet::new(), files: Vec::new() };
     walk.entered.insert(FileIdentity::new(&metadata, now).inode());
     walk.folder(path, &mut Vec::new())?;
     let files = walk.finish();
@@ -97,7 +114,7 @@ pub(crate) fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
 struct Walk<'a> {
     root: &'a Path,
     limits: ListingLimits,
-    options: &'a ReadOptions,
+    choice: Choice<'a>,
     now: SystemTime,
     entered: HashSet<(u64, u64)>,
     files: Vec<(ListedFile, bool)>,
@@ -116,19 +133,19 @@ impl Walk<'_> {
             // claims to be data: leaving that out would lose rows without a word.
             let metadata = match fs::metadata(&entry) {
                 Ok(metadata) => metadata,
-                Err(_) if self.options.kind(&entry).is_none() || entry.symlink_metadata().is_err() => {
+                Err(_) if self.choice.kind(&entry).is_none() || entry.symlink_metadata().is_err() => {
                     continue;
                 }
                 Err(error) => return Err(Error::io(&entry, error)),
             };
             if metadata.is_dir() {
                 let identity = FileIdentity::new(&metadata, self.now);
-                if self.entered.insert(identity.inode()) {
+                if self.choice.parts.is_none() && self.entered.insert(identity.inode()) {
                     folders.push(file_name(&entry));
                     self.folder(&entry, folders)?;
                     folders.pop();
                 }
-            } else if let Some(kind) = self.options.kind(&entry) {
+            } else if let Some(kind) = self.choice.kind(&entry) {
                 if !metadata.is_file() {
                     return Err(Error::NotRegular { path: entry });
                 }

@@ -18,27 +18,36 @@ pub(crate) fn table_name(stem: &str) -> String {
     name
 }
 
-/// Whether files are the parts of one data set: of one format, with names that differ in numbers and identifiers only. One
-/// file alone is a part if its name says nothing else, so that the table keeps its name when the next part comes.
-pub(crate) fn are_parts(files: &[Kind]) -> bool {
-    let Some((first, rest)) = files.split_first() else { return false };
+/// The shape of the names of files that are the parts of one data set: of one format, with names that differ in numbers and
+/// identifiers only. One file alone is a part if its name says nothing else or ends in a number with zeros before it, so that
+/// the next part goes into the same table.
+pub(crate) fn shape_of_parts(files: &[Kind]) -> Option<String> {
+    let (first, rest) = files.split_first()?;
     let one = shape(&first.stem);
-    if rest.is_empty() {
+    let are_parts = if rest.is_empty() {
         // The sheets of a workbook are tables of their own.
-        if first.format == Format::Excel {
-            return false;
-        }
         let mut words = one.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-        return one.contains('#') && words.all(|word| OF_PARTS.contains(&word.to_lowercase().as_str()));
-    }
-    rest.iter().all(|kind| kind.format == first.format && shape(&kind.stem) == one)
+        let says_nothing =
+            one.contains('#') && words.all(|word| OF_PARTS.contains(&word.to_lowercase().as_str()));
+        first.format != Format::Excel && (says_nothing || is_numbered(&first.stem))
+    } else {
+        rest.iter().all(|kind| kind.format == first.format && shape(&kind.stem) == one)
+    };
+    are_parts.then_some(one)
+}
+
+/// `orders-0001`, as writers of several files number them, and not `orders-2024`.
+fn is_numbered(stem: &str) -> bool {
+    let name = stem.trim_end_matches(|c: char| c.is_ascii_digit());
+    let number = stem.strip_prefix(name).unwrap_or_default();
+    number.len() > 1 && number.starts_with('0') && name.ends_with(['-', '_', '.', ' '])
 }
 
 /// A name with its digits and identifiers blanked: two parts of one data set have the same shape.
 ///
 /// Hexadecimal runs of at least eight characters count as identifiers, so `part-0001-9f3c…-c000` and
 /// `part-0002-77ab…-c000` are alike.
-fn shape(stem: &str) -> String {
+pub(crate) fn shape(stem: &str) -> String {
     let chars: Vec<char> = stem.chars().collect();
     let mut shape = String::with_capacity(stem.len());
     let mut at = 0;
@@ -63,7 +72,7 @@ fn shape(stem: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{are_parts, shape, table_name};
+    use super::{shape, shape_of_parts, table_name};
     use bowshot_object_store::file_name::kind_of;
     use std::path::Path;
 
@@ -113,12 +122,17 @@ mod tests {
             ("part-00000-8b5e1c1a-6f0e-4b3e-9a51-0c9d3b2a7e11-c000.snappy.parquet", true),
             ("data_0.parquet", true),
             ("2024-01-31.csv.gz", true),
+            ("orders-0001.parquet", true),
+            ("orders_01.csv", true),
             ("orders.csv", false),
+            ("orders1.csv", false),
+            ("0001.xlsx", false),
             ("orders_2024.csv", false),
             ("data.csv", false),
             ("2024.xlsx", false),
         ] {
-            assert_eq!(are_parts(&[kind_of(Path::new(name)).unwrap()]), is_part, "{name}");
+            let shape = shape_of_parts(&[kind_of(Path::new(name)).unwrap()]);
+            assert_eq!(shape.is_some(), is_part, "{name}");
         }
     }
 }

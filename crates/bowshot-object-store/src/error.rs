@@ -121,7 +121,8 @@ impl Error {
     }
 
     pub fn corrupt(path: &Path, detail: impl ToString) -> Self {
-        Self::Corrupt { path: path.to_path_buf(), detail: detail.to_string() }
+        let detail = detail.to_string();
+        Self::Corrupt { path: path.to_path_buf(), detail: without_backtrace(&detail).to_owned() }
     }
 
     /// Whether the values of one batch have more bytes than offsets of 32 bits reach, of a file that has no fault.
@@ -282,6 +283,11 @@ impl From<Error> for io::Error {
     }
 }
 
+/// What a library says before the frames that it adds where `RUST_BACKTRACE` is set.
+fn without_backtrace(text: &str) -> &str {
+    text.split_once("\n   0: ").map_or(text, |(said, _)| said).trim_end()
+}
+
 /// The error of these crates, or of the server API, that hides in what DataFusion gave back.
 pub fn find_error(error: &DataFusionError) -> Option<bowshot_api::Error> {
     if let DataFusionError::Collection(errors) = error {
@@ -302,4 +308,16 @@ pub fn find_error(error: &DataFusionError) -> Option<bowshot_api::Error> {
         };
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_no_backtrace() {
+        let detail = "Missing column: a\n   0: std::backtrace::Backtrace::create\n             at lib.rs:1\n   1: main\n";
+        let error = Error::corrupt(Path::new("lake"), detail);
+        assert_eq!(error.to_string(), "`lake` cannot be read: Missing column: a");
+    }
 }

@@ -3,7 +3,8 @@
 use crate::cluster::mistake;
 use crate::config::{Config, Listen};
 use crate::serve::{
-    ClientAuthority, Parts, Reach, Served, Tls, authenticator, data_folder, folders, resolve, source_table,
+    ClientAuthority, Parts, Reach, Served, Tls, authenticator, data_folder, empty_folders, folders, resolve,
+    source_table,
 };
 use anyhow::{Context, Result, bail};
 use std::io::Write;
@@ -26,10 +27,7 @@ fn left_out(files: &[PathBuf]) -> String {
 /// [`Usage`](crate::usage::Usage) for a configuration that would not start, another error when a table is broken.
 pub(crate) async fn run(config: &Config) -> Result<()> {
     let authenticator = authenticator(config)?;
-    let reach = match authenticator.requires_credentials() || config.insecure {
-        true => Reach::Anywhere,
-        false => Reach::ThisMachine,
-    };
+    let reach = Reach::of(config, &authenticator);
     let authority = ClientAuthority::load(&config.tls).await?;
     let tls = Tls::load(&config.tls, authority.as_ref()).await?;
     resolve("--flight", &config.flight, reach).await?;
@@ -46,6 +44,7 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
     let parts = Parts::open(config, None, None, None).await?;
     let sources = parts.served().await?;
     let mut text = source_table(&sources);
+    text.push_str(&empty_folders(config));
     text.push_str(&how_read(&sources));
     text.push_str(&left_out(&parts.left_out().await?));
     let encrypted = |listen: &Listen| if tls.is_some() && *listen != Listen::Off { ", with TLS" } else { "" };

@@ -12,6 +12,7 @@ mod slot;
 mod tables;
 mod tls;
 mod traces;
+mod unknown_names;
 mod value;
 
 pub(crate) use cluster::ClusterSettings;
@@ -22,6 +23,8 @@ pub(crate) use tables::{DataFolder, TableSettings};
 pub(crate) use tls::TlsFiles;
 pub(crate) use traces::TraceSettings;
 pub(crate) use value::Listen;
+
+use unknown_names::{refuse_mistyped, unknown};
 
 use crate::usage::Usage;
 use bowshot_access::{AccessConfig, AccessOptions, PolicyDecisionOptions, hash_password, new_token};
@@ -379,27 +382,6 @@ fn find(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.name == name)
 }
 
-fn unknown(name: &str, origin: Origin<'_>) -> Usage {
-    let place = match origin {
-        Origin::File(path) => format!(" in `{}`", path.display()),
-        Origin::Environment | Origin::CommandLine => String::new(),
-    };
-    let usage = Usage::new(format!("unknown key `{name}`{place}"));
-    match closest(name, SETTINGS.iter().map(|setting| setting.name.to_owned()), 0.6) {
-        Some(near) => usage.with_hint(format!("did you mean `{near}`?")),
-        None => usage.with_hint("`bowshot docs settings` lists all settings"),
-    }
-}
-
-/// The candidate most like `name`, if any is at least as like as `least` (0 to 1).
-fn closest(name: &str, candidates: impl Iterator<Item = String>, least: f64) -> Option<String> {
-    candidates
-        .map(|candidate| (strsim::normalized_damerau_levenshtein(name, &candidate), candidate))
-        .filter(|(likeness, _)| *likeness >= least)
-        .max_by(|one, other| one.0.total_cmp(&other.0))
-        .map(|(_, candidate)| candidate)
-}
-
 /// The variables that are meant for Bowshot, sorted. Empty ones count as not set, as in most container tools.
 fn variables(
     environment: impl Iterator<Item = (OsString, OsString)>,
@@ -416,47 +398,6 @@ fn variables(
     }
     variables.sort();
     Ok(variables)
-}
-
-/// A variable that is no setting is refused when it looks like one. Others are let pass, because the client reads some
-/// (`BOWSHOT_URI`, …) and orchestrators make up their own (`BOWSHOT_SERVICE_HOST`, …).
-fn refuse_mistyped(variable: &str) -> Result<(), Usage> {
-    const OTHERS: &[&str] = &[
-        "BOWSHOT_CA_FILE",
-        "BOWSHOT_CLIENT_CERTIFICATE",
-        "BOWSHOT_CLIENT_KEY",
-        "BOWSHOT_CONFIG",
-        "BOWSHOT_URI",
-        "BOWSHOT_USER",
-        "BOWSHOT_PASSWORD",
-        "BOWSHOT_TOKEN",
-    ];
-    if OTHERS.contains(&variable) || is_of_orchestrator(variable) {
-        return Ok(());
-    }
-    let rest = variable.trim_start_matches("BOWSHOT_");
-    let in_section = SETTINGS
-        .iter()
-        .filter_map(|setting| setting.name.split_once('.'))
-        .any(|(section, _)| rest.starts_with(&format!("{}_", section.to_ascii_uppercase())));
-    let suffixes =
-        SETTINGS.iter().map(|setting| setting.variable().trim_start_matches("BOWSHOT_").to_owned());
-    let near = closest(rest, suffixes, if in_section { 0.6 } else { 0.75 });
-    match near {
-        Some(near) => Err(Usage::new(format!("unknown environment variable `{variable}`"))
-            .with_hint(format!("did you mean `BOWSHOT_{near}`?"))),
-        None if in_section => Err(Usage::new(format!("unknown environment variable `{variable}`"))
-            .with_hint("`bowshot docs settings` lists all settings with their variables")),
-        None => Ok(()),
-    }
-}
-
-/// As Kubernetes names them for services whose names begin with `bowshot`.
-fn is_of_orchestrator(variable: &str) -> bool {
-    variable.ends_with("_SERVICE_HOST")
-        || variable.ends_with("_PORT")
-        || variable.contains("_SERVICE_PORT")
-        || variable.contains("_PORT_")
 }
 
 impl Dialect {

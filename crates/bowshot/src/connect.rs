@@ -2,14 +2,19 @@
 
 use anyhow::Result;
 use bowshot_api::Secret;
-use bowshot_flight::client::{Client, Identity, Login, Target};
+use bowshot_flight::client::{Client, Error, Identity, Login, Target};
 use clap::Args;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// How often a server that does not answer is asked again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Where the server is, and who is asking.
 #[derive(Debug, Args)]
 pub(crate) struct ConnectArgs {
-    /// Address of the server
+    /// Address of the server: `grpc://HOST:PORT`, `grpc+tls://HOST:PORT` or `HOST:PORT`
     #[arg(long, env = "BOWSHOT_URI", default_value = "grpc://127.0.0.1:50051")]
     uri: String,
     /// User name
@@ -30,6 +35,9 @@ pub(crate) struct ConnectArgs {
     /// Private key of that certificate (PEM)
     #[arg(long, env = "BOWSHOT_CLIENT_KEY", value_name = "FILE", requires = "client_certificate")]
     client_key: Option<PathBuf>,
+    /// How long to wait for a server that does not answer yet
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    wait: u64,
 }
 
 impl ConnectArgs {
@@ -47,7 +55,13 @@ impl ConnectArgs {
             ca_file: self.ca_file.clone(),
             identity: identity.map(|(certificate, key)| Identity { certificate, key }),
         };
-        Ok(Client::connect(&target).await?)
+        let deadline = Instant::now() + Duration::from_secs(self.wait);
+        loop {
+            match Client::connect(&target).await {
+                Err(Error::Connect { .. }) if Instant::now() < deadline => sleep(RETRY_INTERVAL).await,
+                connected => return Ok(connected?),
+            }
+        }
     }
 
     fn login(&self) -> Login {

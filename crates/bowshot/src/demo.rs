@@ -62,11 +62,13 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     if args.only_data {
         return data::make(&folder, args.scale);
     }
-    if !data::is_complete(&folder, args.scale) {
-        make_in_child(&args)?;
-    }
     let flags = args.flags(&folder);
     let mut config = Config::load(&flags, std::env::vars_os())?;
+    if !data::is_complete(&folder, args.scale) {
+        // The data takes its time to make, and the server starts behind it.
+        serve::check_ports(&config).await?;
+        make_in_child(&args)?;
+    }
     // A certificate from the environment is for named servers; the demo connects to itself without one.
     config.tls = TlsFiles::default();
     config.cluster = if args.nodes > 1 { nodes::first() } else { ClusterSettings::default() };

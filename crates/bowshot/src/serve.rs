@@ -20,7 +20,7 @@ mod tls;
 mod users;
 
 pub(crate) use address::{Addresses, Reach, resolve};
-pub(crate) use banner::{Served, table as source_table};
+pub(crate) use banner::{Served, empty_folders, table as source_table};
 pub(crate) use client_authority::ClientAuthority;
 use components::SourceCheck;
 pub(crate) use components::{Parts, authenticator};
@@ -112,12 +112,8 @@ pub(crate) struct Running {
 pub(crate) async fn start(config: &Config) -> Result<Running> {
     let authority = ClientAuthority::load(&config.tls).await?;
     let authenticator = authenticator(config)?.with_trust(authority.as_ref().map(ClientAuthority::trust));
-    let reach = match authenticator.requires_credentials() || config.insecure {
-        true => Reach::Anywhere,
-        false => Reach::ThisMachine,
-    };
     let tls = Tls::load(&config.tls, authority.as_ref()).await?;
-    let front_ends = FrontEnds::bind(config, reach).await?;
+    let front_ends = FrontEnds::bind(config, Reach::of(config, &authenticator)).await?;
     // Before what it counts.
     let render_metrics = metrics::start()?;
     if let Some(library) = &config.onnx_runtime {
@@ -174,6 +170,15 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         running.ports_file = Some(PortsFile::write(path, &running.addresses())?);
     }
     Ok(running)
+}
+
+/// Binds the addresses of the front ends and gives them back: whether a server could start now.
+///
+/// # Errors
+/// As [`start`], for addresses.
+pub(crate) async fn check_ports(config: &Config) -> Result<()> {
+    let reach = Reach::of(config, &authenticator(config)?);
+    FrontEnds::bind(config, reach).await.map(drop)
 }
 
 /// Sockets of the front ends that are not off.

@@ -36,7 +36,7 @@ pub(crate) struct SqlArgs {
     /// Run the statements in a file, in turn, up to the first that fails
     #[arg(long, short, value_name = "FILE", conflicts_with = "sql")]
     file: Option<PathBuf>,
-    /// Form of the results; taken from the ending of --output where that tells, otherwise `table`
+    /// Form of the results; without it the ending of --output tells, and without --output it is `table`
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Write the result to a file; it appears only when it is complete
@@ -90,6 +90,8 @@ async fn session(args: &SqlArgs) -> Result<ExitCode> {
         expanded: false,
         progress: args.progress || std::io::stderr().is_terminal(),
         interrupts: Interrupts::listen(),
+        next_destination: None,
+        last: String::new(),
     };
     let code = match source {
         Source::Prompt => prompt::run(&mut runner, args.connect.uri()).await?,

@@ -107,7 +107,7 @@ def connect(
 ) -> Connection:
     """Connects to a server and opens a session.
 
-    `uri` is `grpc://HOST:PORT`, `grpc+tls://HOST:PORT`, `bowshot://USER:PASSWORD@HOST:PORT/CATALOG/SCHEMA?OPTION=VALUE`
+    `uri` is `grpc://HOST:PORT` or `HOST:PORT`, `grpc+tls://HOST:PORT`, `bowshot://USER:PASSWORD@HOST:PORT/CATALOG/SCHEMA?OPTION=VALUE`
     (`bowshot+tls://` with TLS) or `profile:NAME`, a table of the file of profiles. `options` are those of the session.
 
     As PEP 249 has it, statements belong to a transaction until `commit`; with `autocommit=True` each is one by itself.

@@ -80,11 +80,11 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse(uri: str) -> tuple[Config, dict[str, Any]]:
-    parts = urllib.parse.urlsplit(uri)
+    parts = urllib.parse.urlsplit(uri if "://" in uri else f"grpc://{uri}")
     if parts.scheme not in _PLAIN + _TLS or not parts.hostname:
         raise InterfaceError(
-            f"`{parts.scheme or uri}` is no address of a server",
-            hint="write grpc://HOST:PORT, grpc+tls://HOST:PORT, bowshot://HOST:PORT/CATALOG/SCHEMA or profile:NAME",
+            f"`{parts.scheme if '://' in uri else uri}` is no address of a server",
+            hint="write HOST:PORT, grpc://HOST:PORT, grpc+tls://HOST:PORT, bowshot://HOST:PORT/CATALOG/SCHEMA or profile:NAME",
         )
     try:
         port = parts.port or DEFAULT_PORT

@@ -63,8 +63,8 @@ mod tests {
     fn first() -> Vec<u8> {
         use rustls::pki_types::CertificateDer;
         use rustls::pki_types::pem::PemObject;
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/tls/first.pem");
-        CertificateDer::from_pem_file(path).expect("reads").to_vec()
+        let file = crate::certificates::tests::file("../first.pem");
+        CertificateDer::from_pem_slice(&file).expect("reads").to_vec()
     }
 
     #[test]

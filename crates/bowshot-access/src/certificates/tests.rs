@@ -4,9 +4,11 @@ use super::*;
 use std::path::Path;
 use std::time::Duration;
 
-fn file(name: &str) -> Vec<u8> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/tls/clients");
-    std::fs::read(folder.join(name)).expect(name)
+/// A file of the clone whose tests cargo runs: another clone may have built them.
+pub(super) fn file(name: &str) -> Vec<u8> {
+    let crate_folder =
+        std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    std::fs::read(Path::new(&crate_folder).join("../../tests/data/tls/clients").join(name)).expect(name)
 }
 
 fn shown(name: &str) -> Arc<ClientCertificate> {

@@ -25,6 +25,7 @@ pub(crate) mod time_travel;
 mod views;
 
 use crate::databases::Databases;
+use crate::error::wording::closest;
 use crate::execute::input_scan::Guess;
 use crate::models::Models;
 use crate::reuse::Reuse;
@@ -242,6 +243,12 @@ impl Visible {
     /// Whether there is a table or view of this full name.
     pub(crate) fn has(&self, name: &EntryName) -> bool {
         self.schema_provider(&name.catalog, &name.schema).is_some_and(|schema| schema.table_exist(&name.name))
+    }
+
+    /// The table or view in the same schema that was probably meant: schemas list only what may be seen.
+    pub(crate) fn nearest(&self, name: &EntryName) -> Option<String> {
+        let there = self.schema_provider(&name.catalog, &name.schema)?.table_names();
+        closest(&name.name, there.iter().map(String::as_str)).map(ToOwned::to_owned)
     }
 
     /// The same with a table to be changed.

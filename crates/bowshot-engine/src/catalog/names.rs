@@ -3,6 +3,7 @@
 use crate::catalog::enum_types::SeenTypes;
 use crate::catalog::public::Schemas;
 use crate::catalog::{CatalogParts, external_database, models};
+use crate::error::wording::closest;
 pub(crate) use bowshot_types::names::identifier as ident;
 
 use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
@@ -278,8 +279,19 @@ impl Names {
                 ),
             );
         }
-        Error::not_found(format!("table `{name}` not found"))
-            .with_reason(Reason::UndefinedTable)
-            .with_hint("list the tables with `SELECT * FROM information_schema.tables`")
+        let error = Error::not_found(format!("table `{name}` not found")).with_reason(Reason::UndefinedTable);
+        match self.nearest(name) {
+            Some(nearest) => error.with_hint(format!("did you mean `{nearest}`?")),
+            None => error.with_hint("list the tables with `SELECT * FROM information_schema.tables`"),
+        }
+    }
+
+    /// The table in the same schema that was probably meant, of those that the statement may know of.
+    fn nearest(&self, name: &EntryName) -> Option<String> {
+        let mut there = self.pinned.shared().names(&name.catalog, &name.schema);
+        let full = |other: &str| EntryName::new(&name.catalog, &name.schema, other);
+        there.retain(|other| self.access.sees(&full(other)));
+        there.extend(self.pinned.own().names(TEMPORARY_CATALOG, DEFAULT_SCHEMA));
+        closest(&name.name, there.iter().map(String::as_str)).map(ToOwned::to_owned)
     }
 }

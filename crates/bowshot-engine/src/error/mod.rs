@@ -148,6 +148,7 @@ fn is_users_mistake(message: &str) -> bool {
     message.contains("recursion limit")
         || message.contains("Placeholder")
         || message.contains("type_coercion")
+        || message.contains("failed to match any signature")
 }
 
 fn lined(text: &str) -> String {

@@ -28,6 +28,9 @@ const PREFIXES: [&str; 16] = [
     "sql parser error: ",
 ];
 
+/// What the planner puts before the call that fits no function.
+const NO_MATCH: &str = "No function matches the given name and argument types '";
+
 /// Arrow's names of types, each with SQL's. Longer names come before those that they begin with.
 const TYPES: [(&str, &str); 29] = [
     ("LargeUtf8", "text"),
@@ -127,12 +130,13 @@ fn columns_hint(name: &str, there: &[Column]) -> String {
     }
 }
 
-/// The name that a slip of the hand could have made the other one of.
-fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+/// The name that a slip of the hand could have made the other one of. Names of the server's own are never meant.
+pub(crate) fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     let allowed = (name.chars().count() / 3).clamp(1, 3);
     let near = names.map(|other| (strsim::damerau_levenshtein(&name, &other.to_lowercase()), other));
-    near.filter(|(distance, other)| *distance <= allowed && *distance < other.chars().count())
+    near.filter(|(_, other)| !other.starts_with("__"))
+        .filter(|(distance, other)| *distance <= allowed && *distance < other.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, other)| other)
 }
@@ -172,6 +176,15 @@ fn about(text: &str) -> (String, Option<String>) {
         );
         return (format!("function `{name}` does not exist"), Some(hint));
     }
+    // What functions of our own say of their arguments is kept.
+    if let Some((_, own)) = text.split_once("' user-defined coercion failed with: ")
+        && unmatched_call(text).is_none()
+    {
+        return about(own.split(NO_MATCH).next().unwrap_or(own).trim());
+    }
+    if let Some(found) = about_groups(text) {
+        return found;
+    }
     if let Some(call) = unmatched_call(text) {
         let hint = "what functions take is listed by `SHOW FUNCTIONS`";
         return (format!("function {} does not exist", in_sql(&call)), Some(hint.to_owned()));
@@ -201,23 +214,59 @@ fn about(text: &str) -> (String, Option<String>) {
     (in_sql(without_trees(text)), None)
 }
 
+/// Columns outside of aggregates that no group has, and stars of tables that are not there.
+fn about_groups(text: &str) -> Option<(String, Option<String>)> {
+    if let Some((_, rest)) = text.split_once(": While expanding wildcard, column \"") {
+        let column = in_sql(rest.split("\" must appear in the GROUP BY clause").next()?);
+        let hint = format!("add it to GROUP BY, or use `any_value({column})`");
+        let message = format!("`{column}` must appear in GROUP BY or be used in an aggregate function");
+        return Some((message, Some(hint)));
+    }
+    if text.starts_with("HAVING clause references: ") {
+        let hint = "filter rows with WHERE".to_owned();
+        return Some(("HAVING without GROUP BY takes aggregate functions only".to_owned(), Some(hint)));
+    }
+    let table = in_sql(text.strip_prefix("Invalid qualifier ")?);
+    let message = format!("table `{table}` not found in FROM");
+    Some((message, Some("name the table as FROM does".to_owned())))
+}
+
 /// The call of a function with arguments that it does not take: `left(Utf8, Date32)`, without them where they are not told.
 fn unmatched_call(text: &str) -> Option<String> {
-    let name = match text.strip_prefix("Function '") {
-        Some(rest) => {
-            let (name, why) = rest.split_once('\'')?;
-            // What functions of our own say of their arguments is kept.
-            let is_known = why.starts_with(" expects ")
-                || why.starts_with(" failed to match any signature")
-                || why.contains("failed with: Error during planning: function ")
-                || why.contains("Fail to find the coerced type");
-            is_known.then_some(name)?
+    const SUBJECTS: [&str; 5] = [
+        "Function '",
+        "The function '",
+        "function '",
+        "For function '",
+        "Failed to coerce arguments to satisfy a call to '",
+    ];
+    // `[return_type] SUM not supported for Utf8`.
+    if let Some((name, given)) =
+        text.strip_prefix("[return_type] ").and_then(|rest| rest.split_once(" not supported for "))
+    {
+        return Some(format!("{}({given})", name.to_lowercase()));
+    }
+    let rest = SUBJECTS.iter().find_map(|subject| text.strip_prefix(subject))?;
+    let (name, why) = rest.split_once('\'')?;
+    let is_known = match why.split_once(" user-defined coercion failed with: ") {
+        Some((_, own)) => {
+            // Functions of our own tell the call.
+            let call = own.strip_prefix("Error during planning: function ");
+            if let Some((call, _)) = call.and_then(|call| call.split_once(" does not exist")) {
+                return Some(call.to_owned());
+            }
+            own.contains("Fail to find the coerced type")
         }
-        None => text.strip_prefix("Failed to coerce arguments to satisfy a call to '")?.split('\'').next()?,
+        None => {
+            let begins = [" expect", " require", " failed to match", " has signature ", " could not coerce "];
+            let ends = ["does not support zero arguments", "coerc", "is not comparable"];
+            !why.contains("lambda")
+                && (begins.iter().any(|begin| why.starts_with(begin))
+                    || ends.iter().any(|end| why.contains(end)))
+        }
     };
-    let call = text.split_once("No function matches the given name and argument types '");
-    let call = call.and_then(|(_, rest)| rest.split_once("'. You might"));
-    Some(call.map_or_else(|| format!("{name} with these arguments"), |(call, _)| call.to_owned()))
+    let call = text.split_once(NO_MATCH).and_then(|(_, rest)| rest.split_once("'. You might"));
+    is_known.then(|| call.map_or_else(|| format!("{name} with these arguments"), |(call, _)| call.to_owned()))
 }
 
 /// A text that is no value of a type: `24:00' to value of Time64(µs) type`.
@@ -341,97 +390,4 @@ fn is_word(text: &str, word: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{about, closest};
-
-    #[test]
-    fn messages_speak_sql() {
-        for (given, message, hint) in [
-            (
-                "Invalid function 'uper'. Did you mean 'upper'?",
-                "function `uper` does not exist",
-                "did you mean `upper`?",
-            ),
-            (
-                "Invalid function 'frobnicate'. Did you mean 'concat'?",
-                "function `frobnicate` does not exist",
-                "the functions are listed by `SHOW FUNCTIONS`",
-            ),
-            (
-                "Cast error: Cannot cast string 'x' to value of Int64 type",
-                "`x` is no value of type bigint",
-                "",
-            ),
-            (
-                "Cannot coerce arithmetic expression Int64 + Utf8 to valid types",
-                "there is no such operator: bigint + text",
-                "cast one side with CAST(… AS type)",
-            ),
-            ("MyInt64 is no Int64", "MyInt64 is no bigint", ""),
-            ("no List(List(Int64)) and Utf8", "no bigint[][] and text", ""),
-            (
-                "Cannot infer common argument type for comparison operation Interval(MonthDayNano) = Int64",
-                "values of these types cannot be compared: interval = bigint",
-                "cast one side with CAST(… AS type)",
-            ),
-            (
-                "This feature is not implemented: Unsupported SQL binary operator Custom(\"~<~\")",
-                "Unsupported SQL binary operator",
-                "",
-            ),
-            ("Unsupported join: Join { relation: Table { name: 1 } }", "Unsupported join", ""),
-            (
-                "regex parse error:\n    (\n    ^\nerror: unclosed group",
-                "invalid regular expression: unclosed group",
-                "",
-            ),
-            (
-                "Compute error: Regular expression did not compile: Syntax(\n~~\nregex parse error:\n    (\n    ^\nerror: unclosed group\n~~)",
-                "invalid regular expression: unclosed group",
-                "",
-            ),
-            (
-                "Cast error: Cannot cast string '24:00' to value of Time64(µs) type",
-                "`24:00` cannot be kept: a time of day ends before 24:00",
-                "use '00:00' of the next day, or an INTERVAL",
-            ),
-            (
-                "Cast error: Cannot cast string '0044-03-15 BC' to value of Date32 type",
-                "`0044-03-15 BC` cannot be kept: a date has no year before 1",
-                "keep the year as a number, or the whole as a text",
-            ),
-            (
-                "Cast error: Cannot cast string 'NaN' to value of Decimal128(38, 10) type",
-                "`NaN` cannot be kept: a numeric is neither NaN nor infinity",
-                "use DOUBLE PRECISION",
-            ),
-            ("Cannot compare Struct(\"a\": Int64) here", "Cannot compare Struct(\"a\": bigint) here", ""),
-        ] {
-            assert_eq!(
-                about(given),
-                (message.to_owned(), Some(hint.to_owned()).filter(|hint| !hint.is_empty()))
-            );
-        }
-    }
-
-    #[test]
-    fn calls_that_fit_no_function_are_told_as_such() {
-        let matches =
-            "No function matches the given name and argument types 'upper(Int64, Int64)'. You might";
-        let (message, _) =
-            about(&format!("Function 'upper' expects 1 arguments but received 2 {matches} need"));
-        assert_eq!(message, "function upper(bigint, bigint) does not exist");
-        let (message, _) =
-            about("Function 'substr' failed to match any signature, errors: Error during planning");
-        assert_eq!(message, "function substr with these arguments does not exist");
-        let own = "Function 'f' user-defined coercion failed with: f takes a text";
-        assert_eq!(about(own).0, own);
-    }
-
-    #[test]
-    fn only_close_names_are_suggested() {
-        assert_eq!(closest("nmae", ["name", "age"].into_iter()), Some("name"));
-        assert_eq!(closest("salary", ["name", "age"].into_iter()), None);
-        assert_eq!(closest("a", ["b"].into_iter()), None);
-    }
-}
+mod tests;

@@ -11,7 +11,9 @@ pub(crate) mod steps;
 pub(crate) mod struct_fields;
 
 use crate::error::classify;
+use crate::error::wording::closest;
 use crate::models;
+use bowshot_api::catalog_names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{Error, ErrorKind, Position, Result};
 use bowshot_optimizer::{MySqlOperands, ParameterOperands, compared_by_labels, computed_once};
 use bowshot_sql::rewrite::{self, Defaults, Source, Wanted};
@@ -186,12 +188,12 @@ fn by_names<'a>(
                 Err(error) => {
                     let about_name = matches!(error.find_root(), DataFusionError::SchemaError(..));
                     let told = before.filter(|_| !about_name).unwrap_or(error);
-                    return Err(placed(&statement, told));
+                    return Err(placed(&statement, told, state));
                 }
                 Ok(plan) => {
                     return match before {
                         Some(error) if !struct_fields::fields_are_there(&plan) => {
-                            Err(placed(&statement, error))
+                            Err(placed(&statement, error, state))
                         }
                         _ => settled(plan, state),
                     };
@@ -225,12 +227,13 @@ fn settled(plan: LogicalPlan, state: &SessionState) -> datafusion::error::Result
     }
 }
 
-/// The error with the place in the text that it is about, if that is known.
-fn placed(statement: &Statement, error: DataFusionError) -> DataFusionError {
+/// The error with the place in the text that it is about, and the table that was probably meant, if these are known.
+fn placed(statement: &Statement, error: DataFusionError, state: &SessionState) -> DataFusionError {
     let Statement::Statement(statement) = statement else { return error };
     if let Some(told) = struct_fields::unknown_qualifier(statement, &error) {
         return DataFusionError::External(Box::new(told.with_source(error)));
     }
+    let mut nearest = None;
     let place = match error.find_root() {
         DataFusionError::SchemaError(schema, _) => match schema.as_ref() {
             SchemaError::FieldNotFound { field, .. } | SchemaError::AmbiguousReference { field } => {
@@ -244,6 +247,7 @@ fn placed(statement: &Statement, error: DataFusionError) -> DataFusionError {
                 rewrite::place(statement, Wanted::Function(quoted))
             } else if text.ends_with("not found") {
                 let table = quoted.rsplit('.').next().unwrap_or_default();
+                nearest = if text.starts_with("table '") { nearest_table(state, quoted) } else { None };
                 rewrite::place(statement, Wanted::Table(table))
             } else {
                 None
@@ -251,13 +255,31 @@ fn placed(statement: &Statement, error: DataFusionError) -> DataFusionError {
         }
         _ => None,
     };
-    match place {
-        None => error,
-        Some((line, column)) => {
-            let placed = classify(error).with_position(Position { line, column });
-            DataFusionError::External(Box::new(placed))
-        }
+    if place.is_none() && nearest.is_none() {
+        return error;
     }
+    let mut classified = classify(error);
+    if let Some((line, column)) = place {
+        classified = classified.with_position(Position { line, column });
+    }
+    if let Some(nearest) = nearest {
+        classified = classified.with_hint(format!("did you mean `{nearest}`?"));
+    }
+    DataFusionError::External(Box::new(classified))
+}
+
+/// The table in the same schema that was probably meant: catalogs list only what the statement may know of.
+fn nearest_table(state: &SessionState, full: &str) -> Option<String> {
+    let full = rewrite::unmarked(full);
+    let mut parts = full.splitn(3, '.');
+    let (catalog, schema, table) = (parts.next()?, parts.next()?, parts.next()?);
+    let names = |catalog: &str, schema: &str| {
+        let schema = state.catalog_list().catalog(catalog)?.schema(schema)?;
+        Some(schema.table_names())
+    };
+    let mut there = names(catalog, schema).unwrap_or_default();
+    there.extend(names(TEMPORARY_CATALOG, DEFAULT_SCHEMA).unwrap_or_default());
+    closest(table, there.iter().map(String::as_str)).map(ToOwned::to_owned)
 }
 
 /// Puts columns in the place of `COLUMNS(…)` and the like, list by list.

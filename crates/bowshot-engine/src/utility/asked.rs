@@ -61,9 +61,11 @@ impl Asked<'_> {
                 return Ok(in_catalog);
             }
         }
-        Err(Error::not_found(format!("table `{full}` not found"))
-            .with_reason(Reason::UndefinedTable)
-            .with_hint("list the tables with `SHOW ALL TABLES`"))
+        let error = Error::not_found(format!("table `{full}` not found")).with_reason(Reason::UndefinedTable);
+        Err(match self.visible.nearest(&full) {
+            Some(nearest) => error.with_hint(format!("did you mean `{nearest}`?")),
+            None => error.with_hint("list the tables with `SHOW ALL TABLES`"),
+        })
     }
 
     /// Catalog and schema of a name of one or two parts: a schema of the catalog in force, else a catalog.

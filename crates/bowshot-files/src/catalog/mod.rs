@@ -29,7 +29,7 @@ use datafusion::logical_expr::TableType;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// All tables of the configured sources.
@@ -65,8 +65,8 @@ struct Tables {
 }
 
 impl FileCatalog {
-    /// Finds the tables of the sources. Fails for a path that does not exist, holds nothing readable, or whose name
-    /// another source has; a broken file is the problem of its own table only.
+    /// Finds the tables of the sources. Fails for a path that does not exist, holds only files that are no data, or whose
+    /// name another source has; a broken file is the problem of its own table only.
     ///
     /// The catalog registers an object store of its own with `runtime` and uses its caches, so `runtime` must be the
     /// one that queries run with. Decoded columns of Parquet files are kept in `columns`.
@@ -197,6 +197,7 @@ impl FileCatalog {
         let definition = Definition {
             name: name.to_owned(),
             path,
+            parts: None,
             named: named_files,
             remote: None,
             options,
@@ -218,6 +219,7 @@ impl FileCatalog {
             for definition in discovery::definitions(&self.sources, self.limits, &self.books) {
                 let kept = tables.entries.get(&definition.name).filter(|entry| {
                     entry.definition.path == definition.path
+                        && entry.definition.parts == definition.parts
                         && entry.definition.options == definition.options
                         && entry.definition.problem.is_none()
                         && definition.problem.is_none()
@@ -318,7 +320,7 @@ fn with_stores(sources: Vec<SourceSpec>, remotes: Option<&Remotes>) -> bowshot_a
             Some(remotes) => Some(remotes.source(&spec.path)?),
             None => return Err(bowshot_api::Error::unsupported("this server reads no object stores")),
         };
-        Ok(Source { spec, remote })
+        Ok(Source { spec, remote, layout: OnceLock::new() })
     };
     sources.into_iter().map(of_one).collect()
 }

@@ -1,5 +1,6 @@
 //! Which tables a source in an object store gives: by the same rules as for folders on disk, from the last listing alone.
 
+use crate::discovery::{Layout, Source};
 use crate::entry::Definition;
 use crate::{SourceSpec, name, partition};
 use bowshot_object_store::{Fault, Level, Listing, RemoteSource, RemoteTable, file_name};
@@ -7,25 +8,42 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The tables of a source as they are known now. A source that has never been listed gives one table that says why.
-pub(crate) fn definitions(source: &Arc<RemoteSource>, spec: &SourceSpec) -> Vec<Definition> {
+pub(crate) fn definitions(store: &Arc<RemoteSource>, source: &Source) -> Vec<Definition> {
+    let spec = &source.spec;
     if let Some(name) = &spec.name {
-        return vec![definition(name.clone(), source.table(), spec)];
+        return vec![definition(name.clone(), store.table(), spec)];
     }
     let whole = || {
-        let name = source.url.last_name();
+        let name = store.url.last_name();
         let stem = file_name::kind_of(Path::new(&name)).map_or(name, |kind| kind.stem);
-        definition(name::table_name(&stem), source.table(), spec)
+        definition(name::table_name(&stem), store.table(), spec)
     };
-    match source.known() {
-        (Some(listing), _) if listing.is_file || is_one_table(&listing, &base(source)) => vec![whole()],
-        // Nothing is known of what is in it.
-        (Some(listing), _) if listing.is_odd(&base(source)) => vec![whole()],
-        (Some(listing), _) => tables_of(source, &listing, spec),
+    let listing = match store.known() {
+        (Some(listing), _) => listing,
         (None, fault) => {
             let fault = fault.unwrap_or(Fault::Unlisted);
             let mut definition = whole();
             definition.problem = Some(fault.at(&definition.path).of_table(&definition.name));
-            vec![definition]
+            return vec![definition];
+        }
+    };
+    let base = base(store);
+    // Nothing is known of what is in an odd one.
+    if listing.is_file || listing.foreign_table(&base).is_some() || listing.is_odd(&base) {
+        return vec![whole()];
+    }
+    let layout = match source.layout.get() {
+        Some(layout) => layout,
+        None if !listing.holds_data(&base) => return Vec::new(),
+        None => source.layout.get_or_init(|| layout_of(&listing.level(&base))),
+    };
+    match layout {
+        Layout::Entries => tables_of(store, &listing, (spec, None)),
+        Layout::Whole => vec![whole()],
+        Layout::Parts(shape) => {
+            let mut tables = tables_of(store, &listing, (spec, Some(shape.as_str())));
+            tables.insert(0, Definition { parts: Some(shape.clone()), ..whole() });
+            tables
         }
     }
 }
@@ -34,13 +52,19 @@ fn base(source: &RemoteSource) -> String {
     source.url.location.as_ref().to_owned()
 }
 
-fn tables_of(source: &Arc<RemoteSource>, listing: &Listing, spec: &SourceSpec) -> Vec<Definition> {
+/// A table for each entry, but for files whose names have the shape of a data set's parts.
+fn tables_of(
+    source: &Arc<RemoteSource>,
+    listing: &Listing,
+    (spec, parts): (&SourceSpec, Option<&str>),
+) -> Vec<Definition> {
     let base = base(source);
     let level = listing.level(&base);
     let location = |name: &str| if base.is_empty() { name.to_owned() } else { format!("{base}/{name}") };
     let mut tables: Vec<(String, String)> = Vec::new();
     for (file, _) in &level.files {
-        if let Some(kind) = file_name::kind_of(Path::new(file)) {
+        let kind = file_name::kind_of(Path::new(file));
+        if let Some(kind) = kind.filter(|kind| parts != Some(name::shape(&kind.stem).as_str())) {
             tables.push((kind.stem, location(file)));
         }
     }
@@ -59,23 +83,13 @@ fn tables_of(source: &Arc<RemoteSource>, listing: &Listing, spec: &SourceSpec) -
     tables.into_iter().map(of_one).collect()
 }
 
-/// A folder with partitions, a foreign table, or a data set in parts.
-fn is_one_table(listing: &Listing, folder: &str) -> bool {
-    if listing.foreign_table(folder).is_some() {
-        return true;
-    }
-    let Level { files, folders } = listing.level(folder);
-    if folders.iter().any(|folder| partition::is_partition(Path::new(folder))) {
-        return true;
-    }
-    if !folders.is_empty() {
-        return false;
-    }
+fn layout_of(Level { files, folders }: &Level<'_>) -> Layout {
     let kinds: Vec<_> = files.iter().filter_map(|(name, _)| file_name::kind_of(Path::new(name))).collect();
-    name::are_parts(&kinds)
+    let has_partitions = folders.iter().any(|folder| partition::is_partition(Path::new(folder)));
+    Layout::choose(has_partitions, !folders.is_empty(), &kinds)
 }
 
 fn definition(name: String, table: RemoteTable, spec: &SourceSpec) -> Definition {
     let (path, options) = (table.path(), spec.options.clone());
-    Definition { name, path, named: None, remote: Some(table), options, problem: None }
+    Definition { name, path, parts: None, named: None, remote: Some(table), options, problem: None }
 }

@@ -1,8 +1,7 @@
 //! The data files of a table in an object store, from the last listing of its source.
 
-use crate::listing::{ListingLimits, of_one_format};
+use crate::listing::{Choice, ListingLimits, of_one_format};
 use bowshot_formats::listed_file::ListedFile;
-use bowshot_formats::read_options::ReadOptions;
 use bowshot_object_store::file_name::Kind;
 use bowshot_object_store::{Error, Fault, FileIdentity, RemoteSource, RemoteTable, foreign_part, is_ignored};
 use object_store::ObjectMeta;
@@ -12,14 +11,14 @@ use std::path::Path;
 pub(crate) fn list(
     table: &RemoteTable,
     limits: ListingLimits,
-    options: &ReadOptions,
+    choice: Choice<'_>,
 ) -> Result<Vec<ListedFile>, Error> {
     let RemoteTable { source, location } = table;
     let path = table.path();
     let listing = source.listing().map_err(|fault| fault.at(&path))?;
     if let Some(object) = listing.object(location) {
         let unknown = || Error::UnknownFormat { path: path.clone() };
-        let kind = options.kind(Path::new(location)).ok_or_else(unknown)?;
+        let kind = choice.kind(Path::new(location)).ok_or_else(unknown)?;
         return Ok(vec![found(source, object, Vec::new(), kind)]);
     }
     if listing.has_odd_names(location) {
@@ -35,7 +34,10 @@ pub(crate) fn list(
         if parts.iter().any(|part| is_ignored(part)) {
             continue;
         }
-        let Some(kind) = options.kind(Path::new(file)) else { continue };
+        let Some(kind) = choice.kind(Path::new(file)) else { continue };
+        if choice.parts.is_some() && !folders.is_empty() {
+            continue;
+        }
         if folders.len() > limits.max_depth {
             return Err(Error::TooDeep { path, limit: limits.max_depth });
         }
@@ -52,16 +54,16 @@ pub(crate) fn list(
 pub(crate) fn list_whole(
     table: &RemoteTable,
     limits: ListingLimits,
-    options: &ReadOptions,
+    choice: Choice<'_>,
 ) -> Result<Vec<ListedFile>, Error> {
     let listing = table.source.listing().map_err(|fault| fault.at(&table.path()))?;
-    for (name, object) in listing.below(&table.location) {
+    for (name, object) in listing.below(&table.location).filter(|_| choice.parts.is_none()) {
         if let Some(kind) = foreign_part(&name.split('/').collect::<Vec<_>>()) {
             let path = table.source.url.shown(object.location.as_ref());
             return Err(Error::ForeignTable { path, kind });
         }
     }
-    list(table, limits, options)
+    list(table, limits, choice)
 }
 
 fn found(source: &RemoteSource, object: &ObjectMeta, folders: Vec<String>, kind: Kind) -> ListedFile {

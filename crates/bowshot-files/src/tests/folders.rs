@@ -106,14 +106,53 @@ async fn parts_of_one_data_set_are_one_table() {
     let begun = folder.path().join("Begun");
     write_parquet(&begun.join("part-0000.parquet"), &numbers([1]));
     assert_eq!(World::open(&[&begun]).names(), ["begun"]);
+    // What is no part is a table of its own: the name of the first stays.
     write(&events.join("other.csv"), "a\n1\n");
-    assert_eq!(world.names().len(), 6);
+    assert_eq!(world.names(), ["events", "other"]);
+    assert_eq!(world.value("select count(*) from events").await, "10");
     let world = World::named("all", &events);
     says(
         &world.error("select * from \"all\"").await,
         ErrorKind::Corrupt,
         &["mixes formats", "other.csv", "part-0000.parquet"],
     );
+}
+
+#[tokio::test]
+async fn names_do_not_change_while_they_are_served() {
+    let folder = tempdir().unwrap();
+    let numbered = folder.path().join("Numbered");
+    write_parquet(&numbered.join("orders-0001.parquet"), &numbers([1]));
+    let world = World::open(&[&numbered]);
+    assert_eq!(world.names(), ["numbered"]);
+    write_parquet(&numbered.join("orders-0002.parquet"), &numbers([2]));
+    write_parquet(&numbered.join("old/orders-0000.parquet"), &numbers([4]));
+    assert_eq!(world.names(), ["numbered", "old"]);
+    assert_eq!(world.value("select sum(n) from numbered").await, "3");
+    // The name of the first file alone says that it is a table of its own.
+    let years = folder.path().join("years");
+    write(&years.join("orders_2024.csv"), "n\n1\n");
+    let world = World::open(&[&years]);
+    write(&years.join("orders_2025.csv"), "n\n2\n");
+    assert_eq!(world.names(), ["orders_2024", "orders_2025"]);
+    assert_eq!(World::open(&[&years]).names(), ["years"]);
+}
+
+#[tokio::test]
+async fn an_empty_folder_fills_later() {
+    let folder = tempdir().unwrap();
+    let (landing, other) = (folder.path().join("landing"), folder.path().join("other"));
+    std::fs::create_dir_all(landing.join("below")).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    let world = World::open(&[&landing]);
+    let named = World::named("t", &other);
+    assert!(world.names().is_empty());
+    says(&named.error("select * from t").await, ErrorKind::NotFound, &["other", "no data file"]);
+    write(&landing.join("orders.csv"), "n\n1\n");
+    write(&other.join("part-1.csv"), "n\n2\n");
+    assert_eq!(world.names(), ["orders"]);
+    assert_eq!(world.value("select n from orders").await, "1");
+    assert_eq!(named.value("select n from t").await, "2");
 }
 
 #[tokio::test]

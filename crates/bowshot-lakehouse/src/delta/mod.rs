@@ -341,9 +341,11 @@ impl DeltaFolder {
             }
             loading = table.update_incremental(number).await;
         }
-        loading.map_err(|error| match error.to_string() {
-            detail if detail.contains("nsupported table features") => self.unknown(detail),
-            _ => failed(&error),
+        loading.map_err(|error| match failed(&error) {
+            Error::Corrupt { detail, .. } if detail.contains("nsupported table features") => {
+                self.unknown(detail)
+            }
+            other => other,
         })?;
         let snapshot = table.snapshot().map_err(|error| failed(&error))?;
         paths::check(snapshot.log_data(), root).map_err(|outside| Error::corrupt(&path, outside))?;

@@ -138,9 +138,12 @@ fn exclusion(name: &str, records: &Records) -> Option<Exclusion> {
 
 /// The corpus' folder, by asking cargo where the crate is.
 pub fn folder() -> Result<PathBuf> {
+    // Cargo names the clone that runs: another one may have built this.
+    let crate_folder =
+        std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["metadata", "--format-version", "1", "--locked", "--manifest-path"])
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .arg(Path::new(&crate_folder).join("Cargo.toml"))
         .output()
         .context("cannot run cargo")?;
     if !output.status.success() {

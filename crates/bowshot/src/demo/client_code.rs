@@ -1,11 +1,17 @@
 //! Client code to paste while the demo runs.
 
-/// For Python (ADBC and pyarrow), JDBC and the shell.
+/// For a browser, Python (the package, ADBC and pyarrow), JDBC and the shell.
 pub(super) fn text(flight: &str, http: Option<&str>) -> String {
     let authority = flight.trim_start_matches("grpc://");
+    let console = http.map(|http| format!("Console\n  {http}/console\n\n")).unwrap_or_default();
     let metrics = http.map(|http| format!("\nMetrics\n  curl {http}/metrics\n")).unwrap_or_default();
     format!(
-        r#"The server stays up; Ctrl-C ends it. To paste:
+        r#"The server stays up; Ctrl-C ends it.
+
+{console}Python (pip install bowshot)
+  import bowshot
+  connection = bowshot.connect("{flight}", autocommit=True)
+  print(connection.sql("SELECT l_returnflag, count(*) FROM lineitem GROUP BY 1"))
 
 Python, ADBC (pip install adbc-driver-flightsql pyarrow)
   from adbc_driver_flightsql import dbapi
@@ -35,6 +41,8 @@ mod tests {
     fn addresses_are_filled_in() {
         let text = text("grpc://127.0.0.1:50051", Some("http://127.0.0.1:8080"));
         for part in [
+            "http://127.0.0.1:8080/console\n",
+            "bowshot.connect(\"grpc://127.0.0.1:50051\", autocommit=True)",
             "dbapi.connect(\"grpc://127.0.0.1:50051\", autocommit=True)",
             "jdbc:arrow-flight-sql://127.0.0.1:50051?useEncryption=false",
             "bowshot sql --uri grpc://127.0.0.1:50051 ",

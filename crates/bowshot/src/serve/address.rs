@@ -1,8 +1,9 @@
 //! Binds addresses. Listening beyond loopback without users needs `--insecure`.
 
-use crate::config::Listen;
+use crate::config::{Config, Listen};
 use crate::usage::Usage;
 use anyhow::{Context, Result, bail};
+use bowshot_access::Authenticator;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::{TcpListener, lookup_host};
 
@@ -13,6 +14,16 @@ pub(crate) enum Reach {
     ThisMachine,
     /// All machines: users are configured, or `--insecure` is set.
     Anywhere,
+}
+
+impl Reach {
+    /// What the configuration allows.
+    pub(crate) fn of(config: &Config, authenticator: &Authenticator) -> Self {
+        match authenticator.requires_credentials() || config.insecure {
+            true => Self::Anywhere,
+            false => Self::ThisMachine,
+        }
+    }
 }
 
 /// Addresses of the front ends.
@@ -57,6 +68,11 @@ impl Addresses {
     /// The address for a browser on this machine.
     pub(crate) fn http_uri(&self) -> Option<String> {
         self.http.map(|address| format!("http://{}", reachable(address)))
+    }
+
+    /// The console's address for a browser on this machine.
+    pub(crate) fn console_uri(&self) -> Option<String> {
+        self.http_uri().map(|uri| format!("{uri}/console"))
     }
 }
 

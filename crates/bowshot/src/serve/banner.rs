@@ -51,7 +51,7 @@ pub(super) fn announce(config: &Config, running: &Running) {
     }
     match config.log_format {
         LogFormat::Text => {
-            let text = text(running, &addresses);
+            let text = text(running, &addresses, &empty_folders(config));
             // A closed stderr is no reason not to serve.
             _ = std::io::stderr().write_all(text.as_bytes());
         }
@@ -93,10 +93,20 @@ fn log(running: &Running, addresses: &Addresses) {
     tracing::info!(flight, http, pg, mysql, cluster, pid = std::process::id(), "ready");
 }
 
-fn text(running: &Running, addresses: &Addresses) -> String {
+/// A line for each served folder with nothing in it.
+pub(crate) fn empty_folders(config: &Config) -> String {
+    let is_empty = |path: &Path| std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    let empty = config.sources.iter().map(|source| source.path.as_path()).filter(|path| is_empty(path));
+    empty.map(|path| format!("{} is empty: its tables appear when files come\n", path.display())).collect()
+}
+
+fn text(running: &Running, addresses: &Addresses, empty: &str) -> String {
     let mut text = format!("bowshot {}\n\n", env!("CARGO_PKG_VERSION"));
+    text.push_str(empty);
     if running.sources.is_empty() {
-        text.push_str("no tables: name files or folders, as in `bowshot serve data/`\n");
+        if empty.is_empty() {
+            text.push_str("no tables: name files or folders, as in `bowshot serve data/`\n");
+        }
     } else {
         let (shown, rest) = running.sources.split_at(running.sources.len().min(MAX_SHOWN));
         text.push_str(&table(shown));
@@ -121,6 +131,7 @@ fn text(running: &Running, addresses: &Addresses) -> String {
     for (name, uri) in [
         ("Flight SQL", addresses.flight_uri()),
         ("HTTP", addresses.http_uri()),
+        ("console", addresses.console_uri()),
         ("PostgreSQL", addresses.pg_uri()),
         ("MySQL", addresses.mysql_uri()),
     ] {
@@ -147,7 +158,7 @@ fn text(running: &Running, addresses: &Addresses) -> String {
 fn plain_lines(uri: &str) -> String {
     let authority = uri.split_once("://").map_or(uri, |(_, authority)| authority);
     format!(
-        "python      from adbc_driver_flightsql import dbapi; connection = dbapi.connect(\"{uri}\")\n\
+        "python      pip install bowshot; import bowshot; connection = bowshot.connect(\"{uri}\")\n\
          JDBC        jdbc:arrow-flight-sql://{authority}?useEncryption=false\n\
          shell       bowshot sql --uri {uri}\n"
     )
@@ -158,7 +169,7 @@ fn encrypted_lines(uri: &str) -> String {
     let port = uri.rsplit_once(':').map_or("", |(_, port)| port);
     format!(
         "connect by a name that is in the certificate:\n\
-         python      from adbc_driver_flightsql import dbapi; connection = dbapi.connect(\"grpc+tls://NAME:{port}\")\n\
+         python      pip install bowshot; import bowshot; connection = bowshot.connect(\"grpc+tls://NAME:{port}\")\n\
          JDBC        jdbc:arrow-flight-sql://NAME:{port}\n\
          shell       bowshot sql --uri grpc+tls://NAME:{port} [--ca-file AUTHORITY.pem]\n"
     )

@@ -1,23 +1,32 @@
 //! Backslash commands of the prompt.
 
 use super::output::{Destination, Format, Layout};
-use super::statement::Runner;
-use super::{say, set_option};
-use anyhow::{Result, bail};
+use super::statement::{Outcome, Runner};
+use super::{say, set_option, statement_split};
+use anyhow::{Context, Result, bail};
 use arrow::array::{ArrayRef, BooleanArray, StringArray};
 use arrow::datatypes::Field;
 use arrow::record_batch::RecordBatch;
+use bowshot_api::catalog_names::{PG_CATALOG, SYSTEM_SCHEMA};
 use bowshot_flight::client::{Columns, Table};
 use clap::ValueEnum;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 const HELP: &str = "\
 statements end with a semicolon and may span lines; Ctrl-C cancels, Ctrl-D leaves
   \\d            list tables and views            \\d NAME       columns of a table
-  \\dt [NAME]    list tables only                 \\x            one line per value: on or off
+  \\dt [NAME]    list tables only                 \\dn           list schemas
+  \\df [NAME]    list functions                   \\l            list catalogs
+  \\i FILE       run the statements in a file     \\e [FILE]     edit the last statements, or a file, and run
+  \\o FILE       write the next result to a file  \\x            one line per value: on or off
   \\timing       tell the time: on or off         \\format FORM  table, csv, json
   \\rows N       rows that a table shows          \\set NAME=V   set a session option
-  \\?            this help                        \\q            leave";
+  \\?            this help                        \\q            leave; so do `exit` and `quit`";
+
+/// Schemas that are the server's own, which nobody looks for among the tables.
+const SYSTEM_SCHEMAS: [&str; 4] = [SYSTEM_SCHEMA, PG_CATALOG, "information_schema", "mysql"];
 
 /// What the prompt does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,9 +55,79 @@ pub(super) async fn run(runner: &mut Runner, line: &str) -> Result<Next> {
         ("\\dt", "") => list(runner, None, |kind| kind == "TABLE").await?,
         ("\\dt", name) => list(runner, Some(name), |kind| kind == "TABLE").await?,
         ("\\d", name) => describe(runner, name).await?,
+        ("\\l", name) => run_each(runner, &like("SHOW DATABASES", name)).await?,
+        ("\\dn", name) => run_each(runner, &like("SHOW SCHEMAS", name)).await?,
+        ("\\df", name) => run_each(runner, &like("SHOW FUNCTIONS", name)).await?,
+        ("\\o", file) => set_next_destination(runner, file)?,
+        ("\\i", "") => bail!("`\\i` takes the name of a file"),
+        ("\\i", file) => run_each(runner, &read(Path::new(file))?).await?,
+        ("\\e", file) => {
+            let text = edited(&runner.last, file).await?;
+            say(text.trim_end());
+            // Also of those that fail.
+            runner.last.clone_from(&text);
+            run_each(runner, &text).await?;
+        }
         _ => bail!("unknown command `{command}`; `\\?` lists the commands"),
     }
     Ok(Next::Continue)
+}
+
+/// Sends the next result to a file, or to the terminal as all others.
+fn set_next_destination(runner: &mut Runner, file: &str) -> Result<()> {
+    runner.next_destination =
+        if file.is_empty() { None } else { Some(Destination::new(None, Some(Path::new(file)))?) };
+    say(&match file {
+        "" => "results go to the terminal".to_owned(),
+        _ => format!("the next result goes to `{file}`"),
+    });
+    Ok(())
+}
+
+/// Runs the statements of a text in turn, up to the first that fails or is cancelled.
+pub(super) async fn run_each(runner: &mut Runner, text: &str) -> Result<()> {
+    for sql in statement_split::all(text) {
+        if runner.run_next(&sql).await? == Outcome::Cancelled {
+            say("cancelled");
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A statement that lists names, of which `*` stands for anything.
+fn like(statement: &str, pattern: &str) -> String {
+    match pattern {
+        "" => statement.to_owned(),
+        _ => format!("{statement} LIKE '{}'", pattern.replace('\'', "''").replace('*', "%")),
+    }
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))
+}
+
+/// What the user's editor makes of the last statements, or of a file.
+async fn edited(last: &str, file: &str) -> Result<String> {
+    let own = tempfile::Builder::new().prefix("bowshot-").suffix(".sql").tempfile();
+    let own = own.context("cannot make a file for the editor")?;
+    let path = if file.is_empty() { own.path() } else { Path::new(file) };
+    if file.is_empty() {
+        std::fs::write(path, last).context("cannot write the file for the editor")?;
+    }
+    let editor =
+        ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|text| !text.is_empty()));
+    let editor = editor.unwrap_or_else(|| "vi".to_owned());
+    // It may be a command with arguments.
+    let mut words = editor.split_whitespace().map(ToOwned::to_owned);
+    let mut command = Command::new(words.next().context("`EDITOR` names no program")?);
+    command.args(words).arg(path);
+    let status = tokio::task::spawn_blocking(move || command.status()).await?;
+    let status = status.with_context(|| format!("cannot start the editor `{editor}`"))?;
+    if !status.success() {
+        bail!("the editor ended with {status}");
+    }
+    read(path)
 }
 
 fn toggle(what: &str, value: &mut bool, argument: &str) -> Result<()> {
@@ -72,7 +151,7 @@ fn destination(name: &str) -> Result<Destination> {
 async fn list(runner: &Runner, pattern: Option<&str>, keep: impl Fn(&str) -> bool) -> Result<()> {
     let pattern = pattern.map(|name| name.replace('*', "%"));
     let mut tables = runner.client.tables(pattern.as_deref(), Columns::Omit).await?;
-    tables.retain(|table| keep(&table.kind));
+    tables.retain(|table| keep(&table.kind) && !SYSTEM_SCHEMAS.contains(&table.schema_name.as_str()));
     let column = |value: fn(&Table) -> &str| -> ArrayRef {
         Arc::new(StringArray::from_iter_values(tables.iter().map(value)))
     };
@@ -129,4 +208,16 @@ fn show(runner: &Runner, batch: &RecordBatch) -> Result<()> {
     let mut sink = runner.destination.open(&batch.schema(), layout)?;
     sink.write(batch)?;
     sink.finish().map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::like;
+
+    #[test]
+    fn names_may_have_stars_and_quotes() {
+        assert_eq!(like("SHOW SCHEMAS", ""), "SHOW SCHEMAS");
+        assert_eq!(like("SHOW FUNCTIONS", "date*"), "SHOW FUNCTIONS LIKE 'date%'");
+        assert_eq!(like("SHOW SCHEMAS", "o'x"), "SHOW SCHEMAS LIKE 'o''x'");
+    }
 }

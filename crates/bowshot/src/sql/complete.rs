@@ -1,6 +1,6 @@
 //! Completion of table names and keywords, and the end of a statement: a semicolon outside quotes, or the end of a backslash command.
 
-use super::statement_split;
+use super::{prompt, statement_split};
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
@@ -97,7 +97,8 @@ fn word_start(line: &str, position: usize) -> usize {
 
 fn is_complete(input: &str) -> bool {
     let trimmed = input.trim_start();
-    trimmed.is_empty() || trimmed.starts_with('\\') || statement_split::split(input).rest.is_empty()
+    let is_command = trimmed.starts_with('\\') || prompt::leaves(trimmed);
+    trimmed.is_empty() || is_command || statement_split::split(input).rest.is_empty()
 }
 
 #[cfg(test)]
@@ -126,10 +127,10 @@ mod tests {
 
     #[test]
     fn lines_are_complete_at_semicolons_and_backslashes() {
-        for complete in ["", "  ", "select 1;", "\\d", " \\dt x", "-- note"] {
+        for complete in ["", "  ", "select 1;", "\\d", " \\dt x", "-- note", "exit", " QUIT "] {
             assert!(is_complete(complete), "{complete}");
         }
-        for open in ["select 1", "select ';", "select 1; select 2", "/* open"] {
+        for open in ["select 1", "exit 1", "select ';", "select 1; select 2", "/* open"] {
             assert!(!is_complete(open), "{open}");
         }
     }

@@ -2,6 +2,7 @@
 
 use super::table::TableWriter;
 use super::usage;
+use crate::usage::Usage;
 use anyhow::{Context, Result, bail};
 use arrow::array::{Array, ArrayRef, StringArray};
 use arrow::csv;
@@ -57,12 +58,20 @@ pub(super) struct Layout {
 
 impl Destination {
     pub(super) fn new(format: Option<Format>, path: Option<&Path>) -> Result<Self> {
-        let format = format.or_else(|| path.and_then(by_extension)).unwrap_or(Format::Table);
+        let format = match (format, path) {
+            (Some(format), _) => format,
+            (None, None) => Format::Table,
+            (None, Some(path)) => by_extension(path).ok_or_else(|| unknown_ending(path))?,
+        };
         let binary = matches!(format, Format::Parquet | Format::Arrow);
         if binary && path.is_none() && io::stdout().is_terminal() {
             bail!(usage(format!("a terminal cannot show {format}; redirect stdout or give --output FILE")));
         }
         Ok(Self { format, path: path.map(Path::to_owned) })
+    }
+
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// Files and the binary forms hold one result.
@@ -239,9 +248,16 @@ fn parquet_writer(output: Output, schema: &SchemaRef) -> Result<ArrowWriter<Outp
     Ok(ArrowWriter::try_new(output, SchemaRef::clone(schema), Some(properties))?)
 }
 
+fn unknown_ending(path: &Path) -> anyhow::Error {
+    let message = format!("the ending of `{}` tells no format", path.display());
+    let hint = "endings are .txt, .csv, .json, .jsonl, .ndjson, .parquet, .arrow, .feather and .ipc; or give --format";
+    anyhow::Error::new(Usage::new(message).with_hint(hint))
+}
+
 fn by_extension(path: &Path) -> Option<Format> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     Some(match extension.as_str() {
+        "txt" => Format::Table,
         "csv" => Format::Csv,
         "json" | "jsonl" | "ndjson" => Format::Json,
         "parquet" => Format::Parquet,
@@ -294,6 +310,19 @@ mod tests {
             ("list", Arc::new(list)),
         ])
         .unwrap()
+    }
+
+    #[test]
+    fn the_ending_tells_the_format() {
+        let format =
+            |format, name: &str| Destination::new(format, Some(Path::new(name))).map(|found| found.format);
+        for (name, expected) in [("a.CSV", Format::Csv), ("a.txt", Format::Table), ("b.ipc", Format::Arrow)] {
+            assert_eq!(format(None, name).unwrap(), expected, "{name}");
+        }
+        for name in ["a", "a.xls", "a.csv.gz"] {
+            assert!(format(None, name).unwrap_err().is::<Usage>(), "{name}");
+            assert_eq!(format(Some(Format::Json), name).unwrap(), Format::Json);
+        }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::backslash_commands::{self, Next};
 use super::complete::{Assistant, Names};
-use super::statement::{Outcome, Runner};
-use super::{is_broken_pipe, say, statement_split};
+use super::statement::Runner;
+use super::{is_broken_pipe, say};
 use anyhow::{Context, Result};
 use bowshot_flight::client::{Client, Columns, keywords};
 use rustyline::error::ReadlineError;
@@ -39,16 +39,21 @@ pub(super) async fn run(runner: &mut Runner, uri: &str) -> Result<ExitCode> {
 
 /// Everything that was entered at once; a failure skips the rest of it.
 async fn execute(runner: &mut Runner, input: &str) -> Result<Next> {
+    if leaves(input) {
+        return Ok(Next::Quit);
+    }
     if input.trim_start().starts_with('\\') {
         return backslash_commands::run(runner, input).await;
     }
-    for sql in statement_split::all(input) {
-        if runner.run(&sql).await? == Outcome::Cancelled {
-            say("cancelled");
-            break;
-        }
-    }
+    input.clone_into(&mut runner.last);
+    backslash_commands::run_each(runner, input).await?;
     Ok(Next::Continue)
+}
+
+/// Whether the input is `exit` or `quit`, as other shells have it.
+pub(super) fn leaves(input: &str) -> bool {
+    let word = input.trim().trim_end_matches(';').trim_end();
+    ["exit", "quit"].iter().any(|leave| word.eq_ignore_ascii_case(leave))
 }
 
 /// Completion is a comfort: without names it completes keywords only.
@@ -67,7 +72,9 @@ async fn learn_names(client: &Client, names: &Names) {
 
 fn changes_names(input: &str) -> bool {
     let word = input.trim_start().split(char::is_whitespace).next().unwrap_or_default();
-    ["create", "drop", "alter", "set", "use"].iter().any(|change| word.eq_ignore_ascii_case(change))
+    ["create", "drop", "alter", "set", "use", "\\i", "\\e"]
+        .iter()
+        .any(|change| word.eq_ignore_ascii_case(change))
 }
 
 /// The line editor, asked for one input at a time, so that it never touches the terminal while a statement runs.

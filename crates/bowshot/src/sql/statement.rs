@@ -27,6 +27,10 @@ pub(super) struct Runner {
     pub(super) expanded: bool,
     pub(super) progress: bool,
     pub(super) interrupts: Interrupts,
+    /// Where the next result goes instead.
+    pub(super) next_destination: Option<Destination>,
+    /// What was entered last, for the editor.
+    pub(super) last: String,
 }
 
 /// How a statement ended.
@@ -37,6 +41,20 @@ pub(super) enum Outcome {
 }
 
 impl Runner {
+    /// Runs one statement whose result may have a destination of its own, which is kept until there is a result.
+    pub(super) async fn run_next(&mut self, sql: &str) -> Result<Outcome> {
+        let next = self.next_destination.take();
+        let usual = next.map(|next| std::mem::replace(&mut self.destination, next));
+        let outcome = Box::pin(self.run(sql)).await;
+        let Some(usual) = usual else { return outcome };
+        let next = std::mem::replace(&mut self.destination, usual);
+        match (&outcome, next.path()) {
+            (Ok(Outcome::Done), Some(path)) => say(&format!("written to `{}`", path.display())),
+            _ => self.next_destination = Some(next),
+        }
+        outcome
+    }
+
     /// Runs one statement to its end or to Ctrl-C.
     pub(super) async fn run(&self, sql: &str) -> Result<Outcome> {
         self.interrupts.reset();
