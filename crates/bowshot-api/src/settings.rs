@@ -90,6 +90,16 @@ pub const SESSION_OPTIONS: &[SessionOption] = &[
         "statistics",
         "order of inner joins: statistics for the one that seems cheapest, or query for that of the text",
     ),
-    option("common_subplans", "bool", "true", "compute equal parts of a query once, such as a query of WITH that is read twice"),
-    option("grouping_set_cascade", "bool", "true", "compute coarser grouping sets of ROLLUP and CUBE from the finest one"),
+    option(
+        "common_subplans",
+        "bool",
+        "true",
+        "compute equal parts of a query once, such as a query of WITH that is read twice",
+    ),
+    option(
+        "grouping_set_cascade",
+        "bool",
+        "true",
+        "compute coarser grouping sets of ROLLUP and CUBE from the finest one",
+    ),
 ];

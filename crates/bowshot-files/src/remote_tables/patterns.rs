@@ -3,7 +3,7 @@
 
 use super::listing::list;
 use crate::ad_hoc_files::{is_pattern, matches};
-use crate::listing::ListingLimits;
+use crate::listing::{Choice, ListingLimits};
 use bowshot_formats::listed_file::ListedFile;
 use bowshot_formats::read_options::ReadOptions;
 use bowshot_object_store::secrets::InForce;
@@ -66,7 +66,7 @@ impl NamedObjects {
     ) -> Result<Vec<ListedFile>, Error> {
         let table = self.source.table();
         let missing = || Error::Missing { path: PathBuf::from(&self.text) };
-        let files = match list(&table, limits, options) {
+        let files = match list(&table, limits, Choice { options, parts: None }) {
             Err(Error::Empty { .. }) => return Err(missing()),
             files => files?,
         };
