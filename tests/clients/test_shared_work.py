@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
         "item": dice.integers(0, 500, ROWS),
         "day": dice.integers(0, 60, ROWS),
         "store": pa.array([f"store {n}" if n else None for n in dice.integers(0, 6, ROWS)]),
-        "price": prices.cast(pa.decimal128(9, 2)),
+        "price": prices.cast(pa.decimal128(21, 2)).cast(pa.decimal128(9, 2)),
         "note": pa.array([f"note {n}" if n else None for n in dice.integers(0, 40, ROWS)]),
     }
     pq.write_table(pa.table(columns), folder / "sales.parquet", row_group_size=20_000)

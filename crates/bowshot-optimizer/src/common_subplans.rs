@@ -1,14 +1,18 @@
 //! Parts of a query that are equal, as those of a query of WITH that is read twice are: each is computed once for all its readers.
-//! Works on optimized plans, where the conditions and columns that a reader wants have become part of what it reads: what is still
-//! equal then gives the same rows, and no reader has it compute more than it would alone.
+//! Works on optimized plans, where the conditions that a reader has are part of what it reads: what is still equal then gives the
+//! same rows. Readers may want other columns of them.
 
 use crate::computed_once::{ComputedOnce, is_random, stands_alone};
-use datafusion::common::Result;
 use datafusion::common::config::ConfigExtension;
 use datafusion::common::extensions_options;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Extension, LogicalPlan, TableSource};
+use datafusion::common::{Column, DFSchemaRef, Result};
+use datafusion::logical_expr::{
+    Aggregate, Expr, Extension, Filter, Join, LogicalPlan, Projection, SubqueryAlias, TableScan,
+    TableScanBuilder, TableSource, Window,
+};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem::discriminant;
 use std::sync::Arc;
 
 /// Nodes of a plan up to which equal parts are looked for: the time grows with their number and the depth of the plan.
@@ -65,24 +69,34 @@ fn is_worthwhile(node: &LogicalPlan) -> bool {
     matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) | LogicalPlan::Window(_))
 }
 
-/// One part of a plan with all that are equal to it.
+/// One part of a plan with all that are equal to it, but for the columns that their readers want.
 struct Part {
+    /// With the columns of all of them.
     plan: LogicalPlan,
-    hash: u64,
+    signature: u64,
     readers: usize,
     /// What its readers share.
     number: Option<u64>,
 }
 
 impl Part {
-    fn of(plan: &LogicalPlan, hash: u64) -> Result<Self> {
+    fn of(plan: &LogicalPlan, signature: u64) -> Result<Self> {
         let shareable = reads_tables(plan)? && !is_random(plan)? && stands_alone(plan)?;
         let number = shareable.then(ComputedOnce::next_number);
-        Ok(Self { plan: plan.clone(), hash, readers: 1, number })
+        Ok(Self { plan: plan.clone(), signature, readers: 1, number })
     }
 
     fn is_shared(&self) -> bool {
         self.readers > 1 && self.number.is_some()
+    }
+
+    /// The part with the columns of another one too, if it is equal but for those.
+    fn with_columns_of(&self, other: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+        if !have_same_tables(&self.plan, other)? {
+            return Ok(None);
+        }
+        let Some(merged) = merged(&self.plan, other) else { return Ok(None) };
+        Ok(if is_random(&merged)? { None } else { Some(merged) })
     }
 }
 
@@ -96,27 +110,59 @@ impl Parts {
             if !is_worthwhile(node) {
                 return Ok(TreeNodeRecursion::Continue);
             }
-            let hash = hash(node);
-            match parts.position(node, hash)? {
-                Some(known) => {
-                    let Some(part) = parts.0.get_mut(known) else { return Ok(TreeNodeRecursion::Continue) };
-                    part.readers += 1;
-                    let shared = part.is_shared();
-                    Ok(if shared { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue })
-                }
-                None => {
-                    parts.0.push(Part::of(node, hash)?);
-                    Ok(TreeNodeRecursion::Continue)
-                }
-            }
+            let is_read_again = parts.add(node)?;
+            Ok(if is_read_again { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue })
         })?;
         Ok(parts)
     }
 
-    fn position(&self, node: &LogicalPlan, hash: u64) -> Result<Option<usize>> {
-        for (at, part) in self.0.iter().enumerate() {
-            if part.hash == hash && is_same(&part.plan, node)? {
-                return Ok(Some(at));
+    /// Adds a reader, and says whether it reads what another one has computed.
+    fn add(&mut self, node: &LogicalPlan) -> Result<bool> {
+        let signature = signature(node)?;
+        for at in 0..self.0.len() {
+            let Some(part) = self.0.get_mut(at).filter(|part| part.signature == signature) else { continue };
+            if let Some(wider) = part.with_columns_of(node)? {
+                part.plan = wider.clone();
+                part.readers += 1;
+                let is_shared = part.is_shared();
+                if is_shared {
+                    self.widen(&wider)?;
+                }
+                return Ok(is_shared);
+            }
+        }
+        self.0.push(Part::of(node, signature)?);
+        Ok(false)
+    }
+
+    /// Gives the parts within one the columns that they have there.
+    fn widen(&mut self, outer: &LogicalPlan) -> Result<()> {
+        outer.apply_with_subqueries(|node| {
+            if is_worthwhile(node) {
+                let signature = signature(node)?;
+                for part in self.0.iter_mut().filter(|part| part.signature == signature) {
+                    if let Some(wider) = part.with_columns_of(node)? {
+                        part.plan = wider;
+                        break;
+                    }
+                }
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(())
+    }
+
+    /// The shared part that has all columns of a node.
+    fn shared(&self, node: &LogicalPlan) -> Result<Option<(u64, &LogicalPlan)>> {
+        if !is_worthwhile(node) {
+            return Ok(None);
+        }
+        let signature = signature(node)?;
+        for part in self.0.iter().filter(|part| part.signature == signature && part.is_shared()) {
+            if let (Some(number), Some(wider)) = (part.number, part.with_columns_of(node)?)
+                && wider == part.plan
+            {
+                return Ok(Some((number, &part.plan)));
             }
         }
         Ok(None)
@@ -124,35 +170,136 @@ impl Parts {
 
     fn replaced(&self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         plan.transform_down_with_subqueries(|node| {
-            if !is_worthwhile(&node) {
-                return Ok(Transformed::no(node));
-            }
-            let part = self.position(&node, hash(&node))?.and_then(|at| self.0.get(at));
-            let Some(number) = part.filter(|part| part.is_shared()).and_then(|part| part.number) else {
-                return Ok(Transformed::no(node));
-            };
-            let input = node
+            let Some((number, part)) = self.shared(&node)? else { return Ok(Transformed::no(node)) };
+            let input = part.clone();
+            let input = input
                 .map_subqueries(|query| self.replaced(query))?
-                .transform_sibling(|node| node.map_children(|child| self.replaced(child)))?;
+                .transform_sibling(|input| input.map_children(|child| self.replaced(child)))?;
             let once = ComputedOnce::equal_part(number, input.data);
             let once = LogicalPlan::Extension(Extension { node: Arc::new(once) });
-            Ok(Transformed::new(once, true, TreeNodeRecursion::Jump))
+            Ok(Transformed::new(with_columns(once, node.schema())?, true, TreeNodeRecursion::Jump))
         })
     }
 }
 
-fn hash(plan: &LogicalPlan) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    plan.hash(&mut hasher);
-    hasher.finish()
+/// The columns of one reader.
+fn with_columns(once: LogicalPlan, wanted: &DFSchemaRef) -> Result<LogicalPlan> {
+    let same = once
+        .schema()
+        .iter()
+        .map(|(of, field)| (of, field.name()))
+        .eq(wanted.iter().map(|(of, field)| (of, field.name())));
+    if same {
+        return Ok(once);
+    }
+    let columns = wanted.iter().map(|column| Expr::Column(Column::from(column)));
+    Projection::try_new(columns.collect(), Arc::new(once)).map(LogicalPlan::Projection)
 }
 
-/// Whether two parts give the same rows in the same columns. Scans are equal to DataFusion if their names and columns are; behind
-/// one name may be several tables, as those of another user's view.
-fn is_same(one: &LogicalPlan, other: &LogicalPlan) -> Result<bool> {
-    if one != other {
-        return Ok(false);
+/// The same for all parts that may be equal: the kind of operator, what it groups by, and the tables below it.
+fn signature(plan: &LogicalPlan) -> Result<u64> {
+    let mut hasher = DefaultHasher::new();
+    discriminant(plan).hash(&mut hasher);
+    if let LogicalPlan::Aggregate(aggregate) = plan {
+        aggregate.group_expr.hash(&mut hasher);
     }
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            scan.table_name.hash(&mut hasher);
+            scan.filters.hash(&mut hasher);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(hasher.finish())
+}
+
+/// The plan with the columns of both, which are the same rows. Expressions name columns, so a column more changes none of them;
+/// operators whose rows depend on all columns, as those of DISTINCT, have to be equal.
+fn merged(one: &LogicalPlan, other: &LogicalPlan) -> Option<LogicalPlan> {
+    if one == other {
+        return Some(one.clone());
+    }
+    match (one, other) {
+        (LogicalPlan::TableScan(one), LogicalPlan::TableScan(other)) => merged_scan(one, other),
+        (LogicalPlan::SubqueryAlias(one), LogicalPlan::SubqueryAlias(other)) if one.alias == other.alias => {
+            let input = merged(&one.input, &other.input)?;
+            SubqueryAlias::try_new(Arc::new(input), one.alias.clone()).map(LogicalPlan::SubqueryAlias).ok()
+        }
+        (LogicalPlan::Projection(one), LogicalPlan::Projection(other)) => {
+            let input = merged(&one.input, &other.input)?;
+            let columns = union(&one.expr, &other.expr);
+            Projection::try_new(columns, Arc::new(input)).map(LogicalPlan::Projection).ok()
+        }
+        (LogicalPlan::Filter(one), LogicalPlan::Filter(other)) if one.predicate == other.predicate => {
+            let input = merged(&one.input, &other.input)?;
+            Filter::try_new(one.predicate.clone(), Arc::new(input)).map(LogicalPlan::Filter).ok()
+        }
+        (LogicalPlan::Aggregate(one), LogicalPlan::Aggregate(other))
+            if one.group_expr == other.group_expr =>
+        {
+            let input = merged(&one.input, &other.input)?;
+            let functions = union(&one.aggr_expr, &other.aggr_expr);
+            let aggregate = Aggregate::try_new(Arc::new(input), one.group_expr.clone(), functions);
+            aggregate.map(LogicalPlan::Aggregate).ok()
+        }
+        (LogicalPlan::Window(one), LogicalPlan::Window(other)) => {
+            let input = merged(&one.input, &other.input)?;
+            let functions = union(&one.window_expr, &other.window_expr);
+            Window::try_new(functions, Arc::new(input)).map(LogicalPlan::Window).ok()
+        }
+        (LogicalPlan::Join(one), LogicalPlan::Join(other)) => merged_join(one, other),
+        _ => None,
+    }
+}
+
+fn merged_scan(one: &TableScan, other: &TableScan) -> Option<LogicalPlan> {
+    let same = one.table_name == other.table_name
+        && one.filters == other.filters
+        && (one.fetch, other.fetch) == (None, None)
+        && one.statistics_requests == other.statistics_requests;
+    let (Some(columns), Some(others)) = (&one.projection, &other.projection) else { return None };
+    if !same {
+        return None;
+    }
+    let new = others.iter().filter(|column| !columns.contains(column));
+    let columns = columns.iter().chain(new).copied().collect();
+    let scan = TableScanBuilder::new(one.table_name.clone(), Arc::clone(&one.source));
+    let scan = scan.with_projection(Some(columns)).with_filters(one.filters.clone());
+    scan.with_statistics_requests(one.statistics_requests.clone()).build().map(LogicalPlan::TableScan).ok()
+}
+
+fn merged_join(one: &Join, other: &Join) -> Option<LogicalPlan> {
+    let same = one.on == other.on
+        && one.filter == other.filter
+        && one.join_type == other.join_type
+        && one.join_constraint == other.join_constraint
+        && one.null_equality == other.null_equality
+        && one.null_aware == other.null_aware;
+    if !same {
+        return None;
+    }
+    let (left, right) = (merged(&one.left, &other.left)?, merged(&one.right, &other.right)?);
+    let joined = Join::try_new(
+        Arc::new(left),
+        Arc::new(right),
+        one.on.clone(),
+        one.filter.clone(),
+        one.join_type,
+        one.join_constraint,
+        one.null_equality,
+        one.null_aware,
+    );
+    joined.map(LogicalPlan::Join).ok()
+}
+
+fn union(one: &[Expr], other: &[Expr]) -> Vec<Expr> {
+    let new = other.iter().filter(|expr| !one.contains(expr));
+    one.iter().chain(new).cloned().collect()
+}
+
+/// Whether two parts of one shape read the same tables. Scans are equal to DataFusion if their names and columns are; behind one
+/// name may be several tables, as those of another user's view.
+fn have_same_tables(one: &LogicalPlan, other: &LogicalPlan) -> Result<bool> {
     let (one, other) = (sources(one)?, sources(other)?);
     Ok(one.len() == other.len() && one.iter().zip(&other).all(|(one, other)| Arc::ptr_eq(one, other)))
 }
@@ -219,12 +366,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn readers_of_other_columns_share() {
+        let sums = "WITH s AS (SELECT k, sum(v) AS v, count(v) AS n, max(v + 1) AS m FROM t GROUP BY k)";
+        for reader in [
+            "SELECT a.v, b.n FROM s a JOIN s b ON a.k = b.k",
+            "SELECT k, v FROM s UNION ALL SELECT m, n FROM s",
+            "SELECT (SELECT max(v) FROM s), (SELECT max(n) FROM s)",
+        ] {
+            assert_eq!(readers(&format!("{sums} {reader}")).await, 2, "{reader}");
+        }
+    }
+
+    #[tokio::test]
     async fn others_are_computed_each() {
         let equal = "SELECT k, sum(v) FROM t GROUP BY k";
         assert_eq!(readers(&format!("{equal} UNION ALL {equal}")).await, 2);
         for other in [
             "SELECT k, sum(v) FROM u GROUP BY k",
-            "SELECT k, max(v) FROM t GROUP BY k",
             "SELECT v, sum(k) FROM t GROUP BY v",
             "SELECT k, sum(v) FROM t WHERE v > 1 GROUP BY k",
             "SELECT k, sum(v) FROM t WHERE random() > 0.5 GROUP BY k",
@@ -240,6 +398,6 @@ mod tests {
         let sql = "SELECT k, sum(v) FROM t GROUP BY k";
         let ((_, one), (_, other)) = (optimized(sql).await, optimized(sql).await);
         assert_eq!(one, other);
-        assert!(is_same(&one, &one.clone()).unwrap() && !is_same(&one, &other).unwrap());
+        assert!(have_same_tables(&one, &one.clone()).unwrap() && !have_same_tables(&one, &other).unwrap());
     }
 }
