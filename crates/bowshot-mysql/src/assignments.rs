@@ -2,11 +2,11 @@
 //! support.
 
 use crate::connection::Connection;
-use crate::set_statement::{Assignment, Value};
 use crate::status::{Failure, Result};
 use crate::user_variables::UserValue;
 use crate::variables::{literal, session_name, truth, unknown, value};
 use bowshot_api::{Error, ErrorKind, OptionValue, Session};
+use bowshot_sql::mysql::{AssignedValue, Assignment};
 use std::sync::Arc;
 
 /// The variables of the character sets of a connection.
@@ -41,7 +41,7 @@ impl Connection {
         Ok(())
     }
 
-    async fn set_variable(&mut self, name: &str, assigned: &Value) -> Result<()> {
+    async fn set_variable(&mut self, name: &str, assigned: &AssignedValue) -> Result<()> {
         let text = self.evaluate(assigned)?;
         match name {
             "autocommit" => {
@@ -65,7 +65,7 @@ impl Connection {
             _ => {}
         }
         // NULL means no conversion: results are UTF-8.
-        if name == "character_set_results" && *assigned == Value::Null {
+        if name == "character_set_results" && *assigned == AssignedValue::Null {
             return Ok(());
         }
         let Some(option) = session_name(name) else {
@@ -79,14 +79,14 @@ impl Connection {
     }
 
     /// The assigned value; `None` is DEFAULT.
-    fn evaluate(&self, assigned: &Value) -> Result<Option<String>, Failure> {
+    fn evaluate(&self, assigned: &AssignedValue) -> Result<Option<String>, Failure> {
         Ok(match assigned {
-            Value::Default => None,
-            Value::Null => Some("NULL".to_owned()),
-            Value::Text(text) | Value::Number(text) => Some(text.clone()),
-            Value::Variable(name) => Some(self.value_of(name)?),
-            Value::User(name) => Some(self.user_variables.text(name)),
-            Value::Joined(parts) => {
+            AssignedValue::Default => None,
+            AssignedValue::Null => Some("NULL".to_owned()),
+            AssignedValue::Text(text) | AssignedValue::Number(text) => Some(text.clone()),
+            AssignedValue::Variable(name) => Some(self.value_of(name)?),
+            AssignedValue::User(name) => Some(self.user_variables.text(name)),
+            AssignedValue::Joined(parts) => {
                 let mut joined = String::new();
                 for part in parts {
                     joined.push_str(&self.evaluate(part)?.unwrap_or_default());
@@ -97,17 +97,18 @@ impl Connection {
     }
 
     /// The value for a user variable.
-    fn user_value(&self, assigned: &Value) -> Result<UserValue, Failure> {
+    fn user_value(&self, assigned: &AssignedValue) -> Result<UserValue, Failure> {
         Ok(match assigned {
-            Value::Null | Value::Default => UserValue::Null,
-            Value::Number(digits) => UserValue::Number(digits.clone()),
-            Value::User(name) => self.user_variables.get(name),
-            Value::Variable(name) => match literal(name, self.session.as_ref(), self.state)?.as_str() {
+            AssignedValue::Null | AssignedValue::Default => UserValue::Null,
+            AssignedValue::Number(digits) => UserValue::Number(digits.clone()),
+            AssignedValue::User(name) => self.user_variables.get(name),
+            AssignedValue::Variable(name) => match literal(name, self.session.as_ref(), self.state)?.as_str()
+            {
                 "NULL" => UserValue::Null,
                 text if text.starts_with('\'') => UserValue::Text(self.value_of(name)?),
                 number => UserValue::Number(number.to_owned()),
             },
-            Value::Text(_) | Value::Joined(_) => {
+            AssignedValue::Text(_) | AssignedValue::Joined(_) => {
                 UserValue::Text(self.evaluate(assigned)?.unwrap_or_default())
             }
         })

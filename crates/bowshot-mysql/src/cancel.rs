@@ -3,6 +3,7 @@
 use crate::status::Failure;
 use bowshot_api::Principal;
 use bowshot_rowwire::RunningStatement;
+use bowshot_sql::mysql::Kill;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,13 +34,6 @@ pub(crate) struct ConnectionId {
     numbers: Arc<ConnectionIds>,
     pub(crate) id: u32,
     connection: Arc<OpenConnection>,
-}
-
-/// What KILL ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kill {
-    Statement,
-    Connection,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,8 +1,8 @@
 //! The commands of a client ("Command Phase").
 
-use crate::binary_literals::without_raw_bytes;
 use crate::payload::{Payload, text};
 use crate::status::{ConnectionError, Failure};
+use bowshot_sql::mysql::without_raw_bytes;
 use bytes::Bytes;
 
 /// A command and its arguments.

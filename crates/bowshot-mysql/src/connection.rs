@@ -2,7 +2,7 @@
 //! and closes its session.
 
 use crate::auth::{Origin, authenticate};
-use crate::cancel::{ConnectionId, Kill};
+use crate::cancel::ConnectionId;
 use crate::capability::{
     AUTOCOMMIT, DEPRECATE_EOF, FOUND_ROWS, IN_TRANSACTION, LOCAL_FILES, MORE_RESULTS, MULTI_STATEMENTS,
 };
@@ -21,6 +21,7 @@ use crate::variables::ConnectionState;
 use crate::wire::Wire;
 use bowshot_api::{Notice, Server, Session, call_span, commented_parent};
 use bowshot_rowwire::connection::keep_alive;
+use bowshot_sql::mysql::Kill;
 use futures::FutureExt;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;

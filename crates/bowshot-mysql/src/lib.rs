@@ -9,7 +9,7 @@
 //!
 //! - Framing: `wire.rs`, `compression.rs`, `payload.rs`; packets of clients: `handshake.rs`, `command.rs`; those of the server:
 //!   `reply.rs`.
-//! - Statements: `tokens.rs`, `statement.rs`, `set_statement.rs`, `rewrite.rs`; variables: `variables.rs`, `user_variables.rs`.
+//! - Statements are read in `bowshot_sql::mysql`; variables: `assignments.rs`, `rewrite.rs`, `variables.rs`, `user_variables.rs`.
 //! - Results: `result_writer.rs`; values from Arrow to MySQL: `encode/`; from MySQL to Arrow, for parameters: `decode.rs`.
 //!
 //! The codec is our own: rows go from Arrow straight into the buffer of the socket, and a library would do little of the rest.
@@ -19,7 +19,6 @@
 
 mod assignments;
 mod auth;
-mod binary_literals;
 mod cancel;
 mod capability;
 mod command;
@@ -37,12 +36,9 @@ mod query;
 mod reply;
 mod result_writer;
 mod rewrite;
-mod set_statement;
 mod show_create;
 mod startup;
-mod statement;
 mod status;
-mod tokens;
 mod user_variables;
 mod variables;
 mod wire;

@@ -5,16 +5,17 @@ use crate::capability::{CURSOR_EXISTS, LAST_ROW_SENT};
 use crate::connection::Connection;
 use crate::decode::{self, ParameterType};
 use crate::encode::{ColumnType, Format};
+use crate::handshake::SERVER_VERSION;
 use crate::payload::Payload;
 use crate::query::count;
 use crate::reply::{self, Column};
 use crate::result_writer::{ResultWriter, columns};
 use crate::rewrite::rewritten;
-use crate::statement::{Effect, StatementKind, is_select};
 use crate::status::{Failure, Result};
-use crate::tokens::{executable, split};
 use arrow::datatypes::SchemaRef;
 use bowshot_api::{Request, StatementId, commented_parent};
+use bowshot_sql::mysql::{Effect, Statement as ClientStatement, StatementKind, executable};
+use bowshot_sql::{DialectName, statement_spans};
 use bytes::BytesMut;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -70,8 +71,8 @@ fn missing(statement: u32) -> Failure {
 
 impl Connection {
     pub(crate) async fn prepare(&mut self, text: &str) -> Result<()> {
-        let sql = executable(text);
-        let places = split(&sql);
+        let sql = executable(text, SERVER_VERSION);
+        let places = statement_spans(&sql, DialectName::MySql);
         let [place] = places.as_slice() else {
             return Err(Failure::syntax("syntax error: a prepared statement is one statement").into());
         };
@@ -83,11 +84,15 @@ impl Connection {
                 .into());
         }
         let sql = sql.get(place.clone()).unwrap_or_default();
-        let kind = StatementKind::parse(sql)?;
+        let statement = ClientStatement::parse(sql)?;
         let mut signature = (Vec::new(), 0);
-        let planned = match &kind {
-            StatementKind::Plain(_) | StatementKind::ShowCreate(_) | StatementKind::Do { .. } => {
-                let (planned, described) = match &kind {
+        let planned = match &statement.kind {
+            StatementKind::Plain(_)
+            | StatementKind::ShowConditions(_)
+            | StatementKind::ShowCreate(_)
+            | StatementKind::Do { .. } => {
+                self.check_safe(&statement)?;
+                let (planned, described) = match &statement.kind {
                     StatementKind::ShowCreate(parts) => {
                         let sql = self.show_create(parts).await?;
                         self.plan(&sql).await?
@@ -112,9 +117,9 @@ impl Connection {
         let (columns, parameters) = signature;
         let id = self.next_statement();
         let prepared = Prepared {
-            kind,
+            kind: statement.kind,
             planned,
-            is_select: is_select(sql),
+            is_select: statement.is_select,
             types: Vec::new(),
             long: HashMap::new(),
             long_failed: None,
@@ -147,7 +152,6 @@ impl Connection {
     }
 
     async fn plan(&mut self, sql: &str) -> Result<(Planned, Vec<Column>)> {
-        self.check_safe(sql)?;
         let sql = rewritten(sql, self.session.as_ref(), (self.state, None))?;
         let session = Arc::clone(&self.session);
         let prepared = self.wait_for(session.prepare(&sql, None)).await?;

@@ -2,24 +2,24 @@
 //! first error.
 
 use crate::connection::Connection;
-use crate::diagnostics;
 use crate::encode::Format;
+use crate::handshake::SERVER_VERSION;
 use crate::reply::{self, Column};
 use crate::result_writer::{ResultWriter, columns};
 use crate::rewrite::rewritten;
-use crate::statement::{Effect, StatementKind, check_condition, is_select};
 use crate::status::{ConnectionError, Failure, Result};
-use crate::tokens::{executable, quoted_name, split};
 use crate::variables::{truth, value};
 use bowshot_api::{LastWrite, OptionValue, Request, Statement};
+use bowshot_sql::mysql::{Effect, Statement as ClientStatement, StatementKind, executable, quoted_name};
+use bowshot_sql::{DialectName, statement_spans};
 use bytes::BufMut;
 use std::sync::Arc;
 
 impl Connection {
     /// Answers a text.
     pub(crate) async fn query(&mut self, sql: &str) -> Result<()> {
-        let sql = executable(sql);
-        let places = split(&sql);
+        let sql = executable(sql, SERVER_VERSION);
+        let places = statement_spans(&sql, DialectName::MySql);
         if places.is_empty() {
             return Err(Failure::new(1065, "42000", "query was empty").into());
         }
@@ -42,22 +42,25 @@ impl Connection {
     }
 
     async fn statement(&mut self, sql: &str) -> Result<()> {
-        if !diagnostics::asks(sql) {
+        let read = ClientStatement::parse(sql);
+        if !read.as_ref().is_ok_and(|statement| statement.asks_conditions) {
             self.clear_diagnostics();
-        } else if let Some(selection) = diagnostics::parse(sql) {
-            self.show_conditions(&selection);
-            return Ok(());
         }
-        match StatementKind::parse(sql)? {
+        let statement = read?;
+        match statement.kind {
+            StatementKind::ShowConditions(selection) => {
+                self.show_conditions(&selection);
+                Ok(())
+            }
             StatementKind::Plain(effect) => {
                 self.before(effect).await?;
-                self.check_safe(sql)?;
+                self.check_safe(&statement)?;
                 let sql = rewritten(sql, self.session.as_ref(), (self.state, Some(&self.user_variables)))?;
-                self.plain(&sql).await
+                self.plain(&sql, statement.is_select).await
             }
             StatementKind::ShowCreate(parts) => {
                 let sql = self.show_create(&parts).await?;
-                self.plain(&sql).await
+                self.plain(&sql, statement.is_select).await
             }
             StatementKind::Load(load) => {
                 self.before(Effect::Writes).await?;
@@ -87,30 +90,36 @@ impl Connection {
     }
 
     /// Refuses a change of all rows of a table, if the client has set `sql_safe_updates`.
-    pub(crate) fn check_safe(&self, sql: &str) -> Result<(), Failure> {
-        let refused = check_condition(sql);
+    pub(crate) fn check_safe(&self, statement: &ClientStatement) -> Result<(), Failure> {
         let is_on = || {
             let setting = value("sql_safe_updates", self.session.as_ref(), self.state);
             setting.is_ok_and(|setting| setting.as_deref().and_then(truth) == Some(true))
         };
-        if refused.is_err() && is_on() { refused } else { Ok(()) }
+        if !statement.changes_all_rows || !is_on() {
+            return Ok(());
+        }
+        let message = "safe updates are on, and the statement has neither WHERE nor LIMIT";
+        Err(Failure::new(1175, "HY000", message)
+            .with_hint("name the rows with WHERE, or `SET sql_safe_updates = 0`"))
     }
 
     /// Plans once: the plan says whether the statement returns rows.
-    async fn plain(&mut self, sql: &str) -> Result<()> {
+    async fn plain(&mut self, sql: &str, is_select: bool) -> Result<()> {
         let session = Arc::clone(&self.session);
         let prepared = self.wait_for(session.prepare(sql, None)).await?;
-        let ran = self.planned(sql, &Request::prepared(prepared.id), prepared.description.is_update).await;
+        let request = Request::prepared(prepared.id);
+        let ran = if prepared.description.is_update {
+            self.update(&request).await
+        } else {
+            self.send_rows(&request, is_select).await
+        };
         let closed = session.close_prepared(prepared.id).await;
         ran?;
         closed.map_err(ConnectionError::from)
     }
 
-    async fn planned(&mut self, sql: &str, request: &Request, is_update: bool) -> Result<()> {
-        if is_update {
-            return self.update(request).await;
-        }
-        let mut running = self.start(request, is_select(sql)).await?;
+    async fn send_rows(&mut self, request: &Request, is_select: bool) -> Result<()> {
+        let mut running = self.start(request, is_select).await?;
         self.put_header(&columns(running.schema())?, None);
         running.send(&mut self.wire, &self.cancel, (Format::Text, None)).await?;
         self.finish_rows(&running);
@@ -181,7 +190,7 @@ impl Connection {
         let before = session.options().into_iter().find(|(name, _)| name == TIMEOUT).map(|(_, value)| value);
         let bound = OptionValue::Int64(i64::try_from(milliseconds).unwrap_or(i64::MAX));
         session.set_option(TIMEOUT, Some(bound)).await?;
-        let ran = match StatementKind::parse(sql)? {
+        let ran = match ClientStatement::parse(sql)?.kind {
             StatementKind::Bounded { .. } => {
                 Err(Failure::syntax("syntax error: SET STATEMENT within another one").into())
             }
@@ -239,6 +248,7 @@ impl Connection {
             StatementKind::Kill(kill, id) => Ok(self.number.kill(self.session.principal(), *id, *kill)?),
             StatementKind::Bounded { .. }
             | StatementKind::ShowCreate(_)
+            | StatementKind::ShowConditions(_)
             | StatementKind::Load(_)
             | StatementKind::Do { .. }
             | StatementKind::Plain(_) => {

@@ -4,10 +4,10 @@
 use crate::connection::Connection;
 use crate::encode::ColumnType;
 use crate::status::{ConnectionError, Failure, Result};
-use crate::tokens::{quoted_name, quoted_text};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Schema;
 use bowshot_api::{Delivery, Endpoints, OptionValue, PrimaryKey, Request, Session, Statement, TableName};
+use bowshot_sql::mysql::{quoted_name, quoted_text};
 use futures::TryStreamExt;
 use std::collections::HashMap;
 use std::fmt::Write as _;

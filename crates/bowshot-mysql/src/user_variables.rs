@@ -1,7 +1,7 @@
 //! User variables: `SET @name = value`. Statements get their values in the place of the names.
 
 use crate::status::Failure;
-use crate::tokens::quoted_text;
+use bowshot_sql::mysql::quoted_text;
 use std::collections::BTreeMap;
 
 /// Variables of one connection.
@@ -65,10 +65,4 @@ impl UserVariables {
             UserValue::Number(text) | UserValue::Text(text) => text,
         }
     }
-}
-
-/// The name of a variable in lower case, without its `@` and quotes.
-pub(crate) fn user_name(text: &str) -> String {
-    let name = text.trim_start_matches('@');
-    name.trim_matches(['`', '\'', '"']).to_lowercase()
 }

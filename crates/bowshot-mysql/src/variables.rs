@@ -4,8 +4,8 @@
 use crate::auth::ListenPort;
 use crate::handshake::SERVER_VERSION;
 use crate::status::Failure;
-use crate::tokens::quoted_text;
 use bowshot_api::{COMPATIBILITY_PARAMETERS, OptionValue, Session};
+use bowshot_sql::mysql::quoted_text;
 
 /// The type of a variable in a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,15 +236,6 @@ pub(crate) fn unknown(name: &str) -> Failure {
     Failure::new(1193, "HY000", format!("unknown system variable '{name}'"))
 }
 
-/// The name without its scope: `@@session.sql_mode` is `sql_mode`.
-pub(crate) fn bare(variable: &str) -> String {
-    let name = variable.trim_start_matches('@').replace('`', "").to_ascii_lowercase();
-    match name.split_once('.') {
-        Some(("session" | "global" | "local" | "persist" | "persist_only", name)) => name.to_owned(),
-        _ => name,
-    }
-}
-
 /// The value of a variable as SQL writes it.
 pub(crate) fn literal(name: &str, session: &dyn Session, state: ConnectionState) -> Result<String, Failure> {
     let found = VARIABLES.iter().find(|known| known.name == name).ok_or_else(|| unknown(name))?;
@@ -361,19 +352,6 @@ mod tests {
                 let is_parameter = COMPATIBILITY_PARAMETERS.iter().any(|known| known.name == name);
                 assert!(is_option || is_parameter, "{name}");
             }
-        }
-    }
-
-    #[test]
-    fn names_lose_their_scope() {
-        for (name, expected) in [
-            ("@@SQL_MODE", "sql_mode"),
-            ("@@session.`sql_mode`", "sql_mode"),
-            ("@@global.x", "x"),
-            ("@@a.b", "a.b"),
-            ("wait_timeout", "wait_timeout"),
-        ] {
-            assert_eq!(bare(name), expected);
         }
     }
 }

@@ -2,18 +2,17 @@
 //! and closes its session.
 
 use crate::cancel::CancelKey;
-use crate::command_tag::tag;
 use crate::listen::close;
 use crate::message::Message;
 use crate::parameter_status::ParameterStatus;
 use crate::portal::Portal;
 use crate::prepared::Prepared;
 use crate::reply::{self, Severity, TransactionState};
-use crate::statement::StatementKind;
 use crate::status::{ConnectionError, Failure, Result};
 use crate::wire::Wire;
 use bowshot_api::{Server, Session, TransactionEnd, call_span, commented_parent};
 use bowshot_rowwire::connection::keep_alive;
+use bowshot_sql::postgres::{CommandTag, StatementKind};
 use futures::FutureExt;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -232,14 +231,14 @@ impl Connection {
     }
 
     /// Completes a statement without rows, with the notices of what had no effect.
-    pub(crate) fn complete_update(&mut self, sql: &str, rows: Option<u64>) {
+    pub(crate) fn complete_update(&mut self, tag: &CommandTag, rows: Option<u64>) {
         let notices = self.session.last_write().notices;
         if !notices.is_empty() && self.takes_notices() {
             for notice in &notices {
                 reply::report(self.wire.out(), Severity::Notice, &Failure::from(notice));
             }
         }
-        reply::complete(self.wire.out(), &tag(sql, rows));
+        reply::complete(self.wire.out(), &tag.with_rows(rows.unwrap_or(0)));
     }
 
     fn takes_notices(&self) -> bool {

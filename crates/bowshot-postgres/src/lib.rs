@@ -8,7 +8,7 @@
 //! ```
 //!
 //! - Framing: `wire.rs`; messages of clients: `message.rs`; those of the server: `reply.rs`.
-//! - Statements: `tokens.rs`, `statement.rs`, `command_tag.rs`; results: `result_writer.rs`.
+//! - Statements are read in `bowshot_sql::postgres`; results: `result_writer.rs`.
 //! - Values from Arrow to PostgreSQL: `encode/`; from PostgreSQL to Arrow, for parameters and COPY: `decode/`.
 //!
 //! The codec is our own: of a library only the messages of clients would be of use, since rows go from Arrow straight into
@@ -19,7 +19,6 @@
 
 mod auth;
 mod cancel;
-mod command_tag;
 mod connection;
 mod copy;
 mod decode;
@@ -34,9 +33,7 @@ mod query;
 mod reply;
 mod result_writer;
 mod startup;
-mod statement;
 mod status;
-mod tokens;
 mod wire;
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 
 use crate::reply;
 use crate::startup::SERVER_VERSION;
-use crate::statement::verb;
-use crate::tokens::{Token, tokens};
 use arrow::array::timezone::Tz;
 use bowshot_api::Session;
+use bowshot_sql::postgres::{Reset, Statement};
 use bytes::BytesMut;
 
 /// Settings with the same value in every session.
@@ -46,18 +45,14 @@ impl ParameterStatus {
     }
 
     /// The options of the start-up packet that a RESET or DISCARD undoes, and that must be set again.
-    pub(crate) fn startup_options(&self, sql: &str) -> Vec<(String, String)> {
-        let mut words = tokens(sql);
-        let is = |token: Option<Token<'_>>, word: &str| token.is_some_and(|token| token.is(word));
-        let (first, second) = (words.next(), words.next());
-        let all = is(second, "ALL");
-        match second {
-            _ if all && (is(first, "DISCARD") || is(first, "RESET")) => self.startup_options.clone(),
-            Some(name) if is(first, "RESET") => {
-                let same = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name.text);
+    pub(crate) fn startup_options(&self, statement: &Statement) -> Vec<(String, String)> {
+        match &statement.reset {
+            Some(Reset::All) => self.startup_options.clone(),
+            Some(Reset::Setting(name)) => {
+                let same = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name);
                 self.startup_options.iter().filter(same).cloned().collect()
             }
-            _ => Vec::new(),
+            None => Vec::new(),
         }
     }
 
@@ -72,10 +67,8 @@ impl ParameterStatus {
     }
 
     /// Notes whether a statement may change a setting.
-    pub(crate) fn note_statement(&mut self, sql: &str) {
-        let sets = || sql.as_bytes().windows(10).any(|part| part.eq_ignore_ascii_case(b"set_config"));
-        let changes = ["SET", "RESET", "DISCARD", "COMMIT", "END", "ROLLBACK", "ABORT"];
-        self.is_stale |= changes.contains(&verb(sql).as_str()) || sets();
+    pub(crate) fn note_statement(&mut self, statement: &Statement) {
+        self.is_stale |= statement.changes_settings;
     }
 
     /// The time zone of texts; `None` is UTC.

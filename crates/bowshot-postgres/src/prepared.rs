@@ -1,7 +1,6 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close (PostgreSQL manual, "Extended Query"). A prepared statement
 //! is one of the session; its values are bound there when a portal is described or run.
 
-use crate::command_tag::tag;
 use crate::connection::Connection;
 use crate::decode;
 use crate::encode::PgType;
@@ -9,12 +8,12 @@ use crate::message::{Bind, Format, SYNC, Target, format_of};
 use crate::portal::{Portal, PortalState};
 use crate::reply::{self, Column};
 use crate::result_writer::{columns, with_origins};
-use crate::statement::{StatementKind, oids, verb};
 use crate::status::{ConnectionError, Failure, Result, with_position};
-use crate::tokens::split;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Request, Statement, StatementId};
+use bowshot_sql::postgres::{Statement as ClientStatement, StatementKind, oid_parameters};
+use bowshot_sql::{DialectName, statement_spans};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -35,7 +34,7 @@ const NOBODY: u64 = 0;
 /// A prepared statement.
 pub(crate) struct Prepared {
     sql: String,
-    kind: StatementKind,
+    read: ClientStatement,
     planned: Option<Planned>,
     /// Types of the parameters, as the client has declared them, else as planned.
     types: Vec<u32>,
@@ -89,13 +88,13 @@ fn missing(what: &str, code: &'static str, name: &str) -> Failure {
 
 impl Connection {
     pub(crate) async fn parse(&mut self, name: String, sql: String, declared: &[u32]) -> Result<()> {
-        if split(&sql).len() > 1 {
+        if statement_spans(&sql, DialectName::Postgres).len() > 1 {
             return Err(
                 Failure::new("42601", "cannot insert multiple commands into a prepared statement").into()
             );
         }
-        let kind = StatementKind::parse(&sql)?;
-        self.check_transaction(&kind)?;
+        let read = ClientStatement::parse(&sql)?;
+        self.check_transaction(&read.kind)?;
         if name.is_empty() {
             self.close_statement(&name).await;
         } else if self.statements.contains_key(&name) {
@@ -107,25 +106,24 @@ impl Connection {
                 .with_hint("close some, or raise `limits.max_prepared_statements`")
                 .into());
         }
-        let prepared = match kind {
-            StatementKind::Plain => self.plan(sql, declared).await?,
-            kind => {
-                let (types, bound) = (declared.to_vec(), AtomicU64::new(NOBODY));
-                Prepared { sql, kind, planned: None, types, is_declared: false, bound }
-            }
+        let prepared = if read.kind == StatementKind::Plain {
+            self.plan(sql, read, declared).await?
+        } else {
+            let (types, bound) = (declared.to_vec(), AtomicU64::new(NOBODY));
+            Prepared { sql, read, planned: None, types, is_declared: false, bound }
         };
         self.statements.insert(name, Arc::new(prepared));
         reply::bare(self.wire.out(), reply::PARSE_COMPLETE);
         Ok(())
     }
 
-    async fn plan(&mut self, sql: String, declared: &[u32]) -> Result<Prepared> {
+    async fn plan(&mut self, sql: String, read: ClientStatement, declared: &[u32]) -> Result<Prepared> {
         let session = Arc::clone(&self.session);
         let planned = self.wait_for(session.prepare(&sql, None)).await;
         let prepared = planned.map_err(|error| with_position(error, &sql, 0))?;
         let description = &prepared.description;
         let parameters = description.parameters.fields().len();
-        let oids = oids(&sql);
+        let oids = oid_parameters(&sql);
         let types = (0..parameters.max(declared.len())).map(|index| {
             let plans = description
                 .parameters
@@ -144,14 +142,14 @@ impl Connection {
             id: prepared.id,
             parameters,
             is_update: description.is_update,
-            is_fetch: verb(&sql) == "FETCH",
+            is_fetch: read.tag.is_fetch(),
             schema: Arc::clone(&description.schema),
         };
         Ok(Prepared {
             types: types.collect(),
             is_declared: parameters > 0 && declared.iter().any(|oid| !UNKNOWN.contains(oid)),
             sql,
-            kind: StatementKind::Plain,
+            read,
             planned: Some(planned),
             bound: AtomicU64::new(NOBODY),
         })
@@ -160,7 +158,7 @@ impl Connection {
     pub(crate) async fn bind(&mut self, bind: Bind) -> Result<()> {
         let statement = self.statements.get(&bind.statement).cloned();
         let statement = statement.ok_or_else(|| missing("prepared statement", "26000", &bind.statement))?;
-        self.check_transaction(&statement.kind)?;
+        self.check_transaction(&statement.read.kind)?;
         if bind.portal.is_empty() {
             self.portals.remove("");
         } else if self.portals.contains_key(&bind.portal) {
@@ -205,7 +203,7 @@ impl Connection {
             Target::Statement(name) => {
                 let statement = self.statements.get(name).cloned();
                 let statement = statement.ok_or_else(|| missing("prepared statement", "26000", name))?;
-                self.check_transaction(&statement.kind)?;
+                self.check_transaction(&statement.read.kind)?;
                 let described = self.statement_columns(&statement).await?;
                 let described = self.with_origins(described, &statement);
                 reply::parameter_description(self.wire.out(), &statement.types);
@@ -306,8 +304,8 @@ impl Connection {
         let Some(mut portal) = self.portals.remove(name) else {
             return Err(missing("portal", "34000", name).into());
         };
-        self.check_transaction(&portal.statement.kind)?;
-        if portal.statement.kind.joins_transaction()
+        self.check_transaction(&portal.statement.read.kind)?;
+        if portal.statement.read.kind.joins_transaction()
             && !self.is_in_block()
             && !self.is_followed_by_sync().await?
         {
@@ -315,7 +313,7 @@ impl Connection {
         }
         let ran = self.run_portal(&mut portal, rows).await;
         // A portal that has ended the transaction is closed with it.
-        let ends = matches!(portal.statement.kind, StatementKind::Commit | StatementKind::Rollback);
+        let ends = matches!(portal.statement.read.kind, StatementKind::Commit | StatementKind::Rollback);
         if !ends && ran.is_ok() {
             self.portals.insert(name.to_owned(), portal);
         }
@@ -333,12 +331,12 @@ impl Connection {
 
     async fn run_portal(&mut self, portal: &mut Portal, rows: usize) -> Result<()> {
         let statement = Arc::clone(&portal.statement);
-        self.parameters.note_statement(&statement.sql);
+        self.parameters.note_statement(&statement.read);
         let Some(planned) = &statement.planned else {
             portal.state = PortalState::Done;
-            return match &statement.kind {
+            return match &statement.read.kind {
                 StatementKind::Copy(copy) => self.copy(copy).await,
-                kind => self.control(&statement.sql, kind).await,
+                _ => self.control(&statement.sql, &statement.read).await,
             };
         };
         self.is_new = false;
@@ -349,8 +347,8 @@ impl Connection {
                 portal.state = PortalState::Done;
                 let session = Arc::clone(&self.session);
                 let rows = self.wait_for(session.update(&request)).await?;
-                self.restore_startup_options(&statement.sql).await?;
-                self.complete_update(&statement.sql, rows);
+                self.restore_startup_options(&statement.read).await?;
+                self.complete_update(&statement.read.tag, rows);
                 return Ok(());
             }
             let mut running = self.start(&request).await?;
@@ -368,14 +366,14 @@ impl Connection {
             portal.state = PortalState::Running(Box::new(running));
         }
         let PortalState::Running(running) = &mut portal.state else {
-            reply::complete(self.wire.out(), &tag(&statement.sql, Some(0)));
+            reply::complete(self.wire.out(), &statement.read.tag.with_rows(0));
             return Ok(());
         };
         let limit = (rows > 0).then_some(rows as u64);
         let (sent, is_done) = running.send(&mut self.wire, &self.cancel, limit).await?;
         if is_done {
             portal.state = PortalState::Done;
-            reply::complete(self.wire.out(), &tag(&statement.sql, Some(sent)));
+            reply::complete(self.wire.out(), &statement.read.tag.with_rows(sent));
         } else {
             reply::bare(self.wire.out(), reply::PORTAL_SUSPENDED);
         }

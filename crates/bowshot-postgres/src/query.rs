@@ -1,16 +1,15 @@
 //! The simple protocol: a text with any number of statements (PostgreSQL manual, "Simple Query"). They run one after the
 //! other, up to the first error.
 
-use crate::command_tag::tag;
 use crate::connection::Connection;
 use crate::message::Format;
 use crate::reply::{self, Column};
 use crate::result_writer::{ResultWriter, columns, with_origins};
 use crate::startup;
-use crate::statement::{StatementKind, verb};
 use crate::status::{ConnectionError, Failure, Result, with_position};
-use crate::tokens::split;
 use bowshot_api::{Request, Statement, TransactionEnd};
+use bowshot_sql::postgres::{Statement as ClientStatement, StatementKind};
+use bowshot_sql::{DialectName, statement_spans};
 use std::sync::Arc;
 
 impl Connection {
@@ -19,7 +18,7 @@ impl Connection {
         // Each text closes the unnamed statement and portal.
         self.close_statement("").await;
         self.portals.remove("");
-        let places = split(sql);
+        let places = statement_spans(sql, DialectName::Postgres);
         if places.is_empty() {
             reply::bare(self.wire.out(), reply::EMPTY_QUERY);
             return Ok(());
@@ -37,36 +36,42 @@ impl Connection {
     /// The statements of a text are one transaction, unless they begin or end one themselves (PostgreSQL manual, "Multiple
     /// Statements in a Simple Query"). The last one alone needs none.
     async fn statement(&mut self, sql: &str, others_follow: bool) -> Result<()> {
-        let kind = StatementKind::parse(sql)?;
-        self.check_transaction(&kind)?;
-        if others_follow && kind.joins_transaction() {
+        let statement = ClientStatement::parse(sql)?;
+        self.check_transaction(&statement.kind)?;
+        if others_follow && statement.kind.joins_transaction() {
             self.begin_implicit().await?;
         }
-        self.parameters.note_statement(sql);
-        match kind {
-            StatementKind::Plain => self.plain(sql).await,
-            StatementKind::Copy(copy) => self.copy(&copy).await,
-            other => self.control(sql, &other).await,
+        self.parameters.note_statement(&statement);
+        match &statement.kind {
+            StatementKind::Plain => self.plain(sql, &statement).await,
+            StatementKind::Copy(copy) => self.copy(copy).await,
+            _ => self.control(sql, &statement).await,
         }
     }
 
     /// Plans once: the plan says whether the statement returns rows.
-    async fn plain(&mut self, sql: &str) -> Result<()> {
+    async fn plain(&mut self, sql: &str, statement: &ClientStatement) -> Result<()> {
         self.is_new = false;
         let session = Arc::clone(&self.session);
         let prepared = self.wait_for(session.prepare(sql, None)).await?;
-        let ran = self.planned(sql, &Request::prepared(prepared.id), prepared.description.is_update).await;
+        let request = Request::prepared(prepared.id);
+        let ran = self.planned(statement, &request, prepared.description.is_update).await;
         let closed = session.close_prepared(prepared.id).await;
         ran?;
         closed.map_err(ConnectionError::from)
     }
 
-    async fn planned(&mut self, sql: &str, request: &Request, is_update: bool) -> Result<()> {
+    async fn planned(
+        &mut self,
+        statement: &ClientStatement,
+        request: &Request,
+        is_update: bool,
+    ) -> Result<()> {
         let session = Arc::clone(&self.session);
         if is_update {
             let rows = self.wait_for(session.update(request)).await?;
-            self.restore_startup_options(sql).await?;
-            self.complete_update(sql, rows);
+            self.restore_startup_options(statement).await?;
+            self.complete_update(&statement.tag, rows);
             return Ok(());
         }
         let mut running = self.start(request).await?;
@@ -77,7 +82,7 @@ impl Connection {
         reply::row_description(self.wire.out(), &described);
         running.set_formats(&described);
         let (sent, _) = running.send(&mut self.wire, &self.cancel, None).await?;
-        reply::complete(self.wire.out(), &tag(sql, Some(sent)));
+        reply::complete(self.wire.out(), &statement.tag.with_rows(sent));
         Ok(())
     }
 
@@ -90,15 +95,15 @@ impl Connection {
     }
 
     /// Runs a statement about transactions or about prepared statements of the front end.
-    pub(crate) async fn control(&mut self, sql: &str, kind: &StatementKind) -> Result<()> {
+    pub(crate) async fn control(&mut self, sql: &str, statement: &ClientStatement) -> Result<()> {
         let is_open = self.session.in_transaction();
-        match kind {
+        match &statement.kind {
             StatementKind::Begin if is_open => {
                 self.warn("25001", "there is already a transaction in progress")
             }
             StatementKind::Commit | StatementKind::Rollback if !is_open => {
                 self.warn("25P01", "there is no transaction in progress");
-                let is_commit = *kind == StatementKind::Commit;
+                let is_commit = statement.kind == StatementKind::Commit;
                 let end = if is_commit { TransactionEnd::Commit } else { TransactionEnd::Rollback };
                 self.end_implicit(end).await?;
             }
@@ -135,11 +140,11 @@ impl Connection {
                 for name in names {
                     self.close_statement(&name).await;
                 }
-                if verb(sql) == "DISCARD" {
+                if statement.reset.is_some() {
                     self.portals.clear();
                 }
                 self.run_control(sql).await?;
-                self.restore_startup_options(sql).await?;
+                self.restore_startup_options(statement).await?;
             }
             StatementKind::Empty => {
                 reply::bare(self.wire.out(), reply::EMPTY_QUERY);
@@ -155,13 +160,13 @@ impl Connection {
                 return Err(Failure::new("XX000", "a statement was sorted wrongly").into());
             }
         }
-        reply::complete(self.wire.out(), &tag(sql, None));
+        reply::complete(self.wire.out(), &statement.tag.with_rows(0));
         Ok(())
     }
 
     /// Sets the options of the start-up packet again after a statement that has reset them.
-    pub(crate) async fn restore_startup_options(&mut self, sql: &str) -> Result<()> {
-        for (name, value) in self.parameters.startup_options(sql) {
+    pub(crate) async fn restore_startup_options(&mut self, statement: &ClientStatement) -> Result<()> {
+        for (name, value) in self.parameters.startup_options(statement) {
             startup::set(self.session.as_ref(), &name, &value).await?;
         }
         Ok(())

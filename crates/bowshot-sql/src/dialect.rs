@@ -63,17 +63,28 @@ impl DialectName {
 pub struct Dialect {
     name: DialectName,
     versions: bool,
+    is_written: bool,
 }
 
 impl Dialect {
     /// The dialect of that name.
     pub fn new(name: DialectName) -> Self {
-        Self { name, versions: false }
+        Self { name, versions: false, is_written: false }
     }
 
     /// The same for a text that asks for earlier states of tables.
     pub(crate) fn with_versions(self) -> Self {
         Self { versions: true, ..self }
+    }
+
+    /// The same for the tokens of a text as its client has written it: comments of MySQL with code in them are comments, and
+    /// its variables no words.
+    pub(crate) fn for_written_text(self) -> Self {
+        Self { is_written: true, ..self }
+    }
+
+    fn begins_variable(&self, ch: char) -> bool {
+        self.is_written && self.name == DialectName::MySql && ch == '@'
     }
 
     /// Which one it is.
@@ -136,7 +147,7 @@ impl Base for Dialect {
         supports_dollar_as_money_prefix, supports_create_index_with_clause, require_interval_qualifier,
         supports_explain_with_utility_options, supports_asc_desc_in_column_definition,
         supports_factorial_operator, supports_bitwise_shift_operators, supports_nested_comments,
-        supports_multiline_comment_hints, supports_eq_alias_assignment, supports_try_convert,
+        supports_eq_alias_assignment, supports_try_convert,
         supports_bang_not_operator, supports_listen_notify, supports_load_data, supports_load_extension,
         supports_top_before_distinct, supports_boolean_literals, supports_show_like_before_in,
         supports_comment_on, supports_create_table_select, supports_partiql,
@@ -156,6 +167,10 @@ impl Base for Dialect {
         supports_select_format, supports_comma_separated_trim, supports_cte_without_as,
         supports_select_item_multi_column_alias, supports_xml_expressions, supports_create_table_using,
         supports_long_type_as_bigint, supports_map_literal_with_angle_brackets
+    }
+
+    fn supports_multiline_comment_hints(&self) -> bool {
+        !self.is_written && self.base().supports_multiline_comment_hints()
     }
 
     fn supports_numeric_literal_underscores(&self) -> bool {
@@ -223,11 +238,11 @@ impl Base for Dialect {
     }
 
     fn is_identifier_start(&self, ch: char) -> bool {
-        self.base().is_identifier_start(ch)
+        !self.begins_variable(ch) && self.base().is_identifier_start(ch)
     }
 
     fn is_identifier_part(&self, ch: char) -> bool {
-        self.base().is_identifier_part(ch)
+        !self.begins_variable(ch) && self.base().is_identifier_part(ch)
     }
 
     fn is_custom_operator_part(&self, ch: char) -> bool {

@@ -1,12 +1,9 @@
 //! `LOAD DATA LOCAL INFILE`: the client sends a file, whose records become rows of a table, all or none ("COM_QUERY
 //! Response", LOCAL INFILE Request).
 
-mod parse;
 mod records;
 
-pub(crate) use self::parse::Load;
-
-use self::records::{Fields, Records};
+use self::records::{Fields, Format, Records};
 use crate::connection::Connection;
 use crate::status::{ConnectionError, Failure, Result};
 use crate::wire::Wire;
@@ -16,6 +13,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::Statement;
 use bowshot_rowwire::ingest::{BatchSender, RowReader, append, is_full, nullable};
+use bowshot_sql::mysql::LoadStatement;
 use bytes::BufMut;
 use futures::SinkExt;
 use std::sync::Arc;
@@ -25,7 +23,7 @@ const LOCAL_FILE: u8 = 0xfb;
 
 impl Connection {
     /// Requests a file of the client and stores its rows.
-    pub(crate) async fn load(&mut self, load: &Load) -> Result<()> {
+    pub(crate) async fn load(&mut self, load: &LoadStatement) -> Result<()> {
         if !self.sends_files() {
             return Err(Failure::new(3948, "42000", "loading local data is disabled in the client")
                 .with_hint("connect with local_infile, or whatever your client calls it")
@@ -91,7 +89,8 @@ impl RowReader for RowParser {
 }
 
 impl RowParser {
-    fn new(schema: SchemaRef, load: &Load, longest: usize) -> Result<Self, Failure> {
+    fn new(schema: SchemaRef, load: &LoadStatement, longest: usize) -> Result<Self, Failure> {
+        let format = Format::new(load)?;
         if let Some(field) = schema
             .fields()
             .iter()
@@ -103,7 +102,7 @@ impl RowParser {
             ))
             .with_hint("load into a table with a column of texts, and convert with INSERT … SELECT"));
         }
-        let records = Records::new(load.format.clone(), longest);
+        let records = Records::new(format, longest);
         let columns = schema.fields().iter().map(|_| StringBuilder::new()).collect();
         Ok(Self {
             schema,

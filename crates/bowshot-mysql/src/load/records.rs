@@ -1,9 +1,48 @@
 //! Splits a file into records, in pieces of any size (MySQL manual, "LOAD DATA Statement", field and line handling).
 
-use super::parse::Format;
-use crate::binary_literals::unescape_byte;
 use crate::status::Failure;
+use bowshot_sql::mysql::{LoadStatement, unescape_byte};
 use bytes::{Buf, BytesMut};
+
+/// How fields and lines end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Format {
+    field_end: Vec<u8>,
+    enclosed: Option<u8>,
+    escape: Option<u8>,
+    line_start: Vec<u8>,
+    line_end: Vec<u8>,
+}
+
+impl Format {
+    /// # Errors
+    /// 1083 for more than one character around or before others, 1115 for texts that are not UTF-8.
+    pub(super) fn new(load: &LoadStatement) -> Result<Self, Failure> {
+        if let Some(name) = &load.character_set
+            && !["utf8", "utf8mb3", "utf8mb4", "binary"].iter().any(|known| name.eq_ignore_ascii_case(known))
+        {
+            return Err(Failure::new(1115, "42000", format!("unknown character set: '{name}'"))
+                .with_hint("texts are UTF-8: write the file again in it"));
+        }
+        Ok(Self {
+            field_end: load.field_end.clone().into_bytes(),
+            enclosed: character(&load.enclosed)?,
+            escape: character(&load.escape)?,
+            line_start: load.line_start.clone().into_bytes(),
+            line_end: load.line_end.clone().into_bytes(),
+        })
+    }
+}
+
+/// One byte, or none.
+fn character(text: &str) -> Result<Option<u8>, Failure> {
+    match text.as_bytes() {
+        [] => Ok(None),
+        [byte] => Ok(Some(*byte)),
+        _ => Err(Failure::new(1083, "42000", "field separator argument is not what is expected")
+            .with_hint("ENCLOSED BY and ESCAPED BY take one character or none")),
+    }
+}
 
 /// The fields of a record; `None` is null.
 pub(super) type Fields = Vec<Option<Vec<u8>>>;
@@ -176,11 +215,32 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bowshot_sql::mysql::{Statement, StatementKind};
 
     type Expected<'a> = &'a [&'a [&'a str]];
 
+    /// The format of a LOAD DATA.
+    fn format(clauses: &str) -> Result<Format, Failure> {
+        let sql = format!("LOAD DATA LOCAL INFILE 'a' INTO TABLE t {clauses}");
+        match Statement::parse(&sql).unwrap().kind {
+            StatementKind::Load(load) => Format::new(&load),
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn csv() -> Format {
-        Format { field_end: b",".to_vec(), enclosed: Some(b'"'), ..Format::default() }
+        format("FIELDS TERMINATED BY ',' ENCLOSED BY '\"'").unwrap()
+    }
+
+    #[test]
+    fn formats_that_cannot_be_read_are_refused() {
+        for (clauses, number) in [
+            ("CHARACTER SET latin1", 1115),
+            ("FIELDS ENCLOSED BY 'ab'", 1083),
+            ("FIELDS ESCAPED BY 'ä'", 1083),
+        ] {
+            assert_eq!(format(clauses).unwrap_err().code.0, number, "{clauses}");
+        }
     }
 
     /// The records of a text that comes in pieces of so many bytes.
@@ -207,7 +267,7 @@ mod tests {
 
     #[test]
     fn records_are_the_same_in_whatever_pieces_they_come() {
-        let tabs = Format::default();
+        let tabs = format("").unwrap();
         let lines = Format { line_start: b">>".to_vec(), line_end: b"\r\n".to_vec(), ..csv() };
         let plain = Format { escape: None, enclosed: None, ..csv() };
         let cases: [(&Format, &[u8], Expected<'_>); 8] = [

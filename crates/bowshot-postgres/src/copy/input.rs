@@ -1,9 +1,8 @@
 //! COPY … FROM STDIN: the rows of the client become batches with the types of the table's columns.
 
 use super::lines::{Fields, Lines, Record};
-use super::parse::Table;
 use super::tuples::Tuples;
-use super::{Form, Options};
+use super::value_format;
 use crate::connection::Connection;
 use crate::decode::Column;
 use crate::encode::PgType;
@@ -16,15 +15,16 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::Statement;
 use bowshot_rowwire::ingest::{BatchSender, RowReader, append, is_full, nullable};
+use bowshot_sql::postgres::{CopyForm, CopyOptions, CopyTable};
 use futures::SinkExt;
 use std::sync::Arc;
 
 impl Connection {
-    pub(super) async fn copy_in(&mut self, table: &Table, options: &Options) -> Result<()> {
+    pub(super) async fn copy_in(&mut self, table: &CopyTable, options: &CopyOptions) -> Result<()> {
         let session = Arc::clone(&self.session);
         let description = self.wait_for(session.describe(&Statement::Sql(table.query()))).await?;
         let schema = nullable(&description.schema);
-        reply::copy_response(self.wire.out(), b'G', options.format(), schema.fields().len());
+        reply::copy_response(self.wire.out(), b'G', value_format(options), schema.fields().len());
         self.wire.flush().await?;
         let longest = self.server.limits().max_message_bytes;
         let mut rows = RowParser::new(Arc::clone(&schema), options.clone(), longest);
@@ -38,7 +38,7 @@ impl Connection {
 /// Parses rows and collects them into a batch.
 pub(super) struct RowParser {
     schema: SchemaRef,
-    options: Options,
+    options: CopyOptions,
     source: Source,
     columns: Vec<Column>,
     rows: usize,
@@ -61,7 +61,7 @@ impl Source {
         }
     }
 
-    fn next(&mut self, options: &Options, last: bool) -> Result<Record, Failure> {
+    fn next(&mut self, options: &CopyOptions, last: bool) -> Result<Record, Failure> {
         match self {
             Self::Lines(lines) => lines.next(options, last),
             Self::Tuples(tuples) => tuples.next(last),
@@ -110,10 +110,10 @@ impl RowReader for RowParser {
 }
 
 impl RowParser {
-    pub(super) fn new(schema: SchemaRef, options: Options, longest: usize) -> Self {
+    pub(super) fn new(schema: SchemaRef, options: CopyOptions, longest: usize) -> Self {
         let source = match options.form {
-            Form::Binary => Source::Tuples(Tuples::new(longest)),
-            Form::Text | Form::Csv => Source::Lines(Lines::new(longest)),
+            CopyForm::Binary => Source::Tuples(Tuples::new(longest)),
+            CopyForm::Text | CopyForm::Csv => Source::Lines(Lines::new(longest)),
         };
         let columns = columns(&schema);
         Self { schema, options, source, columns, rows: 0, bytes: 0, records: 0, ended: false }
@@ -156,7 +156,7 @@ impl RowParser {
         }
         for (column, field) in self.columns.iter_mut().zip(fields) {
             self.bytes += field.as_ref().map_or(0, Vec::len) + 16;
-            column.push(field.as_deref(), self.options.format())?;
+            column.push(field.as_deref(), value_format(&self.options))?;
         }
         self.rows += 1;
         Ok(())

@@ -1,8 +1,8 @@
 //! Parses the text and CSV formats of COPY, in pieces of any size. A record is parsed when it is complete, and no byte is
 //! searched twice for its end.
 
-use super::{Form, Options};
 use crate::status::Failure;
+use bowshot_sql::postgres::{CopyForm, CopyOptions};
 use bytes::{Buf, BytesMut};
 
 /// See the module.
@@ -42,7 +42,7 @@ impl Lines {
     }
 
     /// The next record; `last` says that nothing follows.
-    pub(super) fn next(&mut self, options: &Options, last: bool) -> Result<Record, Failure> {
+    pub(super) fn next(&mut self, options: &CopyOptions, last: bool) -> Result<Record, Failure> {
         let Some(length) = self.end(options) else {
             if !last || self.pending.is_empty() {
                 return Ok(Record::Cut);
@@ -61,18 +61,18 @@ impl Lines {
     }
 
     /// The end of the record.
-    fn end(&mut self, options: &Options) -> Option<usize> {
+    fn end(&mut self, options: &CopyOptions) -> Option<usize> {
         while let Some(byte) = self.pending.get(self.searched) {
             match (options.form, *byte) {
                 (_, b'\n') if !self.quoted => return Some(self.searched),
                 // A backslash escapes the next byte, also the end of a line.
-                (Form::Text, b'\\') => {
+                (CopyForm::Text, b'\\') => {
                     if self.searched + 1 >= self.pending.len() {
                         return None;
                     }
                     self.searched += 1;
                 }
-                (Form::Csv, byte)
+                (CopyForm::Csv, byte)
                     if self.quoted && byte == options.escape && options.escape != options.quote =>
                 {
                     if self.searched + 1 >= self.pending.len() {
@@ -80,7 +80,7 @@ impl Lines {
                     }
                     self.searched += 1;
                 }
-                (Form::Csv, byte) if byte == options.quote => self.quoted = !self.quoted,
+                (CopyForm::Csv, byte) if byte == options.quote => self.quoted = !self.quoted,
                 _ => {}
             }
             self.searched += 1;
@@ -89,19 +89,19 @@ impl Lines {
     }
 }
 
-fn fields(line: &[u8], options: &Options) -> Result<Record, Failure> {
+fn fields(line: &[u8], options: &CopyOptions) -> Result<Record, Failure> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line == br"\." {
         return Ok(Record::End);
     }
     let fields = match options.form {
-        Form::Csv => csv(line, options)?,
-        Form::Text | Form::Binary => text(line, options),
+        CopyForm::Csv => csv(line, options)?,
+        CopyForm::Text | CopyForm::Binary => text(line, options),
     };
     Ok(Record::Fields(fields))
 }
 
-fn text(line: &[u8], options: &Options) -> Fields {
+fn text(line: &[u8], options: &CopyOptions) -> Fields {
     let mut fields = Vec::new();
     let mut start = 0;
     let mut at = 0;
@@ -168,7 +168,7 @@ fn number(first: u8, rest: &mut &[u8], base: u8, most: usize) -> u8 {
     value
 }
 
-fn csv(line: &[u8], options: &Options) -> Result<Fields, Failure> {
+fn csv(line: &[u8], options: &CopyOptions) -> Result<Fields, Failure> {
     let mut fields = Vec::new();
     let (mut field, mut quoted, mut was_quoted) = (Vec::new(), false, false);
     let mut bytes = line.iter().copied().peekable();

@@ -1,12 +1,13 @@
 //! COPY … TO STDOUT: the rows of a running query in text, CSV or binary.
 
-use super::{Form, Options};
+use super::value_format;
 use crate::connection::Connection;
 use crate::encode::Rows;
 use crate::reply;
 use crate::result_writer::{ResultWriter, columns};
 use crate::status::{Failure, Result};
 use bowshot_rowwire::ProtocolError;
+use bowshot_sql::postgres::{CopyForm, CopyOptions};
 use bytes::{BufMut, BytesMut};
 
 /// The header of the binary format (PostgreSQL manual, COPY, "Binary Format"): signature, flags, length of the extension.
@@ -14,10 +15,10 @@ pub(super) const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
 pub(super) const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
 impl Connection {
-    pub(super) async fn copy_out(&mut self, mut running: ResultWriter, options: &Options) -> Result<()> {
-        let described = columns(running.schema(), &[options.format()])?;
-        reply::copy_response(self.wire.out(), b'H', options.format(), described.len());
-        if options.header && options.form != Form::Binary {
+    pub(super) async fn copy_out(&mut self, mut running: ResultWriter, options: &CopyOptions) -> Result<()> {
+        let described = columns(running.schema(), &[value_format(options)])?;
+        reply::copy_response(self.wire.out(), b'H', value_format(options), described.len());
+        if options.header && options.form != CopyForm::Binary {
             let names: Vec<&str> = described.iter().map(|column| column.name.as_str()).collect();
             header(self.wire.out(), &names, options);
         }
@@ -36,7 +37,7 @@ impl Connection {
                 }
             }
         }
-        if options.form == Form::Binary {
+        if options.form == CopyForm::Binary {
             reply::message(self.wire.out(), b'd', |out| {
                 out.put_slice(head);
                 out.put_i16(-1);
@@ -48,7 +49,7 @@ impl Connection {
     }
 }
 
-pub(super) fn header(out: &mut BytesMut, names: &[&str], options: &Options) {
+pub(super) fn header(out: &mut BytesMut, names: &[&str], options: &CopyOptions) {
     reply::message(out, b'd', |out| {
         for (index, name) in names.iter().enumerate() {
             put_text(options, index, Some(name.as_bytes()), out);
@@ -60,31 +61,31 @@ pub(super) fn header(out: &mut BytesMut, names: &[&str], options: &Options) {
 pub(super) fn put_row(
     rows: &Rows,
     row: usize,
-    (options, head): (&Options, &[u8]),
+    (options, head): (&CopyOptions, &[u8]),
     out: &mut BytesMut,
     scratch: &mut BytesMut,
 ) -> std::result::Result<(), Failure> {
     match options.form {
-        Form::Binary => rows.copy_tuple(row, head, out),
-        Form::Text | Form::Csv => {
+        CopyForm::Binary => rows.copy_tuple(row, head, out),
+        CopyForm::Text | CopyForm::Csv => {
             rows.copy_texts(row, out, scratch, |index, text, out| put_text(options, index, text, out))
         }
     }
 }
 
 /// One field with the delimiter before it.
-fn put_text(options: &Options, index: usize, text: Option<&[u8]>, out: &mut BytesMut) {
+fn put_text(options: &CopyOptions, index: usize, text: Option<&[u8]>, out: &mut BytesMut) {
     if index > 0 {
         out.put_u8(options.delimiter);
     }
     match (text, options.form) {
         (None, _) => out.put_slice(options.null.as_bytes()),
-        (Some(text), Form::Csv) => put_csv(options, text, out),
-        (Some(text), Form::Text | Form::Binary) => put_escaped(options, text, out),
+        (Some(text), CopyForm::Csv) => put_csv(options, text, out),
+        (Some(text), CopyForm::Text | CopyForm::Binary) => put_escaped(options, text, out),
     }
 }
 
-fn put_escaped(options: &Options, text: &[u8], out: &mut BytesMut) {
+fn put_escaped(options: &CopyOptions, text: &[u8], out: &mut BytesMut) {
     for byte in text {
         let letter = match byte {
             b'\\' => b'\\',
@@ -104,7 +105,7 @@ fn put_escaped(options: &Options, text: &[u8], out: &mut BytesMut) {
     }
 }
 
-fn put_csv(options: &Options, text: &[u8], out: &mut BytesMut) {
+fn put_csv(options: &CopyOptions, text: &[u8], out: &mut BytesMut) {
     let special =
         |byte: &u8| *byte == options.delimiter || *byte == options.quote || matches!(byte, b'\n' | b'\r');
     // A field that looks like null, or like the end of the data, gets quotes.

@@ -1,75 +1,26 @@
-//! Statements, options and rows of COPY, cut anywhere and malformed.
+//! Rows of COPY, cut anywhere and malformed.
 
 use super::input::RowParser;
 use super::lines::{Lines, Record};
 use super::output::{HEAD, header, put_row};
-use super::parse::{Direction, Table};
 use super::tuples::Tuples;
-use super::{CopyStatement, Form, Options};
 use crate::encode::Rows;
 use arrow::array::{Array, AsArray, Int64Array, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
+use bowshot_sql::postgres::{CopyOptions, Statement, StatementKind};
 use bytes::BytesMut;
 use std::sync::Arc;
 
-fn parse(sql: &str) -> CopyStatement {
-    CopyStatement::parse(sql).unwrap().unwrap()
-}
-
-fn options(text: &str) -> Options {
-    parse(&format!("copy t from stdin {text}")).options
-}
-
-#[test]
-fn statements_are_read() {
-    for (sql, expected) in [
-        ("COPY t TO STDOUT", Direction::Out("SELECT * FROM \"t\"".into())),
-        (
-            "copy S.\"T\" (a, \"B\"\"\") to stdout with csv header",
-            Direction::Out("SELECT \"a\", \"B\"\"\" FROM \"s\".\"T\"".into()),
-        ),
-        (
-            "COPY (select ')' from (t)) TO STDOUT (FORMAT 'binary')",
-            Direction::Out("select ')' from (t)".into()),
-        ),
-        ("copy t(a) from stdin", Direction::In(Table { path: vec!["t".into()], columns: vec!["a".into()] })),
-    ] {
-        assert_eq!(parse(sql).direction, expected, "{sql}");
+fn options(text: &str) -> CopyOptions {
+    match Statement::parse(&format!("copy t from stdin {text}")).unwrap().kind {
+        StatementKind::Copy(copy) => copy.options,
+        other => panic!("{other:?}"),
     }
-    assert!(CopyStatement::parse("copy t to 'file.csv'").unwrap().is_none());
-    for sql in [
-        "copy (select 1) from stdin",
-        "copy t from stdin (colour 'red')",
-        "copy t from stdin csv delimiter ',,'",
-        "copy t from stdin where a > 1",
-    ] {
-        assert!(CopyStatement::parse(sql).is_err(), "{sql}");
-    }
-}
-
-#[test]
-fn options_have_two_forms() {
-    let csv = options("(format csv, delimiter ';', null 'n', header true, quote '''', escape E'\\\\')");
-    let expected = Options {
-        form: Form::Csv,
-        delimiter: b';',
-        null: "n".into(),
-        header: true,
-        quote: b'\'',
-        escape: b'\\',
-    };
-    assert_eq!(csv, expected);
-    assert_eq!(
-        options("with csv header delimiter as ';' null as 'n' quote as '''' escape as '\\'"),
-        expected
-    );
-    assert_eq!(options("binary").form, Form::Binary);
-    assert_eq!(options("(header off, encoding 'utf-8')"), options(""));
 }
 
 /// The fields of all records, however the bytes are cut.
-fn records(text: &[u8], options: &Options) -> Vec<Vec<Option<String>>> {
+fn records(text: &[u8], options: &CopyOptions) -> Vec<Vec<Option<String>>> {
     let read = |size: usize| {
         let mut lines = Lines::new(1_000);
         let mut found = Vec::new();

@@ -7,7 +7,6 @@ use crate::cache::{Pattern, TableName};
 use bowshot_api::{Layout, Principal};
 use bowshot_engine::internals::{SearchPath, dialect};
 use bowshot_engine::reuse::Asked;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, Word};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -191,32 +190,16 @@ impl Questions {
 
 /// The text with other words for the names of tables; `None` for one that cannot be read.
 fn replaced(asked: &Asked, tables: &[TableName], other: impl Fn(&TableName) -> String) -> Option<String> {
-    let dialect = dialect(asked.config.options());
-    let tokens = Tokenizer::new(&dialect, &asked.text).tokenize_with_location().ok()?;
-    let mut offsets = bowshot_sql::Offsets::new(&asked.text);
-    let (mut text, mut copied) = (String::with_capacity(asked.text.len()), 0);
-    for token in tokens {
-        let Token::Word(word) = &token.token else { continue };
-        let Some(table) = tables.iter().find(|table| is_name(word, &table.table)) else { continue };
-        let start = offsets.of(token.span.start)?;
-        let end = offsets.of(token.span.end)?;
-        if !bowshot_sql::stands_at(&asked.text, start, &token.token) {
-            return None;
-        }
-        text.push_str(asked.text.get(copied..start)?);
-        text.extend(word.quote_style);
-        text.push_str(&other(table));
-        text.extend(word.quote_style);
-        copied = end;
-    }
-    text.push_str(asked.text.get(copied..)?);
-    Some(text)
+    let dialect = dialect(asked.config.options()).name();
+    bowshot_sql::replace_names(&asked.text, dialect, |name, quote| {
+        tables.iter().find(|table| is_name(name, quote, &table.table)).map(&other)
+    })
 }
 
-fn is_name(word: &Word, table: &str) -> bool {
-    match word.quote_style {
-        None => word.value.eq_ignore_ascii_case(table),
-        Some('"' | '`') => word.value == table,
+fn is_name(name: &str, quote: Option<char>, table: &str) -> bool {
+    match quote {
+        None => name.eq_ignore_ascii_case(table),
+        Some('"' | '`') => name == table,
         Some(_) => false,
     }
 }

@@ -1,7 +1,7 @@
 //! Which texts may have secrets in them, and which statements have places for them.
 
 use super::{Located, is_word, is_word_at, word};
-use crate::words::first_word;
+use crate::source_tokens::first_word;
 use sqlparser::tokenizer::Token;
 
 /// Words behind which a secret stands, by themselves or at the end of a longer one.

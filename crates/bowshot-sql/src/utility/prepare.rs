@@ -2,10 +2,10 @@
 
 use super::{Utility, session};
 use crate::redaction::holds_secrets;
+use crate::source_tokens::first_word;
 use crate::statement::Statement;
 use crate::statement_parser::StatementParser;
 use crate::utility::session::{Discarded, SessionStatement};
-use crate::words::first_word;
 use crate::{Dialect, DialectName};
 use bowshot_api::{Error, Result};
 use sqlparser::tokenizer::Token;

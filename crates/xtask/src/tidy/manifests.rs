@@ -110,8 +110,8 @@ const OURS: &[(&str, &[&str])] = &[
     ("bowshot-flight", &["bowshot-api", "bowshot-ipc"]),
     ("bowshot-http", &["bowshot-api", "bowshot-ipc"]),
     ("bowshot-rowwire", &["bowshot-api"]),
-    ("bowshot-postgres", &["bowshot-api", "bowshot-rowwire"]),
-    ("bowshot-mysql", &["bowshot-api", "bowshot-rowwire"]),
+    ("bowshot-postgres", &["bowshot-api", "bowshot-rowwire", "bowshot-sql"]),
+    ("bowshot-mysql", &["bowshot-api", "bowshot-rowwire", "bowshot-sql"]),
     ("bowshot-test-server", &["bowshot-api"]),
     (
         "bowshot-cluster",
