@@ -57,11 +57,11 @@ function frame(): void {
     h(
       "header",
       { class: "top" },
-      h("a", { class: "brand", href: "#/query" }, h("img", { src: "/console/icon.svg", alt: "", width: 22, height: 22 }), "Bowshot ", h("small", {}, version)),
+      h("a", { class: "brand", href: "#/query" }, h("img", { src: "/console/icon.svg", alt: "Bowshot", width: 22, height: 22 }), h("span", { class: "brand-name" }, "Bowshot ", h("small", {}, version))),
       h("nav", { id: "menu", "aria-label": "Pages" }, h("ul", {}, ...links)),
       h("span", { class: "spacer" }),
       h("span", { class: "user" }, client.user),
-      button("Light or dark", turn, { class: "quiet", title: "Light or dark" }),
+      button("Theme", turn, { class: "quiet", title: "Light or dark" }),
       out,
     ),
     h("main", { id: "main", tabindex: "0" }),
@@ -105,7 +105,7 @@ function ask(reason: unknown): void {
 function enter(): void {
   frame();
   // Without them nothing is offered, and everything else works.
-  void words.load().catch(() => {});
+  void words.load();
 }
 
 async function start(): Promise<void> {
