@@ -60,13 +60,13 @@ export class Words {
   private async read(request: number): Promise<void> {
     const [columns, functions] = await Promise.all([
       this.client.query(
-        "SELECT table_catalog, table_schema, table_name, column_name, data_type FROM information_schema.columns " +
+        "SELECT table_catalog, table_schema, table_name, column_name, column_type FROM information_schema.columns " +
           `ORDER BY table_catalog, table_schema, table_name, ordinal_position LIMIT ${MOST_COLUMNS}`,
       ),
       this.client.query("SELECT DISTINCT routine_name FROM information_schema.routines ORDER BY 1"),
     ]);
     if (!this.requests.isLatest(request)) return;
-    const [catalogs, schemas, tables, types] = ["table_catalog", "table_schema", "table_name", "data_type"].map((name) => column(columns, name));
+    const [catalogs, schemas, tables, types] = ["table_catalog", "table_schema", "table_name", "column_type"].map((name) => column(columns, name));
     this.columns = column(columns, "column_name").map((name, row) => ({
       catalog: catalogs?.[row] ?? "",
       schema: schemas?.[row] ?? "",

@@ -9,7 +9,7 @@ import { catalogPage } from "./pages/catalog";
 import { queriesPage } from "./pages/queries";
 import { Desk } from "./pages/query";
 import { accessPage, cachesPage, metricsPage, nodesPage, settingsPage, sourcesPage } from "./pages/server";
-import { button, type Page } from "./views";
+import { button, waiting, type Page } from "./views";
 
 const client = new Client();
 const app = document.getElementById("app") ?? document.body;
@@ -119,6 +119,7 @@ async function start(): Promise<void> {
   client.refused = () => ask(new Problem(401, "expired", "the credentials are no longer good", "log in again"));
   addEventListener("hashchange", route);
   addEventListener("pagehide", () => void desk?.close());
+  show(app, waiting("connecting").element);
   try {
     version = (await client.about()).version;
     if (!(await client.isOpen())) return ask(null);

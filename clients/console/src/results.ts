@@ -9,7 +9,7 @@ import { grid, type Grid } from "./grid";
 import { planView } from "./plan";
 import { runToEnd } from "./run";
 import { isQuery } from "./sqltext";
-import { button, problemView, replace, rowsTable, section, select, stopFilling, type Work } from "./views";
+import { button, problemView, replace, rowsTable, section, select, stopFilling, waiting, type Work } from "./views";
 
 export interface Result {
   sql: string;
@@ -199,7 +199,7 @@ export class Results {
   }
 
   private export(): void {
-    const told = h("p", { class: "note", role: "status" }, "Saves the result without running the statement again.");
+    const told = h("div", { class: "note", role: "status" }, "Saves the result without running the statement again.");
     const forms = [
       ["CSV", "csv"],
       ["Parquet", "parquet"],
@@ -209,7 +209,7 @@ export class Results {
     const save = async (form: string, ending: string) => {
       const { query_id: id } = this.result.started;
       if (id === null) return;
-      told.textContent = "The server writes the file…";
+      show(told, waiting("writing the file").element);
       try {
         const response = await this.client.whole(id, form);
         await store(`result.${ending}`, response);
