@@ -108,7 +108,8 @@ export class Desk {
 
   /** Shows the tables where nothing was written yet. */
   private drawStart(tab: Tab): void {
-    if (tab.run !== null || tab.editor.text().trim() !== "") return;
+    // A tab that already waits for them gets them even if something is written meanwhile.
+    if (tab.run !== null || (tab.editor.text().trim() !== "" && !tab.output.hasChildNodes())) return;
     if (!this.isLoaded) return show(tab.output, waiting("loading the tables").element);
     if (this.words.problem !== null) return show(tab.output, problemView(this.words.problem));
     const open = (table: TableNode) => {
