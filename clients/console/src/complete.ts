@@ -3,6 +3,8 @@
 import type { Client } from "./client";
 import { column } from "./arrow";
 import { quoted } from "./format";
+import { Generations } from "./generations";
+import { tableName, tablesOfColumns, type ColumnOfTable, type TableNode } from "./schema";
 import { keywords, tablesOf, wordBefore } from "./sqltext";
 
 export interface Choice {
@@ -16,39 +18,64 @@ export interface Completion {
   choices: Choice[];
 }
 
-interface Named {
-  schema: string;
-  table: string;
-  name: string;
-  type: string;
-}
-
 const MOST = 50;
+/** Columns that are asked for; a schema with more is shown in part. */
+const MOST_COLUMNS = 50_000;
 
 export class Words {
-  private columns: Named[] = [];
-  private tables: { schema: string; name: string }[] = [];
+  tables: TableNode[] = [];
+  /** Whether there are more columns than were asked for. */
+  isPartial = false;
+  private columns: ColumnOfTable[] = [];
   private functions: string[] = [];
+  private readonly requests = new Generations();
+  private readonly listeners = new Set<() => void>();
+  private isAnswered = false;
+  /** Why the server gave nothing the last time, where it did not. */
+  problem: unknown = null;
 
   constructor(private readonly client: Client) {}
 
+  /** Calls whoever shows the schema whenever it was read, and now if it was before. */
+  listen(changed: () => void): void {
+    this.listeners.add(changed);
+    if (this.isAnswered) changed();
+  }
+
   /** Asks the server anew. What it does not answer is not offered. */
   async load(): Promise<void> {
+    const request = this.requests.next();
+    let problem: unknown = null;
+    try {
+      await this.read(request);
+    } catch (error) {
+      problem = error;
+    }
+    if (!this.requests.isLatest(request)) return;
+    this.problem = problem;
+    this.isAnswered = true;
+    for (const changed of this.listeners) changed();
+  }
+
+  private async read(request: number): Promise<void> {
     const [columns, functions] = await Promise.all([
       this.client.query(
-        "SELECT table_schema, table_name, column_name, data_type FROM information_schema.columns ORDER BY ordinal_position LIMIT 50000",
+        "SELECT table_catalog, table_schema, table_name, column_name, column_type FROM information_schema.columns " +
+          `ORDER BY table_catalog, table_schema, table_name, ordinal_position LIMIT ${MOST_COLUMNS}`,
       ),
       this.client.query("SELECT DISTINCT routine_name FROM information_schema.routines ORDER BY 1"),
     ]);
-    const [schemas, tables, types] = ["table_schema", "table_name", "data_type"].map((name) => column(columns, name));
+    if (!this.requests.isLatest(request)) return;
+    const [catalogs, schemas, tables, types] = ["table_catalog", "table_schema", "table_name", "column_type"].map((name) => column(columns, name));
     this.columns = column(columns, "column_name").map((name, row) => ({
+      catalog: catalogs?.[row] ?? "",
       schema: schemas?.[row] ?? "",
       table: tables?.[row] ?? "",
       name: name ?? "",
       type: types?.[row] ?? "",
     }));
-    const seen = new Map(this.columns.map(({ schema, table }) => [`${schema}.${table}`, { schema, name: table }]));
-    this.tables = [...seen.values()];
+    this.tables = tablesOfColumns(this.columns);
+    this.isPartial = columns.count >= MOST_COLUMNS;
     this.functions = column(functions, "routine_name").filter((name): name is string => name !== null && !name.startsWith("__"));
   }
 
@@ -88,11 +115,10 @@ function schemas(tables: { schema: string }[]): Choice[] {
   return [...names].map((name) => ({ insert: `${quoted(name)}.`, label: name, about: "schema" }));
 }
 
-function ofColumn({ name, table, type }: Named): Choice {
+function ofColumn({ name, table, type }: ColumnOfTable): Choice {
   return { insert: quoted(name), label: name, about: `${type} of ${table}` };
 }
 
-function ofTable({ schema, name }: { schema: string; name: string }): Choice {
-  const isNear = schema === "main";
-  return { insert: isNear ? quoted(name) : `${quoted(schema)}.${quoted(name)}`, label: name, about: `table in ${schema}` };
+function ofTable(table: TableNode): Choice {
+  return { insert: tableName(table), label: table.name, about: `table in ${table.schema}` };
 }

@@ -9,6 +9,8 @@ export interface Editor {
   element: HTMLElement;
   text: () => string;
   write: (text: string) => void;
+  /** Puts a text in the place of the chosen part. */
+  insert: (text: string) => void;
   /** The chosen part, and where the caret is. */
   selection: () => { start: number; end: number };
   mark: (place: number | null) => void;
@@ -158,6 +160,12 @@ export function editor({ text, words, changed, run }: Wishes): Editor {
       area.value = sql;
       close();
       edited();
+    },
+    insert: (text) => {
+      area.setRangeText(text, area.selectionStart, area.selectionEnd, "end");
+      close();
+      edited();
+      area.focus();
     },
     selection: () => ({ start: area.selectionStart, end: area.selectionEnd }),
     mark: (at) => {

@@ -23,6 +23,18 @@ export function milliseconds(value: number): string {
   return `${Math.floor(value / 60_000)} min ${Math.round((value % 60_000) / 1000)} s`;
 }
 
+/** A number of things. */
+export function counted(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+}
+
+/** How far a statement is. What the plan promises as rows is none of it: they are not there yet. */
+export function progressText(elapsed: number, fraction: number | null): string {
+  const time = `running for ${elapsed < 1000 ? "0" : Math.floor(elapsed / 1000)} s`;
+  if (fraction === null || fraction <= 0) return time;
+  return fraction >= 0.999 ? `${time}, all input read` : `${time}, ${Math.floor(fraction * 100)} % of the input read`;
+}
+
 /** A number of a chart's axis. */
 export function short(value: number): string {
   const size = Math.abs(value);

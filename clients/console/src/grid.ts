@@ -5,6 +5,7 @@
 import type { Rows } from "./arrow";
 import { h, show } from "./dom";
 import { count } from "./format";
+import { waiting } from "./views";
 
 const ROW_HEIGHT = 24;
 const PAGE_ROWS = 200;
@@ -19,14 +20,16 @@ export interface Source {
   columns: { name: string; type: string }[];
   /** Rows that there are, as far as known. */
   total: number;
+  /** Whether all of them are there: the statement has ended. */
+  isComplete: boolean;
   part: (offset: number, limit: number, signal: AbortSignal) => Promise<Rows>;
   failed: (error: unknown) => void;
 }
 
 export interface Grid {
   element: HTMLElement;
-  /** More rows have become known. */
-  grown: (total: number) => void;
+  /** More rows have become known, or the statement has ended. */
+  grown: (total: number, isComplete: boolean) => void;
   destroy: () => void;
 }
 
@@ -36,6 +39,9 @@ export function grid(source: Source): Grid {
   const pages = new Map<number, Page>();
   const gone = new AbortController();
   let total = source.total;
+  let isComplete = source.isComplete;
+  /** Until a row came, the number of rows is what the plan promises. */
+  let hasRows = false;
   let top = 0;
   let active = { row: 0, column: 0 };
   let timer = 0;
@@ -53,9 +59,11 @@ export function grid(source: Source): Grid {
   const way = h("div", {});
   const bar = h("div", { class: "grid-bar", tabindex: "-1", "aria-hidden": "true" }, way);
   const place = h("div", { class: "grid-place", role: "status" });
+  const wait = waiting("waiting for the first row").element;
   const element = h("div", { class: "grid" }, wide, bar, place);
 
-  const widths = source.columns.map(({ name, type }) => Math.max(90, Math.min(260, 9 * Math.max(name.length, type.length * 0.7) + 24)));
+  const least = (type: string) => (type.startsWith("Timestamp") ? 190 : type.startsWith("Date") ? 110 : 90);
+  const widths = source.columns.map(({ name, type }) => Math.max(least(type), Math.min(260, 9 * Math.max(name.length, type.length * 0.7) + 24)));
   const template = ["5.5rem", ...widths.map((width) => `${width}px`)].join(" ");
   const fits = () => Math.max(1, Math.floor((wide.clientHeight - 2 * ROW_HEIGHT) / ROW_HEIGHT));
   const last = () => Math.max(0, total - fits());
@@ -75,14 +83,17 @@ export function grid(source: Source): Grid {
   };
   const draw = () => {
     frame = 0;
-    const shown = Math.min(fits() + 1, total - Math.floor(top));
+    const isWaiting = !isComplete && !hasRows;
+    const shown = isWaiting ? 0 : Math.min(fits() + 1, total - Math.floor(top));
     const first = Math.floor(top);
     const rows: Node[] = [];
     for (let row = first; row < first + shown; row += 1) rows.push(line(row));
     show(body, ...rows);
     body.style.transform = `translateY(${-(top - first) * ROW_HEIGHT}px)`;
-    table.setAttribute("aria-rowcount", String(total + 1));
-    place.textContent = total === 0 ? "no rows" : `rows ${count(first + 1)} to ${count(Math.min(total, first + fits()))} of ${count(total)}`;
+    table.setAttribute("aria-rowcount", String(isWaiting ? -1 : total + 1));
+    if (isWaiting) {
+      if (!wait.isConnected) show(place, wait);
+    } else place.textContent = total === 0 ? "no rows" : `rows ${count(first + 1)} to ${count(Math.min(total, first + fits()))} of ${count(total)}`;
     const current = document.getElementById(`cell-${active.row}-${active.column}`);
     if (current) table.setAttribute("aria-activedescendant", current.id);
     else table.removeAttribute("aria-activedescendant");
@@ -134,15 +145,17 @@ export function grid(source: Source): Grid {
     try {
       const rows = await source.part(page * PAGE_ROWS, PAGE_ROWS, gone.signal);
       pages.set(page, rows);
+      hasRows ||= rows.count > 0;
       const end = page * PAGE_ROWS + rows.count;
-      if (rows.count > 0 && end > total) grown(end);
+      if (rows.count > 0 && end > total) grown(end, isComplete);
       redraw();
     } catch (error) {
       pages.delete(page);
       if (!gone.signal.aborted) source.failed(error);
     }
   };
-  const grown = (rows: number) => {
+  const grown = (rows: number, complete: boolean) => {
+    isComplete = complete;
     // The last page may have been asked for while it was short.
     const page = Math.floor(total / PAGE_ROWS);
     const known = pages.get(page);
@@ -219,7 +232,7 @@ export function grid(source: Source): Grid {
     if (left < wide.scrollLeft) wide.scrollLeft = left;
     else if (left + 360 > wide.scrollLeft + wide.clientWidth) wide.scrollLeft = left + 360 - wide.clientWidth;
   });
-  const sized = new ResizeObserver(() => grown(total));
+  const sized = new ResizeObserver(() => grown(total, isComplete));
   sized.observe(element);
   drawHead();
   if (total === 0) {

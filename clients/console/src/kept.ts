@@ -30,7 +30,7 @@ export class Kept {
   }
 
   get tabs(): string[] {
-    return this.read("tabs", ["SELECT 1 AS one"]);
+    return this.read("tabs", [""]);
   }
 
   set tabs(texts: string[]) {

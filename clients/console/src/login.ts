@@ -39,7 +39,7 @@ export function login(client: Client, known: (user: string) => void, reason: unk
     h("h1", { id: "login-title" }, "Bowshot"),
     h("label", {}, "User", user),
     h("label", {}, "Password", password),
-    h("details", {}, h("summary", {}, "with a token"), h("label", {}, "Token", token)),
+    h("details", {}, h("summary", {}, "Use a token"), h("label", {}, "Token", token)),
     send,
     told,
     h("p", { class: "note" }, "Credentials stay in the memory of this page, and are gone when it is closed or loaded again."),

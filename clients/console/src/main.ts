@@ -9,7 +9,7 @@ import { catalogPage } from "./pages/catalog";
 import { queriesPage } from "./pages/queries";
 import { Desk } from "./pages/query";
 import { accessPage, cachesPage, metricsPage, nodesPage, settingsPage, sourcesPage } from "./pages/server";
-import { button, type Page } from "./views";
+import { button, waiting, type Page } from "./views";
 
 const client = new Client();
 const app = document.getElementById("app") ?? document.body;
@@ -57,11 +57,11 @@ function frame(): void {
     h(
       "header",
       { class: "top" },
-      h("a", { class: "brand", href: "#/query" }, h("img", { src: "/console/icon.svg", alt: "", width: 22, height: 22 }), "Bowshot ", h("small", {}, version)),
+      h("a", { class: "brand", href: "#/query" }, h("img", { src: "/console/icon.svg", alt: "Bowshot", width: 22, height: 22 }), h("span", { class: "brand-name" }, "Bowshot ", h("small", {}, version))),
       h("nav", { id: "menu", "aria-label": "Pages" }, h("ul", {}, ...links)),
       h("span", { class: "spacer" }),
       h("span", { class: "user" }, client.user),
-      button("Light or dark", turn, { class: "quiet", title: "Light or dark" }),
+      button("Theme", turn, { class: "quiet", title: "Light or dark" }),
       out,
     ),
     h("main", { id: "main", tabindex: "0" }),
@@ -105,7 +105,7 @@ function ask(reason: unknown): void {
 function enter(): void {
   frame();
   // Without them nothing is offered, and everything else works.
-  void words.load().catch(() => {});
+  void words.load();
 }
 
 async function start(): Promise<void> {
@@ -119,6 +119,7 @@ async function start(): Promise<void> {
   client.refused = () => ask(new Problem(401, "expired", "the credentials are no longer good", "log in again"));
   addEventListener("hashchange", route);
   addEventListener("pagehide", () => void desk?.close());
+  show(app, waiting("connecting").element);
   try {
     version = (await client.about()).version;
     if (!(await client.isOpen())) return ask(null);

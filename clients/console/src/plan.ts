@@ -1,7 +1,7 @@
 // A plan as a tree: the server tells it as indented lines, each with its figures where it was measured.
 
 import type { Rows } from "./arrow";
-import { h, show } from "./dom";
+import { h } from "./dom";
 
 export interface Step {
   name: string;
@@ -50,36 +50,37 @@ export function duration(text: string | null): number | null {
   return Number(match[1]) * (units[match[2] ?? ""] ?? 0);
 }
 
-/** All plans of an answer of EXPLAIN. */
+/** All plans of an answer of EXPLAIN: the one that runs, or was measured, first. */
 export function planView(answer: Rows): HTMLElement {
   const [kinds, plans] = [answer.columns[0]?.texts ?? [], answer.columns[1]?.texts ?? []];
   const parts = plans.map((plan, index) => {
     const roots = steps(plan ?? "");
-    const longest = Math.max(1, ...every(roots).map((step) => step.nanoseconds ?? 0));
-    const tree = h("ul", { class: "plan", role: "tree", "aria-label": kinds[index] ?? "plan" });
-    show(tree, ...roots.map((root) => branch(root, longest)));
-    return h("section", {}, h("h3", {}, (kinds[index] ?? "").replaceAll("_", " ")), tree);
+    const total = every(roots).reduce((sum, step) => sum + (step.nanoseconds ?? 0), 0);
+    const tree = h("ul", { class: "plan" }, ...roots.map((root) => branch(root, total)));
+    return h("section", {}, h("h3", {}, (kinds[index] ?? "plan").replaceAll("_", " ")), tree);
   });
-  return h("div", { class: "plans", tabindex: "0", role: "region", "aria-label": "Plan" }, ...parts);
+  return h("div", { class: "plans", tabindex: "0", role: "region", "aria-label": "Plan" }, ...parts.reverse());
 }
 
 function every(roots: Step[]): Step[] {
   return roots.flatMap((step) => [step, ...every(step.children)]);
 }
 
-function branch(step: Step, longest: number): HTMLElement {
-  const meter = step.nanoseconds === null ? null : h("meter", { min: 0, max: longest, value: step.nanoseconds, title: "computing", "aria-label": "computing time" });
-  const figures = step.metrics.filter(([key]) => key !== "output_rows" && key !== "elapsed_compute");
-  const time = step.metrics.find(([key]) => key === "elapsed_compute")?.[1];
+/** A step and those below it, which can be folded away. */
+function branch(step: Step, total: number): HTMLElement {
+  const { name, detail, metrics, rows, nanoseconds, children } = step;
+  const share = nanoseconds === null || total === 0 ? null : nanoseconds / total;
+  const time = metrics.find(([key]) => key === "elapsed_compute")?.[1];
   const head = [
-    h("b", {}, step.name),
-    step.rows === null ? null : h("span", { class: "tag" }, `${step.rows} rows`),
+    h("b", {}, name),
+    rows === null ? null : h("span", { class: "tag" }, `${rows} ${rows === "1" ? "row" : "rows"}`),
     time ? h("span", { class: "tag" }, time) : null,
-    meter,
-    step.detail === "" ? null : h("code", {}, step.detail),
+    share === null ? null : h("meter", { min: 0, max: 1, value: share, "aria-label": `share of the computing time of ${name}` }),
+    share === null ? null : h("small", {}, `${Math.round(share * 100)} %`),
   ];
-  const more = figures.length === 0 ? null : h("details", {}, h("summary", {}, "figures"), h("code", {}, figures.map(([key, value]) => `${key}=${value}`).join("\n")));
-  const item = h("li", { role: "treeitem", "aria-expanded": step.children.length > 0 ? "true" : null }, h("div", { class: "step" }, ...head, more));
-  if (step.children.length > 0) item.append(h("ul", { role: "group" }, ...step.children.map((child) => branch(child, longest))));
-  return item;
+  const others = metrics.filter(([key]) => key !== "output_rows" && key !== "elapsed_compute");
+  const more = others.length === 0 ? null : h("details", { class: "figures" }, h("summary", {}, "All metrics"), h("code", {}, others.map(([key, value]) => `${key}=${value}`).join("\n")));
+  const about = [detail === "" ? null : h("code", { class: "step-detail" }, detail), more];
+  if (children.length === 0) return h("li", {}, h("div", { class: "step" }, ...head), ...about);
+  return h("li", {}, h("details", { open: true }, h("summary", { class: "step" }, ...head), ...about, h("ul", {}, ...children.map((child) => branch(child, total)))));
 }

@@ -1,13 +1,15 @@
 // What can be done with a result: look at its rows, chart it, profile its columns, see its plan, take it elsewhere.
 
 import type { Client, Started } from "./client";
-import { chart, chartSql, kinds, measures, type Wish } from "./chart";
+import { chart } from "./chart";
+import { chartSql, columnsFor, coverage, firstChoice, fitting, kinds, measures, type Choice } from "./chart_choice";
 import { languages, program, type Language } from "./copyas";
 import { announce, download, h, show } from "./dom";
 import { grid, type Grid } from "./grid";
 import { planView } from "./plan";
+import { runToEnd } from "./run";
 import { isQuery } from "./sqltext";
-import { button, fill, problemView, rowsTable, section, select } from "./views";
+import { button, problemView, replace, rowsTable, section, select, stopFilling, waiting, type Work } from "./views";
 
 export interface Result {
   sql: string;
@@ -24,7 +26,12 @@ export class Results {
   private readonly place = h("div", { class: "view", role: "tabpanel" });
   private view: View = "Rows";
   private grid: Grid | null = null;
-  private wish: Wish | null = null;
+  private choice: Choice | null = null;
+  private isComplete = false;
+  /** Draws a chart again where the room for it changes. */
+  private sized: ResizeObserver | null = null;
+  /** Where an answer of a view comes. */
+  private answer = h("div");
 
   constructor(
     private readonly client: Client,
@@ -34,14 +41,19 @@ export class Results {
     this.open("Rows");
   }
 
-  grown(total: number): void {
+  /** Tells how many rows there are, or will be while the statement runs. */
+  grown(total: number, isComplete: boolean): void {
     this.result.total = total;
-    this.grid?.grown(total);
+    this.isComplete = isComplete;
+    this.grid?.grown(total, isComplete);
   }
 
   destroy(): void {
     this.grid?.destroy();
     this.grid = null;
+    this.sized?.disconnect();
+    this.sized = null;
+    stopFilling(this.answer);
   }
 
   private open(view: View): void {
@@ -58,6 +70,7 @@ export class Results {
     show(this.bar, ...tabs);
     this.place.setAttribute("aria-label", view);
     this.destroy();
+    this.answer = h("div", { class: "answer" });
     const made: Record<View, () => void> = {
       Rows: () => this.rows(),
       Chart: () => this.chart(),
@@ -77,6 +90,7 @@ export class Results {
     const made = grid({
       columns: started.columns,
       total,
+      isComplete: this.isComplete,
       part: (offset, limit, signal) => this.client.part(id, offset, limit, signal),
       failed: (error) => show(told, problemView(error)),
     });
@@ -91,31 +105,47 @@ export class Results {
     return true;
   }
 
+  /** A card with an answer of the server, which replaces what was there; it tells how far the statement is. */
+  private card(title: string, sql: string, choices: HTMLElement | null, work: Work): void {
+    show(this.place, choices, section(title, sql, this.answer));
+    void replace(this.answer, work);
+  }
+
   private chart(): void {
     if (this.refuses()) return;
-    const columns = this.result.started.columns ?? [];
-    const names = columns.map(({ name }) => name);
-    const numbers = columns.filter(({ type }) => /^(U?Int|Float|Decimal)/.test(type)).map(({ name }) => name);
-    const x = names[0] ?? "";
-    this.wish ??= { kind: "bar", x, y: numbers.find((name) => name !== x) ?? numbers[0] ?? x, measure: "count" };
-    const wish = this.wish;
-    const place = h("div", { class: "chart-place" });
+    const fields = this.result.started.columns ?? [];
+    const wanted = (this.choice ??= firstChoice(fields));
     const draw = () => {
-      const needsMeasure = wish.kind === "bar" || wish.kind === "line";
+      this.sized?.disconnect();
+      const choice = fitting(fields, wanted);
+      const { kind, x, y, measure } = choice ?? wanted;
+      const fits = columnsFor(fields, kind);
+      const isGrouped = kind === "bar" || kind === "line";
+      const hasY = kind === "scatter" || (isGrouped && measure !== "count");
       const choices = h(
         "div",
         { class: "choices-bar" },
-        select("Kind", kinds, wish.kind, (kind) => set({ kind: kind as Wish["kind"] })),
-        select("x", names, wish.x, (x) => set({ x })),
-        needsMeasure ? select("Measure", measures, wish.measure, (measure) => set({ measure: measure as Wish["measure"] })) : null,
-        wish.kind === "histogram" || (needsMeasure && wish.measure === "count") ? null : select("y", names, wish.y, (y) => set({ y })),
+        select("Kind", kinds, kind, (kind) => set({ kind: kind as Choice["kind"] })),
+        select("x", fits.x, x, (x) => set({ x })),
+        isGrouped ? select("Measure", fits.y.length > 0 ? measures : ["count"], measure, (measure) => set({ measure: measure as Choice["measure"] })) : null,
+        hasY ? select("y", fits.y, y, (y) => set({ y })) : null,
       );
-      const sql = chartSql(this.result.sql, wish);
-      show(this.place, choices, section("Chart", sql, place));
-      void fill(place, async (signal) => chart(await this.client.query(sql, signal), wish));
+      if (!choice) {
+        stopFilling(this.answer);
+        return show(this.place, choices, h("p", { class: "note" }, "This chart needs a column of numbers, dates or times."));
+      }
+      const sql = chartSql(this.result.sql, fields, choice);
+      this.card("Chart", sql, choices, async (signal, tell) => {
+        const rows = await runToEnd(this.client, sql, signal, tell);
+        const canvas = h("div", { class: "chart-place" });
+        const size = () => ({ width: Math.max(280, canvas.clientWidth), height: Math.max(220, Math.min(innerHeight * 0.42, this.place.clientHeight - 190)) });
+        this.sized = new ResizeObserver(() => show(canvas, chart(rows, fields, choice, size())));
+        this.sized.observe(canvas);
+        return [h("p", { class: "note" }, coverage(choice, rows.count, (rows.columns[2]?.texts ?? []).map(Number))), canvas];
+      });
     };
-    const set = (change: Partial<Wish>) => {
-      Object.assign(wish, change);
+    const set = (change: Partial<Choice>) => {
+      Object.assign(wanted, change);
       draw();
     };
     draw();
@@ -124,22 +154,17 @@ export class Results {
   private profile(): void {
     if (this.refuses()) return;
     const sql = `SUMMARIZE ${this.result.sql}`;
-    const place = h("div");
-    show(this.place, section("Columns at a glance", sql, place));
     const share = (value: string | null) => h("span", {}, `${value ?? 0} % `, h("meter", { min: 0, max: 100, value: value ?? 0, "aria-label": "share of nulls" }));
-    void fill(place, async () => rowsTable(await this.client.query(sql), { label: "Profile of each column", columns: { null_percentage: share } }));
+    this.card("Column profile", sql, null, async (signal, tell) =>
+      rowsTable(await runToEnd(this.client, sql, signal, tell), { label: "Profile of each column", columns: { null_percentage: share } }),
+    );
   }
 
   private plan(): void {
-    const place = h("div");
     const explain = (verb: string) => {
       const sql = `${verb} ${this.result.sql}`;
-      show(
-        this.place,
-        h("div", { class: "choices-bar" }, button("Plan", () => explain("EXPLAIN")), button("Run it and measure", () => explain("EXPLAIN ANALYZE"))),
-        section("Plan", sql, place),
-      );
-      void fill(place, async (signal) => planView(await this.client.query(sql, signal)));
+      const choices = h("div", { class: "choices-bar" }, button("Explain", () => explain("EXPLAIN")), button("Explain analyze", () => explain("EXPLAIN ANALYZE"), { title: "Runs the statement and measures rows and times of each step" }));
+      this.card("Plan", sql, choices, async (signal, tell) => planView(await runToEnd(this.client, sql, signal, tell)));
     };
     explain("EXPLAIN");
   }
@@ -174,7 +199,7 @@ export class Results {
   }
 
   private export(): void {
-    const told = h("p", { class: "note", role: "status" }, "The result as it is kept, without running the statement again.");
+    const told = h("div", { class: "note", role: "status" }, "Saves the result without running the statement again.");
     const forms = [
       ["CSV", "csv"],
       ["Parquet", "parquet"],
@@ -184,7 +209,7 @@ export class Results {
     const save = async (form: string, ending: string) => {
       const { query_id: id } = this.result.started;
       if (id === null) return;
-      told.textContent = "The server writes the file…";
+      show(told, waiting("writing the file").element);
       try {
         const response = await this.client.whole(id, form);
         await store(`result.${ending}`, response);

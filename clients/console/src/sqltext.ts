@@ -78,6 +78,11 @@ export function isQuery(sql: string): boolean {
   return first !== undefined && /^(select|with|values|table|from|\()$/i.test(sql.slice(first.start, first.end));
 }
 
+/** Whether statements may change what tables there are. */
+export function changesSchema(sql: string): boolean {
+  return tokens(sql).some((token) => /^(create|drop|alter|attach|detach|rollback)$/i.test(sql.slice(token.start, token.end)));
+}
+
 /** What is written in front of a place: the word, and the name with a dot before it. */
 export function wordBefore(sql: string, place: number): { word: string; start: number; owner: string | null } {
   const before = sql.slice(0, place);

@@ -3,6 +3,7 @@
 import type { Rows } from "./arrow";
 import { Problem } from "./client";
 import { h, show, type Child } from "./dom";
+import { Generations } from "./generations";
 
 /** What a page has to do with the rest of the console. */
 export interface Page {
@@ -61,26 +62,58 @@ export function problemView(error: unknown, ...more: Child[]): HTMLElement {
   );
 }
 
-/** The latest work of each place. */
-const latest = new WeakMap<HTMLElement, AbortController>();
+/** How a page says that it waits, and for what. */
+export interface Waiting {
+  element: HTMLElement;
+  tell: (text: string) => void;
+}
 
-/** Shows what a statement gives in a place, or why it gives nothing. Earlier work for the place ends: an answer that comes late
- * never replaces a newer one. */
-export async function fill(place: HTMLElement, work: (signal: AbortSignal) => Promise<Child | Child[]>): Promise<void> {
-  latest.get(place)?.abort();
-  const controller = new AbortController();
-  const { signal } = controller;
-  latest.set(place, controller);
+export function waiting(text: string): Waiting {
+  const told = h("span", {}, text);
+  return { element: h("p", { class: "waiting" }, h("span", { class: "spinner", "aria-hidden": "true" }), told), tell: (text) => show(told, text) };
+}
+
+interface Place {
+  requests: Generations;
+  stop: AbortController;
+}
+
+const places = new WeakMap<HTMLElement, Place>();
+
+export type Work = (signal: AbortSignal, tell: (text: string) => void) => Promise<Child | Child[]>;
+
+/** Shows what a statement gives in a place, or why it gives nothing. An empty place says that it waits; other content stays until
+ * the answer is there. Earlier requests of the place end, and their late answers are dropped. */
+export async function fill(place: HTMLElement, work: Work): Promise<void> {
+  const requests = places.get(place)?.requests ?? new Generations();
+  places.get(place)?.stop.abort();
+  const stop = new AbortController();
+  places.set(place, { requests, stop });
+  const request = requests.next();
+  const wait = waiting("loading");
+  if (place.textContent === "" || place.firstElementChild?.className === "waiting") show(place, wait.element);
   place.setAttribute("aria-busy", "true");
   let made: Child | Child[];
   try {
-    made = await work(signal);
+    made = await work(stop.signal, wait.tell);
   } catch (error) {
     made = problemView(error);
   }
-  if (signal.aborted) return;
+  if (!requests.isLatest(request)) return;
   show(place, ...(Array.isArray(made) ? made : [made]));
   place.removeAttribute("aria-busy");
+}
+
+/** The same where the answer has another label than what is there: that goes at once. */
+export async function replace(place: HTMLElement, work: Work): Promise<void> {
+  show(place);
+  await fill(place, work);
+}
+
+/** Ends the request of a place; its answer is dropped. */
+export function stopFilling(place: HTMLElement): void {
+  places.get(place)?.requests.next();
+  places.get(place)?.stop.abort();
 }
 
 /** A part of a page with its statement, which can be opened in the editor. */
@@ -93,7 +126,7 @@ export function section(title: string, sql: string, place: HTMLElement, ...more:
     h(
       "details",
       { class: "behind" },
-      h("summary", {}, "the statement behind this"),
+      h("summary", {}, "SQL of this view"),
       h("pre", { tabindex: "0" }, sql),
       h("a", { class: "button", href: `#/query?sql=${encodeURIComponent(sql)}` }, "Open in the editor"),
     ),

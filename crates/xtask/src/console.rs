@@ -23,6 +23,7 @@ pub(crate) fn run(check: bool) -> Result<bool> {
     for args in [
         &["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"][..],
         &["run", "--silent", "check"],
+        &["run", "--silent", "test"],
         &["run", "--silent", "build", "--", "built"],
     ] {
         machine::say(&format!("$ npm {}", args.join(" ")));
@@ -74,7 +75,7 @@ fn names(folder: &Path) -> Result<Vec<String>> {
 /// Copies a folder, but for packages and what was built. What else is there from before is removed.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
-    for name in ["src", "built"] {
+    for name in ["src", "test", "built"] {
         let old: PathBuf = to.join(name);
         if old.is_dir() {
             fs::remove_dir_all(&old)?;

@@ -4,54 +4,49 @@ import { column } from "../arrow";
 import type { Client } from "../client";
 import { h, show } from "../dom";
 import { bytes, count, literal, quoted } from "../format";
-import { fill, rowsTable, section, type Page } from "../views";
+import type { TableNode } from "../schema";
+import { schemaTree } from "../schema_tree";
+import { runToEnd } from "../run";
+import { fill, replace, rowsTable, section, type Page } from "../views";
 
 const TABLES =
   "SELECT table_catalog, table_schema, table_name, table_type\nFROM information_schema.tables\n" +
   "WHERE table_schema NOT IN ('information_schema', 'pg_catalog')\nORDER BY table_catalog, table_schema = 'system', table_schema, table_name";
 
-interface Name {
-  catalog: string;
-  schema: string;
-  table: string;
-}
-
 export function catalogPage(client: Client): Page {
   const tree = h("div", { class: "tree" });
-  const detail = h("div", { class: "detail" }, h("p", { class: "note" }, "Choose a table."));
-  const filter = h("input", { type: "search", placeholder: "filter", "aria-label": "Filter tables", input: () => sift(tree, filter.value) });
-  void fill(tree, async () => {
-    const rows = await client.query(TABLES);
-    const [catalogs, schemas, tables, kinds] = ["table_catalog", "table_schema", "table_name", "table_type"].map((name) => column(rows, name));
-    const groups = new Map<string, HTMLElement>();
-    for (let row = 0; row < rows.count; row += 1) {
-      const name = { catalog: catalogs?.[row] ?? "", schema: schemas?.[row] ?? "", table: tables?.[row] ?? "" };
-      const key = `${name.catalog}.${name.schema}`;
-      const list = groups.get(key) ?? h("ul");
-      groups.set(key, list);
-      const open = () => {
+  const detail = h("div", { class: "detail" }, h("p", { class: "note" }, "Select a table."));
+  let tables: TableNode[] = [];
+  const draw = () =>
+    schemaTree(tables, filter.value, {
+      table: (table, entry) => {
         for (const chosen of tree.querySelectorAll("[aria-current]")) chosen.removeAttribute("aria-current");
         entry.setAttribute("aria-current", "true");
-        show(detail, tableDetail(client, name));
-      };
-      const entry = h("button", { type: "button", click: open, "data-name": name.table.toLowerCase() }, name.table, kinds?.[row] === "VIEW" ? h("small", {}, " view") : null);
-      list.append(h("li", {}, entry));
-    }
-    return [...groups].map(([key, list]) => h("details", { open: true }, h("summary", {}, key), list));
-  }).then(() => sift(tree, filter.value));
+        show(detail, tableDetail(client, table));
+      },
+    });
+  const sift = () => {
+    if (!tree.hasAttribute("aria-busy")) show(tree, ...draw());
+  };
+  const filter = h("input", { type: "search", placeholder: "filter", "aria-label": "Filter tables", input: sift });
+  void fill(tree, async (signal) => {
+    const rows = await client.query(TABLES, signal);
+    const [catalogs, schemas, kinds] = ["table_catalog", "table_schema", "table_type"].map((name) => column(rows, name));
+    tables = column(rows, "table_name").map((name, row) => ({
+      catalog: catalogs?.[row] ?? "",
+      schema: schemas?.[row] ?? "",
+      name: name ?? "",
+      isView: kinds?.[row] === "VIEW",
+      columns: [],
+    }));
+    return draw();
+  });
   return {
     element: h("div", { class: "page" }, h("h1", {}, "Catalog"), h("div", { class: "split" }, h("nav", { "aria-label": "Tables" }, filter, section("Tables", TABLES, tree)), detail)),
   };
 }
 
-function sift(tree: HTMLElement, text: string): void {
-  for (const entry of tree.querySelectorAll<HTMLElement>("[data-name]")) {
-    const item = entry.parentElement;
-    if (item) item.hidden = !entry.dataset.name?.includes(text.toLowerCase());
-  }
-}
-
-function tableDetail(client: Client, { catalog, schema, table }: Name): HTMLElement {
+function tableDetail(client: Client, { catalog, schema, name: table }: TableNode): HTMLElement {
   const name = [catalog, schema, table].map(quoted).join(".");
   const where = `table_catalog = ${literal(catalog)} AND table_schema = ${literal(schema)} AND table_name = ${literal(table)}`;
   const part = (title: string, sql: string, looks: Parameters<typeof rowsTable>[1]) => {
@@ -66,12 +61,12 @@ function tableDetail(client: Client, { catalog, schema, table }: Name): HTMLElem
   void fill(versions, async () => {
     const rows = await client.query(history);
     const numbers = column(rows, "version");
-    const look = (row: number) => h("a", { class: "button", href: `#/query?sql=${encodeURIComponent(`SELECT * FROM ${name} FOR VERSION AS OF ${numbers[row]} LIMIT 100`)}` }, "Look at it");
+    const look = (row: number) => h("a", { class: "button", href: `#/query?sql=${encodeURIComponent(`SELECT * FROM ${name} FOR VERSION AS OF ${numbers[row]} LIMIT 100`)}` }, "Show rows");
     return rowsTable(rows, { label: "Versions", action: look, columns: { rows_added: number, rows_removed: number } });
   });
-  const profile = h("div", {}, h("button", { type: "button", click: () => summarize() }, "Read the table and summarize it"));
+  const profile = h("div", {}, h("button", { type: "button", click: () => summarize() }, "Compute profile"));
   const summary = `SUMMARIZE ${name}`;
-  const summarize = () => void fill(profile, async () => rowsTable(await client.query(summary), { label: "Profile" }));
+  const summarize = () => void replace(profile, async (signal, tell) => rowsTable(await runToEnd(client, summary, signal, tell), { label: "Profile" }));
   return h(
     "div",
     {},

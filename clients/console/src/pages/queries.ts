@@ -4,7 +4,7 @@ import { column, type Rows } from "../arrow";
 import type { Client } from "../client";
 import { announce, h, show } from "../dom";
 import { bytes, count, literal, milliseconds } from "../format";
-import { button, fill, problemView, rowsTable, section, select, type Page, type Shown } from "../views";
+import { button, fill, problemView, replace, rowsTable, section, select, type Page, type Shown } from "../views";
 
 const LIVE =
   "SELECT query_id, user_name, statement, outcome, waits_for, started, duration_ms, rows, memory_bytes, progress\n" +
@@ -36,7 +36,6 @@ export function queriesPage(client: Client): Page {
   const told = h("div");
   const ran = h("div");
   const sessions = h("div");
-  const timeline = h("div");
   let outcome = "all";
   let order = "latest";
   let isHere = true;
@@ -59,19 +58,19 @@ export function queriesPage(client: Client): Page {
       while (live.matches(":active")) await new Promise((done) => setTimeout(done, 50));
       const ids = column(rows, "query_id");
       return rowsTable(rows, {
-        label: "Statements that run",
+        label: "Running statements",
         columns: { query_id: id, statement, started: moment, duration_ms: time, rows: number, memory_bytes: size, progress: share },
         action: (row) => button("Kill", () => void kill("QUERY", ids[row] ?? ""), { class: "danger", "aria-label": `Kill ${ids[row]}` }),
       });
     });
-  const list = () =>
-    fill(ran, async (signal) => {
+  const list = (put = fill) =>
+    put(ran, async (signal) => {
       const rows = await client.query(past(outcome, order), signal);
-      show(timeline, bars(rows));
-      return rowsTable(rows, {
-        label: "Statements that ran",
+      const table = rowsTable(rows, {
+        label: "Past statements",
         columns: { query_id: id, statement, started: moment, duration_ms: time, rows: number, bytes: size },
       });
+      return [bars(rows), table];
     });
   const open = () =>
     fill(sessions, async () => {
@@ -93,12 +92,12 @@ export function queriesPage(client: Client): Page {
         order = value;
         draw();
       }),
-      button("Look again", () => void list()),
+      button("Refresh", () => void list()),
     ];
     const held = h("input", { type: "checkbox", checked: isHeld, change: () => (isHeld = held.checked) });
-    const hold = h("label", { class: "field" }, held, "hold still");
-    show(page, h("h1", {}, "Queries"), told, section("Running", LIVE, live, hold), section("Past", past(outcome, order), h("div", {}, timeline, ran), ...choices), section("Sessions", SESSIONS, sessions));
-    void list();
+    const hold = h("label", { class: "field" }, held, "Pause");
+    show(page, h("h1", {}, "Queries"), told, section("Running", LIVE, live, hold), section("Past", past(outcome, order), ran, ...choices), section("Sessions", SESSIONS, sessions));
+    void list(replace);
   };
   const page = h("div", { class: "page" });
   draw();

@@ -5,22 +5,30 @@ import { type Client, Problem } from "../client";
 import type { Words } from "../complete";
 import { announce, h, show } from "../dom";
 import { editor, type Editor } from "../editor";
-import { count, milliseconds } from "../format";
+import { counted, milliseconds, progressText, quoted } from "../format";
+import { Generations } from "../generations";
 import { Kept } from "../kept";
 import { Results } from "../results";
 import { Run } from "../run";
-import { lineAndColumn, placeOf, statementAt } from "../sqltext";
-import { button, problemView, type Page } from "../views";
+import { isOfServer, schemas, tableName, type TableNode } from "../schema";
+import { schemaTree } from "../schema_tree";
+import { changesSchema, lineAndColumn, placeOf, statementAt } from "../sqltext";
+import { button, problemView, waiting, type Page } from "../views";
 
 interface Tab {
   editor: Editor;
   session: string | null;
   run: Run | null;
+  requests: Generations;
   results: Results | null;
   status: HTMLElement;
   output: HTMLElement;
   name: string;
 }
+
+const NARROW = "(max-width: 50rem)";
+/** Tables that an empty tab lists. */
+const START_TABLES = 200;
 
 /** Tabs outlive the page, so that a look elsewhere ends nothing. */
 export class Desk {
@@ -30,6 +38,16 @@ export class Desk {
   private made = 0;
   private readonly bar = h("div", { class: "tabs", role: "tablist", "aria-label": "Statements" });
   private readonly place = h("div", { class: "desk", role: "tabpanel", "aria-label": "Statement" });
+  private readonly tree = h("div", { class: "tree" }, waiting("loading").element);
+  private readonly filter = h("input", { type: "search", placeholder: "filter", "aria-label": "Filter tables and columns", input: () => this.drawSchema() });
+  private readonly schema = h(
+    "nav",
+    { class: "schema", "aria-label": "Schema", hidden: matchMedia(NARROW).matches },
+    h("header", {}, h("h2", {}, "Tables"), button("Refresh", () => void this.loadSchema(), { class: "quiet" })),
+    this.filter,
+    this.tree,
+  );
+  private isLoaded = false;
   private readonly past = h("aside", { class: "past", "aria-label": "History", hidden: true });
 
   constructor(
@@ -39,6 +57,11 @@ export class Desk {
     this.kept = new Kept(client.user);
     for (const text of this.kept.tabs) this.add(text);
     if (this.tabs.length === 0) this.add("");
+    words.listen(() => {
+      this.isLoaded = true;
+      this.drawSchema();
+      for (const tab of this.tabs) this.drawStart(tab);
+    });
   }
 
   page(sql: string | null): Page {
@@ -47,7 +70,7 @@ export class Desk {
       if (this.current < 0) this.current = this.add(sql);
     }
     this.draw();
-    return { element: h("div", { class: "query-page" }, h("h1", { class: "unseen" }, "Query"), this.bar, h("div", { class: "desk-row" }, this.place, this.past)) };
+    return { element: h("div", { class: "query-page" }, h("h1", { class: "unseen" }, "Query"), this.bar, h("div", { class: "desk-row" }, this.schema, this.place, this.past)) };
   }
 
   /** Ends what runs, and the sessions. */
@@ -63,10 +86,45 @@ export class Desk {
     this.made += 1;
     const status = h("div", { class: "status", role: "status" });
     const output = h("div", { class: "output" });
-    const tab: Tab = { session: null, run: null, results: null, status, output, name: `Query ${this.made}` } as never;
+    const tab: Tab = { session: null, run: null, requests: new Generations(), results: null, status, output, name: `Query ${this.made}` } as never;
     tab.editor = editor({ text, words: this.words, changed: () => this.keep(), run: (all) => void this.run(tab, all) });
     this.tabs.push(tab);
+    this.drawStart(tab);
     return this.tabs.length - 1;
+  }
+
+  private async loadSchema(): Promise<void> {
+    show(this.tree, waiting("loading").element);
+    await this.words.load();
+  }
+
+  private drawSchema(): void {
+    if (!this.isLoaded) return;
+    if (this.words.problem !== null) return show(this.tree, problemView(this.words.problem));
+    const insert = (text: string) => this.tabs[this.current]?.editor.insert(text);
+    const more = this.words.isPartial ? h("p", { class: "note" }, "Only the first 50,000 columns are shown.") : null;
+    show(this.tree, ...schemaTree(this.words.tables, this.filter.value, { table: (table) => insert(tableName(table)), column: (name) => insert(quoted(name)) }), more);
+  }
+
+  /** Shows the tables where nothing was written yet. */
+  private drawStart(tab: Tab): void {
+    // A tab that already waits for them gets them even if something is written meanwhile.
+    if (tab.run !== null || (tab.editor.text().trim() !== "" && !tab.output.hasChildNodes())) return;
+    if (!this.isLoaded) return show(tab.output, waiting("loading the tables").element);
+    if (this.words.problem !== null) return show(tab.output, problemView(this.words.problem));
+    const open = (table: TableNode) => {
+      tab.editor.write(`SELECT * FROM ${tableName(table)} LIMIT 100`);
+      void this.run(tab, true);
+    };
+    const tables = schemas(this.words.tables).filter(({ name }) => !isOfServer(name)).flatMap(({ tables }) => tables);
+    const items = tables.slice(0, START_TABLES).map((table) =>
+      h("li", {}, h("button", { type: "button", click: () => open(table) }, h("b", {}, tableName(table)), h("small", {}, counted(table.columns.length, "column")))),
+    );
+    const note =
+      tables.length === 0 ? "There are no tables yet: serve files (bowshot serve FILE), or create a table here."
+      : tables.length > START_TABLES ? `The first ${START_TABLES} of ${tables.length} tables. Select one to see its rows.`
+      : "Select a table to see its rows.";
+    show(tab.output, h("section", { class: "card start" }, h("h2", {}, "Tables"), h("p", { class: "note" }, note), h("ul", {}, ...items)));
   }
 
   private keep(): void {
@@ -110,6 +168,7 @@ export class Desk {
       button("Cancel", () => void tab.run?.cancel(), { class: "cancel" }),
       tab.status,
       h("span", { class: "spacer" }),
+      button("Tables", () => (this.schema.hidden = !this.schema.hidden)),
       button("History", () => this.showPast()),
       button("New tab", () => this.choose(this.add(""))),
       button("Close tab", () => void this.remove(this.current)),
@@ -137,7 +196,7 @@ export class Desk {
         ),
       ),
     );
-    const clear = button("Forget all", () => {
+    const clear = button("Clear history", () => {
       this.kept.forget();
       this.past.hidden = true;
     });
@@ -154,10 +213,12 @@ export class Desk {
     editor.mark(null);
     tab.results?.destroy();
     tab.results = null;
-    show(output);
+    const wait = waiting("waiting for the first row");
+    show(output, wait.element);
     const meter = h("progress", { max: 1, "aria-label": "Progress" });
     show(status, meter, " running");
-    const isLatest = () => tab.run === run;
+    const request = tab.requests.next();
+    const isLatest = () => tab.requests.isLatest(request);
     const done = (outcome: string, text: string) => {
       this.kept.remember({ sql, at: Date.now(), outcome });
       if (!isLatest()) return;
@@ -166,21 +227,28 @@ export class Desk {
     };
     const run: Run = new Run(this.client, sql, {
       started: (started) => {
-        if (started.columns === null) return done("done", changed(started.rows_affected));
+        if (started.columns === null) {
+          if (isLatest()) show(output);
+          if (changesSchema(sql)) void this.words.load();
+          return done("done", changed(started.rows_affected));
+        }
+        if (!isLatest()) return;
         tab.results = new Results(this.client, { sql: lastOf(sql), started, total: 0 });
         show(output, tab.results.element);
       },
-      moved: ({ fraction, rows }, elapsed) => {
+      moved: (progress, elapsed) => {
+        if (!isLatest()) return;
+        const { fraction, rows } = progress ?? { fraction: null, rows: null };
         if (fraction !== null && fraction > 0) meter.value = fraction;
         // What is there can be looked at while the rest is made.
-        if (rows !== null && rows > 0) tab.results?.grown(rows);
-        show(status, meter, ` ${milliseconds(elapsed)}${rows === null ? "" : ` · ${count(rows)} rows`}`);
+        if (rows !== null && rows > 0) tab.results?.grown(rows, false);
+        show(status, meter, ` ${progressText(elapsed, fraction)}`);
       },
       ended: (progress, elapsed) => {
         if (progress === null) return;
         const rows = progress.rows ?? 0;
-        tab.results?.grown(rows);
-        done("done", `${count(rows)} rows in ${milliseconds(elapsed)}`);
+        if (isLatest()) tab.results?.grown(rows, true);
+        done("done", `${counted(rows, "row")} in ${milliseconds(elapsed)}`);
       },
       failed: (error) => {
         done(error instanceof Problem ? error.kind : "failed", "");
@@ -214,7 +282,7 @@ export class Desk {
 }
 
 function changed(rows: number | null): string {
-  return rows === null ? "done" : `${count(rows)} rows changed`;
+  return rows === null ? "done" : `${counted(rows, "row")} changed`;
 }
 
 /** The statement whose result is shown: the last one. */

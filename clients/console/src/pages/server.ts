@@ -1,38 +1,39 @@
 // What the server keeps, where its data is, who may do what, and how it is set.
 
 import type { Client } from "../client";
-import { h, show, svg } from "../dom";
+import { series } from "../chart";
+import { h, show } from "../dom";
 import { bytes, count, milliseconds, short } from "../format";
-import { button, fill, problemView, rowsTable, section, type Page, type Shown } from "../views";
+import { button, fill, problemView, rowsTable, section, waiting, type Page, type Shown } from "../views";
 
 const size: Shown = (value) => (value === null ? null : bytes(Number(value)));
 const number: Shown = (value) => (value === null ? null : count(Number(value)));
 const cost: Shown = (value) => (value === null ? null : milliseconds(Number(value)));
 
 const CACHES: [string, string][] = [
-  ["Results that are kept", "SELECT tables, column_count, row_count, bytes, cost_ms, hits, created\nFROM system.result_cache\nORDER BY bytes DESC LIMIT 200"],
-  ["Joins that are kept", "SELECT tables, column_count, row_count, bytes, disk_bytes, place, cost_ms, hits, forecast, pinned, worth, created\nFROM system.join_cache\nORDER BY worth DESC LIMIT 200"],
-  ["Joins that come next", "SELECT tables, reason, rank\nFROM system.cache_forecasts\nORDER BY rank DESC LIMIT 200"],
-  ["Joins that were asked for", "SELECT tables, latest, conditions, count, cost_ms, unused, first_seen, last_seen\nFROM system.join_history\nORDER BY last_seen DESC LIMIT 200"],
+  ["Cached results", "SELECT tables, column_count, row_count, bytes, cost_ms, hits, created\nFROM system.result_cache\nORDER BY bytes DESC LIMIT 200"],
+  ["Cached joins", "SELECT tables, column_count, row_count, bytes, disk_bytes, place, cost_ms, hits, forecast, pinned, worth, created\nFROM system.join_cache\nORDER BY worth DESC LIMIT 200"],
+  ["Predicted joins", "SELECT tables, reason, rank\nFROM system.cache_forecasts\nORDER BY rank DESC LIMIT 200"],
+  ["Join history", "SELECT tables, latest, conditions, count, cost_ms, unused, first_seen, last_seen\nFROM system.join_history\nORDER BY last_seen DESC LIMIT 200"],
 ];
 
 const SOURCES: [string, string][] = [
-  ["Files behind tables", "SELECT table_name, format, files, bytes, path, read_as, error\nFROM system.files\nORDER BY error IS NULL, table_name LIMIT 500"],
+  ["Files", "SELECT table_name, format, files, bytes, path, read_as, error\nFROM system.files\nORDER BY error IS NULL, table_name LIMIT 500"],
   ["Databases", "SELECT name, kind, place, read_only, attached, connections, tables, problem\nFROM system.databases\nORDER BY name"],
   ["Object stores", "SELECT place, requests, failed, bytes_read, bytes_written, bytes_from_cache, cache_bytes, last_error\nFROM system.object_stores\nORDER BY place"],
-  ["Lines that were left out", "SELECT table_name, path, line, column_name, value, reason\nFROM system.rejects\nLIMIT 200"],
+  ["Rejected lines", "SELECT table_name, path, line, column_name, value, reason\nFROM system.rejects\nLIMIT 200"],
 ];
 
 const NODES: [string, string][] = [
   ["Nodes", "SELECT address, public, state, this_node, takes_work, since, last_heard, clock_skew_ms, threads, memory_bytes, build, node_id\nFROM system.nodes\nORDER BY address"],
-  ["Stages that run on several", "SELECT query_id, stage, task, node, exchange, operators, started\nFROM system.query_stages\nORDER BY started, query_id, stage, task LIMIT 500"],
+  ["Distributed stages", "SELECT query_id, stage, task, node, exchange, operators, started\nFROM system.query_stages\nORDER BY started, query_id, stage, task LIMIT 500"],
 ];
 
 const ACCESS: [string, string][] = [
   ["Roles and users", "SELECT name, kind, defined_in, is_admin, member_of\nFROM system.roles\nORDER BY kind, name LIMIT 500"],
-  ["Rights", "SELECT grantee, privilege, object_type, table_catalog, table_schema, table_name, columns, is_owner\nFROM system.grants\nORDER BY grantee, table_schema, table_name LIMIT 500"],
+  ["Privileges", "SELECT grantee, privilege, object_type, table_catalog, table_schema, table_name, columns, is_owner\nFROM system.grants\nORDER BY grantee, table_schema, table_name LIMIT 500"],
   ["Policies and masks", "SELECT table_schema, table_name, policy_name, kind, column_name, roles, expression\nFROM system.policies\nORDER BY table_schema, table_name, policy_name LIMIT 500"],
-  ["What new tables come with", "SELECT user_name, table_catalog, table_schema, grantee, privilege\nFROM system.default_privileges\nORDER BY user_name"],
+  ["Default privileges", "SELECT user_name, table_catalog, table_schema, grantee, privilege\nFROM system.default_privileges\nORDER BY user_name"],
   ["Tokens", "SELECT user_name, token_name, created, expires\nFROM system.tokens\nORDER BY user_name, token_name LIMIT 200"],
 ];
 
@@ -42,13 +43,13 @@ function tablesPage(client: Client, name: string, tables: [string, string][]): P
   const sizes = ["bytes", "disk_bytes", "memory_bytes", "bytes_read", "bytes_written", "bytes_from_cache", "cache_bytes"];
   const columns = { ...Object.fromEntries(sizes.map((column) => [column, size])), row_count: number, cost_ms: cost };
   const draw = () => {
-    const parts = tables.map(([title, sql]) => {
-      const place = h("div");
-      void fill(place, async () => rowsTable(await client.query(sql), { label: title, columns }));
-      return section(title, sql, place);
-    });
-    show(page, h("h1", {}, name), h("p", {}, button("Look again", draw)), ...parts);
+    for (const [index, [title, sql]] of tables.entries()) {
+      const place = places[index];
+      if (place) void fill(place, async (signal) => rowsTable(await client.query(sql, signal), { label: title, columns }));
+    }
   };
+  const places = tables.map(() => h("div"));
+  show(page, h("h1", {}, name), h("p", {}, button("Refresh", draw)), ...tables.map(([title, sql], index) => section(title, sql, places[index] ?? page)));
   draw();
   return { element: page };
 }
@@ -65,14 +66,14 @@ export function settingsPage(client: Client): Page {
     for (const row of place.querySelectorAll<HTMLElement>("tbody tr")) row.hidden = !row.textContent?.toLowerCase().includes(filter.value.toLowerCase());
   };
   const filter = h("input", { type: "search", placeholder: "filter", "aria-label": "Filter settings", input: sift });
-  void fill(place, async () => rowsTable(await client.query(sql), { label: "Settings of a session" })).then(sift);
+  void fill(place, async () => rowsTable(await client.query(sql), { label: "Session settings" })).then(sift);
   return {
     element: h(
       "div",
       { class: "page" },
       h("h1", {}, "Settings"),
-      h("p", { class: "note" }, "What a session of yours begins with. SET name = value in the editor changes it for its tab."),
-      section("Settings of a session", sql, place, filter),
+      h("p", { class: "note" }, "The settings with which your sessions start. SET name = value in the editor changes one for its tab."),
+      section("Session settings", sql, place, filter),
     ),
   };
 }
@@ -112,26 +113,29 @@ export function samples(text: string): Sample[] {
 
 export function metricsPage(client: Client): Page {
   const places = h("div", { class: "metrics" });
-  const told = h("div");
-  const series = new Map<string, number[]>();
+  const told = h("div", {}, waiting("loading").element);
+  const past = new Map<string, Measured[]>();
   const before = new Map<string, number>();
   let at = performance.now();
   let isAsking = false;
+  let isPaused = false;
   const look = async () => {
-    if (isAsking || document.hidden) return;
+    if (isAsking || isPaused || document.hidden) return;
     isAsking = true;
     try {
+      const text = await client.metrics();
       const now = performance.now();
       const passed = (now - at) / 1000;
       at = now;
-      const cards = samples(await client.metrics()).map((sample) => {
+      const cards = samples(text).map((sample) => {
         const isCounter = sample.kind !== "gauge";
         const last = before.get(sample.name);
         before.set(sample.name, sample.value);
-        const value = isCounter ? (last === undefined || passed <= 0 ? 0 : Math.max(0, sample.value - last) / passed) : sample.value;
-        const values = [...(series.get(sample.name) ?? []), value].slice(-POINTS);
-        series.set(sample.name, values);
-        return card(sample, values, isCounter);
+        const known = past.get(sample.name) ?? [];
+        // A rate needs two samples.
+        if (!isCounter || last !== undefined) known.push({ at: Date.now(), value: isCounter ? Math.max(0, sample.value - (last ?? 0)) / passed : sample.value });
+        past.set(sample.name, known.slice(-POINTS));
+        return card(sample, known.slice(-POINTS), isCounter);
       });
       show(places, ...cards);
       show(told);
@@ -143,12 +147,14 @@ export function metricsPage(client: Client): Page {
   };
   void look();
   const tick = window.setInterval(() => void look(), LOOK_MS);
+  const pause = h("input", { type: "checkbox", change: () => (isPaused = pause.checked) });
   return {
     element: h(
       "div",
       { class: "page" },
       h("h1", {}, "Metrics"),
-      h("p", { class: "note" }, "What ", h("code", {}, "GET /metrics"), " tells, every two seconds since this page was opened. Counters are shown as their rate a second."),
+      h("p", { class: "note" }, "The metrics of ", h("code", {}, "GET /metrics"), ", every two seconds since this page was opened. Counters are shown as rates per second."),
+      h("p", {}, h("label", { class: "field" }, pause, "Pause")),
       told,
       places,
     ),
@@ -156,16 +162,22 @@ export function metricsPage(client: Client): Page {
   };
 }
 
-function card({ name, about }: Sample, values: number[], isCounter: boolean): HTMLElement {
-  const latest = values.at(-1) ?? 0;
-  const shown = /bytes/.test(name) ? bytes(Math.round(latest)) : short(latest);
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  const points = values.map((value, index) => `${((POINTS - values.length + index) * 240) / (POINTS - 1)},${36 - (high === low ? 18 : (32 * (value - low)) / (high - low)) - 2}`);
+interface Measured {
+  at: number;
+  value: number;
+}
+
+function card({ name, about }: Sample, values: Measured[], isCounter: boolean): HTMLElement {
+  const latest = values.at(-1)?.value;
+  const isBytes = /bytes/.test(name);
+  const shown = latest === undefined ? "…" : isBytes ? bytes(Math.round(latest)) : short(latest);
+  const title = name.replace(/^bowshot_/, "").replaceAll("_", " ");
   return h(
     "section",
-    { class: "card metric", title: about },
-    h("h2", {}, name.replace(/^bowshot_/, "").replaceAll("_", " ")),
+    { class: "card metric" },
+    h("h2", {}, title),
     h("b", {}, `${shown}${isCounter ? " /s" : ""}`),
-    svg("svg", { viewBox: "0 0 240 36", class: "spark", "aria-hidden": "true" }, svg("polyline", { points: points.join(" "), class: "curve" })),
+    values.length === 0 ? null : series(`${title}, the last ${values.length} samples`, values, isBytes ? "bytes" : "number"),
+    about === "" ? null : h("small", {}, about),
   );
 }
