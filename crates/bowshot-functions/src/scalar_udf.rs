@@ -32,6 +32,15 @@ pub(crate) fn udf(name: &'static str, takes: Takes, gives: Gives, runs: Runs) ->
     Arc::new(ScalarUDF::from(ScalarFunction { name, signature, takes, gives, runs }))
 }
 
+/// Rows of the table of functions: names, what is taken, given and run, and what it gives in words.
+macro_rules! scalar_functions {
+    ($($name:literal $($alias:literal)*: $takes:expr, $gives:expr, $runs:expr => $about:literal;)+) => {
+        &[$($crate::define::made($name, $about, || $crate::scalar_udf::udf($name, $takes, $gives, $runs))
+            .aliases(&[$($alias),*])),+]
+    };
+}
+pub(crate) use scalar_functions;
+
 /// The error of a function that was called with arguments that it does not have.
 pub(crate) fn no_overload<T>(name: &str, given: &[DataType]) -> Result<T> {
     let given = given.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
