@@ -165,6 +165,24 @@ pub(crate) const fn made(name: &'static str, about: &'static str, make: fn() -> 
     row(name, about, Body::Udf(make))
 }
 
+/// An aggregate that is made elsewhere.
+pub(crate) const fn aggregate(
+    name: &'static str,
+    about: &'static str,
+    make: fn() -> Arc<AggregateUDF>,
+) -> Function {
+    row(name, about, Body::Aggregate(make))
+}
+
+/// A function over windows that is made elsewhere.
+pub(crate) const fn window(
+    name: &'static str,
+    about: &'static str,
+    make: fn() -> Arc<WindowUDF>,
+) -> Function {
+    row(name, about, Body::Window(make))
+}
+
 impl Gives {
     fn data_type(self, arguments: &[DataType], constants: &[Option<&ScalarValue>]) -> Result<DataType> {
         Ok(match self {

@@ -1,6 +1,6 @@
 //! Aggregates of numbers whose state is a few numbers: products, moments, exact sums.
 
-use crate::define::{Body, Function};
+use crate::define::{Function, aggregate};
 use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
@@ -25,20 +25,16 @@ struct Row {
     finish: fn(&State) -> Option<f64>,
 }
 
-const fn row(name: &'static str, about: &'static str, make: fn() -> Arc<AggregateUDF>) -> Function {
-    Function { name, aliases: &[], about, note: "", body: Body::Aggregate(make) }
-}
-
 pub(crate) const FUNCTIONS: &[Function] = &[
-    row("product", "the product of the values", || made(PRODUCT)),
-    row("geomean", "the geometric mean of the values", || made(GEOMEAN)).aliases(&["geometric_mean"]),
-    row("fsum", "the sum of the values without the errors of rounding", || made(FSUM))
+    aggregate("product", "the product of the values", || made(PRODUCT)),
+    aggregate("geomean", "the geometric mean of the values", || made(GEOMEAN)).aliases(&["geometric_mean"]),
+    aggregate("fsum", "the sum of the values without the errors of rounding", || made(FSUM))
         .aliases(&["kahan_sum", "sumkahan"]),
-    row("favg", "the average of the values without the errors of rounding", || made(FAVG)),
-    row("kurtosis", "the excess kurtosis of the values as a sample", || made(KURTOSIS)),
-    row("kurtosis_pop", "the excess kurtosis of the values as a population", || made(KURTOSIS_POP)),
-    row("skewness", "the skewness of the values", || made(SKEWNESS)),
-    row("sem", "the standard error of the mean", || made(SEM)),
+    aggregate("favg", "the average of the values without the errors of rounding", || made(FAVG)),
+    aggregate("kurtosis", "the excess kurtosis of the values as a sample", || made(KURTOSIS)),
+    aggregate("kurtosis_pop", "the excess kurtosis of the values as a population", || made(KURTOSIS_POP)),
+    aggregate("skewness", "the skewness of the values", || made(SKEWNESS)),
+    aggregate("sem", "the standard error of the mean", || made(SEM)),
 ];
 
 /// The product and how many there are.

@@ -62,6 +62,25 @@ pub(crate) struct Collected {
     signature: Signature,
 }
 
+/// Rows of the table of functions: names, and what [`Row`] says of them.
+macro_rules! collected_rows {
+    ($($name:literal $($alias:literal)*: $gathered:literal, $takes:expr, $gives:expr, $finish:expr, $within:literal
+        => $about:literal;)+) => {
+        &[$($crate::define::aggregate($name, $about, || {
+            $crate::aggregate::over_lists::collected($crate::aggregate::over_lists::Row {
+                name: $name,
+                gathered: $gathered,
+                takes: $takes,
+                gives: $gives,
+                finish: $finish,
+                within_group: $within,
+            })
+        })
+        .aliases(&[$($alias),*])),+]
+    };
+}
+pub(crate) use collected_rows;
+
 /// The aggregate that a row describes.
 pub(crate) fn collected(row: Row) -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::from(Collected { row, signature: Signature::user_defined(Volatility::Immutable) }))
