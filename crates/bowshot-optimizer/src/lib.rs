@@ -35,6 +35,7 @@ mod same_names;
 mod set_operations_all;
 mod short_circuit;
 mod subqueries;
+mod wrapped_rule;
 mod zero_keys;
 
 pub use analysis::with_our_meaning;
