@@ -12,7 +12,6 @@ use datafusion::logical_expr::{
     AggregateUDF, ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility, WindowUDF,
 };
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// A row of the table of functions.
@@ -207,6 +206,26 @@ impl Gives {
     }
 }
 
+/// Functions are the same where these fields are: the table has each name once.
+macro_rules! same_by {
+    ($type:ident, $($field:ident).+) => {
+        impl PartialEq for $type {
+            fn eq(&self, other: &Self) -> bool {
+                self.$($field).+ == other.$($field).+
+            }
+        }
+
+        impl Eq for $type {}
+
+        impl std::hash::Hash for $type {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                std::hash::Hash::hash(&self.$($field).+, state);
+            }
+        }
+    };
+}
+pub(crate) use same_by;
+
 /// A row of the table as DataFusion knows functions.
 #[derive(Debug)]
 pub(crate) struct Defined {
@@ -246,20 +265,7 @@ impl Defined {
     }
 }
 
-// Two functions of one name are the same function: the table has each name once.
-impl PartialEq for Defined {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Defined {}
-
-impl Hash for Defined {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
-}
+same_by!(Defined, name);
 
 impl ScalarUDFImpl for Defined {
     fn name(&self) -> &str {

@@ -6,7 +6,6 @@ use datafusion::common::{Result, internal_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The types that the arguments are brought to.
@@ -47,19 +46,7 @@ pub(crate) fn no_overload<T>(name: &str, given: &[DataType]) -> Result<T> {
     plan_err!("function {name}({given}) does not exist")
 }
 
-impl PartialEq for ScalarFunction {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for ScalarFunction {}
-
-impl Hash for ScalarFunction {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
-}
+crate::define::same_by!(ScalarFunction, name);
 
 impl ScalarUDFImpl for ScalarFunction {
     fn name(&self) -> &str {

@@ -8,7 +8,6 @@ use datafusion::common::{Result, ScalarValue, exec_err, internal_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// How many numbers the largest state has.
@@ -177,19 +176,7 @@ fn made(row: Row) -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::from(Moments { row, signature: Signature::user_defined(Volatility::Immutable) }))
 }
 
-impl PartialEq for Moments {
-    fn eq(&self, other: &Self) -> bool {
-        self.row.name == other.row.name
-    }
-}
-
-impl Eq for Moments {}
-
-impl Hash for Moments {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.row.name.hash(state);
-    }
-}
+crate::define::same_by!(Moments, row.name);
 
 impl AggregateUDFImpl for Moments {
     fn name(&self) -> &str {
