@@ -28,6 +28,7 @@ mod nan_of_aggregates;
 mod node_rule;
 mod null_masking;
 mod offsets;
+mod one_input;
 mod operators;
 mod recursions;
 mod running_extremes;
