@@ -1,5 +1,4 @@
-//! What MySQL has beside the standard, for its clients: most of them tables without rows, since there are no tablespaces,
-//! partitions and events, and the comments of functions.
+//! What MySQL has beside the standard, for its clients: tables with rows, and the comments of functions.
 
 use crate::information_schema::tables::yes;
 use crate::lazy_table::{Cell, Defined, columns};
