@@ -36,6 +36,15 @@ SETUP = [
 REFUSED = (flight.FlightError, pa.ArrowException, adbc.Error, psycopg.Error, pymysql.Error, OSError)
 
 
+def rows_of(connection):
+    def rows(sql):
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+            return [tuple(map(str, row)) for row in cursor.fetchall()]
+
+    return rows
+
+
 class Guarded:
     """A server with an authority for its clients."""
 
@@ -68,13 +77,7 @@ class Guarded:
         if password:
             options |= {"username": user, "password": password}
         connection = adbc.connect(self.server.flight, db_kwargs=options, autocommit=True)
-
-        def rows(sql):
-            with connection.cursor() as cursor:
-                cursor.execute(sql)
-                return [tuple(map(str, row)) for row in cursor.fetchall()]
-
-        return rows
+        return rows_of(connection)
 
     def postgres(self, pair=None, user=None, password=None):
         own = {"sslcert": str(pair.pem), "sslkey": str(pair.key)} if pair else {"sslcert": "/nowhere", "sslkey": "/nowhere"}
@@ -82,26 +85,14 @@ class Guarded:
             host="127.0.0.1", port=self.server.pg_port, user=user or "ada", password=password, dbname="bowshot",
             autocommit=True, sslmode="verify-full", sslrootcert=str(self.authority.own.pem), connect_timeout=30, **own,
         )  # fmt: skip
-
-        def rows(sql):
-            with connection.cursor() as cursor:
-                cursor.execute(sql)
-                return [tuple(map(str, row)) for row in cursor.fetchall()]
-
-        return rows
+        return rows_of(connection)
 
     def mysql(self, pair=None, user=None, password=None):
         connection = pymysql.connect(
             host="127.0.0.1", port=self.server.mysql_port, user=user or "ada", password=password or "", autocommit=True,
             ssl=self.context(pair), connect_timeout=30,
         )  # fmt: skip
-
-        def rows(sql):
-            with connection.cursor() as cursor:
-                cursor.execute(sql)
-                return [tuple(map(str, row)) for row in cursor.fetchall()]
-
-        return rows
+        return rows_of(connection)
 
     def http(self, pair=None, user=None, password=None, plain=False, **headers):
         headers |= {"content-type": "text/plain", "accept": "application/json"}

@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 from decisions import ALLOW, Decisions, deny, objects
 from decisions import serving as deciding
 from server import wait_until
-from world import DOORS, ORDERS, SETUP, Refused, world
+from world import DOORS, ORDERS, SETUP, Refused, refused, world
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 MORE = [
@@ -49,12 +49,6 @@ def made(tmp_path_factory):
     sources = [f"{name}={folder / name}" for name in ("events", "shaped", "part", "closed", "moved", "lost")]
     with world(tmp_path_factory.mktemp("world"), setup=SETUP + MORE, arguments=sources) as all_connections:
         yield all_connections
-
-
-def refused(connection, sql, *words):
-    with pytest.raises(Refused) as caught:
-        print(connection.rows(sql))
-    assert any(word in str(caught.value) for word in words), caught.value
 
 
 def changes(connection, columns, arguments):

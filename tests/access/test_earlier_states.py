@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from world import DOORS, ORDERS, SETUP, Refused, world
+from world import DOORS, ORDERS, SETUP, refused, world
 
 MORE = [
     "GRANT SELECT ON events TO clerk",
@@ -27,12 +27,6 @@ def made(tmp_path_factory):
     sources = [f"{name}={folder / name}" for name in ("events", "shaped", "part", "closed")]
     with world(tmp_path_factory.mktemp("world"), setup=SETUP + MORE, arguments=sources) as all_connections:
         yield all_connections
-
-
-def refused(connection, sql, *words):
-    with pytest.raises(Refused) as caught:
-        print(connection.rows(sql))
-    assert any(word in str(caught.value) for word in words), caught.value
 
 
 @pytest.mark.parametrize("door", DOORS)

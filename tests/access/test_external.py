@@ -2,7 +2,7 @@
 
 import pytest
 
-from world import DOORS, Refused, world
+from world import DOORS, refused, world
 
 # As `orders` in the file: id, region, amount, note.
 EXTERNAL = [
@@ -25,13 +25,6 @@ def made(tmp_path_factory):
         for sql in EXTERNAL:
             all_connections.at("root").rows(sql)
         yield all_connections
-
-
-def refused(connection, sql, *words):
-    with pytest.raises(Refused) as caught:
-        print(connection.rows(sql))
-    assert any(word in str(caught.value) for word in words), caught.value
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("door", DOORS)

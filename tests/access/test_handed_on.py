@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 import world
-from world import PASSWORDS, Refused
+from world import PASSWORDS, Refused, refused
 
 numbers = itertools.count()
 
@@ -34,12 +34,6 @@ def table(made):
     made.at("root").rows(f"INSERT INTO {name} VALUES (1, 2, 3)")
     yield name
     made.at("root").rows(f"DROP TABLE IF EXISTS {name}")
-
-
-def refused(connection, sql, words):
-    with pytest.raises(Refused) as raised:
-        print(connection.rows(sql))
-    assert words in str(raised.value), raised.value
 
 
 def reads(made, user, table, columns="*"):

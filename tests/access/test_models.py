@@ -5,7 +5,7 @@ import pyarrow.flight as flight
 import pytest
 
 from test_entry_points import FlightCalls
-from world import DOORS, Refused, world
+from world import DOORS, refused, world
 
 LIGHTGBM = """tree
 version=v4
@@ -61,13 +61,6 @@ def made(tmp_path_factory):
             root.rows(sql)
         all_connections.folder = folder
         yield all_connections
-
-
-def refused(connection, sql, *words):
-    with pytest.raises(Refused) as caught:
-        print(connection.rows(sql))
-    assert any(word in str(caught.value) for word in words), caught.value
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("door", DOORS)

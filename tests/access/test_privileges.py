@@ -6,8 +6,7 @@ import signal
 import pytest
 
 from server import wait_until
-from test_rules import refused
-from world import DOORS, PASSWORDS, hash_password, users_file, world
+from world import DOORS, PASSWORDS, hash_password, refused, users_file, world
 
 numbers = itertools.count()
 LISTS = ("SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'", "SELECT relname FROM pg_catalog.pg_class")

@@ -9,7 +9,7 @@ import adbc_driver_flightsql.dbapi as adbc
 import psycopg
 import pytest
 
-from world import PASSWORDS, Flight, Postgres, Refused, users_file, world
+from world import PASSWORDS, Flight, Postgres, Refused, refused, users_file, world
 from server import Server, wait_until
 
 numbers = itertools.count()
@@ -36,13 +36,6 @@ def role(made):
     root.rows(f"GRANT {name} TO ada")
     yield name
     root.rows(f"DROP ROLE {name}")
-
-
-def refused(connection, sql, words):
-    with pytest.raises(Refused) as raised:
-        print(connection.rows(sql))
-    assert words in str(raised.value), raised.value
-    return str(raised.value)
 
 
 def test_rights_come_and_go_at_once(made, role):

@@ -14,6 +14,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pymysql
+import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
@@ -68,6 +69,14 @@ SETUP = [
 
 class Refused(Exception):
     """What the server says when it does not do what it was asked."""
+
+
+def refused(connection, sql, *words):
+    """What the server says to a statement, which has one of the words."""
+    with pytest.raises(Refused) as raised:
+        print(connection.rows(sql))
+    assert any(word in str(raised.value) for word in words), raised.value
+    return str(raised.value)
 
 
 def text(value):

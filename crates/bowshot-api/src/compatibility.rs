@@ -78,13 +78,11 @@ fn one_of(words: &[&str], value: &str) -> Option<String> {
     words.iter().find(same).map(|word| (*word).to_owned())
 }
 
-const fn parameter(
-    name: &'static str,
-    default: &'static str,
-    accepted: Accepted,
-    text: &'static str,
-) -> CompatibilityParameter {
-    CompatibilityParameter { name, default, accepted, text }
+/// Rows of parameters: `"name" = "default", what it accepts => "what it means here";`.
+macro_rules! parameters {
+    ($($name:literal = $default:literal, $accepted:expr => $text:literal;)+) => {
+        &[$(CompatibilityParameter { name: $name, default: $default, accepted: $accepted, text: $text }),+]
+    };
 }
 
 const UTF8: Accepted = Accepted::OneOf(&["UTF8", "utf8", "UTF-8", "utf8mb4", "utf8mb3", "unicode", "binary"]);
@@ -108,194 +106,138 @@ const SECONDS: Accepted = Accepted::Integer(0, i64::MAX);
 const NEVER: Accepted = Accepted::OneOf(&["0"]);
 
 /// All compatibility parameters, sorted by name, ignoring case.
-pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = &[
-    parameter("application_name", "", Accepted::Text, "name of the client's program"),
-    parameter("array_nulls", "on", ONLY_ON, "`NULL` in the text of an array is null"),
-    parameter("autocommit", "on", ONLY_ON, "each statement is a transaction unless BEGIN has begun one"),
-    parameter("backslash_quote", "safe_encoding", Accepted::Text, "a backslash in '…' is a backslash"),
-    parameter("block_size", "8192", Accepted::Fixed, "files have no blocks"),
-    parameter("bytea_output", "hex", Accepted::OneOf(&["hex"]), "how bytes become text"),
-    parameter("character_set_client", "utf8mb4", UTF8, "texts are UTF-8"),
-    parameter("character_set_connection", "utf8mb4", UTF8, "texts are UTF-8"),
-    parameter("character_set_database", "utf8mb4", UTF8, "texts are UTF-8"),
-    parameter("character_set_results", "utf8mb4", UTF8, "texts are UTF-8"),
-    parameter("character_set_server", "utf8mb4", UTF8, "texts are UTF-8"),
-    parameter("check_function_bodies", "on", Accepted::Boolean, "there are no functions to check"),
-    parameter("client_encoding", "UTF8", UTF8, "texts are UTF-8"),
-    parameter("client_min_messages", "notice", LEVELS, "the notices that PostgreSQL's clients get"),
-    parameter("collation_connection", "utf8mb4_bin", Accepted::Text, "texts are compared by their bytes"),
-    parameter("collation_database", "utf8mb4_bin", Accepted::Text, "texts are compared by their bytes"),
-    parameter("collation_server", "utf8mb4_bin", Accepted::Text, "texts are compared by their bytes"),
-    parameter("constraint_exclusion", "partition", Accepted::Text, "the optimiser decides"),
-    parameter("cursor_tuple_fraction", "0.1", Accepted::Text, "cursors are read as they are computed"),
-    parameter(
-        "DateStyle",
-        "ISO, MDY",
-        Accepted::OneOf(&["ISO, MDY", "ISO", "ISO, DMY", "ISO, YMD", "ISO,MDY", "ISO,DMY", "ISO,YMD"]),
-        "dates become text as ISO 8601 has it, and are read so",
-    ),
-    parameter("debug_assertions", "off", Accepted::Fixed, "assertions are always checked"),
-    parameter("default_statistics_target", "100", SECONDS, "statistics are kept with the rows"),
-    parameter("default_table_access_method", "heap", Accepted::Text, "there is one way to keep a table"),
-    parameter("default_tablespace", "", Accepted::OneOf(&[""]), "there are no tablespaces"),
-    parameter("default_text_search_config", "pg_catalog.simple", Accepted::Text, "there is no text search"),
-    parameter(
-        "default_transaction_deferrable",
-        "off",
-        ONLY_OFF,
-        "transactions do not wait for others to begin",
-    ),
-    parameter(
-        "default_transaction_isolation",
-        "repeatable read",
-        ISOLATION,
-        "serializable is checked when a transaction commits, and all others are snapshot isolation",
-    ),
-    parameter("default_transaction_read_only", "off", ONLY_OFF, "BEGIN READ ONLY begins such a transaction"),
-    parameter("effective_cache_size", "4GB", Accepted::Text, "the operator sets the memory of caches"),
-    parameter("enable_bitmapscan", "on", Accepted::Boolean, "there are no indexes"),
-    parameter("enable_hashagg", "on", Accepted::Boolean, "the optimiser decides"),
-    parameter("enable_hashjoin", "on", Accepted::Boolean, "the optimiser decides"),
-    parameter("enable_indexscan", "on", Accepted::Boolean, "there are no indexes"),
-    parameter("enable_material", "on", Accepted::Boolean, "the optimiser decides"),
-    parameter("enable_mergejoin", "on", Accepted::Boolean, "the optimiser decides"),
-    parameter("enable_nestloop", "on", Accepted::Boolean, "the optimiser decides"),
-    parameter("enable_profile", "off", Accepted::Boolean, "EXPLAIN ANALYZE tells where the time went"),
-    parameter("enable_progress_bar", "off", Accepted::Boolean, "no progress is drawn"),
-    parameter("enable_seqscan", "on", Accepted::Boolean, "the optimiser decides"),
-    parameter("enable_sort", "on", Accepted::Boolean, "the optimiser decides"),
-    parameter("escape_string_warning", "on", Accepted::Boolean, "no warnings are sent"),
-    parameter("exec_mem_limit", "0", SECONDS, "the operator sets the memory of queries"),
-    parameter(
-        "extra_float_digits",
-        "1",
-        Accepted::Integer(-15, 3),
-        "floating-point numbers are always shown exactly",
-    ),
-    parameter("foreign_key_checks", "on", Accepted::Boolean, "foreign keys are never enforced"),
-    parameter("geqo", "on", Accepted::Boolean, "the optimiser decides"),
-    parameter(
-        "group_concat_max_len",
-        "9223372036854775807",
-        SECONDS,
-        "texts that are put together are not cut off",
-    ),
-    parameter("hot_standby", "off", Accepted::Fixed, "there are no standby servers"),
-    parameter(
-        "idle_in_transaction_session_timeout",
-        "0",
-        NEVER,
-        "the operator sets `limits.transaction_timeout`",
-    ),
-    parameter("idle_session_timeout", "0", NEVER, "the operator sets `limits.session_timeout`"),
-    parameter("in_hot_standby", "off", Accepted::Fixed, "there are no standby servers"),
-    parameter(
-        "information_schema_stats_expiry",
-        "0",
-        SECONDS,
-        "what is told of tables is never older than the tables",
-    ),
-    parameter("innodb_lock_wait_timeout", "50", SECONDS, "statements do not wait for locks"),
-    parameter("integer_datetimes", "on", Accepted::Fixed, "times are whole numbers"),
-    parameter("interactive_timeout", "28800", SECONDS, "the operator sets `limits.session_timeout`"),
-    parameter("IntervalStyle", "postgres", Accepted::OneOf(&["postgres"]), "how intervals become text"),
-    parameter("is_superuser", "off", Accepted::Fixed, "there is no superuser"),
-    parameter("jit", "off", Accepted::Boolean, "nothing is compiled"),
-    parameter("lc_collate", "C", Accepted::Fixed, "texts are compared by their bytes"),
-    parameter("lc_ctype", "C", Accepted::Fixed, "letters are those of Unicode"),
-    parameter("lc_messages", "C", Accepted::Text, "messages are in English"),
-    parameter("lc_monetary", "C", Accepted::Text, "amounts of money have no form of their own"),
-    parameter("lc_numeric", "C", Accepted::Text, "numbers have no form of their own"),
-    parameter("lc_time", "C", Accepted::Text, "names of days and months are English"),
-    parameter("license", "Apache-2.0", Accepted::Fixed, "license of the server"),
-    parameter("lock_timeout", "0", SECONDS, "statements do not wait for locks"),
-    parameter("log_statement", "none", Accepted::Text, "the operator decides what is logged"),
-    parameter("lower_case_table_names", "0", Accepted::Fixed, "names that are quoted keep their case"),
-    parameter("maintenance_work_mem", "64MB", Accepted::Text, "the operator sets the memory of queries"),
-    parameter("max_allowed_packet", "67108864", SECONDS, "the operator sets `limits.max_sql_bytes`"),
-    parameter("max_function_args", "100", Accepted::Fixed, "functions take many arguments"),
-    parameter("max_identifier_length", "63", Accepted::Fixed, "names may be longer"),
-    parameter("max_index_keys", "32", Accepted::Fixed, "keys may have more columns"),
-    parameter("max_parallel_workers_per_gather", "2", SECONDS, "the operator sets the processors of queries"),
-    parameter("net_read_timeout", "30", SECONDS, "the operator sets the timeouts of connections"),
-    parameter("net_write_timeout", "60", SECONDS, "the operator sets the timeouts of connections"),
-    parameter("optimizer_switch", "", Accepted::Text, "the optimiser has no switches"),
-    parameter(
-        "parallel_fragment_exec_instance_num",
-        "0",
-        SECONDS,
-        "the operator sets the processors of queries",
-    ),
-    parameter("password_encryption", "argon2id", Accepted::Fixed, "how passwords are kept"),
-    parameter("performance_schema", "off", Accepted::Fixed, "there is schema `system`"),
-    parameter("pipeline_dop", "0", SECONDS, "the operator sets the processors of queries"),
-    parameter("preserve_insertion_order", "on", Accepted::Boolean, "rows come in the order of ORDER BY"),
-    parameter("profiling", "off", ONLY_OFF, "EXPLAIN ANALYZE tells where the time went"),
-    parameter(
-        "query_cache_size",
-        "0",
-        Accepted::Integer(0, i64::MAX),
-        "the operator sets the cache of results",
-    ),
-    parameter("query_cache_type", "off", ONLY_OFF, "the session option is `result_cache`"),
-    parameter("quote_all_identifiers", "off", Accepted::Boolean, "names are quoted where they have to be"),
-    parameter("random_page_cost", "4", Accepted::Text, "the optimiser decides"),
-    parameter("restrict_nonsystem_relation_kind", "", Accepted::Text, "the catalog is read alone"),
-    parameter("row_security", "on", Accepted::Boolean, "policies for rows always hold"),
-    parameter("seq_page_cost", "1", Accepted::Text, "the optimiser decides"),
-    parameter("server_encoding", "UTF8", Accepted::Fixed, "texts are UTF-8"),
-    parameter("server_version", "", Accepted::Fixed, "version of the server"),
-    parameter("server_version_num", "", Accepted::Fixed, "version of the server as a number"),
-    parameter("session_authorization", "", Accepted::Fixed, "name of the user"),
-    parameter("session_replication_role", "origin", Accepted::OneOf(&["origin"]), "there is no replication"),
-    parameter("sql_auto_is_null", "off", ONLY_OFF, "`IS NULL` means null"),
-    parameter("sql_big_selects", "on", Accepted::Boolean, "large joins are not refused"),
-    parameter("sql_log_bin", "on", Accepted::Boolean, "there is no replication"),
-    parameter(
-        "sql_mode",
-        "",
-        Accepted::Text,
-        "statements are always strict; of its words NO_AUTO_VALUE_ON_ZERO alone has an effect",
-    ),
-    parameter("sql_notes", "on", Accepted::Boolean, "no notes are sent"),
-    parameter("sql_quote_show_create", "on", Accepted::Boolean, "names are quoted where they have to be"),
-    parameter(
-        "sql_safe_updates",
-        "off",
-        Accepted::Boolean,
-        "over MySQL's protocol, UPDATE and DELETE need WHERE or LIMIT while it is on",
-    ),
-    parameter(
-        "sql_select_limit",
-        "18446744073709551615",
-        Accepted::OneOf(&["18446744073709551615"]),
-        "results have all their rows",
-    ),
-    parameter("sql_warnings", "off", Accepted::Boolean, "no warnings are sent"),
-    parameter("ssl_renegotiation_limit", "0", Accepted::Integer(0, i64::MAX), "TLS does not renegotiate"),
-    parameter("standard_conforming_strings", "on", ONLY_ON, "a backslash in '…' is a backslash"),
-    parameter("synchronize_seqscans", "on", Accepted::Boolean, "rows come in the order of ORDER BY"),
-    parameter("synchronous_commit", "on", ONLY_ON, "a commit has been written when it is answered"),
-    parameter("system_time_zone", "UTC", Accepted::Fixed, "time zone of the server"),
-    parameter("temp_buffers", "8MB", Accepted::Text, "the operator sets the memory of queries"),
-    parameter("timezone_abbreviations", "Default", Accepted::Text, "zones have their full names"),
-    parameter("transaction_deferrable", "off", ONLY_OFF, "transactions do not wait for others to begin"),
-    parameter(
-        "transaction_isolation",
-        "repeatable read",
-        ISOLATION,
-        "serializable is checked when a transaction commits, and all others are snapshot isolation",
-    ),
-    parameter("transaction_read_only", "off", ONLY_OFF, "BEGIN READ ONLY begins such a transaction"),
-    parameter("transaction_timeout", "0", NEVER, "the operator sets `limits.transaction_timeout`"),
-    parameter("transform_null_equals", "off", ONLY_OFF, "`= NULL` is null"),
-    parameter("unique_checks", "on", Accepted::Boolean, "keys are always checked"),
-    parameter("version_comment", "Bowshot", Accepted::Fixed, "name of the server"),
-    parameter("wait_timeout", "28800", SECONDS, "the operator sets `limits.session_timeout`"),
-    parameter("wal_level", "minimal", Accepted::Fixed, "there is no replication"),
-    parameter("work_mem", "4MB", Accepted::Text, "the operator sets the memory of queries"),
-    parameter("xmloption", "content", Accepted::Text, "there is no XML"),
-];
+pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = parameters! {
+    "application_name" = "", Accepted::Text => "name of the client's program";
+    "array_nulls" = "on", ONLY_ON => "`NULL` in the text of an array is null";
+    "autocommit" = "on", ONLY_ON => "each statement is a transaction unless BEGIN has begun one";
+    "backslash_quote" = "safe_encoding", Accepted::Text => "a backslash in '…' is a backslash";
+    "block_size" = "8192", Accepted::Fixed => "files have no blocks";
+    "bytea_output" = "hex", Accepted::OneOf(&["hex"]) => "how bytes become text";
+    "character_set_client" = "utf8mb4", UTF8 => "texts are UTF-8";
+    "character_set_connection" = "utf8mb4", UTF8 => "texts are UTF-8";
+    "character_set_database" = "utf8mb4", UTF8 => "texts are UTF-8";
+    "character_set_results" = "utf8mb4", UTF8 => "texts are UTF-8";
+    "character_set_server" = "utf8mb4", UTF8 => "texts are UTF-8";
+    "check_function_bodies" = "on", Accepted::Boolean => "there are no functions to check";
+    "client_encoding" = "UTF8", UTF8 => "texts are UTF-8";
+    "client_min_messages" = "notice", LEVELS => "the notices that PostgreSQL's clients get";
+    "collation_connection" = "utf8mb4_bin", Accepted::Text => "texts are compared by their bytes";
+    "collation_database" = "utf8mb4_bin", Accepted::Text => "texts are compared by their bytes";
+    "collation_server" = "utf8mb4_bin", Accepted::Text => "texts are compared by their bytes";
+    "constraint_exclusion" = "partition", Accepted::Text => "the optimiser decides";
+    "cursor_tuple_fraction" = "0.1", Accepted::Text => "cursors are read as they are computed";
+    "DateStyle" = "ISO, MDY",
+        Accepted::OneOf(&["ISO, MDY", "ISO", "ISO, DMY", "ISO, YMD", "ISO,MDY", "ISO,DMY", "ISO,YMD"]) =>
+        "dates become text as ISO 8601 has it, and are read so";
+    "debug_assertions" = "off", Accepted::Fixed => "assertions are always checked";
+    "default_statistics_target" = "100", SECONDS => "statistics are kept with the rows";
+    "default_table_access_method" = "heap", Accepted::Text => "there is one way to keep a table";
+    "default_tablespace" = "", Accepted::OneOf(&[""]) => "there are no tablespaces";
+    "default_text_search_config" = "pg_catalog.simple", Accepted::Text => "there is no text search";
+    "default_transaction_deferrable" = "off", ONLY_OFF => "transactions do not wait for others to begin";
+    "default_transaction_isolation" = "repeatable read", ISOLATION =>
+        "serializable is checked when a transaction commits, and all others are snapshot isolation";
+    "default_transaction_read_only" = "off", ONLY_OFF => "BEGIN READ ONLY begins such a transaction";
+    "effective_cache_size" = "4GB", Accepted::Text => "the operator sets the memory of caches";
+    "enable_bitmapscan" = "on", Accepted::Boolean => "there are no indexes";
+    "enable_hashagg" = "on", Accepted::Boolean => "the optimiser decides";
+    "enable_hashjoin" = "on", Accepted::Boolean => "the optimiser decides";
+    "enable_indexscan" = "on", Accepted::Boolean => "there are no indexes";
+    "enable_material" = "on", Accepted::Boolean => "the optimiser decides";
+    "enable_mergejoin" = "on", Accepted::Boolean => "the optimiser decides";
+    "enable_nestloop" = "on", Accepted::Boolean => "the optimiser decides";
+    "enable_profile" = "off", Accepted::Boolean => "EXPLAIN ANALYZE tells where the time went";
+    "enable_progress_bar" = "off", Accepted::Boolean => "no progress is drawn";
+    "enable_seqscan" = "on", Accepted::Boolean => "the optimiser decides";
+    "enable_sort" = "on", Accepted::Boolean => "the optimiser decides";
+    "escape_string_warning" = "on", Accepted::Boolean => "no warnings are sent";
+    "exec_mem_limit" = "0", SECONDS => "the operator sets the memory of queries";
+    "extra_float_digits" = "1", Accepted::Integer(-15, 3) =>
+        "floating-point numbers are always shown exactly";
+    "foreign_key_checks" = "on", Accepted::Boolean => "foreign keys are never enforced";
+    "geqo" = "on", Accepted::Boolean => "the optimiser decides";
+    "group_concat_max_len" = "9223372036854775807", SECONDS => "texts that are put together are not cut off";
+    "hot_standby" = "off", Accepted::Fixed => "there are no standby servers";
+    "idle_in_transaction_session_timeout" = "0", NEVER => "the operator sets `limits.transaction_timeout`";
+    "idle_session_timeout" = "0", NEVER => "the operator sets `limits.session_timeout`";
+    "in_hot_standby" = "off", Accepted::Fixed => "there are no standby servers";
+    "information_schema_stats_expiry" = "0", SECONDS =>
+        "what is told of tables is never older than the tables";
+    "innodb_lock_wait_timeout" = "50", SECONDS => "statements do not wait for locks";
+    "integer_datetimes" = "on", Accepted::Fixed => "times are whole numbers";
+    "interactive_timeout" = "28800", SECONDS => "the operator sets `limits.session_timeout`";
+    "IntervalStyle" = "postgres", Accepted::OneOf(&["postgres"]) => "how intervals become text";
+    "is_superuser" = "off", Accepted::Fixed => "there is no superuser";
+    "jit" = "off", Accepted::Boolean => "nothing is compiled";
+    "lc_collate" = "C", Accepted::Fixed => "texts are compared by their bytes";
+    "lc_ctype" = "C", Accepted::Fixed => "letters are those of Unicode";
+    "lc_messages" = "C", Accepted::Text => "messages are in English";
+    "lc_monetary" = "C", Accepted::Text => "amounts of money have no form of their own";
+    "lc_numeric" = "C", Accepted::Text => "numbers have no form of their own";
+    "lc_time" = "C", Accepted::Text => "names of days and months are English";
+    "license" = "Apache-2.0", Accepted::Fixed => "license of the server";
+    "lock_timeout" = "0", SECONDS => "statements do not wait for locks";
+    "log_statement" = "none", Accepted::Text => "the operator decides what is logged";
+    "lower_case_table_names" = "0", Accepted::Fixed => "names that are quoted keep their case";
+    "maintenance_work_mem" = "64MB", Accepted::Text => "the operator sets the memory of queries";
+    "max_allowed_packet" = "67108864", SECONDS => "the operator sets `limits.max_sql_bytes`";
+    "max_function_args" = "100", Accepted::Fixed => "functions take many arguments";
+    "max_identifier_length" = "63", Accepted::Fixed => "names may be longer";
+    "max_index_keys" = "32", Accepted::Fixed => "keys may have more columns";
+    "max_parallel_workers_per_gather" = "2", SECONDS => "the operator sets the processors of queries";
+    "net_read_timeout" = "30", SECONDS => "the operator sets the timeouts of connections";
+    "net_write_timeout" = "60", SECONDS => "the operator sets the timeouts of connections";
+    "optimizer_switch" = "", Accepted::Text => "the optimiser has no switches";
+    "parallel_fragment_exec_instance_num" = "0", SECONDS => "the operator sets the processors of queries";
+    "password_encryption" = "argon2id", Accepted::Fixed => "how passwords are kept";
+    "performance_schema" = "off", Accepted::Fixed => "there is schema `system`";
+    "pipeline_dop" = "0", SECONDS => "the operator sets the processors of queries";
+    "preserve_insertion_order" = "on", Accepted::Boolean => "rows come in the order of ORDER BY";
+    "profiling" = "off", ONLY_OFF => "EXPLAIN ANALYZE tells where the time went";
+    "query_cache_size" = "0", Accepted::Integer(0, i64::MAX) => "the operator sets the cache of results";
+    "query_cache_type" = "off", ONLY_OFF => "the session option is `result_cache`";
+    "quote_all_identifiers" = "off", Accepted::Boolean => "names are quoted where they have to be";
+    "random_page_cost" = "4", Accepted::Text => "the optimiser decides";
+    "restrict_nonsystem_relation_kind" = "", Accepted::Text => "the catalog is read alone";
+    "row_security" = "on", Accepted::Boolean => "policies for rows always hold";
+    "seq_page_cost" = "1", Accepted::Text => "the optimiser decides";
+    "server_encoding" = "UTF8", Accepted::Fixed => "texts are UTF-8";
+    "server_version" = "", Accepted::Fixed => "version of the server";
+    "server_version_num" = "", Accepted::Fixed => "version of the server as a number";
+    "session_authorization" = "", Accepted::Fixed => "name of the user";
+    "session_replication_role" = "origin", Accepted::OneOf(&["origin"]) => "there is no replication";
+    "sql_auto_is_null" = "off", ONLY_OFF => "`IS NULL` means null";
+    "sql_big_selects" = "on", Accepted::Boolean => "large joins are not refused";
+    "sql_log_bin" = "on", Accepted::Boolean => "there is no replication";
+    "sql_mode" = "", Accepted::Text =>
+        "statements are always strict; of its words NO_AUTO_VALUE_ON_ZERO alone has an effect";
+    "sql_notes" = "on", Accepted::Boolean => "no notes are sent";
+    "sql_quote_show_create" = "on", Accepted::Boolean => "names are quoted where they have to be";
+    "sql_safe_updates" = "off", Accepted::Boolean =>
+        "over MySQL's protocol, UPDATE and DELETE need WHERE or LIMIT while it is on";
+    "sql_select_limit" = "18446744073709551615", Accepted::OneOf(&["18446744073709551615"]) =>
+        "results have all their rows";
+    "sql_warnings" = "off", Accepted::Boolean => "no warnings are sent";
+    "ssl_renegotiation_limit" = "0", Accepted::Integer(0, i64::MAX) => "TLS does not renegotiate";
+    "standard_conforming_strings" = "on", ONLY_ON => "a backslash in '…' is a backslash";
+    "synchronize_seqscans" = "on", Accepted::Boolean => "rows come in the order of ORDER BY";
+    "synchronous_commit" = "on", ONLY_ON => "a commit has been written when it is answered";
+    "system_time_zone" = "UTC", Accepted::Fixed => "time zone of the server";
+    "temp_buffers" = "8MB", Accepted::Text => "the operator sets the memory of queries";
+    "timezone_abbreviations" = "Default", Accepted::Text => "zones have their full names";
+    "transaction_deferrable" = "off", ONLY_OFF => "transactions do not wait for others to begin";
+    "transaction_isolation" = "repeatable read", ISOLATION =>
+        "serializable is checked when a transaction commits, and all others are snapshot isolation";
+    "transaction_read_only" = "off", ONLY_OFF => "BEGIN READ ONLY begins such a transaction";
+    "transaction_timeout" = "0", NEVER => "the operator sets `limits.transaction_timeout`";
+    "transform_null_equals" = "off", ONLY_OFF => "`= NULL` is null";
+    "unique_checks" = "on", Accepted::Boolean => "keys are always checked";
+    "version_comment" = "Bowshot", Accepted::Fixed => "name of the server";
+    "wait_timeout" = "28800", SECONDS => "the operator sets `limits.session_timeout`";
+    "wal_level" = "minimal", Accepted::Fixed => "there is no replication";
+    "work_mem" = "4MB", Accepted::Text => "the operator sets the memory of queries";
+    "xmloption" = "content", Accepted::Text => "there is no XML";
+};
 
 #[cfg(test)]
 mod tests {

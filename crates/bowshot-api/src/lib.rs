@@ -9,6 +9,7 @@
 //! Session::ingest(Ingest, BatchStream) -> rows written               all of them or none
 //! ```
 
+mod allocations;
 mod auth_cache;
 mod authorization_header;
 mod caller_token;
@@ -35,6 +36,7 @@ mod traces;
 mod unsupported_time;
 mod write;
 
+pub use allocations::allocations;
 pub use auth_cache::AuthCache;
 pub use caller_token::CallerToken;
 pub use catalog::{PrimaryKey, TableEntry, TableFilter, TableKind, TableName, like};

@@ -29,77 +29,38 @@ pub struct SessionOption {
     pub text: &'static str,
 }
 
-const fn option(
-    name: &'static str,
-    kind: &'static str,
-    default: &'static str,
-    text: &'static str,
-) -> SessionOption {
-    SessionOption { name, kind, default, text }
+/// Rows of options: `"name" "type" = "default" => "what it does";`.
+macro_rules! options {
+    ($($name:literal $kind:literal = $default:literal => $text:literal;)+) => {
+        &[$(SessionOption { name: $name, kind: $kind, default: $default, text: $text }),+]
+    };
 }
 
 /// All options that a client may set.
-pub const SESSION_OPTIONS: &[SessionOption] = &[
-    option("catalog", "string", "bowshot", "catalog of names that do not say theirs"),
-    option("schema", "string", "main", "schema of names that do not say theirs"),
-    option("dialect", "string", "ansi", "SQL dialect: ansi, postgres or mysql"),
-    option("time_zone", "string", "+00:00", "time zone of timestamps that do not say theirs"),
-    option("endpoints", "string", "1", "endpoints of one result: a number, or auto"),
-    option("views", "bool", "false", "send string and binary views as they are"),
-    option("dictionaries", "bool", "false", "send dictionary-encoded columns as they are"),
-    option(
-        "wide_numbers",
-        "bool",
-        "false",
-        "send unsigned numbers, 16-bit floats and decimals below 128 bits in wider signed types; JDBC drivers of Flight SQL begin with true",
-    ),
-    option("compression", "string", "none", "compression of record batch bodies: none, lz4 or zstd"),
-    option(
-        "retryable_results",
-        "bool",
-        "false",
-        "keep results until they expire so that DoGet can be repeated",
-    ),
-    option(
-        "statement_timeout_ms",
-        "int64",
-        "0",
-        "longest run of a statement in milliseconds, from its arrival on; 0 for the limit of the server",
-    ),
-    option(
-        "join_cache",
-        "bool",
-        "true",
-        "use joins that were computed before or ahead, and let others use those of this session",
-    ),
-    option(
-        "result_cache",
-        "bool",
-        "true",
-        "answer queries with results that are kept of the same query over the same rows, and keep those of this session",
-    ),
-    option(
-        "key_lookups",
-        "bool",
-        "true",
-        "find the rows of a query that asks for a key of one table (`WHERE key = value`) by an index in memory, instead of a scan",
-    ),
-    option(
-        "join_order",
-        "string",
-        "statistics",
-        "order of inner joins: statistics for the one that seems cheapest, or query for that of the text",
-    ),
-    option(
-        "common_subplans",
-        "bool",
-        "true",
-        "compute equal parts of a query once, such as a query of WITH that is read twice",
-    ),
-    option(
-        "grouping_set_cascade",
-        "bool",
-        "true",
-        "compute coarser grouping sets of ROLLUP and CUBE from the finest one",
-    ),
-];
+pub const SESSION_OPTIONS: &[SessionOption] = options! {
+    "catalog" "string" = "bowshot" => "catalog of names that do not say theirs";
+    "schema" "string" = "main" => "schema of names that do not say theirs";
+    "dialect" "string" = "ansi" => "SQL dialect: ansi, postgres or mysql";
+    "time_zone" "string" = "+00:00" => "time zone of timestamps that do not say theirs";
+    "endpoints" "string" = "1" => "endpoints of one result: a number, or auto";
+    "views" "bool" = "false" => "send string and binary views as they are";
+    "dictionaries" "bool" = "false" => "send dictionary-encoded columns as they are";
+    "wide_numbers" "bool" = "false" =>
+        "send unsigned numbers, 16-bit floats and decimals below 128 bits in wider signed types; JDBC drivers of Flight SQL begin with true";
+    "compression" "string" = "none" => "compression of record batch bodies: none, lz4 or zstd";
+    "retryable_results" "bool" = "false" => "keep results until they expire so that DoGet can be repeated";
+    "statement_timeout_ms" "int64" = "0" =>
+        "longest run of a statement in milliseconds, from its arrival on; 0 for the limit of the server";
+    "join_cache" "bool" = "true" =>
+        "use joins that were computed before or ahead, and let others use those of this session";
+    "result_cache" "bool" = "true" =>
+        "answer queries with results that are kept of the same query over the same rows, and keep those of this session";
+    "key_lookups" "bool" = "true" =>
+        "find the rows of a query that asks for a key of one table (`WHERE key = value`) by an index in memory, instead of a scan";
+    "join_order" "string" = "statistics" =>
+        "order of inner joins: statistics for the one that seems cheapest, or query for that of the text";
+    "common_subplans" "bool" = "true" =>
+        "compute equal parts of a query once, such as a query of WITH that is read twice";
+    "grouping_set_cascade" "bool" = "true" =>
+        "compute coarser grouping sets of ROLLUP and CUBE from the finest one";
+};

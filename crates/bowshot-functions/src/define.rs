@@ -12,7 +12,6 @@ use datafusion::logical_expr::{
     AggregateUDF, ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility, WindowUDF,
 };
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// A row of the table of functions.
@@ -165,6 +164,24 @@ pub(crate) const fn made(name: &'static str, about: &'static str, make: fn() -> 
     row(name, about, Body::Udf(make))
 }
 
+/// An aggregate that is made elsewhere.
+pub(crate) const fn aggregate(
+    name: &'static str,
+    about: &'static str,
+    make: fn() -> Arc<AggregateUDF>,
+) -> Function {
+    row(name, about, Body::Aggregate(make))
+}
+
+/// A function over windows that is made elsewhere.
+pub(crate) const fn window(
+    name: &'static str,
+    about: &'static str,
+    make: fn() -> Arc<WindowUDF>,
+) -> Function {
+    row(name, about, Body::Window(make))
+}
+
 impl Gives {
     fn data_type(self, arguments: &[DataType], constants: &[Option<&ScalarValue>]) -> Result<DataType> {
         Ok(match self {
@@ -188,6 +205,26 @@ impl Gives {
         })
     }
 }
+
+/// Functions are the same where these fields are: the table has each name once.
+macro_rules! same_by {
+    ($type:ident, $($field:ident).+) => {
+        impl PartialEq for $type {
+            fn eq(&self, other: &Self) -> bool {
+                self.$($field).+ == other.$($field).+
+            }
+        }
+
+        impl Eq for $type {}
+
+        impl std::hash::Hash for $type {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                std::hash::Hash::hash(&self.$($field).+, state);
+            }
+        }
+    };
+}
+pub(crate) use same_by;
 
 /// A row of the table as DataFusion knows functions.
 #[derive(Debug)]
@@ -228,20 +265,7 @@ impl Defined {
     }
 }
 
-// Two functions of one name are the same function: the table has each name once.
-impl PartialEq for Defined {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Defined {}
-
-impl Hash for Defined {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
-}
+same_by!(Defined, name);
 
 impl ScalarUDFImpl for Defined {
     fn name(&self) -> &str {

@@ -6,7 +6,6 @@ use datafusion::common::{Result, internal_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The types that the arguments are brought to.
@@ -32,25 +31,22 @@ pub(crate) fn udf(name: &'static str, takes: Takes, gives: Gives, runs: Runs) ->
     Arc::new(ScalarUDF::from(ScalarFunction { name, signature, takes, gives, runs }))
 }
 
+/// Rows of the table of functions: names, what is taken, given and run, and what it gives in words.
+macro_rules! scalar_functions {
+    ($($name:literal $($alias:literal)*: $takes:expr, $gives:expr, $runs:expr => $about:literal;)+) => {
+        &[$($crate::define::made($name, $about, || $crate::scalar_udf::udf($name, $takes, $gives, $runs))
+            .aliases(&[$($alias),*])),+]
+    };
+}
+pub(crate) use scalar_functions;
+
 /// The error of a function that was called with arguments that it does not have.
 pub(crate) fn no_overload<T>(name: &str, given: &[DataType]) -> Result<T> {
     let given = given.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     plan_err!("function {name}({given}) does not exist")
 }
 
-impl PartialEq for ScalarFunction {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for ScalarFunction {}
-
-impl Hash for ScalarFunction {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
-}
+crate::define::same_by!(ScalarFunction, name);
 
 impl ScalarUDFImpl for ScalarFunction {
     fn name(&self) -> &str {

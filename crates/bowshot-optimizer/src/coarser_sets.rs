@@ -5,7 +5,7 @@ use crate::common_subplans::SharedWork;
 use datafusion::arrow::array::{ArrayRef, new_null_array};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::DataFusionError;
@@ -13,7 +13,6 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{
     AggregateExec, AggregateMode, PhysicalGroupBy, evaluate_group_by,
 };
@@ -26,32 +25,14 @@ use std::fmt;
 use std::sync::Arc;
 
 /// See the module. Comes before the rule that hides what is known of grouping sets, of which none are left.
-#[derive(Debug)]
-pub(super) struct CoarserSets;
-
-impl PhysicalOptimizerRule for CoarserSets {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if !config.extensions.get::<SharedWork>().is_some_and(|wanted| wanted.grouping_sets) {
-            return Ok(plan);
-        }
-        plan.transform_up(|node| {
-            let reduced = node.downcast_ref::<AggregateExec>().map(from_finest).transpose()?.flatten();
-            Ok(reduced.map_or_else(|| Transformed::no(node), Transformed::yes))
-        })
-        .data()
+pub(super) fn from_finest_set(
+    node: &Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if !config.extensions.get::<SharedWork>().is_some_and(|wanted| wanted.grouping_sets) {
+        return Ok(None);
     }
-
-    fn name(&self) -> &'static str {
-        "CoarserSets"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+    Ok(node.downcast_ref::<AggregateExec>().map(from_finest).transpose()?.flatten())
 }
 
 /// The first step of an aggregation by sets as three: groups of the finest set, one row for each of them and each set, groups of

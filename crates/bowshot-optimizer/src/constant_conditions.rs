@@ -6,55 +6,38 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{EmptyRelation, Expr, Filter, LogicalPlan};
-use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
-use std::fmt;
 use std::sync::Arc;
 
 /// The rule that takes conditions down.
 pub(super) const FILTERS: &str = "push_down_filter";
 
 /// See the module.
-pub(super) struct DecidedAbove(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
-
-impl fmt::Debug for DecidedAbove {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DecidedAbove").field(&self.0.name()).finish()
+pub(super) fn decided_above(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Filter(filter) = &plan else { return rule.rewrite(plan, config) };
+    let (conditions, input) = conditions(filter);
+    let (constant, others): (Vec<_>, Vec<_>) =
+        conditions.into_iter().partition(|condition| condition.column_refs().is_empty());
+    if constant.is_empty() || !has_a_row_of_none(input) {
+        return rule.rewrite(plan, config);
     }
-}
-
-impl OptimizerRule for DecidedAbove {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let LogicalPlan::Filter(filter) = &plan else { return self.0.rewrite(plan, config) };
-        let (conditions, input) = conditions(filter);
-        let (constant, others): (Vec<_>, Vec<_>) =
-            conditions.into_iter().partition(|condition| condition.column_refs().is_empty());
-        if constant.is_empty() || !has_a_row_of_none(input) {
-            return self.0.rewrite(plan, config);
-        }
-        let Some(holds) = decided(constant, config)? else { return Ok(Transformed::no(plan)) };
-        let rows = if holds {
-            LogicalPlan::clone(input)
-        } else {
-            let schema = Arc::clone(input.schema());
-            LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema })
-        };
-        let rest = if holds { conjunction(others) } else { None };
-        let Some(rest) = rest else { return Ok(Transformed::yes(rows)) };
-        let mut rewritten =
-            self.0.rewrite(LogicalPlan::Filter(Filter::try_new(rest, Arc::new(rows))?), config)?;
-        rewritten.transformed = true;
-        Ok(rewritten)
-    }
+    let Some(holds) = decided(constant, config)? else { return Ok(Transformed::no(plan)) };
+    let rows = if holds {
+        LogicalPlan::clone(input)
+    } else {
+        let schema = Arc::clone(input.schema());
+        LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema })
+    };
+    let rest = if holds { conjunction(others) } else { None };
+    let Some(rest) = rest else { return Ok(Transformed::yes(rows)) };
+    let mut rewritten = rule.rewrite(LogicalPlan::Filter(Filter::try_new(rest, Arc::new(rows))?), config)?;
+    rewritten.transformed = true;
+    Ok(rewritten)
 }
 
 /// The conditions of all filters down to what is none.

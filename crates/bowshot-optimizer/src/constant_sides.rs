@@ -6,38 +6,22 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan};
-use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
-use std::fmt;
 use std::sync::Arc;
 
 /// See the module.
-pub(super) struct ConstantsOnTheRight(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
-
-impl fmt::Debug for ConstantsOnTheRight {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ConstantsOnTheRight").field(&self.0.name()).finish()
-    }
-}
-
-impl OptimizerRule for ConstantsOnTheRight {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        match plan {
-            LogicalPlan::Filter(filter) if to_be_turned(&filter) => {
-                let mut rewritten = self.0.rewrite(LogicalPlan::Filter(turned(filter)?), config)?;
-                rewritten.transformed = true;
-                Ok(rewritten)
-            }
-            plan => self.0.rewrite(plan, config),
+pub(super) fn constants_on_the_right(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Filter(filter) if to_be_turned(&filter) => {
+            let mut rewritten = rule.rewrite(LogicalPlan::Filter(turned(filter)?), config)?;
+            rewritten.transformed = true;
+            Ok(rewritten)
         }
+        plan => rule.rewrite(plan, config),
     }
 }
 

@@ -4,7 +4,7 @@
 //! (`SELECT 1, a … UNION ALL SELECT 2, a … ORDER BY 1 DESC, 2 LIMIT 1`).
 
 use super::drop_ordering::DropOrdering;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use super::node_rule::node_rule;
 use datafusion::common::{JoinSide, JoinType, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::equivalence::AcrossPartitions;
@@ -20,8 +20,9 @@ use std::sync::Arc;
 const BRINGS_CONSTANTS: &str = "FilterPushdown";
 
 /// See the module. Comes before all rules that look at orders and groups.
-#[derive(Debug)]
-pub(super) struct NothingConstantOfParts;
+pub(super) fn nothing_constant_of_parts() -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
+    node_rule("NothingConstantOfParts", nothing_constant)
+}
 
 /// The rules, with this one behind that which brings constants.
 pub(super) fn behind_filters(
@@ -29,52 +30,38 @@ pub(super) fn behind_filters(
 ) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let with_rule = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| {
         let brings = rule.name() == BRINGS_CONSTANTS;
-        let forgets = brings.then(|| Arc::new(NothingConstantOfParts) as Arc<_>);
+        let forgets = brings.then(nothing_constant_of_parts);
         std::iter::once(rule).chain(forgets)
     };
     rules.into_iter().flat_map(with_rule).collect()
 }
 
-impl PhysicalOptimizerRule for NothingConstantOfParts {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            if has_constants_of_parts(node.as_ref()) {
-                return Ok(Transformed::yes(DropOrdering::of_constants(node)));
-            }
-            if let Some(once) = DropOrdering::once(&node) {
-                return Ok(Transformed::yes(once));
-            }
-            let Some(join_type) = join_type(node.as_ref()) else { return Ok(Transformed::no(node)) };
-            let children = node.children();
-            let [left, right] = children.as_slice() else { return Ok(Transformed::no(node)) };
-            let sides = [(JoinSide::Left, *left), (JoinSide::Right, *right)];
-            let forgets = |(side, input): (JoinSide, &Arc<dyn ExecutionPlan>)| {
-                may_be_missing(join_type, side) && !input.equivalence_properties().constants().is_empty()
-            };
-            if !sides.into_iter().any(forgets) {
-                return Ok(Transformed::no(node));
-            }
-            let children = sides.into_iter().map(|(side, input)| {
-                let input = Arc::clone(input);
-                if forgets((side, &input)) { DropOrdering::of_constants(input) } else { input }
-            });
-            let children = children.collect();
-            replace_children_if_necessary(node, children).map(Transformed::yes)
-        })
-        .data()
+fn nothing_constant(
+    node: &Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if has_constants_of_parts(node.as_ref()) {
+        return Ok(Some(DropOrdering::of_constants(Arc::clone(node))));
     }
-
-    fn name(&self) -> &'static str {
-        "NothingConstantOfParts"
+    if let Some(once) = DropOrdering::once(node) {
+        return Ok(Some(once));
     }
-
-    fn schema_check(&self) -> bool {
-        true
+    let Some(join_type) = join_type(node.as_ref()) else { return Ok(None) };
+    let children = node.children();
+    let [left, right] = children.as_slice() else { return Ok(None) };
+    let sides = [(JoinSide::Left, *left), (JoinSide::Right, *right)];
+    let forgets = |(side, input): (JoinSide, &Arc<dyn ExecutionPlan>)| {
+        may_be_missing(join_type, side) && !input.equivalence_properties().constants().is_empty()
+    };
+    if !sides.into_iter().any(forgets) {
+        return Ok(None);
     }
+    let children = sides.into_iter().map(|(side, input)| {
+        let input = Arc::clone(input);
+        if forgets((side, &input)) { DropOrdering::of_constants(input) } else { input }
+    });
+    let children = children.collect();
+    replace_children_if_necessary(Arc::clone(node), children).map(Some)
 }
 
 fn has_constants_of_parts(node: &dyn ExecutionPlan) -> bool {

@@ -2,17 +2,17 @@
 //! `FROM a, b WHERE …`, and keys of conditions, mix `=` and IS NOT DISTINCT FROM.
 
 use super::anti_joins::AntiJoins;
-use super::constant_conditions::{DecidedAbove, FILTERS};
-use super::constant_sides::ConstantsOnTheRight;
-use super::dependencies::{AllKeys, DISTINCT, JOINS, LEAVES_OUT, NothingFollows};
+use super::constant_conditions::{FILTERS, decided_above};
+use super::constant_sides::constants_on_the_right;
+use super::dependencies::{DISTINCT, JOINS, LEAVES_OUT, all_keys, nothing_follows};
 use super::operators::BothZeros;
 use super::recursions::NullableColumns;
+use super::wrapped_rule::{Rule, wrapped};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
-use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
+use datafusion::optimizer::optimizer::Optimizer;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
-use std::fmt;
 use std::sync::Arc;
 
 /// The rule that joins the tables of `FROM a, b` by the equalities of WHERE.
@@ -20,15 +20,15 @@ const CROSS_JOINS: &str = "eliminate_cross_join";
 
 /// The rules of the logical optimiser, in DataFusion's order. Scratch sessions, which are compared with DataFusion, believe of groups
 /// what it does.
-pub fn logical(scratch: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+pub fn logical(scratch: bool) -> Vec<Rule> {
     let rules = Optimizer::new().rules.into_iter();
     let mut rules: Vec<_> = rules
         .map(|rule| match rule.name() {
-            CROSS_JOINS => Arc::new(OnlyPlainEqualities(rule)) as Arc<dyn OptimizerRule + Send + Sync>,
-            KEYS => Arc::new(OnlyOneKind(rule)) as Arc<_>,
-            FILTERS => Arc::new(DecidedAbove(Arc::new(ConstantsOnTheRight(rule)))) as Arc<_>,
-            LEAVES_OUT if !scratch => Arc::new(AllKeys(rule)) as Arc<_>,
-            JOINS | DISTINCT if !scratch => Arc::new(NothingFollows(rule)) as Arc<_>,
+            CROSS_JOINS => wrapped(rule, only_plain_equalities),
+            KEYS => wrapped(rule, only_one_kind),
+            FILTERS => wrapped(wrapped(rule, constants_on_the_right), decided_above),
+            LEAVES_OUT if !scratch => wrapped(rule, all_keys),
+            JOINS | DISTINCT if !scratch => wrapped(rule, nothing_follows),
             _ => rule,
         })
         .collect();
@@ -45,28 +45,14 @@ pub fn logical(scratch: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 const KEYS: &str = "extract_equijoin_predicate";
 
 /// Leaves joins alone whose keys are of the other kind: the rule itself adds no more of those.
-struct OnlyOneKind(Arc<dyn OptimizerRule + Send + Sync>);
-
-impl fmt::Debug for OnlyOneKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OnlyOneKind").field(&self.0.name()).finish()
-    }
-}
-
-impl OptimizerRule for OnlyOneKind {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let other =
-            matches!(&plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull);
-        if other { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) }
-    }
+fn only_one_kind(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let other =
+        matches!(&plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull);
+    if other { Ok(Transformed::no(plan)) } else { rule.rewrite(plan, config) }
 }
 
 /// Inner joins up to which the rule is asked although none of them lacks a key. Its time grows with the third power of their
@@ -76,29 +62,15 @@ const MOST_JOINS_WITHOUT_NEED: usize = 32;
 /// Leaves plans alone in which nulls equal one another in some join: the rule keeps one such setting for all the keys that it
 /// collects, so that either `=` matches nulls too, or `IS NOT DISTINCT FROM` does not. Also long chains of joins that all have
 /// keys: there is no cross join to eliminate.
-struct OnlyPlainEqualities(Arc<dyn OptimizerRule + Send + Sync>);
-
-impl fmt::Debug for OnlyPlainEqualities {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OnlyPlainEqualities").field(&self.0.name()).finish()
+fn only_plain_equalities(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    if equals_nulls(&plan)? || is_long_without_need(&plan)? {
+        return Ok(Transformed::no(plan));
     }
-}
-
-impl OptimizerRule for OnlyPlainEqualities {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        if equals_nulls(&plan)? || is_long_without_need(&plan)? {
-            return Ok(Transformed::no(plan));
-        }
-        self.0.rewrite(plan, config)
-    }
+    rule.rewrite(plan, config)
 }
 
 fn is_long_without_need(plan: &LogicalPlan) -> Result<bool> {

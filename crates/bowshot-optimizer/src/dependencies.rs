@@ -5,9 +5,7 @@
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, FunctionalDependencies, Result};
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection};
-use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
-use std::fmt;
 use std::sync::Arc;
 
 /// The rule that leaves out what nobody needs, keys of groups among it. Projections of all columns are some of that.
@@ -19,67 +17,39 @@ pub(super) const JOINS: &str = "eliminate_join";
 pub(super) const DISTINCT: &str = "replace_distinct_aggregate";
 
 /// Keeps keys of groups from being left out.
-pub(super) struct AllKeys(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
-
-impl fmt::Debug for AllKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("AllKeys").field(&self.0.name()).finish()
-    }
-}
-
-impl OptimizerRule for AllKeys {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let plan = plan
-            .transform_down_with_subqueries(|node| match node {
-                LogicalPlan::Aggregate(groups) if has_doubtful_keys(&groups) => independent(groups),
-                node => Ok(Transformed::no(node)),
-            })
-            .data()?;
-        self.0.rewrite(plan, config)
-    }
+pub(super) fn all_keys(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let plan = plan
+        .transform_down_with_subqueries(|node| match node {
+            LogicalPlan::Aggregate(groups) if has_doubtful_keys(&groups) => independent(groups),
+            node => Ok(Transformed::no(node)),
+        })
+        .data()?;
+    rule.rewrite(plan, config)
 }
 
 /// Lets a rule see nothing that follows from groups by keys of which one is said to follow from the others.
-pub(super) struct NothingFollows(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
-
-impl fmt::Debug for NothingFollows {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("NothingFollows").field(&self.0.name()).finish()
+pub(super) fn nothing_follows(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    // A rule that is asked for each node believes something of DISTINCT alone.
+    let is_meant = rule.apply_order().is_none() || matches!(plan, LogicalPlan::Distinct(_));
+    if !is_meant || !has_doubtful_groups(&plan)? {
+        return rule.rewrite(plan, config);
     }
-}
-
-impl OptimizerRule for NothingFollows {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        // A rule that is asked for each node believes something of DISTINCT alone.
-        let is_meant = self.apply_order().is_none() || matches!(plan, LogicalPlan::Distinct(_));
-        if !is_meant || !has_doubtful_groups(&plan)? {
-            return self.0.rewrite(plan, config);
-        }
-        let plan = plan.transform_up(|node| {
-            let node = match node {
-                LogicalPlan::Aggregate(groups) if has_doubtful_keys(&groups) => independent(groups)?.data,
-                node => node,
-            };
-            Ok(Transformed::yes(node.recompute_schema()?))
-        });
-        self.0.rewrite(plan.data()?, config)
-    }
+    let plan = plan.transform_up(|node| {
+        let node = match node {
+            LogicalPlan::Aggregate(groups) if has_doubtful_keys(&groups) => independent(groups)?.data,
+            node => node,
+        };
+        Ok(Transformed::yes(node.recompute_schema()?))
+    });
+    rule.rewrite(plan.data()?, config)
 }
 
 fn has_doubtful_groups(plan: &LogicalPlan) -> Result<bool> {

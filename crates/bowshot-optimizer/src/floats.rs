@@ -5,41 +5,21 @@
 use bowshot_kernels::floats;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::functions_aggregate::min_max::{Max, Min, max_udaf, min_udaf};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature};
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use std::sync::Arc;
 
 /// See the module. Without groups DataFusion compares in this order itself.
-#[derive(Debug)]
-pub(super) struct FloatsInOrder;
-
-impl PhysicalOptimizerRule for FloatsInOrder {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            let changed = node.downcast_ref::<AggregateExec>().map(in_aggregate).transpose()?.flatten();
-            Ok(changed.map_or_else(|| Transformed::no(node), Transformed::yes))
-        })
-        .data()
-    }
-
-    fn name(&self) -> &'static str {
-        "FloatsInOrder"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(super) fn in_order(
+    node: &Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    Ok(node.downcast_ref::<AggregateExec>().map(in_aggregate).transpose()?.flatten())
 }
 
 /// The aggregation with such functions, and without a bound on its groups that takes floating-point numbers for an order.

@@ -4,40 +4,17 @@
 
 use super::drop_ordering::DropOrdering;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use std::sync::Arc;
 
 /// See the module. Comes before all rules that look at orders and partitions.
-#[derive(Debug)]
-pub(super) struct NothingKnownOfSets;
-
-impl PhysicalOptimizerRule for NothingKnownOfSets {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            Ok(if makes_sets(node.as_ref()) {
-                Transformed::yes(DropOrdering::of_all(node))
-            } else {
-                Transformed::no(node)
-            })
-        })
-        .data()
-    }
-
-    fn name(&self) -> &'static str {
-        "NothingKnownOfSets"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(super) fn nothing_known(
+    node: &Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    Ok(makes_sets(node.as_ref()).then(|| DropOrdering::of_all(Arc::clone(node))))
 }
 
 fn makes_sets(node: &dyn ExecutionPlan) -> bool {

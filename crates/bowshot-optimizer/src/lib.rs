@@ -25,8 +25,10 @@ mod integers;
 mod join_order;
 mod limits;
 mod nan_of_aggregates;
+mod node_rule;
 mod null_masking;
 mod offsets;
+mod one_input;
 mod operators;
 mod recursions;
 mod running_extremes;
@@ -34,6 +36,7 @@ mod same_names;
 mod set_operations_all;
 mod short_circuit;
 mod subqueries;
+mod wrapped_rule;
 mod zero_keys;
 
 pub use analysis::with_our_meaning;
@@ -47,27 +50,30 @@ pub use short_circuit::{guard, guarded_operator};
 pub use subqueries::one_row_function;
 
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use node_rule::node_rule;
 use std::sync::Arc;
 
 /// The rules of the physical optimizer, in their order. Scratch sessions, which are compared with DataFusion, keep its view of what
 /// is constant and needed.
 pub fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
-        vec![Arc::new(coarser_sets::CoarserSets), Arc::new(grouping_sets::NothingKnownOfSets)];
-    rules.push(Arc::new(running_extremes::NoOrderByExtremes));
-    rules.push(Arc::new(zero_keys::OneZeroInKeys));
+    let mut rules = vec![
+        node_rule("CoarserSets", coarser_sets::from_finest_set),
+        node_rule("NothingKnownOfSets", grouping_sets::nothing_known),
+        node_rule("NoOrderByExtremes", running_extremes::without_order),
+        node_rule("OneZeroInKeys", zero_keys::one_zero),
+    ];
     let mut stock = aggregate_answers::beyond_doubt(same_names::physical());
     if !scratch {
-        rules.push(Arc::new(null_masking::FieldsInFiles));
-        rules.push(Arc::new(constants::NothingConstantOfParts));
-        rules.push(Arc::new(offsets::SkippedInOrder));
+        rules.push(node_rule("FieldsInFiles", null_masking::fields_in_files));
+        rules.push(constants::nothing_constant_of_parts());
+        rules.push(node_rule("SkippedInOrder", offsets::skipped_in_order));
         stock = constants::behind_filters(stock);
     }
     rules.extend(limits::above_groups(join_order::before_selection(stock)));
     // Behind all that look into expressions.
-    rules.push(Arc::new(decimals::NarrowDecimals));
-    rules.push(Arc::new(floats::FloatsInOrder));
-    rules.push(Arc::new(nan_of_aggregates::NanOfAggregates));
-    rules.push(Arc::new(short_circuit::GuardedConditions));
+    rules.push(node_rule("NarrowDecimals", decimals::narrow_decimals));
+    rules.push(node_rule("FloatsInOrder", floats::in_order));
+    rules.push(node_rule("NanOfAggregates", nan_of_aggregates::one_nan));
+    rules.push(node_rule("GuardedConditions", short_circuit::guarded_conditions));
     rules
 }

@@ -3,11 +3,9 @@
 
 use bowshot_kernels::nan;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateOutputMode};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
@@ -30,33 +28,15 @@ const CHOOSING: [&str; 11] = [
 ];
 
 /// See the module.
-#[derive(Debug)]
-pub(super) struct NanOfAggregates;
-
-impl PhysicalOptimizerRule for NanOfAggregates {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let config = Arc::new(config.clone());
-        plan.transform_up(|node| {
-            let computed = computed(node.as_ref());
-            if computed.is_empty() {
-                return Ok(Transformed::no(node));
-            }
-            with_one_nan(node, &computed, &config).map(Transformed::yes)
-        })
-        .data()
+pub(super) fn one_nan(
+    node: &Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let computed = computed(node.as_ref());
+    if computed.is_empty() {
+        return Ok(None);
     }
-
-    fn name(&self) -> &'static str {
-        "NanOfAggregates"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+    with_one_nan(Arc::clone(node), &computed, &Arc::new(config.clone())).map(Some)
 }
 
 /// The columns of a node that are computed of several floating-point numbers.

@@ -2,10 +2,8 @@
 //! nothing above requires an order, and skips arbitrary rows. Here the skip requires the order itself.
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::{Distribution, LexOrdering};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::output_requirements::OutputRequirementExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -16,34 +14,14 @@ use std::sync::Arc;
 
 /// See the module. Comes before the rule that takes sorts away; the rule behind it that takes requirements of the whole away takes
 /// these, too.
-#[derive(Debug)]
-pub(super) struct SkippedInOrder;
-
-impl PhysicalOptimizerRule for SkippedInOrder {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            let skips = node
-                .downcast_ref::<GlobalLimitExec>()
-                .filter(|limit| limit.skip() > 0 && limit.fetch().is_none());
-            match skips.map(|limit| needed(limit.input())).transpose()?.flatten() {
-                Some(input) => replace_children_if_necessary(node, vec![input]).map(Transformed::yes),
-                None => Ok(Transformed::no(node)),
-            }
-        })
-        .data()
-    }
-
-    fn name(&self) -> &'static str {
-        "SkippedInOrder"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(super) fn skipped_in_order(
+    node: &Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let skips =
+        node.downcast_ref::<GlobalLimitExec>().filter(|limit| limit.skip() > 0 && limit.fetch().is_none());
+    let input = skips.map(|limit| needed(limit.input())).transpose()?.flatten();
+    input.map(|input| replace_children_if_necessary(Arc::clone(node), vec![input])).transpose()
 }
 
 /// The input with a sort that is needed; `None` if there is none.

@@ -3,42 +3,19 @@
 
 use super::drop_ordering::DropOrdering;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::SetMonotonicity;
 use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggregateWindowExpr, WindowExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use std::sync::Arc;
 
 /// See the module. Comes before all rules that look at orders.
-#[derive(Debug)]
-pub(super) struct NoOrderByExtremes;
-
-impl PhysicalOptimizerRule for NoOrderByExtremes {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            Ok(if is_taken_for_ordered(node.as_ref()) {
-                Transformed::yes(DropOrdering::of_constants(node))
-            } else {
-                Transformed::no(node)
-            })
-        })
-        .data()
-    }
-
-    fn name(&self) -> &'static str {
-        "NoOrderByExtremes"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(super) fn without_order(
+    node: &Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    Ok(is_taken_for_ordered(node.as_ref()).then(|| DropOrdering::of_constants(Arc::clone(node))))
 }
 
 fn is_taken_for_ordered(node: &dyn ExecutionPlan) -> bool {

@@ -2,41 +2,21 @@
 //! that is searched by bits. Adding zero makes every zero positive.
 
 use datafusion::arrow::datatypes::Schema;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, lit};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 use std::sync::Arc;
 
 /// See the module. Comes before the rules that distribute rows by keys.
-#[derive(Debug)]
-pub(super) struct OneZeroInKeys;
-
-impl PhysicalOptimizerRule for OneZeroInKeys {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            let join = node.downcast_ref::<HashJoinExec>().map(in_keys).transpose()?.flatten();
-            Ok(join.map_or_else(|| Transformed::no(node), Transformed::yes))
-        })
-        .data()
-    }
-
-    fn name(&self) -> &'static str {
-        "OneZeroInKeys"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(super) fn one_zero(
+    node: &Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    Ok(node.downcast_ref::<HashJoinExec>().map(in_keys).transpose()?.flatten())
 }
 
 /// `None` for a join without such keys.

@@ -29,7 +29,6 @@ mod query_log;
 mod request_task;
 mod result;
 mod results;
-mod retained_bytes;
 mod running_statements;
 mod server;
 mod session;

@@ -4,7 +4,7 @@ use crate::setting_lookup::{self, SettingKind};
 use arrow::array::timezone::Tz;
 use bowshot_api::{
     CompatibilityParameter, Compression, Endpoints, Error, Layout, Limits, OptionValue, Reason, Result,
-    SessionOption,
+    SESSION_OPTIONS, SessionOption,
 };
 use bowshot_engine::{SESSION_CACHE, SESSION_KEY_LOOKUPS, SESSION_RESULTS, SESSION_SEARCH_PATH};
 use bowshot_optimizer::SESSION_JOIN_ORDER;
@@ -82,63 +82,46 @@ impl Options {
             SettingKind::Option(option) => option,
             SettingKind::Parameter(parameter) => return self.keep(parameter, value).map(|()| None),
         };
-        let Some(value) = value else { return Ok(self.reset(option, defaults)) };
-        let text = text(value);
-        let wrong = || wrong(option, &text);
-        match option.name {
-            "catalog" => {
-                return Ok(Some(("datafusion.catalog.default_catalog", replace(&mut self.catalog, &text))));
-            }
+        let (text, fresh) = (value.map(text), Self::new(defaults));
+        let given = text.as_deref();
+        let name = |text: &str| Some(text.to_owned());
+        let taken = match option.name {
+            "catalog" => put(&mut self.catalog, fresh.catalog, given, name),
             "schema" => {
                 self.search_path.clear();
-                return Ok(Some(("datafusion.catalog.default_schema", replace(&mut self.schema, &text))));
+                put(&mut self.schema, fresh.schema, given, name)
             }
-            "dialect" => {
-                let engine = engine_dialect(&text).ok_or_else(wrong)?;
-                self.dialect = text.to_ascii_lowercase();
-                return Ok(Some(("datafusion.sql_parser.dialect", engine)));
-            }
-            "time_zone" => {
-                text.parse::<Tz>().map_err(|_| wrong())?;
-                return Ok(Some(("datafusion.execution.time_zone", replace(&mut self.time_zone, &text))));
-            }
-            "endpoints" => self.endpoints = endpoints(&text, limits).ok_or_else(wrong)?,
-            "views" => self.layout.views = boolean(&text).ok_or_else(wrong)?,
-            "dictionaries" => self.layout.dictionaries = boolean(&text).ok_or_else(wrong)?,
-            "wide_numbers" => self.layout.wide_numbers = boolean(&text).ok_or_else(wrong)?,
-            "compression" => self.layout.compression = compression(&text).ok_or_else(wrong)?,
-            "retryable_results" => self.retryable_results = boolean(&text).ok_or_else(wrong)?,
+            "dialect" => put(&mut self.dialect, fresh.dialect, given, |text| {
+                engine_dialect(text).map(|_| text.to_ascii_lowercase())
+            }),
+            "time_zone" => put(&mut self.time_zone, fresh.time_zone, given, |text| {
+                text.parse::<Tz>().ok().map(|_| text.to_owned())
+            }),
+            "endpoints" => put(&mut self.endpoints, fresh.endpoints, given, |text| endpoints(text, limits)),
+            "views" => put(&mut self.layout.views, fresh.layout.views, given, boolean),
+            "dictionaries" => put(&mut self.layout.dictionaries, fresh.layout.dictionaries, given, boolean),
+            "wide_numbers" => put(&mut self.layout.wide_numbers, fresh.layout.wide_numbers, given, boolean),
+            "compression" => put(&mut self.layout.compression, fresh.layout.compression, given, compression),
+            "retryable_results" => put(&mut self.retryable_results, fresh.retryable_results, given, boolean),
             "statement_timeout_ms" => {
-                self.statement_timeout =
-                    text.trim().parse().map(Duration::from_millis).map_err(|_| wrong())?;
+                put(&mut self.statement_timeout, fresh.statement_timeout, given, |text| {
+                    text.trim().parse().ok().map(Duration::from_millis)
+                })
             }
-            "join_cache" => {
-                self.join_cache = boolean(&text).ok_or_else(wrong)?;
-                return Ok(Some((SESSION_CACHE, self.join_cache.to_string())));
-            }
-            "result_cache" => {
-                self.result_cache = boolean(&text).ok_or_else(wrong)?;
-                return Ok(Some((SESSION_RESULTS, self.result_cache.to_string())));
-            }
-            "key_lookups" => {
-                self.key_lookups = boolean(&text).ok_or_else(wrong)?;
-                return Ok(Some((SESSION_KEY_LOOKUPS, self.key_lookups.to_string())));
-            }
+            "join_cache" => put(&mut self.join_cache, fresh.join_cache, given, boolean),
+            "result_cache" => put(&mut self.result_cache, fresh.result_cache, given, boolean),
+            "key_lookups" => put(&mut self.key_lookups, fresh.key_lookups, given, boolean),
             "join_order" => {
-                self.joins_by_statistics = by_statistics(&text).ok_or_else(wrong)?;
-                return Ok(Some((SESSION_JOIN_ORDER, self.joins_by_statistics.to_string())));
+                put(&mut self.joins_by_statistics, fresh.joins_by_statistics, given, by_statistics)
             }
-            "common_subplans" => {
-                self.common_subplans = boolean(&text).ok_or_else(wrong)?;
-                return Ok(Some((SESSION_SUBPLANS, self.common_subplans.to_string())));
-            }
+            "common_subplans" => put(&mut self.common_subplans, fresh.common_subplans, given, boolean),
             "grouping_set_cascade" => {
-                self.grouping_set_cascade = boolean(&text).ok_or_else(wrong)?;
-                return Ok(Some((SESSION_GROUPING_SETS, self.grouping_set_cascade.to_string())));
+                put(&mut self.grouping_set_cascade, fresh.grouping_set_cascade, given, boolean)
             }
             other => return Err(Error::internal(format!("option `{other}` has no setter"))),
-        }
-        Ok(None)
+        };
+        taken.ok_or_else(|| wrong(option, given.unwrap_or_default()))?;
+        Ok(self.engine_setting(option.name))
     }
 
     /// The options that name resolution depends on.
@@ -148,20 +131,25 @@ impl Options {
 
     /// All engine settings of these options.
     pub(crate) fn engine_settings(&self) -> Vec<EngineSetting> {
-        let dialect = engine_dialect(&self.dialect).map(|dialect| ("datafusion.sql_parser.dialect", dialect));
-        let settings = [
-            ("datafusion.catalog.default_catalog", self.catalog.clone()),
-            ("datafusion.catalog.default_schema", self.schema.clone()),
-            (SESSION_SEARCH_PATH, self.search_path.clone()),
-            ("datafusion.execution.time_zone", self.time_zone.clone()),
-            (SESSION_CACHE, self.join_cache.to_string()),
-            (SESSION_RESULTS, self.result_cache.to_string()),
-            (SESSION_KEY_LOOKUPS, self.key_lookups.to_string()),
-            (SESSION_JOIN_ORDER, self.joins_by_statistics.to_string()),
-            (SESSION_SUBPLANS, self.common_subplans.to_string()),
-            (SESSION_GROUPING_SETS, self.grouping_set_cascade.to_string()),
-        ];
-        settings.into_iter().chain(dialect).collect()
+        let settings = SESSION_OPTIONS.iter().filter_map(|option| self.engine_setting(option.name));
+        settings.chain([(SESSION_SEARCH_PATH, self.search_path.clone())]).collect()
+    }
+
+    /// The engine setting that follows an option, if there is one.
+    fn engine_setting(&self, option: &str) -> Option<EngineSetting> {
+        Some(match option {
+            "catalog" => ("datafusion.catalog.default_catalog", self.catalog.clone()),
+            "schema" => ("datafusion.catalog.default_schema", self.schema.clone()),
+            "dialect" => ("datafusion.sql_parser.dialect", engine_dialect(&self.dialect)?),
+            "time_zone" => ("datafusion.execution.time_zone", self.time_zone.clone()),
+            "join_cache" => (SESSION_CACHE, self.join_cache.to_string()),
+            "result_cache" => (SESSION_RESULTS, self.result_cache.to_string()),
+            "key_lookups" => (SESSION_KEY_LOOKUPS, self.key_lookups.to_string()),
+            "join_order" => (SESSION_JOIN_ORDER, self.joins_by_statistics.to_string()),
+            "common_subplans" => (SESSION_SUBPLANS, self.common_subplans.to_string()),
+            "grouping_set_cascade" => (SESSION_GROUPING_SETS, self.grouping_set_cascade.to_string()),
+            _ => return None,
+        })
     }
 
     /// The default isolation level.
@@ -195,65 +183,6 @@ impl Options {
         Ok(())
     }
 
-    fn reset(&mut self, option: &SessionOption, defaults: &Defaults) -> Option<EngineSetting> {
-        let fresh = Self::new(defaults);
-        match option.name {
-            "catalog" => {
-                return Some((
-                    "datafusion.catalog.default_catalog",
-                    replace(&mut self.catalog, &fresh.catalog),
-                ));
-            }
-            "schema" => {
-                self.search_path.clear();
-                return Some(("datafusion.catalog.default_schema", replace(&mut self.schema, &fresh.schema)));
-            }
-            "dialect" => {
-                self.dialect = fresh.dialect;
-                let engine = engine_dialect(&self.dialect)?;
-                return Some(("datafusion.sql_parser.dialect", engine));
-            }
-            "time_zone" => {
-                return Some((
-                    "datafusion.execution.time_zone",
-                    replace(&mut self.time_zone, &fresh.time_zone),
-                ));
-            }
-            "endpoints" => self.endpoints = fresh.endpoints,
-            "views" => self.layout.views = false,
-            "dictionaries" => self.layout.dictionaries = false,
-            "wide_numbers" => self.layout.wide_numbers = false,
-            "compression" => self.layout.compression = Compression::None,
-            "retryable_results" => self.retryable_results = false,
-            "join_cache" => {
-                self.join_cache = fresh.join_cache;
-                return Some((SESSION_CACHE, self.join_cache.to_string()));
-            }
-            "result_cache" => {
-                self.result_cache = fresh.result_cache;
-                return Some((SESSION_RESULTS, self.result_cache.to_string()));
-            }
-            "key_lookups" => {
-                self.key_lookups = fresh.key_lookups;
-                return Some((SESSION_KEY_LOOKUPS, self.key_lookups.to_string()));
-            }
-            "join_order" => {
-                self.joins_by_statistics = fresh.joins_by_statistics;
-                return Some((SESSION_JOIN_ORDER, self.joins_by_statistics.to_string()));
-            }
-            "common_subplans" => {
-                self.common_subplans = fresh.common_subplans;
-                return Some((SESSION_SUBPLANS, self.common_subplans.to_string()));
-            }
-            "grouping_set_cascade" => {
-                self.grouping_set_cascade = fresh.grouping_set_cascade;
-                return Some((SESSION_GROUPING_SETS, self.grouping_set_cascade.to_string()));
-            }
-            _ => self.statement_timeout = Duration::ZERO,
-        }
-        None
-    }
-
     /// All options with their values.
     pub(crate) fn list(&self) -> Vec<(String, OptionValue)> {
         let text = |text: &str| OptionValue::String(text.to_owned());
@@ -283,6 +212,8 @@ impl Options {
             ("result_cache", OptionValue::Bool(self.result_cache)),
             ("key_lookups", OptionValue::Bool(self.key_lookups)),
             ("join_order", text(if self.joins_by_statistics { "statistics" } else { "query" })),
+            ("common_subplans", OptionValue::Bool(self.common_subplans)),
+            ("grouping_set_cascade", OptionValue::Bool(self.grouping_set_cascade)),
         ];
         values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
@@ -301,9 +232,10 @@ fn engine_dialect(name: &str) -> Option<String> {
     bowshot_engine::parser_dialect(name).map(|dialect| dialect.to_string())
 }
 
-fn replace(slot: &mut String, value: &str) -> String {
-    value.clone_into(slot);
-    value.to_owned()
+/// Sets an option to what a text stands for, or to its default without one.
+fn put<T>(slot: &mut T, default: T, given: Option<&str>, read: impl FnOnce(&str) -> Option<T>) -> Option<()> {
+    *slot = given.map_or(Some(default), read)?;
+    Some(())
 }
 
 fn text(value: &OptionValue) -> String {
@@ -393,6 +325,8 @@ mod tests {
             ("result_cache", "off"),
             ("key_lookups", "off"),
             ("join_order", "query"),
+            ("common_subplans", "off"),
+            ("grouping_set_cascade", "off"),
         ] {
             let mut options = fresh.clone();
             options.set(name, Some(&OptionValue::String(value.into())), (&defaults, &limits)).expect(name);

@@ -1,8 +1,7 @@
 //! Prepared statements of one session: text, plan and bound parameters.
 
-use crate::retained_bytes;
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{Error, ErrorKind, Limits, Reason, Result, StatementId, TransactionId};
+use bowshot_api::{Error, ErrorKind, Limits, Reason, Result, StatementId, TransactionId, allocations};
 use bowshot_engine::{AuthorizedPlan, is_key_lookup};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -76,7 +75,9 @@ impl PreparedStatements {
     /// # Errors
     /// `NotFound`; `LimitReached` when the session would hold too much, and then the statement has no parameters.
     pub(crate) fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>, limits: &Limits) -> Result<()> {
-        let bytes = retained_bytes::bytes(&parameters);
+        // A column from a client shares the whole message that it arrived in.
+        let bytes = allocations(parameters.iter().flat_map(RecordBatch::columns)).values().sum::<u64>();
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let mut statements = self.lock();
         let statement = statements.get_mut(&id).ok_or_else(|| not_found(id))?;
         (statement.parameters, statement.parameter_bytes) = (Arc::default(), 0);

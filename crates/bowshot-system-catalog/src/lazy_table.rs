@@ -43,6 +43,18 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
+/// Tables without rows, by name and columns: `absent! { pg_policy: oid Long, polname Text; }`.
+macro_rules! absent {
+    ($($table:ident: $($name:ident $kind:ident),*;)*) => {
+        &[$($crate::lazy_table::Defined {
+            name: stringify!($table),
+            columns: $crate::lazy_table::columns![$($name $kind),*],
+            rows: $crate::lazy_table::nothing,
+        }),*]
+    };
+}
+pub(crate) use absent;
+
 /// A table: its name, its columns, and what makes its rows.
 pub struct Defined {
     pub name: &'static str,

@@ -1,11 +1,10 @@
-//! Numbers the segments of a store, and counts the memory that rows keep alive. Arrays share allocations: slices of one batch, columns that came in one
-//! network message, columns that a rewritten table took over. So allocations are counted, each once, not arrays.
+//! Numbers the segments of a store, and counts the memory that rows keep alive, by its allocations.
 
 use super::Error;
 use super::key_lookup::LookupBudget;
-use arrow::array::{ArrayData, RecordBatch};
-use arrow::buffer::Buffer;
-use std::collections::{BTreeMap, HashMap};
+use arrow::array::RecordBatch;
+use bowshot_api::allocations;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -66,7 +65,7 @@ impl Account {
 
     /// Counts the allocations of the rows that are not counted yet, or nothing when that would go over the limit.
     pub(super) fn claim(self: &Arc<Self>, rows: &RecordBatch) -> Result<Claim, Error> {
-        let allocations = allocations(rows);
+        let allocations = allocations(rows.columns());
         let mut held = self.held();
         let new = allocations.iter().filter(|(address, _)| !held.allocations.contains_key(*address));
         let wanted = held.bytes.saturating_add(new.map(|(_, bytes)| bytes).sum());
@@ -111,31 +110,5 @@ impl fmt::Debug for Account {
 
 /// Bytes that stay allocated as long as the rows are there.
 pub(super) fn retained_bytes(rows: &RecordBatch) -> u64 {
-    allocations(rows).values().sum()
-}
-
-/// The allocations behind the rows: address and bytes.
-pub fn allocations(rows: &RecordBatch) -> BTreeMap<usize, u64> {
-    let mut found = BTreeMap::new();
-    for column in rows.columns() {
-        add_allocations(&column.to_data(), &mut found);
-    }
-    found
-}
-
-fn add_allocations(array: &ArrayData, found: &mut BTreeMap<usize, u64>) {
-    let nulls = array.nulls().map(|nulls| nulls.buffer());
-    for buffer in array.buffers().iter().chain(nulls) {
-        add_allocation(buffer, found);
-    }
-    for child in array.child_data() {
-        add_allocations(child, found);
-    }
-}
-
-fn add_allocation(buffer: &Buffer, found: &mut BTreeMap<usize, u64>) {
-    // Empty buffers have no allocation but a made-up address, which they share.
-    if buffer.capacity() > 0 {
-        found.insert(buffer.data_ptr().as_ptr() as usize, buffer.capacity() as u64);
-    }
+    allocations(rows.columns()).values().sum()
 }

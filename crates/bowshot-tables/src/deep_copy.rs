@@ -7,10 +7,10 @@ use arrow::array::{Array, ArrayData, ArrayRef, AsArray, MutableArrayData, Record
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
-use std::collections::BTreeMap;
+use bowshot_api::allocations;
 
 /// At most one of so many bytes of an allocation may be idle.
-const SPARE_SHARE: usize = 8;
+const SPARE_SHARE: u64 = 8;
 
 /// The same rows in allocations that nobody else has and that hold nothing else.
 pub(super) fn owned(rows: &RecordBatch) -> Result<RecordBatch, Error> {
@@ -27,18 +27,10 @@ pub(super) fn taken_over(rows: &RecordBatch) -> Option<RecordBatch> {
 
 /// Whether much of the memory that rows lie in is not theirs. Columns of nested types have memory of their own.
 pub(super) fn holds_more(rows: &RecordBatch) -> bool {
-    let mut allocations = BTreeMap::new();
-    let mut used = 0;
-    for column in rows.columns().iter().filter(|column| is_flat(column.data_type())) {
-        let values = column.to_data();
-        used += values.get_slice_memory_size().unwrap_or(0);
-        let validity = values.nulls().map(NullBuffer::buffer);
-        for buffer in values.buffers().iter().chain(validity) {
-            allocations.insert(buffer.data_ptr(), buffer.capacity());
-        }
-    }
-    let taken: usize = allocations.values().sum();
-    used < taken - taken / SPARE_SHARE
+    let flat = || rows.columns().iter().filter(|column| is_flat(column.data_type()));
+    let used: usize = flat().map(|column| column.to_data().get_slice_memory_size().unwrap_or(0)).sum();
+    let taken: u64 = allocations(flat()).values().sum();
+    (used as u64) < taken - taken / SPARE_SHARE
 }
 
 /// Whether all values are in the array's own buffers, and a slice of them takes a part of each.

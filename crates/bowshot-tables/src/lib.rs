@@ -56,7 +56,6 @@ mod store;
 mod table;
 mod writer;
 
-pub use account::allocations;
 pub use broken::{Broken, examine, notes_in};
 pub use catalog_kv::Notes;
 pub use definition::{

@@ -2,11 +2,9 @@
 //! whether it is still what it was; what operators do with batches later, [`FileViews`](crate::execute::file_views::FileViews) watches.
 
 use bowshot_api::Origin;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err};
+use datafusion::common::Result;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
@@ -48,26 +46,7 @@ impl ExecutionPlan for CheckedScan {
         self.scan.properties()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.scan]
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.is_empty()) {
-            (Some(scan), true) => Ok(Arc::new(Self::new(self.name, scan, Arc::clone(&self.origin)))),
-            _ => internal_err!("a checked scan is one scan"),
-        }
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
+    bowshot_optimizer::one_input!(scan, |plan, input| Self::new(plan.name, input, Arc::clone(&plan.origin)));
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let origin = Arc::clone(&self.origin);

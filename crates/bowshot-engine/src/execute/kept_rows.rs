@@ -1,6 +1,6 @@
 //! Rows that are read several times: in the query's memory, and in files once that does not hold them.
 
-use bowshot_tables::allocations;
+use bowshot_api::allocations;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::Result;
@@ -51,7 +51,8 @@ impl Keeping {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        let new = allocations(&batch).into_iter().filter(|(address, _)| self.counted.insert(*address));
+        let new =
+            allocations(batch.columns()).into_iter().filter(|(address, _)| self.counted.insert(*address));
         let bytes: usize = new.map(|(_, bytes)| usize::try_from(bytes).unwrap_or(usize::MAX)).sum();
         self.rows.batches.push(batch);
         let memory = &self.rows.memory;

@@ -1,9 +1,9 @@
 //! The value of one column where another one is greatest or least, and the N greatest, least or most frequent values.
 
 use super::list_results::list;
-use super::over_lists::{Call, Row, collected, without_nulls};
+use super::over_lists::{Call, collected_rows, without_nulls};
 use super::value_counts::counted;
-use crate::define::{Body, Function};
+use crate::define::{Function, aggregate};
 use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{Array, ArrayRef, Int64Array, make_comparator};
 use datafusion::arrow::compute::{SortOptions, sort_to_indices, take};
@@ -15,74 +15,32 @@ use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Sign
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
-const fn row(name: &'static str, about: &'static str, make: fn() -> Arc<AggregateUDF>) -> Function {
-    Function { name, aliases: &[], about, note: "", body: Body::Aggregate(make) }
-}
-
-pub(crate) const FUNCTIONS: &[Function] = &[
-    row(
+/// Those with a state of their own.
+pub(crate) const BEST: &[Function] = &[
+    aggregate(
         "arg_max",
         "the first argument where the second is greatest; with a number behind them that many, as a list",
         || made("arg_max", Ordering::Greater),
     )
     .aliases(&["max_by", "argmax"]),
-    row(
+    aggregate(
         "arg_min",
         "the first argument where the second is least; with a number behind them that many, as a list",
         || made("arg_min", Ordering::Less),
     )
     .aliases(&["min_by", "argmin"]),
-    row("max_n", "the greatest values as a list, as many as the second argument says; `max(x, n)`", || {
-        collected(Row {
-            name: "max_n",
-            gathered: 1,
-            takes: takes_count,
-            gives: gives_list,
-            finish: greatest,
-            within_group: false,
-        })
-    }),
-    row("min_n", "the least values as a list, as many as the second argument says; `min(x, n)`", || {
-        collected(Row {
-            name: "min_n",
-            gathered: 1,
-            takes: takes_count,
-            gives: gives_list,
-            finish: least,
-            within_group: false,
-        })
-    }),
-    row("approx_top_k", "the most frequent values as a list, as many as the second argument says", || {
-        collected(Row {
-            name: "approx_top_k",
-            gathered: 1,
-            takes: takes_count,
-            gives: gives_list,
-            finish: most_frequent,
-            within_group: false,
-        })
-    }),
-    row("arg_max_n", "`arg_max(x, y, n)`", || {
-        collected(Row {
-            name: "arg_max_n",
-            gathered: 2,
-            takes: takes_pair_count,
-            gives: gives_list,
-            finish: greatest,
-            within_group: false,
-        })
-    }),
-    row("arg_min_n", "`arg_min(x, y, n)`", || {
-        collected(Row {
-            name: "arg_min_n",
-            gathered: 2,
-            takes: takes_pair_count,
-            gives: gives_list,
-            finish: least,
-            within_group: false,
-        })
-    }),
 ];
+
+pub(crate) const FUNCTIONS: &[Function] = collected_rows! {
+    "max_n": 1, takes_count, gives_list, greatest, false =>
+        "the greatest values as a list, as many as the second argument says; `max(x, n)`";
+    "min_n": 1, takes_count, gives_list, least, false =>
+        "the least values as a list, as many as the second argument says; `min(x, n)`";
+    "approx_top_k": 1, takes_count, gives_list, most_frequent, false =>
+        "the most frequent values as a list, as many as the second argument says";
+    "arg_max_n": 2, takes_pair_count, gives_list, greatest, false => "`arg_max(x, y, n)`";
+    "arg_min_n": 2, takes_pair_count, gives_list, least, false => "`arg_min(x, y, n)`";
+};
 
 fn takes_count(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {

@@ -1,6 +1,6 @@
 //! Aggregates with a condition as last argument: `count_if`, `sum_if`, `avg_if` …
 
-use crate::define::{Body, Function};
+use crate::define::{Function, aggregate};
 use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::compute::{and_kleene, filter};
@@ -15,23 +15,21 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
-const fn row(name: &'static str, about: &'static str, make: fn() -> Arc<AggregateUDF>) -> Function {
-    Function { name, aliases: &[], about, note: "", body: Body::Aggregate(make) }
-}
-
 pub(crate) const FUNCTIONS: &[Function] = &[
-    row("count_if", "how many rows a condition is true for", || made("count_if", count::count_udaf()))
+    aggregate("count_if", "how many rows a condition is true for", || made("count_if", count::count_udaf()))
         .aliases(&["countif"]),
-    row("sum_if", "the sum over the rows that a condition is true for", || made("sum_if", super::sum::sum()))
-        .aliases(&["sumif"]),
-    row("avg_if", "the average over the rows that a condition is true for", || {
+    aggregate("sum_if", "the sum over the rows that a condition is true for", || {
+        made("sum_if", super::sum::sum())
+    })
+    .aliases(&["sumif"]),
+    aggregate("avg_if", "the average over the rows that a condition is true for", || {
         made("avg_if", average::avg_udaf())
     })
     .aliases(&["avgif"]),
-    row("min_if", "the least value of the rows that a condition is true for", || {
+    aggregate("min_if", "the least value of the rows that a condition is true for", || {
         made("min_if", min_max::min_udaf())
     }),
-    row("max_if", "the greatest value of the rows that a condition is true for", || {
+    aggregate("max_if", "the greatest value of the rows that a condition is true for", || {
         made("max_if", min_max::max_udaf())
     }),
 ];

@@ -3,69 +3,26 @@
 //! Their names begin with `hypothetical_`, since the windows' functions have the others; who plans a call with WITHIN GROUP
 //! puts it in front.
 
-use super::over_lists::{Call, Row, collected};
+use super::over_lists::{Call, collected_rows};
 use super::value_counts::counted;
-use crate::define::{Body, Function};
+use crate::define::Function;
 use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, make_comparator};
 use datafusion::arrow::compute::{SortOptions, filter};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue, internal_err};
-use datafusion::logical_expr::AggregateUDF;
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use std::cmp::Ordering;
-use std::sync::Arc;
 
-const fn row(name: &'static str, about: &'static str, make: fn() -> Arc<AggregateUDF>) -> Function {
-    Function { name, aliases: &[], about, note: "", body: Body::Aggregate(make) }
-}
-
-pub(crate) const FUNCTIONS: &[Function] = &[
-    row(
-        "hypothetical_rank",
-        "the rank that a value would have, with gaps; `rank(v) WITHIN GROUP (ORDER BY x)`",
-        || {
-            collected(Row {
-                name: "hypothetical_rank",
-                gathered: 1,
-                takes,
-                gives: gives_int,
-                finish: rank,
-                within_group: true,
-            })
-        },
-    ),
-    row("hypothetical_dense_rank", "the same without gaps", || {
-        collected(Row {
-            name: "hypothetical_dense_rank",
-            gathered: 1,
-            takes,
-            gives: gives_int,
-            finish: dense_rank,
-            within_group: true,
-        })
-    }),
-    row("hypothetical_percent_rank", "the rank from 0 to 1 that a value would have", || {
-        collected(Row {
-            name: "hypothetical_percent_rank",
-            gathered: 1,
-            takes,
-            gives: gives_float,
-            finish: percent_rank,
-            within_group: true,
-        })
-    }),
-    row("hypothetical_cume_dist", "the part of the values that would not be behind a value", || {
-        collected(Row {
-            name: "hypothetical_cume_dist",
-            gathered: 1,
-            takes,
-            gives: gives_float,
-            finish: cume_dist,
-            within_group: true,
-        })
-    }),
-];
+pub(crate) const FUNCTIONS: &[Function] = collected_rows! {
+    "hypothetical_rank": 1, takes, gives_int, rank, true =>
+        "the rank that a value would have, with gaps; `rank(v) WITHIN GROUP (ORDER BY x)`";
+    "hypothetical_dense_rank": 1, takes, gives_int, dense_rank, true => "the same without gaps";
+    "hypothetical_percent_rank": 1, takes, gives_float, percent_rank, true =>
+        "the rank from 0 to 1 that a value would have";
+    "hypothetical_cume_dist": 1, takes, gives_float, cume_dist, true =>
+        "the part of the values that would not be behind a value";
+};
 
 fn takes(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {

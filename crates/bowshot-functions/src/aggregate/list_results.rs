@@ -1,8 +1,8 @@
 //! Aggregates whose result is a text, list, map or JSON of a group's values.
 
-use super::over_lists::{Call, Row, collected, without_nulls};
+use super::over_lists::{Call, collected_rows, without_nulls};
 use super::value_counts::counted;
-use crate::define::{Body, Function};
+use crate::define::Function;
 use crate::json;
 use crate::scalar_udf::{no_overload, text_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, MapArray, StructArray};
@@ -12,143 +12,25 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::{Result, ScalarValue, exec_err, internal_err};
 use std::sync::Arc;
 
-const fn row(name: &'static str, about: &'static str, body: Body) -> Function {
-    Function { name, aliases: &[], about, note: "", body }
-}
-
-pub(crate) const FUNCTIONS: &[Function] = &[
-    row(
-        "string_agg",
-        "the values as one text, with a separator between them (a comma, if none is given)",
-        Body::Aggregate(|| {
-            collected(Row {
-                name: "string_agg",
-                gathered: 1,
-                takes: takes_texts,
-                gives: gives_text,
-                finish: joined,
-                within_group: false,
-            })
-        }),
-    )
-    .aliases(&["group_concat", "listagg"]),
-    row(
-        "collect_set",
-        "the different values as a list",
-        Body::Aggregate(|| {
-            collected(Row {
-                name: "collect_set",
-                gathered: 1,
-                takes: takes_any,
-                gives: gives_list,
-                finish: different,
-                within_group: false,
-            })
-        }),
-    )
-    .aliases(&["array_unique_agg"]),
-    row(
-        "collect_list",
-        "the values that are not NULL as a list",
-        Body::Aggregate(|| {
-            collected(Row {
-                name: "collect_list",
-                gathered: 1,
-                takes: takes_any,
-                gives: gives_list,
-                finish: known,
-                within_group: false,
-            })
-        }),
-    ),
-    row(
-        "histogram",
-        "a map of the different values and how often each is there",
-        Body::Aggregate(|| {
-            collected(Row {
-                name: "histogram",
-                gathered: 1,
-                takes: takes_any,
-                gives: gives_counts,
-                finish: histogram,
-                within_group: false,
-            })
-        }),
-    ),
-    row(
-        "map_agg",
-        "a map of keys and values; of several values for a key the first",
-        Body::Aggregate(|| {
-            collected(Row {
-                name: "map_agg",
-                gathered: 2,
-                takes: takes_pair,
-                gives: gives_map,
-                finish: map,
-                within_group: false,
-            })
-        }),
-    ),
-    row(
-        "json_agg",
-        "the values as a JSON array; NULL without rows",
-        Body::Aggregate(|| {
-            collected(Row {
-                name: "json_agg",
-                gathered: 1,
-                takes: takes_any,
-                gives: gives_json,
-                finish: json_array,
-                within_group: false,
-            })
-        }),
-    )
-    .aliases(&["jsonb_agg"]),
-    row(
-        "json_group_array",
-        "the values as a JSON array; an empty one without rows",
-        Body::Aggregate(|| {
-            collected(Row {
-                name: "json_group_array",
-                gathered: 1,
-                takes: takes_any,
-                gives: gives_json,
-                finish: json_group_array,
-                within_group: false,
-            })
-        }),
-    )
-    .aliases(&["json_arrayagg"]),
-    row(
-        "json_object_agg",
-        "a JSON object of keys and values; NULL without rows",
-        Body::Aggregate(|| {
-            collected(Row {
-                name: "json_object_agg",
-                gathered: 2,
-                takes: takes_pair,
-                gives: gives_json,
-                finish: json_object,
-                within_group: false,
-            })
-        }),
-    )
-    .aliases(&["jsonb_object_agg", "json_objectagg"]),
-    row(
-        "json_group_object",
-        "a JSON object of keys and values; an empty one without rows",
-        Body::Aggregate(|| {
-            collected(Row {
-                name: "json_group_object",
-                gathered: 2,
-                takes: takes_pair,
-                gives: gives_json,
-                finish: json_group_object,
-                within_group: false,
-            })
-        }),
-    ),
-];
+pub(crate) const FUNCTIONS: &[Function] = collected_rows! {
+    "string_agg" "group_concat" "listagg": 1, takes_texts, gives_text, joined, false =>
+        "the values as one text, with a separator between them (a comma, if none is given)";
+    "collect_set" "array_unique_agg": 1, takes_any, gives_list, different, false =>
+        "the different values as a list";
+    "collect_list": 1, takes_any, gives_list, known, false => "the values that are not NULL as a list";
+    "histogram": 1, takes_any, gives_counts, histogram, false =>
+        "a map of the different values and how often each is there";
+    "map_agg": 2, takes_pair, gives_map, map, false =>
+        "a map of keys and values; of several values for a key the first";
+    "json_agg" "jsonb_agg": 1, takes_any, gives_json, json_array, false =>
+        "the values as a JSON array; NULL without rows";
+    "json_group_array" "json_arrayagg": 1, takes_any, gives_json, json_group_array, false =>
+        "the values as a JSON array; an empty one without rows";
+    "json_object_agg" "jsonb_object_agg" "json_objectagg": 2, takes_pair, gives_json, json_object, false =>
+        "a JSON object of keys and values; NULL without rows";
+    "json_group_object": 2, takes_pair, gives_json, json_group_object, false =>
+        "a JSON object of keys and values; an empty one without rows";
+};
 
 fn takes_any(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     if given.len() == 1 { Ok(given.to_vec()) } else { no_overload(name, given) }

@@ -15,7 +15,7 @@ mod quantiles;
 mod sum;
 mod value_counts;
 
-use crate::define::{Body, Function, stock};
+use crate::define::{Function, aggregate, stock};
 
 pub use average::{interval_length, scaled_interval};
 pub(crate) use overloads::AggregateForms;
@@ -24,6 +24,7 @@ pub(crate) use value_counts::counted;
 /// All functions of this area.
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
     OTHERS,
+    arg_min_max::BEST,
     arg_min_max::FUNCTIONS,
     conditional::FUNCTIONS,
     list_results::FUNCTIONS,
@@ -33,13 +34,11 @@ pub(crate) const FUNCTIONS: &[&[Function]] = &[
 ];
 
 const OTHERS: &[Function] = &[
-    Function {
-        name: "sum",
-        aliases: &[],
-        about: "the sum; BIGINT of integers, an error where it does not fit; of booleans how many are true",
-        note: "",
-        body: Body::Aggregate(sum::sum),
-    },
+    aggregate(
+        "sum",
+        "the sum; BIGINT of integers, an error where it does not fit; of booleans how many are true",
+        sum::sum,
+    ),
     stock("any_value", "a value that is not NULL").aliases(&["arbitrary"]),
     stock("approx_distinct", "about how many different values there are").aliases(&[
         "approx_count_distinct",
@@ -54,13 +53,7 @@ const OTHERS: &[Function] = &[
     ]),
     stock("approx_median", "about the middle value"),
     stock("array_agg", "the values as a list, NULLs too").aliases(&["list", "group_array"]),
-    Function {
-        name: "avg",
-        aliases: &[],
-        about: "the average",
-        note: "",
-        body: Body::Aggregate(average::avg),
-    },
+    aggregate("avg", "the average", average::avg),
     stock("bit_and", "the bits that all values have"),
     stock("bit_or", "the bits that one of the values has"),
     stock("bit_xor", "the bits that an odd number of values have"),

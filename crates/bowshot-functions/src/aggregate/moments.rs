@@ -1,6 +1,6 @@
 //! Aggregates of numbers whose state is a few numbers: products, moments, exact sums.
 
-use crate::define::{Body, Function};
+use crate::define::{Function, aggregate};
 use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
@@ -8,7 +8,6 @@ use datafusion::common::{Result, ScalarValue, exec_err, internal_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// How many numbers the largest state has.
@@ -25,20 +24,16 @@ struct Row {
     finish: fn(&State) -> Option<f64>,
 }
 
-const fn row(name: &'static str, about: &'static str, make: fn() -> Arc<AggregateUDF>) -> Function {
-    Function { name, aliases: &[], about, note: "", body: Body::Aggregate(make) }
-}
-
 pub(crate) const FUNCTIONS: &[Function] = &[
-    row("product", "the product of the values", || made(PRODUCT)),
-    row("geomean", "the geometric mean of the values", || made(GEOMEAN)).aliases(&["geometric_mean"]),
-    row("fsum", "the sum of the values without the errors of rounding", || made(FSUM))
+    aggregate("product", "the product of the values", || made(PRODUCT)),
+    aggregate("geomean", "the geometric mean of the values", || made(GEOMEAN)).aliases(&["geometric_mean"]),
+    aggregate("fsum", "the sum of the values without the errors of rounding", || made(FSUM))
         .aliases(&["kahan_sum", "sumkahan"]),
-    row("favg", "the average of the values without the errors of rounding", || made(FAVG)),
-    row("kurtosis", "the excess kurtosis of the values as a sample", || made(KURTOSIS)),
-    row("kurtosis_pop", "the excess kurtosis of the values as a population", || made(KURTOSIS_POP)),
-    row("skewness", "the skewness of the values", || made(SKEWNESS)),
-    row("sem", "the standard error of the mean", || made(SEM)),
+    aggregate("favg", "the average of the values without the errors of rounding", || made(FAVG)),
+    aggregate("kurtosis", "the excess kurtosis of the values as a sample", || made(KURTOSIS)),
+    aggregate("kurtosis_pop", "the excess kurtosis of the values as a population", || made(KURTOSIS_POP)),
+    aggregate("skewness", "the skewness of the values", || made(SKEWNESS)),
+    aggregate("sem", "the standard error of the mean", || made(SEM)),
 ];
 
 /// The product and how many there are.
@@ -181,19 +176,7 @@ fn made(row: Row) -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::from(Moments { row, signature: Signature::user_defined(Volatility::Immutable) }))
 }
 
-impl PartialEq for Moments {
-    fn eq(&self, other: &Self) -> bool {
-        self.row.name == other.row.name
-    }
-}
-
-impl Eq for Moments {}
-
-impl Hash for Moments {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.row.name.hash(state);
-    }
-}
+crate::define::same_by!(Moments, row.name);
 
 impl AggregateUDFImpl for Moments {
     fn name(&self) -> &str {

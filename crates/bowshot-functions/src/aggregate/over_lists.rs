@@ -9,7 +9,6 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 use datafusion::physical_expr::expressions::Literal;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The types that the arguments are brought to.
@@ -62,24 +61,31 @@ pub(crate) struct Collected {
     signature: Signature,
 }
 
+/// Rows of the table of functions: names, and what [`Row`] says of them.
+macro_rules! collected_rows {
+    ($($name:literal $($alias:literal)*: $gathered:literal, $takes:expr, $gives:expr, $finish:expr, $within:literal
+        => $about:literal;)+) => {
+        &[$($crate::define::aggregate($name, $about, || {
+            $crate::aggregate::over_lists::collected($crate::aggregate::over_lists::Row {
+                name: $name,
+                gathered: $gathered,
+                takes: $takes,
+                gives: $gives,
+                finish: $finish,
+                within_group: $within,
+            })
+        })
+        .aliases(&[$($alias),*])),+]
+    };
+}
+pub(crate) use collected_rows;
+
 /// The aggregate that a row describes.
 pub(crate) fn collected(row: Row) -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::from(Collected { row, signature: Signature::user_defined(Volatility::Immutable) }))
 }
 
-impl PartialEq for Collected {
-    fn eq(&self, other: &Self) -> bool {
-        self.row.name == other.row.name
-    }
-}
-
-impl Eq for Collected {}
-
-impl Hash for Collected {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.row.name.hash(state);
-    }
-}
+crate::define::same_by!(Collected, row.name);
 
 impl Collected {
     /// The one field of what is gathered: that of the argument, or one with all of them.

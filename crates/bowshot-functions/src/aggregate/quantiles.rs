@@ -1,83 +1,26 @@
 //! Quantiles, the most frequent value, and other statistics over all values of a group.
 
-use super::over_lists::{Call, Row, collected, without_nulls};
+use super::over_lists::{Call, collected_rows, without_nulls};
 use super::value_counts::counted;
-use crate::define::{Body, Function};
+use crate::define::Function;
 use crate::scalar_udf::no_overload;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, new_empty_array};
 use datafusion::arrow::compute::{SortOptions, cast, sort, sort_to_indices, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type, TimeUnit};
 use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err, internal_err};
-use datafusion::logical_expr::AggregateUDF;
 use std::sync::Arc;
 
-const fn row(name: &'static str, about: &'static str, make: fn() -> Arc<AggregateUDF>) -> Function {
-    Function { name, aliases: &[], about, note: "", body: Body::Aggregate(make) }
-}
-
-pub(crate) const FUNCTIONS: &[Function] = &[
-    row("quantile_disc", "the value at a fraction of the order, or at each of a list of fractions", || {
-        collected(Row {
-            name: "quantile_disc",
-            gathered: 1,
-            takes: takes_any,
-            gives: gives_disc,
-            finish: disc,
-            within_group: true,
-        })
-    })
-    .aliases(&["quantile", "percentile_disc"]),
-    row("quantile_cont", "the same, between two values where the fraction is", || {
-        collected(Row {
-            name: "quantile_cont",
-            gathered: 1,
-            takes: takes_range,
-            gives: gives_cont,
-            finish: cont,
-            within_group: true,
-        })
-    }),
-    row("median", "the middle value, or what is between the two in the middle", || {
-        collected(Row {
-            name: "median",
-            gathered: 1,
-            takes: takes_median,
-            gives: gives_cont,
-            finish: median,
-            within_group: false,
-        })
-    }),
-    row("mode", "the most frequent value", || {
-        collected(Row {
-            name: "mode",
-            gathered: 1,
-            takes: takes_one,
-            gives: gives_same,
-            finish: mode,
-            within_group: true,
-        })
-    }),
-    row("entropy", "the entropy of the values in bits", || {
-        collected(Row {
-            name: "entropy",
-            gathered: 1,
-            takes: takes_one,
-            gives: gives_float,
-            finish: entropy,
-            within_group: false,
-        })
-    }),
-    row("mad", "the median distance from the median", || {
-        collected(Row {
-            name: "mad",
-            gathered: 1,
-            takes: takes_number,
-            gives: gives_float,
-            finish: mad,
-            within_group: false,
-        })
-    }),
-];
+pub(crate) const FUNCTIONS: &[Function] = collected_rows! {
+    "quantile_disc" "quantile" "percentile_disc": 1, takes_any, gives_disc, disc, true =>
+        "the value at a fraction of the order, or at each of a list of fractions";
+    "quantile_cont": 1, takes_range, gives_cont, cont, true =>
+        "the same, between two values where the fraction is";
+    "median": 1, takes_median, gives_cont, median, false =>
+        "the middle value, or what is between the two in the middle";
+    "mode": 1, takes_one, gives_same, mode, true => "the most frequent value";
+    "entropy": 1, takes_one, gives_float, entropy, false => "the entropy of the values in bits";
+    "mad": 1, takes_number, gives_float, mad, false => "the median distance from the median";
+};
 
 fn takes_one(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     if given.len() == 1 { Ok(given.to_vec()) } else { no_overload(name, given) }

@@ -5,42 +5,28 @@ use super::order_key::order_key;
 use super::reader::Reader;
 use super::to_json::{key, write};
 use super::value::Json;
-use crate::define::{Function, made};
-use crate::scalar_udf::{no_overload, text_type, udf};
+use crate::define::Function;
+use crate::scalar_udf::{no_overload, scalar_functions, text_type, udf};
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, exec_err, internal_datafusion_err, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use std::sync::Arc;
 
-pub(crate) const FUNCTIONS: &[Function] = &[
-    made("json", "text as JSON, in its shortest form; an error if it is none", || {
-        udf("json", takes_one, gives_json, parsed)
-    })
-    .aliases(&["parse_json"]),
-    made("jsonb", "text as JSONB: each key once, in PostgreSQL's order; an error if it is no JSON", || {
-        udf("jsonb", takes_one, gives_jsonb, normal)
-    }),
-    made("to_json", "any value as JSON", || udf("to_json", takes_any, gives_json, to_json)).aliases(&[
-        "to_jsonb",
-        "row_to_json",
-        "array_to_json",
-    ]),
-    made("json_object", "an object of keys and values that alternate, or of an array of texts", || {
-        udf("json_object", takes_pairs, gives_json, object)
-    })
-    .aliases(&["json_build_object", "jsonb_build_object", "jsonb_object"]),
-    made("json_array", "an array of the arguments", || udf("json_array", takes_all, gives_json, array))
-        .aliases(&["json_build_array", "jsonb_build_array"]),
-    made("json_quote", "a value as JSON: text in quotes", || {
-        udf("json_quote", takes_any, gives_json, to_json)
-    }),
-    made("json_unquote", "the text of a JSON string; other JSON as it is", || {
-        udf("json_unquote", takes_one, gives_text, unquoted)
-    }),
-    made("json_pretty", "JSON over several lines", || udf("json_pretty", takes_one, gives_text, pretty))
-        .aliases(&["jsonb_pretty"]),
-];
+pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
+    "json" "parse_json": takes_one, gives_json, parsed =>
+        "text as JSON, in its shortest form; an error if it is none";
+    "jsonb": takes_one, gives_jsonb, normal =>
+        "text as JSONB: each key once, in PostgreSQL's order; an error if it is no JSON";
+    "to_json" "to_jsonb" "row_to_json" "array_to_json": takes_any, gives_json, to_json => "any value as JSON";
+    "json_object" "json_build_object" "jsonb_build_object" "jsonb_object": takes_pairs, gives_json, object =>
+        "an object of keys and values that alternate, or of an array of texts";
+    "json_array" "json_build_array" "jsonb_build_array": takes_all, gives_json, array =>
+        "an array of the arguments";
+    "json_quote": takes_any, gives_json, to_json => "a value as JSON: text in quotes";
+    "json_unquote": takes_one, gives_text, unquoted => "the text of a JSON string; other JSON as it is";
+    "json_pretty" "jsonb_pretty": takes_one, gives_text, pretty => "JSON over several lines";
+};
 
 fn takes_any(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     // The second argument of row_to_json and array_to_json asks for line breaks, which mean nothing.

@@ -7,8 +7,8 @@ use super::arguments::{
 use super::path::{follow, follow_names, is_many, json_path, path};
 use super::reader::{Reader, Step};
 use super::value::Json;
-use crate::define::{Function, made};
-use crate::scalar_udf::{no_overload, udf};
+use crate::define::Function;
+use crate::scalar_udf::{no_overload, scalar_functions};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanBuilder, ListBuilder, StringBuilder};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -16,53 +16,34 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs};
 use std::sync::Arc;
 
-pub(crate) const FUNCTIONS: &[Function] = &[
-    made("json_extract", "the part of a document at a key, an index, a path or a pointer; a list for `$.*` and for a list of paths; operator `->`", || {
-        udf("json_extract", takes_step, gives_parts, extract)
-    })
-    .aliases(&["jsonb_extract", "json_query"]),
-    made("json_extract_string", "the same as text without quotes; operator `->>`", || {
-        udf("json_extract_string", takes_step, gives_part_texts, extract_text)
-    })
-    .aliases(&["json_extract_text", "get_json_object", "get_json_string"]),
-    made("json_extract_path", "the part that keys and indexes lead to, one argument for each", || {
-        udf("json_extract_path", takes_texts, gives_part, extract_path)
-    })
-    .aliases(&["jsonb_extract_path"]),
-    made("json_extract_path_text", "the same as text", || {
-        udf("json_extract_path_text", takes_texts, gives_text, extract_path_text)
-    })
-    .aliases(&["jsonb_extract_path_text"]),
-    made("json_extract_names", "the part that an array of keys and indexes leads to; operator `#>`", || {
-        udf("json_extract_names", takes_step, gives_part, extract_names)
-    }),
-    made("json_extract_names_text", "the same as text; operator `#>>`", || {
-        udf("json_extract_names_text", takes_step, gives_text, extract_names_text)
-    }),
-    made("json_value", "the scalar at a path as text; NULL where there is none", || {
-        udf("json_value", takes_two, gives_text, scalar_value)
-    }),
-    made("json_exists", "whether a path leads to something", || {
-        udf("json_exists", takes_step, gives_truth, exists)
-    })
-    .aliases(&["json_path_exists", "jsonb_path_exists"]),
-    made("jsonb_path_query_first", "the first part that a path leads to", || {
-        udf("jsonb_path_query_first", takes_two, gives_json, first)
-    })
-    .aliases(&["json_path_query_first"]),
-    made("jsonb_path_query_array", "all parts that a path leads to, as a JSON array", || {
-        udf("jsonb_path_query_array", takes_two, gives_json, all_as_array)
-    })
-    .aliases(&["json_path_query_array"]),
-    made("json_path_query", "all parts that a path leads to, as a list", || {
-        udf("json_path_query", takes_two, gives_jsons, all_as_list)
-    }),
-    made("get_json_int", "the part at a path as BIGINT", || udf("get_json_int", takes_two, gives_int, int_at)),
-    made("get_json_double", "the part at a path as DOUBLE", || {
-        udf("get_json_double", takes_two, gives_double, double_at)
-    }),
-    made("get_json_bool", "the part at a path as BOOLEAN", || udf("get_json_bool", takes_two, gives_truth, truth_at)),
-];
+pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
+    "json_extract" "jsonb_extract" "json_query": takes_step, gives_parts, extract =>
+        "the part of a document at a key, an index, a path or a pointer; a list for `$.*` and for a list of paths; operator `->`";
+    "json_extract_string" "json_extract_text" "get_json_object"
+        "get_json_string": takes_step, gives_part_texts,
+        extract_text =>
+        "the same as text without quotes; operator `->>`";
+    "json_extract_path" "jsonb_extract_path": takes_texts, gives_part, extract_path =>
+        "the part that keys and indexes lead to, one argument for each";
+    "json_extract_path_text" "jsonb_extract_path_text": takes_texts, gives_text, extract_path_text =>
+        "the same as text";
+    "json_extract_names": takes_step, gives_part, extract_names =>
+        "the part that an array of keys and indexes leads to; operator `#>`";
+    "json_extract_names_text": takes_step, gives_text, extract_names_text =>
+        "the same as text; operator `#>>`";
+    "json_value": takes_two, gives_text, scalar_value =>
+        "the scalar at a path as text; NULL where there is none";
+    "json_exists" "json_path_exists" "jsonb_path_exists": takes_step, gives_truth, exists =>
+        "whether a path leads to something";
+    "jsonb_path_query_first" "json_path_query_first": takes_two, gives_json, first =>
+        "the first part that a path leads to";
+    "jsonb_path_query_array" "json_path_query_array": takes_two, gives_json, all_as_array =>
+        "all parts that a path leads to, as a JSON array";
+    "json_path_query": takes_two, gives_jsons, all_as_list => "all parts that a path leads to, as a list";
+    "get_json_int": takes_two, gives_int, int_at => "the part at a path as BIGINT";
+    "get_json_double": takes_two, gives_double, double_at => "the part at a path as DOUBLE";
+    "get_json_bool": takes_two, gives_truth, truth_at => "the part at a path as BOOLEAN";
+};
 
 /// Whether the second argument may lead to several parts: only a constant path can, since the type hangs on it.
 fn several(given: &ReturnFieldArgs<'_>) -> Result<bool> {

@@ -7,8 +7,8 @@ use super::arguments::{
 use super::path::follow_names;
 use super::reader::Reader;
 use super::value::Json;
-use crate::define::{Function, made};
-use crate::scalar_udf::{no_overload, text_type, udf};
+use crate::define::Function;
+use crate::scalar_udf::{no_overload, scalar_functions, text_type};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, BooleanBuilder, Int64Builder, ListBuilder, StringBuilder,
 };
@@ -18,61 +18,32 @@ use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArg
 use std::collections::HashSet;
 use std::sync::Arc;
 
-pub(crate) const FUNCTIONS: &[Function] = &[
-    made(
-        "json_type",
-        "the type of a document, or of its part at a path: OBJECT, ARRAY, VARCHAR, UBIGINT …",
-        || udf("json_type", takes_one_or_path, gives_text, sql_kind),
-    ),
-    made("json_typeof", "the type of a document: object, array, string, number, boolean, null", || {
-        udf("json_typeof", takes_one_or_path, gives_text, kind)
-    })
-    .aliases(&["jsonb_typeof"]),
-    made("json_valid", "whether text is JSON", || udf("json_valid", takes_one, gives_truth, valid))
-        .aliases(&["is_json"]),
-    made("json_array_length", "how many elements an array has; at a path, 0 for what is no array", || {
-        udf("json_array_length", takes_one_or_path, gives_count, array_length)
-    })
-    .aliases(&["jsonb_array_length"]),
-    made("json_length", "how many elements or members there are; 1 for a scalar", || {
-        udf("json_length", takes_one_or_path, gives_count, length)
-    }),
-    made("json_depth", "how deep arrays and objects are nested; 1 for a scalar", || {
-        udf("json_depth", takes_one, gives_count, depth)
-    }),
-    made("json_keys", "the keys of an object as a list", || {
-        udf("json_keys", takes_one_or_path, gives_texts, keys)
-    }),
-    made("json_elements", "the elements of an array as a list", || {
-        udf("json_elements", takes_one, gives_jsons, elements)
-    }),
-    made("json_elements_text", "the elements of an array as a list of text", || {
-        udf("json_elements_text", takes_one, gives_texts, element_texts)
-    }),
-    made("json_contains", "whether a document has another one anywhere in it", || {
-        udf("json_contains", takes_two, gives_truth, contains_anywhere)
-    }),
-    made(
-        "json_contained",
-        "whether the first document contains the second, level by level; operators `@>` and `<@`",
-        || udf("json_contained", takes_two, gives_truth, contains),
-    )
-    .aliases(&["jsonb_contains"]),
-    made(
-        "json_has_key",
-        "whether a text is a key of an object or an element of an array; operator `?`",
-        || udf("json_has_key", takes_two, gives_truth, has_key),
-    )
-    .aliases(&["jsonb_exists"]),
-    made("json_has_any_key", "whether one of the texts is such a key; operator `?|`", || {
-        udf("json_has_any_key", takes_keys, gives_truth, has_any)
-    })
-    .aliases(&["jsonb_exists_any"]),
-    made("json_has_all_keys", "whether all texts are such keys; operator `?&`", || {
-        udf("json_has_all_keys", takes_keys, gives_truth, has_all)
-    })
-    .aliases(&["jsonb_exists_all"]),
-];
+pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
+    "json_type": takes_one_or_path, gives_text, sql_kind =>
+        "the type of a document, or of its part at a path: OBJECT, ARRAY, VARCHAR, UBIGINT …";
+    "json_typeof" "jsonb_typeof": takes_one_or_path, gives_text, kind =>
+        "the type of a document: object, array, string, number, boolean, null";
+    "json_valid" "is_json": takes_one, gives_truth, valid => "whether text is JSON";
+    "json_array_length" "jsonb_array_length": takes_one_or_path, gives_count, array_length =>
+        "how many elements an array has; at a path, 0 for what is no array";
+    "json_length": takes_one_or_path, gives_count, length =>
+        "how many elements or members there are; 1 for a scalar";
+    "json_depth": takes_one, gives_count, depth => "how deep arrays and objects are nested; 1 for a scalar";
+    "json_keys": takes_one_or_path, gives_texts, keys => "the keys of an object as a list";
+    "json_elements": takes_one, gives_jsons, elements => "the elements of an array as a list";
+    "json_elements_text": takes_one, gives_texts, element_texts =>
+        "the elements of an array as a list of text";
+    "json_contains": takes_two, gives_truth, contains_anywhere =>
+        "whether a document has another one anywhere in it";
+    "json_contained" "jsonb_contains": takes_two, gives_truth, contains =>
+        "whether the first document contains the second, level by level; operators `@>` and `<@`";
+    "json_has_key" "jsonb_exists": takes_two, gives_truth, has_key =>
+        "whether a text is a key of an object or an element of an array; operator `?`";
+    "json_has_any_key" "jsonb_exists_any": takes_keys, gives_truth, has_any =>
+        "whether one of the texts is such a key; operator `?|`";
+    "json_has_all_keys" "jsonb_exists_all": takes_keys, gives_truth, has_all =>
+        "whether all texts are such keys; operator `?&`";
+};
 
 fn gives_count(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
     Ok(Field::new("", DataType::Int64, true))

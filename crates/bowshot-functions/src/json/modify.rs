@@ -7,64 +7,37 @@ use super::path::{json_path, names};
 use super::reader::{Reader, Step};
 use super::to_json::write;
 use super::value::{Json, place};
-use crate::define::{Function, made};
-use crate::scalar_udf::{no_overload, text_type, udf};
+use crate::define::Function;
+use crate::scalar_udf::{no_overload, scalar_functions, text_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use std::borrow::Cow;
 
-pub(crate) const FUNCTIONS: &[Function] = &[
-    made("json_merge_patch", "the documents merged, later ones first; null removes a member", || {
-        udf("json_merge_patch", takes_texts, gives_json, merge_patch)
-    }),
-    made("json_set", "the document with values at paths, put there or replaced", || {
-        udf("json_set", takes_changes, gives_json, |given| by_paths(given, How::Set))
-    }),
-    made("json_insert", "the document with values at paths where there is nothing", || {
-        udf("json_insert", takes_changes, gives_json, |given| by_paths(given, How::Insert))
-    }),
-    made("json_replace", "the document with values at paths where there is something", || {
-        udf("json_replace", takes_changes, gives_json, |given| by_paths(given, How::Replace))
-    }),
-    made("jsonb_set", "the document with another one at an array of keys and indexes", || {
-        udf("jsonb_set", takes_set, gives_jsonb, set)
-    }),
-    made("json_remove", "the document without what is at the paths", || {
-        udf("json_remove", takes_texts, gives_json, |given| {
-            remove(given, json_path_of, |tree| tree.compact())
-        })
-    }),
-    made(
-        "json_delete_path",
-        "the document without what is at an array of keys and indexes; operator `#-`",
-        || {
-            udf("json_delete_path", takes_removal, gives_jsonb, |given| {
-                remove(given, names_of, |tree| tree.normal_text())
-            })
-        },
-    )
-    .aliases(&["jsonb_delete_path"]),
-    made(
-        "json_delete",
-        "the document without a member, or without the element at an index; operator `-`",
-        || {
-            udf("json_delete", takes_removal, gives_jsonb, |given| {
-                remove(given, key_of, |tree| tree.normal_text())
-            })
-        },
-    )
-    .aliases(&["jsonb_delete"]),
-    made("json_concat", "two documents as one; operator `||`", || {
-        udf("json_concat", takes_two, gives_jsonb, concat)
-    })
-    .aliases(&["jsonb_concat"]),
-    made("json_strip_nulls", "the document without the members that are null", || {
-        udf("json_strip_nulls", takes_one, gives_json, strip_nulls)
-    })
-    .aliases(&["jsonb_strip_nulls"]),
-];
+pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
+    "json_merge_patch": takes_texts, gives_json, merge_patch =>
+        "the documents merged, later ones first; null removes a member";
+    "json_set": takes_changes, gives_json, |given| by_paths(given, How::Set) =>
+        "the document with values at paths, put there or replaced";
+    "json_insert": takes_changes, gives_json, |given| by_paths(given, How::Insert) =>
+        "the document with values at paths where there is nothing";
+    "json_replace": takes_changes, gives_json, |given| by_paths(given, How::Replace) =>
+        "the document with values at paths where there is something";
+    "jsonb_set": takes_set, gives_jsonb, set =>
+        "the document with another one at an array of keys and indexes";
+    "json_remove": takes_texts, gives_json, |given| remove(given, json_path_of, |tree| tree.compact()) =>
+        "the document without what is at the paths";
+    "json_delete_path" "jsonb_delete_path": takes_removal, gives_jsonb,
+        |given| remove(given, names_of, |tree| tree.normal_text()) =>
+        "the document without what is at an array of keys and indexes; operator `#-`";
+    "json_delete" "jsonb_delete": takes_removal, gives_jsonb,
+        |given| remove(given, key_of, |tree| tree.normal_text()) =>
+        "the document without a member, or without the element at an index; operator `-`";
+    "json_concat" "jsonb_concat": takes_two, gives_jsonb, concat => "two documents as one; operator `||`";
+    "json_strip_nulls" "jsonb_strip_nulls": takes_one, gives_json, strip_nulls =>
+        "the document without the members that are null";
+};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum How {

@@ -7,59 +7,37 @@ use super::extract::constant_text;
 use super::inspect::lists;
 use super::reader::Reader;
 use super::value::Json;
-use crate::define::{Function, made};
-use crate::scalar_udf::{no_overload, text_type, udf};
+use crate::define::Function;
+use crate::scalar_udf::{no_overload, scalar_functions, text_type};
 use datafusion::arrow::array::{ArrayRef, StructArray};
 use datafusion::arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs};
 use std::sync::Arc;
 
-pub(crate) const FUNCTIONS: &[Function] = &[
-    made(
-        "json_transform",
-        "JSON as a value of the type that a constant describes: `{\"a\": \"INT\"}`, or `a INT, b TEXT`",
-        || udf("json_transform", takes_shape, gives_shape, |given| transform(given, false)),
-    )
-    .aliases(&["from_json"]),
-    made("json_transform_strict", "the same; a value that does not fit is an error instead of NULL", || {
-        udf("json_transform_strict", takes_shape, gives_shape, |given| transform(given, true))
-    })
-    .aliases(&["from_json_strict"]),
-    made("json_structure", "the types of a document, as json_transform takes them", || {
-        udf("json_structure", takes_one, gives_text, structure)
-    }),
-    made(
-        "json_members",
-        "the members of an object, or the elements of an array, as a list of keys and values",
-        || {
-            let gives = |_: &str, _: &ReturnFieldArgs<'_>| Ok(members_field(json_field()));
-            udf("json_members", takes_one, gives, |given| members(given, |one| Some(one.compact())))
-        },
-    ),
-    made("json_members_text", "the same with values as text", || {
-        let gives =
-            |_: &str, _: &ReturnFieldArgs<'_>| Ok(members_field(Field::new("", DataType::Utf8, true)));
-        udf("json_members_text", takes_one, gives, |given| members(given, |one| one.text()))
-    }),
-    made(
-        "json_member_keys",
-        "the keys of those members, or the indexes of those elements, as a list",
-        || udf("json_member_keys", takes_one, gives_texts, member_keys),
-    ),
-    made("json_member_values", "the values of those members", || {
-        udf("json_member_values", takes_one, gives_jsons, |given| {
-            lists(given, |part| {
-                Ok(Some(part.children().into_iter().map(|one| Some(one.compact())).collect()))
-            })
-        })
-    }),
-    made("json_member_texts", "the values of those members as text", || {
-        udf("json_member_texts", takes_one, gives_texts, |given| {
-            lists(given, |part| Ok(Some(part.children().into_iter().map(Json::text).collect())))
-        })
-    }),
-];
+pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
+    "json_transform" "from_json": takes_shape, gives_shape, |given| transform(given, false) =>
+        "JSON as a value of the type that a constant describes: `{\"a\": \"INT\"}`, or `a INT, b TEXT`";
+    "json_transform_strict" "from_json_strict": takes_shape, gives_shape, |given| transform(given, true) =>
+        "the same; a value that does not fit is an error instead of NULL";
+    "json_structure": takes_one, gives_text, structure =>
+        "the types of a document, as json_transform takes them";
+    "json_members": takes_one, |_, _| Ok(members_field(json_field())),
+        |given| members(given, |one| Some(one.compact())) =>
+        "the members of an object, or the elements of an array, as a list of keys and values";
+    "json_members_text": takes_one, |_, _| Ok(members_field(Field::new("", DataType::Utf8, true))),
+        |given| members(given, |one| one.text()) =>
+        "the same with values as text";
+    "json_member_keys": takes_one, gives_texts, member_keys =>
+        "the keys of those members, or the indexes of those elements, as a list";
+    "json_member_values": takes_one, gives_jsons,
+        |given| lists(given, |part|
+            Ok(Some(part.children().into_iter().map(|one| Some(one.compact())).collect()))) =>
+        "the values of those members";
+    "json_member_texts": takes_one, gives_texts,
+        |given| lists(given, |part| Ok(Some(part.children().into_iter().map(Json::text).collect()))) =>
+        "the values of those members as text";
+};
 
 fn takes_shape(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {

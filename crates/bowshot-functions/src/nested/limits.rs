@@ -14,7 +14,6 @@ use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
@@ -52,19 +51,7 @@ fn guarded(of: Arc<ScalarUDF>, size: Size) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(Guarded { of, size, signature }))
 }
 
-impl PartialEq for Guarded {
-    fn eq(&self, other: &Self) -> bool {
-        self.of == other.of
-    }
-}
-
-impl Eq for Guarded {}
-
-impl Hash for Guarded {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.of.hash(state);
-    }
-}
+crate::define::same_by!(Guarded, of);
 
 impl ScalarUDFImpl for Guarded {
     fn name(&self) -> &str {

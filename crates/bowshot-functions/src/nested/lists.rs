@@ -4,8 +4,8 @@ use super::list_arguments::{
     arrays, bounded, chosen, element, elements, gives_first, gives_int, gives_ints, list_of, lists, plain,
     takes_list, takes_list_int,
 };
-use crate::define::{Function, made};
-use crate::scalar_udf::{no_overload, udf};
+use crate::define::Function;
+use crate::scalar_udf::{no_overload, scalar_functions};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, StringArray, UInt64Array};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::kernels::length::length as byte_length;
@@ -17,63 +17,33 @@ use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 use std::sync::Arc;
 
-pub(crate) const FUNCTIONS: &[Function] = &[
-    made("length", "how many elements a list has, characters a text, or bytes a binary value", || {
-        udf("length", takes_length, gives_length, any_length)
-    })
-    .aliases(&["len"]),
-    made(
-        "list_sort",
-        "the elements in their order: 'ASC' or 'DESC', then 'NULLS LAST' or 'NULLS FIRST'",
-        || udf("list_sort", takes_sort, gives_first, |given| in_order(given, false)),
-    )
-    .aliases(&["array_sort", "sort_array"]),
-    made("list_reverse_sort", "the elements from the greatest to the least", || {
-        udf("list_reverse_sort", takes_list, gives_first, |given| in_order(given, true))
-    })
-    .aliases(&["array_reverse_sort"]),
-    made("list_grade_up", "the places of the elements in their order", || {
-        udf("list_grade_up", takes_list, gives_ints, grade_up)
-    })
-    .aliases(&["array_grade_up", "grade_up"]),
-    made("list_unique", "how many different elements there are", || {
-        udf("list_unique", takes_list, gives_int, unique)
-    })
-    .aliases(&["array_unique"]),
-    made("list_where", "the elements that a list of booleans is true for", || {
-        udf("list_where", takes_mask, gives_first, by_mask)
-    })
-    .aliases(&["array_where"]),
-    made("list_select", "the elements at a list of places", || {
-        udf("list_select", takes_places, gives_first, by_places)
-    })
-    .aliases(&["array_select"]),
-    made("trim_array", "the list without so many elements at its end", || {
-        udf("trim_array", takes_list_int, gives_first, trimmed)
-    }),
-    made("array_fill", "a list of one value, as long as a list of one number says", || {
-        udf("array_fill", takes_fill, gives_filled, filled)
-    }),
-    made("array_lower", "the first index of a list: 1, or NULL for an empty one", || {
-        udf("array_lower", takes_dimension, gives_int, |given| index(given, true))
-    }),
-    made("array_upper", "the last index of a list, in the given dimension", || {
-        udf("array_upper", takes_dimension, gives_int, |given| index(given, false))
-    }),
-    made("array_dims", "the bounds of all dimensions as a text: `[1:2][1:3]`", || {
-        udf("array_dims", takes_list, gives_text, bounds)
-    }),
-    made("list_subscripts", "the indexes of a list", || {
-        udf("list_subscripts", takes_dimension, gives_ints, subscripts)
-    })
-    .aliases(&["generate_subscripts"]),
-    made("make_array", "the list of the arguments", || {
-        udf("make_array", takes_elements, gives_elements, |given| {
-            make_array_udf().invoke_with_args(given.clone())
-        })
-    })
-    .aliases(&["list_value", "list_pack", "array_value", "array", "make_list"]),
-];
+pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
+    "length" "len": takes_length, gives_length, any_length =>
+        "how many elements a list has, characters a text, or bytes a binary value";
+    "list_sort" "array_sort" "sort_array": takes_sort, gives_first, |given| in_order(given, false) =>
+        "the elements in their order: 'ASC' or 'DESC', then 'NULLS LAST' or 'NULLS FIRST'";
+    "list_reverse_sort" "array_reverse_sort": takes_list, gives_first, |given| in_order(given, true) =>
+        "the elements from the greatest to the least";
+    "list_grade_up" "array_grade_up" "grade_up": takes_list, gives_ints, grade_up =>
+        "the places of the elements in their order";
+    "list_unique" "array_unique": takes_list, gives_int, unique => "how many different elements there are";
+    "list_where" "array_where": takes_mask, gives_first, by_mask =>
+        "the elements that a list of booleans is true for";
+    "list_select" "array_select": takes_places, gives_first, by_places => "the elements at a list of places";
+    "trim_array": takes_list_int, gives_first, trimmed => "the list without so many elements at its end";
+    "array_fill": takes_fill, gives_filled, filled =>
+        "a list of one value, as long as a list of one number says";
+    "array_lower": takes_dimension, gives_int, |given| index(given, true) =>
+        "the first index of a list: 1, or NULL for an empty one";
+    "array_upper": takes_dimension, gives_int, |given| index(given, false) =>
+        "the last index of a list, in the given dimension";
+    "array_dims": takes_list, gives_text, bounds => "the bounds of all dimensions as a text: `[1:2][1:3]`";
+    "list_subscripts" "generate_subscripts": takes_dimension, gives_ints, subscripts =>
+        "the indexes of a list";
+    "make_array" "list_value" "list_pack" "array_value" "array" "make_list": takes_elements, gives_elements,
+        |given| make_array_udf().invoke_with_args(given.clone()) =>
+        "the list of the arguments";
+};
 
 /// DataFusion finds no common type of NULL and bytes.
 fn takes_elements(_: &str, given: &[DataType]) -> Result<Vec<DataType>> {

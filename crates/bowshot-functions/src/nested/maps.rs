@@ -1,6 +1,6 @@
 //! Functions on maps that DataFusion lacks.
 
-use crate::define::{Body, Function, made};
+use crate::define::{Function, made};
 use crate::scalar_udf::{no_overload, udf};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, ListArray, MapArray, StructArray, UInt64Array, make_comparator,
@@ -17,27 +17,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
-    Function {
-        name: "map_from_entries",
-        aliases: &[],
-        about: "a map from a list of pairs",
-        note: "",
-        body: Body::Udf(datafusion_spark::function::map::map_from_entries),
-    },
-    Function {
-        name: "map_from_arrays",
-        aliases: &[],
-        about: "a map from a list of keys and a list of values",
-        note: "",
-        body: Body::Udf(datafusion_spark::function::map::map_from_arrays),
-    },
-    Function {
-        name: "str_to_map",
-        aliases: &[],
-        about: "a map from a text such as `a:1,b:2`",
-        note: "",
-        body: Body::Udf(datafusion_spark::function::map::str_to_map),
-    },
+    made("map_from_entries", "a map from a list of pairs", datafusion_spark::function::map::map_from_entries),
+    made(
+        "map_from_arrays",
+        "a map from a list of keys and a list of values",
+        datafusion_spark::function::map::map_from_arrays,
+    ),
+    made("str_to_map", "a map from a text such as `a:1,b:2`", datafusion_spark::function::map::str_to_map),
     made("map_contains", "whether a map has a key", || {
         udf(
             "map_contains",

@@ -2,8 +2,8 @@
 
 use super::list_arguments::{arrays, element, elements, list_of, lists};
 use crate::aggregate::interval_length;
-use crate::define::{Function, made};
-use crate::scalar_udf::{no_overload, text_type, udf};
+use crate::define::Function;
+use crate::scalar_udf::{no_overload, scalar_functions, text_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Decimal128Array, UInt64Array};
 use datafusion::arrow::compute::kernels::cmp;
 use datafusion::arrow::compute::{cast, take};
@@ -13,14 +13,12 @@ use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs};
 use std::sync::Arc;
 
-pub(crate) const FUNCTIONS: &[Function] = &[
-    made("quantified_any", "`value op ANY (list)`, where the first argument is the operator", || {
-        udf("quantified_any", takes, gives, |given| quantified(given, true))
-    }),
-    made("quantified_all", "`value op ALL (list)`, where the first argument is the operator", || {
-        udf("quantified_all", takes, gives, |given| quantified(given, false))
-    }),
-];
+pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
+    "quantified_any": takes, gives, |given| quantified(given, true) =>
+        "`value op ANY (list)`, where the first argument is the operator";
+    "quantified_all": takes, gives, |given| quantified(given, false) =>
+        "`value op ALL (list)`, where the first argument is the operator";
+};
 
 fn takes(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     let [operator, value, list] = given else { return no_overload(name, given) };

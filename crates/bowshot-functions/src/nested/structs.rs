@@ -1,8 +1,8 @@
 //! Functions on structs.
 
 use super::list_arguments::list_of;
-use crate::define::{Function, made};
-use crate::scalar_udf::{no_overload, udf};
+use crate::define::Function;
+use crate::scalar_udf::{no_overload, scalar_functions};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StructArray, new_null_array};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
@@ -10,21 +10,13 @@ use datafusion::common::{Result, ScalarValue, internal_err, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs};
 use std::sync::Arc;
 
-pub(crate) const FUNCTIONS: &[Function] = &[
-    made(
-        "struct_insert",
-        "the struct with further members, or with others in their place: name and value alternate",
-        || udf("struct_insert", takes_insert, gives_insert, insert),
-    )
-    .aliases(&["struct_update"]),
-    made("struct_concat", "the members of several structs as one", || {
-        udf("struct_concat", takes_structs, gives_concat, concat)
-    }),
-    made("struct_keys", "the names of a struct's members", || {
-        udf("struct_keys", takes_structs, gives_names, keys)
-    }),
-    made("struct_extract_at", "the member at a place", || udf("struct_extract_at", takes_at, gives_at, at)),
-];
+pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
+    "struct_insert" "struct_update": takes_insert, gives_insert, insert =>
+        "the struct with further members, or with others in their place: name and value alternate";
+    "struct_concat": takes_structs, gives_concat, concat => "the members of several structs as one";
+    "struct_keys": takes_structs, gives_names, keys => "the names of a struct's members";
+    "struct_extract_at": takes_at, gives_at, at => "the member at a place";
+};
 
 fn takes_structs(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     if given.is_empty() || !given.iter().all(|of| matches!(of, DataType::Struct(_))) {

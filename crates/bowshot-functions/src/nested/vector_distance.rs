@@ -1,30 +1,23 @@
 //! Distances and similarities of vectors.
 
 use super::list_arguments::{arrays, element, elements, list_of, lists};
-use crate::define::{Function, made};
-use crate::scalar_udf::{no_overload, udf};
+use crate::define::Function;
+use crate::scalar_udf::{no_overload, scalar_functions};
 use datafusion::arrow::array::{Array, AsArray, Float64Array, ListArray};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs};
 use std::sync::Arc;
 
-pub(crate) const FUNCTIONS: &[Function] = &[
-    made("list_cosine_similarity", "the cosine of the angle between two vectors", || {
-        udf("list_cosine_similarity", takes, gives, |given| pairs(given, cosine))
-    })
-    .aliases(&["array_cosine_similarity", "cosine_similarity"]),
-    made("list_negative_inner_product", "the inner product of two vectors, negated", || {
-        udf("list_negative_inner_product", takes, gives, |given| {
-            pairs(given, |one, other| Some(-inner(one, other)))
-        })
-    })
-    .aliases(&[
-        "array_negative_inner_product",
-        "list_negative_dot_product",
-        "array_negative_dot_product",
-    ]),
-];
+pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
+    "list_cosine_similarity" "array_cosine_similarity" "cosine_similarity": takes, gives,
+        |given| pairs(given, cosine) =>
+        "the cosine of the angle between two vectors";
+    "list_negative_inner_product" "array_negative_inner_product" "list_negative_dot_product"
+        "array_negative_dot_product": takes, gives,
+        |given| pairs(given, |one, other| Some(-inner(one, other))) =>
+        "the inner product of two vectors, negated";
+};
 
 fn takes(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     let vector = |of: &DataType| of.is_null() || element(of).is_some_and(|of| of.data_type().is_numeric());

@@ -4,7 +4,7 @@
 mod list_rows;
 mod series;
 
-use crate::define::{Body, Function};
+use crate::define::{Function, listed};
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::catalog::{MemTable, TableFunctionImpl, TableProvider};
@@ -14,18 +14,16 @@ use list_rows::Expanded;
 use series::Series;
 use std::sync::Arc;
 
-const fn row(name: &'static str, about: &'static str) -> Function {
-    Function { name, aliases: &[], about, note: "", body: Body::Listed }
-}
-
 /// All functions of this area, for the documentation. Series have scalar functions of the same name.
 pub(crate) const FUNCTIONS: &[&[Function]] = &[&[
-    row("json_array_elements", "a row for each element of a JSON array").aliases(&["jsonb_array_elements"]),
-    row("json_array_elements_text", "the same as text").aliases(&["jsonb_array_elements_text"]),
-    row("json_each", "a row with key and value for each member of a JSON document").aliases(&["jsonb_each"]),
-    row("json_each_text", "the same with values as text").aliases(&["jsonb_each_text"]),
-    row("json_object_keys", "a row for each key of a JSON object").aliases(&["jsonb_object_keys"]),
-    row("jsonb_path_query", "a row for each part that a path leads to"),
+    listed("json_array_elements", "a row for each element of a JSON array")
+        .aliases(&["jsonb_array_elements"]),
+    listed("json_array_elements_text", "the same as text").aliases(&["jsonb_array_elements_text"]),
+    listed("json_each", "a row with key and value for each member of a JSON document")
+        .aliases(&["jsonb_each"]),
+    listed("json_each_text", "the same with values as text").aliases(&["jsonb_each_text"]),
+    listed("json_object_keys", "a row for each key of a JSON object").aliases(&["jsonb_object_keys"]),
+    listed("jsonb_path_query", "a row for each part that a path leads to"),
 ]];
 
 /// The table functions by name.

@@ -1,8 +1,8 @@
 //! MurmurHash3 of 32 bits: Spark's `hash` of any values, in which each byte behind the last whole word counts by itself, and Doris'
 //! of texts.
 
-use crate::define::{Function, made};
-use crate::scalar_udf::{no_overload, udf};
+use crate::define::Function;
+use crate::scalar_udf::{no_overload, scalar_functions};
 use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Int32Array};
 use datafusion::arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type, Int32Type, Int64Type, TimeUnit,
@@ -17,13 +17,11 @@ const DORIS_SEED: u32 = 104_729;
 /// Digits of a decimal that Spark keeps in 64 bits.
 const DIGITS_OF_64_BITS: u8 = 18;
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    made("hash", "Spark's 32-bit hash of the arguments", || udf("hash", takes_values, gives_hash, spark)),
-    made("murmur_hash3_32", "Doris' 32-bit hash of the arguments as texts", || {
-        udf("murmur_hash3_32", takes_texts, gives_hash, doris)
-    })
-    .aliases(&["murmur3"]),
-];
+pub(super) const FUNCTIONS: &[Function] = scalar_functions! {
+    "hash": takes_values, gives_hash, spark => "Spark's 32-bit hash of the arguments";
+    "murmur_hash3_32" "murmur3": takes_texts, gives_hash, doris =>
+        "Doris' 32-bit hash of the arguments as texts";
+};
 
 fn takes_values(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given.iter().map(hashed_as).collect::<Option<Vec<_>>>() {

@@ -6,86 +6,22 @@ use crate::values::{Arguments, Bool, Str, StrList, Text, fill, map1};
 use arrow::array::ArrayRef;
 use datafusion::common::{Result, exec_err};
 
+/// Words as texts.
+macro_rules! words {
+    ($($word:ident)*) => {
+        &[$(stringify!($word)),*]
+    };
+}
+
 /// Words that cannot be names without quotes, of PostgreSQL's reserved ones.
-const RESERVED: [&str; 77] = [
-    "all",
-    "analyse",
-    "analyze",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "asymmetric",
-    "both",
-    "case",
-    "cast",
-    "check",
-    "collate",
-    "column",
-    "constraint",
-    "create",
-    "current_catalog",
-    "current_date",
-    "current_role",
-    "current_time",
-    "current_timestamp",
-    "current_user",
-    "default",
-    "deferrable",
-    "desc",
-    "distinct",
-    "do",
-    "else",
-    "end",
-    "except",
-    "false",
-    "fetch",
-    "for",
-    "foreign",
-    "from",
-    "grant",
-    "group",
-    "having",
-    "in",
-    "initially",
-    "intersect",
-    "into",
-    "lateral",
-    "leading",
-    "limit",
-    "localtime",
-    "localtimestamp",
-    "not",
-    "null",
-    "offset",
-    "on",
-    "only",
-    "or",
-    "order",
-    "placing",
-    "primary",
-    "references",
-    "returning",
-    "select",
-    "session_user",
-    "some",
-    "symmetric",
-    "system_user",
-    "table",
-    "then",
-    "to",
-    "trailing",
-    "true",
-    "union",
-    "unique",
-    "user",
-    "using",
-    "variadic",
-    "when",
-    "where",
-    "with",
-];
+const RESERVED: &[&str] = words! {
+    all analyse analyze and any array as asc asymmetric both case cast check collate column constraint
+    create current_catalog current_date current_role current_time current_timestamp current_user default
+    deferrable desc distinct do else end except false fetch for foreign from grant group having in
+    initially intersect into lateral leading limit localtime localtimestamp not null offset on only or
+    order placing primary references returning select session_user some symmetric system_user table then
+    to trailing true union unique user using variadic when where with
+};
 
 pub(super) fn identifier(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')

@@ -3,35 +3,21 @@
 mod lead_lag;
 mod ratio_to_report;
 
-use crate::define::{Body, Function, stock};
+use crate::define::{Function, stock, window};
 
 /// All functions of this area.
 pub(crate) const FUNCTIONS: &[&[Function]] = &[&[
     stock("cume_dist", "the part of the rows that are not behind this one"),
     stock("dense_rank", "the rank without gaps"),
-    Function {
-        name: "lag",
-        aliases: &[],
-        about: "the value some rows before, or a default",
-        note: "",
-        body: Body::Window(lead_lag::lag),
-    },
-    Function {
-        name: "lead",
-        aliases: &[],
-        about: "the value some rows behind, or a default",
-        note: "",
-        body: Body::Window(lead_lag::lead),
-    },
+    window("lag", "the value some rows before, or a default", lead_lag::lag),
+    window("lead", "the value some rows behind, or a default", lead_lag::lead),
     stock("ntile", "the number of the part of so many equal ones"),
     stock("percent_rank", "the rank from 0 to 1"),
     stock("rank", "the rank with gaps"),
-    Function {
-        name: "ratio_to_report",
-        aliases: &[],
-        about: "the part that a value has of the sum of its partition",
-        note: "",
-        body: Body::Window(ratio_to_report::ratio_to_report),
-    },
+    window(
+        "ratio_to_report",
+        "the part that a value has of the sum of its partition",
+        ratio_to_report::ratio_to_report,
+    ),
     stock("row_number", "the number of the row"),
 ]];

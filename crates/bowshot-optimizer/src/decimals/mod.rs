@@ -5,11 +5,9 @@
 mod expression;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::{PhysicalExpr, projection::ProjectionExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -18,31 +16,13 @@ pub use expression::{narrow, narrow_arithmetic};
 use std::sync::Arc;
 
 /// See the module. Conditions are left alone: other rules look into those.
-#[derive(Debug)]
-pub(super) struct NarrowDecimals;
-
-impl PhysicalOptimizerRule for NarrowDecimals {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            let narrowed = match node.downcast_ref::<ProjectionExec>() {
-                Some(projection) => in_projection(projection)?,
-                None => node.downcast_ref::<AggregateExec>().map(in_aggregate).transpose()?.flatten(),
-            };
-            Ok(narrowed.map_or_else(|| Transformed::no(node), Transformed::yes))
-        })
-        .data()
-    }
-
-    fn name(&self) -> &'static str {
-        "NarrowDecimals"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
+pub(super) fn narrow_decimals(
+    node: &Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    match node.downcast_ref::<ProjectionExec>() {
+        Some(projection) => in_projection(projection),
+        None => Ok(node.downcast_ref::<AggregateExec>().map(in_aggregate).transpose()?.flatten()),
     }
 }
 
@@ -112,7 +92,7 @@ fn with_arguments(
 mod tests {
     use super::*;
     use arrow::array::{ArrayRef, Decimal128Array, Int32Array, RecordBatch};
-    use datafusion::common::tree_node::TreeNodeRecursion;
+    use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
     use datafusion::execution::SessionStateBuilder;
     use datafusion::physical_plan::displayable;
     use datafusion::prelude::{SessionConfig, SessionContext};

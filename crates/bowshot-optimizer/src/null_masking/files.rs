@@ -3,42 +3,23 @@
 
 use super::function::NullsFirst;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::ParquetSource;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use std::sync::Arc;
 
 /// See the module. Comes before the rules that move projections into files.
-#[derive(Debug)]
-pub(crate) struct FieldsInFiles;
-
-impl PhysicalOptimizerRule for FieldsInFiles {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            let changed = node.downcast_ref::<ProjectionExec>().map(above_file).transpose()?.flatten();
-            Ok(changed.map_or_else(|| Transformed::no(node), Transformed::yes))
-        })
-        .data()
-    }
-
-    fn name(&self) -> &'static str {
-        "FieldsInFiles"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(crate) fn fields_in_files(
+    node: &Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    Ok(node.downcast_ref::<ProjectionExec>().map(above_file).transpose()?.flatten())
 }
 
 fn above_file(projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {

@@ -13,7 +13,7 @@ use datafusion::functions::core::getfield::GetFieldFunc;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
-pub(super) use files::FieldsInFiles;
+pub(super) use files::fields_in_files;
 use function::NullsFirst;
 use std::sync::Arc;
 

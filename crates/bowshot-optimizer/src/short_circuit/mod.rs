@@ -6,13 +6,11 @@ mod expression;
 mod failure;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::BinaryExpr;
 use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
@@ -25,40 +23,22 @@ use failure::can_fail;
 use std::sync::Arc;
 
 /// See the module. Comes after all rules that look into expressions.
-#[derive(Debug)]
-pub(super) struct GuardedConditions;
-
-impl PhysicalOptimizerRule for GuardedConditions {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            let changed = if let Some(filter) = node.downcast_ref::<FilterExec>() {
-                in_filter(filter)?
-            } else if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
-                in_projection(projection)?
-            } else if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
-                in_aggregate(aggregate)?
-            } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
-                in_hash_join(join)?
-            } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
-                in_nested_loop_join(join)?
-            } else {
-                None
-            };
-            Ok(changed.map_or_else(|| Transformed::no(node), Transformed::yes))
-        })
-        .data()
-    }
-
-    fn name(&self) -> &'static str {
-        "GuardedConditions"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
+pub(super) fn guarded_conditions(
+    node: &Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(filter) = node.downcast_ref::<FilterExec>() {
+        in_filter(filter)
+    } else if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
+        in_projection(projection)
+    } else if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
+        in_aggregate(aggregate)
+    } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        in_hash_join(join)
+    } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+        in_nested_loop_join(join)
+    } else {
+        Ok(None)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What PostgreSQL's clients ask about tables by their names or numbers.
 
-use crate::functions::{BOOL, Call, FunctionSpec, LONG, TEXT, relations, text};
+use crate::functions::{BOOL, Call, FunctionSpec, LONG, TEXT, relations, spec, text};
 use crate::information_schema::{KeyKind, key_name, reference_name};
 use crate::pg_catalog::constraints::{referred_columns, seen_referred};
 use crate::pg_catalog::oids;
@@ -10,34 +10,19 @@ use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
 
 pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
-    FunctionSpec { name: "pg_get_viewdef", arguments: (1, 2), returns: TEXT, value: view_text },
-    FunctionSpec { name: "pg_table_size", arguments: (1, 1), returns: LONG, value: size },
-    FunctionSpec { name: "pg_relation_size", arguments: (1, 2), returns: LONG, value: size },
-    FunctionSpec { name: "pg_total_relation_size", arguments: (1, 1), returns: LONG, value: size },
-    FunctionSpec {
-        name: "pg_indexes_size",
-        arguments: (1, 1),
-        returns: LONG,
-        value: |_| Ok(ScalarValue::from(0_i64)),
-    },
-    FunctionSpec { name: "obj_description", arguments: (1, 2), returns: TEXT, value: comment },
-    FunctionSpec { name: "col_description", arguments: (2, 2), returns: TEXT, value: column_comment },
-    FunctionSpec {
-        name: "shobj_description",
-        arguments: (2, 2),
-        returns: TEXT,
-        value: |_| Ok(ScalarValue::Utf8(None)),
-    },
-    FunctionSpec { name: "pg_get_constraintdef", arguments: (1, 2), returns: TEXT, value: constraint_text },
-    FunctionSpec { name: "pg_get_indexdef", arguments: (1, 3), returns: TEXT, value: index_text },
-    FunctionSpec {
-        // Texts of defaults and checks are kept as they are.
-        name: "pg_get_expr",
-        arguments: (2, 3),
-        returns: TEXT,
-        value: |call| Ok(ScalarValue::Utf8(call.text(0))),
-    },
-    FunctionSpec { name: "pg_table_is_visible", arguments: (1, 1), returns: BOOL, value: is_visible },
+    spec("pg_get_viewdef", (1, 2), TEXT, view_text),
+    spec("pg_table_size", (1, 1), LONG, size),
+    spec("pg_relation_size", (1, 2), LONG, size),
+    spec("pg_total_relation_size", (1, 1), LONG, size),
+    spec("pg_indexes_size", (1, 1), LONG, |_| Ok(ScalarValue::from(0_i64))),
+    spec("obj_description", (1, 2), TEXT, comment),
+    spec("col_description", (2, 2), TEXT, column_comment),
+    spec("shobj_description", (2, 2), TEXT, |_| Ok(ScalarValue::Utf8(None))),
+    spec("pg_get_constraintdef", (1, 2), TEXT, constraint_text),
+    spec("pg_get_indexdef", (1, 3), TEXT, index_text),
+    // Texts of defaults and checks are kept as they are.
+    spec("pg_get_expr", (2, 3), TEXT, |call| Ok(ScalarValue::Utf8(call.text(0)))),
+    spec("pg_table_is_visible", (1, 1), BOOL, is_visible),
 ];
 
 /// The name of a table as PostgreSQL's clients write it in a text.

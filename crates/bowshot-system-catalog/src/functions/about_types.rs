@@ -1,16 +1,16 @@
 //! What PostgreSQL's clients ask about types, users and encodings by their numbers.
 
 use crate::enum_types;
-use crate::functions::{Call, FunctionSpec, TEXT, relations, text};
+use crate::functions::{Call, FunctionSpec, TEXT, relations, spec, text};
 use crate::pg_catalog::oids;
 use bowshot_types::names::POSTGRES_TYPES;
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
 
 pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
-    FunctionSpec { name: "format_type", arguments: (2, 2), returns: TEXT, value: format_type },
-    FunctionSpec { name: "pg_get_userbyid", arguments: (1, 1), returns: TEXT, value: user },
-    FunctionSpec { name: "pg_encoding_to_char", arguments: (1, 1), returns: TEXT, value: encoding },
+    spec("format_type", (2, 2), TEXT, format_type),
+    spec("pg_get_userbyid", (1, 1), TEXT, user),
+    spec("pg_encoding_to_char", (1, 1), TEXT, encoding),
 ];
 
 /// Names of types as the standard has them, where they differ from PostgreSQL's own.

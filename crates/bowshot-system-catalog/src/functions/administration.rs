@@ -1,6 +1,6 @@
 //! What PostgreSQL's clients ask about the server and its upkeep: locks, sizes, rights as texts, encodings.
 
-use crate::functions::{BOOL, Call, FunctionSpec, INT, LONG, LONGS, TEXT, text};
+use crate::functions::{BOOL, Call, FunctionSpec, INT, LONG, LONGS, TEXT, spec, text};
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
@@ -13,94 +13,36 @@ const INSTANT: fn() -> DataType = || DataType::Timestamp(TimeUnit::Microsecond, 
 
 pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
     // A function without a value shows an empty text.
-    FunctionSpec { name: "pg_advisory_unlock_all", arguments: NONE, returns: TEXT, value: |_| text("") },
-    FunctionSpec { name: "pg_advisory_unlock", arguments: (1, 2), returns: BOOL, value: |_| truth(false) },
-    FunctionSpec {
-        name: "pg_advisory_unlock_shared",
-        arguments: (1, 2),
-        returns: BOOL,
-        value: |_| truth(false),
-    },
-    FunctionSpec { name: "pg_tablespace_location", arguments: ONE, returns: TEXT, value: |_| text("") },
-    FunctionSpec { name: "pg_tablespace_size", arguments: ONE, returns: LONG, value: all_bytes },
-    FunctionSpec { name: "pg_database_size", arguments: ONE, returns: LONG, value: all_bytes },
-    FunctionSpec {
-        name: "pg_tablespace_databases",
-        arguments: ONE,
-        returns: LONGS,
-        value: |_| ScalarValue::try_from(&LONGS()),
-    },
+    spec("pg_advisory_unlock_all", NONE, TEXT, |_| text("")),
+    spec("pg_advisory_unlock", (1, 2), BOOL, |_| truth(false)),
+    spec("pg_advisory_unlock_shared", (1, 2), BOOL, |_| truth(false)),
+    spec("pg_tablespace_location", ONE, TEXT, |_| text("")),
+    spec("pg_tablespace_size", ONE, LONG, all_bytes),
+    spec("pg_database_size", ONE, LONG, all_bytes),
+    spec("pg_tablespace_databases", ONE, LONGS, |_| ScalarValue::try_from(&LONGS())),
     // Nobody has given or taken a right.
-    FunctionSpec {
-        name: "acldefault",
-        arguments: (2, 2),
-        returns: TEXT,
-        value: |_| Ok(ScalarValue::Utf8(None)),
-    },
-    FunctionSpec { name: "row_security_active", arguments: ONE, returns: BOOL, value: |_| truth(false) },
-    FunctionSpec { name: "pg_is_other_temp_schema", arguments: ONE, returns: BOOL, value: |_| truth(false) },
-    FunctionSpec { name: "pg_jit_available", arguments: NONE, returns: BOOL, value: |_| truth(false) },
-    FunctionSpec { name: "pg_is_wal_replay_paused", arguments: NONE, returns: BOOL, value: |_| truth(false) },
-    FunctionSpec { name: "pg_char_to_encoding", arguments: ONE, returns: INT, value: encoding },
-    FunctionSpec { name: "pg_client_encoding", arguments: NONE, returns: TEXT, value: |_| text("UTF8") },
-    FunctionSpec { name: "getdatabaseencoding", arguments: NONE, returns: TEXT, value: |_| text("UTF8") },
-    FunctionSpec { name: "pg_postmaster_start_time", arguments: NONE, returns: INSTANT, value: started },
-    FunctionSpec { name: "pg_conf_load_time", arguments: NONE, returns: INSTANT, value: started },
-    FunctionSpec {
-        name: "pg_blocking_pids",
-        arguments: ONE,
-        returns: LONGS,
-        value: |_| Ok(ScalarValue::List(ScalarValue::new_list_nullable(&[], &DataType::Int64))),
-    },
-    FunctionSpec { name: "pg_collation_for", arguments: ONE, returns: TEXT, value: |_| text("\"default\"") },
-    FunctionSpec {
-        name: "pg_database_collation_actual_version",
-        arguments: ONE,
-        returns: TEXT,
-        value: |_| Ok(ScalarValue::Utf8(None)),
-    },
-    FunctionSpec {
-        name: "pg_collation_actual_version",
-        arguments: ONE,
-        returns: TEXT,
-        value: |_| Ok(ScalarValue::Utf8(None)),
-    },
-    FunctionSpec {
-        name: "pg_stat_get_numscans",
-        arguments: ONE,
-        returns: LONG,
-        value: |_| Ok(ScalarValue::from(0_i64)),
-    },
-    FunctionSpec {
-        name: "pg_describe_object",
-        arguments: (3, 3),
-        returns: TEXT,
-        value: |_| Ok(ScalarValue::Utf8(None)),
-    },
-    FunctionSpec {
-        name: "pg_sequence_last_value",
-        arguments: ONE,
-        returns: LONG,
-        value: |_| Ok(ScalarValue::Int64(None)),
-    },
-    FunctionSpec {
-        name: "pg_trigger_depth",
-        arguments: NONE,
-        returns: INT,
-        value: |_| Ok(ScalarValue::from(0_i32)),
-    },
-    FunctionSpec {
-        name: "pg_current_xact_id_if_assigned",
-        arguments: NONE,
-        returns: LONG,
-        value: |_| Ok(ScalarValue::Int64(None)),
-    },
-    FunctionSpec {
-        name: "txid_current_if_assigned",
-        arguments: NONE,
-        returns: LONG,
-        value: |_| Ok(ScalarValue::Int64(None)),
-    },
+    spec("acldefault", (2, 2), TEXT, |_| Ok(ScalarValue::Utf8(None))),
+    spec("row_security_active", ONE, BOOL, |_| truth(false)),
+    spec("pg_is_other_temp_schema", ONE, BOOL, |_| truth(false)),
+    spec("pg_jit_available", NONE, BOOL, |_| truth(false)),
+    spec("pg_is_wal_replay_paused", NONE, BOOL, |_| truth(false)),
+    spec("pg_char_to_encoding", ONE, INT, encoding),
+    spec("pg_client_encoding", NONE, TEXT, |_| text("UTF8")),
+    spec("getdatabaseencoding", NONE, TEXT, |_| text("UTF8")),
+    spec("pg_postmaster_start_time", NONE, INSTANT, started),
+    spec("pg_conf_load_time", NONE, INSTANT, started),
+    spec("pg_blocking_pids", ONE, LONGS, |_| {
+        Ok(ScalarValue::List(ScalarValue::new_list_nullable(&[], &DataType::Int64)))
+    }),
+    spec("pg_collation_for", ONE, TEXT, |_| text("\"default\"")),
+    spec("pg_database_collation_actual_version", ONE, TEXT, |_| Ok(ScalarValue::Utf8(None))),
+    spec("pg_collation_actual_version", ONE, TEXT, |_| Ok(ScalarValue::Utf8(None))),
+    spec("pg_stat_get_numscans", ONE, LONG, |_| Ok(ScalarValue::from(0_i64))),
+    spec("pg_describe_object", (3, 3), TEXT, |_| Ok(ScalarValue::Utf8(None))),
+    spec("pg_sequence_last_value", ONE, LONG, |_| Ok(ScalarValue::Int64(None))),
+    spec("pg_trigger_depth", NONE, INT, |_| Ok(ScalarValue::from(0_i32))),
+    spec("pg_current_xact_id_if_assigned", NONE, LONG, |_| Ok(ScalarValue::Int64(None))),
+    spec("txid_current_if_assigned", NONE, LONG, |_| Ok(ScalarValue::Int64(None))),
 ];
 
 fn truth(is: bool) -> Result<ScalarValue> {

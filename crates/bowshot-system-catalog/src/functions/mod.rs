@@ -82,6 +82,15 @@ pub(crate) struct FunctionSpec {
     pub(crate) value: fn(&Call<'_>) -> Result<ScalarValue>,
 }
 
+pub(crate) const fn spec(
+    name: &'static str,
+    arguments: (usize, usize),
+    returns: fn() -> DataType,
+    value: fn(&Call<'_>) -> Result<ScalarValue>,
+) -> FunctionSpec {
+    FunctionSpec { name, arguments, returns, value }
+}
+
 impl Call<'_> {
     /// A text argument; `None` for null.
     pub(crate) fn text(&self, n: usize) -> Option<String> {

@@ -1,7 +1,7 @@
 //! `setseed` and the `random` that follows it: PostgreSQL's generator, so that a seed gives the numbers that it gives there. A
 //! session without a seed has DataFusion's `random`, whose numbers nobody can repeat.
 
-use crate::functions::{Call, Facts, FunctionSpec, TEXT, text};
+use crate::functions::{Call, Facts, FunctionSpec, TEXT, spec, text};
 use crate::listing::external;
 use bowshot_api::Error;
 use datafusion::arrow::array::Float64Array;
@@ -16,8 +16,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// It changes the session, each time that it is called.
-pub(crate) static CHANGING: &[FunctionSpec] =
-    &[FunctionSpec { name: "setseed", arguments: (1, 1), returns: TEXT, value: set_seed }];
+pub(crate) static CHANGING: &[FunctionSpec] = &[spec("setseed", (1, 1), TEXT, set_seed)];
 
 fn set_seed(call: &Call<'_>) -> Result<ScalarValue> {
     let seed = match call.arguments.first().map(|seed| seed.cast_to(&DataType::Float64)).transpose()? {

@@ -1,6 +1,6 @@
 //! Functions of other servers that are refused, each with the reason.
 
-use crate::functions::{FunctionSpec, LONG, TEXT};
+use crate::functions::{FunctionSpec, LONG, TEXT, spec};
 use crate::listing::external;
 use bowshot_api::Error;
 use datafusion::error::Result;
@@ -10,24 +10,11 @@ const LOCKS: &str =
     "there are no locks that clients take: a transaction that would overwrite another one's change fails";
 
 pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
-    FunctionSpec {
-        name: "benchmark",
-        arguments: (2, 2),
-        returns: LONG,
-        value: |_| refused("benchmark", "`EXPLAIN ANALYZE` tells where the time of a query goes"),
-    },
-    FunctionSpec {
-        name: "pg_cancel_backend",
-        arguments: (1, 1),
-        returns: TEXT,
-        value: |_| refused("pg_cancel_backend", "send `KILL QUERY id`"),
-    },
-    FunctionSpec {
-        name: "pg_terminate_backend",
-        arguments: (1, 2),
-        returns: TEXT,
-        value: |_| refused("pg_terminate_backend", "send `KILL SESSION id`"),
-    },
+    spec("benchmark", (2, 2), LONG, |_| {
+        refused("benchmark", "`EXPLAIN ANALYZE` tells where the time of a query goes")
+    }),
+    spec("pg_cancel_backend", (1, 1), TEXT, |_| refused("pg_cancel_backend", "send `KILL QUERY id`")),
+    spec("pg_terminate_backend", (1, 2), TEXT, |_| refused("pg_terminate_backend", "send `KILL SESSION id`")),
     locked("pg_advisory_lock", (1, 2)),
     locked("pg_advisory_lock_shared", (1, 2)),
     locked("pg_advisory_xact_lock", (1, 2)),

@@ -1,7 +1,7 @@
 //! Tables, views and indexes by their numbers, and their numbers by their names.
 
 use crate::functions::about_tables::written;
-use crate::functions::{BOOL, Call, FunctionSpec, LONG, LONGS, TEXT, text};
+use crate::functions::{BOOL, Call, FunctionSpec, LONG, LONGS, TEXT, spec, text};
 use crate::information_schema::{self, KeyKind, key_name};
 use crate::pg_catalog::{self, oids};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA};
@@ -16,49 +16,28 @@ use std::sync::Arc;
 
 pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
     // Tables have no parts that are tables themselves.
-    FunctionSpec {
-        name: "pg_partition_ancestor_list",
-        arguments: (1, 1),
-        returns: LONGS,
-        value: |_| Ok(ScalarValue::List(ScalarValue::new_list_nullable(&[], &DataType::Int64))),
-    },
-    FunctionSpec {
-        name: "pg_partition_root",
-        arguments: (1, 1),
-        returns: LONG,
-        value: |_| Ok(ScalarValue::Int64(None)),
-    },
-    FunctionSpec { name: "pg_expanded_array", arguments: (1, 1), returns: EXPANDED, value: expanded },
-    FunctionSpec {
-        name: "pg_relation_is_publishable",
-        arguments: (1, 1),
-        returns: BOOL,
-        value: |call| Ok(ScalarValue::Boolean(call.number(0).map(|_| false))),
-    },
-    FunctionSpec { name: "pg_get_partkeydef", arguments: (1, 1), returns: TEXT, value: none },
-    FunctionSpec { name: "pg_get_partition_constraintdef", arguments: (1, 1), returns: TEXT, value: none },
-    FunctionSpec { name: "pg_get_ruledef", arguments: (1, 2), returns: TEXT, value: none },
-    FunctionSpec { name: "pg_get_triggerdef", arguments: (1, 2), returns: TEXT, value: none },
-    FunctionSpec { name: "pg_get_serial_sequence", arguments: (2, 2), returns: TEXT, value: none },
-    FunctionSpec { name: "pg_get_statisticsobjdef", arguments: (1, 1), returns: TEXT, value: none },
-    FunctionSpec { name: "pg_get_statisticsobjdef_columns", arguments: (1, 1), returns: TEXT, value: none },
-    FunctionSpec { name: "pg_get_functiondef", arguments: (1, 1), returns: TEXT, value: none },
-    FunctionSpec { name: "pg_get_function_arguments", arguments: (1, 1), returns: TEXT, value: anything },
-    FunctionSpec {
-        name: "pg_get_function_identity_arguments",
-        arguments: (1, 1),
-        returns: TEXT,
-        value: anything,
-    },
-    FunctionSpec { name: "pg_get_function_result", arguments: (1, 1), returns: TEXT, value: anything },
-    FunctionSpec { name: "pg_get_function_sqlbody", arguments: (1, 1), returns: TEXT, value: none },
-    FunctionSpec {
-        name: "pg_relation_filenode",
-        arguments: (1, 1),
-        returns: LONG,
-        value: |call| Ok(ScalarValue::Int64(call.number(0))),
-    },
-    FunctionSpec { name: "pg_relation_filepath", arguments: (1, 1), returns: TEXT, value: none },
+    spec("pg_partition_ancestor_list", (1, 1), LONGS, |_| {
+        Ok(ScalarValue::List(ScalarValue::new_list_nullable(&[], &DataType::Int64)))
+    }),
+    spec("pg_partition_root", (1, 1), LONG, |_| Ok(ScalarValue::Int64(None))),
+    spec("pg_expanded_array", (1, 1), EXPANDED, expanded),
+    spec("pg_relation_is_publishable", (1, 1), BOOL, |call| {
+        Ok(ScalarValue::Boolean(call.number(0).map(|_| false)))
+    }),
+    spec("pg_get_partkeydef", (1, 1), TEXT, none),
+    spec("pg_get_partition_constraintdef", (1, 1), TEXT, none),
+    spec("pg_get_ruledef", (1, 2), TEXT, none),
+    spec("pg_get_triggerdef", (1, 2), TEXT, none),
+    spec("pg_get_serial_sequence", (2, 2), TEXT, none),
+    spec("pg_get_statisticsobjdef", (1, 1), TEXT, none),
+    spec("pg_get_statisticsobjdef_columns", (1, 1), TEXT, none),
+    spec("pg_get_functiondef", (1, 1), TEXT, none),
+    spec("pg_get_function_arguments", (1, 1), TEXT, anything),
+    spec("pg_get_function_identity_arguments", (1, 1), TEXT, anything),
+    spec("pg_get_function_result", (1, 1), TEXT, anything),
+    spec("pg_get_function_sqlbody", (1, 1), TEXT, none),
+    spec("pg_relation_filenode", (1, 1), LONG, |call| Ok(ScalarValue::Int64(call.number(0)))),
+    spec("pg_relation_filepath", (1, 1), TEXT, none),
 ];
 
 fn none(_: &Call<'_>) -> Result<ScalarValue> {

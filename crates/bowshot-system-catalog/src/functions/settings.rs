@@ -1,17 +1,15 @@
 //! `current_setting` and `set_config`.
 
-use crate::functions::{Call, FunctionSpec, TEXT, text};
+use crate::functions::{Call, FunctionSpec, TEXT, spec, text};
 use crate::listing::external;
 use bowshot_api::{Error, Reason};
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
 
-pub(crate) static FUNCTIONS: &[FunctionSpec] =
-    &[FunctionSpec { name: "current_setting", arguments: (1, 2), returns: TEXT, value: current_setting }];
+pub(crate) static FUNCTIONS: &[FunctionSpec] = &[spec("current_setting", (1, 2), TEXT, current_setting)];
 
 /// Functions that change something, each time that they are called.
-pub(crate) static CHANGING: &[FunctionSpec] =
-    &[FunctionSpec { name: "set_config", arguments: (3, 3), returns: TEXT, value: set_config }];
+pub(crate) static CHANGING: &[FunctionSpec] = &[spec("set_config", (3, 3), TEXT, set_config)];
 
 fn current_setting(call: &Call<'_>) -> Result<ScalarValue> {
     let Some(name) = call.text(0) else { return Ok(ScalarValue::Utf8(None)) };

@@ -1,7 +1,7 @@
 //! `sleep` of MySQL and `pg_sleep` of PostgreSQL. The statement keeps its slot while it waits, and another thread does what waits
 //! for this one; it ends with its statement: when that is cancelled, or has run for too long.
 
-use crate::functions::{Call, FunctionSpec, LONG, TEXT, text};
+use crate::functions::{Call, FunctionSpec, LONG, TEXT, spec, text};
 use crate::listing::external;
 use bowshot_api::{Error, ErrorKind};
 use bowshot_query_task::{QueryTask, run_blocking};
@@ -18,10 +18,8 @@ static WAITING: AtomicUsize = AtomicUsize::new(0);
 /// How long nobody looks whether the statement is over.
 const LOOK_AFTER: Duration = Duration::from_millis(10);
 
-pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
-    FunctionSpec { name: "pg_sleep", arguments: (1, 1), returns: TEXT, value: pg_sleep },
-    FunctionSpec { name: "sleep", arguments: (1, 1), returns: LONG, value: sleep },
-];
+pub(crate) static FUNCTIONS: &[FunctionSpec] =
+    &[spec("pg_sleep", (1, 1), TEXT, pg_sleep), spec("sleep", (1, 1), LONG, sleep)];
 
 fn pg_sleep(call: &Call<'_>) -> Result<ScalarValue> {
     let Some(seconds) = seconds(call)? else { return Ok(ScalarValue::Utf8(None)) };

@@ -10,7 +10,7 @@ pub(crate) use columns::type_name;
 pub(crate) use keys::{KeyKind, key_name, keys as keys_of, reference_name, references};
 
 use crate::CatalogView;
-use crate::lazy_table::{Defined, columns, nothing};
+use crate::lazy_table::{Defined, absent};
 use async_trait::async_trait;
 use datafusion::catalog::information_schema::InformationSchemaProvider;
 use datafusion::catalog::{MemoryCatalogProviderList, SchemaProvider, TableProvider};
@@ -36,41 +36,55 @@ static DEFINED: &[&Defined] = &[
     &keys::REFERENTIAL_CONSTRAINTS,
     &privileges::TABLE_PRIVILEGES,
     &privileges::COLUMN_PRIVILEGES,
-    &TRIGGERS,
     &mysql::COLLATIONS_OF_SETS,
-    &mysql::COLUMN_STATISTICS,
     &mysql::ENGINES,
-    &mysql::EVENTS,
-    &mysql::FILES,
     &mysql::KEYWORDS,
-    &mysql::PARTITIONS,
-    &mysql::PLUGINS,
     &mysql::PROCESSLIST,
-    &mysql::PROFILING,
     &mysql::SCHEMA_PRIVILEGES,
     &mysql::USER_PRIVILEGES,
 ];
 
-/// The tables about functions are DataFusion's.
-const OF_FUNCTIONS: [&str; 2] = ["parameters", "routines"];
-
-/// There are no triggers.
-static TRIGGERS: Defined = Defined {
-    name: "triggers",
-    columns: columns![
-        trigger_catalog Text, trigger_schema Text, trigger_name Text, event_manipulation Text,
+/// There are no tablespaces, partitions, events, histograms and triggers.
+static ABSENT: &[Defined] = absent! {
+    column_statistics: schema_name Text, table_name Text, column_name Text, histogram Text;
+    events: event_catalog Text, event_schema Text, event_name Text, definer Text, time_zone Text,
+        event_body Text, event_definition Text, event_type Text, execute_at Text, interval_value Text,
+        interval_field Text, sql_mode Text, starts Text, ends Text, status Text, on_completion Text,
+        created Text, last_altered Text, last_executed Text, event_comment Text, originator Long,
+        character_set_client Text, collation_connection Text, database_collation Text;
+    files: file_id Long, file_name Text, file_type Text, tablespace_name Text, table_catalog Text,
+        table_schema Text, table_name Text, logfile_group_name Text, logfile_group_number Long, engine Text,
+        free_extents Long, total_extents Long, extent_size Long, initial_size Long, maximum_size Long,
+        autoextend_size Long, data_free Long, status Text, extra Text;
+    partitions: table_catalog Text, table_schema Text, table_name Text, partition_name Text,
+        subpartition_name Text, partition_ordinal_position Long, subpartition_ordinal_position Long,
+        partition_method Text, subpartition_method Text, partition_expression Text,
+        subpartition_expression Text, partition_description Text, table_rows Long, avg_row_length Long,
+        data_length Long, max_data_length Long, index_length Long, data_free Long, create_time Text,
+        update_time Text, check_time Text, checksum Long, partition_comment Text, nodegroup Text,
+        tablespace_name Text;
+    plugins: plugin_name Text, plugin_version Text, plugin_status Text, plugin_type Text,
+        plugin_type_version Text, plugin_library Text, plugin_description Text, plugin_license Text,
+        load_option Text;
+    profiling: query_id Long, seq Long, state Text, duration Text;
+    triggers: trigger_catalog Text, trigger_schema Text, trigger_name Text, event_manipulation Text,
         event_object_catalog Text, event_object_schema Text, event_object_table Text, action_order Long,
         action_condition Text, action_statement Text, action_orientation Text, action_timing Text,
         action_reference_old_table Text, action_reference_new_table Text, action_reference_old_row Text,
         action_reference_new_row Text, created Text, sql_mode Text, definer Text, character_set_client Text,
-        collation_connection Text, database_collation Text
-    ],
-    rows: nothing,
+        collation_connection Text, database_collation Text;
 };
+
+/// The tables about functions are DataFusion's.
+const OF_FUNCTIONS: [&str; 2] = ["parameters", "routines"];
+
+fn all() -> impl Iterator<Item = &'static Defined> {
+    DEFINED.iter().copied().chain(ABSENT)
+}
 
 /// Names of all tables.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    DEFINED.iter().map(|defined| defined.name).chain(OF_FUNCTIONS)
+    all().map(|defined| defined.name).chain(OF_FUNCTIONS)
 }
 
 /// See the module.
@@ -95,7 +109,7 @@ impl SchemaProvider for InformationSchema {
                 .map(|found| if name == "routines" { mysql::with_comments(found) } else { Ok(found) })
                 .transpose();
         }
-        let defined = DEFINED.iter().find(|defined| defined.name == name);
+        let defined = all().find(|defined| defined.name == name);
         Ok(defined.map(|defined| defined.provider(&self.0)))
     }
 

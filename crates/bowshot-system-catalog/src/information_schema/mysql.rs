@@ -1,8 +1,7 @@
-//! What MySQL has beside the standard, for its clients: most of them tables without rows, since there are no tablespaces,
-//! partitions and events, and the comments of functions.
+//! What MySQL has beside the standard, for its clients: tables with rows, and the comments of functions.
 
 use crate::information_schema::tables::yes;
-use crate::lazy_table::{Cell, Defined, columns, nothing};
+use crate::lazy_table::{Cell, Defined, columns};
 use crate::system::access::rights;
 use bowshot_sql::Privilege;
 use datafusion::catalog::TableProvider;
@@ -14,65 +13,6 @@ use datafusion::sql::sqlparser::keywords::{
     ALL_KEYWORDS, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
 };
 use std::sync::Arc;
-
-pub(super) static FILES: Defined = Defined {
-    name: "files",
-    columns: columns![
-        file_id Long, file_name Text, file_type Text, tablespace_name Text, table_catalog Text,
-        table_schema Text, table_name Text, logfile_group_name Text, logfile_group_number Long, engine Text,
-        free_extents Long, total_extents Long, extent_size Long, initial_size Long, maximum_size Long,
-        autoextend_size Long, data_free Long, status Text, extra Text
-    ],
-    rows: nothing,
-};
-
-pub(super) static PARTITIONS: Defined = Defined {
-    name: "partitions",
-    columns: columns![
-        table_catalog Text, table_schema Text, table_name Text, partition_name Text, subpartition_name Text,
-        partition_ordinal_position Long, subpartition_ordinal_position Long, partition_method Text,
-        subpartition_method Text, partition_expression Text, subpartition_expression Text,
-        partition_description Text, table_rows Long, avg_row_length Long, data_length Long,
-        max_data_length Long, index_length Long, data_free Long, create_time Text, update_time Text,
-        check_time Text, checksum Long, partition_comment Text, nodegroup Text, tablespace_name Text
-    ],
-    rows: nothing,
-};
-
-/// There are no events, plug-ins and profiles.
-pub(super) static EVENTS: Defined = Defined {
-    name: "events",
-    columns: columns![
-        event_catalog Text, event_schema Text, event_name Text, definer Text, time_zone Text, event_body Text,
-        event_definition Text, event_type Text, execute_at Text, interval_value Text, interval_field Text,
-        sql_mode Text, starts Text, ends Text, status Text, on_completion Text, created Text,
-        last_altered Text, last_executed Text, event_comment Text, originator Long, character_set_client Text,
-        collation_connection Text, database_collation Text
-    ],
-    rows: nothing,
-};
-
-pub(super) static PLUGINS: Defined = Defined {
-    name: "plugins",
-    columns: columns![
-        plugin_name Text, plugin_version Text, plugin_status Text, plugin_type Text, plugin_type_version Text,
-        plugin_library Text, plugin_description Text, plugin_license Text, load_option Text
-    ],
-    rows: nothing,
-};
-
-pub(super) static PROFILING: Defined = Defined {
-    name: "profiling",
-    columns: columns![query_id Long, seq Long, state Text, duration Text],
-    rows: nothing,
-};
-
-/// Histograms of columns, which mysqldump asks for.
-pub(super) static COLUMN_STATISTICS: Defined = Defined {
-    name: "column_statistics",
-    columns: columns![schema_name Text, table_name Text, column_name Text, histogram Text],
-    rows: nothing,
-};
 
 pub(super) static ENGINES: Defined = Defined {
     name: "engines",

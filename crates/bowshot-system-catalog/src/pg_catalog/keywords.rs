@@ -27,13 +27,6 @@ static KEYWORDS: Defined = Defined {
     },
 };
 
-/// What could be installed, if there were anything.
-pub(crate) static EXTENSIONS: Defined = Defined {
-    name: "pg_available_extensions",
-    columns: columns![name Text, default_version Text, installed_version Text, comment Text],
-    rows: nothing,
-};
-
 /// The function of that name does not know what is installed.
 static AVAILABLE: Defined = Defined {
     name: "pg_available_extensions",

@@ -7,7 +7,6 @@ mod attributes;
 mod classes;
 pub(crate) mod constraints;
 mod duckdb;
-mod empty;
 mod keywords;
 pub mod oids;
 mod places;
@@ -49,11 +48,6 @@ static DEFINED: &[&Defined] = &[
     &duckdb::VIEWS,
     &duckdb::SQLITE_MASTER,
     &duckdb::SQLITE_SCHEMA,
-    &empty::EXTENSION,
-    &empty::INHERITS,
-    &empty::SEQUENCES,
-    &empty::TRIGGER,
-    &keywords::EXTENSIONS,
     &places::COLLATION,
     &places::LANGUAGE,
     &places::TABLESPACE,

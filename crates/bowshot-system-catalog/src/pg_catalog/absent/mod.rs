@@ -6,12 +6,8 @@ mod operators;
 mod replication;
 mod statistics;
 
-use crate::lazy_table::{Defined, Kind, nothing};
+use crate::lazy_table::Defined;
 
 /// The tables, in groups.
 pub(crate) static GROUPS: [&[Defined]; 5] =
     [foreign::TABLES, objects::TABLES, operators::TABLES, replication::TABLES, statistics::TABLES];
-
-const fn empty(name: &'static str, columns: &'static [(&'static str, Kind)]) -> Defined {
-    Defined { name, columns, rows: nothing }
-}

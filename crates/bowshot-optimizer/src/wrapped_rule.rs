@@ -1,0 +1,44 @@
+//! DataFusion's logical rules inside of ours, which look at the plan first.
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use std::fmt;
+use std::sync::Arc;
+
+pub(super) type Rule = Arc<dyn OptimizerRule + Send + Sync>;
+
+/// Rewrites a plan, with the rule inside or without.
+type Rewrite = fn(&dyn OptimizerRule, LogicalPlan, &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>>;
+
+struct WrappedRule {
+    inner: Rule,
+    rewrite: Rewrite,
+}
+
+/// A rule inside of another one, which has its name.
+pub(super) fn wrapped(inner: Rule, rewrite: Rewrite) -> Rule {
+    Arc::new(WrappedRule { inner, rewrite })
+}
+
+impl fmt::Debug for WrappedRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WrappedRule").field(&self.inner.name()).finish()
+    }
+}
+
+impl OptimizerRule for WrappedRule {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.inner.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        (self.rewrite)(&*self.inner, plan, config)
+    }
+}
