@@ -30,7 +30,7 @@ fn in_aggregate(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPla
     let mut functions = Vec::with_capacity(aggregate.aggr_expr().len());
     let mut replaced = false;
     for function in aggregate.aggr_expr() {
-        let new = in_order(function, aggregate)?;
+        let new = extreme_in_order(function, aggregate)?;
         replaced |= new.is_some();
         functions.push(new.unwrap_or_else(|| Arc::clone(function)));
     }
@@ -46,7 +46,7 @@ fn in_aggregate(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPla
 }
 
 /// The function with numbers in order, if it is one of floating-point numbers whose order counts.
-fn in_order(
+fn extreme_in_order(
     function: &AggregateFunctionExpr,
     aggregate: &AggregateExec,
 ) -> Result<Option<Arc<AggregateFunctionExpr>>> {
