@@ -5,6 +5,7 @@
 //! parser reads wrong: operators bind as in PostgreSQL in all dialects but that of MySQL, and `a IS DISTINCT FROM b AND c`
 //! ends before the AND.
 
+use crate::infix::{OperatorWord, operator_word};
 use crate::{external, identity, infix, pivot, prefix};
 use sqlparser::ast::{
     BinaryOperator, ColumnOption, Expr, GranteesType, Ident, ObjectNamePart, Statement, UnaryOperator,
@@ -441,38 +442,6 @@ fn exclusive_or(parser: &mut Parser<'_>, left: &Expr, precedence: u8) -> Result<
     parser.advance_token();
     let right = Box::new(parser.parse_subexpr(precedence)?);
     Ok(Expr::BinaryOp { left: Box::new(left.clone()), op: BinaryOperator::PGBitwiseXor, right })
-}
-
-/// Words that are operators in PostgreSQL or DuckDB, and unknown to the parser.
-#[derive(Clone, Copy)]
-enum OperatorWord {
-    IsNull,
-    Glob,
-}
-
-impl OperatorWord {
-    fn precedence(self) -> Precedence {
-        match self {
-            Self::IsNull => Precedence::Is,
-            Self::Glob => Precedence::Like,
-        }
-    }
-}
-
-/// The next word, if it is one of them; `GLOB` may be a name where no pattern follows.
-fn operator_word(parser: &Parser<'_>) -> Option<OperatorWord> {
-    let Token::Word(word) = &parser.peek_token_ref().token else { return None };
-    if word.quote_style.is_some() {
-        return None;
-    }
-    let pattern = || matches!(parser.peek_nth_token_ref(1).token, Token::SingleQuotedString(_));
-    if word.value.eq_ignore_ascii_case("isnull") {
-        Some(OperatorWord::IsNull)
-    } else if word.value.eq_ignore_ascii_case("glob") && pattern() {
-        Some(OperatorWord::Glob)
-    } else {
-        None
-    }
 }
 
 impl Dialect {

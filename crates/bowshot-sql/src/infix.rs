@@ -131,3 +131,35 @@ fn in_list(parser: &mut Parser<'_>, left: &Expr, negated: bool) -> Result<Expr, 
     parser.expect_token(&Token::RParen)?;
     Ok(Expr::InList { expr: Box::new(left.clone()), list, negated })
 }
+
+/// Words that are operators in PostgreSQL or DuckDB, and unknown to the parser.
+#[derive(Clone, Copy)]
+pub(crate) enum OperatorWord {
+    IsNull,
+    Glob,
+}
+
+impl OperatorWord {
+    pub(crate) fn precedence(self) -> Precedence {
+        match self {
+            Self::IsNull => Precedence::Is,
+            Self::Glob => Precedence::Like,
+        }
+    }
+}
+
+/// The next word, if it is one of them; `GLOB` may be a name where no pattern follows.
+pub(crate) fn operator_word(parser: &Parser<'_>) -> Option<OperatorWord> {
+    let Token::Word(word) = &parser.peek_token_ref().token else { return None };
+    if word.quote_style.is_some() {
+        return None;
+    }
+    let pattern = || matches!(parser.peek_nth_token_ref(1).token, Token::SingleQuotedString(_));
+    if word.value.eq_ignore_ascii_case("isnull") {
+        Some(OperatorWord::IsNull)
+    } else if word.value.eq_ignore_ascii_case("glob") && pattern() {
+        Some(OperatorWord::Glob)
+    } else {
+        None
+    }
+}
