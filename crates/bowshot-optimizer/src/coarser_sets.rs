@@ -2,17 +2,21 @@
 //! are grouped by (a, b), and those groups, with the states of their aggregates, by the coarser sets. There are far fewer of them.
 
 use crate::common_subplans::SharedWork;
-use datafusion::arrow::array::{ArrayRef, new_null_array};
+use crate::join_order::statistics::Facts;
+use datafusion::arrow::array::{ArrayRef, BooleanArray, new_null_array};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::common::{Result, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_expr::{
+    EquivalenceProperties, GroupsAccumulatorAdapter, Partitioning, PhysicalExpr,
+};
 use datafusion::physical_plan::aggregates::{
     AggregateExec, AggregateMode, PhysicalGroupBy, evaluate_group_by,
 };
@@ -23,6 +27,33 @@ use datafusion::physical_plan::{
 use futures::stream::{self, StreamExt, TryStreamExt};
 use std::fmt;
 use std::sync::Arc;
+
+/// Aggregates whose answer does not depend on the order of rows. Those that look for the first, most frequent or a middle value
+/// are left out, also where they only estimate it.
+const MERGEABLE: [&str; 19] = [
+    "avg",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "bool_and",
+    "bool_or",
+    "corr",
+    "count",
+    "covar_pop",
+    "covar_samp",
+    "max",
+    "min",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "sum",
+    "var",
+    "var_pop",
+    "var_samp",
+];
+/// Keys of grouping sets of which few combinations are expected, where nothing is known of them.
+const MOST_KEYS: usize = 4;
+const ROWS_OF_A_GROUP: f64 = 4.0;
 
 /// See the module. Comes before the rule that hides what is known of grouping sets, of which none are left.
 pub(super) fn from_finest_set(
@@ -42,18 +73,17 @@ fn from_finest(partial: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>
     let has_finest = sets.groups().iter().any(|set| set.iter().all(|left_out| !left_out));
     if *partial.mode() != AggregateMode::Partial
         || !sets.has_grouping_set()
+        || sets.expr().is_empty()
         || sets.groups().len() < 2
         || !has_finest
         || partial.limit_options().is_some()
-        || partial
-            .aggr_expr()
-            .iter()
-            .any(|function| function.is_distinct() || !function.order_bys().is_empty())
+        || !partial.aggr_expr().iter().all(|function| is_mergeable(function))
+        || !has_few_groups(partial)
     {
         return Ok(None);
     }
     let functions = partial.aggr_expr().to_vec();
-    let Some(without_rows) = states_without_rows(&functions) else { return Ok(None) };
+    let without_rows = states_without_rows(&functions, &partial.input_schema())?;
     let finest = AggregateExec::try_new(
         AggregateMode::Partial,
         PhysicalGroupBy::new_single(sets.expr().to_vec()),
@@ -68,7 +98,7 @@ fn from_finest(partial: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>
     });
     let of_columns =
         PhysicalGroupBy::new(columns.collect(), sets.null_expr().to_vec(), sets.groups().to_vec(), true);
-    let rows = RowsOfSets::new(Arc::new(finest), Arc::new(of_columns), without_rows.into(), partial.schema());
+    let rows = RowsOfSets::new(Arc::new(finest), Arc::new(of_columns), without_rows, partial.schema());
     let filters = vec![None; functions.len()];
     let of_all_sets = AggregateExec::try_new(
         AggregateMode::PartialReduce,
@@ -81,17 +111,42 @@ fn from_finest(partial: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>
     Ok((of_all_sets.schema() == partial.schema()).then(|| Arc::new(of_all_sets) as Arc<_>))
 }
 
-/// The states of aggregates that have seen no row, if they can be told.
-fn states_without_rows(functions: &[Arc<AggregateFunctionExpr>]) -> Option<Vec<ScalarValue>> {
+/// Whether the states of an aggregate give the same answer in whatever steps they are put together.
+fn is_mergeable(function: &AggregateFunctionExpr) -> bool {
+    MERGEABLE.contains(&function.fun().name()) && !function.is_distinct() && function.order_bys().is_empty()
+}
+
+/// Whether there seem to be far fewer groups than rows: with as many, the step in between is work for nothing.
+fn has_few_groups(partial: &AggregateExec) -> bool {
+    let keys = partial.group_expr().expr();
+    let Some(input) = Facts::of(partial.input()).filter(|_| keys.len() <= MOST_KEYS) else {
+        return keys.len() <= MOST_KEYS;
+    };
+    let groups: f64 = keys.iter().filter_map(|(key, _)| input.column(key).distinct).product();
+    groups * ROWS_OF_A_GROUP <= input.rows
+}
+
+/// The states of aggregates that have seen no row, as those that work by groups have them.
+fn states_without_rows(
+    functions: &[Arc<AggregateFunctionExpr>],
+    schema: &SchemaRef,
+) -> Result<Arc<[ArrayRef]>> {
     let mut states = Vec::new();
+    let no_row = BooleanArray::from(vec![false]);
     for function in functions {
-        let of_function = function.create_accumulator().ok()?.state().ok()?;
-        let fields = function.state_fields().ok()?;
-        let fit = of_function.len() == fields.len()
-            && of_function.iter().zip(&fields).all(|(state, field)| state.data_type() == *field.data_type());
-        states.extend(fit.then_some(of_function)?);
+        let mut accumulator: Box<dyn GroupsAccumulator> = if function.groups_accumulator_supported() {
+            function.create_groups_accumulator()?
+        } else {
+            let of_rows = Arc::clone(function);
+            Box::new(GroupsAccumulatorAdapter::new(move || of_rows.create_accumulator()))
+        };
+        let arguments = function.expressions();
+        let arguments = arguments.iter().map(|argument| Ok(new_null_array(&argument.data_type(schema)?, 1)));
+        let arguments = arguments.collect::<Result<Vec<_>>>()?;
+        accumulator.update_batch(&arguments, &[0], Some(&no_row), 1)?;
+        states.extend(accumulator.state(EmitTo::All)?);
     }
-    Some(states)
+    Ok(states.into())
 }
 
 /// For each group of the finest set a row of each set, with NULL for what the set does not group by, and its number.
@@ -100,7 +155,7 @@ struct RowsOfSets {
     input: Arc<dyn ExecutionPlan>,
     sets: Arc<PhysicalGroupBy>,
     /// The states of aggregates that have seen no row.
-    without_rows: Arc<[ScalarValue]>,
+    without_rows: Arc<[ArrayRef]>,
     properties: Arc<PlanProperties>,
 }
 
@@ -108,7 +163,7 @@ impl RowsOfSets {
     fn new(
         input: Arc<dyn ExecutionPlan>,
         sets: Arc<PhysicalGroupBy>,
-        without_rows: Arc<[ScalarValue]>,
+        without_rows: Arc<[ArrayRef]>,
         schema: SchemaRef,
     ) -> Self {
         let known = input.properties();
@@ -190,7 +245,7 @@ impl ExecutionPlan for RowsOfSets {
 struct State {
     input: SendableRecordBatchStream,
     sets: Arc<PhysicalGroupBy>,
-    without_rows: Arc<[ScalarValue]>,
+    without_rows: Arc<[ArrayRef]>,
     seen: bool,
 }
 
@@ -233,9 +288,8 @@ fn of_sets(
 fn without_rows(state: &State, schema: &SchemaRef) -> Result<RecordBatch> {
     let keys = state.sets.expr().len();
     let fields = schema.fields();
-    let of_keys = fields.iter().take(keys).map(|field| Ok(new_null_array(field.data_type(), 1)));
-    let of_states = state.without_rows.iter().map(|state| state.to_array());
-    let columns: Vec<ArrayRef> = of_keys.chain(of_states).collect::<Result<_>>()?;
+    let of_keys = fields.iter().take(keys).map(|field| new_null_array(field.data_type(), 1));
+    let columns: Vec<ArrayRef> = of_keys.chain(state.without_rows.iter().cloned()).collect();
     // The number of the set stands between the two.
     let fields = fields.iter().enumerate().filter(|(at, _)| *at != keys);
     let fields: Vec<_> = fields.map(|(_, field)| field.as_ref().clone().with_nullable(true)).collect();
@@ -300,6 +354,9 @@ mod tests {
                 let mut answers = Vec::new();
                 for on in [true, false] {
                     let frame = context(on).sql(&sql).await.unwrap();
+                    let plan = frame.clone().create_physical_plan().await.unwrap();
+                    let shown = displayable(plan.as_ref()).indent(false).to_string();
+                    assert_eq!(shown.contains("GroupingSetsExec"), on, "{shown}");
                     answers.push(pretty_format_batches(&frame.collect().await.unwrap()).unwrap().to_string());
                 }
                 assert_eq!(answers[0], answers[1], "{sql}");
@@ -314,6 +371,8 @@ mod tests {
             ("sum(x) FROM t GROUP BY GROUPING SETS ((a), (b))", false),
             ("count(DISTINCT x) FROM t GROUP BY ROLLUP (a, b)", false),
             ("array_agg(x ORDER BY x) FROM t GROUP BY ROLLUP (a, b)", false),
+            ("array_agg(x) FROM t GROUP BY ROLLUP (a, b)", false),
+            ("sum(x) FROM t GROUP BY ROLLUP (a, b, x, price, x + 1)", false),
         ] {
             let frame = context(true).sql(&format!("SELECT a, b, {query}")).await;
             let Ok(frame) = frame else { continue };

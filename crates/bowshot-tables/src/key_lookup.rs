@@ -21,6 +21,10 @@ const MAX_ROWS: u64 = 8 << 20;
 const MAX_SEGMENTS: usize = 1024;
 /// After so long without a use, a segment may lose what it keeps; one for which there was no room tries again.
 const IDLE_SECONDS: u64 = 60;
+/// The time of a refusal that holds for ever.
+const TOO_LARGE: u64 = u64::MAX;
+/// Rows that are read at once: few, since texts may be long and nothing has been counted yet.
+const PIECE_ROWS: usize = 4 << 10;
 
 /// A column: its place in the table, and its field.
 type Place = (usize, FieldRef);
@@ -29,12 +33,8 @@ type Pieces = Arc<[ArrayRef]>;
 /// The values of several columns, batch by batch.
 type Columns = Box<dyn Iterator<Item = Result<Vec<ArrayRef>, Error>> + Send>;
 
-/// What a lookup does without an index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Absent {
-    GiveUp,
-    Make,
-}
+/// Whether the statement that makes an index still runs; `None` for a lookup that makes none.
+type Making<'a> = Option<&'a dyn Fn() -> bool>;
 
 /// What is looked up: rows with one value for each column of a key, and the columns that are wanted of them.
 struct Wanted {
@@ -56,12 +56,13 @@ impl Table {
         columns: &[usize],
     ) -> Result<Option<RecordBatch>, Error> {
         match Wanted::new(self, key, columns) {
-            Some(wanted) => self.found(&wanted, Absent::GiveUp),
+            Some(wanted) => self.found(&wanted, None),
             None => Ok(None),
         }
     }
 
-    /// The same, and makes what is not there, unless it is the first lookup in a segment. Blocks. `None` if that does not fit.
+    /// The same, and makes what is not there, unless it is the first lookup in a segment. Blocks, and asks `goes_on` again and
+    /// again. `None` if what is to be kept does not fit.
     ///
     /// # Errors
     /// From reading files.
@@ -69,6 +70,7 @@ impl Table {
         &self,
         key: &[(usize, ArrayRef)],
         columns: &[usize],
+        goes_on: &dyn Fn() -> bool,
     ) -> Result<Option<RecordBatch>, Error> {
         let segments = self.shared_segments();
         // All are marked by one lookup, so that the next one finds none that is new.
@@ -79,27 +81,31 @@ impl Table {
             return Ok(None);
         }
         match Wanted::new(self, key, columns) {
-            Some(wanted) => self.found(&wanted, Absent::Make),
+            Some(wanted) => self.found(&wanted, Some(goes_on)),
             None => Ok(None),
         }
     }
 
-    fn found(&self, wanted: &Wanted, absent: Absent) -> Result<Option<RecordBatch>, Error> {
+    fn found(&self, wanted: &Wanted, making: Making<'_>) -> Result<Option<RecordBatch>, Error> {
         let mut found: Vec<Vec<ArrayRef>> = vec![Vec::new(); wanted.columns.len()];
         let mut rows = 0;
         for segment in self.shared_segments() {
-            let Some(index) = index(segment, wanted, absent)? else { return Ok(None) };
+            let Some(index) = index(segment, wanted, making)? else { return Ok(None) };
             let places = index.rows_of(&wanted.values)?;
             if places.is_empty() {
                 continue;
             }
-            let Some(columns) = columns(segment, wanted, absent)? else { return Ok(None) };
+            let Some(columns) = columns(segment, wanted, making)? else { return Ok(None) };
             for (values, pieces) in found.iter_mut().zip(&columns) {
                 for row in &places {
                     values.push(value(pieces, *row)?);
                 }
             }
             rows += places.len();
+        }
+        // What gives no answer may go.
+        for segment in self.shared_segments() {
+            segment.lookups().used_at.store(segment.account().lookups().now(), Ordering::Relaxed);
         }
         let fields: Vec<FieldRef> = wanted.columns.iter().map(|(_, field)| Arc::clone(field)).collect();
         let columns = found.iter().zip(&fields).map(|(values, field)| match values.as_slice() {
@@ -131,36 +137,32 @@ impl Wanted {
     }
 }
 
-fn index(segment: &Segment, wanted: &Wanted, absent: Absent) -> Result<Option<Arc<KeyIndex>>, Error> {
-    let lookups = segment.lookups();
-    lookups.used_at.store(segment.account().lookups().now(), Ordering::Relaxed);
-    let found = lookups.kept().index(&wanted.key);
-    if found.is_some() || absent == Absent::GiveUp {
-        return Ok(found);
-    }
-    keep(segment, || {
-        let index = Arc::new(KeyIndex::new(segment, &wanted.key)?);
-        Ok(Kept { indexes: vec![(wanted.key.clone(), index)], ..Kept::default() })
+fn index(segment: &Segment, wanted: &Wanted, making: Making<'_>) -> Result<Option<Arc<KeyIndex>>, Error> {
+    let there = || segment.lookups().kept().index(&wanted.key);
+    let (None, Some(goes_on)) = (there(), making) else { return Ok(there()) };
+    keep(segment, goes_on, |room| {
+        if there().is_some() {
+            return Ok(Some(Kept::default()));
+        }
+        let index = KeyIndex::new(segment, &wanted.key, room)?.map(Arc::new);
+        Ok(index.map(|index| Kept { indexes: vec![(wanted.key.clone(), index)], ..Kept::default() }))
     })?;
-    Ok(lookups.kept().index(&wanted.key))
+    Ok(there())
 }
 
-fn columns(segment: &Segment, wanted: &Wanted, absent: Absent) -> Result<Option<Vec<Pieces>>, Error> {
+fn columns(segment: &Segment, wanted: &Wanted, making: Making<'_>) -> Result<Option<Vec<Pieces>>, Error> {
     if segment.memory().is_some() {
         let columns = values(segment, &wanted.columns)?.next().transpose()?;
         return Ok(columns.map(|columns| columns.into_iter().map(|column| Arc::from([column])).collect()));
     }
-    let lookups = segment.lookups();
-    let found = lookups.kept().columns(&wanted.columns);
-    if found.is_some() || absent == Absent::GiveUp {
-        return Ok(found);
-    }
-    keep(segment, || decoded(segment, &wanted.columns))?;
-    Ok(lookups.kept().columns(&wanted.columns))
+    let there = || segment.lookups().kept().columns(&wanted.columns);
+    let (None, Some(goes_on)) = (there(), making) else { return Ok(there()) };
+    keep(segment, goes_on, |room| decoded(segment, &wanted.columns, room))?;
+    Ok(there())
 }
 
-/// Those of the columns that are not kept yet.
-fn decoded(segment: &Segment, columns: &[Place]) -> Result<Kept, Error> {
+/// Those of the columns that are not kept yet; `None` if there is no room for them.
+fn decoded(segment: &Segment, columns: &[Place], room: &mut Room<'_>) -> Result<Option<Kept>, Error> {
     let mut missing: Vec<Place> = Vec::new();
     for place in columns {
         if segment.lookups().kept().column(&place.1).is_none() && !missing.contains(place) {
@@ -170,11 +172,14 @@ fn decoded(segment: &Segment, columns: &[Place]) -> Result<Kept, Error> {
     let mut pieces: Vec<Vec<ArrayRef>> = vec![Vec::new(); missing.len()];
     for columns in values(segment, &missing)? {
         for (pieces, values) in pieces.iter_mut().zip(columns?) {
+            if !room.grow(values.get_array_memory_size()) {
+                return Ok(None);
+            }
             pieces.push(values);
         }
     }
     let columns = missing.into_iter().zip(pieces).map(|((_, field), pieces)| (field, Pieces::from(pieces)));
-    Ok(Kept { columns: columns.collect(), ..Kept::default() })
+    Ok(Some(Kept { columns: columns.collect(), ..Kept::default() }))
 }
 
 fn values(segment: &Segment, places: &[Place]) -> Result<Columns, Error> {
@@ -184,7 +189,7 @@ fn values(segment: &Segment, places: &[Place]) -> Result<Columns, Error> {
         return Ok(Box::new(iter::once(Ok(columns))));
     }
     let fields: Vec<FieldRef> = places.iter().map(|(_, field)| Arc::clone(field)).collect();
-    let batches = segment.read(&Arc::new(Schema::new(fields)))?;
+    let batches = segment.read_in_batches(&Arc::new(Schema::new(fields)), PIECE_ROWS)?;
     Ok(Box::new(batches.map(|rows| Ok(rows?.columns().to_vec()))))
 }
 
@@ -209,12 +214,20 @@ struct KeyIndex {
 }
 
 impl KeyIndex {
-    fn new(segment: &Segment, key: &[Place]) -> Result<Self, Error> {
+    /// `None` if there is no room for it.
+    fn new(segment: &Segment, key: &[Place], room: &mut Room<'_>) -> Result<Option<Self>, Error> {
         let fields = key.iter().map(|(_, field)| SortField::new(field.data_type().clone())).collect();
         let converter = RowConverter::new(fields)?;
         let mut keys = converter.empty_rows(segment.rows(), 0);
         for columns in values(segment, key)? {
+            let before = keys.size();
             converter.append(&mut keys, &columns?)?;
+            if !room.grow(keys.size().saturating_sub(before)) {
+                return Ok(None);
+            }
+        }
+        if !room.grow(keys.num_rows() * size_of::<u32>()) {
+            return Ok(None);
         }
         let is_sorted = keys.iter().is_sorted();
         let order = (!is_sorted).then(|| {
@@ -225,11 +238,7 @@ impl KeyIndex {
             });
             order
         });
-        Ok(Self { converter, keys, order })
-    }
-
-    fn bytes(&self) -> usize {
-        self.keys.size() + self.order.as_ref().map_or(0, |order| order.len() * size_of::<u32>())
+        Ok(Some(Self { converter, keys, order }))
     }
 
     /// Numbers of the rows with this key: one at most, of a key that is unique.
@@ -265,7 +274,7 @@ pub(super) struct SegmentLookups {
     /// Whether there was a lookup before: most segments of a table that changes are looked up once at most.
     is_asked: AtomicBool,
     used_at: AtomicU64,
-    /// When there was no room; 0 for never.
+    /// When there was no room; 0 for never, [`TOO_LARGE`] where there never is.
     refused_at: AtomicU64,
     /// Held by whoever makes something to keep.
     making: Mutex<()>,
@@ -297,38 +306,62 @@ impl Kept {
     fn columns(&self, columns: &[Place]) -> Option<Vec<Pieces>> {
         columns.iter().map(|(_, field)| self.column(field)).collect()
     }
-
-    fn bytes(&self) -> u64 {
-        let indexes = self.indexes.iter().map(|(_, index)| index.bytes());
-        let columns = self.columns.iter().flat_map(|(_, pieces)| pieces.iter());
-        indexes.chain(columns.map(|piece| piece.get_array_memory_size())).sum::<usize>() as u64
-    }
 }
 
 /// Adds something to what the segment keeps, if there is room and nobody else does the same.
-fn keep(segment: &Segment, make: impl FnOnce() -> Result<Kept, Error>) -> Result<(), Error> {
+fn keep(
+    segment: &Segment,
+    goes_on: &dyn Fn() -> bool,
+    make: impl FnOnce(&mut Room<'_>) -> Result<Option<Kept>, Error>,
+) -> Result<(), Error> {
     let (lookups, account) = (segment.lookups(), segment.account());
     let Ok(_making) = lookups.making.try_lock() else { return Ok(()) };
     let now = account.lookups().now();
     let refused_at = lookups.refused_at.load(Ordering::Relaxed);
-    if refused_at > 0 && now < refused_at + IDLE_SECONDS {
+    if refused_at > 0 && now < refused_at.saturating_add(IDLE_SECONDS) {
         return Ok(());
     }
-    let made = make()?;
-    let Some(reservation) = Reservation::new(account, made.bytes()) else {
-        lookups.refused_at.store(now, Ordering::Relaxed);
+    let mut room = Room { reservation: Reservation { account: Arc::clone(account), bytes: 0 }, goes_on };
+    let Some(made) = make(&mut room)? else {
+        if goes_on() {
+            // A segment never changes, and neither does the limit.
+            let is_too_large = room.reservation.bytes >= account.lookups().limit / 2;
+            lookups.refused_at.store(if is_too_large { TOO_LARGE } else { now }, Ordering::Relaxed);
+        }
         return Ok(());
     };
     let mut kept = lookups.kept();
     let is_first = kept.reserved.is_empty();
     kept.indexes.extend(made.indexes);
     kept.columns.extend(made.columns);
-    kept.reserved.push(reservation);
+    kept.reserved.push(room.reservation);
     drop(kept);
     if is_first {
         account.lookups().list(lookups);
     }
     Ok(())
+}
+
+/// Takes of the budget what a statement makes, piece by piece.
+struct Room<'a> {
+    reservation: Reservation,
+    goes_on: &'a dyn Fn() -> bool,
+}
+
+impl Room<'_> {
+    /// Whether there is room for so many bytes more, and somebody still waits for them.
+    fn grow(&mut self, bytes: usize) -> bool {
+        let Reservation { account, bytes: taken } = &mut self.reservation;
+        let (budget, bytes) = (account.lookups(), bytes as u64);
+        let fits = budget.take(bytes) || {
+            budget.drop_idle();
+            budget.take(bytes)
+        };
+        if fits {
+            *taken += bytes;
+        }
+        fits && (self.goes_on)()
+    }
 }
 
 /// What the segments of a store keep for lookups, in bytes.
@@ -387,17 +420,6 @@ impl LookupBudget {
 struct Reservation {
     account: Arc<Account>,
     bytes: u64,
-}
-
-impl Reservation {
-    fn new(account: &Arc<Account>, bytes: u64) -> Option<Self> {
-        let budget = account.lookups();
-        let fits = budget.take(bytes) || {
-            budget.drop_idle();
-            budget.take(bytes)
-        };
-        fits.then(|| Self { account: Arc::clone(account), bytes })
-    }
 }
 
 impl Drop for Reservation {

@@ -12,6 +12,9 @@ use std::fmt;
 use std::iter;
 use std::sync::Arc;
 
+/// Rows of one step of rewriting a file.
+const BATCH_ROWS: usize = 64 << 10;
+
 /// See the module. Never changes.
 pub struct Segment {
     /// Unique in the store.
@@ -144,12 +147,17 @@ impl Segment {
 
     /// The rows in the columns of `schema`.
     pub(super) fn read(&self, schema: &SchemaRef) -> Result<Batches, Error> {
+        self.read_in_batches(schema, BATCH_ROWS)
+    }
+
+    /// The same in batches of at most so many rows, if they are in a file.
+    pub(super) fn read_in_batches(&self, schema: &SchemaRef, batch_rows: usize) -> Result<Batches, Error> {
         match &self.place {
             Place::Memory(rows) => {
                 let fitted = fitted(schema, rows.batch().columns().to_vec(), rows.rows())?;
                 Ok(Box::new(iter::once(Ok(fitted))))
             }
-            Place::File(file) => file.read(schema),
+            Place::File(file) => file.read(schema, batch_rows),
         }
     }
 }

@@ -127,7 +127,7 @@ async fn computed(
     while let Some(batch) = stream.next().await {
         kept.add(batch?)?;
     }
-    Ok(Arc::new(kept.finish()))
+    kept.finish().map(Arc::new)
 }
 
 /// One reader of such rows.

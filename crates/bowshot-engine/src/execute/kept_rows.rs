@@ -5,7 +5,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::Result;
 use datafusion::error::DataFusionError;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::spill_file::SpillFile;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::SpillManager;
@@ -17,15 +17,24 @@ use std::sync::Arc;
 
 /// Batches for each partition below which they are cut, so that every partition has rows.
 const FEW_BATCHES: usize = 4;
-/// Bytes of rows up to which no files are made: others that fill the memory would have each batch written to a file of its own.
-const FEWEST_BYTES: usize = 4 << 20;
+/// The part of the query's memory that rows may take before they go to files: they stay until the query ends, and what reads
+/// them, such as a join, needs memory too.
+const PART_OF_MEMORY: usize = 8;
 
 /// Rows while they are computed.
 pub(super) struct Keeping {
     rows: Kept,
+    /// Bytes that may be in memory.
+    limit: usize,
     /// Addresses of the memory that is counted: batches are often parts of larger ones.
     counted: HashSet<usize>,
+    /// One for each partition, once there are any.
+    writers: Vec<Writer>,
+    written: usize,
 }
+
+/// Writes a batch to a file, or gives the finished one for none.
+type Writer = Box<dyn FnMut(Option<&RecordBatch>) -> Result<Option<Arc<dyn SpillFile>>> + Send>;
 
 impl Keeping {
     pub(super) fn new(
@@ -34,15 +43,18 @@ impl Keeping {
         context: &TaskContext,
         metrics: &ExecutionPlanMetricsSet,
     ) -> Self {
-        let memory = MemoryConsumer::new("ComputedOnce").with_can_spill(true);
-        let memory = memory.register(context.memory_pool());
+        let pool = context.memory_pool();
+        let limit = match pool.memory_limit() {
+            MemoryLimit::Finite(bytes) => bytes / PART_OF_MEMORY,
+            _ => usize::MAX,
+        };
+        let memory = MemoryConsumer::new("ComputedOnce").with_can_spill(true).register(pool);
         let spill =
             SpillManager::new(context.runtime_env(), SpillMetrics::new(metrics, 0), Arc::clone(&schema))
                 .with_compression_type(context.session_config().spill_compression());
-        let with_files = context.runtime_env().disk_manager.tmp_files_enabled();
         let (batches, files) = (Vec::new(), Vec::new());
-        let rows = Kept { schema, partitions, batches, memory, spill, with_files, files };
-        Self { rows, counted: HashSet::new() }
+        let rows = Kept { schema, partitions, batches, memory, spill, files };
+        Self { rows, limit, counted: HashSet::new(), writers: Vec::new(), written: 0 }
     }
 
     /// # Errors
@@ -51,26 +63,61 @@ impl Keeping {
         if batch.num_rows() == 0 {
             return Ok(());
         }
+        if !self.writers.is_empty() {
+            return self.write(&batch);
+        }
         let new =
             allocations(batch.columns()).into_iter().filter(|(address, _)| self.counted.insert(*address));
         let bytes: usize = new.map(|(_, bytes)| usize::try_from(bytes).unwrap_or(usize::MAX)).sum();
-        self.rows.batches.push(batch);
         let memory = &self.rows.memory;
-        match memory.try_grow(bytes) {
-            Ok(()) => Ok(()),
-            Err(_) if memory.size().saturating_add(bytes) <= FEWEST_BYTES => {
-                memory.grow(bytes);
-                Ok(())
-            }
-            Err(full) => {
-                self.counted = HashSet::new();
-                self.rows.to_files(full)
-            }
+        let grown = memory.try_grow(bytes);
+        if grown.is_ok() && memory.size() <= self.limit {
+            self.rows.batches.push(batch);
+            return Ok(());
         }
+        match (self.open_files(), grown) {
+            (Ok(()), _) => {}
+            // There may be no files, but there is memory.
+            (Err(_), Ok(())) => {
+                self.limit = usize::MAX;
+                self.rows.batches.push(batch);
+                return Ok(());
+            }
+            (Err(_), Err(full)) => return Err(full),
+        }
+        for kept in std::mem::take(&mut self.rows.batches) {
+            self.write(&kept)?;
+        }
+        self.counted = HashSet::new();
+        self.rows.memory.free();
+        self.write(&batch)
     }
 
-    pub(super) fn finish(self) -> Kept {
-        self.rows
+    fn open_files(&mut self) -> Result<()> {
+        let open = |_| -> Result<Writer> {
+            let mut file = self.rows.spill.create_in_progress_file("rows of a part of the query")?;
+            Ok(Box::new(move |batch: Option<&RecordBatch>| match batch {
+                Some(batch) => file.append_batch(batch).map(|_| None),
+                None => file.finish(),
+            }))
+        };
+        self.writers = (0..self.rows.partitions).map(open).collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let at = self.written % self.rows.partitions.max(1);
+        self.written += 1;
+        self.writers.get_mut(at).map_or(Ok(None), |writer| writer(Some(batch))).map(drop)
+    }
+
+    /// # Errors
+    /// Where the last rows cannot be written.
+    pub(super) fn finish(mut self) -> Result<Kept> {
+        for (partition, writer) in self.writers.iter_mut().enumerate() {
+            self.rows.files.extend(writer(None)?.map(|file| (partition, file)));
+        }
+        Ok(self.rows)
     }
 }
 
@@ -81,28 +128,11 @@ pub(super) struct Kept {
     batches: Vec<RecordBatch>,
     memory: MemoryReservation,
     spill: SpillManager,
-    /// Whether there may be files.
-    with_files: bool,
-    /// Each with the partition that its rows are of.
+    /// At most one for each partition.
     files: Vec<(usize, Arc<dyn SpillFile>)>,
 }
 
 impl Kept {
-    /// Writes the rows that are in memory to files. Where there may be none, `full` says what is lacking.
-    fn to_files(&mut self, full: DataFusionError) -> Result<()> {
-        if !self.with_files {
-            return Err(full);
-        }
-        for partition in 0..self.partitions {
-            let batches: Vec<_> = (0..self.batches.len()).filter_map(|at| self.part(at, partition)).collect();
-            let file = self.spill.spill_record_batch_and_finish(&batches, "rows of a part of the query")?;
-            self.files.extend(file.map(|file| (partition, file)));
-        }
-        self.batches = Vec::new();
-        self.memory.free();
-        Ok(())
-    }
-
     /// The rows of one partition, as often as they are wanted.
     pub(super) fn read(self: Arc<Self>, partition: usize) -> SendableRecordBatchStream {
         let files = self.files.iter().filter(|(of, _)| *of == partition).map(|(_, file)| Arc::clone(file));
@@ -150,7 +180,7 @@ mod tests {
 
     /// All rows, as two readers of all partitions have them.
     async fn rows_of(kept: Keeping, partitions: usize) -> Vec<i64> {
-        let kept = Arc::new(kept.finish());
+        let kept = Arc::new(kept.finish().unwrap());
         let mut all = [Vec::new(), Vec::new()];
         for rows in &mut all {
             for partition in 0..partitions {
@@ -187,15 +217,14 @@ mod tests {
         for at in 0..200 {
             kept.add(batch(at * 10_000..at * 10_000 + 10_000)).unwrap();
         }
-        // 16 MB in all.
-        assert_eq!(kept.rows.files.len(), 4);
-        assert!(kept.rows.memory.size() < 6 << 20);
+        assert_eq!(kept.writers.len(), 2);
+        assert_eq!(kept.rows.memory.size(), 0);
         assert_eq!(rows_of(kept, 2).await, (0..2_000_000).collect::<Vec<_>>());
     }
 
     #[tokio::test]
     async fn parts_of_one_batch_count_once() {
-        let context = context(FEWEST_BYTES);
+        let context = context(PART_OF_MEMORY * (4 << 20));
         let metrics = ExecutionPlanMetricsSet::new();
         let mut kept = Keeping::new(batch(0..1).schema(), 2, &context, &metrics);
         let whole = batch(0..400_000);

@@ -10,7 +10,7 @@ use crate::plan::{self, parameters};
 use crate::reuse::SessionCache;
 use crate::session::EngineSession;
 use bowshot_api::{BatchStream, Layout, Result};
-use bowshot_query_task::run_blocking;
+use bowshot_query_task::{QueryTask, run_blocking};
 use bowshot_sql::DialectName;
 use bowshot_tables::Table;
 use bowshot_types::result_metadata::unbound_schema;
@@ -152,7 +152,11 @@ impl<'p> KeyLookup<'p> {
         });
         let key = key.collect::<Option<Vec<(usize, ArrayRef)>>>()?;
         let found = match self.table.find_rows(&key, &self.columns) {
-            Ok(None) => run_blocking(|| self.table.index_and_find_rows(&key, &self.columns)),
+            Ok(None) => {
+                let task = QueryTask::current();
+                let goes_on = || task.as_ref().is_none_or(|task| task.check().is_ok());
+                run_blocking(|| self.table.index_and_find_rows(&key, &self.columns, &goes_on))
+            }
             found => found,
         };
         // A scan of the same rows tells what is wrong with them.

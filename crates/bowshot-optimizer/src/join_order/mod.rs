@@ -6,7 +6,7 @@ mod cost;
 mod search;
 mod selectivity;
 mod set;
-mod statistics;
+pub(crate) mod statistics;
 #[cfg(test)]
 mod tests;
 mod tree;

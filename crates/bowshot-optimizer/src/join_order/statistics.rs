@@ -25,9 +25,9 @@ const LEAST_SHARE: f64 = 0.01;
 
 /// What is known of a relation.
 #[derive(Debug, Clone)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     /// Rows that the relation gives.
-    pub(super) rows: f64,
+    pub(crate) rows: f64,
     /// Rows before conditions took some away.
     pub(super) all_rows: f64,
     pub(super) columns: Vec<ColumnFacts>,
@@ -35,9 +35,9 @@ pub(super) struct Facts {
 
 /// What is known of a column.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ColumnFacts {
+pub(crate) struct ColumnFacts {
     /// Different values, before conditions on other columns took some away.
-    pub(super) distinct: Option<f64>,
+    pub(crate) distinct: Option<f64>,
     /// The least and the greatest value.
     pub(super) range: Option<(f64, f64)>,
     /// Distance of neighbouring values; 0 where there is none.
@@ -51,7 +51,7 @@ pub(super) struct ColumnFacts {
 
 /// Whether a column has each of its values once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Key {
+pub(crate) enum Key {
     #[default]
     No,
     /// There are not more rows than values between the least and the greatest.
@@ -61,7 +61,7 @@ pub(super) enum Key {
 
 impl Facts {
     /// The facts of a plan's rows; `None` if nothing says how many there are.
-    pub(super) fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
+    pub(crate) fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
             let input = Self::of(projection.input())?;
             let columns = projection.expr().iter().map(|chosen| input.column(&chosen.expr)).collect();
@@ -167,7 +167,7 @@ impl Facts {
     }
 
     /// What is known of an expression: something if it is a column.
-    pub(super) fn column(&self, expression: &Arc<dyn PhysicalExpr>) -> ColumnFacts {
+    pub(crate) fn column(&self, expression: &Arc<dyn PhysicalExpr>) -> ColumnFacts {
         let column = expression.downcast_ref::<Column>();
         column.and_then(|column| self.columns.get(column.index())).copied().unwrap_or_default()
     }

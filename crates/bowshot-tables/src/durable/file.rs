@@ -23,9 +23,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
-/// Rows of one step of rewriting a file.
-const BATCH_ROWS: usize = 64 << 10;
-
 /// See the module. A file that no commit has made part of a table is removed with its last user.
 pub(crate) struct StoredFile {
     disk: Arc<Disk>,
@@ -204,7 +201,7 @@ impl StoredFile {
     }
 
     /// The rows in the columns of `schema`; those that the file lacks are null.
-    pub(crate) fn read(&self, schema: &SchemaRef) -> Result<Batches, Error> {
+    pub(crate) fn read(&self, schema: &SchemaRef, batch_rows: usize) -> Result<Batches, Error> {
         let failed =
             |error: ::parquet::errors::ParquetError| bowshot_object_store::Error::corrupt(&self.path, error);
         let file = self.open()?;
@@ -213,7 +210,7 @@ impl StoredFile {
         let wanted =
             (0..there.fields().len()).filter(|place| schema.index_of(there.field(*place).name()).is_ok());
         let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
-        let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(failed)?;
+        let reader = builder.with_projection(mask).with_batch_size(batch_rows).build().map_err(failed)?;
         let (path, schema) = (self.path.clone(), Arc::clone(schema));
         Ok(Box::new(reader.map(move |rows| {
             let rows = rows.map_err(|error| bowshot_object_store::Error::corrupt(&path, error))?;

@@ -7,7 +7,7 @@ use arrow::array::ArrayRef;
 /// The values of the rows with this id, `None` without an index.
 fn found(table: &Table, id: i64) -> Option<Vec<Option<i64>>> {
     let key: ArrayRef = Arc::new(Int64Array::from(vec![id]));
-    let rows = table.index_and_find_rows(&[(0, key)], &[1]).unwrap()?;
+    let rows = table.index_and_find_rows(&[(0, key)], &[1], &|| true).unwrap()?;
     assert_eq!(rows.schema().field(0).name(), "value");
     Some(rows.column(0).as_primitive::<Int64Type>().iter().collect())
 }
@@ -65,8 +65,8 @@ fn keys_of_two_columns_and_rows_with_the_same_key_are_found() {
     let there = table(&store, [pairs([(2, Some(5)), (1, Some(5)), (2, None), (2, Some(5))])]);
     let keys: [ArrayRef; 2] = [Arc::new(Int64Array::from(vec![2])), Arc::new(Int64Array::from(vec![5]))];
     let key: Vec<(usize, ArrayRef)> = keys.into_iter().enumerate().collect();
-    assert!(there.index_and_find_rows(&key, &[0]).unwrap().is_none());
-    let rows = there.index_and_find_rows(&key, &[0, 1, 0]).unwrap().unwrap();
+    assert!(there.index_and_find_rows(&key, &[0], &|| true).unwrap().is_none());
+    let rows = there.index_and_find_rows(&key, &[0, 1, 0], &|| true).unwrap().unwrap();
     assert_eq!((rows.num_rows(), rows.num_columns()), (2, 3));
 }
 
@@ -76,6 +76,19 @@ fn values_of_another_type_are_not_looked_up() {
     let there = table(&store, [rows(0..10)]);
     let key: ArrayRef = Arc::new(arrow::array::Int32Array::from(vec![7]));
     for _ in 0..3 {
-        assert!(there.index_and_find_rows(&[(0, Arc::clone(&key))], &[1]).unwrap().is_none());
+        assert!(there.index_and_find_rows(&[(0, Arc::clone(&key))], &[1], &|| true).unwrap().is_none());
     }
+}
+
+#[test]
+fn a_statement_that_ends_keeps_nothing_and_the_next_one_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    insert(&store, &rows(0..6000));
+    let table = get(&store.snapshot(), "t");
+    let key: [(usize, ArrayRef); 1] = [(0, Arc::new(Int64Array::from(vec![7])))];
+    for _ in 0..3 {
+        assert!(table.index_and_find_rows(&key, &[1], &|| false).unwrap().is_none());
+    }
+    assert_eq!(found(&table, 7), Some(vec![Some(70)]));
 }
