@@ -6,7 +6,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' INT TERM
 python3 -m venv "$folder/python"
-"$folder/python/bin/pip" install --quiet --disable-pip-version-check ibis-framework[duckdb,polars]==12.0.0 duckdb==2.0.1 polars==2.1.0 pyarrow==26.0.1 sqlglot==30.30.0
+"$folder/python/bin/pip" install --quiet --disable-pip-version-check "ibis-framework[duckdb,polars]==12.0.0" duckdb==2.0.1 polars==2.1.0 pyarrow==26.0.1 sqlglot==30.30.0
 cd "$folder"
 "$folder/python/bin/python" -W ignore - <<'END'
 import ibis
