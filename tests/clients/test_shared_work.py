@@ -84,11 +84,33 @@ def test_rows_that_memory_does_not_hold_are_shared_from_files(tmp_path):
     pq.write_table(table, tmp_path / "wide.parquet")
     sql = (
         "WITH s AS (SELECT k, text, count(*) AS n FROM wide GROUP BY k, text) "
-        "SELECT count(*), sum(a.n), max(b.text) FROM s a JOIN s b ON a.k = b.k"
+        "SELECT count(*), sum(n), max(text) FROM (SELECT * FROM s UNION ALL SELECT * FROM s) AS twice"
     )
     with computing(tmp_path, environment={"BOWSHOT_LIMITS_QUERY_MEMORY_BYTES": "64MiB"}) as server, Database(server) as db:
+        assert "ComputedOnceExec" in plan_of(db, sql)
         ((count, total, greatest),) = db.rows(sql)
-        assert (count, total, greatest) == (rows, rows, max(table["text"].to_pylist()))
+        assert (count, total, greatest) == (2 * rows, 2 * rows, max(table["text"].to_pylist()))
+
+
+def test_totals_of_no_rows(tmp_path):
+    """A part of the rows is empty in most of these, and all of them in some."""
+    functions = "avg(x), avg(d), sum(x), count(*), count(x), min(x), max(d), stddev(x), corr(x, x), bool_and(x > 0)"
+    with computing(data=tmp_path / "data") as server, Database(server) as db:
+        db.run("CREATE TABLE t (n INT, a INT, b INT, x DOUBLE, d DECIMAL(12, 2))")
+        db.run("INSERT INTO t SELECT n, n % 7, n % 3, CASE WHEN n % 2 = 0 THEN n END, CASE WHEN n % 2 = 0 THEN n END FROM generate_series(1, 3000) AS s(n)")
+        for condition in ["n = 5", "n = 6", "n < 0", "a = 4", "true"]:
+            for sets in ["ROLLUP (a, b)", "CUBE (a, b)", "GROUPING SETS ((), ())", "GROUPING SETS ((a, b), (), ())"]:
+                sql = f"SELECT {functions} FROM t WHERE {condition} GROUP BY {sets}"
+                db.run("SET grouping_set_cascade = true")
+                cascaded = alike(db.rows(sql))
+                db.run("SET grouping_set_cascade = false")
+                assert alike(db.rows(sql)) == cascaded, sql
+
+
+def test_values_in_the_order_of_rows_stay_in_it(folder):
+    with computing(folder) as server, Database(server) as db:
+        for function in ["string_agg(note, ',')", "array_agg(day)", "first_value(day)", "mode(day)", "count(DISTINCT day)"]:
+            assert "GroupingSetsExec" not in plan_of(db, f"SELECT store, {function} FROM sales GROUP BY ROLLUP (store, item % 3)")
 
 
 def test_each_run_of_a_prepared_statement_computes_anew(tmp_path):

@@ -69,6 +69,10 @@ fn missing(statement: u32) -> Failure {
     Failure::new(1243, "HY000", format!("unknown prepared statement handler ({statement})"))
 }
 
+fn not_prepared(what: &str) -> Failure {
+    Failure::new(1295, "HY000", format!("{what} cannot be prepared"))
+}
+
 impl Connection {
     pub(crate) async fn prepare(&mut self, text: &str) -> Result<()> {
         let sql = executable(text, SERVER_VERSION);
@@ -106,12 +110,8 @@ impl Connection {
                 signature = (described, planned.parameters.fields().len());
                 Some(planned)
             }
-            StatementKind::Bounded { .. } => {
-                return Err(Failure::new(1295, "HY000", "SET STATEMENT cannot be prepared").into());
-            }
-            StatementKind::Load(_) => {
-                return Err(Failure::new(1295, "HY000", "the statement cannot be prepared").into());
-            }
+            StatementKind::Bounded { .. } => return Err(not_prepared("SET STATEMENT").into()),
+            StatementKind::Load(_) => return Err(not_prepared("the statement").into()),
             _ => None,
         };
         let (columns, parameters) = signature;

@@ -126,10 +126,8 @@ async fn run_once(
     repeatable: &mut bool,
 ) -> Result<Arc<QueryResult>> {
     check_accepting(session)?;
-    let transaction = match request.transaction {
-        None => session.transaction_of(&request.statement)?,
-        named => named,
-    };
+    let named = request.transaction;
+    let transaction = if named.is_some() { named } else { session.transaction_of(&request.statement)? };
     // Before admission: waiting for a statement of the same transaction must not hold a slot.
     live.set_state(State::Blocked);
     let waiting = info_span!(target: TRACES, parent: &live.span, "admission");
@@ -169,11 +167,10 @@ async fn run_once(
             Box::pin(execute(session, context, parallelism, options)).await?
         }
     };
-    let execution = match authorized.plan.action().is_update() && request.status_row {
-        // After the statement, which may have set the dialect.
-        true if session.current_options().dialect == "mysql" => status_row()?,
-        _ => execution,
-    };
+    // After the statement, which may have set the dialect.
+    let wants_status = request.status_row && session.current_options().dialect == "mysql";
+    let execution =
+        if wants_status && authorized.plan.action().is_update() { status_row()? } else { execution };
     let (execution, remote) = Box::pin(execution.opened()).await?;
     let Some(slot) = live.job.release() else {
         return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));

@@ -80,10 +80,10 @@ impl Scope {
 
     /// Marks that the transaction has read or written, which fixes its isolation level.
     pub(crate) fn begin_statement(&mut self, sql: &str) {
-        if let Self::Within(transaction) = self {
-            if first_word(sql) != "show" {
-                transaction.begin_statement();
-            }
+        if let Self::Within(transaction) = self
+            && first_word(sql) != "show"
+        {
+            transaction.begin_statement();
         }
     }
 
