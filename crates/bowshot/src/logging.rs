@@ -12,7 +12,7 @@ use tracing_subscriber::{EnvFilter, Layer};
 /// Whatever is asked for: below these levels, libraries write what nobody may read there. Stores quote addresses with
 /// signatures, the parser and the planner quote statements with passwords and tokens, and those of the protocols quote headers
 /// and bodies.
-const QUIET: [&str; 9] = [
+const QUIET: [&str; 10] = [
     "object_store=error",
     "sqlparser=info",
     "datafusion=info",
@@ -21,6 +21,8 @@ const QUIET: [&str; 9] = [
     "hyper_util=info",
     "tonic=info",
     "tower=info",
+    // Its errors are written with backtraces, and come back as ours.
+    "buoyant_kernel=off",
     // Trace spans are not logged.
     "traces=off",
 ];
