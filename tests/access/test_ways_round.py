@@ -206,6 +206,9 @@ def test_rows_by_keys_after_changes_of_rights(made, door):
     def look(connection):
         return [connection.rows(f"SELECT id, region FROM pay WHERE id = {key}") for key in (1, 2, 3, 1, 2, 3)][3:]
 
+    def prepared(key):
+        return carl.connection.execute("SELECT id FROM pay WHERE id = %s", (key,), prepare=True).fetchall()
+
     one, two, three = [("1", "EU")], [("2", "US")], [("3", "EU")]
     for change, expected in [
         ("GRANT SELECT ON pay TO carl", [one, two, three]),
@@ -222,6 +225,10 @@ def test_rows_by_keys_after_changes_of_rights(made, door):
         if expected is None:
             for key in (1, 2, 4):
                 refused(lambda key=key: carl.rows(f"SELECT id, region FROM pay WHERE id = {key}"), ("not found", "may not", "region"))
+                if door == "postgres" and change == "REVOKE SELECT ON pay FROM carl":
+                    refused(lambda key=key: prepared(key), ("not found", "may not"))
         else:
             assert look(carl) == expected, change
+            if door == "postgres":
+                assert [prepared(key) for key in (1, 2, 3)] == [[(int(key),) for key, _ in rows] for rows in expected], change
         assert look(made.at("root", door)) == [one, two, three], change
