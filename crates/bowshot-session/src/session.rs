@@ -169,6 +169,11 @@ impl ClientSession {
         self.lock_options().clone()
     }
 
+    /// How long a statement may run; zero for no limit.
+    pub(crate) fn timeout(&self) -> Duration {
+        query::timeout(&self.lock_options(), self)
+    }
+
     fn layout(&self) -> Layout {
         self.lock_options().layout
     }
