@@ -279,7 +279,7 @@ impl Session for ClientSession {
         self.check_open()?;
         let text = sql.to_owned();
         request_task::run(&self.me()?, sql, |me, _| async move {
-            run_planning(me.prepared_from(&text, transaction)).instrument(planning()).await
+            with_planning_permit(me.prepared_from(&text, transaction)).instrument(planning()).await
         })
         .await
     }

@@ -66,7 +66,8 @@ impl ClientSession {
         transaction: Option<TransactionId>,
     ) -> Result<Prepared> {
         let plan = Box::pin(query::plan(self, sql, &self.pin(transaction).await?)).await?;
-        let description = self.description(&plan, None)?;
+        let describing = async { self.description(&plan, None) };
+        let description = run_blocking_if(!plan.is_small(), describing).await?;
         let id =
             self.prepared.add(PreparedStatement::new(sql, plan, transaction), &self.server.context.limits)?;
         Ok(Prepared { id, description })
