@@ -242,10 +242,10 @@ impl EngineSession {
                 layout,
             );
         }
-        if planned.parameters().fields().is_empty() {
+        if planned.parameters().fields().is_empty() && !key_lookup::is_key_lookup(plan) {
             return result_metadata::result_schema(&self.context.state_ref().read(), planned.plan(), layout);
         }
-        // Coercion would settle the types of parameters before they have values.
+        // Coercion would settle the types of parameters before they have values. It changes no column of a key lookup.
         result_metadata::unbound_schema(planned.plan(), layout)
     }
 
