@@ -191,3 +191,44 @@ def test_hidden_tables_of_a_search_path(made):
     refused(lambda: carl.rows("INSERT INTO twice VALUES ('x')"), ["may not"])
     refused(lambda: carl.rows("DROP TABLE once"), ["not found"])
     assert "path_c" not in carl.rows("SELECT array_to_string(current_schemas(false), ',')")[0][0]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_rows_by_keys_after_changes_of_rights(made, door):
+    """The plan of an earlier text with another key gives no rights but those of now."""
+    root, carl = made.at("root"), made.at("carl", door)
+    do(
+        root,
+        "CREATE TABLE pay (id INTEGER PRIMARY KEY, region VARCHAR, amount INTEGER)",
+        "INSERT INTO pay VALUES (1, 'EU', 10), (2, 'US', 20), (3, 'EU', 30)",
+    )
+
+    def look(connection):
+        return [connection.rows(f"SELECT id, region FROM pay WHERE id = {key}") for key in (1, 2, 3, 1, 2, 3)][3:]
+
+    def prepared(key):
+        return carl.connection.execute("SELECT id FROM pay WHERE id = %s", (key,), prepare=True).fetchall()
+
+    one, two, three = [("1", "EU")], [("2", "US")], [("3", "EU")]
+    for change, expected in [
+        ("GRANT SELECT ON pay TO carl", [one, two, three]),
+        ("CREATE ROW POLICY pp ON pay FOR carl USING (region = 'EU')", [one, [], three]),
+        ("CREATE MASK mm ON pay (region) FOR carl USING (redact)", [[("1", "[redacted]")], [], [("3", "[redacted]")]]),
+        ("DROP ROW POLICY pp ON pay", [[(key, "[redacted]")] for key in "123"]),
+        ("DROP MASK mm ON pay", [one, two, three]),
+        ("REVOKE SELECT ON pay FROM carl", None),
+        ("GRANT SELECT (id, region) ON pay TO carl", [one, two, three]),
+        ("REVOKE SELECT (region) ON pay FROM carl", None),
+        ("GRANT SELECT ON pay TO carl", [one, two, three]),
+    ]:
+        do(root, change)
+        if expected is None:
+            for key in (1, 2, 4):
+                refused(lambda key=key: carl.rows(f"SELECT id, region FROM pay WHERE id = {key}"), ("not found", "may not", "region"))
+                if door == "postgres" and change == "REVOKE SELECT ON pay FROM carl":
+                    refused(lambda key=key: prepared(key), ("not found", "may not"))
+        else:
+            assert look(carl) == expected, change
+            if door == "postgres":
+                assert [prepared(key) for key in (1, 2, 3)] == [[(int(key),) for key, _ in rows] for rows in expected], change
+        assert look(made.at("root", door)) == [one, two, three], change

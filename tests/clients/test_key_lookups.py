@@ -186,3 +186,145 @@ def test_the_session_option_turns_it_off(pair):
     assert not is_looked_up(fast, "SELECT n FROM keyed WHERE n = 7")
     assert same(pair, "SELECT n FROM seen WHERE k = %s", 7) == [(7,)]
     fast.execute("DROP VIEW seen")
+
+
+def by_text(connection, sql, *values):
+    """The same as `answer` of a text with the values in it, which no client prepares."""
+    with psycopg.ClientCursor(connection) as cursor:
+        cursor.execute(sql, values or None)
+        return [(column.name, column.type_code, column.internal_size, column.precision) for column in cursor.description], cursor.fetchall()
+
+
+def same_by_text(pair, sql, *values):
+    """What texts give with and without lookups. The plan of one may be that of an earlier text with other values."""
+    fast, slow = pair
+    expected = by_text(slow, sql, *values)
+    for _ in range(2):
+        assert by_text(fast, sql, *values) == expected, (sql, values)
+        with fast.cursor() as cursor:
+            # Prepared anew for each execution.
+            assert cursor.execute(sql, values, prepare=False).fetchall() == expected[1], (sql, values)
+    return expected[1]
+
+
+@pytest.mark.parametrize(("data_type", "key", "value", "others", "has_index"), KEYS)
+def test_texts_that_differ_in_their_values_alone(pair, data_type, key, value, others, has_index):
+    rows = 3_000 if data_type == "SMALLINT" else ROWS
+    make(pair[0], data_type, key, rows)
+    for n in (asked for asked in ASKED if asked <= rows):
+        for sql in ("SELECT n FROM keyed WHERE k = %s", "SELECT * FROM keyed a WHERE a.k = %s", "SELECT k AS asked, n FROM keyed WHERE %s = k AND n > 0"):
+            ((*found,),) = same_by_text(pair, sql, value(n))
+            assert n in found
+            assert answer(pair[0], sql, value(n))[1] == [tuple(found)]
+    for other in others:
+        assert same_by_text(pair, "SELECT n FROM keyed WHERE k = %s", other) == []
+
+
+def test_texts_with_values_of_other_kinds(pair):
+    make(pair[0])
+    for value in ("7", "8", "-7", "'7'", "'8'", "7.0", "7.5", "3000000000", "9223372036854775807", "9223372036854775808", "007", "NULL", "DATE '2020-01-01'", "'x'", "9"):
+        sql = f"SELECT n, word FROM keyed WHERE k = {value}"
+        answers = []
+        for connection in pair:
+            try:
+                answers.append(by_text(connection, sql))
+            except psycopg.Error as error:
+                answers.append((error.sqlstate, str(error)))
+        assert answers[0] == answers[1], value
+    fast, _ = pair
+    fast.execute("CREATE OR REPLACE TABLE double (a INT, b INT, c TEXT, PRIMARY KEY (a, b))")
+    fast.execute("INSERT INTO double SELECT n / 100, n % 100, 'c' || n FROM generate_series(0, 9999) AS s(n)")
+    for a, b in [(1, 1), (1, 2), (2, 1), (3, 7), (7, 3), (7, 7)]:
+        assert same_by_text(pair, "SELECT c FROM double WHERE a = %s AND b = %s", a, b) == [(f"c{a * 100 + b}",)]
+        assert same_by_text(pair, "SELECT c FROM double WHERE b = %s AND a = %s", b, a) == [(f"c{a * 100 + b}",)]
+
+
+def test_texts_see_changes_at_once(pair):
+    _, slow = pair
+    make(slow)
+    look = "SELECT * FROM keyed WHERE k = %s"
+    changes = [
+        ("SELECT 1", [7, 8, 9]),
+        ("UPDATE keyed SET word = 'new' WHERE k = 7", [7, 8]),
+        ("UPDATE keyed SET k = 20007 WHERE k = 7", [7, 20007]),
+        ("DELETE FROM keyed WHERE k = 20007", [20007, 8]),
+        ("INSERT INTO keyed (k, n) VALUES (7, 70)", [7, 8]),
+        ("ALTER TABLE keyed ADD COLUMN more INT DEFAULT 5", [7, 8]),
+        ("ALTER TABLE keyed DROP COLUMN half", [7, 8]),
+        ("ALTER TABLE keyed RENAME COLUMN word TO words", [7, 8]),
+        ("DROP TABLE keyed", []),
+        ("CREATE TABLE keyed (n INT, k TEXT PRIMARY KEY)", ["7"]),
+        ("INSERT INTO keyed VALUES (1, '7'), (2, '8')", ["7", "8"]),
+        ("CREATE OR REPLACE TABLE keyed (k INT, n INT)", [7, 8]),
+        ("INSERT INTO keyed VALUES (7, 1), (7, 2)", [7, 8]),
+        ("CREATE OR REPLACE VIEW keyed_view AS SELECT * FROM keyed", [7, 8]),
+    ]
+    for turn, (sql, keys) in enumerate(changes):
+        slow.execute(sql)
+        for key in keys:
+            rows = same_by_text(pair, look, key)
+            # A prepared statement refuses another type of its result.
+            assert answer(slow, f"SELECT * FROM keyed AS t{turn} WHERE k = %s", key)[1] == rows, sql
+        if not keys:
+            for connection in pair:
+                with pytest.raises(psycopg.errors.UndefinedTable):
+                    by_text(connection, look, 7)
+    slow.execute("DROP VIEW keyed_view")
+
+
+def test_texts_follow_settings(pair):
+    fast, slow = pair
+    make(fast, "TEXT", "'key ' || n")
+    fast.execute("CREATE SCHEMA IF NOT EXISTS beside")
+    fast.execute("CREATE OR REPLACE TABLE beside.keyed (k TEXT PRIMARY KEY, n INT)")
+    fast.execute("INSERT INTO beside.keyed VALUES ('key 7', -7), ('key 8', -8)")
+    look = "SELECT n FROM keyed WHERE k = %s"
+    for _ in range(2):
+        assert [same_by_text(pair, look, f"key {n}") for n in (7, 8)] == [[(7,)], [(8,)]]
+        for connection in pair:
+            connection.execute("SET search_path = beside, main")
+        assert [same_by_text(pair, look, f"key {n}") for n in (7, 8, 9)] == [[(-7,)], [(-8,)], []]
+        for connection in pair:
+            connection.execute("RESET search_path")
+        assert same_by_text(pair, look, "KEY 7") == []
+    sql = "SELECT n FROM keyed WHERE k = '{}'".format
+    for dialect in ("postgres", "mysql", "ansi", "mysql"):
+        for connection in pair:
+            connection.execute(f"SET dialect = '{dialect}'")
+        for key in ("key 7", "KEY 7", "key 8", "KEY 8"):
+            assert by_text(fast, sql(key)) == by_text(slow, sql(key)), (dialect, key)
+    for connection in pair:
+        connection.execute("SET dialect = 'postgres'")
+    assert same_by_text(pair, look, "key 8") == [(8,)]
+    fast.execute("SET key_lookups = off")
+    assert same_by_text(pair, look, "key 9") == [(9,)]
+    fast.execute("SET key_lookups = on")
+    assert same_by_text(pair, look, "key 9") == [(9,)]
+    fast.execute("CREATE TEMPORARY TABLE keyed (k TEXT PRIMARY KEY, n INT)")
+    assert by_text(fast, look, "key 9")[1] == answer(fast, "SELECT n FROM keyed AS later WHERE k = %s", "key 9")[1]
+    slow.execute("DROP SCHEMA beside CASCADE")
+
+
+def test_texts_in_transactions(server, pair):
+    fast, _ = pair
+    make(fast)
+    look = "SELECT n FROM keyed WHERE k = %s"
+    with connect(server) as third:
+
+        def rows(*keys):
+            return [by_text(third, look, key)[1] for key in keys for _ in range(2)][1::2]
+
+        assert rows(7, 8) == [[(7,)], [(8,)]]
+        for level in ("REPEATABLE READ", "SERIALIZABLE"):
+            third.execute(f"BEGIN ISOLATION LEVEL {level}")
+            assert rows(7, 8) == [[(7,)], [(8,)]]
+            fast.execute("UPDATE keyed SET n = 80 WHERE k = 8")
+            assert rows(7, 8) == [[(7,)], [(8,)]]
+            assert [same_by_text(pair, look, key) for key in (7, 8)] == [[(7,)], [(80,)]]
+            third.execute("UPDATE keyed SET n = 70 WHERE k = 7")
+            assert rows(7, 8) == [[(70,)], [(8,)]]
+            assert same_by_text(pair, look, 7) == [(7,)]
+            third.execute("ROLLBACK")
+            assert rows(7, 8) == [[(7,)], [(80,)]]
+            fast.execute("UPDATE keyed SET n = 8 WHERE k = 8")
+            assert rows(7, 8) == [[(7,)], [(8,)]]

@@ -5,7 +5,7 @@ use bowshot_api::{Error, ErrorKind, Limits, Reason, Result, StatementId, Transac
 use bowshot_engine::{AuthorizedPlan, is_key_lookup};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A plan pins the files of its tables; older plans are made again from the text.
 const PLAN_AGE: Duration = Duration::from_secs(1);
@@ -20,14 +20,14 @@ pub(crate) struct PreparedStatement {
     pub(crate) transaction: Option<TransactionId>,
     parameter_bytes: usize,
     plan: AuthorizedPlan,
-    /// When its plan was made; `None` after a change of name resolution.
-    planned: Option<Instant>,
+    /// Whether name resolution has changed since its plan was made.
+    is_expired: bool,
 }
 
 impl PreparedStatement {
     pub(crate) fn new(sql: &str, plan: AuthorizedPlan, transaction: Option<TransactionId>) -> Self {
         let (sql, parameters) = (Arc::from(sql), Arc::default());
-        Self { sql, parameters, transaction, parameter_bytes: 0, plan, planned: Some(Instant::now()) }
+        Self { sql, parameters, transaction, parameter_bytes: 0, plan, is_expired: false }
     }
 
     /// Bytes of text and parameters.
@@ -37,9 +37,9 @@ impl PreparedStatement {
 
     /// The plan, unless it is too old.
     pub(crate) fn fresh_plan(&self) -> Option<&AuthorizedPlan> {
-        let age = self.planned?.elapsed();
-        let is_fresh = age < PLAN_AGE || (age < KEY_LOOKUP_AGE && is_key_lookup(&self.plan));
-        is_fresh.then_some(&self.plan)
+        let age = self.plan.made().elapsed();
+        let is_young = age < PLAN_AGE || (age < KEY_LOOKUP_AGE && is_key_lookup(&self.plan));
+        (is_young && !self.is_expired).then_some(&self.plan)
     }
 }
 
@@ -91,13 +91,13 @@ impl PreparedStatements {
     pub(crate) fn replan(&self, id: StatementId, plan: &AuthorizedPlan) {
         if let Some(statement) = self.lock().get_mut(&id) {
             statement.plan = plan.clone();
-            statement.planned = Some(Instant::now());
+            statement.is_expired = false;
         }
     }
 
     /// Invalidates all plans.
     pub(crate) fn expire_plans(&self) {
-        self.lock().values_mut().for_each(|statement| statement.planned = None);
+        self.lock().values_mut().for_each(|statement| statement.is_expired = true);
     }
 
     pub(crate) fn remove(&self, id: StatementId) {

@@ -24,7 +24,7 @@ where
     F: Future<Output = Result<T>> + Send + 'static,
 {
     let server = session.server();
-    let timeout = crate::query::timeout(&session.current_options(), session);
+    let timeout = session.timeout();
     let arrived = Instant::now();
     let deadline = if timeout.is_zero() { None } else { arrived.checked_add(timeout) };
     let job = server.engine.job(&session.owner().name, deadline);

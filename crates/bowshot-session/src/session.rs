@@ -1,11 +1,12 @@
 //! One client's session: options, prepared statements, its view of the engine. Implements the API's session.
 
 mod last_write;
+mod prepared_statements;
 mod settings;
 mod transaction_settings;
 
 use crate::options::Options;
-use crate::prepared::{PreparedStatement, PreparedStatements};
+use crate::prepared::PreparedStatements;
 use crate::query::{self, Expected};
 use crate::running_statements::RunningStatement;
 use crate::server::Shared;
@@ -14,7 +15,6 @@ use crate::transactions::Transactions;
 use crate::{
     decoded_size_limit, exchange, parquet_upload, request_task, settings_view, task, tensor_exchange, write,
 };
-use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
@@ -23,9 +23,9 @@ use bowshot_api::{
     Statement, StatementId, TRACES, TableEntry, TableFilter, TableName, TensorExchange, TransactionEnd,
     TransactionId,
 };
-use bowshot_engine::{AuthorizedPlan, Dialect, DialectName, EngineSession, redact_secrets};
+use bowshot_engine::{Dialect, DialectName, EngineSession, redact_secrets};
 use bowshot_policy::snapshot::Pinned;
-use bowshot_query_task::{run_blocking_if, run_planning, with_planning_permit};
+use bowshot_query_task::{run_planning, with_planning_permit};
 use futures::StreamExt;
 use std::borrow::Cow;
 use std::future::Future;
@@ -169,6 +169,11 @@ impl ClientSession {
         self.lock_options().clone()
     }
 
+    /// How long a statement may run; zero for no limit.
+    pub(crate) fn timeout(&self) -> Duration {
+        query::timeout(&self.lock_options(), self)
+    }
+
     fn layout(&self) -> Layout {
         self.lock_options().layout
     }
@@ -223,45 +228,6 @@ impl ClientSession {
         self.changed_rows.store(rows, Ordering::Relaxed);
     }
 
-    /// Call it on the query runtime: types are inferred again with bound values.
-    fn description(&self, plan: &AuthorizedPlan, bound: Option<&RecordBatch>) -> Result<Description> {
-        let layout = self.layout();
-        let is_update = plan.action().is_update();
-        let schema = match (self.transactions.cursors().fetched(plan.action()), bound) {
-            (Some(schema), _) => schema,
-            _ if is_update => Arc::new(Schema::empty()),
-            (None, Some(rows)) => self.engine.bound_schema(plan, rows, layout)?,
-            (None, None) => self.engine.schema(plan, layout),
-        };
-        Ok(Description { schema, parameters: self.engine.parameters(plan), is_update })
-    }
-
-    async fn describe_statement(&self, statement: &Statement) -> Result<Description> {
-        let pinned = self.pin(self.transaction_of(statement)?).await?;
-        let authorized = Box::pin(query::authorize(self, statement, &pinned)).await?;
-        let bound = authorized.parameters.iter().find(|batch| batch.num_rows() > 0);
-        let describing = async { self.description(&authorized.plan, bound) };
-        run_blocking_if(!authorized.plan.is_small(), describing).await
-    }
-
-    async fn prepared_from(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared> {
-        let plan = Box::pin(query::plan(self, sql, &self.pin(transaction).await?)).await?;
-        let description = self.description(&plan, None)?;
-        let id =
-            self.prepared.add(PreparedStatement::new(sql, plan, transaction), &self.server.context.limits)?;
-        Ok(Prepared { id, description })
-    }
-
-    async fn bind_parameters(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
-        let statement = Statement::Prepared(id);
-        let pinned = self.pin(self.transaction_of(&statement)?).await?;
-        let authorized = Box::pin(query::authorize(self, &statement, &pinned)).await?;
-        for batch in &parameters {
-            self.engine.check_parameters(&authorized.plan, batch)?;
-        }
-        self.prepared.bind(id, parameters, &self.server.context.limits)
-    }
-
     async fn run_update(&self, request: &Request, live: &Arc<RunningStatement>) -> Result<Option<u64>> {
         self.clear_last_write();
         let query = query::start(self, request, (Expected::Effect, live)).await?;
@@ -297,6 +263,11 @@ impl Session for ClientSession {
 
     async fn describe(&self, statement: &Statement) -> Result<Description> {
         self.check_open()?;
+        if let Statement::Prepared(id) = statement
+            && let Some(lookup) = self.current_lookup(*id)
+        {
+            return self.describe_authorized(&lookup);
+        }
         let (text, statement) = (self.text(statement), statement.clone());
         request_task::run(&self.me()?, &text, |me, _| async move {
             with_planning_permit(me.describe_statement(&statement)).instrument(planning()).await
@@ -308,7 +279,7 @@ impl Session for ClientSession {
         self.check_open()?;
         let text = sql.to_owned();
         request_task::run(&self.me()?, sql, |me, _| async move {
-            run_planning(me.prepared_from(&text, transaction)).instrument(planning()).await
+            with_planning_permit(me.prepared_from(&text, transaction)).instrument(planning()).await
         })
         .await
     }
@@ -322,6 +293,11 @@ impl Session for ClientSession {
             return Err(Error::new(ErrorKind::LimitReached, message).with_hint("bind fewer rows at a time"));
         }
         parameters.iter().try_for_each(decoded_size_limit::check)?;
+        if Self::is_small_row(&parameters)
+            && let Some(lookup) = self.current_lookup(id)
+        {
+            return self.bind_authorized(id, &lookup, parameters);
+        }
         let text = self.text(&Statement::Prepared(id));
         request_task::run(&self.me()?, &text, |me, _| async move {
             with_planning_permit(me.bind_parameters(id, parameters)).await

@@ -118,6 +118,7 @@ pub struct AuthorizedPlan {
     /// The tables that planning looked up, where somebody wants to know.
     noted: Arc<BTreeSet<EntryName>>,
     text: Option<Arc<str>>,
+    made: Instant,
 }
 
 impl AuthorizedPlan {
@@ -153,6 +154,11 @@ impl AuthorizedPlan {
     /// The text of a statement without parameters, if it has one.
     pub(crate) fn text(&self) -> Option<&Arc<str>> {
         self.text.as_ref().filter(|_| self.planned.parameters().fields().is_empty())
+    }
+
+    /// When it was authorized.
+    pub fn made(&self) -> Instant {
+        self.made
     }
 
     /// What running it does.
@@ -263,6 +269,7 @@ impl AuthorizedPlan {
             noted: Arc::clone(&self.noted),
             // With other values it says something else.
             text: None,
+            made: self.made,
         }
     }
 }
@@ -332,7 +339,8 @@ fn permitted(
     check_nodes(planned.plan(), scratch)?;
     // As they are now: running it may look at others.
     let noted = Arc::new(pinned.noted());
-    Ok(AuthorizedPlan { planned, action, pinned: pinned.clone(), access, noted, text: None })
+    let (pinned, made) = (pinned.clone(), Instant::now());
+    Ok(AuthorizedPlan { planned, action, pinned, access, noted, text: None, made })
 }
 
 fn action_of(plan: &LogicalPlan, scratch: bool) -> Result<Action> {

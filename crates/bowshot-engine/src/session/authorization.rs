@@ -59,6 +59,11 @@ impl EngineSession {
         Authorizer { pinned, access: self.gate.access(pinned), decider: self.shared.decider() }
     }
 
+    /// Whether a service decides on statements beside the rules.
+    pub fn has_decider(&self) -> bool {
+        self.shared.decider().is_some()
+    }
+
     /// Asks again whether a plan may run that was authorised for another run of it.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use crate::execute::split_scan;
 use crate::models::Models;
 use crate::reuse::{Background, NoReuse, Reuse};
 use crate::session::EngineSession;
+use crate::session::plan_templates::PlanTemplates;
 use crate::session::template::builder_from;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{BatchStream, Error as ApiError, PolicyDecisionPoint, Principal, QueryId, Result};
@@ -133,6 +134,7 @@ pub(crate) struct Shared {
     planning: Arc<Planning>,
     budget: Arc<Budget>,
     pub(crate) spare_states: Arc<SpareStates>,
+    pub(crate) plan_templates: Arc<PlanTemplates>,
     distribution: OnceLock<Arc<dyn Distribution>>,
     decider: OnceLock<Arc<dyn PolicyDecisionPoint>>,
     endpoints: OnceLock<Arc<dyn EndpointStore>>,
@@ -274,6 +276,7 @@ impl Engine {
             planning: Planning::new(config.threads),
             budget: Arc::new(Budget::new(config.process_bytes)),
             spare_states: Arc::default(),
+            plan_templates: Arc::default(),
             distribution: OnceLock::new(),
             decider: OnceLock::new(),
             endpoints: OnceLock::new(),

@@ -75,6 +75,21 @@ impl EngineSession {
         Ok(Some(Execution { schema, streams, ordered, rows: Some(count), progress, opening: None }))
     }
 
+    /// Whether a plan is a lookup whose literals are of the kind of their columns: other values of that kind make the same plan.
+    pub(super) fn may_be_template(&self, plan: &AuthorizedPlan) -> bool {
+        let lookup = match plan.action() {
+            Action::Query => KeyLookup::recognise(plan.planned().plan()),
+            _ => None,
+        };
+        lookup.filter(|lookup| self.may_look_up(lookup)).is_some_and(|lookup| {
+            let schema = lookup.table.schema();
+            lookup.key.iter().all(|(at, value)| match value {
+                Expr::Literal(value, _) => is_alike(&value.data_type(), schema.field(*at).data_type()),
+                _ => true,
+            })
+        })
+    }
+
     /// Whether the session has it on, and compares texts by their bytes.
     fn may_look_up(&self, lookup: &KeyLookup<'_>) -> bool {
         let options = self.options();
@@ -224,16 +239,17 @@ fn value(expr: &Expr, parameters: Option<&ParamValues>) -> Option<ScalarValue> {
 
 /// The value in the type of a column; `None` for nulls, for values of another kind and for those that do not fit.
 fn in_type(value: &ScalarValue, data_type: &DataType) -> Option<ArrayRef> {
-    let given = value.data_type();
-    let is_alike = given == *data_type
-        || given.is_integer() && data_type.is_integer()
-        || is_text(&given) && is_text(data_type);
+    let is_alike = is_alike(&value.data_type(), data_type);
     let value = value.cast_to(data_type).ok().filter(|value| is_alike && !value.is_null())?;
     value.to_array().ok()
 }
 
+fn is_alike(given: &DataType, data_type: &DataType) -> bool {
+    given == data_type || given.is_integer() && data_type.is_integer() || is_text(given) && is_text(data_type)
+}
+
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::{Engine, EngineConfig, Parallelism, Sources};
     use bowshot_api::Principal;
@@ -244,7 +260,7 @@ mod tests {
     use datafusion::catalog::MemorySchemaProvider;
 
     /// An engine with table `t`: a key of integers, and texts.
-    fn engine() -> Engine {
+    pub(in crate::session) fn engine() -> Engine {
         let fields = [
             Arc::new(Field::new("id", DataType::Int32, false)),
             Arc::new(Field::new("word", DataType::Utf8, true)),
@@ -269,7 +285,7 @@ mod tests {
         Engine::new(&config, Engine::environment(&config).unwrap(), sources).unwrap()
     }
 
-    async fn planned(session: &EngineSession, sql: &str) -> AuthorizedPlan {
+    pub(in crate::session) async fn planned(session: &EngineSession, sql: &str) -> AuthorizedPlan {
         session.plan(sql, &session.pin()).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 

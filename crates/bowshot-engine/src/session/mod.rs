@@ -9,6 +9,7 @@ pub(crate) mod key_lookup;
 mod listing;
 pub(crate) mod on_nodes;
 mod parameter_metadata;
+mod plan_templates;
 mod planning;
 mod query;
 mod scratch;
@@ -43,6 +44,7 @@ use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use engine::{Shared, own_tables};
+use plan_templates::SessionTemplates;
 use query::Run;
 use std::sync::Arc;
 use tokio::task::block_in_place;
@@ -59,6 +61,7 @@ pub struct EngineSession {
     seeded: SeededRandom,
     scratch: bool,
     spare: Arc<SpareState>,
+    templates: Arc<SessionTemplates>,
     /// Whether it asks what somebody may ask later, and nobody has asked yet.
     ahead: bool,
 }
@@ -80,6 +83,7 @@ impl EngineSession {
         current_user::functions(principal).into_iter().for_each(|function| context.register_udf(function));
         let (principal, tables, client) = (principal.clone(), Arc::new(tables), ClientSlot::default());
         let (spare, seeded) = (SpareState::new(&shared.spare_states), SeededRandom::default());
+        let templates = SessionTemplates::new(&shared.plan_templates);
         let gate = Arc::new(SessionAccess::new(&shared.access, &principal, &tables));
         if !scratch {
             models::functions_without_models().into_iter().for_each(|function| {
@@ -97,7 +101,8 @@ impl EngineSession {
             };
             crate::catalog::table_functions::register(&context, &Arc::new(facts));
         }
-        Self { context, shared, principal, tables, gate, client, seeded, scratch, spare, ahead: false }
+        let ahead = false;
+        Self { context, shared, principal, tables, gate, client, seeded, scratch, spare, templates, ahead }
     }
 
     /// Who is asked about settings and named statements.
@@ -144,11 +149,18 @@ impl EngineSession {
             return Ok(());
         }
         self.gate.check_commit(base)?;
+        let (tables, templates) = (Arc::clone(&self.tables), Arc::clone(&self.shared.plan_templates));
+        let (base, changed) = (base.clone(), changed.clone());
+        let commit = move || {
+            let committed = tables.commit(&base, &changed);
+            // They would hold rows that nobody else needs.
+            templates.clear();
+            committed
+        };
         if self.shared.runtime.is_here() {
-            return block_in_place(|| self.tables.commit(base, changed));
+            return block_in_place(commit);
         }
-        let (tables, base, changed) = (Arc::clone(&self.tables), base.clone(), changed.clone());
-        let committed = self.shared.runtime.handle().spawn_blocking(move || tables.commit(&base, &changed));
+        let committed = self.shared.runtime.handle().spawn_blocking(commit);
         committed
             .await
             .unwrap_or_else(|error| Err(ApiError::internal("the commit broke down").with_source(error)))
@@ -230,10 +242,10 @@ impl EngineSession {
                 layout,
             );
         }
-        if planned.parameters().fields().is_empty() {
+        if planned.parameters().fields().is_empty() && !key_lookup::is_key_lookup(plan) {
             return result_metadata::result_schema(&self.context.state_ref().read(), planned.plan(), layout);
         }
-        // Coercion would settle the types of parameters before they have values.
+        // Coercion would settle the types of parameters before they have values. It changes no column of a key lookup.
         result_metadata::unbound_schema(planned.plan(), layout)
     }
 

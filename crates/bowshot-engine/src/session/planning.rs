@@ -41,11 +41,16 @@ impl EngineSession {
             return authorize::enforce(planned, None, self.authorizer(pinned), true).await;
         }
         let source = Source { text: sql, dialect: plan::dialect(&options).name() };
-        let statement = plan::parse(&options, sql)?;
+        let mut statement = plan::parse(&options, sql)?;
         let is_asked_again = matches!(statement, Statement::Sql(_) | Statement::Explain(_))
             && self.asks_again()
             && pinned.input().is_none();
-        let plan = self.plan_parsed(statement, pinned, source).await?;
+        let may_have_template = pinned.input().is_none() && is_small(sql);
+        let literals = if may_have_template { self.take_literals(&mut statement) } else { None };
+        let plan = match literals {
+            Some(literals) => self.plan_by_template((statement, literals), pinned, source).await?,
+            None => self.plan_parsed(statement, pinned, source).await?,
+        };
         Ok(if is_asked_again { plan.with_text(sql) } else { plan })
     }
 
