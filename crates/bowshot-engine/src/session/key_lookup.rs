@@ -251,7 +251,8 @@ fn is_alike(given: &DataType, data_type: &DataType) -> bool {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::{Engine, EngineConfig, Parallelism, Sources};
+    use crate::execute::Parallelism;
+    use crate::session::engine::{Engine, EngineConfig, Sources};
     use bowshot_api::Principal;
     use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
     use bowshot_tables::{Column, Definition, Entry, EntryName, Key, TableStore};
