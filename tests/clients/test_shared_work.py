@@ -24,7 +24,7 @@ QUERIES = [
     "SELECT item % 7 AS i, day % 5 AS d, grouping(item % 7) AS g, sum(price), avg(price), count(note), min(note), max(day) "
     "FROM sales GROUP BY ROLLUP (item % 7, day % 5)",
     "SELECT store, day % 3 AS d, sum(price) FILTER (WHERE item > 5), count(*), stddev(price::double) FROM sales GROUP BY CUBE (store, day % 3)",
-    "SELECT store, day, sum(price) FROM sales WHERE item < 0 GROUP BY ROLLUP (store, day)",
+    "SELECT store, day, sum(price) FROM sales WHERE note = 'note 7x' GROUP BY ROLLUP (store, day)",
     "SELECT store, note, count(*) FROM sales GROUP BY GROUPING SETS ((store, note), (note), (note), ())",
 ]
 
