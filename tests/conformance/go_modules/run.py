@@ -71,11 +71,11 @@ def main():
         source = copied(module, version, folder / "source")
         users = folder / "users.toml"
         users.write_text(f'[[users]]\nname = "{USER}"\npassword_hash = "{hash_password(PASSWORD)}"\nadmin = true\n')
-        doors = ["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0"]
+        options = ["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0"]
         # The tests of the MySQL driver do not let a password go out in the clear, as it does without TLS.
-        doors += ["--users-file", users] if chosen.suite == "pgx" else []
+        options += ["--users-file", users] if chosen.suite == "pgx" else []
         certificate = ["--tls-certificate", TLS / "first.pem", "--tls-key", TLS / "first.key"]
-        with Server(arguments=doors) as plain, Server(arguments=[*doors, *certificate]) as encrypted:
+        with Server(arguments=options) as plain, Server(arguments=[*options, *certificate]) as encrypted:
             tests = Tests(source, module, {**os.environ, **GO, **variables(plain, encrypted)}, skipped)
             for package in tests.packages(chosen.packages or ["./..."]):
                 tests.run(package)
@@ -171,7 +171,10 @@ def judge(suite, tests, listed):
         result = {
             "passed": passed,
             "failed": [{"test": name, "reason": reason} for name, reason in failed],
-            "excluded": [{"test": f"{count} tests" if count > 1 else "1 test", "reason": reason} for reason, count in sorted(excluded.items())],
+            "excluded": [
+                {"test": f"{count} tests" if count > 1 else "1 test", "reason": reason}
+                for reason, count in sorted(excluded.items())
+            ],
         }
         pathlib.Path(os.environ["BOWSHOT_RESULT"]).write_text(json.dumps(result))
     print(f"{passed} passed, {len(failed)} failed")
