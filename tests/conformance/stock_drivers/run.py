@@ -163,7 +163,7 @@ def judge(found, expected):
         result = {
             "passed": len(passed),
             "failed": [{"test": name, "reason": reason} for name, reason in wrong],
-            "excluded": [{"test": f"{count} tests", "reason": reason} for reason, count in explained.most_common()],
+            "excluded": [{"test": f"{count} test{'s' * (count > 1)}", "reason": reason} for reason, count in explained.most_common()],
         }
         pathlib.Path(os.environ["BOWSHOT_RESULT"]).write_text(json.dumps(result))
     print(f"{len(found) - len(passed) - len(failing)} of features that the library says the database has not")
