@@ -159,11 +159,12 @@ def judge(found, expected):
         print(f"{count} fail: {reason}")
     for name, reason in wrong:
         print(f"FAILED {name}: {reason}")
+    tests = {reason: f"{count} test{'s' * (count > 1)}" for reason, count in explained.most_common()}
     if "BOWSHOT_RESULT" in os.environ:
         result = {
             "passed": len(passed),
             "failed": [{"test": name, "reason": reason} for name, reason in wrong],
-            "excluded": [{"test": f"{count} test{'s' * (count > 1)}", "reason": reason} for reason, count in explained.most_common()],
+            "excluded": [{"test": count, "reason": reason} for reason, count in tests.items()],
         }
         pathlib.Path(os.environ["BOWSHOT_RESULT"]).write_text(json.dumps(result))
     print(f"{len(found) - len(passed) - len(failing)} of features that the library says the database has not")
