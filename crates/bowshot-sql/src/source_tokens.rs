@@ -408,7 +408,8 @@ mod tests {
             expected.into_iter().filter(|word| !matches!(*word, "--" | "/*ü*/")).collect();
         assert_eq!(words(&sql, DialectName::Postgres), expected);
         let insert = format!("/* c */ insert into t values {};", "(1),".repeat(20_000));
-        assert_eq!(statement_spans(&insert, DialectName::Postgres), [8..insert.len() - 1]);
+        let spans = statement_spans(&insert, DialectName::Postgres);
+        assert_eq!((spans.len(), spans.first()), (1, Some(&(8..insert.len() - 1))));
         let crowded = "(1,'a;b'),".repeat(20_000);
         assert_eq!(SourceTokens::new(&crowded, DialectName::Postgres).count(), 120_000);
     }
