@@ -197,6 +197,9 @@ def test_hidden_tables_of_a_search_path(made):
 def test_rows_by_keys_after_changes_of_rights(made, door):
     """The plan of an earlier text with another key gives no rights but those of now."""
     root, carl = made.at("root"), made.at("carl", door)
+    if door == "postgres":
+        # A mask changes the type of its column, and a prepared statement has to be prepared again then.
+        carl.connection.prepare_threshold = 1_000
     do(
         root,
         "CREATE TABLE pay (id INTEGER PRIMARY KEY, region VARCHAR, amount INTEGER)",

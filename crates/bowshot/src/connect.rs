@@ -7,6 +7,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
+use tonic::Code;
 
 /// How often a server that does not answer is asked again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -55,10 +56,15 @@ impl ConnectArgs {
             ca_file: self.ca_file.clone(),
             identity: identity.map(|(certificate, key)| Identity { certificate, key }),
         };
+        if self.wait == 0 {
+            return Ok(Client::connect(&target).await?);
+        }
         let deadline = Instant::now() + Duration::from_secs(self.wait);
         loop {
-            match Client::connect(&target).await {
-                Err(Error::Connect { .. }) if Instant::now() < deadline => sleep(RETRY_INTERVAL).await,
+            match answering(&target).await {
+                Err(error) if is_not_there_yet(&error) && Instant::now() < deadline => {
+                    sleep(RETRY_INTERVAL).await;
+                }
                 connected => return Ok(connected?),
             }
         }
@@ -73,5 +79,20 @@ impl ConnectArgs {
             },
             (None, None) => Login::Anonymous,
         }
+    }
+}
+
+/// A connection to a server that runs statements: one that starts takes connections before it does.
+async fn answering(target: &Target) -> Result<Client, Error> {
+    let client = Client::connect(target).await?;
+    client.execute("SELECT 1").await?.cancel().await?;
+    Ok(client)
+}
+
+fn is_not_there_yet(error: &Error) -> bool {
+    match error {
+        Error::Connect { .. } => true,
+        Error::Server(status) => status.code() == Code::Unavailable,
+        _ => false,
     }
 }
