@@ -323,7 +323,12 @@ def test_a_writer_and_readers_at_once(lake):
         writer.start()
         seen = set()
         while not ended.is_set():
-            count, total = database.rows("SELECT count(*), coalesce(sum(sign), 0) FROM lake.main.t")[0]
+            try:
+                count, total = database.rows("SELECT count(*), coalesce(sum(sign), 0) FROM lake.main.t")[0]
+            except Exception as error:
+                # On a slow disk the writer holds its lock for longer than a reader waits.
+                assert "run the statement again" in str(error)
+                continue
             assert count % 2 == 0 and total == 0 and count <= 12
             seen.add(count)
             time.sleep(0.01)
