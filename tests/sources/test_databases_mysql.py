@@ -209,7 +209,7 @@ def test_attach_names_the_user_in_the_address(folder, my):
         assert PASSWORD not in str(root.rows("SELECT * FROM system.queries"))
         root.run("DETACH m", f"ATTACH 'mariadb://{place}' AS m (TYPE mariadb, USER 'reader', PASSWORD '{quoted}', ZERO_DATES 'null')")
         assert "already exists" in server.refused(f"ATTACH 'mysql://reader@{place}' AS m (PASSWORD '{quoted}')", root)
-        assert "credentials" in server.refused(f"ATTACH 'mysql://reader@{place}' AS bad (PASSWORD 'no')", root)
+        assert "refused the login" in server.refused(f"ATTACH 'mysql://reader@{place}' AS bad (PASSWORD 'no')", root)
         for uri in (f"mysql://reader:{PASSWORD.split()[0]}@{place}", "mysql://reader@127.0.0.1:1/shop", f"mysql://reader@{place}?sslmode=prefer",
                     f"mysql://reader@{place}/more", f"mysql://reader@localhost:{my.port}/shop", f"mysql://{place}", f"mysql://reader@{place}?socket=/tmp/x"):
             words = server.refused(f"ATTACH '{uri}' AS bad", root)
@@ -231,7 +231,7 @@ def test_attach_takes_the_credentials_of_a_secret(folder, my):
             assert root.rows(count) == [(601,)]
             root.run("DETACH m")
         root.run(f"ATTACH '{uri}' AS m (SECRET shop)", f"CREATE OR REPLACE SECRET shop (TYPE mysql, SCOPE '{uri}', USER 'reader', PASSWORD 'no')")
-        assert "credentials" in server.refused(count, root)
+        assert "refused the login" in server.refused(count, root)
         root.run(f"CREATE OR REPLACE SECRET shop (TYPE mysql, SCOPE '{uri}', PASSWORD '{quoted}')")
         assert "`user`" in server.refused(count, root)
         root.run(f"CREATE OR REPLACE {make}")

@@ -34,11 +34,13 @@ impl Engine {
         Ok(part.build())
     }
 
-    /// Options of a session's state that are not the default ones.
+    /// Options of a session's state that are not the default ones. Those of our rules are left out: they are for who plans, and
+    /// have no prefix by which they could be set.
     pub fn own_options(&self, state: &SessionState) -> Vec<(String, String)> {
         let default = self.shared.template.config_options().entries();
         let default: HashMap<_, _> = default.into_iter().map(|entry| (entry.key, entry.value)).collect();
         let own = state.config_options().entries().into_iter();
+        let own = own.filter(|entry| entry.key.contains('.'));
         let differs = own.filter(|entry| default.get(&entry.key) != Some(&entry.value));
         differs.filter_map(|entry| Some((entry.key, entry.value?))).collect()
     }
