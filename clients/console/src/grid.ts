@@ -9,6 +9,8 @@ import { waiting } from "./views";
 
 const ROW_HEIGHT = 24;
 const PAGE_ROWS = 200;
+/** Rows on a page: more than any screen has. */
+const MOST_SHOWN = 400;
 /** Pages that are remembered; the others are asked for again. */
 const PAGES = 24;
 /** The longest way of the scroll bar, in pixels. */
@@ -65,7 +67,7 @@ export function grid(source: Source): Grid {
   const least = (type: string) => (type.startsWith("Timestamp") ? 190 : type.startsWith("Date") ? 110 : 90);
   const widths = source.columns.map(({ name, type }) => Math.max(least(type), Math.min(260, 9 * Math.max(name.length, type.length * 0.7) + 24)));
   const template = ["5.5rem", ...widths.map((width) => `${width}px`)].join(" ");
-  const fits = () => Math.max(1, Math.floor((wide.clientHeight - 2 * ROW_HEIGHT) / ROW_HEIGHT));
+  const fits = () => Math.max(1, Math.min(MOST_SHOWN, Math.floor((wide.clientHeight - 2 * ROW_HEIGHT) / ROW_HEIGHT)));
   const last = () => Math.max(0, total - fits());
   const numeric = source.columns.map(({ type }) => /^(U?Int|Float|Decimal)/i.test(type));
 
