@@ -214,7 +214,7 @@ def test_attach_names_the_user_in_the_address(folder, my):
                     f"mysql://reader@{place}/more", f"mysql://reader@localhost:{my.port}/shop", f"mysql://{place}", f"mysql://reader@{place}?socket=/tmp/x"):
             words = server.refused(f"ATTACH '{uri}' AS bad", root)
             assert "cannot attach a database" in words or "cannot be used" in words, (uri, words)
-        assert "not found" in server.refused("DETACH nothing", root)
+        assert "does not exist" in server.refused("DETACH nothing", root)
 
 
 def test_attach_takes_the_credentials_of_a_secret(folder, my):
