@@ -19,10 +19,13 @@ const LIMIT_BYTES: u64 = 256 << 20;
 /// Rows of the largest table that gets an index, which takes about 20 bytes for each.
 const MAX_ROWS: u64 = 8 << 20;
 const MAX_SEGMENTS: usize = 1024;
-/// After so long without a use, a segment may lose what it keeps; one for which there was no room tries again.
+/// After so long without a use, a segment may lose what it keeps; columns for which there was no room are tried again.
 const IDLE_SECONDS: u64 = 60;
-/// The time of a refusal that holds for ever.
-const TOO_LARGE: u64 = u64::MAX;
+/// How long columns are left alone whose statement ended before they were read: the next one would end there too, and a scan
+/// may be much faster.
+const INTERRUPTED_SECONDS: u64 = 3600;
+/// Sets of columns of a segment that are remembered as refused.
+const MAX_REFUSALS: usize = 16;
 /// Rows that are read at once: few, since texts may be long and nothing has been counted yet.
 const PIECE_ROWS: usize = 4 << 10;
 
@@ -140,7 +143,7 @@ impl Wanted {
 fn index(segment: &Segment, wanted: &Wanted, making: Making<'_>) -> Result<Option<Arc<KeyIndex>>, Error> {
     let there = || segment.lookups().kept().index(&wanted.key);
     let (None, Some(goes_on)) = (there(), making) else { return Ok(there()) };
-    keep(segment, goes_on, |room| {
+    keep(segment, &wanted.key, goes_on, |room| {
         if there().is_some() {
             return Ok(Some(Kept::default()));
         }
@@ -157,7 +160,7 @@ fn columns(segment: &Segment, wanted: &Wanted, making: Making<'_>) -> Result<Opt
     }
     let there = || segment.lookups().kept().columns(&wanted.columns);
     let (None, Some(goes_on)) = (there(), making) else { return Ok(there()) };
-    keep(segment, goes_on, |room| decoded(segment, &wanted.columns, room))?;
+    keep(segment, &wanted.columns, goes_on, |room| decoded(segment, &wanted.columns, room))?;
     Ok(there())
 }
 
@@ -219,6 +222,9 @@ impl KeyIndex {
         let fields = key.iter().map(|(_, field)| SortField::new(field.data_type().clone())).collect();
         let converter = RowConverter::new(fields)?;
         let mut keys = converter.empty_rows(segment.rows(), 0);
+        if !room.grow(keys.size()) {
+            return Ok(None);
+        }
         for columns in values(segment, key)? {
             let before = keys.size();
             converter.append(&mut keys, &columns?)?;
@@ -274,8 +280,8 @@ pub(super) struct SegmentLookups {
     /// Whether there was a lookup before: most segments of a table that changes are looked up once at most.
     is_asked: AtomicBool,
     used_at: AtomicU64,
-    /// When there was no room; 0 for never, [`TOO_LARGE`] where there never is.
-    refused_at: AtomicU64,
+    /// Columns that were not kept, and until when they are not tried again.
+    refused: Mutex<Vec<(Vec<Place>, u64)>>,
     /// Held by whoever makes something to keep.
     making: Mutex<()>,
     kept: Mutex<Kept>,
@@ -289,6 +295,23 @@ struct Kept {
 }
 
 impl SegmentLookups {
+    fn refused(&self) -> MutexGuard<'_, Vec<(Vec<Place>, u64)>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refuses(&self, columns: &[Place], now: u64) -> bool {
+        self.refused().iter().any(|(refused, until)| refused == columns && now < *until)
+    }
+
+    fn refuse(&self, columns: &[Place], until: u64) {
+        let mut refused = self.refused();
+        refused.retain(|(there, _)| there != columns);
+        if refused.len() >= MAX_REFUSALS {
+            refused.remove(0);
+        }
+        refused.push((columns.to_vec(), until));
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -308,26 +331,23 @@ impl Kept {
     }
 }
 
-/// Adds something to what the segment keeps, if there is room and nobody else does the same.
+/// Adds something of these columns to what the segment keeps, if there is room and nobody else does the same.
 fn keep(
     segment: &Segment,
+    columns: &[Place],
     goes_on: &dyn Fn() -> bool,
     make: impl FnOnce(&mut Room<'_>) -> Result<Option<Kept>, Error>,
 ) -> Result<(), Error> {
     let (lookups, account) = (segment.lookups(), segment.account());
     let Ok(_making) = lookups.making.try_lock() else { return Ok(()) };
     let now = account.lookups().now();
-    let refused_at = lookups.refused_at.load(Ordering::Relaxed);
-    if refused_at > 0 && now < refused_at.saturating_add(IDLE_SECONDS) {
+    if lookups.refuses(columns, now) {
         return Ok(());
     }
     let mut room = Room { reservation: Reservation { account: Arc::clone(account), bytes: 0 }, goes_on };
     let Some(made) = make(&mut room)? else {
-        if goes_on() {
-            // A segment never changes, and neither does the limit.
-            let is_too_large = room.reservation.bytes >= account.lookups().limit / 2;
-            lookups.refused_at.store(if is_too_large { TOO_LARGE } else { now }, Ordering::Relaxed);
-        }
+        let seconds = if goes_on() { IDLE_SECONDS } else { INTERRUPTED_SECONDS };
+        lookups.refuse(columns, account.lookups().now() + seconds);
         return Ok(());
     };
     let mut kept = lookups.kept();
