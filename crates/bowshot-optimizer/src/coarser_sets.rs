@@ -6,8 +6,7 @@ use crate::join_order::statistics::Facts;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, new_null_array};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err};
+use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -119,11 +118,13 @@ fn is_mergeable(function: &AggregateFunctionExpr) -> bool {
 /// Whether there seem to be far fewer groups than rows: with as many, the step in between is work for nothing.
 fn has_few_groups(partial: &AggregateExec) -> bool {
     let keys = partial.group_expr().expr();
-    let Some(input) = Facts::of(partial.input()).filter(|_| keys.len() <= MOST_KEYS) else {
-        return keys.len() <= MOST_KEYS;
-    };
-    let groups: f64 = keys.iter().filter_map(|(key, _)| input.column(key).distinct).product();
-    groups * ROWS_OF_A_GROUP <= input.rows
+    if keys.len() > MOST_KEYS {
+        return false;
+    }
+    Facts::of(partial.input()).is_none_or(|input| {
+        let groups: f64 = keys.iter().filter_map(|(key, _)| input.column(key).distinct).product();
+        groups * ROWS_OF_A_GROUP <= input.rows
+    })
 }
 
 /// The states of aggregates that have seen no row, as those that work by groups have them.
@@ -192,41 +193,16 @@ impl ExecutionPlan for RowsOfSets {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
+    // The expressions are columns of the input, which no rule changes.
+    crate::one_input!(input, |plan, input| Self::new(
+        input,
+        Arc::clone(&plan.sets),
+        Arc::clone(&plan.without_rows),
+        plan.schema(),
+    ));
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.is_empty()) {
-            (Some(input), true) => Ok(Arc::new(Self::new(
-                input,
-                Arc::clone(&self.sets),
-                Arc::clone(&self.without_rows),
-                self.schema(),
-            ))),
-            _ => internal_err!("grouping sets are made of one input"),
-        }
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        let mut recursion = TreeNodeRecursion::Continue;
-        for expr in self.sets.input_exprs() {
-            recursion = f(&expr)?;
-            if recursion == TreeNodeRecursion::Stop {
-                break;
-            }
-        }
-        Ok(recursion)
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
