@@ -1,7 +1,7 @@
 //! Rows that several parts of a plan read: whoever comes first has them computed, on a task of its own, so that no reader waits for
 //! another one to be polled. They are kept in the query's memory, or in files where that does not hold them.
 
-use super::kept_rows::{Keeping, Kept};
+use super::materialized_rows::{MaterializedRows, Materializing};
 use async_trait::async_trait;
 use bowshot_optimizer::common_subplans::{self, SharedWork};
 use bowshot_optimizer::computed_once::ComputedOnce;
@@ -83,7 +83,7 @@ impl ExtensionPlanner for Readers {
     }
 }
 
-type Computing = Shared<BoxFuture<'static, Result<Arc<Kept>, Arc<DataFusionError>>>>;
+type Computing = Shared<BoxFuture<'static, Result<Arc<MaterializedRows>, Arc<DataFusionError>>>>;
 
 /// Rows that are not computed before somebody reads them.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl Rows {
         metrics: &ExecutionPlanMetricsSet,
     ) -> Computing {
         let begin = || {
-            let kept = Keeping::new(input.schema(), self.partitions, context, metrics);
+            let kept = Materializing::new(input.schema(), self.partitions, context, metrics);
             let task = SpawnedTask::spawn(computed(Arc::clone(input), Arc::clone(context), kept));
             async move {
                 let ended = task.join().await;
@@ -121,8 +121,8 @@ impl Rows {
 async fn computed(
     input: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
-    mut kept: Keeping,
-) -> Result<Arc<Kept>> {
+    mut kept: Materializing,
+) -> Result<Arc<MaterializedRows>> {
     let mut stream = execute_stream(input, context)?;
     while let Some(batch) = stream.next().await {
         kept.add(batch?)?;

@@ -22,8 +22,8 @@ const FEW_BATCHES: usize = 4;
 const PART_OF_MEMORY: usize = 8;
 
 /// Rows while they are computed.
-pub(super) struct Keeping {
-    rows: Kept,
+pub(super) struct Materializing {
+    rows: MaterializedRows,
     /// Bytes that may be in memory.
     limit: usize,
     /// Addresses of the memory that is counted: batches are often parts of larger ones.
@@ -36,7 +36,7 @@ pub(super) struct Keeping {
 /// Writes a batch to a file, or gives the finished one for none.
 type Writer = Box<dyn FnMut(Option<&RecordBatch>) -> Result<Option<Arc<dyn SpillFile>>> + Send>;
 
-impl Keeping {
+impl Materializing {
     pub(super) fn new(
         schema: SchemaRef,
         partitions: usize,
@@ -53,7 +53,7 @@ impl Keeping {
             SpillManager::new(context.runtime_env(), SpillMetrics::new(metrics, 0), Arc::clone(&schema))
                 .with_compression_type(context.session_config().spill_compression());
         let (batches, files) = (Vec::new(), Vec::new());
-        let rows = Kept { schema, partitions, batches, memory, spill, files };
+        let rows = MaterializedRows { schema, partitions, batches, memory, spill, files };
         Self { rows, limit, counted: HashSet::new(), writers: Vec::new(), written: 0 }
     }
 
@@ -113,7 +113,7 @@ impl Keeping {
 
     /// # Errors
     /// Where the last rows cannot be written.
-    pub(super) fn finish(mut self) -> Result<Kept> {
+    pub(super) fn finish(mut self) -> Result<MaterializedRows> {
         for (partition, writer) in self.writers.iter_mut().enumerate() {
             self.rows.files.extend(writer(None)?.map(|file| (partition, file)));
         }
@@ -122,7 +122,7 @@ impl Keeping {
 }
 
 /// All rows, and what they take of the query's memory.
-pub(super) struct Kept {
+pub(super) struct MaterializedRows {
     schema: SchemaRef,
     partitions: usize,
     batches: Vec<RecordBatch>,
@@ -132,7 +132,7 @@ pub(super) struct Kept {
     files: Vec<(usize, Arc<dyn SpillFile>)>,
 }
 
-impl Kept {
+impl MaterializedRows {
     /// The rows of one partition, as often as they are wanted.
     pub(super) fn read(self: Arc<Self>, partition: usize) -> SendableRecordBatchStream {
         let files = self.files.iter().filter(|(of, _)| *of == partition).map(|(_, file)| Arc::clone(file));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     /// All rows, as two readers of all partitions have them.
-    async fn rows_of(kept: Keeping, partitions: usize) -> Vec<i64> {
+    async fn rows_of(kept: Materializing, partitions: usize) -> Vec<i64> {
         let kept = Arc::new(kept.finish().unwrap());
         let mut all = [Vec::new(), Vec::new()];
         for rows in &mut all {
@@ -201,7 +201,7 @@ mod tests {
         for (batches, partitions) in [(0, 2), (1, 3), (7, 2), (100, 3), (5, 1)] {
             let context = context(1 << 20);
             let metrics = ExecutionPlanMetricsSet::new();
-            let mut kept = Keeping::new(batch(0..1).schema(), partitions, &context, &metrics);
+            let mut kept = Materializing::new(batch(0..1).schema(), partitions, &context, &metrics);
             for at in 0..batches {
                 kept.add(batch(at * 10..at * 10 + 10)).unwrap();
             }
@@ -213,7 +213,7 @@ mod tests {
     async fn what_memory_does_not_hold_goes_to_files() {
         let context = context(6 << 20);
         let metrics = ExecutionPlanMetricsSet::new();
-        let mut kept = Keeping::new(batch(0..1).schema(), 2, &context, &metrics);
+        let mut kept = Materializing::new(batch(0..1).schema(), 2, &context, &metrics);
         for at in 0..200 {
             kept.add(batch(at * 10_000..at * 10_000 + 10_000)).unwrap();
         }
@@ -226,7 +226,7 @@ mod tests {
     async fn parts_of_one_batch_count_once() {
         let context = context(PART_OF_MEMORY * (4 << 20));
         let metrics = ExecutionPlanMetricsSet::new();
-        let mut kept = Keeping::new(batch(0..1).schema(), 2, &context, &metrics);
+        let mut kept = Materializing::new(batch(0..1).schema(), 2, &context, &metrics);
         let whole = batch(0..400_000);
         for at in 0..10 {
             kept.add(whole.slice(at * 40_000, 40_000)).unwrap();

@@ -5,7 +5,7 @@ pub(crate) mod checked_scan;
 pub(crate) mod computed_once;
 pub(crate) mod file_views;
 pub(crate) mod input_scan;
-mod kept_rows;
+mod materialized_rows;
 pub(crate) mod progress;
 pub(crate) mod split_scan;
 pub(crate) mod statistics;
