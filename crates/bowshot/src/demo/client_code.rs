@@ -8,7 +8,7 @@ pub(super) fn text(flight: &str, http: Option<&str>) -> String {
     format!(
         r#"The server stays up; Ctrl-C ends it.
 
-{console}Python (pip install bowshot)
+{console}Python (package `bowshot`)
   import bowshot
   connection = bowshot.connect("{flight}", autocommit=True)
   print(connection.sql("SELECT l_returnflag, count(*) FROM lineitem GROUP BY 1"))

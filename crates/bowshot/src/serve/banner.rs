@@ -158,7 +158,7 @@ fn text(running: &Running, addresses: &Addresses, empty: &str) -> String {
 fn plain_lines(uri: &str) -> String {
     let authority = uri.split_once("://").map_or(uri, |(_, authority)| authority);
     format!(
-        "python      pip install bowshot; import bowshot; connection = bowshot.connect(\"{uri}\")\n\
+        "python      import bowshot; connection = bowshot.connect(\"{uri}\")\n\
          JDBC        jdbc:arrow-flight-sql://{authority}?useEncryption=false\n\
          shell       bowshot sql --uri {uri}\n"
     )
@@ -169,7 +169,7 @@ fn encrypted_lines(uri: &str) -> String {
     let port = uri.rsplit_once(':').map_or("", |(_, port)| port);
     format!(
         "connect by a name that is in the certificate:\n\
-         python      pip install bowshot; import bowshot; connection = bowshot.connect(\"grpc+tls://NAME:{port}\")\n\
+         python      import bowshot; connection = bowshot.connect(\"grpc+tls://NAME:{port}\")\n\
          JDBC        jdbc:arrow-flight-sql://NAME:{port}\n\
          shell       bowshot sql --uri grpc+tls://NAME:{port} [--ca-file AUTHORITY.pem]\n"
     )
