@@ -1,6 +1,7 @@
 """Endpoints on the nodes that make the rows: exact rows wherever and however they are read, for nobody else, and nothing left."""
 
 import concurrent.futures
+import contextlib
 import threading
 import time
 
@@ -50,6 +51,20 @@ def test_endpoints_are_read_in_parallel_from_the_nodes(members, answers, sql):
             others = {member.grpc_tcp for member in members} - {asked.grpc_tcp}
             assert set(places(info)) == {None, *others} and len(info.endpoints) == 3
             assert in_order(client.all_of(info)) == answers[sql]
+    idle(members)
+
+
+@pytest.mark.parametrize(
+    "option", ["join_order = 'query'", "join_cache = false", "result_cache = false", "key_lookups = false", "common_subplans = false", "time_zone = '+02:00'"]
+)
+def test_options_of_a_session_keep_no_plan_on_one_node(members, answers, option):
+    with contextlib.closing(dbapi.connect(members[0].grpc_tcp, autocommit=True)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"SET {option}")
+        cursor.execute(f"EXPLAIN {SPREAD[1]}")
+        plans = [text for _, text in cursor.fetchall()]
+        assert any("Stage" in text for text in plans), plans
+        cursor.execute(SPREAD[1])
+        assert in_order(cursor.fetch_arrow_table()) == answers[SPREAD[1]]
     idle(members)
 
 
