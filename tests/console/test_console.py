@@ -200,7 +200,8 @@ def test_catalog(console):
     assert page.locator("td:text-is('PRIMARY KEY')").count() == 0
     assert page.locator("a:has-text('Show rows')").count() >= 2
     console.look("catalog")
-    page.locator("a:has-text('Show rows') >> nth=1").click()
+    # The server may have made a version of its own meanwhile: it optimizes tables.
+    page.click("tr:has(td:text-is('INSERT')) a:has-text('Show rows')")
     page.press(".editor textarea", "Control+Enter")
     page.wait_for_selector("#cell-0-1:text-is('a')")
 
