@@ -190,7 +190,9 @@ def test_catalog(console):
     console.open()
     page = console.page
     table = f"stock_{console.size}"
-    console.run(f"CREATE OR REPLACE TABLE {table} (id BIGINT PRIMARY KEY, note TEXT); INSERT INTO {table} VALUES (1, 'a')", "row changed")
+    # A script is one transaction, and a transaction is one version.
+    console.run(f"CREATE OR REPLACE TABLE {table} (id BIGINT PRIMARY KEY, note TEXT)", "done")
+    console.run(f"INSERT INTO {table} VALUES (1, 'a')", "1 row changed")
     console.run(f"UPDATE {table} SET note = 'b'", "1 row changed")
     console.go("Catalog")
     page.fill("input[type=search]", "stock")
