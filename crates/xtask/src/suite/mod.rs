@@ -6,6 +6,7 @@ mod counts;
 mod lanes;
 mod needs;
 mod process;
+mod second_run;
 pub(crate) mod seconds;
 mod table;
 
@@ -27,6 +28,8 @@ struct Outcome {
     recorded: Option<Recorded>,
     /// What a suite that failed printed last, to be read again below the table: a log is read from its end.
     ending: Vec<String>,
+    /// Tests that failed and then passed when they ran alone.
+    unstable: Vec<String>,
 }
 
 impl Outcome {
@@ -111,6 +114,7 @@ fn run_suite(suite: &Suite, recording: bool) -> Outcome {
         took: Duration::ZERO,
         recorded: None,
         ending: Vec::new(),
+        unstable: Vec::new(),
     };
     let missing: Vec<&str> =
         suite.needs.iter().map(String::as_str).filter(|program| !machine::has(program)).collect();
@@ -149,9 +153,18 @@ fn run_commands(suite: &Suite, recording: bool, outcome: &mut Outcome) -> Result
             bail!("the preparation `{}` failed", command.join(" "));
         }
     }
-    let run = process::run(&places.command(&suite.run, &suite.folder, &result_file)?, suite.limit())?;
+    let mut run = process::run(&places.command(&suite.run, &suite.folder, &result_file)?, suite.limit())?;
     let report = counts::parse(suite.counts, &run.output);
     outcome.counts = report.counts;
+    let ending = ending(&run.output);
+    if let Some(words) = second_run::command(suite, &report).filter(|_| !run.timed_out) {
+        let second = process::run(&places.command(&words, &suite.folder, &result_file)?, suite.limit())?;
+        outcome.unstable = second_run::passed(&report, &counts::parse(suite.counts, &second.output));
+        let passed = outcome.unstable.len() as u64;
+        outcome.counts.passed += passed;
+        outcome.counts.failed -= passed;
+        run.success |= second.success && outcome.counts.failed == 0;
+    }
     if suite.conformance {
         let recorded = conformance::judge(&machine::root(), &suite.name, &report.cases, &result_file)?;
         outcome.counts = Counts { passed: recorded.passed, failed: recorded.failed.len() as u64, skipped: 0 };
@@ -161,7 +174,6 @@ fn run_commands(suite: &Suite, recording: bool, outcome: &mut Outcome) -> Result
         }
         outcome.recorded = Some(recorded);
     }
-    let ending = ending(&run.output);
     complain(suite, run, outcome);
     if outcome.failed() > 0 {
         outcome.ending = ending;
@@ -226,6 +238,14 @@ fn summarise(outcomes: &[Outcome]) -> bool {
         machine::say(&format!("\n{} failed:", outcome.name));
         for line in &outcome.ending {
             machine::say(&format!("    {line}"));
+        }
+    }
+    for outcome in outcomes {
+        for test in &outcome.unstable {
+            machine::say(&format!(
+                "UNSTABLE {}: `{test}` failed, and passed when it ran alone",
+                outcome.name
+            ));
         }
     }
     let passed: u64 = outcomes.iter().map(|outcome| outcome.counts.passed).sum();
