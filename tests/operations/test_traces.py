@@ -145,6 +145,19 @@ def test_the_road_of_a_query_is_one_tree_below_its_caller(collector, server, doo
     assert "secret_name" not in repr(collector.taken()), "no text of statements unless that is asked for"
 
 
+def test_statements_have_the_tag_of_their_session(collector, server):
+    trace, _, parent = name_of_a_caller()
+    request = urllib.request.Request(
+        f"{server.http}/v1/sql", json.dumps({"sql": SQL, "options": {"query_tag": "nightly"}}).encode(),
+        {"content-type": "application/json", "traceparent": parent},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        answer.read()
+    collector.of(trace, ROAD)
+    tags = [span.attributes.get("bowshot.query_tag") for span in collector.taken() if span.trace == trace and span.name == "statement"]
+    assert tags and set(tags) == {"nightly"}
+
+
 def test_what_fails_says_its_kind_and_no_more(collector, server):
     trace, _, parent = name_of_a_caller()
     with pytest.raises(pyarrow.ArrowKeyError):

@@ -1,11 +1,13 @@
-"""What watches a server: every metric that the dashboard and the alert rules name is one that the server has."""
+"""What watches a server: every metric that the dashboard and the alert rules name is one that the server has, with its labels."""
 
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
+import pytest
 import yaml
 
 from roots import Served
@@ -16,17 +18,29 @@ sys.path.append(str(ROOT / "tests/clients"))
 from server import binaries, free_port, wait_until  # noqa: E402
 
 NAME = re.compile(r"\b((?:bowshot|process)_[a-z_]+)\b")
+LABEL = re.compile(r"[{,]\s*(\w+)\s*(?:=~|!~|!=|=)")
+GROUPING = re.compile(r"\b(?:by|without) \(([^)]*)\)")
+SAMPLE = re.compile(r"^([a-z_]+)(?:\{([^}]*)\})? ", re.MULTILINE)
+#: Those that Prometheus gives to what it reads.
+OF_PROMETHEUS = {"instance", "job"}
+
+
+def expressions():
+    """Each expression with the panel or alert that it belongs to."""
+    dashboard = json.loads((ROOT / "deploy/grafana/bowshot.json").read_text())
+    rules = yaml.safe_load((ROOT / "deploy/helm/bowshot/rules.yml").read_text())
+    panels = [(target["expr"], panel["title"]) for panel in dashboard["panels"] for target in panel["targets"]]
+    return panels + [(rule["expr"], rule["alert"]) for group in rules["groups"] for rule in group["rules"]]
+
+
+def labels(expression):
+    grouped = {label.strip() for group in GROUPING.findall(expression) for label in group.split(",")}
+    return (set(LABEL.findall(expression)) | grouped) - OF_PROMETHEUS
 
 
 def test_metrics_that_are_watched_are_there(tmp_path):
-    dashboard = json.loads((ROOT / "deploy/grafana/bowshot.json").read_text())
-    watched = {}
-    for panel in dashboard["panels"]:
-        for target in panel["targets"]:
-            watched |= dict.fromkeys(NAME.findall(target["expr"]), panel["title"])
+    watched = [(name, labels(expression), where) for expression, where in expressions() for name in NAME.findall(expression)]
     rules = yaml.safe_load((ROOT / "deploy/helm/bowshot/rules.yml").read_text())
-    for rule in rules["groups"][0]["rules"]:
-        watched |= dict.fromkeys(NAME.findall(rule["expr"]), rule["alert"])
     port = free_port()
     program = str(binaries() / "bowshot")
     (tmp_path / "people.csv").write_text("id\n1\n2\n")
@@ -40,12 +54,25 @@ def test_metrics_that_are_watched_are_there(tmp_path):
         def missing():
             """What has not been told yet. Results of a file are kept once it has been left alone for a moment."""
             subprocess.run([program, "sql", "--uri", flight, "SELECT count(*) FROM people"], check=True, capture_output=True)
-            there = set(re.findall(r"^([a-z_]+)(?:\{[^}]*\})? ", server.get("/metrics"), re.MULTILINE))
-            return {name: where for name, where in watched.items() if name not in there}
+            there = {}
+            for name, given in SAMPLE.findall(server.get("/metrics")):
+                there.setdefault(name, set()).update(re.findall(r'(\w+)="', given))
+            return [(name, wanted, where) for name, wanted, where in watched if name not in there or not wanted <= there[name]]
 
         wait_until(lambda: not missing(), "every metric that is watched")
     outcomes = set(re.findall(r'outcome="(\w+)"', " ".join(map(str, rules["groups"][0]["rules"]))))
     assert outcomes == {"failed"}
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool of Prometheus is not installed")
+def test_prometheus_understands_each_expression(tmp_path):
+    # Grafana puts its own values in place of these.
+    shown = [expression.replace("$__rate_interval", "5m").replace("$instance", ".*") for expression, _ in expressions()]
+    panels = [{"record": f"panel:{number}", "expr": expression} for number, expression in enumerate(shown)]
+    (tmp_path / "panels.yml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": panels}]}))
+    for file in (ROOT / "deploy/helm/bowshot/rules.yml", tmp_path / "panels.yml"):
+        told = subprocess.run(["promtool", "check", "rules", str(file)], capture_output=True, text=True)
+        assert told.returncode == 0, told
 
 
 def test_alerts_lead_to_the_runbook():

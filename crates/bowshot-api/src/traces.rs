@@ -73,6 +73,7 @@ pub fn statement_span(user: &str, session: &dyn std::fmt::Display, query: &dyn s
         user.name = user,
         session.id = %session,
         bowshot.query_id = %query,
+        bowshot.query_tag = Empty,
         db.query.text = Empty,
         db.response.returned_rows = Empty,
         bowshot.bytes = Empty,

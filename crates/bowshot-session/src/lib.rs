@@ -46,5 +46,5 @@ mod transaction_scope;
 mod transactions;
 mod write;
 
-pub use query_log::QueryLog;
+pub use query_log::{QueryLog, QueryLogOptions};
 pub use server::{Bowshot, Drained};

@@ -11,12 +11,16 @@ use bowshot_optimizer::SESSION_JOIN_ORDER;
 use bowshot_optimizer::common_subplans::{SESSION_GROUPING_SETS, SESSION_SUBPLANS};
 use bowshot_policy::snapshot::Isolation;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The parameter of the isolation level.
 pub(crate) const ISOLATION: &str = "transaction_isolation";
 /// PostgreSQL's parameter for the isolation of later transactions.
 pub(crate) const DEFAULT_ISOLATION: &str = "default_transaction_isolation";
+
+/// Longest query tag, in characters.
+const TAG_CHARS: usize = 256;
 
 /// Current options.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +41,7 @@ pub(crate) struct Options {
     pub(crate) joins_by_statistics: bool,
     pub(crate) common_subplans: bool,
     pub(crate) grouping_set_cascade: bool,
+    pub(crate) query_tag: Arc<str>,
     /// Compatibility parameters with changed values.
     pub(crate) parameters: BTreeMap<&'static str, String>,
 }
@@ -63,6 +68,7 @@ impl Options {
             joins_by_statistics: true,
             common_subplans: true,
             grouping_set_cascade: true,
+            query_tag: Arc::default(),
             parameters: BTreeMap::new(),
         }
     }
@@ -118,6 +124,7 @@ impl Options {
             "grouping_set_cascade" => {
                 put(&mut self.grouping_set_cascade, fresh.grouping_set_cascade, given, boolean)
             }
+            "query_tag" => put(&mut self.query_tag, fresh.query_tag, given, query_tag),
             other => return Err(Error::internal(format!("option `{other}` has no setter"))),
         };
         taken.ok_or_else(|| wrong(option, given.unwrap_or_default()))?;
@@ -214,6 +221,7 @@ impl Options {
             ("join_order", text(if self.joins_by_statistics { "statistics" } else { "query" })),
             ("common_subplans", OptionValue::Bool(self.common_subplans)),
             ("grouping_set_cascade", OptionValue::Bool(self.grouping_set_cascade)),
+            ("query_tag", text(&self.query_tag)),
         ];
         values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
@@ -280,6 +288,11 @@ fn by_statistics(text: &str) -> Option<bool> {
     }
 }
 
+fn query_tag(text: &str) -> Option<Arc<str>> {
+    let fits = text.chars().count() <= TAG_CHARS && !text.chars().any(char::is_control);
+    fits.then(|| Arc::from(text))
+}
+
 fn compression(text: &str) -> Option<Compression> {
     match text.trim().to_ascii_lowercase().as_str() {
         "none" | "off" | "" => Some(Compression::None),
@@ -327,6 +340,7 @@ mod tests {
             ("join_order", "query"),
             ("common_subplans", "off"),
             ("grouping_set_cascade", "off"),
+            ("query_tag", "nightly report"),
         ] {
             let mut options = fresh.clone();
             options.set(name, Some(&OptionValue::String(value.into())), (&defaults, &limits)).expect(name);
@@ -350,6 +364,30 @@ mod tests {
         assert_eq!(options, Options::new(&defaults));
         let error = options.set("autocommit", Some(&OptionValue::String("0".into())), (&defaults, &limits));
         assert_eq!(error.expect_err("not so").kind(), bowshot_api::ErrorKind::Invalid);
+    }
+
+    #[test]
+    fn tags_are_short_texts_of_one_line() {
+        let (defaults, limits) = (defaults(), Limits::default());
+        let mut options = Options::new(&defaults);
+        let (longest, longer) = ("é".repeat(256), "é".repeat(257));
+        for (tag, is_taken) in [
+            ("", true),
+            ("team=finance; job 'x'", true),
+            (longest.as_str(), true),
+            (longer.as_str(), false),
+            ("two\nlines", false),
+            ("\u{1b}[31m", false),
+            ("\u{85}", false),
+        ] {
+            let set = options.set("query_tag", Some(&OptionValue::String(tag.into())), (&defaults, &limits));
+            assert_eq!(set.is_ok(), is_taken, "{tag:?}");
+            assert_eq!(&*options.query_tag == tag, is_taken, "{tag:?}");
+        }
+        assert!(
+            options.engine_setting("query_tag").is_none(),
+            "neither plans nor cached results depend on it"
+        );
     }
 
     #[test]

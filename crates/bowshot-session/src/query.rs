@@ -26,7 +26,7 @@ use bowshot_policy::snapshot::Pinned;
 use bowshot_query_task::{Stop, with_planning_permit};
 use futures::StreamExt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracing::{Instrument, info_span};
 
 /// Retries of a statement whose files changed before its first row.
@@ -134,6 +134,7 @@ async fn run_once(
     let mut scope = session.transactions().scope(transaction).instrument(waiting.clone()).await?;
     admit(session, live).instrument(waiting).await?;
     let options = &session.current_options();
+    live.set_tag(&options.query_tag);
     let pinned = &live.with_input(scope.pin(session.engine(), options.isolation()));
     let (endpoints, rights) = (endpoints(request, options, session), kept_rights(session, request, options));
     let parallelism = parallelism(request, (endpoints, options), (session, live));
@@ -241,7 +242,10 @@ fn kept_rights(session: &ClientSession, request: &Request, options: &Options) ->
 /// Waits for a slot; fails if the server is draining by then.
 pub(crate) async fn admit(session: &ClientSession, live: &RunningStatement) -> Result<()> {
     live.set_state(State::Queued);
-    let slot = Arc::new(session.server().admission.enter(&live.requester).await?);
+    let began = Instant::now();
+    let entered = session.server().admission.enter(&live.requester).await;
+    live.add_queued(began.elapsed());
+    let slot = Arc::new(entered?);
     live.set_slot(&slot);
     live.job.hold(slot);
     check_accepting(session)

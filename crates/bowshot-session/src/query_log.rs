@@ -1,9 +1,10 @@
 //! The table `system.queries`: running statements and the last finished ones. Bounded, in memory only.
 
 mod access_log;
+mod tag_labels;
 
 use crate::access_metrics;
-use crate::running_statements::{RunningStatement, RunningStatements};
+use crate::running_statements::{RunningStatement, RunningStatements, StatementFacts};
 use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::record_batch::RecordBatch;
@@ -14,6 +15,7 @@ use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tag_labels::TagLabels;
 
 /// Stored records.
 const CAPACITY: usize = 10_000;
@@ -48,16 +50,22 @@ pub(crate) struct QueryRecord {
     pub(crate) started: SystemTime,
     pub(crate) duration: Duration,
     pub(crate) rows: u64,
-    /// Rows sent by the client.
-    pub(crate) rows_in: u64,
-    /// Changed rows.
-    pub(crate) rows_affected: Option<u64>,
     pub(crate) bytes: u64,
     pub(crate) error: Option<String>,
     /// The access decision: see [`decision`].
     pub(crate) decision: &'static str,
-    /// Tables read and changed, and whether with row or column policies.
-    pub(crate) tables: Vec<(String, bool)>,
+    pub(crate) facts: StatementFacts,
+}
+
+/// What the operator wants to know of statements that have ended.
+#[derive(Debug, Default)]
+pub struct QueryLogOptions {
+    /// The audit trail.
+    pub audit: Option<AuditLog>,
+    /// Statements that took this long have a line in the log; none when zero.
+    pub slow_after: Duration,
+    /// Whether statements are counted by their tags, which whoever reads the metrics then sees.
+    pub count_tags: bool,
 }
 
 /// The query log. Users see their own statements only.
@@ -67,13 +75,14 @@ pub struct QueryLog {
     /// Records of [`mod@access_log`], refused statements included.
     decisions: Mutex<VecDeque<Arc<QueryRecord>>>,
     live: Arc<RunningStatements>,
-    audit: Option<AuditLog>,
+    options: QueryLogOptions,
+    tags: TagLabels,
 }
 
 impl QueryLog {
-    /// A log with an audit trail.
-    pub fn with_audit(audit: Option<AuditLog>) -> Self {
-        Self { audit, ..Self::default() }
+    /// A log with these options; the default has none of them.
+    pub fn new(options: QueryLogOptions) -> Self {
+        Self { options, ..Self::default() }
     }
 
     /// Fails if the audit trail cannot be written.
@@ -81,7 +90,7 @@ impl QueryLog {
     /// # Errors
     /// `Unavailable` while it cannot be written.
     pub(crate) fn check(&self) -> Result<()> {
-        let Some(Err(reason)) = self.audit.as_ref().map(AuditLog::check) else { return Ok(()) };
+        let Some(Err(reason)) = self.options.audit.as_ref().map(AuditLog::check) else { return Ok(()) };
         tracing::debug!(reason, "a statement is not taken: the audit trail cannot be written");
         Err(Error::new(ErrorKind::Unavailable, "cannot write the audit trail: statements are refused")
             .with_hint("free space on the disk, or set `audit.required` to false"))
@@ -98,7 +107,13 @@ impl QueryLog {
         metrics::counter!("bowshot_result_bytes_total").increment(record.bytes);
         tracing::debug!(query = %record.id, outcome = record.outcome.name(), rows = record.rows,
             milliseconds = record.duration.as_millis() as u64, "query ended");
+        if self.options.count_tags {
+            self.tags.count(&record.facts.tag, record.outcome.name());
+        }
         self.decided(&mut record);
+        if !self.options.slow_after.is_zero() && record.duration >= self.options.slow_after {
+            log_slow(&record);
+        }
         let record = Arc::new(record);
         keep(&self.decisions, &record);
         keep(&self.records, &record);
@@ -113,7 +128,7 @@ impl QueryLog {
     /// Counts the decision and writes it to the audit trail.
     fn decided(&self, record: &mut QueryRecord) {
         access_metrics::decided(&record.sql, record.decision);
-        if let Some(audit) = &self.audit {
+        if let Some(audit) = &self.options.audit {
             access_metrics::line(audit.write(facts(record)));
         }
         shorten(&mut record.sql);
@@ -149,10 +164,37 @@ impl QueryLog {
             Arc::new(rows.iter().map(|row| row.fraction).collect::<Float64Array>()),
             Arc::new(rows.iter().map(|row| row.memory).collect::<UInt64Array>()),
             Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.rows_in))),
+            text(&|row| shown_tag(&row.tag)),
         ];
         RecordBatch::try_new(Arc::new(schema()), columns)
             .map_err(|error| Error::internal("the query log does not fit its schema").with_source(error))
     }
+}
+
+/// The tag as a value of SQL: null where the session has none.
+fn shown_tag(tag: &str) -> Option<String> {
+    (!tag.is_empty()).then(|| tag.to_owned())
+}
+
+/// Writes the line of a slow statement, whose text has no passwords and is cut by [`shorten`]. A warning, so that it does not
+/// depend on the levels of the log.
+fn log_slow(record: &QueryRecord) {
+    let StatementFacts { tag, rows_in, rows_affected, queued, .. } = &record.facts;
+    tracing::warn!(
+        query = %record.id,
+        session = %record.session,
+        user = record.user.as_str(),
+        query_tag = &**tag,
+        outcome = record.outcome.name(),
+        duration_ms = record.duration.as_secs_f64() * 1e3,
+        queued_ms = queued.as_secs_f64() * 1e3,
+        rows = record.rows,
+        bytes = record.bytes,
+        rows_in = *rows_in,
+        rows_affected = *rows_affected,
+        statement = record.sql.as_str(),
+        "slow statement"
+    );
 }
 
 /// The access decision on a statement. Objects that a user may not see are reported as missing.
@@ -168,7 +210,7 @@ pub(crate) fn decision(error: Option<&Error>) -> &'static str {
 /// The audit record of a statement.
 fn facts(record: &QueryRecord) -> Map<String, Value> {
     let names = |guarded: bool| -> Vec<&str> {
-        let tables = record.tables.iter().filter(|(_, through)| *through == guarded);
+        let tables = record.facts.tables.iter().filter(|(_, through)| *through == guarded);
         tables.map(|(name, _)| name.as_str()).collect()
     };
     let started = record.started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64);
@@ -178,6 +220,7 @@ fn facts(record: &QueryRecord) -> Map<String, Value> {
         "user": record.user,
         "session": record.session.to_string(),
         "query": record.id.to_string(),
+        "query_tag": shown_tag(&record.facts.tag),
         "statement": record.sql,
         "tables": names(false),
         "tables_in_part": names(true),
@@ -185,8 +228,8 @@ fn facts(record: &QueryRecord) -> Map<String, Value> {
         "outcome": record.outcome.name(),
         "error": record.error,
         "rows": record.rows,
-        "rows_in": record.rows_in,
-        "rows_affected": record.rows_affected,
+        "rows_in": record.facts.rows_in,
+        "rows_affected": record.facts.rows_affected,
         "duration_us": record.duration.as_micros() as u64,
     });
     match facts {
@@ -211,6 +254,7 @@ struct Row {
     waits_for: Option<&'static str>,
     fraction: Option<f64>,
     memory: Option<u64>,
+    tag: Arc<str>,
 }
 
 impl Row {
@@ -224,12 +268,13 @@ impl Row {
             started: record.started,
             duration: record.duration,
             rows: record.rows,
-            rows_in: record.rows_in,
+            rows_in: record.facts.rows_in,
             bytes: record.bytes,
             error: record.error.clone(),
             waits_for: None,
             fraction: None,
             memory: None,
+            tag: Arc::clone(&record.facts.tag),
         }
     }
 
@@ -252,12 +297,14 @@ impl Row {
             waits_for: state.waits_for(),
             fraction: result.map(|result| result.fraction()),
             memory: Some(statement.job.bytes()),
+            tag: statement.tag(),
         }
     }
 }
 
 fn schema() -> Schema {
-    let text = |name: &str| Field::new(name, DataType::Utf8, matches!(name, "error" | "waits_for"));
+    let text =
+        |name: &str| Field::new(name, DataType::Utf8, matches!(name, "error" | "waits_for" | "query_tag"));
     Schema::new(vec![
         text("query_id"),
         text("session_id"),
@@ -273,6 +320,7 @@ fn schema() -> Schema {
         Field::new("progress", DataType::Float64, true),
         Field::new("memory_bytes", DataType::UInt64, true),
         Field::new("rows_in", DataType::UInt64, false),
+        text("query_tag"),
     ])
 }
 

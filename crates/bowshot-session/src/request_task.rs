@@ -30,6 +30,7 @@ where
     let job = server.engine.job(&session.owner().name, deadline);
     let sql = session.without_secrets(sql);
     let statement = server.live.begin((session.key(), session.owner()), &sql, (arrived, Arc::clone(&job)));
+    statement.set_tag(&session.current_options().query_tag);
     let mut guard = CancelOnDrop { session, statement: Some(Arc::clone(&statement)) };
     let work = job.inside(work(Arc::clone(session), Arc::clone(&statement)));
     let running = server.engine.runtime().spawn(work.instrument(statement.span.clone()));
@@ -150,11 +151,9 @@ fn query_record(statement: &RunningStatement, error: &Error) -> QueryRecord {
         started: statement.started,
         duration: statement.elapsed(),
         rows: 0,
-        rows_in: statement.rows_in(),
-        rows_affected: statement.rows_affected(),
         bytes: 0,
         error: Some(error.to_string()),
         decision: decision(Some(error)),
-        tables: statement.tables(),
+        facts: statement.facts(),
     }
 }

@@ -7,7 +7,7 @@ mod remote;
 use crate::admission::Slot;
 use crate::partition::{Partition, Policy, Reader};
 use crate::query_log::{Outcome, QueryLog, QueryRecord, decision};
-use crate::running_statements::{RunningStatement, State};
+use crate::running_statements::{RunningStatement, State, StatementFacts};
 use crate::spill::Accounts;
 use crate::task::AbortOnDrop;
 use bowshot_api::{
@@ -366,13 +366,12 @@ impl QueryResult {
         }
         drop(self.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
         drop(self.stream.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let (mut tables, mut rows_in, mut rows_affected) = (Vec::new(), 0, None);
+        let mut facts = StatementFacts::default();
         let (rows, bytes) = self.totals();
         if let Some(statement) = self.statement.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // The log record is written here.
             statement.mark_logged();
-            (tables, rows_in) = (statement.tables(), statement.rows_in());
-            rows_affected = statement.rows_affected();
+            facts = statement.facts();
             statement.record_end(outcome.name(), (rows, bytes), error.as_ref());
         }
         self.context.log.add(QueryRecord {
@@ -384,12 +383,10 @@ impl QueryResult {
             started: self.started_at,
             duration: self.started.elapsed(),
             rows,
-            rows_in,
-            rows_affected,
             bytes,
             decision: decision(error.as_ref()),
             error: error.map(|error| error.to_string()),
-            tables,
+            facts,
         });
     }
 

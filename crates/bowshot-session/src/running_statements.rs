@@ -63,6 +63,21 @@ impl State {
     }
 }
 
+/// What the record of a statement has, whether it has a result or not.
+#[derive(Debug, Default)]
+pub(crate) struct StatementFacts {
+    /// The session's `query_tag` when it began; empty without one.
+    pub(crate) tag: Arc<str>,
+    /// Tables read and changed, and whether with row or column policies.
+    pub(crate) tables: Vec<(String, bool)>,
+    /// Rows sent by the client.
+    pub(crate) rows_in: u64,
+    /// Changed or exported rows; `None` for other statements and after a failure.
+    pub(crate) rows_affected: Option<u64>,
+    /// How long it has waited for slots.
+    pub(crate) queued: Duration,
+}
+
 /// A statement that has not ended.
 #[derive(Debug)]
 pub(crate) struct RunningStatement {
@@ -81,6 +96,8 @@ pub(crate) struct RunningStatement {
     input: OnceLock<Arc<StreamedTable>>,
     rows_in: AtomicU64,
     rows_affected: Mutex<Option<u64>>,
+    tag: Mutex<Arc<str>>,
+    queued_us: AtomicU64,
     registry: Weak<RunningStatements>,
     /// The span of the statement, for traces.
     pub(crate) span: Span,
@@ -122,9 +139,34 @@ impl RunningStatement {
         *lock(&self.touched) = tables;
     }
 
-    /// The tables that it reads and changes, once known.
-    pub(crate) fn tables(&self) -> Vec<(String, bool)> {
-        lock(&self.touched).clone()
+    /// Sets the tag of the session, which a script may change between its statements.
+    pub(crate) fn set_tag(&self, tag: &Arc<str>) {
+        let mut known = lock(&self.tag);
+        if *known != *tag {
+            self.span.record("bowshot.query_tag", &**tag);
+            *known = Arc::clone(tag);
+        }
+    }
+
+    /// The tag of its session, or an empty text.
+    pub(crate) fn tag(&self) -> Arc<str> {
+        Arc::clone(&lock(&self.tag))
+    }
+
+    /// Adds a wait for a slot.
+    pub(crate) fn add_queued(&self, wait: Duration) {
+        self.queued_us.fetch_add(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// What its record has, so far.
+    pub(crate) fn facts(&self) -> StatementFacts {
+        StatementFacts {
+            tag: self.tag(),
+            tables: lock(&self.touched).clone(),
+            rows_in: self.rows_in(),
+            rows_affected: *lock(&self.rows_affected),
+            queued: Duration::from_micros(self.queued_us.load(Ordering::Relaxed)),
+        }
     }
 
     /// Resets the record for the next statement of a script.
@@ -192,11 +234,6 @@ impl RunningStatement {
         *lock(&self.rows_affected) = rows;
     }
 
-    /// Rows changed or exported; `None` for other statements and after a failure.
-    pub(crate) fn rows_affected(&self) -> Option<u64> {
-        *lock(&self.rows_affected)
-    }
-
     pub(crate) fn elapsed(&self) -> Duration {
         self.arrived.elapsed()
     }
@@ -256,6 +293,8 @@ impl RunningStatements {
             input: OnceLock::new(),
             rows_in: AtomicU64::new(0),
             rows_affected: Mutex::default(),
+            tag: Mutex::default(),
+            queued_us: AtomicU64::new(0),
             registry: Arc::downgrade(self),
             span,
         });

@@ -327,12 +327,10 @@ impl<'a> LogOnDrop<'a> {
             started: self.started_at,
             duration: self.context.started.elapsed(),
             rows: 0,
-            rows_in: self.context.live.rows_in(),
-            rows_affected: self.context.live.rows_affected(),
             bytes: 0,
             error: error.map(Error::to_string),
             decision: decision(error),
-            tables: self.context.live.tables(),
+            facts: self.context.live.facts(),
         });
     }
 }

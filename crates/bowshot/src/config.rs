@@ -6,6 +6,7 @@ mod cluster;
 mod drivers;
 mod file;
 mod lakes;
+mod log;
 mod same_host;
 mod settings;
 mod slot;
@@ -17,6 +18,7 @@ mod value;
 
 pub(crate) use cluster::ClusterSettings;
 pub(crate) use drivers::Drivers;
+pub(crate) use log::LogSettings;
 pub(crate) use same_host::{LocalSocket, SameHostSettings};
 pub(crate) use settings::{SETTINGS, Setting};
 pub(crate) use tables::{DataFolder, TableSettings};
@@ -89,6 +91,8 @@ pub(crate) struct Config {
     pub(crate) insecure: bool,
     pub(crate) log: String,
     pub(crate) log_format: LogFormat,
+    /// The log's file, and what is said of statements.
+    pub(crate) logged: LogSettings,
     pub(crate) users_file: Option<PathBuf>,
     pub(crate) enforced: bool,
     pub(crate) audit_file: Option<PathBuf>,
@@ -149,6 +153,7 @@ impl Default for Config {
             insecure: false,
             log: "warn,bowshot=info".to_owned(),
             log_format: LogFormat::Text,
+            logged: LogSettings::default(),
             users_file: None,
             enforced: false,
             audit_file: None,

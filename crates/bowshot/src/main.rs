@@ -25,6 +25,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use cli::{AuditCommand, Cli, Command, ServerArgs};
 use config::Config;
+use logging::{OpenLog, Started};
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -51,9 +52,9 @@ fn run(command: Command) -> Result<ExitCode> {
     bowshot_ipc::install_truncation_guard().context("cannot guard mapped files against truncation")?;
     match command {
         Command::Serve(args) => {
-            let (config, traces) = prepare(args)?;
+            let (config, started) = prepare(args)?;
             open_files::raise_limit();
-            block_on(serve_traced(&config, traces))?;
+            block_on(serve_logged(&config, started))?;
         }
         Command::Check(args) => {
             let (config, _) = prepare(args)?;
@@ -82,16 +83,20 @@ fn audit(file: &Path) -> Result<()> {
         .context("cannot write to stdout")
 }
 
-fn prepare(args: ServerArgs) -> Result<(Config, Option<Collected>)> {
+fn prepare(args: ServerArgs) -> Result<(Config, Started)> {
     let config = Config::load(&args.into_flags(), std::env::vars_os())?;
-    let traces = logging::start(&config)?;
-    Ok((config, traces))
+    let started = logging::start(&config)?;
+    Ok((config, started))
 }
 
-/// Serves, and sends traces meanwhile.
-async fn serve_traced(config: &Config, traces: Option<Collected>) -> Result<()> {
+/// Serves, and meanwhile sends traces and follows the file of the log.
+async fn serve_logged(config: &Config, Started { traces, file }: Started) -> Result<()> {
     let sending = traces.map(Collected::send).transpose()?;
+    let following = file.map(OpenLog::follow).map(tokio::spawn);
     let served = serve::run(config).await;
+    if let Some(following) = following {
+        following.abort();
+    }
     if let Some(sending) = sending {
         sending.finish().await;
     }

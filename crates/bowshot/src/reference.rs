@@ -111,10 +111,8 @@ that is not here cannot be set by a client.
 "
     .to_owned();
     for option in SESSION_OPTIONS {
-        page.push_str(&format!(
-            "| `{}` | {} | `{}` | {} |\n",
-            option.name, option.kind, option.default, option.text
-        ));
+        let default = if option.default.is_empty() { String::new() } else { format!("`{}`", option.default) };
+        page.push_str(&format!("| `{}` | {} | {default} | {} |\n", option.name, option.kind, option.text));
     }
     page.push_str(PARAMETERS_HEAD);
     for known in COMPATIBILITY_PARAMETERS {

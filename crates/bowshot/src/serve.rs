@@ -26,7 +26,7 @@ use components::SourceCheck;
 pub(crate) use components::{Parts, authenticator};
 use grpc_web::FlightGrpcWeb;
 pub(crate) use memory::available as available_memory;
-pub(crate) use signal::Signals;
+pub(crate) use signal::{Hangups, Signals};
 pub(crate) use tls::Tls;
 use users::FollowUsers;
 

@@ -7,17 +7,20 @@ import { bytes, count, literal, milliseconds } from "../format";
 import { button, fill, problemView, replace, rowsTable, section, select, type Page, type Shown } from "../views";
 
 const LIVE =
-  "SELECT query_id, user_name, statement, outcome, waits_for, started, duration_ms, rows, memory_bytes, progress\n" +
+  "SELECT query_id, user_name, query_tag, statement, outcome, waits_for, started, duration_ms, rows, memory_bytes, progress\n" +
   "FROM system.queries\nWHERE outcome IN ('running', 'queued', 'planning', 'blocked') OR progress IS NOT NULL\nORDER BY started";
 const SESSIONS =
   "SELECT session_id, user_name, count(*) AS statements, sum(CASE WHEN error IS NULL THEN 0 ELSE 1 END) AS failed,\n" +
   "  min(started) AS first_statement, max(started) AS latest_statement\n" +
   "FROM system.queries\nGROUP BY session_id, user_name\nORDER BY latest_statement DESC\nLIMIT 50";
 
-function past(outcome: string, order: string): string {
-  const where = outcome === "all" ? "" : `WHERE outcome = ${literal(outcome)}\n`;
+function past(outcome: string, order: string, tag: string): string {
+  const conditions = [];
+  if (outcome !== "all") conditions.push(`outcome = ${literal(outcome)}`);
+  if (tag !== "") conditions.push(`query_tag = ${literal(tag)}`);
+  const where = conditions.length > 0 ? `WHERE ${conditions.join(" AND ")}\n` : "";
   return (
-    "SELECT query_id, statement, outcome, started, duration_ms, rows, bytes, error, user_name\n" +
+    "SELECT query_id, query_tag, statement, outcome, started, duration_ms, rows, bytes, error, user_name\n" +
     `FROM system.queries\n${where}ORDER BY ${order === "slowest" ? "duration_ms" : "started"} DESC\nLIMIT 200`
   );
 }
@@ -38,6 +41,7 @@ export function queriesPage(client: Client): Page {
   const sessions = h("div");
   let outcome = "all";
   let order = "latest";
+  let tag = "";
   let isHere = true;
   let isHeld = false;
 
@@ -65,7 +69,7 @@ export function queriesPage(client: Client): Page {
     });
   const list = (put = fill) =>
     put(ran, async (signal) => {
-      const rows = await client.query(past(outcome, order), signal);
+      const rows = await client.query(past(outcome, order, tag), signal);
       const table = rowsTable(rows, {
         label: "Past statements",
         columns: { query_id: id, statement, started: moment, duration_ms: time, rows: number, bytes: size },
@@ -83,6 +87,15 @@ export function queriesPage(client: Client): Page {
       });
     });
   const draw = () => {
+    const tagged = h("input", {
+      type: "search",
+      value: tag,
+      placeholder: "all",
+      change: () => {
+        tag = tagged.value;
+        draw();
+      },
+    });
     const choices = [
       select("Outcome", ["all", "finished", "failed", "cancelled"], outcome, (value) => {
         outcome = value;
@@ -92,11 +105,12 @@ export function queriesPage(client: Client): Page {
         order = value;
         draw();
       }),
+      h("label", { class: "field" }, "Tag", tagged),
       button("Refresh", () => void list()),
     ];
     const held = h("input", { type: "checkbox", checked: isHeld, change: () => (isHeld = held.checked) });
     const hold = h("label", { class: "field" }, held, "Pause");
-    show(page, h("h1", {}, "Queries"), told, section("Running", LIVE, live, hold), section("Past", past(outcome, order), ran, ...choices), section("Sessions", SESSIONS, sessions));
+    show(page, h("h1", {}, "Queries"), told, section("Running", LIVE, live, hold), section("Past", past(outcome, order, tag), ran, ...choices), section("Sessions", SESSIONS, sessions));
     void list(replace);
   };
   const page = h("div", { class: "page" });

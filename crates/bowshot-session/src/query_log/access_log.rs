@@ -1,7 +1,7 @@
 //! The table `system.access_log`: the audit records of the last statements of all users. In memory only, visible to
 //! administrators.
 
-use super::{QueryRecord, micros};
+use super::{QueryRecord, micros, shown_tag};
 use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray, UInt64Array};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, Result};
@@ -17,7 +17,7 @@ pub(super) fn rows(records: &[Arc<QueryRecord>]) -> Result<RecordBatch> {
     let started =
         TimestampMicrosecondArray::from_iter_values(records.iter().map(|record| micros(record.started)));
     let durations = records.iter().map(|record| record.duration.as_secs_f64() * 1e3);
-    let columns: [(&str, ArrayRef); 12] = [
+    let columns: [(&str, ArrayRef); 13] = [
         ("started", Arc::new(started.with_timezone("+00:00"))),
         ("user_name", text(&|record| Some(record.user.clone()))),
         ("session_id", text(&|record| Some(record.session.to_string()))),
@@ -30,6 +30,7 @@ pub(super) fn rows(records: &[Arc<QueryRecord>]) -> Result<RecordBatch> {
         ("error", text(&|record| record.error.clone())),
         ("rows", Arc::new(UInt64Array::from_iter_values(records.iter().map(|record| record.rows)))),
         ("duration_ms", Arc::new(Float64Array::from_iter_values(durations))),
+        ("query_tag", text(&|record| shown_tag(&record.facts.tag))),
     ];
     let columns = columns.map(|(name, array)| (name, array, true));
     RecordBatch::try_from_iter_with_nullable(columns)
@@ -39,7 +40,7 @@ pub(super) fn rows(records: &[Arc<QueryRecord>]) -> Result<RecordBatch> {
 /// The tables used with, or without, row or column policies.
 fn names(record: &QueryRecord, guarded: bool) -> Option<String> {
     let names =
-        record.tables.iter().filter(|(_, through)| *through == guarded).map(|(name, _)| name.as_str());
+        record.facts.tables.iter().filter(|(_, through)| *through == guarded).map(|(name, _)| name.as_str());
     let names: Vec<&str> = names.take(MAX_NAMES).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }

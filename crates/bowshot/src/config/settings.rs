@@ -52,7 +52,17 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
         "file that is written when the server is ready: its addresses and process id as JSON; removed at the end";
     "insecure" "--insecure": Truth(insecure) = "listen beyond this machine although no users are configured";
     "log" "--log": Text(log) = "what is logged: a level, or TARGET=LEVEL pairs with commas between";
-    "log_format" "--log-format": LogFormat(log_format) = "how the log looks on stderr";
+    "log_format" "--log-format": LogFormat(log_format) = "how the log looks";
+    "log_file": Path(logged.file) =
+        "file of the log; on stderr when empty; opened again at SIGHUP, and within a minute when it was moved";
+    "log_max_bytes": LongSize(logged.max_bytes) =
+        "size of that file at which it is set aside as `.1`, what was `.1` as `.2`, and the next one begun; at no size when 0";
+    "log_daily": Truth(logged.daily) = "whether it is set aside at the end of each day (UTC), too";
+    "log_keep": Count(logged.keep, 1) = "files that were set aside and stay; older ones are removed";
+    "log_slow_after": Duration(logged.slow_after) =
+        "the log has a line with the text, without passwords, of each statement that took this long from its arrival to its end; none when 0";
+    "metrics_query_tags": Truth(logged.count_tags) =
+        "count statements by their `query_tag` at `/metrics`, where everybody can read it: the first 100 tags, and `other`";
     "tls.certificate" "--tls-certificate": Path(tls.certificate) =
         "file with the server's certificate and those that lead to its authority (PEM): Flight SQL, PostgreSQL and MySQL speak TLS only, HTTP with other machines for SQL; read again when it changes";
     "tls.key" "--tls-key": Path(tls.key) =

@@ -19,7 +19,7 @@ use bowshot_formats::decoded_columns::ColumnCache;
 use bowshot_formats::table_summary::TableSummary;
 use bowshot_object_store::Remotes;
 use bowshot_object_store::secrets::Secrets;
-use bowshot_session::{Bowshot, QueryLog};
+use bowshot_session::{Bowshot, QueryLog, QueryLogOptions};
 use bowshot_system_catalog::system::SystemTables;
 use bowshot_tables::{StoreOptions, TableStore, TablesPlace};
 use std::collections::HashMap;
@@ -91,7 +91,7 @@ impl Parts {
         let catalog = opened.context("opening the sources broke down")?.map_err(Usage::from)?;
         let databases = databases::opened(config, &secrets, &catalog).map_err(Usage::from)?;
         engine_config.databases = Some(Arc::clone(&databases) as _);
-        let (log, stages) = (Arc::new(QueryLog::with_audit(audit(config)?)), QueryStages::default());
+        let (log, stages) = (Arc::new(query_log(config)?), QueryStages::default());
         let others: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
         let others: Arc<dyn SystemTables> =
             Arc::new(NodeTables { others, cluster: cluster.clone(), stages: stages.clone() });
@@ -181,6 +181,12 @@ fn remotes(config: &Config, secrets: &Arc<Secrets>, folder: Option<&Path>) -> Re
     let beside = folder.map(|folder| folder.join("object_cache"));
     options.cache_folder = options.cache_folder.or(beside);
     Ok(Remotes::new(options).map_err(Usage::from)?)
+}
+
+/// The log behind `system.queries`.
+fn query_log(config: &Config) -> Result<QueryLog> {
+    let (slow_after, count_tags) = (config.logged.slow_after, config.logged.count_tags);
+    Ok(QueryLog::new(QueryLogOptions { audit: audit(config)?, slow_after, count_tags }))
 }
 
 /// The audit trail, if one is asked for.
