@@ -40,8 +40,7 @@ const COLUMNS: &str = "SELECT column_name, column_type, is_nullable, column_defa
 #[derive(Deserialize)]
 struct Call {
     name: String,
-    #[serde(default)]
-    arguments: Map<String, Value>,
+    arguments: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize)]
@@ -89,7 +88,7 @@ pub(super) async fn call(caller: Caller, params: Value) -> Result<String, RpcErr
     let invalid =
         |error: serde_json::Error| RpcError::new(INVALID_PARAMS, format!("invalid params: {error}"));
     let Call { name, arguments } = serde_json::from_value(params).map_err(invalid)?;
-    let arguments = Value::Object(arguments);
+    let arguments = Value::Object(arguments.unwrap_or_default());
     let found = match name.as_str() {
         "list_tables" => Box::pin(list_tables(caller, arguments)).await,
         "describe_table" => Box::pin(describe_table(caller, arguments)).await,
