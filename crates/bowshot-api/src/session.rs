@@ -108,6 +108,8 @@ pub struct Description {
     pub parameters: SchemaRef,
     /// Whether the statement acts instead of returning rows.
     pub is_update: bool,
+    /// Whether the statement does nothing but read.
+    pub reads_only: bool,
 }
 
 /// A prepared statement: stable id and description.

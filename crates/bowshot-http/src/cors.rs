@@ -3,7 +3,7 @@
 //! `Host`, which prevents DNS rebinding. The console is served from the same origin.
 
 use crate::status::Failure;
-use crate::{Context, grpc_web};
+use crate::{Context, MCP_PATH, grpc_web};
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -17,9 +17,9 @@ use bowshot_api::{Error, ErrorKind, Result};
 use std::net::IpAddr;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
-/// Request headers of SQL and gRPC-Web clients, and those that select a database in Flight SQL.
-const HEADERS: &str = "authorization, content-type, accept, x-bowshot-session, x-grpc-web, x-user-agent, grpc-timeout, \
-                       database, catalog, schema, tenant, pool";
+/// Request headers of SQL, MCP and gRPC-Web clients, and those that select a database in Flight SQL.
+const HEADERS: &str = "authorization, content-type, accept, x-bowshot-session, mcp-protocol-version, x-grpc-web, \
+                       x-user-agent, grpc-timeout, database, catalog, schema, tenant, pool";
 /// Prefix of headers that set Flight SQL options.
 const OPTION_PREFIX: &str = "bowshot-";
 const EXPOSED: HeaderValue = HeaderValue::from_static(
@@ -33,7 +33,7 @@ pub(crate) async fn check_origin(State(context): State<Context>, request: Reques
     let Some(origin) = request.headers().get(ORIGIN).cloned() else { return next.run(request).await };
     let is_listed = context.choices.origins.iter().any(|listed| listed.as_bytes() == origin.as_bytes());
     let path = request.uri().path();
-    let is_sql = path.starts_with("/v1/") || path.starts_with(grpc_web::PREFIX);
+    let is_sql = path.starts_with("/v1/") || path == MCP_PATH || path.starts_with(grpc_web::PREFIX);
     if !is_listed {
         let is_ours = is_own_page(&origin, request.headers());
         return if is_sql && !is_ours { refused().into_response() } else { next.run(request).await };

@@ -6,6 +6,7 @@
 //! credentials
 //!                                                           └─► caller.rs ─┬─► sql.rs               with credentials
 //!                                                                          ├─► tables.rs, ingest/
+//!                                                                          ├─► mcp/
 //!                                                                          ├─► grpc_web.rs ─► another front end
 //!                                                                          └─► session_scope.rs, queries.rs, stored_results.rs
 //! ```
@@ -13,7 +14,7 @@
 //! - Authentication and transport security: `caller.rs`; origins of web pages: `cors.rs`.
 //! - Requests: `sql_request.rs`, `parameters.rs`; response formats: `media_type.rs`.
 //! - Sessions: `session_scope.rs`, `session_lock.rs`; cleanup after clients that left: `cleanup.rs`.
-//! - Results: `response.rs`, `output/`. Uploads: `ingest/`. Errors: `status.rs`. `openapi.json` describes every route.
+//! - Tools for agents: `mcp/`. Results: `response.rs`, `output/`. Uploads: `ingest/`. Errors: `status.rs`. `openapi.json` describes every route.
 //!
 //! `/health`, `/ready` and `/metrics` need no credentials: they show no names of tables, users or queries, and no
 //! rows.
@@ -32,6 +33,7 @@ mod handshake;
 mod health;
 mod ingest;
 mod json_integers;
+mod mcp;
 mod media_type;
 mod metrics;
 mod openapi;
@@ -65,6 +67,9 @@ use session_lock::SessionLocks;
 use std::fmt;
 use std::sync::Arc;
 
+/// Path of the Model Context Protocol.
+pub(crate) const MCP_PATH: &str = "/mcp";
+
 /// Renders the metrics of this process in Prometheus text format.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
@@ -81,6 +86,8 @@ pub struct Choices {
     pub certificates: bool,
     /// Origins of web pages that may use the server, such as `https://example.org`.
     pub origins: Vec<String>,
+    /// Whether agents may use the Model Context Protocol.
+    pub mcp: bool,
     /// The front end that answers gRPC-Web, which browsers can only send to this port.
     pub grpc_web: Option<Arc<dyn GrpcWeb>>,
 }

@@ -7,7 +7,7 @@ use bowshot_api::{TRACEPARENT, call_span};
 use tracing::Instrument;
 
 /// Traced routes: span names contain no table names or ids.
-const TRACED: [&str; 4] = ["/v1/sql", "/v1/sessions", "/v1/queries", "/v1/tables"];
+const TRACED: [&str; 5] = ["/v1/sql", "/v1/sessions", "/v1/queries", "/v1/tables", crate::MCP_PATH];
 
 /// Runs a request within its span.
 pub(crate) async fn with_request_span(request: Request, next: Next) -> Response {

@@ -6,7 +6,9 @@ use crate::metrics::metrics;
 use crate::openapi::openapi;
 use crate::request_span::with_request_span;
 use crate::status::{Failure, answer};
-use crate::{Context, console, grpc_web, ingest, queries, session_scope, sql, stored_results, tables};
+use crate::{
+    Context, MCP_PATH, console, grpc_web, ingest, mcp, queries, session_scope, sql, stored_results, tables,
+};
 use axum::Router;
 use axum::extract::State;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
@@ -44,7 +46,8 @@ pub(crate) fn router(context: Context) -> Router {
         router = router.route(path, answered);
     }
     router
-        // Not a public route.
+        // Not in the description: these have protocols of their own.
+        .route(MCP_PATH, post(mcp::answer))
         .route(grpc_web::PATH, post(grpc_web::call))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
@@ -80,7 +83,8 @@ pub(crate) async fn unknown_path(uri: Uri) -> Response {
 async fn wrong_method(method: Method, uri: Uri) -> Failure {
     let shown: String = uri.path().chars().take(200).collect();
     let error = Error::unsupported(format!("`{method}` is not supported for `{shown}`"));
-    let error = if uri.path().starts_with("/v1/") || uri.path().starts_with(grpc_web::PREFIX) {
+    let path = uri.path();
+    let error = if path.starts_with("/v1/") || path == MCP_PATH || path.starts_with(grpc_web::PREFIX) {
         error.with_hint("the header `allow` has the methods that are")
     } else {
         error.with_hint("use GET")

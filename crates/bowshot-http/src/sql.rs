@@ -18,6 +18,7 @@ use bowshot_api::{
 };
 use futures::StreamExt;
 use serde::Deserialize;
+use std::ops::ControlFlow;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -128,7 +129,7 @@ async fn run_earlier(scope: &SessionScope, sql: &str) -> Result<()> {
         return Ok(());
     }
     let answer = begin(scope, &prepared, Delivery::Stream).await?;
-    let read = read(scope, &answer, |_| ()).await;
+    let read = read(scope, &answer, |_| ControlFlow::Continue(())).await;
     read.map_err(|error| Failure::from(error).with_query(answer.query))
 }
 
@@ -154,7 +155,7 @@ pub(crate) async fn start(
     Ok(Outcome::Effect { query: Some(query), affected, notices })
 }
 
-async fn begin(scope: &SessionScope, prepared: &Prepared, delivery: Delivery) -> Result<Answer> {
+pub(crate) async fn begin(scope: &SessionScope, prepared: &Prepared, delivery: Delivery) -> Result<Answer> {
     let request = Running {
         endpoints: Some(Endpoints::Exactly(1)),
         delivery: Some(delivery),
@@ -166,19 +167,26 @@ async fn begin(scope: &SessionScope, prepared: &Prepared, delivery: Delivery) ->
 /// The affected rows: the sum of the result's column.
 async fn count(scope: &SessionScope, answer: &Answer) -> bowshot_api::Result<Option<u64>> {
     let mut affected: Option<u64> = None;
-    read(scope, answer, |batch| affected = affected.unwrap_or(0).checked_add(affected_rows(batch))).await?;
+    let add = |batch: &RecordBatch| {
+        affected = affected.unwrap_or(0).checked_add(affected_rows(batch));
+        ControlFlow::Continue(())
+    };
+    read(scope, answer, add).await?;
     Ok(affected.or(answer.rows.filter(|rows| *rows == 0)))
 }
 
-async fn read(
+/// Reads a result until `each` has enough.
+pub(crate) async fn read(
     scope: &SessionScope,
     answer: &Answer,
-    mut each: impl FnMut(&RecordBatch),
+    mut each: impl FnMut(&RecordBatch) -> ControlFlow<()>,
 ) -> bowshot_api::Result<()> {
     for partition in 0..answer.partitions {
         let mut rows = scope.attach(answer.query, partition).await?;
         while let Some(batch) = scope.while_used(rows.next()).await {
-            each(&batch?);
+            if each(&batch?).is_break() {
+                return Ok(());
+            }
         }
     }
     Ok(())

@@ -111,7 +111,7 @@ pub(crate) async fn session_options(request: Request, limits: &Limits) -> Result
 }
 
 /// Limits the values of a JSON body before parsing it.
-fn check_values(bytes: &[u8]) -> bowshot_api::Result<()> {
+pub(crate) fn check_values(bytes: &[u8]) -> bowshot_api::Result<()> {
     let (mut values, mut in_text, mut is_escaped) = (0_usize, false, false);
     for byte in bytes {
         match byte {
@@ -130,7 +130,7 @@ fn check_values(bytes: &[u8]) -> bowshot_api::Result<()> {
 }
 
 /// The media type of the body, if stated.
-fn media_type(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media = text.map(|text| text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
     media.filter(|media| !media.is_empty())

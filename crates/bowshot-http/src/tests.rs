@@ -6,6 +6,7 @@ mod formats;
 mod grpc_web;
 mod lifecycle;
 mod malformed_requests;
+mod mcp;
 mod mutated_bodies;
 mod operations;
 mod sessions;
@@ -46,6 +47,7 @@ fn choices() -> Choices {
         cleartext: false,
         certificates: false,
         origins: Vec::new(),
+        mcp: true,
         grpc_web: None,
     }
 }

@@ -67,7 +67,7 @@ impl TestSession {
             _ => numbers(),
         };
         let is_update = matches!(verb, "insert" | "create" | "set" | "RESET");
-        Ok(Description { schema, parameters, is_update })
+        Ok(Description { schema, parameters, is_update, reads_only: !is_update })
     }
 
     fn note(&self, effect: impl Into<String>) {

@@ -73,6 +73,8 @@ pub(crate) struct Config {
     pub(crate) http_cleartext: bool,
     /// Origins whose web pages may use the HTTP front end, with commas between.
     pub(crate) http_origins: String,
+    /// Whether agents may use the Model Context Protocol: `auto`, `on` or `off`.
+    pub(crate) http_mcp: String,
     pub(crate) mysql: Listen,
     /// Whether passwords may cross the network as they are on their way to the MySQL front end.
     pub(crate) mysql_cleartext: bool,
@@ -140,6 +142,7 @@ impl Default for Config {
             pg_cleartext: false,
             http_cleartext: false,
             http_origins: String::new(),
+            http_mcp: "auto".to_owned(),
             mysql: Listen::Off,
             mysql_cleartext: false,
             tls: TlsFiles::default(),
@@ -372,6 +375,10 @@ impl Config {
                 .with_hint(
                     "list at least one admin as `[[access.users]]`, without `password_hash` if need be",
                 ));
+        }
+        if !["auto", "on", "off"].contains(&self.http_mcp.as_str()) {
+            return Err(Usage::new(format!("`http_mcp` cannot be `{}`", self.http_mcp))
+                .with_hint("it is `auto`, `on` or `off`"));
         }
         if let Some(origin) = self.origins().iter().find(|origin| !value::is_origin(origin)) {
             return Err(Usage::new(format!(

@@ -34,6 +34,7 @@ use crate::config::Config;
 use crate::metrics;
 use crate::ports_file::PortsFile;
 use anyhow::{Context, Result, bail};
+use bowshot_access::Authenticator;
 use bowshot_api::Server;
 use bowshot_files::exchange::remove_unfinished;
 use bowshot_flight::Choices;
@@ -83,6 +84,7 @@ pub(crate) struct Running {
     pg_cleartext: bool,
     http_cleartext: bool,
     http_origins: Vec<String>,
+    http_mcp: bool,
     /// Address of MySQL's protocol, unless it is off.
     pub(crate) mysql: Option<SocketAddr>,
     mysql_cleartext: bool,
@@ -113,7 +115,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     let authority = ClientAuthority::load(&config.tls).await?;
     let authenticator = authenticator(config)?.with_trust(authority.as_ref().map(ClientAuthority::trust));
     let tls = Tls::load(&config.tls, authority.as_ref()).await?;
-    let front_ends = FrontEnds::bind(config, Reach::of(config, &authenticator)).await?;
+    let front_ends = FrontEnds::bind(config, &authenticator).await?;
     // Before what it counts.
     let render_metrics = metrics::start()?;
     if let Some(library) = &config.onnx_runtime {
@@ -139,6 +141,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         pg_cleartext: config.pg_cleartext,
         http_cleartext: config.http_cleartext,
         http_origins: config.origins(),
+        http_mcp: front_ends.http_mcp,
         mysql: addresses.mysql,
         mysql_cleartext: config.mysql_cleartext,
         node,
@@ -177,23 +180,27 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
 /// # Errors
 /// As [`start`], for addresses.
 pub(crate) async fn check_ports(config: &Config) -> Result<()> {
-    let reach = Reach::of(config, &authenticator(config)?);
-    FrontEnds::bind(config, reach).await.map(drop)
+    FrontEnds::bind(config, &authenticator(config)?).await.map(drop)
 }
 
 /// Sockets of the front ends that are not off.
 struct FrontEnds {
     flight: Option<TcpListener>,
     http: Option<TcpListener>,
+    /// Whether it serves agents.
+    http_mcp: bool,
     pg: Option<TcpListener>,
     mysql: Option<TcpListener>,
 }
 
 impl FrontEnds {
-    async fn bind(config: &Config, reach: Reach) -> Result<Self> {
+    async fn bind(config: &Config, authenticator: &Authenticator) -> Result<Self> {
+        let reach = Reach::of(config, authenticator);
+        let http = address::bind("--http", &config.http, reach).await?;
         Ok(Self {
             flight: address::bind("--flight", &config.flight, reach).await?,
-            http: address::bind("--http", &config.http, reach).await?,
+            http_mcp: address::serves_mcp(config, authenticator, local(http.as_ref())?)?,
+            http,
             pg: address::bind("--pg", &config.pg, reach).await?,
             mysql: address::bind("--mysql", &config.mysql, reach).await?,
         })
@@ -279,6 +286,7 @@ impl Running {
             cleartext: self.http_cleartext,
             certificates: self.certificates_required,
             origins: self.http_origins.clone(),
+            mcp: self.http_mcp,
             grpc_web: Some(Arc::new(FlightGrpcWeb::of(&server))),
         };
         let until = until(stopped.clone());

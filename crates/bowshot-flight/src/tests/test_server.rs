@@ -308,6 +308,7 @@ impl TestSession {
             schema: if is_update { Arc::new(Schema::empty()) } else { schema() },
             parameters: Arc::new(Schema::new(parameters)),
             is_update,
+            reads_only: !is_update,
         }
     }
 }

@@ -44,7 +44,8 @@ impl ClientSession {
             (None, Some(rows)) => self.engine.bound_schema(plan, rows, layout)?,
             (None, None) => self.engine.schema(plan, layout),
         };
-        Ok(Description { schema, parameters: self.engine.parameters(plan), is_update })
+        let reads_only = !plan.action().acts();
+        Ok(Description { schema, parameters: self.engine.parameters(plan), is_update, reads_only })
     }
 
     /// The description of a statement with its parameters.

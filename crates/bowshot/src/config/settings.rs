@@ -39,6 +39,8 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
         "let other machines send credentials to the HTTP front end over connections that are not encrypted";
     "http_origins": Text(http_origins) =
         "origins whose web pages may use the HTTP front end (CORS), such as https://example.org, with commas between";
+    "http_mcp": Text(http_mcp) =
+        "whether agents may use the Model Context Protocol at `/mcp` of the HTTP front end: `auto` where only this machine reaches it or users log in, `on` for the same or an error at the start, `off`";
     "pg" "--pg": Listen(pg) = "address of the PostgreSQL front end, for clients that speak its protocol";
     "pg_cleartext": Truth(pg_cleartext) =
         "let the PostgreSQL front end ask for passwords over connections of other machines that are not encrypted";

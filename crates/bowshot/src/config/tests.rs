@@ -170,6 +170,7 @@ fn values_of_the_wrong_form_are_named() {
             "[tls]\nkey = 'key.pem'",
             "[tls]\ncertificate = ''\nkey = 'key.pem'",
             "http_origins = 'https://good.example, https://*.example'",
+            "http_mcp = 'yes'",
             "[access]\nusers_file = 'missing.toml'",
         ],
         expect![[r#"
@@ -202,6 +203,8 @@ fn values_of_the_wrong_form_are_named() {
                 `bowshot docs settings` lists all settings with their types and defaults
             `http_origins` has `https://*.example`, which is no origin of web pages
                 write scheme and host as browsers do: `https://example.org`, with commas between
+            `http_mcp` cannot be `yes`
+                it is `auto`, `on` or `off`
             cannot read the users file `FOLDER/missing.toml`: No such file or directory (os error 2)
                 check that the file exists and that the server may read it
         "#]],

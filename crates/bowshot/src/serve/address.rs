@@ -26,6 +26,25 @@ impl Reach {
     }
 }
 
+/// Whether the HTTP front end at an address serves agents: only where this machine alone reaches it, or users log in.
+///
+/// # Errors
+/// [`Usage`] where the configuration wants it for everybody on the network.
+pub(crate) fn serves_mcp(
+    config: &Config,
+    authenticator: &Authenticator,
+    http: Option<SocketAddr>,
+) -> Result<bool> {
+    let is_local = http.is_none_or(|address| address.ip().to_canonical().is_loopback());
+    let is_guarded = is_local || authenticator.requires_credentials();
+    if config.http_mcp == "on" && !is_guarded {
+        return Err(Usage::new("`http_mcp` is `on` at an address beyond this machine, and no users are configured")
+            .with_hint("configure users (`bowshot hash-password`), listen on 127.0.0.1 (`--http`), or set `http_mcp` to `auto`")
+            .into());
+    }
+    Ok(is_guarded && config.http_mcp != "off")
+}
+
 /// Addresses of the front ends.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Addresses {

@@ -56,7 +56,8 @@ impl TestSession {
             ("SELECT", _) => table(),
             _ => numbers(),
         };
-        Ok(Description { schema, parameters, is_update: matches!(verb, "insert" | "begin" | "commit") })
+        let is_update = matches!(verb, "insert" | "begin" | "commit");
+        Ok(Description { schema, parameters, is_update, reads_only: !is_update })
     }
 
     fn act(&self, sql: &str) {
@@ -201,7 +202,7 @@ impl Session for TestSession {
 
     async fn set_option(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
         match name {
-            "dialect" | "time_zone" => {
+            "application_name" | "dialect" | "time_zone" => {
                 self.server.note(format!("{name} = {value:?}"));
                 Ok(())
             }

@@ -95,6 +95,7 @@ fn describe(reply: &Reply) -> Description {
         schema: Arc::clone(&reply.schema),
         parameters: Arc::clone(&reply.parameters),
         is_update: reply.updated.is_some(),
+        reads_only: reply.updated.is_none(),
     }
 }
 
