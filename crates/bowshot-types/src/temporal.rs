@@ -42,7 +42,8 @@ pub(super) fn settled(plan: LogicalPlan, config: &ConfigOptions) -> Result<Logic
     rewritten(plan.data()?, &|expr, columns| met(expr, columns, &zone))
 }
 
-fn met(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Expr>> {
+/// An expression whose parts meet in one type.
+pub(super) fn met(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Expr>> {
     let meet = |parts: Vec<Expr>| together(parts, columns, zone);
     Ok(match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
@@ -140,16 +141,16 @@ fn together(parts: Vec<Expr>, columns: &Columns, zone: &Arc<str>) -> (Vec<Expr>,
     (parts.collect(), true)
 }
 
-/// An expression in the type of a meeting. A day is first the beginning of it without a zone.
+/// An expression in the type of a meeting.
 fn casted(part: Expr, from: &DataType, to: &DataType) -> Expr {
-    let cast = |part: Expr, to: &DataType| Expr::Cast(Cast::new(Box::new(part), to.clone()));
     match (from, to) {
         (from, to) if from == to => part,
         (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, Some(_))) if same_unit(from, to) => part,
-        (DataType::Date32 | DataType::Date64, DataType::Timestamp(unit, Some(_))) => {
-            cast(cast(part, &DataType::Timestamp(*unit, None)), to)
-        }
-        (_, to) => cast(part, to),
+        (
+            DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, None),
+            DataType::Timestamp(_, Some(zone)),
+        ) => zone::as_instant(part, (from, to), zone),
+        (_, to) => Expr::Cast(Cast::new(Box::new(part), to.clone())),
     }
 }
 
