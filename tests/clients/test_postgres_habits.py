@@ -35,6 +35,26 @@ def test_cursors_with_names(address):
             connection.execute("FETCH nowhere")
 
 
+def test_a_prepared_statement_shows_what_the_session_has_now(address):
+    with psycopg.connect(**address, autocommit=True) as connection:
+
+        def shown(sql):
+            return connection.execute(sql, prepare=True).fetchone()
+
+        connection.execute("PREPARE p AS SELECT 1")
+        for zone in ("Europe/Berlin", "America/New_York", "Europe/Berlin"):
+            connection.execute(f"SET TIME ZONE '{zone}'")
+            assert shown("SHOW TimeZone") == (zone,)
+        assert shown("SHOW transaction_read_only") == ("off",)
+        connection.execute("BEGIN READ ONLY")
+        assert shown("SHOW transaction_read_only") == ("on",)
+        connection.execute("ROLLBACK")
+        assert shown("EXECUTE p") == (1,)
+        connection.execute("DEALLOCATE p")
+        connection.execute("PREPARE p AS SELECT 2")
+        assert shown("EXECUTE p") == (2,)
+
+
 def test_an_index_has_no_effect_and_a_notice_says_so(address):
     with psycopg.connect(**address, autocommit=True) as connection:
         heard = []

@@ -35,6 +35,7 @@ mod tensor_exchange;
 mod traces;
 mod unsupported_time;
 mod write;
+mod zone_offset;
 
 pub use allocations::allocations;
 pub use auth_cache::AuthCache;
@@ -66,3 +67,4 @@ pub use traces::{
 };
 pub use unsupported_time::unsupported_time;
 pub use write::{IfExists, IfMissing, Ingest, Input, TransactionEnd};
+pub use zone_offset::{offset_of_clock, offset_of_instant};

@@ -35,11 +35,11 @@ impl PreparedStatement {
         self.sql.len().saturating_add(self.parameter_bytes)
     }
 
-    /// The plan, unless it is too old.
+    /// The plan, unless it is too old, or for one execution.
     pub(crate) fn fresh_plan(&self) -> Option<&AuthorizedPlan> {
         let age = self.plan.made().elapsed();
         let is_young = age < PLAN_AGE || (age < KEY_LOOKUP_AGE && is_key_lookup(&self.plan));
-        (is_young && !self.is_expired).then_some(&self.plan)
+        (is_young && !self.is_expired && self.plan.is_reusable()).then_some(&self.plan)
     }
 }
 

@@ -158,7 +158,7 @@ impl Definition {
                     let extension = (EXTENSION.to_owned(), ENUM.to_owned());
                     Some([(DECLARED.to_owned(), declared.to_owned()), extension].into())
                 }
-                Some(declared) if declared.starts_with("CHAR(") => {
+                Some(declared) if declared.starts_with("CHAR(") && !declared.ends_with("[]") => {
                     Some([(PADDED.to_owned(), String::new())].into())
                 }
                 // A cast to text takes the extension type away, and would leave the declaration.

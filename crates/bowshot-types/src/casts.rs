@@ -3,7 +3,7 @@
 
 use super::declared::{DECLARED, Declared};
 use super::functions::{self, Held, Rounded};
-use super::{from_text, timestamptz_arithmetic, to_text, uuids, zone};
+use super::{from_text, temporal, timestamptz_arithmetic, to_text, uuids, zone};
 use bowshot_tables::PADDED;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -115,6 +115,8 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
             (expr, field, |expr, field| Expr::TryCast(TryCast { expr, field }))
         }
         Expr::ScalarFunction(_) => return Ok(on_the_clock(expr, columns, zone)),
+        // What is cast above has the type in which its branches meet, not that of the first.
+        Expr::Case(_) => return temporal::met(expr, columns, zone),
         Expr::BinaryExpr(_) => return Ok(timestamptz_arithmetic::arithmetic(expr, columns, zone)),
         _ => return Ok(Transformed::no(expr)),
     };
@@ -210,33 +212,34 @@ fn prepared(inner: &Expr, source: &DataType, target: &DataType, zone: &Arc<str>)
             Some(to(DataType::Timestamp(TimeUnit::Second, zone.clone())))
         }
         (DataType::Timestamp(_, Some(_)), DataType::Timestamp(unit, None)) => {
-            let local = zone::at_time_zone().call(vec![lit_text(zone), inner.clone()]);
-            let wanted = DataType::Timestamp(*unit, None);
-            Some(Prepared::Whole(Expr::Cast(Cast::new(Box::new(local), wanted))))
+            let local = Box::new(zone::clock_of(inner.clone(), zone));
+            Some(Prepared::Whole(Expr::Cast(Cast::new(local, DataType::Timestamp(*unit, None)))))
         }
+        (
+            DataType::Timestamp(_, Some(_)),
+            DataType::Date32 | DataType::Date64 | DataType::Time32(_) | DataType::Time64(_),
+        ) if !zone::is_utc(zone) => Some(Prepared::Input(zone::clock_of(inner.clone(), zone))),
         (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, Some(_))) => None,
         // What names no zone is meant in that of the session.
         (
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Timestamp(_, None),
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View,
             DataType::Timestamp(unit, Some(to_zone)),
         ) if to_zone != zone => Some(to(DataType::Timestamp(*unit, Some(Arc::clone(zone))))),
+        (DataType::Timestamp(_, None), DataType::Timestamp(_, Some(_))) if !zone::is_utc(zone) => {
+            Some(Prepared::Input(zone::instant_of(inner.clone(), zone)))
+        }
         (DataType::Timestamp(unit, Some(from)), _) if from != zone => {
             Some(to(DataType::Timestamp(*unit, Some(Arc::clone(zone)))))
         }
         (DataType::Date32 | DataType::Date64, DataType::Timestamp(unit, Some(_))) => {
-            let midnight = Cast::new(Box::new(inner.clone()), DataType::Timestamp(*unit, None));
             let instant = DataType::Timestamp(*unit, Some(Arc::clone(zone)));
-            Some(Prepared::Input(Expr::Cast(Cast::new(Box::new(Expr::Cast(midnight)), instant))))
+            Some(Prepared::Input(zone::as_instant(inner.clone(), (source, &instant), zone)))
         }
         (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, DataType::Binary) => {
             escaped_bytes(inner).map(Prepared::Whole)
         }
         _ => None,
     }
-}
-
-fn lit_text(text: &str) -> Expr {
-    Expr::Literal(ScalarValue::Utf8(Some(text.to_owned())), None)
 }
 
 fn is_whole(data_type: &DataType) -> bool {

@@ -6,7 +6,6 @@ use bowshot_api::Error;
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion::error::Result;
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, ExactNumberInfo, ObjectName};
-use std::sync::Arc;
 
 /// A type by its name and what stands in parentheses behind it.
 pub(super) fn field(types: &Types, name: &ObjectName, modifiers: &[String], depth: usize) -> Result<Field> {
@@ -30,10 +29,7 @@ pub(super) fn field(types: &Types, name: &ObjectName, modifiers: &[String], dept
         }
         "DATETIME2" | "DATETIMEV2" => timestamp(number(0), None)?,
         "TIMESTAMP_LTZ" | "TIMESTAMP_TZ" | "DATETIMEOFFSET" => timestamp(number(0), Some("UTC".into()))?,
-        "LIST" => {
-            let item = types.part("item", &parsed(&modifiers.join(", "))?, depth)?;
-            plain(DataType::List(Arc::new(item)))
-        }
+        "LIST" => types.array(&parsed(&modifiers.join(", "))?, depth, DataType::List)?,
         "MAP" => match modifiers {
             [key, value] => {
                 map(types.part("key", &parsed(key)?, depth)?, types.part("value", &parsed(value)?, depth)?)

@@ -3,9 +3,14 @@
 
 use super::enums::EnumType;
 use bowshot_api::{Error, Result};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryArray, StringArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, FixedSizeListArray, ListArray, StringArray,
+};
+use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Int64Type, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{
+    ArrowNativeType, DataType, Field, FieldRef, Fields, Int64Type, Schema, SchemaRef,
+};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -43,6 +48,8 @@ pub enum Declared {
     Timestamp(u32),
     TimestampTz(u32),
     Time(u32),
+    /// An array, of whose items this is declared.
+    Items(Box<Self>),
 }
 
 impl Declared {
@@ -59,6 +66,9 @@ impl Declared {
 
     /// The reverse of its text.
     fn parse(text: &str) -> Option<Self> {
+        if let Some(item) = text.strip_suffix("[]") {
+            return Some(Self::Items(Box::new(Self::parse(item)?)));
+        }
         let (name, rest) = text.split_once('(').unwrap_or((text, ""));
         let inner = rest.split_once(')').map_or("", |(inner, _)| inner);
         Some(match name {
@@ -77,6 +87,20 @@ impl Declared {
             }
             _ => return None,
         })
+    }
+
+    /// The same for an array of such items, if it says how long they are.
+    pub(super) fn of_items(self) -> Option<Self> {
+        match self {
+            Self::PlainVarchar | Self::Enum(_) | Self::Json | Self::Jsonb | Self::Uuid => None,
+            Self::Varchar(_)
+            | Self::Char(_)
+            | Self::Varbinary(_)
+            | Self::Timestamp(_)
+            | Self::TimestampTz(_)
+            | Self::Time(_)
+            | Self::Items(_) => Some(Self::Items(Box::new(self))),
+        }
     }
 
     /// Values of a column that go into a table.
@@ -123,6 +147,7 @@ impl Declared {
             Self::Timestamp(digits) | Self::TimestampTz(digits) | Self::Time(digits) => {
                 rounded(values, *digits)
             }
+            Self::Items(of) => each_item(values, |items| of.fitted(items, cut)),
         }
     }
 
@@ -172,6 +197,7 @@ impl fmt::Display for Declared {
             Self::TimestampTz(digits) => write!(f, "TIMESTAMP({digits}) WITH TIME ZONE"),
             Self::Time(digits) => write!(f, "TIME({digits})"),
             Self::Enum(of) => write!(f, "{of}"),
+            Self::Items(of) => write!(f, "{of}[]"),
         }
     }
 }
@@ -218,6 +244,28 @@ fn check_labels(values: &ArrayRef, of: &EnumType) -> Result<()> {
     }
     let texts = values.as_string_opt::<i32>().into_iter().flatten().flatten();
     texts.map(|text| of.position(text)).try_for_each(|found| found.map(drop))
+}
+
+/// Arrays whose items are others of the same type.
+fn each_item(values: &ArrayRef, fit: impl Fn(&ArrayRef) -> Result<ArrayRef>) -> Result<ArrayRef> {
+    let failed = |error| Error::internal("the items of an array were not put back").with_source(error);
+    if let (Some(lists), DataType::List(item)) = (values.as_list_opt::<i32>(), values.data_type()) {
+        // Items of rows that are cut off do not count.
+        let offsets = lists.value_offsets();
+        let (first, last) = (offsets.first().copied().unwrap_or(0), offsets.last().copied().unwrap_or(0));
+        let items = fit(&lists.values().slice(first.as_usize(), (last - first).as_usize()))?;
+        let offsets = OffsetBuffer::new(offsets.iter().map(|offset| offset - first).collect());
+        let lists = ListArray::try_new(Arc::clone(item), offsets, items, lists.nulls().cloned());
+        return Ok(Arc::new(lists.map_err(failed)?));
+    }
+    if let (Some(lists), DataType::FixedSizeList(item, length)) =
+        (values.as_fixed_size_list_opt(), values.data_type())
+    {
+        let items = fit(lists.values())?;
+        let lists = FixedSizeListArray::try_new(Arc::clone(item), *length, items, lists.nulls().cloned());
+        return Ok(Arc::new(lists.map_err(failed)?));
+    }
+    Ok(Arc::clone(values))
 }
 
 /// Texts, each as it is or as it has to be instead.
@@ -310,6 +358,7 @@ mod tests {
             Declared::Timestamp(0),
             Declared::TimestampTz(3),
             Declared::Time(2),
+            Declared::Items(Box::new(Declared::Items(Box::new(Declared::TimestampTz(3))))),
         ] {
             assert_eq!(Declared::parse(&declared.to_string()), Some(declared));
         }
@@ -323,5 +372,22 @@ mod tests {
         assert!(Declared::Varchar(4).assign(&values).is_err());
         let cut = Declared::Varchar(2).cast(&values).unwrap();
         assert_eq!(cut.as_string::<i32>(), &StringArray::from(vec![Some("gr"), None, Some("ab")]));
+    }
+
+    #[test]
+    fn the_items_of_an_array_are_held_against_their_length() {
+        let texts: ArrayRef =
+            Arc::new(StringArray::from(vec![Some("abcdef"), None, Some("ab"), Some("abc")]));
+        let item = Arc::new(Field::new("item", DataType::Utf8, true));
+        let offsets = OffsetBuffer::from_lengths([1, 3]);
+        let lists: ArrayRef = Arc::new(ListArray::new(item, offsets, texts, None));
+        let three = Declared::Varchar(3).of_items().unwrap();
+        assert!(three.assign(&lists).is_err());
+        let cut = three.cast(&lists).unwrap();
+        assert_eq!(cut.as_list::<i32>().value(0).as_string::<i32>(), &StringArray::from(vec!["abc"]));
+        // The first row is cut off.
+        let second = three.assign(&lists.slice(1, 1)).unwrap();
+        let expected = StringArray::from(vec![None, Some("ab"), Some("abc")]);
+        assert_eq!(second.as_list::<i32>().value(0).as_string::<i32>(), &expected);
     }
 }

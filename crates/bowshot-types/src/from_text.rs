@@ -149,11 +149,16 @@ fn times(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<ArrayRef> {
     let fast = cast_with_options(texts, to, &CastOptions { safe: true, ..CastOptions::default() })?;
     let texts = cast(texts, &DataType::Utf8)?;
     let texts = texts.as_string::<i32>();
-    let on_the_wall = !matches!(to, DataType::Timestamp(_, Some(_)));
+    // Arrow converts from a zone that stands in the text, and knows no summer time from 2100 on.
+    let is_wrong = |text: &str| match to {
+        DataType::Timestamp(TimeUnit::Nanosecond, Some(_)) => false,
+        DataType::Timestamp(_, Some(zone)) => {
+            !zone::is_utc(zone) && text.get(..4).is_some_and(|year| year >= "2100") && !may_name_zone(text)
+        }
+        _ => may_name_zone(text),
+    };
     let again: Vec<usize> = (0..texts.len())
-        .filter(|row| {
-            texts.is_valid(*row) && (fast.is_null(*row) || (on_the_wall && may_name_zone(texts.value(*row))))
-        })
+        .filter(|row| texts.is_valid(*row) && (fast.is_null(*row) || is_wrong(texts.value(*row))))
         .collect();
     if again.is_empty() {
         return Ok(fast);
@@ -170,7 +175,7 @@ fn times(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<ArrayRef> {
     Ok(interleave(&[fast.as_ref(), slow.as_ref()], &order)?)
 }
 
-/// Behind the date may stand a zone, which Arrow converts from.
+/// Behind the date may stand a zone.
 fn may_name_zone(text: &str) -> bool {
     text.get(11..)
         .is_some_and(|rest| rest.contains(|c: char| matches!(c, '+' | '-') || c.is_ascii_alphabetic()))
@@ -207,7 +212,7 @@ fn again_read(texts: &StringArray, rows: &[usize], (to, tries): (&DataType, bool
 fn micros(text: &str, own: Option<Tz>) -> Option<i64> {
     let (wall, named) = read_time(text)?;
     match own {
-        Some(own) => zone::instant(&named.unwrap_or(own), wall),
+        Some(own) => zone::instant(named.unwrap_or(own), wall, 1_000_000),
         None => Some(wall),
     }
 }

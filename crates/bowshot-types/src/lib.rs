@@ -52,6 +52,7 @@ pub fn registered() -> Vec<datafusion::logical_expr::ScalarUDF> {
         vec![now::Now::default().into(), functions::rounded(), functions::cast_to(), to_text::function()];
     functions.extend([false, true].map(nested_texts::function));
     functions.extend(from_text::functions());
+    functions.extend(zone::functions());
     functions.extend(timestamptz_arithmetic::functions());
     functions
 }

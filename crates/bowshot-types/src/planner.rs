@@ -93,22 +93,36 @@ impl Types {
     }
 
     fn nested(&self, sql_type: &SqlType, depth: usize) -> Result<Field> {
-        let inner = |inner: &SqlType| self.part("item", inner, depth).map(Arc::new);
         Ok(match sql_type {
             SqlType::Array(
                 ArrayElemTypeDef::AngleBracket(item)
                 | ArrayElemTypeDef::Parenthesis(item)
                 | ArrayElemTypeDef::SquareBracket(item, None),
-            ) => with_labels(plain(DataType::List(inner(item)?)), item),
+            ) => self.array(item, depth, DataType::List)?,
             SqlType::Array(ArrayElemTypeDef::SquareBracket(item, Some(length))) => {
                 let length = i32::try_from(*length)
                     .map_err(|_| refused(Error::invalid(format!("an array cannot have {length} items"))))?;
-                with_labels(plain(DataType::FixedSizeList(inner(item)?, length)), item)
+                self.array(item, depth, |item| DataType::FixedSizeList(item, length))?
             }
             SqlType::Struct(parts, _) | SqlType::Tuple(parts) => self.structure(parts, depth)?,
             SqlType::Map(key, value) => map(self.part("key", key, depth)?, self.part("value", value, depth)?),
             SqlType::Enum(members, _) => EnumType::from_members(members).field(),
             other => return Err(unknown(other)),
+        })
+    }
+
+    /// The type of an array, with what is declared for its items.
+    pub(super) fn array(
+        &self,
+        item: &SqlType,
+        depth: usize,
+        array: impl FnOnce(FieldRef) -> DataType,
+    ) -> Result<Field> {
+        let of_item = self.field(item, depth + 1)?;
+        let array = array(Arc::new(Field::new("item", of_item.data_type().clone(), true)));
+        Ok(match Declared::of(&of_item).and_then(Declared::of_items) {
+            Some(declared) => declared.field(array),
+            None => with_labels(plain(array), item),
         })
     }
 

@@ -6,7 +6,7 @@
 use super::declared::{DECLARED, is_kept};
 use super::enums::EnumType;
 use super::planner::DIGITS_OF_128_BITS;
-use super::{names, texts};
+use super::{names, texts, zone};
 use bowshot_tables::{Definition, Storage, durable_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
@@ -14,6 +14,7 @@ use datafusion::arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit,
 };
 use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::util::display::FormatOptions;
 use datafusion::catalog::TableProvider;
 use datafusion::common::{Result, TableReference};
 use datafusion::datasource::{ViewTable, provider_as_source};
@@ -21,6 +22,8 @@ use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast, ident};
 use std::collections::HashMap;
 use std::sync::Arc;
+
+const STRICT: CastOptions<'static> = CastOptions { safe: false, format_options: FormatOptions::new() };
 
 /// The field of a column as a table keeps it; `None` where a durable table has no place for the type.
 pub fn kept(storage: Storage, field: &Field) -> Option<Field> {
@@ -147,14 +150,40 @@ pub fn converted(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowErro
         let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
         return Ok(Arc::new(ListArray::try_new(Arc::clone(item), offsets, elements, nulls)?));
     }
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
     let through = match (values.data_type(), to) {
         (DataType::Time32(_) | DataType::Time64(_), DataType::Int64) => {
-            &cast_with_options(values, &DataType::Time64(TimeUnit::Microsecond), &strict)?
+            &cast_with_options(values, &DataType::Time64(TimeUnit::Microsecond), &STRICT)?
         }
         _ => values,
     };
-    cast_with_options(through, to, &strict)
+    cast_with_options(through, to, &STRICT)
+}
+
+/// Values that are assigned to a column of a type, as what they mean in the session's zone: an instant as what the clock shows
+/// there, where the column has no zone, and the reverse. What is left to do is a cast that needs no zone.
+///
+/// # Errors
+/// For texts that are no instants, and for times out of range.
+pub fn assigned(values: &ArrayRef, to: &DataType, zone: &Arc<str>) -> Result<ArrayRef> {
+    use DataType::{Date32, Date64, LargeUtf8, Time32, Time64, Timestamp, Utf8, Utf8View};
+    if zone::is_utc(zone) {
+        return Ok(Arc::clone(values));
+    }
+    let of_zone = |unit: TimeUnit| Timestamp(unit, Some(Arc::clone(zone)));
+    match (values.data_type(), to) {
+        (Timestamp(_, None), Timestamp(_, Some(_)))
+        | (Timestamp(_, Some(_)), Timestamp(_, None) | Date32 | Date64 | Time32(_) | Time64(_)) => {
+            zone::in_zone(values, zone)
+        }
+        (Date32 | Date64, Timestamp(_, Some(_))) => {
+            zone::in_zone(&cast_with_options(values, &Timestamp(TimeUnit::Microsecond, None), &STRICT)?, zone)
+        }
+        (Timestamp(unit, Some(_)), Utf8 | LargeUtf8 | Utf8View) => {
+            Ok(cast_with_options(values, &of_zone(*unit), &STRICT)?)
+        }
+        (Utf8 | LargeUtf8 | Utf8View, Timestamp(unit, Some(_))) => Ok(converted(values, &of_zone(*unit))?),
+        _ => Ok(Arc::clone(values)),
+    }
 }
 
 /// A table whose columns have the types of SQL; the same one if they all have them already.
@@ -197,6 +226,8 @@ fn cast_to(kept: Expr, logical: DataType, column: &Field) -> Expr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datafusion::arrow::array::{Date32Array, StringArray, TimestampMicrosecondArray};
+    use datafusion::arrow::datatypes::TimestampMicrosecondType;
 
     #[test]
     fn a_type_comes_back_as_it_was() {
@@ -216,5 +247,26 @@ mod tests {
             assert_eq!(durable_type(kept.data_type()).as_ref(), Some(kept.data_type()));
             assert_eq!(logical(&kept), data_type);
         }
+    }
+
+    #[test]
+    fn what_is_assigned_is_of_the_zone() {
+        // As PostgreSQL 15 has it. 2024-07-01 12:00.
+        let (noon, hour) = (1_719_835_200_000_000, 3_600_000_000);
+        let new_york = Arc::from("America/New_York");
+        let plain = DataType::Timestamp(TimeUnit::Microsecond, None);
+        let with_zone = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        let micros = |values: &ArrayRef, to: &DataType| {
+            assigned(values, to, &new_york).unwrap().as_primitive::<TimestampMicrosecondType>().value(0)
+        };
+        let clocks: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![noon]));
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["2024-07-01 12:00:00"]));
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![19_905]));
+        assert_eq!(micros(&clocks, &with_zone), noon + 4 * hour);
+        assert_eq!(micros(&texts, &with_zone), noon + 4 * hour);
+        assert_eq!(micros(&days, &with_zone), noon - 8 * hour);
+        let instants: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![noon]).with_timezone("UTC"));
+        assert_eq!(micros(&instants, &plain), noon - 4 * hour);
+        assert!(Arc::ptr_eq(&assigned(&days, &with_zone, &Arc::from("UTC")).unwrap(), &days));
     }
 }

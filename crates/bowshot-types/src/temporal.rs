@@ -4,14 +4,15 @@
 use super::casts::{Columns, rewritten};
 use super::zone;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{Between, Cast, InList, ScalarFunction};
 use datafusion::logical_expr::{
-    BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union,
+    BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values,
 };
 use datafusion::optimizer::AnalyzerRule;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// See the module.
@@ -35,14 +36,21 @@ impl AnalyzerRule for Temporal {
 pub(super) fn settled(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
     let zone = zone::of(config);
     // First what gives the rows: what is above compares the types that come of it.
-    let plan = plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::Union(union) => united(union, &zone),
-        other => Ok(Transformed::no(other)),
+    let mut changed = false;
+    let plan = plan.transform_up_with_subqueries(|node| {
+        let node = match node {
+            LogicalPlan::Union(union) => united(union, &zone)?,
+            LogicalPlan::Values(values) => rows(values, &zone)?,
+            other => Transformed::no(other),
+        };
+        changed |= node.transformed;
+        if changed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
     });
     rewritten(plan.data()?, &|expr, columns| met(expr, columns, &zone))
 }
 
-fn met(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Expr>> {
+/// An expression whose parts meet in one type.
+pub(super) fn met(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Expr>> {
     let meet = |parts: Vec<Expr>| together(parts, columns, zone);
     Ok(match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
@@ -140,16 +148,16 @@ fn together(parts: Vec<Expr>, columns: &Columns, zone: &Arc<str>) -> (Vec<Expr>,
     (parts.collect(), true)
 }
 
-/// An expression in the type of a meeting. A day is first the beginning of it without a zone.
+/// An expression in the type of a meeting.
 fn casted(part: Expr, from: &DataType, to: &DataType) -> Expr {
-    let cast = |part: Expr, to: &DataType| Expr::Cast(Cast::new(Box::new(part), to.clone()));
     match (from, to) {
         (from, to) if from == to => part,
         (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, Some(_))) if same_unit(from, to) => part,
-        (DataType::Date32 | DataType::Date64, DataType::Timestamp(unit, Some(_))) => {
-            cast(cast(part, &DataType::Timestamp(*unit, None)), to)
-        }
-        (_, to) => cast(part, to),
+        (
+            DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, None),
+            DataType::Timestamp(_, Some(zone)),
+        ) => zone::as_instant(part, (from, to), zone),
+        (_, to) => Expr::Cast(Cast::new(Box::new(part), to.clone())),
     }
 }
 
@@ -225,4 +233,53 @@ fn united(union: Union, zone: &Arc<str>) -> Result<Transformed<LogicalPlan>> {
     });
     let inputs = inputs.collect::<Result<Vec<_>>>()?;
     Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+}
+
+/// The type of nanoseconds in which the planner lets days and times of VALUES meet.
+const PLANNED: DataType = DataType::Timestamp(TimeUnit::Nanosecond, None);
+
+/// The rows of VALUES in the types in which their columns meet.
+fn rows(values: Values, zone: &Arc<str>) -> Result<Transformed<LogicalPlan>> {
+    let wanted = values.schema.fields().iter().enumerate().map(|(position, field)| {
+        if *field.data_type() != PLANNED {
+            return None;
+        }
+        let column = values.values.iter().filter_map(|row| row.get(position));
+        let types = column.map(|value| Some(written(value)?.1)).collect::<Option<Vec<_>>>()?;
+        let types: Vec<Option<DataType>> = types.into_iter().map(Some).collect();
+        meeting(&types, zone).filter(|wanted| *wanted != PLANNED)
+    });
+    let wanted: Vec<Option<DataType>> = wanted.collect();
+    if wanted.iter().all(Option::is_none) {
+        return Ok(Transformed::no(LogicalPlan::Values(values)));
+    }
+    let Values { schema, values } = values;
+    let in_types = |(value, wanted): (Expr, &Option<DataType>)| match (wanted, written(&value)) {
+        (Some(wanted), Some((written, from))) => casted(written, &from, wanted),
+        _ => value,
+    };
+    let rows =
+        values.into_iter().map(|row| row.into_iter().zip(&wanted).map(in_types).collect::<Vec<Expr>>());
+    let rows: Vec<Vec<Expr>> = rows.collect();
+    let fields = schema.fields().iter().zip(wanted).map(|(field, wanted)| match wanted {
+        Some(wanted) => Arc::new(field.as_ref().clone().with_data_type(wanted)),
+        None => Arc::clone(field),
+    });
+    let schema = DFSchema::from_unqualified_fields(fields.collect(), HashMap::new())?;
+    Ok(Transformed::yes(LogicalPlan::Values(Values { schema: Arc::new(schema), values: rows })))
+}
+
+/// A value of VALUES without the cast of the planner, and its type; `None` where that is not known.
+fn written(value: &Expr) -> Option<(Expr, DataType)> {
+    let value = match value {
+        Expr::Literal(value, _) if value.is_null() => {
+            return Some((Expr::Literal(ScalarValue::Null, None), DataType::Null));
+        }
+        Expr::Cast(Cast { expr, field }) if *field.data_type() == PLANNED => {
+            zone::instant_below(expr).unwrap_or(expr)
+        }
+        other => other,
+    };
+    let data_type = value.get_type(&DFSchema::empty()).ok()?;
+    Some((value.clone(), data_type))
 }

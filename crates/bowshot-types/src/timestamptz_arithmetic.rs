@@ -1,7 +1,9 @@
 //! `timestamptz ± interval`: months and days follow the clock of the session's zone, hours are absolute time, as in PostgreSQL.
-//! Arrow's own uses the zone of the column, and fails where the clock changes.
+//! Arrow's own uses the zone of the column, and fails where the clock changes. What is subtracted from an instant, or the reverse,
+//! is one of the session's zone.
 
 use super::casts::Columns;
+use super::zone::{as_instant, is_utc};
 use bowshot_api::{Error, Reason};
 use bowshot_functions::add_in_zone;
 use datafusion::arrow::array::timezone::Tz;
@@ -28,7 +30,10 @@ pub(super) fn arithmetic(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Tran
     };
     // Long sums lean to the left, where it takes long to tell a type.
     let of_right = right.get_type(columns.all());
-    if !matches!(of_right, Ok(DataType::Interval(_) | DataType::Timestamp(..))) {
+    if !matches!(
+        of_right,
+        Ok(DataType::Interval(_) | DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)
+    ) {
         return Transformed::no(Expr::BinaryExpr(BinaryExpr::new(left, op, right)));
     }
     match (left.get_type(columns.all()), of_right) {
@@ -45,12 +50,24 @@ pub(super) fn arithmetic(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Tran
             let (left, right) = (labelled(*left, unit, zone), labelled(*right, other_unit, zone));
             Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))))
         }
+        (Ok(instant @ DataType::Timestamp(_, Some(_))), Ok(other))
+            if op == Operator::Minus && has_no_zone(&other) =>
+        {
+            let right = Box::new(as_instant(*right, (&other, &instant), zone));
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(left, op, right)))
+        }
+        (Ok(other), Ok(instant @ DataType::Timestamp(_, Some(_))))
+            if op == Operator::Minus && has_no_zone(&other) =>
+        {
+            let left = Box::new(as_instant(*left, (&other, &instant), zone));
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(left, op, right)))
+        }
         _ => Transformed::no(Expr::BinaryExpr(BinaryExpr::new(left, op, right))),
     }
 }
 
-fn is_utc(zone: &str) -> bool {
-    matches!(zone, "UTC" | "+00:00")
+fn has_no_zone(time: &DataType) -> bool {
+    matches!(time, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64)
 }
 
 fn labelled(instant: Expr, unit: TimeUnit, zone: &Arc<str>) -> Expr {

@@ -2,7 +2,9 @@
 //! `2024-01-31 01:02:03+00`, `1 year 2 mons 3 days 04:05:06`, `1e+20`. Arrow's forms are those of ISO 8601.
 
 use super::functions::on_array;
-use chrono::{DateTime, Datelike, NaiveDateTime, Offset, TimeZone, Timelike};
+use super::zone::per_second;
+use bowshot_api::offset_of_instant;
+use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::compute::cast;
@@ -61,12 +63,7 @@ pub(super) fn texts(values: &ArrayRef) -> Result<ArrayRef> {
 
 fn stamps(values: &ArrayRef, unit: TimeUnit, zone: Option<&str>) -> Result<ArrayRef> {
     let zone = zone.map(str::parse::<Tz>).transpose()?;
-    let per_second = match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
-    };
+    let per_second = per_second(unit);
     let numbers = cast(values, &DataType::Int64)?;
     let texts = numbers.as_primitive::<Int64Type>().iter().map(|number| {
         let number = number?;
@@ -79,7 +76,7 @@ fn stamps(values: &ArrayRef, unit: TimeUnit, zone: Option<&str>) -> Result<Array
 
 /// `2024-01-31 01:02:03.5`, with the offset of a zone on whose clock it is shown.
 fn stamp(utc: NaiveDateTime, zone: Option<Tz>) -> String {
-    let seconds = zone.map(|zone| zone.offset_from_utc_datetime(&utc).fix().local_minus_utc());
+    let seconds = zone.map(|zone| offset_of_instant(zone, utc.and_utc().timestamp()));
     let shift = chrono::TimeDelta::seconds(i64::from(seconds.unwrap_or(0)));
     let time = utc.checked_add_signed(shift).unwrap_or(utc);
     let (year, era) = if time.year() > 0 { (time.year(), "") } else { (1 - time.year(), " BC") };
@@ -210,6 +207,7 @@ mod tests {
         assert_eq!(shown("2024-01-01T03:00:00", Some("UTC")), "2024-01-01 03:00:00+00");
         assert_eq!(shown("2024-01-01T03:00:00", Some("America/New_York")), "2023-12-31 22:00:00-05");
         assert_eq!(shown("2024-07-01T03:00:00", Some("America/New_York")), "2024-06-30 23:00:00-04");
+        assert_eq!(shown("2150-07-01T03:00:00", Some("America/New_York")), "2150-06-30 23:00:00-04");
         assert_eq!(shown("2024-07-01T03:00:00", Some("+05:30")), "2024-07-01 08:30:00+05:30");
     }
 

@@ -1,13 +1,11 @@
-//! `timezone(zone, time)`, which `time AT TIME ZONE zone` stands for: a timestamp without a zone is read in that zone and becomes
-//! an instant; an instant becomes the local time of that zone.
-
-use bowshot_api::{Error, Reason};
-use chrono::{DateTime, LocalResult, NaiveDateTime, Offset, TimeDelta, TimeZone};
+//! Casts between instants and times without a zone: the latter are what the clock of a zone shows, mostly the session's. Arrow's
+//! own casts fail where a clock is set, and know nothing of the years from 2100 on.
+use bowshot_api::{Error, Reason, offset_of_clock, offset_of_instant};
 use datafusion::arrow::array::timezone::Tz;
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, TimestampMicrosecondArray};
+use datafusion::arrow::array::{ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, FieldRef, TimeUnit, TimestampMicrosecondType};
-use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type, TimeUnit};
+use datafusion::common::{Result, ScalarValue, internal_err, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{
@@ -58,25 +56,103 @@ pub(super) fn shown(plan: LogicalPlan, zone: &Arc<str>) -> LogicalPlan {
     labelled.unwrap_or(plan)
 }
 
-/// See the module.
-pub fn at_time_zone() -> ScalarUDF {
-    ScalarUDF::new_from_impl(AtTimeZone::default())
+/// Whether a clock in the zone shows UTC.
+pub(super) fn is_utc(zone: &str) -> bool {
+    matches!(zone, "UTC" | "+00:00")
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct AtTimeZone {
-    signature: Signature,
+/// A day, or a time without a zone, as the instant at which the clock of a zone shows it; with its type before and after.
+pub(super) fn as_instant(time: Expr, (from, to): (&DataType, &DataType), zone: &Arc<str>) -> Expr {
+    let time = match (from, to) {
+        // Neither Arrow nor the function makes an instant of a day.
+        (DataType::Date32 | DataType::Date64, DataType::Timestamp(unit, _)) => {
+            expr_cast(time, DataType::Timestamp(*unit, None))
+        }
+        _ => time,
+    };
+    expr_cast(if is_utc(zone) { time } else { instant_of(time, zone) }, to.clone())
 }
 
-impl Default for AtTimeZone {
-    fn default() -> Self {
-        Self { signature: Signature::user_defined(Volatility::Immutable) }
+/// The instant at which the clock of a zone shows a time.
+pub(super) fn instant_of(time: Expr, zone: &Arc<str>) -> Expr {
+    call(Side::Instant, time, zone)
+}
+
+/// What the clock of a zone shows at an instant.
+pub(super) fn clock_of(instant: Expr, zone: &Arc<str>) -> Expr {
+    call(Side::Clock, instant, zone)
+}
+
+/// The instant of which the expression is what a clock shows, if it is.
+pub(super) fn instant_below(clock: &Expr) -> Option<&Expr> {
+    match clock {
+        Expr::ScalarFunction(call) if call.name() == Side::Clock.function_name() => call.args.get(1),
+        _ => None,
     }
 }
 
-impl ScalarUDFImpl for AtTimeZone {
-    fn name(&self) -> &str {
-        "timezone"
+fn call(to: Side, time: Expr, zone: &Arc<str>) -> Expr {
+    let zone = Expr::Literal(ScalarValue::Utf8(Some(zone.to_string())), None);
+    function(to).call(vec![zone, time])
+}
+
+/// The functions of a zone and a time that such casts become. An offset such as `+02:00` is east of Greenwich, other than for
+/// `AT TIME ZONE`.
+pub(super) fn functions() -> [ScalarUDF; 2] {
+    [Side::Instant, Side::Clock].map(function)
+}
+
+fn function(to: Side) -> ScalarUDF {
+    ScalarUDF::new_from_impl(InZone { to, signature: Signature::user_defined(Volatility::Immutable) })
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Side {
+    Instant,
+    Clock,
+}
+
+impl Side {
+    fn of(time: &DataType) -> Self {
+        if matches!(time, DataType::Timestamp(_, Some(_))) { Self::Instant } else { Self::Clock }
+    }
+
+    fn other(self) -> Self {
+        match self {
+            Self::Instant => Self::Clock,
+            Self::Clock => Self::Instant,
+        }
+    }
+
+    /// The name of the function that gives such times.
+    fn function_name(self) -> &'static str {
+        match self {
+            Self::Instant => "__bowshot_instant",
+            Self::Clock => "__bowshot_clock",
+        }
+    }
+
+    /// The type of such times, in the unit of others.
+    fn data_type(self, time: &DataType) -> DataType {
+        let unit = match time {
+            DataType::Timestamp(unit, _) => *unit,
+            _ => TimeUnit::Microsecond,
+        };
+        DataType::Timestamp(unit, (self == Self::Instant).then(|| "UTC".into()))
+    }
+}
+
+/// Times of one side. What is there already stays: where branches of a CASE meet, a time may have become an instant since the call
+/// was made.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct InZone {
+    to: Side,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for InZone {
+    fn name(&self) -> &'static str {
+        self.to.function_name()
     }
 
     fn signature(&self) -> &Signature {
@@ -85,57 +161,34 @@ impl ScalarUDFImpl for AtTimeZone {
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments {
-            [_, DataType::Timestamp(_, Some(_))] => Ok(DataType::Timestamp(TimeUnit::Microsecond, None)),
-            [_, _] => Ok(instants()),
-            _ => plan_err!("timezone() takes a zone and a time stamp"),
+            [_, time] => Ok(self.to.data_type(time)),
+            _ => plan_err!("`{}` takes a zone and a time stamp", self.name()),
         }
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        let [zone, time] = arguments else {
-            return plan_err!("timezone() takes a zone and a time stamp");
+        let [_, time] = arguments else {
+            return plan_err!("`{}` takes a zone and a time stamp", self.name());
         };
-        if !matches!(zone, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null) {
-            return plan_err!("a time zone is a text such as 'Europe/Berlin' or '+02:00'");
-        }
-        let time = match time {
-            DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
-            // A text or a day is an instant of the session's zone to PostgreSQL; here it says no zone.
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => {
-                DataType::Timestamp(TimeUnit::Microsecond, None)
-            }
-            DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
-            other => return plan_err!("AT TIME ZONE takes a time stamp, not {other}"),
-        };
-        Ok(vec![DataType::Utf8, time])
+        Ok(vec![DataType::Utf8, time.clone()])
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = arguments.number_rows;
-        let scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let [zones, times] = arguments.args.as_slice() else {
-            return exec_err!("timezone() takes a zone and a time stamp");
+        let [ColumnarValue::Scalar(zone), times] = arguments.args.as_slice() else {
+            return internal_err!("`{}` takes one zone and a time stamp", self.name());
         };
-        let times = times.to_array(if scalar { 1 } else { rows })?;
-        let moved = match zones {
-            ColumnarValue::Scalar(zone) => match zone.try_as_str().flatten() {
-                Some(zone) => in_zone(&times, &parsed(zone)?)?,
-                None => nothing(&times),
-            },
-            ColumnarValue::Array(zones) => {
-                let zones = cast(zones, &DataType::Utf8)?;
-                in_zones(&times, zones.as_string::<i32>())?
+        let zone = zone.try_as_str().flatten().unwrap_or_default();
+        let made = |times: &ArrayRef| match Side::of(times.data_type()) == self.to {
+            true => Ok(cast(times, &self.to.data_type(times.data_type()))?),
+            false => in_zone(times, zone),
+        };
+        match times {
+            ColumnarValue::Array(times) => made(times).map(ColumnarValue::Array),
+            ColumnarValue::Scalar(time) => {
+                ScalarValue::try_from_array(&made(&time.to_array()?)?, 0).map(ColumnarValue::Scalar)
             }
-        };
-        if scalar {
-            return ScalarValue::try_from_array(&moved, 0).map(ColumnarValue::Scalar);
         }
-        Ok(ColumnarValue::Array(moved))
     }
-}
-
-fn instants() -> DataType {
-    DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }
 
 fn parsed(zone: &str) -> Result<Tz> {
@@ -146,96 +199,70 @@ fn parsed(zone: &str) -> Result<Tz> {
     })
 }
 
-fn nothing(times: &ArrayRef) -> ArrayRef {
-    let made = if is_instant(times) { DataType::Timestamp(TimeUnit::Microsecond, None) } else { instants() };
-    datafusion::arrow::array::new_null_array(&made, times.len())
-}
-
-fn is_instant(times: &ArrayRef) -> bool {
-    matches!(times.data_type(), DataType::Timestamp(_, Some(_)))
-}
-
-fn in_zone(times: &ArrayRef, zone: &Tz) -> Result<ArrayRef> {
-    let instant = is_instant(times);
-    let moved: TimestampMicrosecondArray = times
-        .as_primitive::<TimestampMicrosecondType>()
-        .try_unary(|micros| shifted(micros, zone, instant))?;
-    Ok(finished(moved, instant))
-}
-
-fn in_zones(times: &ArrayRef, zones: &datafusion::arrow::array::StringArray) -> Result<ArrayRef> {
-    let instant = is_instant(times);
-    let moved = times.as_primitive::<TimestampMicrosecondType>().iter().zip(zones).map(|(micros, zone)| {
-        let (Some(micros), Some(zone)) = (micros, zone) else { return Ok(None) };
-        shifted(micros, &parsed(zone)?, instant).map(Some)
-    });
-    Ok(finished(moved.collect::<Result<TimestampMicrosecondArray>>()?, instant))
-}
-
-fn finished(moved: TimestampMicrosecondArray, instant: bool) -> ArrayRef {
-    if instant { Arc::new(moved) } else { Arc::new(moved.with_timezone("UTC")) }
-}
-
-/// An instant on the clock of a zone, or the other way around.
-fn shifted(micros: i64, zone: &Tz, instant: bool) -> Result<i64> {
-    let out_of_range = || {
-        DataFusionError::External(Box::new(
-            Error::invalid("timestamp out of range").with_reason(Reason::DatetimeOutOfRange),
-        ))
+/// Instants on the clock of a zone, or the other way around.
+///
+/// # Errors
+/// For zones that are none, and times out of range.
+pub(super) fn in_zone(times: &ArrayRef, zone: &str) -> Result<ArrayRef> {
+    let DataType::Timestamp(unit, _) = times.data_type() else {
+        return internal_err!("only a time stamp has a time zone, and this is {}", times.data_type());
     };
-    let clock = DateTime::from_timestamp_micros(micros).ok_or_else(out_of_range)?.naive_utc();
-    let moved = if instant {
-        let offset = zone.offset_from_utc_datetime(&clock).fix();
-        clock.checked_add_offset(offset)
-    } else {
-        local(zone, clock)
-    };
-    moved.map(|moved| moved.and_utc().timestamp_micros()).ok_or_else(out_of_range)
+    let (zone, per_second) = (parsed(zone)?, per_second(*unit));
+    let side = Side::of(times.data_type());
+    let numbers = cast(times, &DataType::Int64)?;
+    let moved = numbers.as_primitive::<Int64Type>().try_unary::<_, Int64Type, _>(|number| {
+        let moved = match side {
+            Side::Instant => local(zone, number, per_second),
+            Side::Clock => instant(zone, number, per_second),
+        };
+        moved.ok_or_else(out_of_range)
+    })?;
+    Ok(cast(&moved, &side.other().data_type(times.data_type()))?)
 }
 
-/// The instant of what the clock of a zone shows, both in microseconds since 1970. See [`local`].
-pub(super) fn instant(zone: &Tz, micros: i64) -> Option<i64> {
-    let clock = DateTime::from_timestamp_micros(micros)?.naive_utc();
-    local(zone, clock).map(|instant| instant.and_utc().timestamp_micros())
+/// How many of a unit are a second.
+pub(super) fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
 }
 
-/// The instant of a clock. One that is there twice is the later, in standard time; one that is skipped is that after the
-/// gap, as the clock would show had it not been set: both as PostgreSQL has it.
-fn local(zone: &Tz, clock: NaiveDateTime) -> Option<NaiveDateTime> {
-    let offset = match zone.offset_from_local_datetime(&clock) {
-        LocalResult::Single(offset) => offset.fix(),
-        LocalResult::Ambiguous(first, second) => {
-            let (first, second) = (first.fix(), second.fix());
-            if first.local_minus_utc() < second.local_minus_utc() { first } else { second }
-        }
-        LocalResult::None => {
-            let before = clock.checked_sub_signed(TimeDelta::try_days(1)?)?;
-            zone.offset_from_local_datetime(&before).earliest()?.fix()
-        }
-    };
-    clock.checked_sub_offset(offset)
+fn out_of_range() -> DataFusionError {
+    let error = Error::invalid("timestamp out of range").with_reason(Reason::DatetimeOutOfRange);
+    DataFusionError::External(Box::new(error))
+}
+
+/// What the clock of a zone shows at an instant, both since 1970 in parts of a second.
+fn local(zone: Tz, instant: i64, per_second: i64) -> Option<i64> {
+    let offset = i64::from(offset_of_instant(zone, instant.div_euclid(per_second)));
+    instant.checked_add(offset * per_second)
+}
+
+/// The instant at which the clock of a zone shows something, both since 1970 in parts of a second.
+pub(super) fn instant(zone: Tz, clock: i64, per_second: i64) -> Option<i64> {
+    let offset = i64::from(offset_of_clock(zone, clock.div_euclid(per_second)));
+    clock.checked_sub(offset * per_second)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datafusion::arrow::array::{Array, TimestampMicrosecondArray};
+    use datafusion::arrow::datatypes::TimestampMicrosecondType;
 
     #[test]
     fn the_clock_of_a_zone_and_back() {
-        let micros = |text: &str| text.parse::<NaiveDateTime>().unwrap().and_utc().timestamp_micros();
-        let berlin = parsed("Europe/Berlin").unwrap();
-        for (clock, utc) in [
-            ("2024-01-01T12:00:00", "2024-01-01T11:00:00"),
-            ("2024-07-01T12:00:00", "2024-07-01T10:00:00"),
-            ("2024-10-27T02:30:00", "2024-10-27T01:30:00"),
-        ] {
-            assert_eq!(shifted(micros(clock), &berlin, false).unwrap(), micros(utc), "{clock}");
-            assert_eq!(shifted(micros(utc), &berlin, true).unwrap(), micros(clock), "{utc}");
-        }
-        assert_eq!(
-            shifted(micros("2024-03-31T02:30:00"), &berlin, false).unwrap(),
-            micros("2024-03-31T01:30:00")
-        );
-        assert!(parsed("Nowhere/Land").is_err());
+        // 2024-07-01 12:00.
+        let noon = 1_719_835_200_000_000;
+        let clocks: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![Some(noon), None]));
+        let instants = in_zone(&clocks, "Europe/Berlin").unwrap();
+        assert_eq!(*instants.data_type(), DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())));
+        assert_eq!(instants.as_primitive::<TimestampMicrosecondType>().value(0), noon - 7_200_000_000);
+        assert!(instants.is_null(1));
+        assert_eq!(&in_zone(&instants, "Europe/Berlin").unwrap(), &clocks);
+        assert!(in_zone(&clocks, "Nowhere/Land").is_err());
     }
 }

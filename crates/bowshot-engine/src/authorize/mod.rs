@@ -119,6 +119,8 @@ pub struct AuthorizedPlan {
     noted: Arc<BTreeSet<EntryName>>,
     text: Option<Arc<str>>,
     made: Instant,
+    /// Whether it may run again as it is.
+    is_reusable: bool,
 }
 
 impl AuthorizedPlan {
@@ -154,6 +156,16 @@ impl AuthorizedPlan {
     /// The text of a statement without parameters, if it has one.
     pub(crate) fn text(&self) -> Option<&Arc<str>> {
         self.text.as_ref().filter(|_| self.planned.parameters().fields().is_empty())
+    }
+
+    /// The same for one execution: it has values of the session in it, which another statement may change.
+    pub(crate) fn once(self) -> Self {
+        Self { is_reusable: false, ..self }
+    }
+
+    /// Whether it may run again as it is.
+    pub fn is_reusable(&self) -> bool {
+        self.is_reusable
     }
 
     /// When it was authorized.
@@ -270,6 +282,7 @@ impl AuthorizedPlan {
             // With other values it says something else.
             text: None,
             made: self.made,
+            is_reusable: self.is_reusable,
         }
     }
 }
@@ -340,7 +353,7 @@ fn permitted(
     // As they are now: running it may look at others.
     let noted = Arc::new(pinned.noted());
     let (pinned, made) = (pinned.clone(), Instant::now());
-    Ok(AuthorizedPlan { planned, action, pinned, access, noted, text: None, made })
+    Ok(AuthorizedPlan { planned, action, pinned, access, noted, text: None, made, is_reusable: true })
 }
 
 fn action_of(plan: &LogicalPlan, scratch: bool) -> Result<Action> {

@@ -2,6 +2,7 @@
 
 use crate::catalog::{Visible, models};
 use bowshot_policy::Access;
+use bowshot_types::zone;
 use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -25,6 +26,11 @@ impl LazyState {
     /// What the statement may do, for which no state has to be made.
     pub(crate) fn access(&self) -> &Access {
         &self.visible.access
+    }
+
+    /// The zone of the session, for which no state has to be made.
+    pub(crate) fn zone(&self) -> Arc<str> {
+        zone::of(&self.visible.options())
     }
 
     /// Memory, disk and caches, for which no state has to be made.

@@ -1,7 +1,6 @@
 //! Functions by name, where the name says everything.
 
 use super::stays;
-use bowshot_types::zone;
 use datafusion::common::{Result, internal_datafusion_err, internal_err};
 use datafusion::execution::{SessionStateDefaults, TaskContext};
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, Volatility, WindowUDF};
@@ -130,9 +129,5 @@ impl Functions {
 
 fn of_rules(name: &str) -> Option<Arc<ScalarUDF>> {
     let one_row = bowshot_optimizer::one_row_function();
-    if one_row.name() == name {
-        return Some(Arc::clone(one_row));
-    }
-    let zone = zone::at_time_zone();
-    (zone.name() == name).then(|| Arc::new(zone))
+    (one_row.name() == name).then(|| Arc::clone(one_row))
 }

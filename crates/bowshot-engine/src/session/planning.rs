@@ -90,7 +90,9 @@ impl EngineSession {
                     self.authorized(nothing(), Action::Cache(statement), pinned).await
                 }
                 Statement::Maintenance(statement) => Box::pin(self.plan_maintenance(statement, pinned)).await,
-                Statement::Utility(statement) => Box::pin(self.plan_utility(statement, pinned, source)).await,
+                Statement::Utility(statement) => {
+                    Box::pin(self.plan_utility(statement, pinned, source)).await.map(AuthorizedPlan::once)
+                }
             }
         }
         .boxed()

@@ -40,10 +40,11 @@ pub(crate) enum Alteration {
         column: String,
         nullable: bool,
     },
-    /// The field has the type and what is declared beyond it.
+    /// The field has the type and what is declared beyond it; times without a zone are those of the session's.
     SetType {
         column: String,
         field: Field,
+        zone: Arc<str>,
     },
     SetComment {
         column: String,
@@ -157,7 +158,7 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
             set_nullable(&mut definition, (name, table), column, *nullable)?;
             relabel(table, store, definition)
         }
-        Alteration::SetType { column, field } => set_type(table, name, (column, field), store),
+        Alteration::SetType { column, field, zone } => set_type(table, name, (column, field, zone), store),
         Alteration::SetComment { column, text } => {
             column_of(&mut definition, name, column)?.comment.clone_from(text);
             relabel(table, store, definition)
@@ -196,7 +197,7 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
 fn set_type(
     table: &Table,
     name: &EntryName,
-    (column, new): (&str, &Field),
+    (column, new, zone): (&str, &Field, &Arc<str>),
     store: &Arc<TableStore>,
 ) -> Result<Table> {
     let mut definition = table.definition().as_ref().clone();
@@ -216,8 +217,9 @@ fn set_type(
         return Err(Error::invalid(format!("column `{column}` numbers itself, and stays a whole number")));
     }
     let schema = definition.schema();
-    Ok(table
-        .redefine(store, definition, false, |rows| retyped(rows, position, (&before, &field), &schema))?)
+    Ok(table.redefine(store, definition, false, |rows| {
+        retyped(rows, position, (&before, &field), (&schema, zone))
+    })?)
 }
 
 fn add_key(
@@ -355,7 +357,7 @@ fn retyped(
     rows: &RecordBatch,
     position: usize,
     (before, field): (&FieldRef, &FieldRef),
-    schema: &datafusion::arrow::datatypes::SchemaRef,
+    (schema, zone): (&datafusion::arrow::datatypes::SchemaRef, &Arc<str>),
 ) -> Result<RecordBatch, TablesError> {
     let mut columns = rows.columns().to_vec();
     if let Some(column) = columns.get_mut(position) {
@@ -363,6 +365,8 @@ fn retyped(
         // From what the values mean, not from how they are kept.
         let meant = storage_type::converted(column, &storage_type::logical(before))?;
         let wanted = Arc::new(field.as_ref().clone().with_data_type(storage_type::logical(field)));
+        let meant = storage_type::assigned(&meant, wanted.data_type(), zone);
+        let meant = meant.map_err(|error| told(classify(error)))?;
         *column = constraints::cast_exactly(&meant, &wanted).map_err(told)?;
         *column = storage_type::converted(column, field.data_type())?;
         if let Some(declared) = Declared::of(field) {

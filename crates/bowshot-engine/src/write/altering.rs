@@ -186,7 +186,11 @@ fn modified<'a>(
             }
         }
         Ok(vec![
-            Alteration::SetType { column: column.clone(), field: planned_type(definition, state).await? },
+            Alteration::SetType {
+                column: column.clone(),
+                field: planned_type(definition, state).await?,
+                zone: state.zone(),
+            },
             Alteration::SetNullable { column: column.clone(), nullable },
             Alteration::SetDefault { column: column.clone(), default },
             Alteration::SetComment { column, text },
@@ -213,7 +217,8 @@ fn altered_column<'a>(
             AlterColumnOperation::SetDataType { data_type, using: None, .. } => {
                 let definition =
                     ColumnDef { name: Ident::new("c"), data_type: data_type.clone(), options: Vec::new() };
-                Alteration::SetType { column, field: planned_type(definition, state).await? }
+                let field = planned_type(definition, state).await?;
+                Alteration::SetType { column, field, zone: state.zone() }
             }
             AlterColumnOperation::SetDataType { .. } => {
                 return Err(Error::unsupported("ALTER COLUMN … TYPE … USING is not supported")

@@ -37,6 +37,8 @@ pub(crate) enum Casts {
 pub(crate) struct Fit {
     table: EntryName,
     casts: Casts,
+    /// That of the session, in which times without a zone are meant.
+    zone: Arc<str>,
     schema: SchemaRef,
     /// The columns as SQL has them, which checks are about.
     meant: SchemaRef,
@@ -85,7 +87,20 @@ impl Fit {
             None => None,
         };
         let (table, sees_all) = (table.clone(), state.access().check_whole(table).is_ok());
-        Ok(Self { table, casts, schema, meant, declared, generated, numbered, checks, sees_all, policy })
+        let zone = state.zone();
+        Ok(Self {
+            table,
+            casts,
+            zone,
+            schema,
+            meant,
+            declared,
+            generated,
+            numbered,
+            checks,
+            sees_all,
+            policy,
+        })
     }
 
     /// Rows whose columns are those of the table in order, as the table has them.
@@ -127,10 +142,12 @@ impl Fit {
     ) -> Result<ArrayRef> {
         // First what it means, then as it is kept.
         let meant = self.meant.fields().get(place).unwrap_or(field);
-        let fitted = match self.casts {
-            Casts::Assign => assign(column, meant),
-            Casts::Exact => cast_exactly(column, meant),
-        };
+        let of_zone = storage_type::assigned(column, meant.data_type(), &self.zone);
+        let of_zone = of_zone.map_err(|error| in_column(&classify(error), field));
+        let fitted = of_zone.and_then(|column| match self.casts {
+            Casts::Assign => assign(&column, meant),
+            Casts::Exact => cast_exactly(&column, meant),
+        });
         let fitted = fitted.and_then(|fitted| {
             let fitted = with_one_nan(&fitted).map_err(|error| classify(error.into()))?;
             storage_type::converted(&fitted, field.data_type()).map_err(|error| classify(error.into()))

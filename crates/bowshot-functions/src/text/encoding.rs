@@ -201,10 +201,34 @@ pub(super) const FUNCTIONS: &[Function] = &[
     scalar("url_decode", "without the `%` of a URL", TEXT, Gives::Text, |a| {
         map1::<Text, Str, Result<String>>(a, url_decoded)
     }),
-    scalar("sha224", "the SHA-224 hash in hexadecimal digits", BINARY, Gives::Text, hashed::<Sha224>),
-    scalar("sha256", "the SHA-256 hash in hexadecimal digits", BINARY, Gives::Text, hashed::<Sha256>),
-    scalar("sha384", "the SHA-384 hash in hexadecimal digits", BINARY, Gives::Text, hashed::<Sha384>),
-    scalar("sha512", "the SHA-512 hash in hexadecimal digits", BINARY, Gives::Text, hashed::<Sha512>),
+    scalar(
+        "sha224",
+        "the SHA-224 hash in hexadecimal digits, in dialect `postgres` as bytes",
+        BINARY,
+        Gives::Text,
+        hashed::<Sha224>,
+    ),
+    scalar(
+        "sha256",
+        "the SHA-256 hash in hexadecimal digits, in dialect `postgres` as bytes",
+        BINARY,
+        Gives::Text,
+        hashed::<Sha256>,
+    ),
+    scalar(
+        "sha384",
+        "the SHA-384 hash in hexadecimal digits, in dialect `postgres` as bytes",
+        BINARY,
+        Gives::Text,
+        hashed::<Sha384>,
+    ),
+    scalar(
+        "sha512",
+        "the SHA-512 hash in hexadecimal digits, in dialect `postgres` as bytes",
+        BINARY,
+        Gives::Text,
+        hashed::<Sha512>,
+    ),
     scalar(
         "sha2",
         "a SHA-2 hash of 224, 256, 384 or 512 bits in hexadecimal digits",

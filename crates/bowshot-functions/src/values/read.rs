@@ -10,7 +10,7 @@ use arrow::datatypes::{
     DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
     Time64NanosecondType, TimestampMicrosecondType,
 };
-use chrono::{DateTime, LocalResult, Offset, TimeZone};
+use bowshot_api::{offset_of_clock, offset_of_instant};
 use datafusion::common::{Result, exec_datafusion_err};
 
 /// How an argument is read.
@@ -57,21 +57,9 @@ fn unexpected(array: &ArrayRef) -> datafusion::common::DataFusionError {
     exec_datafusion_err!("a value of type {} is not expected here", array.data_type())
 }
 
-/// Microseconds between UTC and local time, by the clock on the wall. What the clock shows twice is the later, in standard
-/// time; in the hour that it leaves out the offset before counts: both as PostgreSQL has it.
+/// Microseconds between UTC and local time, by the clock on the wall.
 pub(crate) fn offset_at(zone: Tz, local: i64) -> i64 {
-    let Some(wall) = DateTime::from_timestamp_micros(local) else { return 0 };
-    let seconds = match zone.offset_from_local_datetime(&wall.naive_utc()) {
-        LocalResult::Single(offset) => offset.fix().local_minus_utc(),
-        LocalResult::Ambiguous(one, other) => one.fix().local_minus_utc().min(other.fix().local_minus_utc()),
-        LocalResult::None => {
-            // The day before was no change.
-            let before = DateTime::from_timestamp_micros(local.saturating_sub(DAY)).unwrap_or(wall);
-            let before = zone.offset_from_local_datetime(&before.naive_utc()).earliest();
-            before.map_or(0, |offset| offset.fix().local_minus_utc())
-        }
-    };
-    i64::from(seconds) * 1_000_000
+    i64::from(offset_of_clock(zone, local.div_euclid(SECOND))) * SECOND
 }
 
 /// Something that denotes a date or a point in time.
@@ -105,12 +93,12 @@ impl<'a> Times<'a> {
     }
 }
 
-const DAY: i64 = 86_400_000_000;
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
 
 /// Microseconds between UTC and local time at that moment.
 pub(crate) fn offset_micros(zone: Tz, utc: i64) -> i64 {
-    let Some(moment) = DateTime::from_timestamp_micros(utc) else { return 0 };
-    i64::from(zone.offset_from_utc_datetime(&moment.naive_utc()).fix().local_minus_utc()) * 1_000_000
+    i64::from(offset_of_instant(zone, utc.div_euclid(SECOND))) * SECOND
 }
 
 /// Microseconds since 1970-01-01 00:00 of the clock on the wall: of a timestamp with time zone, in its zone.

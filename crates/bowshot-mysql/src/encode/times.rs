@@ -4,8 +4,8 @@
 use super::Written;
 use crate::status::Failure;
 use arrow::array::timezone::Tz;
-use arrow::datatypes::{TimeUnit, TimestampMicrosecondType};
-use arrow::temporal_conversions::as_datetime_with_timezone;
+use arrow::datatypes::TimeUnit;
+use bowshot_api::offset_of_instant;
 use bowshot_rowwire::encode::interval::Interval;
 use bowshot_rowwire::encode::put_display;
 use bowshot_rowwire::encode::time::{self, DAY_MICROS, civil_date};
@@ -32,9 +32,8 @@ pub(super) fn time_zone(zone: &str) -> Result<Option<Tz>, Failure> {
 
 /// A timestamp in UTC as local time in a time zone.
 pub(super) fn local(micros: i64, zone: Tz) -> Result<i64, Failure> {
-    let point = as_datetime_with_timezone::<TimestampMicrosecondType>(micros, zone);
-    let point = point.ok_or_else(|| out_of_range("timestamp"))?;
-    Ok(point.naive_local().and_utc().timestamp_micros())
+    let offset = i64::from(offset_of_instant(zone, micros.div_euclid(1_000_000))) * 1_000_000;
+    micros.checked_add(offset).ok_or_else(|| out_of_range("timestamp"))
 }
 
 /// A day of MySQL's calendar.

@@ -5,11 +5,11 @@ use super::Written;
 use crate::status::Failure;
 use arrow::array::timezone::Tz;
 use arrow::datatypes::TimeUnit;
+use bowshot_api::offset_of_instant;
 use bowshot_rowwire::encode::interval::Interval;
 use bowshot_rowwire::encode::put_display;
 use bowshot_rowwire::encode::time::{self, DAY_MICROS, civil_date};
 use bytes::{BufMut, BytesMut};
-use chrono::{DateTime, Offset, TimeZone};
 
 /// Days from 1970-01-01 to 2000-01-01.
 pub(crate) const EPOCH_DAYS: i32 = 10_957;
@@ -57,9 +57,7 @@ pub(super) fn put_time(micros: i64, out: &mut BytesMut) {
 
 /// A timestamp in a time zone, with its offset from UTC.
 pub(super) fn put_instant(micros: i64, zone: Tz, out: &mut BytesMut) {
-    // Beyond the years of the calendar the offset is zero.
-    let moment = DateTime::from_timestamp_micros(micros).map(|moment| moment.naive_utc());
-    let distance = moment.map_or(0, |moment| zone.offset_from_utc_datetime(&moment).fix().local_minus_utc());
+    let distance = offset_of_instant(zone, micros.div_euclid(1_000_000));
     let local = micros.saturating_add(i64::from(distance) * 1_000_000);
     let before = put_day(local.div_euclid(DAY_MICROS), out);
     out.put_u8(b' ');

@@ -110,6 +110,13 @@ impl VisitorMut for Functions {
                     *expr = all;
                 }
             }
+            "sha224" | "sha256" | "sha384" | "sha512" if self.0 == DialectName::Postgres => {
+                match hash_of_bytes(function, &name) {
+                    Ok(Some(hash)) => *expr = hash,
+                    Ok(None) => {}
+                    Err(error) => return ControlFlow::Break(error),
+                }
+            }
             // Lists and truths in DuckDB, rows in PostgreSQL.
             "generate_series" | "regexp_matches" if self.0 != DialectName::Postgres => {}
             "range" => {}
@@ -158,6 +165,13 @@ fn rows_as_values(function: &mut Function, name: &str) -> Option<Expr> {
         }
     }
     None
+}
+
+/// PostgreSQL's `sha256(b)` takes and gives bytes, where the other dialects give hexadecimal digits.
+fn hash_of_bytes(function: &Function, algorithm: &str) -> Result<Option<Expr>> {
+    let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(bytes))] = list.args.as_slice() else { return Ok(None) };
+    template::expression(&format!("digest(CAST(b AS BYTEA), '{algorithm}')"), &[("b", bytes)]).map(Some)
 }
 
 /// `array_map(x -> x + 1, l)` of Doris and StarRocks is `array_transform(l, x -> x + 1)`.
