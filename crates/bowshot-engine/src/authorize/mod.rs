@@ -8,6 +8,7 @@
 
 pub(crate) mod changes;
 pub(crate) mod decision;
+pub(crate) mod optimized_slot;
 
 use crate::catalog::input::is_input;
 use crate::plan::Planned;
@@ -28,6 +29,7 @@ use bowshot_sql::{
 use bowshot_tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{LogicalPlan, Statement};
+use optimized_slot::OptimizedSlot;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -119,6 +121,7 @@ pub struct AuthorizedPlan {
     noted: Arc<BTreeSet<EntryName>>,
     text: Option<Arc<str>>,
     made: Instant,
+    optimized: Arc<OptimizedSlot>,
 }
 
 impl AuthorizedPlan {
@@ -159,6 +162,11 @@ impl AuthorizedPlan {
     /// When it was authorized.
     pub fn made(&self) -> Instant {
         self.made
+    }
+
+    /// Its optimized plan, which its clones share.
+    pub(crate) fn optimized(&self) -> &OptimizedSlot {
+        &self.optimized
     }
 
     /// What running it does.
@@ -270,6 +278,7 @@ impl AuthorizedPlan {
             // With other values it says something else.
             text: None,
             made: self.made,
+            optimized: Arc::default(),
         }
     }
 }
@@ -340,7 +349,8 @@ fn permitted(
     // As they are now: running it may look at others.
     let noted = Arc::new(pinned.noted());
     let (pinned, made) = (pinned.clone(), Instant::now());
-    Ok(AuthorizedPlan { planned, action, pinned, access, noted, text: None, made })
+    let optimized = Arc::default();
+    Ok(AuthorizedPlan { planned, action, pinned, access, noted, text: None, made, optimized })
 }
 
 fn action_of(plan: &LogicalPlan, scratch: bool) -> Result<Action> {
