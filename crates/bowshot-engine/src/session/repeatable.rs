@@ -226,3 +226,97 @@ fn have_types_of(values: &ParamValues, plan: &LogicalPlan) -> bool {
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execute::{Parallelism, merged};
+    use crate::reuse::SESSION_PLANS;
+    use crate::session::key_lookup::tests::{engine, planned};
+    use bowshot_api::Principal;
+    use datafusion::arrow::record_batch::RecordBatch;
+    use datafusion::arrow::util::pretty::pretty_format_batches;
+    use datafusion::common::ScalarValue;
+    use futures::TryStreamExt;
+
+    #[test]
+    fn only_plans_that_mean_the_same_each_time_are_repeatable() {
+        let engine = engine();
+        engine.runtime().handle().block_on(async {
+            let session = engine.open_session(&Principal::anonymous()).unwrap();
+            for (sql, expected) in [
+                ("SELECT 1", true),
+                ("SELECT word FROM t WHERE id > 7 ORDER BY word LIMIT 3", true),
+                ("SELECT count(*) FROM t AS a JOIN t AS b USING (id)", true),
+                ("SELECT now()", false),
+                ("SELECT current_user", false),
+                ("SELECT id FROM t WHERE random() > 0.5", false),
+                ("SELECT id FROM t WHERE id IN (SELECT id FROM t WHERE random() > 0.5)", false),
+                ("SELECT * FROM generate_series(1, 3)", false),
+                ("SELECT table_name FROM information_schema.tables", false),
+                ("EXPLAIN SELECT 1", false),
+            ] {
+                let plan = planned(&session, sql).await;
+                assert_eq!(is_repeatable(plan.planned().plan()), expected, "{sql}");
+            }
+        });
+    }
+
+    #[test]
+    fn parameters_that_make_another_plan_are_not_plain() {
+        let engine = engine();
+        engine.runtime().handle().block_on(async {
+            let session = engine.open_session(&Principal::anonymous()).unwrap();
+            for (sql, expected) in [
+                ("SELECT word FROM t WHERE id > $1", true),
+                ("SELECT word FROM t WHERE $1 >= id AND word <> $2", true),
+                ("SELECT word FROM t WHERE id > $1 LIMIT $2", false),
+                ("SELECT word FROM t WHERE id = $1 + 1", false),
+                ("SELECT word FROM t WHERE upper(word) LIKE $1", false),
+                ("SELECT id + $1 FROM t", false),
+            ] {
+                let plan = planned(&session, sql).await;
+                assert_eq!(has_plain_parameters(plan.planned().plan(), false), expected, "{sql}");
+            }
+            let plan = planned(&session, "SELECT word FROM t WHERE word <> $1").await;
+            assert!(!has_plain_parameters(plan.planned().plan(), true), "texts of MySQL have other equals");
+        });
+    }
+
+    async fn answer(session: &EngineSession, plan: &AuthorizedPlan, value: &ScalarValue) -> String {
+        let bound = RecordBatch::try_from_iter([("$1", value.to_array().unwrap())]).unwrap();
+        let execution =
+            session.execute(plan, &[bound], Parallelism::Default, Layout::default()).await.unwrap();
+        let rows: Vec<RecordBatch> = merged(execution.streams).try_collect().await.unwrap();
+        pretty_format_batches(&rows).unwrap().to_string()
+    }
+
+    #[test]
+    fn values_that_are_put_into_an_optimized_plan_give_the_same_rows() {
+        let engine = engine();
+        engine.runtime().handle().block_on(async {
+            let session = engine.open_session(&Principal::anonymous()).unwrap();
+            let ordinary = engine.open_session(&Principal::anonymous()).unwrap();
+            ordinary.set_config(SESSION_PLANS, "false").unwrap();
+            for (sql, is_reused) in [
+                ("SELECT id, word FROM t WHERE id < $1 ORDER BY id", true),
+                ("SELECT count(*) AS n, max(word) AS m FROM t WHERE id >= $1 AND id <> 990", true),
+                ("SELECT count(*) AS n FROM t AS a JOIN t AS b USING (id) WHERE a.id > $1", true),
+                ("SELECT id FROM t WHERE id < 9 ORDER BY id LIMIT $1", false),
+            ] {
+                let (plan, other) = (planned(&session, sql).await, planned(&ordinary, sql).await);
+                for value in [
+                    ScalarValue::from(3_i32),
+                    ScalarValue::from(5_i64),
+                    ScalarValue::Int32(None),
+                    ScalarValue::from(8_i32),
+                ] {
+                    let expected = answer(&ordinary, &other, &value).await;
+                    assert_eq!(answer(&session, &plan, &value).await, expected, "{sql} {value}");
+                }
+                assert_eq!(matches!(plan.optimized().get(), NextRun::Reuses(_)), is_reused, "{sql}");
+                assert!(matches!(other.optimized().get(), NextRun::Unknown), "{sql}");
+            }
+        });
+    }
+}
