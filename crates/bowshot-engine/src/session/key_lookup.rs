@@ -100,7 +100,8 @@ impl EngineSession {
         is_on && !(is_mysql && has_texts())
     }
 
-    /// What EXPLAIN shows, with a line about the key by which rows are looked up, or about a plan that is there. Formats for programs stay as they are.
+    /// What EXPLAIN shows, with a line about the key by which rows are looked up, or about a plan that is there. Formats for programs
+    /// stay as they are.
     pub(super) fn with_key_lookup(
         &self,
         shown: Arc<dyn ExecutionPlan>,

@@ -245,6 +245,9 @@ impl EngineSession {
             );
         }
         if planned.parameters().fields().is_empty() && !key_lookup::is_key_lookup(plan) {
+            if let Some(schema) = self.schema_of_run(plan, layout) {
+                return schema;
+            }
             return result_metadata::result_schema(&self.context.state_ref().read(), planned.plan(), layout);
         }
         // Coercion would settle the types of parameters before they have values. It changes no column of a key lookup.
@@ -283,7 +286,13 @@ impl EngineSession {
             // Parameters are in its condition alone.
             return Ok(result_metadata::unbound_schema(planned.plan(), layout));
         }
-        let bound = parameters::bind(planned.plan(), planned.parameters(), rows, 0)?;
+        let values = parameters::values(planned.plan(), planned.parameters(), rows, 0)?;
+        if let Some(schema) = self.schema_of_run(plan, layout)
+            && repeatable::have_types_of(&values, planned.plan())
+        {
+            return Ok(schema);
+        }
+        let bound = parameters::bind_values(planned.plan(), values)?;
         Ok(result_metadata::result_schema(&self.context.state_ref().read(), &bound, layout))
     }
 

@@ -58,6 +58,14 @@ impl EngineSession {
         Ok((optimized, result_schema(bound.state, bound.plan, bound.layout)))
     }
 
+    /// The schema of the rows of an earlier run with these settings.
+    pub(super) fn schema_of_run(&self, authorized: &AuthorizedPlan, layout: Layout) -> Option<SchemaRef> {
+        let NextRun::Reuses(optimized) = authorized.optimized().get() else { return None };
+        let OptimizedFor { options, layout: made_for, .. } = &optimized.made_for;
+        let is_same = *made_for == layout && Arc::ptr_eq(options, &self.options());
+        is_same.then(|| SchemaRef::clone(&optimized.schema))
+    }
+
     /// `None` for a plan that is optimized anew each time, and where something is wrong, which that tells.
     fn optimized_before(
         &self,
@@ -216,7 +224,7 @@ fn is_plain_comparison(comparison: &BinaryExpr, filter: &Filter, is_mysql: bool)
 }
 
 /// Whether each parameter has a value, which is of its type.
-fn have_types_of(values: &ParamValues, plan: &LogicalPlan) -> bool {
+pub(super) fn have_types_of(values: &ParamValues, plan: &LogicalPlan) -> bool {
     let Ok(fields) = plan.get_parameter_fields() else { return false };
     fields.iter().all(|(name, field)| {
         let value = values.get_placeholders_with_values(name).map(|given| given.value);
