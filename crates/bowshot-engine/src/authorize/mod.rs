@@ -267,6 +267,18 @@ impl AuthorizedPlan {
         self.access.is_same(access)
     }
 
+    /// The same query over a later state of the tables. `plan` reads that, if rows have changed which the query reads. Whoever uses
+    /// it asks whether its rights still hold.
+    pub(crate) fn over(&self, pinned: Pinned, plan: Option<LogicalPlan>) -> Self {
+        match plan {
+            None => Self { pinned, ..self.clone() },
+            Some(plan) => {
+                let (planned, optimized) = (self.planned.with_plan(plan), Arc::default());
+                Self { planned, optimized, pinned, ..self.clone() }
+            }
+        }
+    }
+
     /// The same plan with other values in it: binding parameters does not change what is read.
     pub(crate) fn with_plan(&self, plan: LogicalPlan) -> Self {
         Self {

@@ -154,9 +154,10 @@ impl EngineSession {
         let (tables, plans) = (Arc::clone(&self.tables), Arc::clone(&self.shared.plans));
         let (base, changed) = (base.clone(), changed.clone());
         let commit = move || {
+            let before = tables.shared.snapshot();
             let committed = tables.commit(&base, &changed);
-            // They would hold rows that nobody else needs.
-            plans.clear();
+            let own = (!Arc::ptr_eq(base.own(), changed.own())).then(|| base.own());
+            plans.advance((&before, &tables.shared.snapshot()), own);
             committed
         };
         if self.shared.runtime.is_here() {

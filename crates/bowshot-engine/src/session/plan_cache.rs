@@ -4,8 +4,10 @@
 use crate::authorize::AuthorizedPlan;
 use crate::catalog::providers::PlanRows;
 use crate::plan;
+use crate::session::repeatable::after_commit;
 use bowshot_api::{Error, Result};
 use bowshot_policy::snapshot::Pinned;
+use bowshot_tables::Snapshot;
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -78,9 +80,35 @@ impl PlanCache {
         Self { next: AtomicU64::default(), most, sessions: Mutex::default() }
     }
 
-    /// Drops all, since none is of the tables as they are now.
-    pub(crate) fn clear(&self) {
-        let gone = std::mem::take(&mut *self.lock());
+    /// Takes plans along to the state of the tables after a commit that has changed rows alone, and drops all others: they would hold
+    /// rows that nobody else needs. `own` are a session's own tables that the commit has replaced.
+    pub(crate) fn advance(
+        &self,
+        (before, after): (&Arc<Snapshot>, &Arc<Snapshot>),
+        own: Option<&Arc<Snapshot>>,
+    ) {
+        let changed = before.changed_rows(after);
+        let mut sessions = self.lock();
+        // Dropped without the lock, since a plan may be the last one that holds its tables.
+        let mut gone = Vec::new();
+        for plans in sessions.values_mut() {
+            for mut cached in std::mem::take(plans) {
+                let pinned = cached.plan.pinned();
+                let is_kept = Arc::ptr_eq(pinned.shared(), before)
+                    && own.is_none_or(|own| !Arc::ptr_eq(pinned.own(), own))
+                    && cached.plan.made().elapsed() < MAX_AGE;
+                let changed = changed.as_ref().filter(|_| is_kept);
+                match changed.and_then(|changed| after_commit(&cached.plan, changed, after)) {
+                    Some(plan) => {
+                        gone.push(std::mem::replace(&mut cached.plan, plan));
+                        plans.push(cached);
+                    }
+                    None => gone.push(cached.plan),
+                }
+            }
+        }
+        sessions.retain(|_, plans| !plans.is_empty());
+        drop(sessions);
         drop(gone);
     }
 

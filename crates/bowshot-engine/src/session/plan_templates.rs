@@ -238,14 +238,18 @@ fn are_literals_of(plan: &LogicalPlan, values: &[ScalarValue]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::execute::{Parallelism, merged};
     use crate::plan;
     use crate::reuse::SESSION_KEY_LOOKUPS;
     use crate::session::engine::EngineConfig;
     use crate::session::key_lookup::tests::{engine, planned};
-    use bowshot_api::Principal;
     use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
+    use bowshot_api::{Layout, Principal};
     use bowshot_tables::{Column, Definition, Entry, EntryName, Table};
-    use datafusion::arrow::datatypes::{DataType, Field};
+    use datafusion::arrow::array::{ArrayRef, AsArray, Int32Array, StringArray};
+    use datafusion::arrow::datatypes::{DataType, Field, Int32Type};
+    use datafusion::arrow::record_batch::RecordBatch;
+    use futures::TryStreamExt;
     use std::time::Instant;
 
     /// Whether the plan of a text is one that was made before.
@@ -345,8 +349,43 @@ mod tests {
             let ended = other.plans.session();
             drop(other);
             assert!(!session.plans.all().has_plans_of(ended));
-            session.plans.all().clear();
-            assert!(!is_reused(&session, sql).await, "a commit");
+        });
+    }
+
+    #[test]
+    fn plans_go_along_with_commits_that_change_rows_alone() {
+        let engine = engine();
+        engine.runtime().handle().block_on(async {
+            let session = engine.open_session(&Principal::anonymous()).unwrap();
+            let (sql, lookup) = ("SELECT max(id) AS m FROM t", "SELECT word FROM t WHERE id = 7");
+            for sql in [sql, lookup] {
+                assert!(!is_reused(&session, sql).await && is_reused(&session, sql).await, "{sql}");
+            }
+            let base = session.pin();
+            let name = EntryName::new(DEFAULT_CATALOG, DEFAULT_SCHEMA, "t");
+            let Some(Entry::Table(table)) = base.entry(&name) else { panic!("there is a table") };
+            let columns: Vec<ArrayRef> =
+                vec![Arc::new(Int32Array::from(vec![5_000])), Arc::new(StringArray::from(vec!["new"]))];
+            let rows = RecordBatch::try_new(table.schema(), columns).unwrap();
+            let segment = session.tables.shared.segment(&rows).unwrap();
+            let entry = Entry::Table(Arc::new(table.append(vec![segment])));
+            let changed =
+                base.changed(DEFAULT_CATALOG, |snapshot| snapshot.with_entry(&name, entry)).unwrap();
+            session.commit(&base, &changed).await.unwrap();
+            for sql in [sql, lookup] {
+                assert!(is_reused(&session, sql).await, "{sql}");
+                assert!(planned(&session, sql).await.pinned().is_same(&session.pin()), "{sql}");
+            }
+            let plan = planned(&session, sql).await;
+            let execution = session.execute(&plan, &[], Parallelism::Default, Layout::default());
+            let rows: Vec<RecordBatch> =
+                merged(execution.await.unwrap().streams).try_collect().await.unwrap();
+            assert_eq!(rows.len(), 1);
+            assert_eq!(rows[0].column(0).as_primitive::<Int32Type>().values(), &[5_000]);
+            let base = session.pin();
+            let gone = base.changed(DEFAULT_CATALOG, |snapshot| snapshot.without_entry(&name)).unwrap();
+            session.commit(&base, &gone).await.unwrap();
+            assert!(!session.plans.all().has_plans_of(session.plans.session()), "another definition");
         });
     }
 

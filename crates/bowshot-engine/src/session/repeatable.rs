@@ -10,19 +10,20 @@ use crate::error::classify;
 use crate::plan;
 use crate::reuse::SessionCache;
 use bowshot_api::{Layout, Result};
+use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::DialectName;
-use bowshot_tables::Table;
+use bowshot_tables::{Snapshot, Table};
 use bowshot_types::result_metadata::result_schema;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::ParamValues;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
-use datafusion::datasource::source_as_provider;
+use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::WindowFunctionDefinition;
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Signature, Volatility,
+    BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Signature, TableScan, Volatility,
 };
 use std::sync::Arc;
 
@@ -125,6 +126,45 @@ fn optimize(template: &LogicalPlan, bound: Bound<'_>, made_for: OptimizedFor) ->
     // The values are in conditions alone: the schema is that of all others.
     let schema = result_schema(bound.state, bound.plan, bound.layout);
     (walked.is_ok() && is_plain).then_some(Optimized { made_for, plan, schema })
+}
+
+/// A query over the state of the tables after a commit that has changed rows alone; `None` where a table has another source.
+pub(super) fn after_commit(
+    authorized: &AuthorizedPlan,
+    changed: &[(&Arc<Table>, &Arc<Table>)],
+    after: &Arc<Snapshot>,
+) -> Option<AuthorizedPlan> {
+    let pinned = Pinned::new(Arc::clone(after), Arc::clone(authorized.pinned().own()));
+    let plan = authorized.planned().plan();
+    let mut reads_changed = false;
+    let walked = plan.apply_with_subqueries(|node| {
+        reads_changed |= matches!(node, LogicalPlan::TableScan(scan) if current(scan, changed).is_some());
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.ok()?;
+    if !reads_changed {
+        return Some(authorized.over(pinned, None));
+    }
+    let mut is_plain = true;
+    let moved = plan.clone().transform_up_with_subqueries(|node| {
+        let LogicalPlan::TableScan(mut scan) = node else { return Ok(Transformed::no(node)) };
+        if let Some(table) = current(&scan, changed) {
+            // Above the rows may be defaults of columns, which belong to a session.
+            is_plain &= source_as_provider(&scan.source)
+                .is_ok_and(|provider| Table::of_provider(provider.as_ref()).is_some());
+            scan.source = provider_as_source(table.provider());
+        }
+        Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
+    });
+    let moved = moved.data().ok().filter(|_| is_plain)?;
+    Some(authorized.over(pinned, Some(moved)))
+}
+
+/// The present state of the table of a scan, if its rows have changed.
+fn current<'t>(scan: &TableScan, changed: &[(&'t Arc<Table>, &'t Arc<Table>)]) -> Option<&'t Arc<Table>> {
+    let provider = source_as_provider(&scan.source).ok()?;
+    let table = Table::of_provider(without_defaults(provider.as_ref()))?;
+    changed.iter().find(|(before, _)| Arc::ptr_eq(before, table)).map(|(_, after)| *after)
 }
 
 /// Whether a plan gives the same rows each time that it runs over the same tables: nothing that is settled when it is planned or
