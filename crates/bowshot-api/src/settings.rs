@@ -57,6 +57,8 @@ pub const SESSION_OPTIONS: &[SessionOption] = options! {
         "answer queries with results that are kept of the same query over the same rows, and keep those of this session";
     "key_lookups" "bool" = "true" =>
         "find the rows of a query that asks for a key of one table (`WHERE key = value`) by an index in memory, instead of a scan";
+    "plan_cache" "bool" = "true" =>
+        "run a statement by the plan of an earlier run, where the tables and all that it was planned with are the same";
     "join_order" "string" = "statistics" =>
         "order of inner joins: statistics for the one that seems cheapest, or query for that of the text";
     "common_subplans" "bool" = "true" =>

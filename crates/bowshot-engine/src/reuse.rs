@@ -198,6 +198,8 @@ extensions_options! {
         pub results: bool, default = true
         /// Whether its queries look rows up by the index of a key.
         pub key_lookups: bool, default = true
+        /// Whether plans of its queries are used again.
+        pub plans: bool, default = true
     }
 }
 
@@ -211,6 +213,8 @@ pub const SESSION_CACHE: &str = "bowshot_cache.enabled";
 pub const SESSION_RESULTS: &str = "bowshot_cache.results";
 /// The same of [`SessionCache::key_lookups`].
 pub const SESSION_KEY_LOOKUPS: &str = "bowshot_cache.key_lookups";
+/// The same of [`SessionCache::plans`].
+pub const SESSION_PLANS: &str = "bowshot_cache.plans";
 
 #[cfg(test)]
 mod tests {

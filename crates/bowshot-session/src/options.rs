@@ -6,7 +6,9 @@ use bowshot_api::{
     CompatibilityParameter, Compression, Endpoints, Error, Layout, Limits, OptionValue, Reason, Result,
     SESSION_OPTIONS, SessionOption,
 };
-use bowshot_engine::{SESSION_CACHE, SESSION_KEY_LOOKUPS, SESSION_RESULTS, SESSION_SEARCH_PATH};
+use bowshot_engine::{
+    SESSION_CACHE, SESSION_KEY_LOOKUPS, SESSION_PLANS, SESSION_RESULTS, SESSION_SEARCH_PATH,
+};
 use bowshot_optimizer::SESSION_JOIN_ORDER;
 use bowshot_optimizer::common_subplans::{SESSION_GROUPING_SETS, SESSION_SUBPLANS};
 use bowshot_policy::snapshot::Isolation;
@@ -38,6 +40,7 @@ pub(crate) struct Options {
     pub(crate) join_cache: bool,
     pub(crate) result_cache: bool,
     pub(crate) key_lookups: bool,
+    pub(crate) plan_cache: bool,
     pub(crate) joins_by_statistics: bool,
     pub(crate) common_subplans: bool,
     pub(crate) grouping_set_cascade: bool,
@@ -65,6 +68,7 @@ impl Options {
             join_cache: true,
             result_cache: true,
             key_lookups: true,
+            plan_cache: true,
             joins_by_statistics: true,
             common_subplans: true,
             grouping_set_cascade: true,
@@ -117,6 +121,7 @@ impl Options {
             "join_cache" => put(&mut self.join_cache, fresh.join_cache, given, boolean),
             "result_cache" => put(&mut self.result_cache, fresh.result_cache, given, boolean),
             "key_lookups" => put(&mut self.key_lookups, fresh.key_lookups, given, boolean),
+            "plan_cache" => put(&mut self.plan_cache, fresh.plan_cache, given, boolean),
             "join_order" => {
                 put(&mut self.joins_by_statistics, fresh.joins_by_statistics, given, by_statistics)
             }
@@ -152,6 +157,7 @@ impl Options {
             "join_cache" => (SESSION_CACHE, self.join_cache.to_string()),
             "result_cache" => (SESSION_RESULTS, self.result_cache.to_string()),
             "key_lookups" => (SESSION_KEY_LOOKUPS, self.key_lookups.to_string()),
+            "plan_cache" => (SESSION_PLANS, self.plan_cache.to_string()),
             "join_order" => (SESSION_JOIN_ORDER, self.joins_by_statistics.to_string()),
             "common_subplans" => (SESSION_SUBPLANS, self.common_subplans.to_string()),
             "grouping_set_cascade" => (SESSION_GROUPING_SETS, self.grouping_set_cascade.to_string()),
@@ -218,6 +224,7 @@ impl Options {
             ("join_cache", OptionValue::Bool(self.join_cache)),
             ("result_cache", OptionValue::Bool(self.result_cache)),
             ("key_lookups", OptionValue::Bool(self.key_lookups)),
+            ("plan_cache", OptionValue::Bool(self.plan_cache)),
             ("join_order", text(if self.joins_by_statistics { "statistics" } else { "query" })),
             ("common_subplans", OptionValue::Bool(self.common_subplans)),
             ("grouping_set_cascade", OptionValue::Bool(self.grouping_set_cascade)),
@@ -337,6 +344,7 @@ mod tests {
             ("join_cache", "off"),
             ("result_cache", "off"),
             ("key_lookups", "off"),
+            ("plan_cache", "off"),
             ("join_order", "query"),
             ("common_subplans", "off"),
             ("grouping_set_cascade", "off"),

@@ -19,6 +19,7 @@ use bowshot_engine::{Execution, KeptRights, ProgressMeter};
 use bowshot_query_task::{QueryRuntime, Stop};
 use futures::future::select_all;
 use futures::{FutureExt, StreamExt};
+use lifetime::WaitGuard;
 use producer::fill;
 use remote::{RemoteResult, follow};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -166,20 +167,25 @@ impl QueryResult {
         if streams.is_empty() {
             self.settle();
         }
+        let is_alone = streams.len() == 1 && self.remote.is_none() && self.delivery == Delivery::Stream;
         for (index, stream) in streams.into_iter().enumerate() {
             let partition = Arc::clone(&self.partitions[index % self.partitions.len()]);
             let query = Arc::downgrade(self);
-            let work = match &self.remote {
+            let mut work = match &self.remote {
                 Some(_) => follow(query, partition, stream).boxed(),
                 None => fill(query, partition, stream).boxed(),
             };
+            // A task would cost more than a few rows that are there at once.
+            if is_alone && runtime.is_here() && (&mut work).now_or_never().is_some() {
+                continue;
+            }
             let task = match &job {
                 Some(job) => runtime.spawn(job.inside(work)),
                 None => runtime.spawn(work),
             };
             tasks.push(AbortOnDrop(task.abort_handle()));
         }
-        if !timeout.is_zero() {
+        if !timeout.is_zero() && !self.has_ended() {
             let (query, left) = (Arc::downgrade(self), timeout.saturating_sub(self.started.elapsed()));
             let watch = async move {
                 tokio::time::sleep(left).await;
@@ -447,16 +453,6 @@ impl QueryResult {
     /// Whether it still holds its slot.
     pub(crate) fn holds_slot(&self) -> bool {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-}
-
-/// A caller that waits for the first rows.
-struct WaitGuard<'a>(&'a QueryResult);
-
-impl Drop for WaitGuard<'_> {
-    fn drop(&mut self) {
-        self.0.touch();
-        self.0.waited_for.store(false, Ordering::Release);
     }
 }
 

@@ -330,6 +330,35 @@ impl Snapshot {
         Ok(Self { version, defaults, catalogs, notes })
     }
 
+    /// The tables that have other rows in a later state, each as it was and as it is. `None` where more has changed than rows.
+    pub fn changed_rows<'a>(&'a self, later: &'a Self) -> Option<Vec<(&'a Arc<Table>, &'a Arc<Table>)>> {
+        if !Arc::ptr_eq(&self.notes, &later.notes) {
+            return None;
+        }
+        let mut changed = Vec::new();
+        let catalogs = pairs(&self.catalogs, &later.catalogs)?;
+        for (before, after) in catalogs.filter(|(before, after)| !Arc::ptr_eq(before, after)) {
+            let schemas = pairs(&before.schemas, &after.schemas).filter(|_| before.id == after.id)?;
+            for (before, after) in schemas.filter(|(before, after)| !Arc::ptr_eq(before, after)) {
+                let entries = pairs(&before.entries, &after.entries).filter(|_| before.id == after.id)?;
+                for (before, after) in entries {
+                    match (before, after) {
+                        (Entry::Table(before), Entry::Table(after)) if Arc::ptr_eq(before, after) => {}
+                        (Entry::Table(before), Entry::Table(after))
+                            if Arc::ptr_eq(before.definition(), after.definition()) =>
+                        {
+                            changed.push((before, after));
+                        }
+                        (Entry::View(before), Entry::View(after)) if Arc::ptr_eq(before, after) => {}
+                        (Entry::External(before), Entry::External(after)) if Arc::ptr_eq(before, after) => {}
+                        _ => return None,
+                    }
+                }
+            }
+        }
+        Some(changed)
+    }
+
     /// Whether both have the very same contents.
     pub(super) fn same(&self, other: &Self) -> bool {
         same_children(&self.catalogs, &other.catalogs) && self.notes.same(&other.notes)
@@ -375,6 +404,14 @@ impl Entry {
             (Self::Broken(_), _) => Ok(()),
         }
     }
+}
+
+/// The values of two maps that have the same keys.
+fn pairs<'a, V>(
+    before: &'a BTreeMap<String, V>,
+    after: &'a BTreeMap<String, V>,
+) -> Option<impl Iterator<Item = (&'a V, &'a V)>> {
+    before.keys().eq(after.keys()).then(|| before.values().zip(after.values()))
 }
 
 impl CatalogState {

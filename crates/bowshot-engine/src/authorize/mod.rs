@@ -8,6 +8,7 @@
 
 pub(crate) mod changes;
 pub(crate) mod decision;
+pub(crate) mod optimized_slot;
 
 use crate::catalog::input::is_input;
 use crate::plan::Planned;
@@ -28,6 +29,7 @@ use bowshot_sql::{
 use bowshot_tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{LogicalPlan, Statement};
+use optimized_slot::OptimizedSlot;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -121,6 +123,7 @@ pub struct AuthorizedPlan {
     made: Instant,
     /// Whether it may run again as it is.
     is_reusable: bool,
+    optimized: Arc<OptimizedSlot>,
 }
 
 impl AuthorizedPlan {
@@ -171,6 +174,11 @@ impl AuthorizedPlan {
     /// When it was authorized.
     pub fn made(&self) -> Instant {
         self.made
+    }
+
+    /// Its optimized plan, which its clones share.
+    pub(crate) fn optimized(&self) -> &OptimizedSlot {
+        &self.optimized
     }
 
     /// What running it does.
@@ -271,6 +279,18 @@ impl AuthorizedPlan {
         self.access.is_same(access)
     }
 
+    /// The same query over a later state of the tables. `plan` reads that, if rows have changed which the query reads. Whoever uses
+    /// it asks whether its rights still hold.
+    pub(crate) fn over(&self, pinned: Pinned, plan: Option<LogicalPlan>) -> Self {
+        match plan {
+            None => Self { pinned, ..self.clone() },
+            Some(plan) => {
+                let (planned, optimized) = (self.planned.with_plan(plan), Arc::default());
+                Self { planned, optimized, pinned, ..self.clone() }
+            }
+        }
+    }
+
     /// The same plan with other values in it: binding parameters does not change what is read.
     pub(crate) fn with_plan(&self, plan: LogicalPlan) -> Self {
         Self {
@@ -283,6 +303,7 @@ impl AuthorizedPlan {
             text: None,
             made: self.made,
             is_reusable: self.is_reusable,
+            optimized: Arc::default(),
         }
     }
 }
@@ -353,7 +374,18 @@ fn permitted(
     // As they are now: running it may look at others.
     let noted = Arc::new(pinned.noted());
     let (pinned, made) = (pinned.clone(), Instant::now());
-    Ok(AuthorizedPlan { planned, action, pinned, access, noted, text: None, made, is_reusable: true })
+    let optimized = Arc::default();
+    Ok(AuthorizedPlan {
+        planned,
+        action,
+        pinned,
+        access,
+        noted,
+        text: None,
+        made,
+        is_reusable: true,
+        optimized,
+    })
 }
 
 fn action_of(plan: &LogicalPlan, scratch: bool) -> Result<Action> {

@@ -58,7 +58,7 @@ use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use defaults::WithDefaults;
 use input::InputTable;
-use providers::Catalogs;
+use providers::{Catalogs, PlanRows};
 use public::Schemas;
 use std::fmt;
 use std::sync::Arc;
@@ -84,6 +84,8 @@ pub(crate) struct CatalogParts {
     pub(crate) databases: Arc<dyn Databases>,
     /// Credentials of sources.
     pub(crate) secrets: Option<Arc<Secrets>>,
+    /// What `system` tells about plans that are used again.
+    pub(crate) plans: Arc<dyn PlanRows>,
 }
 
 impl CatalogParts {

@@ -19,6 +19,7 @@ use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::error::Result;
 use datafusion::logical_expr::TableType;
+use std::fmt;
 use std::sync::Arc;
 
 /// The catalogs of a statement.
@@ -87,7 +88,8 @@ impl CatalogProvider for Catalog {
             let about = AboutTables::new(&visible.pinned, &visible.parts.tables, &visible.access);
             let who = (visible.principal.clone(), visible.access.clone());
             let files = visible.parts.files.clone();
-            let caches = Arc::new(CacheTables(Arc::clone(&visible.parts.reuse)));
+            let (reuse, plans) = (Arc::clone(&visible.parts.reuse), Arc::clone(&visible.parts.plans));
+            let caches = Arc::new(CacheTables { reuse, plans, is_admin: visible.access.is_admin() });
             let schema = SystemSchema::new(tables, who, (about, &visible.raw), caches);
             let secrets = visible.parts.secrets.clone();
             return Some(Arc::new(schema.with_files(files).with_secrets(secrets)));
@@ -101,21 +103,36 @@ impl CatalogProvider for Catalog {
     }
 }
 
-/// The tables about caches, which are everybody's.
+/// What `system.plan_cache` tells.
+pub(crate) trait PlanRows: fmt::Debug + Send + Sync {
+    /// The rows of one user, or all.
+    fn rows(&self, user: Option<&str>) -> bowshot_api::Result<RecordBatch>;
+}
+
+/// The table about plans, where users have rows of their own, and those about caches that are everybody's.
 #[derive(Debug)]
-struct CacheTables(Arc<dyn Reuse>);
+struct CacheTables {
+    reuse: Arc<dyn Reuse>,
+    plans: Arc<dyn PlanRows>,
+    is_admin: bool,
+}
+
+const PLAN_CACHE: &str = "plan_cache";
 
 impl SystemTables for CacheTables {
     fn names(&self) -> Vec<&'static str> {
-        Vec::new()
+        vec![PLAN_CACHE]
     }
 
     fn shared_names(&self) -> Vec<&'static str> {
-        self.0.tables().to_vec()
+        self.reuse.tables().to_vec()
     }
 
-    fn rows(&self, name: &str, _principal: &Principal) -> Option<bowshot_api::Result<RecordBatch>> {
-        self.0.rows(name)
+    fn rows(&self, name: &str, principal: &Principal) -> Option<bowshot_api::Result<RecordBatch>> {
+        match name {
+            PLAN_CACHE => Some(self.plans.rows((!self.is_admin).then_some(principal.name.as_str()))),
+            _ => self.reuse.rows(name),
+        }
     }
 }
 

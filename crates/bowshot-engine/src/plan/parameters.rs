@@ -173,7 +173,14 @@ pub(crate) fn bind(
     rows: &RecordBatch,
     row: usize,
 ) -> Result<LogicalPlan> {
-    let values = values(plan, expected, rows, row)?;
+    bind_values(plan, values(plan, expected, rows, row)?)
+}
+
+/// Values put into the plan.
+///
+/// # Errors
+/// `Invalid` when the plan refuses one.
+pub(crate) fn bind_values(plan: &LogicalPlan, values: ParamValues) -> Result<LogicalPlan> {
     let bound = plan.clone().with_param_values(values).map_err(classify)?;
     // Nodes keep the schema that they had with untyped parameters unless it is computed again.
     let typed = bound.transform_up_with_subqueries(|node| match node {

@@ -13,7 +13,7 @@ use crate::execute::split_scan;
 use crate::models::Models;
 use crate::reuse::{Background, NoReuse, Reuse};
 use crate::session::EngineSession;
-use crate::session::plan_templates::PlanTemplates;
+use crate::session::plan_cache::PlanCache;
 use crate::session::template::builder_from;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{BatchStream, Error as ApiError, PolicyDecisionPoint, Principal, QueryId, Result};
@@ -80,6 +80,8 @@ pub struct EngineConfig {
     pub databases: Option<Arc<dyn Databases>>,
     /// Credentials of sources, which admins give in SQL; the statements about them are refused when `None`.
     pub secrets: Option<Arc<Secrets>>,
+    /// Plans of all sessions together that are kept for other runs.
+    pub plan_cache_entries: usize,
     /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
     /// survives the session, and no served file is visible.
     pub scratch: bool,
@@ -106,6 +108,7 @@ impl Default for EngineConfig {
             remotes: None,
             databases: None,
             secrets: None,
+            plan_cache_entries: 1_000,
             scratch: false,
             access: AccessSettings::default(),
             session_config: None,
@@ -134,7 +137,7 @@ pub(crate) struct Shared {
     planning: Arc<Planning>,
     budget: Arc<Budget>,
     pub(crate) spare_states: Arc<SpareStates>,
-    pub(crate) plan_templates: Arc<PlanTemplates>,
+    pub(crate) plans: Arc<PlanCache>,
     distribution: OnceLock<Arc<dyn Distribution>>,
     decider: OnceLock<Arc<dyn PolicyDecisionPoint>>,
     endpoints: OnceLock<Arc<dyn EndpointStore>>,
@@ -250,6 +253,7 @@ impl Engine {
         if let Some(secrets) = &secrets {
             secrets.read_from(tables.newest_texts());
         }
+        let plans = Arc::new(PlanCache::new(config.plan_cache_entries));
         let parts = CatalogParts {
             main,
             files,
@@ -261,6 +265,7 @@ impl Engine {
             reuse,
             databases,
             secrets,
+            plans: Arc::<PlanCache>::clone(&plans),
         };
         let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());
         let shared = Arc::new(Shared {
@@ -276,7 +281,7 @@ impl Engine {
             planning: Planning::new(config.threads),
             budget: Arc::new(Budget::new(config.process_bytes)),
             spare_states: Arc::default(),
-            plan_templates: Arc::default(),
+            plans,
             distribution: OnceLock::new(),
             decider: OnceLock::new(),
             endpoints: OnceLock::new(),

@@ -100,7 +100,8 @@ impl EngineSession {
         is_on && !(is_mysql && has_texts())
     }
 
-    /// What EXPLAIN shows, with a line about the key by which rows are looked up. Formats for programs stay as they are.
+    /// What EXPLAIN shows, with a line about the key by which rows are looked up, or about a plan that is there. Formats for programs
+    /// stay as they are.
     pub(super) fn with_key_lookup(
         &self,
         shown: Arc<dyn ExecutionPlan>,
@@ -108,13 +109,17 @@ impl EngineSession {
     ) -> Arc<dyn ExecutionPlan> {
         let for_people = matches!(explain.explain_format, ExplainFormat::Indent | ExplainFormat::Tree);
         let Some(plans) = shown.downcast_ref::<ExplainExec>().filter(|_| for_people) else { return shown };
-        let Some(lookup) = KeyLookup::recognise(&explain.plan).filter(|lookup| self.may_look_up(lookup))
-        else {
-            return shown;
+        let lookup = KeyLookup::recognise(&explain.plan).filter(|lookup| self.may_look_up(lookup));
+        let line = match lookup {
+            Some(lookup) => {
+                let schema = lookup.table.schema();
+                let key = lookup.key.iter().map(|(at, _)| schema.field(*at).name().as_str());
+                let key: Vec<&str> = key.collect();
+                format!("KeyLookup: by ({}), once its index is in memory", key.join(", "))
+            }
+            None if self.has_plan(&explain.plan) => "plan: cached".to_owned(),
+            None => return shown,
         };
-        let schema = lookup.table.schema();
-        let key: Vec<&str> = lookup.key.iter().map(|(at, _)| schema.field(*at).name().as_str()).collect();
-        let line = format!("KeyLookup: by ({}), once its index is in memory", key.join(", "));
         let mut all = plans.stringified_plans().to_vec();
         all.push(StringifiedPlan::new(PlanType::FinalLogicalPlan, line));
         Arc::new(ExplainExec::new(shown.schema(), all, plans.verbose()))
@@ -219,11 +224,11 @@ fn is_key(table: &Table, columns: &[(usize, &Expr)]) -> bool {
 }
 
 /// Whether equal values have equal bytes, in every dialect but MySQL's.
-fn has_plain_equality(data_type: &DataType) -> bool {
+pub(super) fn has_plain_equality(data_type: &DataType) -> bool {
     data_type.is_integer() || is_text(data_type) || *data_type == DataType::Date32
 }
 
-fn is_text(data_type: &DataType) -> bool {
+pub(super) fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 

@@ -9,9 +9,11 @@ pub(crate) mod key_lookup;
 mod listing;
 pub(crate) mod on_nodes;
 mod parameter_metadata;
+mod plan_cache;
 mod plan_templates;
 mod planning;
 mod query;
+mod repeatable;
 mod scratch;
 mod search_path;
 pub(crate) mod template;
@@ -44,7 +46,7 @@ use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use engine::{Shared, own_tables};
-use plan_templates::SessionTemplates;
+use plan_cache::SessionPlans;
 use query::Run;
 use std::sync::Arc;
 use tokio::task::block_in_place;
@@ -61,7 +63,7 @@ pub struct EngineSession {
     seeded: SeededRandom,
     scratch: bool,
     spare: Arc<SpareState>,
-    templates: Arc<SessionTemplates>,
+    plans: Arc<SessionPlans>,
     /// Whether it asks what somebody may ask later, and nobody has asked yet.
     ahead: bool,
 }
@@ -83,7 +85,7 @@ impl EngineSession {
         current_user::functions(principal).into_iter().for_each(|function| context.register_udf(function));
         let (principal, tables, client) = (principal.clone(), Arc::new(tables), ClientSlot::default());
         let (spare, seeded) = (SpareState::new(&shared.spare_states), SeededRandom::default());
-        let templates = SessionTemplates::new(&shared.plan_templates);
+        let plans = SessionPlans::new(&shared.plans, &principal.name);
         let gate = Arc::new(SessionAccess::new(&shared.access, &principal, &tables));
         if !scratch {
             models::functions_without_models().into_iter().for_each(|function| {
@@ -102,7 +104,7 @@ impl EngineSession {
             crate::catalog::table_functions::register(&context, &Arc::new(facts));
         }
         let ahead = false;
-        Self { context, shared, principal, tables, gate, client, seeded, scratch, spare, templates, ahead }
+        Self { context, shared, principal, tables, gate, client, seeded, scratch, spare, plans, ahead }
     }
 
     /// Who is asked about settings and named statements.
@@ -149,12 +151,13 @@ impl EngineSession {
             return Ok(());
         }
         self.gate.check_commit(base)?;
-        let (tables, templates) = (Arc::clone(&self.tables), Arc::clone(&self.shared.plan_templates));
+        let (tables, plans) = (Arc::clone(&self.tables), Arc::clone(&self.shared.plans));
         let (base, changed) = (base.clone(), changed.clone());
         let commit = move || {
+            let before = tables.shared.snapshot();
             let committed = tables.commit(&base, &changed);
-            // They would hold rows that nobody else needs.
-            templates.clear();
+            let own = (!Arc::ptr_eq(base.own(), changed.own())).then(|| base.own());
+            plans.advance((&before, &tables.shared.snapshot()), own);
             committed
         };
         if self.shared.runtime.is_here() {
@@ -243,6 +246,9 @@ impl EngineSession {
             );
         }
         if planned.parameters().fields().is_empty() && !key_lookup::is_key_lookup(plan) {
+            if let Some(schema) = self.schema_of_run(plan, layout) {
+                return schema;
+            }
             return result_metadata::result_schema(&self.context.state_ref().read(), planned.plan(), layout);
         }
         // Coercion would settle the types of parameters before they have values. It changes no column of a key lookup.
@@ -281,7 +287,13 @@ impl EngineSession {
             // Parameters are in its condition alone.
             return Ok(result_metadata::unbound_schema(planned.plan(), layout));
         }
-        let bound = parameters::bind(planned.plan(), planned.parameters(), rows, 0)?;
+        let values = parameters::values(planned.plan(), planned.parameters(), rows, 0)?;
+        if let Some(schema) = self.schema_of_run(plan, layout)
+            && repeatable::have_types_of(&values, planned.plan())
+        {
+            return Ok(schema);
+        }
+        let bound = parameters::bind_values(planned.plan(), values)?;
         Ok(result_metadata::result_schema(&self.context.state_ref().read(), &bound, layout))
     }
 

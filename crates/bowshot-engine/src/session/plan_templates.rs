@@ -1,9 +1,12 @@
-//! Plans of key lookups, used again for texts that differ from an earlier one in literals alone: `WHERE key = 1`, `WHERE key = 2`.
-//! A plan serves only the session that made it, with the same settings, snapshot and rights, for as long as that of a prepared statement.
+//! Finds plans that were made before: that of the same text, or that of a key lookup whose text differs in literals alone, as
+//! `WHERE key = 1` and `WHERE key = 2`. The settings, the snapshot and the rights must be the same.
 
-use crate::authorize::AuthorizedPlan;
+use crate::authorize::{Action, AuthorizedPlan};
 use crate::reuse::SessionCache;
 use crate::session::EngineSession;
+use crate::session::key_lookup::is_key_lookup;
+use crate::session::plan_cache::PlanKey;
+use crate::session::repeatable::{is_repeatable, reuses_plans};
 use bowshot_api::Result;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::Statement;
@@ -14,99 +17,55 @@ use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, Value,
 };
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-/// A second less than a prepared statement uses such a plan: one made of a template is not too old as soon as it is prepared.
-const MAX_AGE: Duration = Duration::from_secs(4);
-/// Templates of all sessions together. One holds a snapshot of the tables, so that idle sessions must not add up.
-const MAX_TEMPLATES: usize = 256;
-
-/// The plans that were made last, the most recent at the end.
-#[derive(Debug, Default)]
-pub(crate) struct PlanTemplates {
-    next: AtomicU64,
-    entries: Mutex<Vec<Template>>,
-}
-
-#[derive(Debug)]
-struct Template {
-    session: u64,
-    /// Whoever changes a setting makes other options: these are held, and cannot change in place.
-    options: Arc<ConfigOptions>,
-    /// The statement with a blank in the place of each literal.
-    statement: Box<ast::Statement>,
-    plan: AuthorizedPlan,
-}
-
-impl PlanTemplates {
-    /// Drops all, since none is of the tables as they are now.
-    pub(crate) fn clear(&self) {
-        self.drop_where(|_| true);
-    }
-
-    fn find(
-        &self,
-        session: u64,
-        options: &Arc<ConfigOptions>,
-        statement: &ast::Statement,
-    ) -> Option<AuthorizedPlan> {
-        let entries = self.lock();
-        let found = entries.iter().rev().find(|entry| {
-            entry.session == session && Arc::ptr_eq(&entry.options, options) && *entry.statement == *statement
-        });
-        found.map(|entry| entry.plan.clone())
-    }
-
-    /// Adds a template in the place of an earlier one of the statement.
-    fn add(&self, template: Template) {
-        self.drop_where(|entry| {
-            let is_replaced = entry.session == template.session && entry.statement == template.statement;
-            is_replaced || entry.plan.made().elapsed() >= MAX_AGE
-        });
-        let mut entries = self.lock();
-        let oldest = (entries.len() >= MAX_TEMPLATES).then(|| entries.remove(0));
-        entries.push(template);
-        drop(entries);
-        drop(oldest);
-    }
-
-    /// Without the lock, since a plan may be the last one that holds its tables.
-    fn drop_where(&self, is_gone: impl FnMut(&Template) -> bool) {
-        let mut entries = self.lock();
-        let (gone, left): (Vec<_>, Vec<_>) = std::mem::take(&mut *entries).into_iter().partition(is_gone);
-        *entries = left;
-        drop(entries);
-        drop(gone);
-    }
-
-    /// A poisoned lock still guards whole templates.
-    fn lock(&self) -> MutexGuard<'_, Vec<Template>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The templates of one session. They end with it.
-#[derive(Debug)]
-pub(crate) struct SessionTemplates {
-    session: u64,
-    all: Arc<PlanTemplates>,
-}
-
-impl SessionTemplates {
-    pub(crate) fn new(all: &Arc<PlanTemplates>) -> Arc<Self> {
-        Arc::new(Self { session: all.next.fetch_add(1, Ordering::Relaxed), all: Arc::clone(all) })
-    }
-}
-
-impl Drop for SessionTemplates {
-    fn drop(&mut self) {
-        self.all.drop_where(|entry| entry.session == self.session);
-    }
-}
+use std::sync::Arc;
 
 impl EngineSession {
+    /// The plan of the same text, if one may be used again.
+    ///
+    /// # Errors
+    /// `Denied` by whoever decides on statements beside the rules; `Unavailable` without that decision.
+    pub(super) async fn plan_of_text(&self, sql: &str, pinned: &Pinned) -> Result<Option<AuthorizedPlan>> {
+        let options = self.options();
+        if !reuses_plans(&options) {
+            return Ok(None);
+        }
+        let is_text = |key: &PlanKey| matches!(key, PlanKey::Text(text) if **text == *sql);
+        let Some(plan) = self.cached_plan(&options, pinned, is_text) else { return Ok(None) };
+        self.decide_again(&plan).await?;
+        Ok(Some(plan))
+    }
+
+    /// Keeps a plan for the next time that its text comes, if it may be used then. `options` are those that it was made with.
+    /// Key lookups have plans for all their literals.
+    pub(super) fn keep_plan(&self, sql: &str, options: Arc<ConfigOptions>, plan: &AuthorizedPlan) {
+        let is_same = Arc::ptr_eq(&options, &self.options()) && reuses_plans(&options);
+        let is_query = matches!(plan.action(), Action::Query) && plan.is_small() && !is_key_lookup(plan);
+        if is_same && is_query && is_repeatable(plan.planned().plan()) {
+            self.plans.add(PlanKey::Text(Arc::from(sql)), options, plan);
+        }
+    }
+
+    /// Whether the next one who asks for this gets a plan that is there.
+    pub(super) fn has_plan(&self, plan: &LogicalPlan) -> bool {
+        let (options, pinned) = (self.options(), self.pin());
+        let is_same = |there: &AuthorizedPlan| there.planned().plan() == plan;
+        self.plans.find(|cached| cached.is_for(&options, &pinned) && is_same(&cached.plan)).is_some()
+    }
+
+    /// A plan that was made with the same settings and rights over the same tables. The rule is that of the plans of prepared
+    /// statements.
+    fn cached_plan(
+        &self,
+        options: &Arc<ConfigOptions>,
+        pinned: &Pinned,
+        is_wanted: impl Fn(&PlanKey) -> bool,
+    ) -> Option<AuthorizedPlan> {
+        let found = self.plans.find(|cached| is_wanted(&cached.key) && cached.is_for(options, pinned));
+        let (plan, counts) = found.filter(|(plan, _)| self.still_allows(plan))?;
+        counts.hit();
+        Some(plan)
+    }
+
     /// Takes the literals out of a statement that may be a key lookup, and leaves blanks. `None` for other statements, and where
     /// the session looks up no keys.
     pub(super) fn take_literals(&self, statement: &mut Statement) -> Option<Vec<Value>> {
@@ -128,7 +87,11 @@ impl EngineSession {
     ) -> Result<AuthorizedPlan> {
         let options = self.options();
         let values: Vec<ScalarValue> = literals.iter().filter_map(value).collect();
-        if let Some(plan) = self.plan_of_template(&options, &statement, pinned)
+        let is_blank = |key: &PlanKey| match (key, &statement) {
+            (PlanKey::Blank(blank), Statement::Sql(statement)) => blank == statement,
+            _ => false,
+        };
+        if let Some(plan) = self.cached_plan(&options, pinned, is_blank)
             && let Some(replaced) = with_literals(plan.planned().plan(), &values)
         {
             let plan = plan.with_plan(replaced);
@@ -145,24 +108,9 @@ impl EngineSession {
             && self.may_be_template(&plan)
             && are_literals_of(plan.planned().plan(), &values);
         if let Some(statement) = blank.filter(|_| is_template) {
-            let session = self.templates.session;
-            self.templates.all.add(Template { session, options, statement, plan: plan.clone() });
+            self.plans.add(PlanKey::Blank(statement), options, &plan);
         }
         Ok(plan)
-    }
-
-    /// The rule is that of the plans of prepared statements.
-    fn plan_of_template(
-        &self,
-        options: &Arc<ConfigOptions>,
-        statement: &Statement,
-        pinned: &Pinned,
-    ) -> Option<AuthorizedPlan> {
-        let Statement::Sql(statement) = statement else { return None };
-        let plan = self.templates.all.find(self.templates.session, options, statement)?;
-        let is_valid =
-            plan.made().elapsed() < MAX_AGE && plan.pinned().is_same(pinned) && self.still_allows(&plan);
-        is_valid.then_some(plan)
     }
 }
 
@@ -290,13 +238,18 @@ fn are_literals_of(plan: &LogicalPlan, values: &[ScalarValue]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::execute::{Parallelism, merged};
     use crate::plan;
     use crate::reuse::SESSION_KEY_LOOKUPS;
+    use crate::session::engine::EngineConfig;
     use crate::session::key_lookup::tests::{engine, planned};
-    use bowshot_api::Principal;
     use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
+    use bowshot_api::{Layout, Principal};
     use bowshot_tables::{Column, Definition, Entry, EntryName, Table};
-    use datafusion::arrow::datatypes::{DataType, Field};
+    use datafusion::arrow::array::{ArrayRef, AsArray, Int32Array, StringArray};
+    use datafusion::arrow::datatypes::{DataType, Field, Int32Type};
+    use datafusion::arrow::record_batch::RecordBatch;
+    use futures::TryStreamExt;
     use std::time::Instant;
 
     /// Whether the plan of a text is one that was made before.
@@ -393,11 +346,46 @@ mod tests {
             session.tables.shared.commit(&base, &Arc::new(changed)).unwrap();
             assert!(!is_reused(&session, sql).await, "another snapshot");
             assert!(is_reused(&session, sql).await);
-            let ended = other.templates.session;
+            let ended = other.plans.session();
             drop(other);
-            assert!(session.templates.all.lock().iter().all(|entry| entry.session != ended));
-            session.templates.all.clear();
-            assert!(!is_reused(&session, sql).await, "a commit");
+            assert!(!session.plans.all().has_plans_of(ended));
+        });
+    }
+
+    #[test]
+    fn plans_go_along_with_commits_that_change_rows_alone() {
+        let engine = engine();
+        engine.runtime().handle().block_on(async {
+            let session = engine.open_session(&Principal::anonymous()).unwrap();
+            let (sql, lookup) = ("SELECT max(id) AS m FROM t", "SELECT word FROM t WHERE id = 7");
+            for sql in [sql, lookup] {
+                assert!(!is_reused(&session, sql).await && is_reused(&session, sql).await, "{sql}");
+            }
+            let base = session.pin();
+            let name = EntryName::new(DEFAULT_CATALOG, DEFAULT_SCHEMA, "t");
+            let Some(Entry::Table(table)) = base.entry(&name) else { panic!("there is a table") };
+            let columns: Vec<ArrayRef> =
+                vec![Arc::new(Int32Array::from(vec![5_000])), Arc::new(StringArray::from(vec!["new"]))];
+            let rows = RecordBatch::try_new(table.schema(), columns).unwrap();
+            let segment = session.tables.shared.segment(&rows).unwrap();
+            let entry = Entry::Table(Arc::new(table.append(vec![segment])));
+            let changed =
+                base.changed(DEFAULT_CATALOG, |snapshot| snapshot.with_entry(&name, entry)).unwrap();
+            session.commit(&base, &changed).await.unwrap();
+            for sql in [sql, lookup] {
+                assert!(is_reused(&session, sql).await, "{sql}");
+                assert!(planned(&session, sql).await.pinned().is_same(&session.pin()), "{sql}");
+            }
+            let plan = planned(&session, sql).await;
+            let execution = session.execute(&plan, &[], Parallelism::Default, Layout::default());
+            let rows: Vec<RecordBatch> =
+                merged(execution.await.unwrap().streams).try_collect().await.unwrap();
+            assert_eq!(rows.len(), 1);
+            assert_eq!(rows[0].column(0).as_primitive::<Int32Type>().values(), &[5_000]);
+            let base = session.pin();
+            let gone = base.changed(DEFAULT_CATALOG, |snapshot| snapshot.without_entry(&name)).unwrap();
+            session.commit(&base, &gone).await.unwrap();
+            assert!(!session.plans.all().has_plans_of(session.plans.session()), "another definition");
         });
     }
 
@@ -406,10 +394,11 @@ mod tests {
         let engine = engine();
         engine.runtime().handle().block_on(async {
             let session = engine.open_session(&Principal::anonymous()).unwrap();
-            for number in 0..MAX_TEMPLATES + 10 {
+            let most = EngineConfig::default().plan_cache_entries;
+            for number in 0..most + 10 {
                 planned(&session, &format!("SELECT word AS w{number} FROM t WHERE id = 7")).await;
             }
-            assert!(session.templates.all.lock().len() <= MAX_TEMPLATES);
+            assert!(session.plans.all().len() <= most);
             assert!(!is_reused(&session, "SELECT word AS w0 FROM t WHERE id = 7").await);
             assert!(is_reused(&session, "SELECT word AS w0 FROM t WHERE id = 8").await);
         });

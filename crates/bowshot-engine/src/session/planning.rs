@@ -17,6 +17,7 @@ use bowshot_sql::{
 };
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Planned;
+use datafusion::sql::sqlparser::ast;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::sync::Arc;
@@ -40,18 +41,28 @@ impl EngineSession {
             let planned = plan::plan(&self.state(pinned), plan::parse_plain(&options, sql)?).await?;
             return authorize::enforce(planned, None, self.authorizer(pinned), true).await;
         }
+        let is_reusable = pinned.input().is_none() && is_small(sql);
+        if is_reusable && let Some(plan) = self.plan_of_text(sql, pinned).await? {
+            return Ok(plan);
+        }
         let source = Source { text: sql, dialect: plan::dialect(&options).name() };
         let mut statement = plan::parse(&options, sql)?;
         let is_asked_again = matches!(statement, Statement::Sql(_) | Statement::Explain(_))
             && self.asks_again()
             && pinned.input().is_none();
-        let may_have_template = pinned.input().is_none() && is_small(sql);
-        let literals = if may_have_template { self.take_literals(&mut statement) } else { None };
+        // What EXECUTE and SHOW mean depends on more than the settings of the engine.
+        let is_reusable = is_reusable
+            && matches!(&statement, Statement::Sql(statement) if matches!(**statement, ast::Statement::Query(_)));
+        let literals = if is_reusable { self.take_literals(&mut statement) } else { None };
         let plan = match literals {
             Some(literals) => self.plan_by_template((statement, literals), pinned, source).await?,
             None => self.plan_parsed(statement, pinned, source).await?,
         };
-        Ok(if is_asked_again { plan.with_text(sql) } else { plan })
+        let plan = if is_asked_again { plan.with_text(sql) } else { plan };
+        if is_reusable {
+            self.keep_plan(sql, options, &plan);
+        }
+        Ok(plan)
     }
 
     /// Plans and authorises a statement that is parsed.

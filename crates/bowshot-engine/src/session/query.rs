@@ -12,6 +12,7 @@ use crate::plan::parameters;
 use crate::reuse::{Answer, Computed, Query};
 use crate::session::EngineSession;
 use crate::session::on_nodes::{self, Started};
+use crate::session::repeatable::Bound;
 use bowshot_api::{BatchStream, Error, Layout, Result};
 use bowshot_optimizer::cooperative;
 use bowshot_policy::snapshot::input::StreamedTable;
@@ -34,15 +35,12 @@ pub(crate) async fn prepare(session: &EngineSession, run: &Run<'_>) -> Result<Ex
     let planned = run.plan.planned();
     parameters::check_none(planned.parameters())?;
     let (state, plan) = session.take_effect(run.plan, &run.state).await?;
-    one(session, run, (&state, &plan)).await
+    one(session, run, Bound { state: &state, plan: &plan, values: None, layout: run.layout }).await
 }
 
-/// Gives the result of one plan without parameters: what is kept of it, or what is computed.
-async fn one(
-    session: &EngineSession,
-    run: &Run<'_>,
-    (state, plan): (&SessionState, &LogicalPlan),
-) -> Result<Execution> {
+/// Gives the result of one plan whose parameters have values: what is kept of it, or what is computed.
+async fn one(session: &EngineSession, run: &Run<'_>, bound: Bound<'_>) -> Result<Execution> {
+    let Bound { state, plan, .. } = bound;
     let ordered = run.plan.planned().ordered();
     let asked = session.asked(run.plan, run.layout);
     let query = Query { plan, state, form: run.form(), asked, purpose: session.purpose() };
@@ -51,8 +49,8 @@ async fn one(
         Answer::Wanted(recorder) => Some(recorder),
         Answer::Unknown => None,
     };
-    let schema = result_schema(state, plan, run.layout);
-    let physical = physical_plan(session, (state, run.form()), plan, ordered).await?;
+    let (optimised, schema) = session.optimized(run.plan, bound)?;
+    let physical = physical_plan_of(session, (state, run.form()), (plan, optimised), ordered).await?;
     let rows = exact_rows(physical.as_ref());
     let progress = ProgressMeter::new(&physical);
     let input = run.plan.pinned().input();
@@ -98,10 +96,12 @@ pub(crate) async fn prepare_bound(
     let planned = run.plan.planned();
     let expected = planned.parameters();
     let (first, rest) = first_row(parameters)?;
-    let first_plan = run.plan.with_plan(parameters::bind(planned.plan(), expected, first, 0)?);
+    let values = parameters::values(planned.plan(), expected, first, 0)?;
+    let first_plan = run.plan.with_plan(parameters::bind_values(planned.plan(), values.clone())?);
     let (state, plan) = session.take_effect(&first_plan, &run.state).await?;
     if rest.is_empty() {
-        return one(session, run, (&state, &plan)).await;
+        let bound = Bound { state: &state, plan: &plan, values: Some(&values), layout: run.layout };
+        return one(session, run, bound).await;
     }
     let schema = nullable(&result_schema(&state, &plan, run.layout));
     let physical = physical_plan(session, (&state, run.form()), &plan, planned.ordered()).await?;
@@ -126,6 +126,16 @@ pub(super) async fn physical_plan(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let optimising = tracing::info_span!(target: bowshot_api::TRACES, "optimise");
     let optimised = optimising.in_scope(|| state.optimize(plan)).map_err(classify)?;
+    physical_plan_of(session, (state, form), (plan, optimised), ordered).await
+}
+
+/// The same of a plan that is optimised.
+async fn physical_plan_of(
+    session: &EngineSession,
+    (state, form): (&SessionState, (Layout, Parallelism)),
+    (plan, optimised): (&LogicalPlan, LogicalPlan),
+    ordered: bool,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let optimised = session.reuse().substitute(optimised, state, session.purpose()).await;
     let physical = state.query_planner().create_physical_plan(&optimised, state).await.map_err(classify)?;
     let physical = match plan {

@@ -62,6 +62,16 @@ impl Origin for QueryResult {
     }
 }
 
+/// A caller that waits for the first rows.
+pub(super) struct WaitGuard<'a>(pub(super) &'a QueryResult);
+
+impl Drop for WaitGuard<'_> {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.waited_for.store(false, Ordering::Release);
+    }
+}
+
 /// The error of a query whose reader has stalled.
 pub(super) fn not_taken(limit: Duration) -> Error {
     Error::new(ErrorKind::Timeout, format!("the client read no rows for {} s", limit.as_secs()))

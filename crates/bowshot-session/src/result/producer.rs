@@ -11,6 +11,9 @@ use futures::{FutureExt, StreamExt};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 
+/// Rows after which the rest is a task of its own: until then, the call that starts the query moves them itself.
+const FEW_ROWS: usize = 1_024;
+
 /// Fills a partition; a panic fails the query only.
 pub(super) async fn fill(query: Weak<QueryResult>, partition: Arc<Partition>, stream: BatchStream) {
     let work = AssertUnwindSafe(move_batches(Weak::clone(&query), partition, stream));
@@ -23,13 +26,18 @@ pub(super) async fn fill(query: Weak<QueryResult>, partition: Arc<Partition>, st
 
 /// Moves batches from the engine into a partition until either ends.
 async fn move_batches(query: Weak<QueryResult>, partition: Arc<Partition>, stream: BatchStream) {
-    let mut stream = checked(stream);
+    let (mut stream, mut moved, mut has_yielded) = (checked(stream), 0, false);
     while let Some(batch) = stream.next().await {
+        moved += batch.as_ref().map_or(0, RecordBatch::num_rows);
         let pushed = match batch {
             Ok(batch) => push(&query, &partition, batch).await,
             Err(error) => Err(error),
         };
         match pushed {
+            Ok(Ok(())) if moved > FEW_ROWS && !has_yielded => {
+                has_yielded = true;
+                tokio::task::yield_now().await;
+            }
             Ok(Ok(())) => {}
             Ok(Err(_stopped)) => break,
             Err(error) => {

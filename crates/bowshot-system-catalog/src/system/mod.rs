@@ -81,6 +81,7 @@ impl SystemSchema {
         let admin = admin.chain(self.secrets.iter().map(|_| secrets::NAME));
         let admin = admin.filter(|_| self.access.is_admin());
         let own = tables::NAMES.into_iter().chain(access::NAMES).chain([models::NAME]);
+        let own = own.chain(self.caches.names());
         self.tables.names().into_iter().chain(own).chain(shared).chain(admin)
     }
 }

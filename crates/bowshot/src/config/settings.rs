@@ -138,6 +138,8 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
         "threads that run queries, and partitions of a plan; auto means one for each core";
     "engine.batch_rows": Count(batch_rows, 1) = "rows of one batch between operators";
     "engine.metadata_cache_bytes": Size(metadata_cache_bytes) = "memory for Parquet footers";
+    "engine.plan_cache_entries": Count(plan_cache_entries, 0) =
+        "plans of all sessions that are kept for the next run of their statement; none are when 0";
     "engine.spill_folder": Path(spill_folder) =
         "folder for what running queries spill, on disk; `spill` in the data folder when empty, `/var/tmp` without one";
     "engine.spill_bytes": LongSize(spill_bytes) = "disk that running queries may spill to, all together";

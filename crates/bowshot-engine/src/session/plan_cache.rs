@@ -1,0 +1,278 @@
+//! Plans of all sessions that are used again: of key lookups for other literals, and of other queries for the same text. A plan
+//! serves only the session that made it, so that it never has the rights or the policies of another user.
+
+use crate::authorize::AuthorizedPlan;
+use crate::catalog::providers::PlanRows;
+use crate::plan;
+use crate::session::repeatable::after_commit;
+use bowshot_api::{Error, Result};
+use bowshot_policy::snapshot::Pinned;
+use bowshot_tables::Snapshot;
+use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::sql::sqlparser::ast;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A second less than a prepared statement uses the plan of a key lookup: one from here is not too old as soon as it is prepared.
+const MAX_AGE: Duration = Duration::from_secs(4);
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct PlanCache {
+    next: AtomicU64,
+    /// Plans of all sessions together. One holds a snapshot of the tables, so that idle sessions must not add up.
+    most: usize,
+    sessions: Mutex<HashMap<u64, Vec<CachedPlan>>>,
+}
+
+/// By what a plan is found.
+#[derive(Debug, PartialEq)]
+pub(super) enum PlanKey {
+    /// The text, as it was sent.
+    Text(Arc<str>),
+    /// The statement of a key lookup with a blank in the place of each literal.
+    Blank(Box<ast::Statement>),
+}
+
+#[derive(Debug)]
+pub(super) struct CachedPlan {
+    pub(super) key: PlanKey,
+    /// Whoever changes a setting makes other options: these are held, and cannot change in place.
+    pub(super) options: Arc<ConfigOptions>,
+    pub(super) plan: AuthorizedPlan,
+    user: Arc<str>,
+    bytes: u64,
+    used: Instant,
+    counts: Arc<Counts>,
+}
+
+/// How often a statement was planned, and how often its plan was used again.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    planned: AtomicU64,
+    hits: AtomicU64,
+}
+
+impl Counts {
+    /// Notes that a plan is used again.
+    pub(super) fn hit(&self) {
+        self.hits.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl CachedPlan {
+    pub(super) fn is_for(&self, options: &Arc<ConfigOptions>, pinned: &Pinned) -> bool {
+        Arc::ptr_eq(&self.options, options)
+            && self.plan.made().elapsed() < MAX_AGE
+            && self.plan.pinned().is_same(pinned)
+    }
+}
+
+impl PlanCache {
+    /// A cache of so many plans.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { next: AtomicU64::default(), most, sessions: Mutex::default() }
+    }
+
+    /// Takes plans along to the state of the tables after a commit that has changed rows alone, and drops all others: they would hold
+    /// rows that nobody else needs. `own` are a session's own tables that the commit has replaced.
+    pub(crate) fn advance(
+        &self,
+        (before, after): (&Arc<Snapshot>, &Arc<Snapshot>),
+        own: Option<&Arc<Snapshot>>,
+    ) {
+        let changed = before.changed_rows(after);
+        let mut sessions = self.lock();
+        // Dropped without the lock, since a plan may be the last one that holds its tables.
+        let mut gone = Vec::new();
+        for plans in sessions.values_mut() {
+            for mut cached in std::mem::take(plans) {
+                let pinned = cached.plan.pinned();
+                let is_kept = Arc::ptr_eq(pinned.shared(), before)
+                    && own.is_none_or(|own| !Arc::ptr_eq(pinned.own(), own))
+                    && cached.plan.made().elapsed() < MAX_AGE;
+                let changed = changed.as_ref().filter(|_| is_kept);
+                match changed.and_then(|changed| after_commit(&cached.plan, changed, after)) {
+                    Some(plan) => {
+                        gone.push(std::mem::replace(&mut cached.plan, plan));
+                        plans.push(cached);
+                    }
+                    None => gone.push(cached.plan),
+                }
+            }
+        }
+        sessions.retain(|_, plans| !plans.is_empty());
+        drop(sessions);
+        drop(gone);
+    }
+
+    /// Drops the one that was not used for longest.
+    fn evict(sessions: &mut HashMap<u64, Vec<CachedPlan>>) -> Option<CachedPlan> {
+        let all = sessions.iter().flat_map(|(session, plans)| {
+            plans.iter().enumerate().map(|(at, cached)| (cached.used, *session, at))
+        });
+        let (_, session, at) = all.min()?;
+        let plans = sessions.get_mut(&session)?;
+        Some(plans.remove(at))
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_plans_of(&self, session: u64) -> bool {
+        self.lock().contains_key(&session)
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.lock().values().map(Vec::len).sum()
+    }
+
+    /// A poisoned lock still guards whole plans.
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Vec<CachedPlan>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The plans of one session. They end with it.
+#[derive(Debug)]
+pub(crate) struct SessionPlans {
+    session: u64,
+    user: Arc<str>,
+    all: Arc<PlanCache>,
+}
+
+impl SessionPlans {
+    pub(crate) fn new(all: &Arc<PlanCache>, user: &str) -> Arc<Self> {
+        let session = all.next.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { session, user: Arc::from(user), all: Arc::clone(all) })
+    }
+
+    #[cfg(test)]
+    pub(super) fn session(&self) -> u64 {
+        self.session
+    }
+
+    #[cfg(test)]
+    pub(super) fn all(&self) -> &PlanCache {
+        &self.all
+    }
+
+    /// The plan of the first that is wanted, with its counts.
+    pub(super) fn find(
+        &self,
+        is_wanted: impl Fn(&CachedPlan) -> bool,
+    ) -> Option<(AuthorizedPlan, Arc<Counts>)> {
+        let mut sessions = self.all.lock();
+        let found = sessions.get_mut(&self.session)?.iter_mut().find(|cached| is_wanted(cached))?;
+        found.used = Instant::now();
+        Some((found.plan.clone(), Arc::clone(&found.counts)))
+    }
+
+    /// Adds a plan in the place of an earlier one with the same key.
+    pub(super) fn add(&self, key: PlanKey, options: Arc<ConfigOptions>, plan: &AuthorizedPlan) {
+        if self.all.most == 0 {
+            return;
+        }
+        let bytes = estimated_bytes(plan.planned().plan(), &key);
+        let mut sessions = self.all.lock();
+        // Dropped without the lock, since a plan may be the last one that holds its tables.
+        let mut gone = Vec::new();
+        let mut counts = Arc::<Counts>::default();
+        for (session, plans) in sessions.iter_mut() {
+            let is_gone = |cached: &mut CachedPlan| {
+                let is_replaced = *session == self.session && cached.key == key;
+                if is_replaced {
+                    counts = Arc::clone(&cached.counts);
+                }
+                is_replaced || cached.plan.made().elapsed() >= MAX_AGE
+            };
+            gone.extend(plans.extract_if(.., is_gone));
+        }
+        sessions.retain(|_, plans| !plans.is_empty());
+        if sessions.values().map(Vec::len).sum::<usize>() >= self.all.most {
+            gone.extend(PlanCache::evict(&mut sessions));
+        }
+        counts.planned.fetch_add(1, Ordering::Relaxed);
+        let (user, used, plan) = (Arc::clone(&self.user), Instant::now(), plan.clone());
+        let cached = CachedPlan { key, options, plan, user, bytes, used, counts };
+        sessions.entry(self.session).or_default().push(cached);
+        drop(sessions);
+        drop(gone);
+    }
+}
+
+impl Drop for SessionPlans {
+    fn drop(&mut self) {
+        let gone = self.all.lock().remove(&self.session);
+        drop(gone);
+    }
+}
+
+/// Bytes of the nodes, the expressions and the text, without what they share with tables.
+fn estimated_bytes(plan: &LogicalPlan, key: &PlanKey) -> u64 {
+    let mut bytes = match key {
+        PlanKey::Text(text) => text.len(),
+        PlanKey::Blank(_) => 0,
+    };
+    // A plan that was authorized has been walked before.
+    let _ = plan.apply_with_subqueries(|node| {
+        bytes += size_of::<LogicalPlan>();
+        node.apply_expressions(|expr| {
+            expr.apply(|_| {
+                bytes += size_of::<Expr>();
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    bytes as u64
+}
+
+impl PlanRows for PlanCache {
+    fn rows(&self, user: Option<&str>) -> Result<RecordBatch> {
+        let sessions = self.lock();
+        let all = sessions.values().flatten();
+        let seen: Vec<&CachedPlan> =
+            all.filter(|cached| user.is_none_or(|user| *cached.user == *user)).collect();
+        let text = |value: &dyn Fn(&CachedPlan) -> String| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values(seen.iter().map(|cached| value(cached))))
+        };
+        let number = |value: &dyn Fn(&CachedPlan) -> u64| -> ArrayRef {
+            Arc::new(UInt64Array::from_iter_values(seen.iter().map(|cached| value(cached))))
+        };
+        let hits = |cached: &CachedPlan| cached.counts.hits.load(Ordering::Relaxed);
+        let planned = |cached: &CachedPlan| cached.counts.planned.load(Ordering::Relaxed);
+        let columns = [
+            ("user_name", text(&|cached| cached.user.as_ref().to_owned())),
+            ("statement", text(&|cached| cached.key.statement())),
+            ("dialect", text(&|cached| plan::dialect(&cached.options).name().as_str().to_owned())),
+            ("kind", text(&|cached| cached.key.kind().to_owned())),
+            ("uses", number(&|cached| planned(cached) + hits(cached))),
+            ("hits", number(&hits)),
+            ("bytes", number(&|cached| cached.bytes)),
+            ("age_ms", number(&|cached| cached.plan.made().elapsed().as_millis() as u64)),
+        ];
+        RecordBatch::try_from_iter(columns)
+            .map_err(|error| Error::internal("the plan cache does not fit its schema").with_source(error))
+    }
+}
+
+impl PlanKey {
+    fn statement(&self) -> String {
+        match self {
+            Self::Text(text) => text.as_ref().to_owned(),
+            Self::Blank(statement) => statement.to_string(),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "statement",
+            Self::Blank(_) => "key lookup",
+        }
+    }
+}
