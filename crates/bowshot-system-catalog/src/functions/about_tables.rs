@@ -39,7 +39,7 @@ pub(crate) fn written(call: &Call<'_>, name: &str) -> Option<EntryName> {
         2 => EntryName::new(call.catalog(), part(0)?, part(1)?),
         _ => EntryName::new(part(0)?, part(1)?, part(2)?),
     };
-    let pinned = call.facts.session_access.pin();
+    let pinned = call.pinned();
     if full.schema == PUBLIC && !pinned.has_schema(&full.catalog, PUBLIC) {
         return Some(EntryName { schema: DEFAULT_SCHEMA.to_owned(), ..full });
     }
@@ -48,7 +48,7 @@ pub(crate) fn written(call: &Call<'_>, name: &str) -> Option<EntryName> {
 
 /// What an argument means: a name, or the number of a table or view.
 fn found(call: &Call<'_>) -> Option<(EntryName, Option<Entry>)> {
-    let pinned = call.facts.session_access.pin();
+    let pinned = call.pinned();
     let Some(oid) = call.number(0) else {
         let name = written(call, &call.text(0)?)?;
         let entry = pinned.entry(&name).cloned();
@@ -142,8 +142,8 @@ fn constraint(oid: i64, name: &EntryName, definition: &Definition) -> Option<Str
 fn reference(call: &Call<'_>, oid: i64, name: &EntryName, definition: &Definition) -> Option<String> {
     let named = |reference: &&Reference| oids::constraint(name, &reference_name(name, reference)) == oid;
     let reference = definition.references.iter().find(named)?;
-    let pinned = call.facts.session_access.pin();
-    let other = seen_referred(name, reference, (&pinned, &call.facts.session_access.newest()))?;
+    let pinned = call.pinned();
+    let other = seen_referred(name, reference, (&pinned, &call.access()))?;
     let columns = match pinned.entry(&other) {
         Some(Entry::Table(table)) => referred_columns(reference, table.definition()),
         _ => reference.referred.clone(),

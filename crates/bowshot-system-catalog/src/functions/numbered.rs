@@ -44,7 +44,7 @@ impl Call<'_> {
 
     /// The table that a key, index or check belongs to, and its definition.
     pub(crate) fn constrained(&self, oid: i64) -> Option<(&EntryName, Arc<Definition>)> {
-        let pinned = self.facts.session_access.pin();
+        let pinned = self.pinned();
         let constraints = self.numbered.constraints.get_or_init(|| {
             let mut constraints = HashMap::new();
             for (name, table) in pinned.own().tables().chain(pinned.shared().tables()) {
