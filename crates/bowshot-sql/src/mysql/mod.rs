@@ -8,7 +8,9 @@ mod values;
 
 pub use self::load::LoadStatement;
 pub use self::set::{AssignedValue, Assignment};
-pub use self::text::{executable, quoted_name, quoted_text, unescape_byte, without_raw_bytes};
+pub use self::text::{
+    default_text, executable, expression_text, quoted_name, quoted_text, unescape_byte, without_raw_bytes,
+};
 pub use self::values::{ValuePart, ValueSource, counted_conditions, show_without_rows, value_parts};
 
 use crate::dialect::DialectName;

@@ -88,7 +88,7 @@ pub(crate) static REFERENTIAL_CONSTRAINTS: Defined = Defined {
 pub(crate) static CHECK_CONSTRAINTS: Defined = Defined {
     name: "check_constraints",
     columns: columns![
-        constraint_catalog Text, constraint_schema Text, constraint_name Text, check_clause Text
+        constraint_catalog Text, constraint_schema Text, constraint_name Text, check_clause Text, table_name Text
     ],
     rows: |visible, about, rows| {
         checks(visible, about, rows);
@@ -284,7 +284,8 @@ fn checks(visible: &CatalogView, about: &About, rows: &mut Rows) {
     for listed in visible.listed(about) {
         let Some(definition) = listed.definition() else { continue };
         for check in &definition.checks {
-            rows.add(constraint(&listed, &check.name).into_iter().chain([Cell::from(&check.sql)]));
+            let rest = [Cell::from(&check.sql), (&listed.name.name).into()];
+            rows.add(constraint(&listed, &check.name).into_iter().chain(rest));
         }
     }
 }
