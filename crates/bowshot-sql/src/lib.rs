@@ -6,6 +6,7 @@
 
 mod access;
 mod cache;
+mod constraint_comments;
 mod copy;
 mod database;
 mod dialect;
@@ -47,6 +48,7 @@ mod walk;
 
 pub use access::{AccessStatement, Expiry, Object, Privilege, UserChange};
 pub use cache::CacheStatement;
+pub use constraint_comments::OF_CONSTRAINT;
 pub use copy::{CopyStatement, Direction};
 pub use database::{Attachment, DatabaseStatement};
 pub use dialect::{Dialect, DialectName};

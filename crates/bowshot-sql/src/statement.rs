@@ -123,6 +123,8 @@ mod tests {
             ("EXPLAIN (ANALYZE off, FORMAT json) SELECT 1", "explain SELECT 1"),
             ("BEGIN READ ONLY, NOT DEFERRABLE", "transaction"),
             ("DROP DATABASE d FORCE", "DROP DATABASE d CASCADE"),
+            ("COMMENT ON CONSTRAINT C ON s.t IS 'x'", "COMMENT ON COLUMN s.t.\"\u{3}constraint c\" IS 'x'"),
+            ("COMMENT ON CONSTRAINT \"C\" ON t IS NULL", "COMMENT ON COLUMN t.\"\u{3}constraint C\" IS NULL"),
             ("DROP TABLE force", "DROP TABLE force"),
             ("REPLACE INTO t VALUES (1)", "INSERT OR REPLACE INTO t VALUES (1)"),
             ("EXPLAIN SELECT a::STRUCT(b LIST(INT))", "explain SELECT a::STRUCT<b ARRAY<INT>>"),

@@ -34,6 +34,8 @@ pub struct Check {
     pub name: String,
     /// SQL expression over the columns.
     pub sql: String,
+    /// What the user says about the constraint.
+    pub comment: Option<String>,
 }
 
 /// Columns whose values together tell a row from all others.
@@ -43,6 +45,8 @@ pub struct Key {
     pub name: Option<String>,
     /// Names of the columns, in the order of the key.
     pub columns: Vec<String>,
+    /// What the user says about the constraint.
+    pub comment: Option<String>,
 }
 
 /// A column whose rows number themselves.
@@ -80,6 +84,8 @@ pub struct Reference {
     pub table: String,
     /// Its columns; its primary key without any.
     pub referred: Vec<String>,
+    /// What the user says about the constraint.
+    pub comment: Option<String>,
 }
 
 /// The query whose rows a table has.

@@ -97,7 +97,8 @@ impl Parts {
         constraint: Option<ast::Ident>,
         option: ColumnOption,
     ) -> Result<()> {
-        let alone = || Key { name: constraint.as_ref().map(ident), columns: vec![name.to_owned()] };
+        let alone =
+            || Key { name: constraint.as_ref().map(ident), columns: vec![name.to_owned()], comment: None };
         match option {
             ColumnOption::Default(value) => {
                 self.defaults.entry(name.to_owned()).or_insert_with(|| value.to_string());
@@ -177,7 +178,7 @@ impl Parts {
 
     fn add_check(&mut self, name: Option<&ast::Ident>, expr: &SqlExpr) -> Result<()> {
         let name = name.map_or_else(|| free_name(&self.checks), ident);
-        self.checks.push(Check { name, sql: expr.to_string() });
+        self.checks.push(Check { name, sql: expr.to_string(), comment: None });
         limit(self.checks.len(), MAX_CHECKS, "checks")
     }
 
@@ -316,7 +317,7 @@ pub(crate) fn limit(found: usize, most: usize, what: &str) -> Result<()> {
 /// The key that a constraint is.
 pub(crate) fn named_key(name: Option<&ast::Ident>, columns: &[IndexColumn]) -> Result<Key> {
     let columns = columns.iter().map(key_column).collect::<Result<_>>()?;
-    Ok(Key { name: name.map(ident), columns })
+    Ok(Key { name: name.map(ident), columns, comment: None })
 }
 
 /// See [`named_key`].
@@ -348,6 +349,7 @@ pub(crate) fn reference(key: &ForeignKeyConstraint) -> Result<Reference> {
         columns: key.columns.iter().map(ident).collect(),
         table: key.foreign_table.to_string(),
         referred: key.referred_columns.iter().map(ident).collect(),
+        comment: None,
     })
 }
 

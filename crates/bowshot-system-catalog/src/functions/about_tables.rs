@@ -2,7 +2,7 @@
 
 use crate::functions::{BOOL, Call, FunctionSpec, LONG, TEXT, relations, spec, text};
 use crate::information_schema::{KeyKind, key_name, reference_name};
-use crate::pg_catalog::constraints::{referred_columns, seen_referred};
+use crate::pg_catalog::constraints::{comments, referred_columns, seen_referred};
 use crate::pg_catalog::oids;
 use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
 use bowshot_tables::{Definition, Entry, EntryName, Key, Reference};
@@ -79,8 +79,20 @@ fn comment(call: &Call<'_>) -> Result<ScalarValue> {
         Some((_, Some(Entry::Table(table)))) => table.definition().comment.clone(),
         Some((_, Some(Entry::View(view)))) => view.comment.clone(),
         Some((_, Some(Entry::External(external)))) => external.comment.clone(),
-        _ => None,
+        Some(_) => None,
+        None => constraint_comment(call),
     }))
+}
+
+fn constraint_comment(call: &Call<'_>) -> Option<String> {
+    let oid = call.number(0)?;
+    if call.text(1).is_some_and(|catalog| catalog != "pg_constraint") {
+        return None;
+    }
+    let (table, definition) = call.constrained(oid)?;
+    let all = comments(table, &definition);
+    let found = all.into_iter().find(|(name, _)| oids::constraint(table, name) == oid);
+    found.map(|(_, comment)| comment.clone())
 }
 
 fn column_comment(call: &Call<'_>) -> Result<ScalarValue> {

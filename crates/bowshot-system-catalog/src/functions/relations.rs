@@ -2,7 +2,7 @@
 
 use crate::functions::about_tables::written;
 use crate::functions::{BOOL, Call, FunctionSpec, LONG, LONGS, TEXT, spec, text};
-use crate::information_schema::{self, KeyKind, key_name};
+use crate::information_schema::{self, KeyKind, key_name, reference_name};
 use crate::pg_catalog::{self, oids};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA};
 use bowshot_tables::{Definition, EntryName};
@@ -197,4 +197,11 @@ fn keys(call: &Call<'_>) -> Vec<(EntryName, String)> {
 pub(crate) fn named(name: &EntryName, definition: &Definition) -> Vec<String> {
     let primary = definition.primary_key.iter().map(|key| key_name(name, key, KeyKind::Primary));
     primary.chain(definition.unique.iter().map(|key| key_name(name, key, KeyKind::Unique))).collect()
+}
+
+/// What the constraints of a table are called.
+pub(crate) fn constraints(name: &EntryName, definition: &Definition) -> Vec<String> {
+    let references = definition.references.iter().map(|reference| reference_name(name, reference));
+    let checks = definition.checks.iter().map(|check| check.name.clone());
+    named(name, definition).into_iter().chain(checks).chain(references).collect()
 }

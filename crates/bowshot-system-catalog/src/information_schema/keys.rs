@@ -101,7 +101,7 @@ fn ready<'a>((): ()) -> BoxFuture<'a, Result<()>> {
 }
 
 /// What a key is called: PostgreSQL's name where the user gave none.
-pub(crate) fn key_name(table: &EntryName, key: &Key, kind: KeyKind) -> String {
+pub fn key_name(table: &EntryName, key: &Key, kind: KeyKind) -> String {
     key.name.clone().unwrap_or_else(|| match kind {
         KeyKind::Primary => format!("{}_pkey", table.name),
         KeyKind::Unique => format!("{}_{}_key", table.name, key.columns.join("_")),
@@ -110,7 +110,7 @@ pub(crate) fn key_name(table: &EntryName, key: &Key, kind: KeyKind) -> String {
 
 /// Which of its keys a table has its rows told by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeyKind {
+pub enum KeyKind {
     Primary,
     Unique,
 }
@@ -124,7 +124,7 @@ pub(crate) fn keys(listed: &Listed) -> Vec<(String, &Key, KeyKind)> {
 }
 
 /// What a pointer to another table is called.
-pub(crate) fn reference_name(table: &EntryName, reference: &Reference) -> String {
+pub fn reference_name(table: &EntryName, reference: &Reference) -> String {
     let own = || format!("{}_{}_fkey", table.name, reference.columns.join("_"));
     reference.name.clone().unwrap_or_else(own)
 }

@@ -5,6 +5,7 @@ use crate::information_schema::keys_of;
 use crate::lazy_table::{Cell, Defined, Rows, columns};
 use crate::listing::{About, Listed};
 use crate::pg_catalog::classes::{here, ready};
+use crate::pg_catalog::constraints::comments;
 use crate::pg_catalog::oids;
 use bowshot_types::enums::EnumType;
 use bowshot_types::names;
@@ -14,6 +15,7 @@ use futures::future::BoxFuture;
 
 /// Number of the table of tables, which comments are about.
 const PG_CLASS: i64 = 1259;
+const PG_CONSTRAINT: i64 = 2606;
 
 pub(crate) static ATTRIBUTE: Defined = Defined {
     name: "pg_attribute",
@@ -54,12 +56,15 @@ pub(crate) static DESCRIPTION: Defined = Defined {
             if let Some(comment) = listed.comment() {
                 rows.add([oid.into(), PG_CLASS.into(), 0.into(), comment.into()]);
             }
-            let columns =
-                listed.definition().map(|definition| definition.columns.as_slice()).unwrap_or_default();
-            for (position, column) in columns.iter().enumerate() {
+            let Some(definition) = listed.definition() else { continue };
+            for (position, column) in definition.columns.iter().enumerate() {
                 if let Some(comment) = &column.comment {
                     rows.add([oid.into(), PG_CLASS.into(), (position + 1).into(), comment.into()]);
                 }
+            }
+            for (name, comment) in comments(&listed.name, definition) {
+                let oid = oids::constraint(&listed.name, &name);
+                rows.add([oid.into(), PG_CONSTRAINT.into(), 0.into(), comment.into()]);
             }
         }
         ready()

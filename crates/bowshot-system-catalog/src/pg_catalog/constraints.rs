@@ -2,7 +2,7 @@
 
 use crate::CatalogView;
 use crate::functions::relations;
-use crate::information_schema::{KeyKind, keys_of, reference_name, references};
+use crate::information_schema::{KeyKind, key_name, keys_of, reference_name, references};
 use crate::lazy_table::{Cell, Defined, columns};
 use crate::listing::Listed;
 use crate::pg_catalog::classes::{here, ready};
@@ -74,6 +74,18 @@ pub(crate) static INDEXES: Defined = Defined {
         ready()
     },
 };
+
+/// The constraints of a table that are commented on, with what is said.
+pub(crate) fn comments<'a>(table: &EntryName, definition: &'a Definition) -> Vec<(String, &'a String)> {
+    let primary = definition.primary_key.iter().map(|key| (key, KeyKind::Primary));
+    let keys = primary.chain(definition.unique.iter().map(|key| (key, KeyKind::Unique)));
+    let keys = keys.map(|(key, kind)| (key_name(table, key, kind), &key.comment));
+    let checks = definition.checks.iter().map(|check| (check.name.clone(), &check.comment));
+    let references = definition.references.iter();
+    let references = references.map(|other| (reference_name(table, other), &other.comment));
+    let all = keys.chain(checks).chain(references);
+    all.filter_map(|(name, comment)| Some((name, comment.as_ref()?))).collect()
+}
 
 /// The index that PostgreSQL would have for a key.
 fn index(listed: &Listed, name: &str, key: &Key, kind: KeyKind) -> [Cell; 21] {

@@ -35,7 +35,10 @@ pub(super) fn definition_to_text(definition: &Definition) -> Result<String, Erro
         }))
     };
     let columns = definition.columns.iter().map(column).collect::<Result<Vec<_>, Error>>()?;
-    let checks = definition.checks.iter().map(|check| json!({"name": check.name, "sql": check.sql}));
+    let checks = definition
+        .checks
+        .iter()
+        .map(|check| json!({"name": check.name, "sql": check.sql, "comment": check.comment}));
     Ok(json!({
         "columns": columns,
         "primary_key": definition.primary_key.as_ref().map(key_to_json),
@@ -84,8 +87,10 @@ fn parse_definition(value: &Value) -> Option<Definition> {
         let field = Arc::new(field.with_metadata(metadata));
         Some(Column { field, default: optional(&column["default"]), comment: optional(&column["comment"]) })
     };
-    let check =
-        |check: &Value| Some(Check { name: optional(&check["name"])?, sql: optional(&check["sql"])? });
+    let check = |check: &Value| {
+        let (name, sql) = (optional(&check["name"])?, optional(&check["sql"])?);
+        Some(Check { name, sql, comment: optional(&check["comment"]) })
+    };
     let primary_key = match &value["primary_key"] {
         Value::Null => None,
         key => Some(key_from_json(key)?),
@@ -126,11 +131,12 @@ fn each<T>(list: &Value, part: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
 }
 
 fn key_to_json(key: &Key) -> Value {
-    json!({"name": key.name, "columns": key.columns})
+    json!({"name": key.name, "columns": key.columns, "comment": key.comment})
 }
 
 fn key_from_json(key: &Value) -> Option<Key> {
-    Some(Key { name: optional(&key["name"]), columns: texts(&key["columns"])? })
+    let (name, comment) = (optional(&key["name"]), optional(&key["comment"]));
+    Some(Key { name, columns: texts(&key["columns"])?, comment })
 }
 
 fn identity_to_json(identity: &Identity) -> Value {
@@ -159,6 +165,7 @@ fn reference_to_json(reference: &Reference) -> Value {
         "columns": reference.columns,
         "table": reference.table,
         "referred": reference.referred,
+        "comment": reference.comment,
     })
 }
 
@@ -168,6 +175,7 @@ fn reference_from_json(reference: &Value) -> Option<Reference> {
         columns: texts(&reference["columns"])?,
         table: optional(&reference["table"])?,
         referred: texts(&reference["referred"])?,
+        comment: optional(&reference["comment"]),
     })
 }
 
