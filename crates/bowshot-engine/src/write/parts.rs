@@ -6,7 +6,7 @@ use crate::write::columns::{self, Own};
 use crate::write::define::{check_column_name, free_name, kept_field};
 use bowshot_api::{Error, ErrorKind, Layout, Reason, Result};
 use bowshot_sql::CLAUSES;
-use bowshot_tables::{Check, Column, Definition, Generated, Identity, Key, Reference, Storage};
+use bowshot_tables::{Check, Column, Definition, Generated, Identity, IdentityKind, Key, Reference, Storage};
 use bowshot_types::declared::{DECLARED, is_kept};
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::sql::sqlparser::ast::{
@@ -67,7 +67,7 @@ impl Parts {
         let name = ident(&column.name);
         if let Some(numbered) = columns::serial(&column.data_type) {
             column.data_type = numbered;
-            self.add_identity(columns::identity(&name, (1, 1), false))?;
+            self.add_identity(columns::identity(&name, (1, 1), IdentityKind::Serial))?;
             column.options.push(ColumnOptionDef { name: None, option: ColumnOption::NotNull });
         }
         for ColumnOptionDef { name: constraint, option } in std::mem::take(&mut column.options) {

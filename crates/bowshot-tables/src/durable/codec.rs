@@ -3,8 +3,8 @@
 use super::types::{field_from_json, field_to_json};
 use crate::segment::fitted;
 use crate::{
-    Check, Column, DECLARED, Definition, Entry, Error, External, Generated, Identity, Key, Materialized,
-    Reference, Storage, View,
+    Check, Column, DECLARED, Definition, Entry, Error, External, Generated, Identity, IdentityKind, Key,
+    Materialized, Reference, Storage, View,
 };
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
@@ -145,17 +145,23 @@ fn identity_to_json(identity: &Identity) -> Value {
         "id": identity.id.to_string(),
         "start": identity.start,
         "step": identity.step,
-        "always": identity.always,
+        "always": identity.is_always(),
+        "serial": identity.kind == IdentityKind::Serial,
     })
 }
 
 fn identity_from_json(identity: &Value) -> Option<Identity> {
+    let kind = match (identity["always"].as_bool()?, identity["serial"].as_bool()) {
+        (true, _) => IdentityKind::Always,
+        (false, Some(true)) => IdentityKind::Serial,
+        (false, _) => IdentityKind::ByDefault,
+    };
     Some(Identity {
         column: optional(&identity["column"])?,
         id: Uuid::parse_str(identity["id"].as_str()?).ok()?,
         start: identity["start"].as_i64()?,
         step: identity["step"].as_i64()?,
-        always: identity["always"].as_bool()?,
+        kind,
     })
 }
 
