@@ -54,7 +54,7 @@ pub(crate) fn read(tokens: Vec<TokenWithSpan>, text: SourceText<'_>) -> Result<S
     }
     let (tokens, text) = words.into_rest();
     let statement = sql_statement(tokens, text)?;
-    let transaction = transaction::read(&statement)?;
+    let transaction = transaction::read(&statement);
     Ok(transaction.map_or_else(|| Statement::Sql(statement), Statement::Transaction))
 }
 
