@@ -14,6 +14,7 @@ mod do_nothing;
 mod exclusions;
 mod explain;
 mod external;
+mod fetch_counts;
 mod forms;
 mod identity;
 mod infix;

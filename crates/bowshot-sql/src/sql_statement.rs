@@ -7,7 +7,8 @@ use crate::syntax_error::syntax_error;
 use crate::tokens::{self, is_blank, keyword, last_words, word};
 use crate::walk::Tree;
 use crate::{
-    constraint_comments, do_nothing, exclusions, forms, mysql_tokens, numbers, pivot, recursion_clauses,
+    constraint_comments, do_nothing, exclusions, fetch_counts, forms, mysql_tokens, numbers, pivot,
+    recursion_clauses,
 };
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use sqlparser::ast::{self, Expr, UnaryOperator, Value, VisitorMut};
@@ -139,6 +140,7 @@ fn understood(
     }
     joins::in_brackets(&mut kept);
     do_nothing::put(&mut kept);
+    fetch_counts::put(&mut kept);
     recursion_clauses::carry(&mut kept);
     pivot::within(&mut kept, dialect);
     columns_called_top(&mut kept);
