@@ -83,6 +83,13 @@ impl Connection {
         for row in self.texts(format!("{keys} WHERE {found} AND {order}"), 5).await? {
             about.refer(<[Option<String>; 5]>::try_from(row).unwrap_or_default(), place[1]);
         }
+        let rules = format!(
+            "SELECT constraint_name, delete_rule, update_rule FROM information_schema.referential_constraints \
+             WHERE constraint_catalog = {catalog} AND constraint_schema = {schema} AND table_name = {name}"
+        );
+        for row in self.texts(rules, 3).await? {
+            about.add_actions(<[Option<String>; 3]>::try_from(row).unwrap_or_default());
+        }
         let checks = format!(
             "SELECT constraint_name, check_clause FROM information_schema.check_constraints \
              WHERE constraint_catalog = {catalog} AND constraint_schema = {schema} AND table_name = {name} \
@@ -147,6 +154,8 @@ struct ForeignKey {
     columns: Vec<String>,
     table: String,
     referred: Vec<String>,
+    /// What becomes of its rows, as MySQL writes it.
+    actions: String,
 }
 
 /// What the index of a primary key is called.
@@ -178,11 +187,25 @@ impl About {
             row.map(|text| quoted_name(text.as_deref().unwrap_or_default()));
         if self.references.last().is_none_or(|last| last.name != name) {
             let table = if schema == own_schema { table } else { format!("{schema}.{table}") };
-            self.references.push(ForeignKey { name, columns: Vec::new(), table, referred: Vec::new() });
+            let (columns, referred, actions) = (Vec::new(), Vec::new(), String::new());
+            self.references.push(ForeignKey { name, columns, table, referred, actions });
         }
         if let Some(last) = self.references.last_mut() {
             last.columns.push(column);
             last.referred.push(referred);
+        }
+    }
+}
+
+impl About {
+    fn add_actions(&mut self, row: [Option<String>; 3]) {
+        let [name, delete, update] = row.map(Option::unwrap_or_default);
+        let name = quoted_name(&name);
+        let Some(key) = self.references.iter_mut().find(|key| key.name == name) else { return };
+        for (event, action) in [("DELETE", delete), ("UPDATE", update)] {
+            if action != "NO ACTION" {
+                _ = write!(key.actions, " ON {event} {action}");
+            }
         }
     }
 }
@@ -222,9 +245,9 @@ fn text(name: &str, schema: &Schema, about: &About) -> String {
             .iter()
             .map(|(name, columns)| format!("  UNIQUE KEY {} ({})", quoted_name(name), columns.join(","))),
     );
-    for ForeignKey { name, columns, table, referred } in &about.references {
+    for ForeignKey { name, columns, table, referred, actions } in &about.references {
         lines.push(format!(
-            "  CONSTRAINT {name} FOREIGN KEY ({}) REFERENCES {table} ({})",
+            "  CONSTRAINT {name} FOREIGN KEY ({}) REFERENCES {table} ({}){actions}",
             columns.join(","),
             referred.join(",")
         ));
@@ -314,6 +337,7 @@ mod tests {
         about.refer(["k", "s", "main", "u", "a"].map(some), "main");
         about.refer(["k", "n", "main", "u", "b"].map(some), "main");
         about.refer(["l", "n", "other", "v", "a"].map(some), "main");
+        about.add_actions(["l", "CASCADE", "NO ACTION"].map(some));
         about.add_key(["s_key", "s"].map(some));
         about.add_key(["s_key", "n"].map(some));
         about.checks.push(["positive", "n > 0"].map(some));
@@ -328,7 +352,7 @@ mod tests {
             "CREATE TABLE `t` (\n  `s` varchar(9) DEFAULT 'x' COMMENT 'it''s\\ntwo lines',\n  `n` int NOT NULL AUTO_INCREMENT,\n  \
              `g` int GENERATED ALWAYS AS (`n` + 1) STORED,\n  UNIQUE KEY `s_key` (`s`,`n`),\n  \
              CONSTRAINT `k` FOREIGN KEY (`s`,`n`) REFERENCES `u` (`a`,`b`),\n  \
-             CONSTRAINT `l` FOREIGN KEY (`n`) REFERENCES `other`.`v` (`a`),\n  CONSTRAINT `positive` CHECK (`n` > 0)\n\
+             CONSTRAINT `l` FOREIGN KEY (`n`) REFERENCES `other`.`v` (`a`) ON DELETE CASCADE,\n  CONSTRAINT `positive` CHECK (`n` > 0)\n\
              ) ENGINE=OLAP DISTRIBUTED BY HASH(s) BUCKETS 3 COMMENT='c'"
         );
     }

@@ -1,6 +1,6 @@
 //! The statement that would make a table, a view or an external table again.
 
-use crate::pg_catalog::constraints::seen_referred;
+use crate::pg_catalog::constraints::{actions, seen_referred};
 use bowshot_formats::read_options::OptionValue;
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
@@ -40,10 +40,11 @@ pub fn table_text(
             format!(" ({})", list(&reference.referred))
         };
         format!(
-            "{}FOREIGN KEY ({}) REFERENCES {}{referred} NOT ENFORCED",
+            "{}FOREIGN KEY ({}) REFERENCES {}{referred}{} NOT ENFORCED",
             named(&reference.name),
             list(&reference.columns),
-            reference.table
+            reference.table,
+            actions(reference)
         )
     }));
     let comment = definition.comment.as_ref().map(|text| format!("'{}'", text.replace('\'', "''")));

@@ -102,6 +102,9 @@ pub struct Reference {
     pub table: String,
     /// Its columns; its primary key without any.
     pub referred: Vec<String>,
+    /// What is to become of the rows when the other one goes or changes, as SQL: `CASCADE`, `SET NULL`, …
+    pub on_delete: Option<String>,
+    pub on_update: Option<String>,
     /// What the user says about the constraint.
     pub comment: Option<String>,
 }

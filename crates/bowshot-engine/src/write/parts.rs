@@ -349,6 +349,8 @@ pub(crate) fn reference(key: &ForeignKeyConstraint) -> Result<Reference> {
         columns: key.columns.iter().map(ident).collect(),
         table: key.foreign_table.to_string(),
         referred: key.referred_columns.iter().map(ident).collect(),
+        on_delete: key.on_delete.map(|action| action.to_string()),
+        on_update: key.on_update.map(|action| action.to_string()),
         comment: None,
     })
 }

@@ -148,7 +148,8 @@ fn tell_apart(arrays: &mut [Expr]) -> Result<()> {
         let (before, rest) = arrays.split_at_mut(at);
         let Some(array) = rest.first_mut() else { continue };
         while before.contains(array) {
-            *array = template::expression("coalesce(__list)", &[("__list", array)])?;
+            let other = template::expression("coalesce(__list)", &[("__list", &*array)])?;
+            *array = other;
         }
     }
     Ok(())

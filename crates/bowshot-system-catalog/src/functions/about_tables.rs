@@ -2,7 +2,7 @@
 
 use crate::functions::{BOOL, Call, FunctionSpec, LONG, TEXT, relations, spec, text};
 use crate::information_schema::{KeyKind, key_name, reference_name};
-use crate::pg_catalog::constraints::{comments, referred_columns, seen_referred};
+use crate::pg_catalog::constraints::{actions, comments, referred_columns, seen_referred};
 use crate::pg_catalog::oids;
 use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
 use bowshot_tables::{Definition, Entry, EntryName, Key, Reference};
@@ -168,7 +168,12 @@ fn reference(call: &Call<'_>, oid: i64, name: &EntryName, definition: &Definitio
     let list = |columns: &[String]| {
         columns.iter().map(|column| relations::quoted(column)).collect::<Vec<_>>().join(", ")
     };
-    Some(format!("FOREIGN KEY ({}) REFERENCES {table}({})", list(&reference.columns), list(&columns)))
+    Some(format!(
+        "FOREIGN KEY ({}) REFERENCES {table}({}){}",
+        list(&reference.columns),
+        list(&columns),
+        actions(reference)
+    ))
 }
 
 /// Whether a name without a schema means it.

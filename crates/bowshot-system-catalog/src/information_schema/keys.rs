@@ -260,7 +260,9 @@ fn referential(visible: &CatalogView, about: &About, rows: &mut Rows) {
             let unique = unique_name(visible, &listed, reference);
             let other = other_seen(visible, &listed, reference).map(|other| other.name);
             let tables = [Cell::from(&listed.name.name), other.into()];
-            let rest = ["NONE".into(), "NO ACTION".into(), "NO ACTION".into()].into_iter().chain(tables);
+            let [update, delete] = [&reference.on_update, &reference.on_delete]
+                .map(|action| Cell::from(action.as_deref().unwrap_or("NO ACTION")));
+            let rest = ["NONE".into(), update, delete].into_iter().chain(tables);
             rows.add(constraint(&listed, &name).into_iter().chain(unique).chain(rest));
         }
     }

@@ -142,8 +142,8 @@ fn foreign(visible: &CatalogView, listed: &Listed, reference: &Reference) -> [Ce
     for (place, cell) in [
         (6, Cell::from(false)),
         (12, oids::table(&referred).into()),
-        (13, "a".into()),
-        (14, "a".into()),
+        (13, action_letter(reference.on_update.as_deref()).into()),
+        (14, action_letter(reference.on_delete.as_deref()).into()),
         (15, "s".into()),
         (21, places(definition, &columns)),
     ] {
@@ -152,6 +152,28 @@ fn foreign(visible: &CatalogView, listed: &Listed, reference: &Reference) -> [Ce
         }
     }
     cells
+}
+
+/// PostgreSQL's letter for what becomes of rows.
+fn action_letter(action: Option<&str>) -> &'static str {
+    match action {
+        Some("RESTRICT") => "r",
+        Some("CASCADE") => "c",
+        Some("SET NULL") => "n",
+        Some("SET DEFAULT") => "d",
+        _ => "a",
+    }
+}
+
+/// What a reference says of rows whose other row changes or goes, as PostgreSQL writes it: not what is so anyway.
+pub(crate) fn actions(reference: &Reference) -> String {
+    let mut text = String::new();
+    for (event, action) in [("UPDATE", &reference.on_update), ("DELETE", &reference.on_delete)] {
+        if let Some(action) = action.as_deref().filter(|action| *action != "NO ACTION") {
+            text.push_str(&format!(" ON {event} {action}"));
+        }
+    }
+    text
 }
 
 /// The table that a reference points to: beside its own where it names no schema.

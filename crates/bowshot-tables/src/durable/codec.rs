@@ -171,6 +171,8 @@ fn reference_to_json(reference: &Reference) -> Value {
         "columns": reference.columns,
         "table": reference.table,
         "referred": reference.referred,
+        "on_delete": reference.on_delete,
+        "on_update": reference.on_update,
         "comment": reference.comment,
     })
 }
@@ -181,6 +183,8 @@ fn reference_from_json(reference: &Value) -> Option<Reference> {
         columns: texts(&reference["columns"])?,
         table: optional(&reference["table"])?,
         referred: texts(&reference["referred"])?,
+        on_delete: optional(&reference["on_delete"]),
+        on_update: optional(&reference["on_update"]),
         comment: optional(&reference["comment"]),
     })
 }
