@@ -241,6 +241,10 @@ def test_a_temporary_table_is_written_with_its_keys(cursor):
         "CREATE TABLE `passing` (\n  `a` int NOT NULL,\n  `b` int,\n  `g` int GENERATED ALWAYS AS (`b` + 1) STORED,\n"
         "  PRIMARY KEY (`a`),\n  UNIQUE KEY `b_key` (`b`)\n)"
     )
+    cursor.execute("ALTER TABLE passing COMMENT 'it is said'")
+    assert rows(cursor, "SHOW CREATE TABLE passing")[0][1].endswith(" COMMENT='it is said'")
+    cursor.execute("ALTER TABLE passing COMMENT = ''")
+    assert "COMMENT" not in rows(cursor, "SHOW CREATE TABLE passing")[0][1]
     cursor.execute("DROP TABLE passing")
 
 

@@ -6,7 +6,7 @@
 
 mod access;
 mod cache;
-mod constraint_comments;
+mod comments;
 mod copy;
 mod database;
 mod dialect;
@@ -49,7 +49,7 @@ mod walk;
 
 pub use access::{AccessStatement, Expiry, Object, Privilege, UserChange};
 pub use cache::CacheStatement;
-pub use constraint_comments::OF_CONSTRAINT;
+pub use comments::OF_CONSTRAINT;
 pub use copy::{CopyStatement, Direction};
 pub use database::{Attachment, DatabaseStatement};
 pub use dialect::{Dialect, DialectName};
