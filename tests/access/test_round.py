@@ -167,6 +167,7 @@ REFUSED = [
     ("DROP TABLE secrets", NOT_THERE),
     ("ALTER TABLE secrets ADD COLUMN x INTEGER", NOT_THERE),
     ("COMMENT ON TABLE secrets IS 'x'", NOT_THERE),
+    ("COMMENT ON CONSTRAINT secrets_pkey ON secrets IS 'x'", NOT_THERE),
     ("OPTIMIZE secrets", NOT_THERE),
     ("VACUUM secrets", NOT_THERE),
     ("MERGE INTO secrets t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE", NOT_THERE),

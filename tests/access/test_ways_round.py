@@ -193,6 +193,19 @@ def test_hidden_tables_of_a_search_path(made):
     assert "path_c" not in carl.rows("SELECT array_to_string(current_schemas(false), ',')")[0][0]
 
 
+def test_functions_in_a_transaction_tell_of_what_is_seen(made):
+    do(made.at("root"), "CREATE TABLE kept_back (x INT PRIMARY KEY)")
+    carl = made.at("carl", "postgres")
+    carl.rows("BEGIN")
+    carl.rows("CREATE TEMPORARY TABLE carls (y INT)")
+    told = "SELECT CASE WHEN to_regclass('{}') IS NULL THEN 'hidden' ELSE 'seen' END"
+    assert carl.rows(told.format("kept_back")) == [("hidden",)]
+    assert carl.rows(told.format("kept_back_pkey")) == [("hidden",)]
+    assert carl.rows(told.format("carls")) == [("seen",)]
+    refused(lambda: carl.rows("SELECT has_table_privilege('kept_back', 'SELECT')"), ["not found"])
+    carl.rows("ROLLBACK")
+
+
 @pytest.mark.parametrize("door", DOORS)
 def test_rows_by_keys_after_changes_of_rights(made, door):
     """The plan of an earlier text with another key gives no rights but those of now."""

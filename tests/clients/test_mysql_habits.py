@@ -235,10 +235,32 @@ def test_serializable_transactions_fail_where_others_changed_what_they_read(serv
         first.execute("DROP TABLE counted, counts")
 
 
+def test_a_temporary_table_is_written_with_its_keys(cursor):
+    cursor.execute("CREATE TEMPORARY TABLE passing (a INT PRIMARY KEY, b INT, g INT GENERATED ALWAYS AS (b + 1) STORED, UNIQUE KEY b_key (b))")
+    assert rows(cursor, "SHOW CREATE TABLE passing")[0][1].startswith(
+        "CREATE TABLE `passing` (\n  `a` int NOT NULL,\n  `b` int,\n  `g` int GENERATED ALWAYS AS (`b` + 1) STORED,\n"
+        "  PRIMARY KEY (`a`),\n  UNIQUE KEY `b_key` (`b`)\n)"
+    )
+    cursor.execute("ALTER TABLE passing COMMENT 'it is said'")
+    assert rows(cursor, "SHOW CREATE TABLE passing")[0][1].endswith(" COMMENT='it is said'")
+    cursor.execute("ALTER TABLE passing COMMENT = ''")
+    assert "COMMENT" not in rows(cursor, "SHOW CREATE TABLE passing")[0][1]
+    cursor.execute("DROP TABLE passing")
+
+
 @pytest.mark.skipif(shutil.which("mariadb-dump") is None, reason="mariadb-dump is not installed")
 def test_a_dump_makes_the_same_tables(served, cursor):
     cursor.execute("CREATE DATABASE dumped")
-    cursor.execute("CREATE TABLE dumped.t (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(20) DEFAULT 'x', b DECIMAL(9, 2))")
+    cursor.execute(
+        "CREATE TABLE dumped.t (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(20) DEFAULT 'x' COMMENT 'two\\nlines', b DECIMAL(9, 2),"
+        " UNIQUE KEY a_key (a), CONSTRAINT b_check CHECK (b > 0))"
+    )
+    made = (
+        "CREATE TABLE `t` (\n  `id` int NOT NULL AUTO_INCREMENT,\n  `a` varchar(20) DEFAULT 'x' COMMENT 'two\\nlines',\n"
+        "  `b` decimal(9,2),\n  PRIMARY KEY (`id`),\n  UNIQUE KEY `a_key` (`a`),\n  CONSTRAINT `b_check` CHECK (`b` > 0)\n"
+        ") ENGINE=Bowshot DEFAULT CHARSET=utf8mb4"
+    )
+    assert rows(cursor, "SHOW CREATE TABLE dumped.t") == [("t", made)]
     cursor.execute("INSERT INTO dumped.t (a, b) VALUES ('it''s', 1.5), (NULL, NULL)")
     cursor.execute("USE dumped")
     cursor.execute("CREATE VIEW v (named) AS SELECT a FROM t WHERE b > 1")
@@ -252,6 +274,7 @@ def test_a_dump_makes_the_same_tables(served, cursor):
     back = subprocess.run(["mariadb", *place, "dumped"], input=dump.stdout, capture_output=True, text=True, timeout=60)
     assert back.returncode == 0, back.stderr
     assert rows(cursor, "SELECT * FROM dumped.t ORDER BY id") == before
+    assert rows(cursor, "SHOW CREATE TABLE dumped.t") == [("t", made)]
     assert rows(cursor, "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = 'dumped' ORDER BY 1") == [
         ("t", "BASE TABLE"), ("v", "VIEW")
     ]

@@ -64,6 +64,28 @@ def test_begin_takes_over_what_stands_before_it(connection):
     assert kept(connection) == []
 
 
+def test_a_transaction_is_followed_by_another_one_like_it(connection):
+    connection.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
+    connection.execute("INSERT INTO kept VALUES (1)")
+    assert script(connection, "COMMIT AND CHAIN") == ["COMMIT"]
+    assert connection.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
+    assert connection.execute("SHOW transaction_isolation").fetchone() == ("serializable",)
+    connection.execute("INSERT INTO kept VALUES (2)")
+    assert script(connection, "ROLLBACK WORK AND CHAIN") == ["ROLLBACK"]
+    connection.execute("INSERT INTO kept VALUES (3)")
+    assert script(connection, "SELECT 1/0") == ["22012"]
+    # A failed one is rolled back, and the next one has not failed.
+    assert script(connection, "COMMIT AND CHAIN") == ["ROLLBACK"]
+    assert connection.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
+    connection.execute("INSERT INTO kept VALUES (4)")
+    assert script(connection, "COMMIT AND NO CHAIN") == ["COMMIT"]
+    assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+    assert kept(connection) == [1, 4]
+    assert script(connection, "COMMIT AND CHAIN") == ["25P01"]
+    assert script(connection, "BEGIN READ ONLY; COMMIT AND CHAIN; INSERT INTO kept VALUES (5)") == ["BEGIN", "COMMIT", "25006"]
+    connection.execute("ROLLBACK")
+
+
 def test_every_statement_of_a_script_runs(connection):
     sql = "SELECT set_config('application_name', 'from the script', false); SELECT current_setting('application_name')"
     assert script(connection, sql) == ["SELECT 1", "SELECT 1"]

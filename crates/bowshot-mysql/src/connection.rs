@@ -66,7 +66,7 @@ impl Connection {
         (number, origin): (ConnectionId, Origin),
     ) -> Self {
         let Login { wire, response, challenge } = login;
-        let state = ConnectionState::new(number.id, origin.listen_port);
+        let state = ConnectionState::new(number.id, origin.listen_port, server.limits());
         let mut connection = Self {
             wire,
             server,
@@ -255,7 +255,7 @@ impl Connection {
         self.statements.clear();
         self.long_bytes = 0;
         before.close().await;
-        self.state = ConnectionState::new(self.number.id, self.origin.listen_port);
+        self.state = ConnectionState::new(self.number.id, self.origin.listen_port, self.server.limits());
         self.diagnostics.clear();
         self.user_variables = UserVariables::default();
         self.is_multi = self.capabilities & MULTI_STATEMENTS != 0;

@@ -236,11 +236,16 @@ impl Connection {
                 }
                 self.begin(*read_only).await
             }
-            StatementKind::Commit if is_open => self.act("COMMIT").await,
-            StatementKind::Rollback if is_open => self.act("ROLLBACK").await,
+            StatementKind::Commit { chain: true } if is_open => self.act("COMMIT AND CHAIN").await,
+            StatementKind::Rollback { chain: true } if is_open => self.act("ROLLBACK AND CHAIN").await,
+            StatementKind::Commit { chain: true } | StatementKind::Rollback { chain: true } => {
+                self.begin(false).await
+            }
+            StatementKind::Commit { .. } if is_open => self.act("COMMIT").await,
+            StatementKind::Rollback { .. } if is_open => self.act("ROLLBACK").await,
             StatementKind::LockTables if is_open => self.act("COMMIT").await,
-            StatementKind::Commit
-            | StatementKind::Rollback
+            StatementKind::Commit { .. }
+            | StatementKind::Rollback { .. }
             | StatementKind::LockTables
             | StatementKind::Nothing => Ok(()),
             StatementKind::Set(assignments) => self.assign(assignments).await,

@@ -82,7 +82,8 @@ mod tests {
     async fn check(cases: &[(&str, &str)]) {
         let session =
             TestServer::open(Limits::default(), false).open_session(&Principal::anonymous()).await.unwrap();
-        let state = ConnectionState { autocommit: false, ..ConnectionState::new(7, LISTEN_PORT) };
+        let state =
+            ConnectionState { autocommit: false, ..ConnectionState::new(7, LISTEN_PORT, &Limits::default()) };
         let mut users = UserVariables::default();
         users.set("x", &UserValue::Text("it's".to_owned())).unwrap();
         for (sql, expected) in cases {
@@ -98,7 +99,8 @@ mod tests {
     async fn variables_become_values_with_the_names_that_clients_expect() {
         check(&[
             ("select 1", "select 1"),
-            ("SELECT @@max_allowed_packet", "SELECT 67108864 AS `@@max_allowed_packet`"),
+            ("SELECT @@max_allowed_packet", "SELECT 4194304 AS `@@max_allowed_packet`"),
+            ("SELECT @@max_connections", "SELECT 10000 AS `@@max_connections`"),
             ("SELECT @@socket", "SELECT NULL AS `@@socket`"),
             (
                 "/* c */SELECT @@session.autocommit AS a, @@SQL_MODE b, @@tx_isolation",
@@ -127,7 +129,12 @@ mod tests {
         let session =
             TestServer::open(Limits::default(), false).open_session(&Principal::anonymous()).await.unwrap();
         let sql = format!("SELECT 1{}", ",@@autocommit".repeat(50_000));
-        let found = rewritten(&sql, session.as_ref(), (ConnectionState::new(1, LISTEN_PORT), None)).unwrap();
+        let found = rewritten(
+            &sql,
+            session.as_ref(),
+            (ConnectionState::new(1, LISTEN_PORT, &Limits::default()), None),
+        )
+        .unwrap();
         assert_eq!(found.matches(",1 AS `@@autocommit`").count(), 50_000);
     }
 

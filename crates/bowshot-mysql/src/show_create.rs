@@ -3,11 +3,12 @@
 
 use crate::connection::Connection;
 use crate::encode::ColumnType;
-use crate::status::{ConnectionError, Failure, Result};
+use crate::status::Result;
 use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::Schema;
-use bowshot_api::{Delivery, Endpoints, OptionValue, PrimaryKey, Request, Session, Statement, TableName};
-use bowshot_sql::mysql::{quoted_name, quoted_text};
+use arrow::datatypes::{Field, Schema};
+use bowshot_api::catalog_names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
+use bowshot_api::{Delivery, Endpoints, OptionValue, Request, Session, Statement, TableName};
+use bowshot_sql::mysql::{default_text, expression_text, quoted_name, quoted_text};
 use futures::TryStreamExt;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -23,17 +24,11 @@ impl Connection {
         let mut rest = parts.iter().rev().cloned();
         let name = rest.next().unwrap_or_default();
         let table = TableName { schema_name: rest.next(), catalog: rest.next(), name };
-        let key = match self.wait_for(session.primary_key(&table)).await {
-            Ok(key) => key,
-            // A view, or a temporary table.
-            Err(ConnectionError::Statement(failure)) if is_missing(&failure) => None,
-            Err(error) => return Err(error),
-        };
         let about = self.about(&table).await?;
         if let Some(query) = &about.query {
             return Ok(view_definition(&table.name, &description.schema, query));
         }
-        let text = text(&table.name, &description.schema, key.as_ref(), &about);
+        let text = text(&table.name, &description.schema, &about);
         Ok(format!(
             "SELECT {} AS `Table`, {} AS `Create Table`",
             quoted_text(&table.name),
@@ -41,27 +36,33 @@ impl Connection {
         ))
     }
 
-    /// The description of a table in `information_schema`; empty if it is not there.
+    /// The description of a table in `information_schema`; empty if it is not there. A temporary table hides another one.
     async fn about(&mut self, table: &TableName) -> Result<About> {
         let session = Arc::clone(&self.session);
-        let catalog = table.catalog.clone().unwrap_or_else(|| option(session.as_ref(), "catalog"));
-        let schema = table.schema_name.clone().unwrap_or_else(|| option(session.as_ref(), "schema"));
-        let found = format!(
-            "table_catalog = {} AND table_schema = {} AND table_name = {}",
-            quoted_text(&catalog),
-            quoted_text(&schema),
-            quoted_text(&table.name)
-        );
-        let columns = "SELECT column_name, column_type, column_default, extra, column_comment \
-                       FROM information_schema.columns";
+        let own = ["catalog", "schema"].map(|name| option(session.as_ref(), name));
+        let [own_catalog, own_schema] = own.clone();
+        let place =
+            [table.catalog.clone().unwrap_or(own_catalog), table.schema_name.clone().unwrap_or(own_schema)];
+        if place == own {
+            let about = self.about_within([TEMPORARY_CATALOG, DEFAULT_SCHEMA], &table.name).await?;
+            if !about.columns.is_empty() {
+                return Ok(about);
+            }
+        }
+        self.about_within(place.each_ref().map(String::as_str), &table.name).await
+    }
+
+    async fn about_within(&mut self, place: [&str; 2], name: &str) -> Result<About> {
+        let [catalog, schema, name] = [place[0], place[1], name].map(quoted_text);
+        let found = format!("table_catalog = {catalog} AND table_schema = {schema} AND table_name = {name}");
+        let columns = "SELECT column_name, column_type, column_default, extra, column_comment, \
+                       generation_expression FROM information_schema.columns";
         let mut about = About::default();
-        for row in self.texts(format!("{columns} WHERE {found}"), 5).await? {
-            let [name, kind, default, extra, comment] =
-                <[Option<String>; 5]>::try_from(row).unwrap_or_default();
-            let is_counter = extra.as_deref() == Some("auto_increment");
-            about
-                .columns
-                .insert(name.unwrap_or_default(), AboutColumn { kind, default, is_counter, comment });
+        for row in self.texts(format!("{columns} WHERE {found}"), 6).await? {
+            about.add_column(<[Option<String>; 6]>::try_from(row).unwrap_or_default());
+        }
+        if about.columns.is_empty() {
+            return Ok(about);
         }
         let tables = "SELECT table_comment, create_options FROM information_schema.tables";
         for row in self.texts(format!("{tables} WHERE {found}"), 2).await? {
@@ -71,11 +72,31 @@ impl Connection {
         for row in self.texts(format!("{views} WHERE {found}"), 1).await? {
             about.query = row.into_iter().next().flatten();
         }
+        let indexes = "SELECT index_name, column_name FROM information_schema.statistics";
+        let order = "ORDER BY index_name, seq_in_index";
+        for row in self.texts(format!("{indexes} WHERE {found} {order}"), 2).await? {
+            about.add_key(<[Option<String>; 2]>::try_from(row).unwrap_or_default());
+        }
         let keys = "SELECT constraint_name, column_name, referenced_table_schema, referenced_table_name, \
                     referenced_column_name FROM information_schema.key_column_usage";
         let order = "referenced_table_name IS NOT NULL ORDER BY constraint_name, ordinal_position";
         for row in self.texts(format!("{keys} WHERE {found} AND {order}"), 5).await? {
-            about.refer(<[Option<String>; 5]>::try_from(row).unwrap_or_default(), &schema);
+            about.refer(<[Option<String>; 5]>::try_from(row).unwrap_or_default(), place[1]);
+        }
+        let rules = format!(
+            "SELECT constraint_name, delete_rule, update_rule FROM information_schema.referential_constraints \
+             WHERE constraint_catalog = {catalog} AND constraint_schema = {schema} AND table_name = {name}"
+        );
+        for row in self.texts(rules, 3).await? {
+            about.add_actions(<[Option<String>; 3]>::try_from(row).unwrap_or_default());
+        }
+        let checks = format!(
+            "SELECT constraint_name, check_clause FROM information_schema.check_constraints \
+             WHERE constraint_catalog = {catalog} AND constraint_schema = {schema} AND table_name = {name} \
+             ORDER BY constraint_name"
+        );
+        for row in self.texts(checks, 2).await? {
+            about.checks.push(<[Option<String>; 2]>::try_from(row).unwrap_or_default());
         }
         Ok(about)
     }
@@ -109,7 +130,11 @@ struct About {
     clauses: Option<String>,
     /// The query of a view.
     query: Option<String>,
+    /// The primary key and the unique ones: their names, and their columns in quotes.
+    keys: Vec<(String, Vec<String>)>,
     references: Vec<ForeignKey>,
+    /// Names and texts of conditions.
+    checks: Vec<[Option<String>; 2]>,
 }
 
 #[derive(Debug, Default)]
@@ -118,6 +143,8 @@ struct AboutColumn {
     default: Option<String>,
     is_counter: bool,
     comment: Option<String>,
+    /// What it is computed by.
+    generated: Option<String>,
 }
 
 /// A foreign key, which is not enforced. All names are quoted.
@@ -127,9 +154,32 @@ struct ForeignKey {
     columns: Vec<String>,
     table: String,
     referred: Vec<String>,
+    /// What becomes of its rows, as MySQL writes it.
+    actions: String,
 }
 
+/// What the index of a primary key is called.
+const PRIMARY: &str = "PRIMARY";
+
 impl About {
+    fn add_column(&mut self, row: [Option<String>; 6]) {
+        let [name, kind, default, extra, comment, generated] = row;
+        let is_counter = extra.as_deref() == Some("auto_increment");
+        let column = AboutColumn { kind, default, is_counter, comment, generated };
+        self.columns.insert(name.unwrap_or_default(), column);
+    }
+
+    /// Adds a column to a key; columns of one key come in order.
+    fn add_key(&mut self, row: [Option<String>; 2]) {
+        let [name, column] = row.map(Option::unwrap_or_default);
+        if self.keys.last().is_none_or(|(last, _)| *last != name) {
+            self.keys.push((name, Vec::new()));
+        }
+        if let Some((_, columns)) = self.keys.last_mut() {
+            columns.push(quoted_name(&column));
+        }
+    }
+
     /// Adds a column to a foreign key; columns of one key come in order.
     fn refer(&mut self, row: [Option<String>; 5], own_schema: &str) {
         let own_schema = quoted_name(own_schema);
@@ -137,11 +187,25 @@ impl About {
             row.map(|text| quoted_name(text.as_deref().unwrap_or_default()));
         if self.references.last().is_none_or(|last| last.name != name) {
             let table = if schema == own_schema { table } else { format!("{schema}.{table}") };
-            self.references.push(ForeignKey { name, columns: Vec::new(), table, referred: Vec::new() });
+            let (columns, referred, actions) = (Vec::new(), Vec::new(), String::new());
+            self.references.push(ForeignKey { name, columns, table, referred, actions });
         }
         if let Some(last) = self.references.last_mut() {
             last.columns.push(column);
             last.referred.push(referred);
+        }
+    }
+}
+
+impl About {
+    fn add_actions(&mut self, row: [Option<String>; 3]) {
+        let [name, delete, update] = row.map(Option::unwrap_or_default);
+        let name = quoted_name(&name);
+        let Some(key) = self.references.iter_mut().find(|key| key.name == name) else { return };
+        for (event, action) in [("DELETE", delete), ("UPDATE", update)] {
+            if action != "NO ACTION" {
+                _ = write!(key.actions, " ON {event} {action}");
+            }
         }
     }
 }
@@ -169,49 +233,30 @@ fn view_definition(name: &str, schema: &Schema, query: &str) -> String {
     )
 }
 
-fn is_missing(failure: &Failure) -> bool {
-    failure.code.0 == 1146
-}
-
-fn text(name: &str, schema: &Schema, key: Option<&PrimaryKey>, about: &About) -> String {
-    let mut lines: Vec<String> = Vec::new();
+fn text(name: &str, schema: &Schema, about: &About) -> String {
     let nothing = AboutColumn::default();
-    for field in schema.fields() {
-        let about = about.columns.get(field.name()).unwrap_or(&nothing);
-        let plain = ColumnType::from_field(field).sql();
-        // With the length of texts and the digits of fractions.
-        let says_more = |kind: &&str| match plain.as_str() {
-            "text" => kind.contains('('),
-            plain => [("datetime", "datetime"), ("time(", "time")]
-                .iter()
-                .any(|(begins, name)| plain.starts_with(begins) && kind.starts_with(name)),
-        };
-        let kind = about.kind.as_deref().filter(says_more);
-        let mut line = format!("  {} {}", quoted_name(field.name()), kind.unwrap_or(&plain));
-        if !field.is_nullable() {
-            line.push_str(" NOT NULL");
-        }
-        if about.is_counter {
-            line.push_str(" AUTO_INCREMENT");
-        }
-        if let Some(default) = &about.default {
-            _ = write!(line, " DEFAULT {default}");
-        }
-        if let Some(comment) = about.comment.as_deref().filter(|comment| !comment.is_empty()) {
-            _ = write!(line, " COMMENT {}", quoted_text(comment));
-        }
-        lines.push(line);
-    }
-    if let Some(key) = key {
-        let columns: Vec<String> = key.columns.iter().map(|column| quoted_name(column)).collect();
-        lines.push(format!("  PRIMARY KEY ({})", columns.join(",")));
-    }
-    for ForeignKey { name, columns, table, referred } in &about.references {
+    let column = |field: &Arc<Field>| about.columns.get(field.name()).unwrap_or(&nothing);
+    let mut lines: Vec<String> =
+        schema.fields().iter().map(|field| column_text(field, column(field))).collect();
+    let (primary, unique): (Vec<_>, Vec<_>) = about.keys.iter().partition(|(name, _)| name == PRIMARY);
+    lines.extend(primary.iter().map(|(_, columns)| format!("  PRIMARY KEY ({})", columns.join(","))));
+    lines.extend(
+        unique
+            .iter()
+            .map(|(name, columns)| format!("  UNIQUE KEY {} ({})", quoted_name(name), columns.join(","))),
+    );
+    for ForeignKey { name, columns, table, referred, actions } in &about.references {
         lines.push(format!(
-            "  CONSTRAINT {name} FOREIGN KEY ({}) REFERENCES {table} ({})",
+            "  CONSTRAINT {name} FOREIGN KEY ({}) REFERENCES {table} ({}){actions}",
             columns.join(","),
             referred.join(",")
         ));
+    }
+    for [name, condition] in &about.checks {
+        let (name, condition) =
+            (name.as_deref().unwrap_or_default(), condition.as_deref().unwrap_or_default());
+        let condition = expression_text(condition).unwrap_or_else(|_| condition.to_owned());
+        lines.push(format!("  CONSTRAINT {} CHECK ({condition})", quoted_name(name)));
     }
     let mut text = format!("CREATE TABLE {} (\n", quoted_name(name));
     let clauses = about.clauses.as_deref().unwrap_or("ENGINE=Bowshot DEFAULT CHARSET=utf8mb4");
@@ -222,10 +267,40 @@ fn text(name: &str, schema: &Schema, key: Option<&PrimaryKey>, about: &About) ->
     text
 }
 
+fn column_text(field: &Field, about: &AboutColumn) -> String {
+    let plain = ColumnType::from_field(field).sql();
+    // With the length of texts and the digits of fractions.
+    let says_more = |kind: &&str| match plain.as_str() {
+        "text" => kind.contains('('),
+        plain => [("datetime", "datetime"), ("time(", "time")]
+            .iter()
+            .any(|(begins, name)| plain.starts_with(begins) && kind.starts_with(name)),
+    };
+    let kind = about.kind.as_deref().filter(says_more);
+    let mut text = format!("  {} {}", quoted_name(field.name()), kind.unwrap_or(&plain));
+    if let Some(generated) = &about.generated {
+        let generated = expression_text(generated).unwrap_or_else(|_| generated.clone());
+        _ = write!(text, " GENERATED ALWAYS AS ({generated}) STORED");
+    }
+    if !field.is_nullable() {
+        text.push_str(" NOT NULL");
+    }
+    if about.is_counter {
+        text.push_str(" AUTO_INCREMENT");
+    }
+    if let Some(default) = &about.default {
+        _ = write!(text, " DEFAULT {}", default_text(default).unwrap_or_else(|_| default.clone()));
+    }
+    if let Some(comment) = about.comment.as_deref().filter(|comment| !comment.is_empty()) {
+        _ = write!(text, " COMMENT {}", quoted_text(comment));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::datatypes::{DataType, Field, TimeUnit};
+    use arrow::datatypes::{DataType, TimeUnit};
 
     #[test]
     fn tables_are_written_as_in_mysql() {
@@ -236,23 +311,25 @@ mod tests {
             Field::new("e", DataType::Timestamp(TimeUnit::Microsecond, None), true),
             Field::new("f", DataType::Boolean, true),
         ]);
-        let key =
-            PrimaryKey { table: [(); 3].map(|()| String::new()), name: None, columns: vec!["a".to_owned()] };
+        let some = |text: &str| Some(text.to_owned());
+        let mut about = About::default();
+        about.add_key(["PRIMARY", "a"].map(some));
         assert_eq!(
-            text("t", &schema, Some(&key), &About::default()),
+            text("t", &schema, &about),
             "CREATE TABLE `t` (\n  `a` bigint unsigned NOT NULL,\n  `b``c` text,\n  `d` decimal(10,2),\n  `e` datetime(6),\n  \
              `f` tinyint(1),\n  PRIMARY KEY (`a`)\n) ENGINE=Bowshot DEFAULT CHARSET=utf8mb4"
         );
-        let some = |text: &str| Some(text.to_owned());
         let column = AboutColumn {
             kind: some("varchar(9)"),
             default: some("'x'"),
-            comment: some("it's"),
+            comment: some("it's\ntwo lines"),
             ..AboutColumn::default()
         };
         let counter = AboutColumn { is_counter: true, ..AboutColumn::default() };
+        let computed = AboutColumn { generated: some("\"n\" + 1"), ..AboutColumn::default() };
+        let columns = [("s", column), ("n", counter), ("g", computed)];
         let mut about = About {
-            columns: HashMap::from([("s".to_owned(), column), ("n".to_owned(), counter)]),
+            columns: columns.map(|(name, column)| (name.to_owned(), column)).into(),
             comment: some("c"),
             clauses: some("ENGINE=OLAP DISTRIBUTED BY HASH(s) BUCKETS 3"),
             ..About::default()
@@ -260,13 +337,22 @@ mod tests {
         about.refer(["k", "s", "main", "u", "a"].map(some), "main");
         about.refer(["k", "n", "main", "u", "b"].map(some), "main");
         about.refer(["l", "n", "other", "v", "a"].map(some), "main");
-        let schema =
-            Schema::new(vec![Field::new("s", DataType::Utf8, true), Field::new("n", DataType::Int32, false)]);
+        about.add_actions(["l", "CASCADE", "NO ACTION"].map(some));
+        about.add_key(["s_key", "s"].map(some));
+        about.add_key(["s_key", "n"].map(some));
+        about.checks.push(["positive", "n > 0"].map(some));
+        let field = |name: &str, data_type, nullable| Field::new(name, data_type, nullable);
+        let schema = Schema::new(vec![
+            field("s", DataType::Utf8, true),
+            field("n", DataType::Int32, false),
+            field("g", DataType::Int32, true),
+        ]);
         assert_eq!(
-            text("t", &schema, None, &about),
-            "CREATE TABLE `t` (\n  `s` varchar(9) DEFAULT 'x' COMMENT 'it''s',\n  `n` int NOT NULL AUTO_INCREMENT,\n  \
+            text("t", &schema, &about),
+            "CREATE TABLE `t` (\n  `s` varchar(9) DEFAULT 'x' COMMENT 'it''s\\ntwo lines',\n  `n` int NOT NULL AUTO_INCREMENT,\n  \
+             `g` int GENERATED ALWAYS AS (`n` + 1) STORED,\n  UNIQUE KEY `s_key` (`s`,`n`),\n  \
              CONSTRAINT `k` FOREIGN KEY (`s`,`n`) REFERENCES `u` (`a`,`b`),\n  \
-             CONSTRAINT `l` FOREIGN KEY (`n`) REFERENCES `other`.`v` (`a`)\n\
+             CONSTRAINT `l` FOREIGN KEY (`n`) REFERENCES `other`.`v` (`a`) ON DELETE CASCADE,\n  CONSTRAINT `positive` CHECK (`n` > 0)\n\
              ) ENGINE=OLAP DISTRIBUTED BY HASH(s) BUCKETS 3 COMMENT='c'"
         );
     }

@@ -4,7 +4,7 @@
 use crate::auth::ListenPort;
 use crate::handshake::SERVER_VERSION;
 use crate::status::Failure;
-use bowshot_api::{COMPATIBILITY_PARAMETERS, OptionValue, Session};
+use bowshot_api::{COMPATIBILITY_PARAMETERS, Limits, OptionValue, Session};
 use bowshot_sql::mysql::quoted_text;
 
 /// The type of a variable in a result.
@@ -39,6 +39,9 @@ enum Source {
     Encryption,
     /// The name of the host.
     Hostname,
+    /// Bytes that a statement may have.
+    MaxPacket,
+    MaxConnections,
     InTransaction,
     /// The number of conditions of the last statement, and of its errors.
     Warnings,
@@ -132,8 +135,8 @@ const VARIABLES: &[Variable] = &[
     number("long_query_time", "10"),
     number("lower_case_file_system", "0"),
     stored("lower_case_table_names", Form::Number),
-    stored("max_allowed_packet", Form::Number),
-    other("max_connections", Form::Number, Source::Null),
+    other("max_allowed_packet", Form::Number, Source::MaxPacket),
+    other("max_connections", Form::Number, Source::MaxConnections),
     other("max_execution_time", Form::Number, Source::Session("statement_timeout_ms")),
     other("max_heap_table_size", Form::Number, Source::Null),
     number("max_user_connections", "0"),
@@ -212,11 +215,13 @@ pub(crate) struct ConnectionState {
     /// The number of conditions of the last statement, and of its errors.
     pub(crate) warnings: u16,
     pub(crate) errors: u16,
+    pub(crate) max_connections: usize,
+    pub(crate) max_packet: usize,
 }
 
 impl ConnectionState {
     /// The state of a new connection.
-    pub(crate) fn new(connection: u32, listen_port: ListenPort) -> Self {
+    pub(crate) fn new(connection: u32, listen_port: ListenPort, limits: &Limits) -> Self {
         Self {
             autocommit: true,
             read_only: false,
@@ -227,6 +232,8 @@ impl ConnectionState {
             found: 0,
             warnings: 0,
             errors: 0,
+            max_connections: limits.max_connections,
+            max_packet: limits.max_sql_bytes,
         }
     }
 }
@@ -275,6 +282,8 @@ fn current(variable: &Variable, session: &dyn Session, state: ConnectionState) -
             Some(if state.listen_port.is_encrypted { "YES" } else { "DISABLED" }.to_owned())
         }
         Source::Hostname => Some(hostname()),
+        Source::MaxPacket => Some(state.max_packet.to_string()),
+        Source::MaxConnections => Some(state.max_connections.to_string()),
         Source::InTransaction => Some(truth(session.in_transaction())),
         Source::Autocommit => Some(truth(state.autocommit)),
         Source::ReadOnly => Some(truth(state.read_only)),
@@ -335,6 +344,8 @@ pub(crate) fn session_name(name: &str) -> Option<&str> {
         None => Some(name),
         Some(Variable { source: Source::Session(option), .. }) => Some(option),
         Some(Variable { source: Source::Isolation, .. }) => Some("transaction_isolation"),
+        // Clients set it; the operator's limit stays.
+        Some(Variable { source: Source::MaxPacket, .. }) => Some("max_allowed_packet"),
         Some(_) => None,
     }
 }

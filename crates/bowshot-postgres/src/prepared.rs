@@ -313,7 +313,10 @@ impl Connection {
         }
         let ran = self.run_portal(&mut portal, rows).await;
         // A portal that has ended the transaction is closed with it.
-        let ends = matches!(portal.statement.read.kind, StatementKind::Commit | StatementKind::Rollback);
+        let ends = matches!(
+            portal.statement.read.kind,
+            StatementKind::Commit { .. } | StatementKind::Rollback { .. }
+        );
         if !ends && ran.is_ok() {
             self.portals.insert(name.to_owned(), portal);
         }

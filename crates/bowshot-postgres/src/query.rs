@@ -101,22 +101,22 @@ impl Connection {
             StatementKind::Begin if is_open => {
                 self.warn("25001", "there is already a transaction in progress")
             }
-            StatementKind::Commit | StatementKind::Rollback if !is_open => {
+            StatementKind::Commit { chain: false } | StatementKind::Rollback { chain: false } if !is_open => {
                 self.warn("25P01", "there is no transaction in progress");
-                let is_commit = statement.kind == StatementKind::Commit;
+                let is_commit = matches!(statement.kind, StatementKind::Commit { .. });
                 let end = if is_commit { TransactionEnd::Commit } else { TransactionEnd::Rollback };
                 self.end_implicit(end).await?;
             }
             // A failed transaction is rolled back, whatever its client says.
-            StatementKind::Commit if self.failed => {
-                self.run_control("ROLLBACK").await?;
-                self.transaction_ended();
+            StatementKind::Commit { chain } if self.failed => {
+                self.run_control(if *chain { "ROLLBACK AND CHAIN" } else { "ROLLBACK" }).await?;
+                self.transaction_ended(*chain);
                 reply::complete(self.wire.out(), "ROLLBACK");
                 return Ok(());
             }
-            StatementKind::Commit | StatementKind::Rollback => {
+            StatementKind::Commit { chain } | StatementKind::Rollback { chain } => {
                 self.run_control(sql).await?;
-                self.transaction_ended();
+                self.transaction_ended(*chain);
             }
             StatementKind::SetTransaction(_) if !is_open => {
                 self.warn("25P01", "SET TRANSACTION can only be used in transaction blocks");
@@ -178,8 +178,9 @@ impl Connection {
         self.wait_for(session.update(&Request::sql(sql))).await.map(drop)
     }
 
-    fn transaction_ended(&mut self) {
-        self.failed = false;
+    /// `is_new`: another transaction has begun.
+    fn transaction_ended(&mut self, is_new: bool) {
+        (self.failed, self.is_new) = (false, is_new);
         self.portals.clear();
     }
 }

@@ -16,11 +16,11 @@ use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{
     BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, Request, Result,
-    STATUS_RESULT, Statement, SubstraitPlan, TRACES, TransactionEnd, TransactionId,
+    STATUS_RESULT, Statement, SubstraitPlan, TRACES, TransactionId,
 };
 use bowshot_engine::{
     Action, AuthorizedPlan, CursorStatement, Execution, KeptRights, Parallelism, ProgressMeter,
-    SessionStatement, TransactionStatement,
+    SessionStatement,
 };
 use bowshot_policy::snapshot::Pinned;
 use bowshot_query_task::{Stop, with_planning_permit};
@@ -410,21 +410,7 @@ async fn execute(
             Ok(empty_execution())
         }
         Action::Transaction(statement) => {
-            let ended = session.transactions().run(statement, transaction, session.engine()).await;
-            // A failed COMMIT rolls back.
-            let is_kept = ended.is_ok() && *statement == TransactionStatement::Commit;
-            session.end_settings(if is_kept { TransactionEnd::Commit } else { TransactionEnd::Rollback });
-            ended?;
-            match statement {
-                TransactionStatement::Begin { isolation: Some(level), .. } => session.begin_with(level)?,
-                TransactionStatement::Release(_) if transaction.is_none() => {
-                    session.end_savepoint_settings(TransactionEnd::Commit);
-                }
-                TransactionStatement::RollbackTo(_) if transaction.is_none() => {
-                    session.end_savepoint_settings(TransactionEnd::Rollback);
-                }
-                _ => {}
-            }
+            session.run_transaction(statement, transaction).await?;
             Ok(empty_execution())
         }
         Action::Session(statement) => {

@@ -188,16 +188,18 @@ impl Transactions {
                 self.set_current(Current { id, block: Block::Explicit, read_only: *read_only });
                 Ok(())
             }
-            (TransactionStatement::Commit | TransactionStatement::Rollback, Some(id), _) => {
+            (TransactionStatement::Commit { .. } | TransactionStatement::Rollback { .. }, Some(id), _) => {
                 self.find(id)?;
                 Err(not_by_text())
             }
             // As in PostgreSQL, which only warns.
-            (TransactionStatement::Commit | TransactionStatement::Rollback, None, None) => Ok(()),
-            (TransactionStatement::Commit, None, Some(id)) => {
+            (TransactionStatement::Commit { .. } | TransactionStatement::Rollback { .. }, None, None) => {
+                Ok(())
+            }
+            (TransactionStatement::Commit { .. }, None, Some(id)) => {
                 self.end(id, TransactionEnd::Commit, engine).await
             }
-            (TransactionStatement::Rollback, None, Some(id)) => {
+            (TransactionStatement::Rollback { .. }, None, Some(id)) => {
                 self.end(id, TransactionEnd::Rollback, engine).await
             }
             (TransactionStatement::Savepoint(name), named, _) => {

@@ -262,12 +262,13 @@ impl Base for Dialect {
         self.base().get_reserved_grantees_types()
     }
 
+    /// `SELECT 1 FOR UPDATE`: FOR is no name without AS.
     fn is_column_alias(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
-        self.base().is_column_alias(keyword, parser)
+        *keyword != Keyword::FOR && self.base().is_column_alias(keyword, parser)
     }
 
     fn is_select_item_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
-        self.base().is_select_item_alias(explicit, keyword, parser)
+        explicit || self.is_column_alias(keyword, parser)
     }
 
     fn is_table_factor(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {

@@ -6,6 +6,7 @@
 
 mod access;
 mod cache;
+mod comments;
 mod copy;
 mod database;
 mod dialect;
@@ -13,6 +14,7 @@ mod do_nothing;
 mod exclusions;
 mod explain;
 mod external;
+mod fetch_counts;
 mod forms;
 mod identity;
 mod infix;
@@ -47,6 +49,7 @@ mod walk;
 
 pub use access::{AccessStatement, Expiry, Object, Privilege, UserChange};
 pub use cache::CacheStatement;
+pub use comments::OF_CONSTRAINT;
 pub use copy::{CopyStatement, Direction};
 pub use database::{Attachment, DatabaseStatement};
 pub use dialect::{Dialect, DialectName};

@@ -6,7 +6,9 @@ use crate::statement_parser::{SourceText, expect_end};
 use crate::syntax_error::syntax_error;
 use crate::tokens::{self, is_blank, keyword, last_words, word};
 use crate::walk::Tree;
-use crate::{do_nothing, exclusions, forms, mysql_tokens, numbers, pivot, recursion_clauses};
+use crate::{
+    comments, do_nothing, exclusions, fetch_counts, forms, mysql_tokens, numbers, pivot, recursion_clauses,
+};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use sqlparser::ast::{self, Expr, UnaryOperator, Value, VisitorMut};
 use sqlparser::keywords::Keyword;
@@ -19,7 +21,10 @@ use std::vec::IntoIter;
 /// The statement of tokens, as `sqlparser` reads it.
 pub(crate) fn sql_statement(tokens: Vec<TokenWithSpan>, text: SourceText<'_>) -> Result<Box<ast::Statement>> {
     let statement = with_sql_tokens(tokens, text, |parser| {
-        let mut statement = parser.parse_statement()?;
+        let mut statement = match comments::read(parser)? {
+            Some(comment) => comment,
+            None => parser.parse_statement()?,
+        };
         forms::take_force(parser, &mut statement);
         expect_end(parser).map(|()| statement)
     })?;
@@ -134,6 +139,7 @@ fn understood(
     }
     joins::in_brackets(&mut kept);
     do_nothing::put(&mut kept);
+    fetch_counts::put(&mut kept);
     recursion_clauses::carry(&mut kept);
     pivot::within(&mut kept, dialect);
     columns_called_top(&mut kept);

@@ -54,7 +54,7 @@ pub(crate) fn read(tokens: Vec<TokenWithSpan>, text: SourceText<'_>) -> Result<S
     }
     let (tokens, text) = words.into_rest();
     let statement = sql_statement(tokens, text)?;
-    let transaction = transaction::read(&statement)?;
+    let transaction = transaction::read(&statement);
     Ok(transaction.map_or_else(|| Statement::Sql(statement), Statement::Transaction))
 }
 
@@ -123,6 +123,20 @@ mod tests {
             ("EXPLAIN (ANALYZE off, FORMAT json) SELECT 1", "explain SELECT 1"),
             ("BEGIN READ ONLY, NOT DEFERRABLE", "transaction"),
             ("DROP DATABASE d FORCE", "DROP DATABASE d CASCADE"),
+            ("SELECT 1 OFFSET 2 ROWS FETCH FIRST ($1) ROWS ONLY", "SELECT 1 LIMIT ($1) OFFSET 2 ROWS"),
+            ("SELECT 1 FETCH NEXT (1 + (2)) ROW ONLY", "SELECT 1 LIMIT (1 + (2))"),
+            ("ALTER TABLE a.t COMMENT = 'x';", "COMMENT ON TABLE a.t IS 'x'"),
+            ("ALTER TABLE t COMMENT ''", "COMMENT ON TABLE t IS NULL"),
+            ("ALTER TABLE comment RENAME TO t", "ALTER TABLE comment RENAME TO t"),
+            ("SELECT 1 FOR UPDATE", "SELECT 1 FOR UPDATE"),
+            ("SELECT 1 AS for", "SELECT 1 AS for"),
+            ("SELECT 1 FETCH FIRST ROW ONLY", "SELECT 1 FETCH FIRST ROWS ONLY"),
+            (
+                "SELECT a ORDER BY a FETCH FIRST (2) ROWS WITH TIES",
+                "SELECT a ORDER BY a FETCH FIRST 2 ROWS WITH TIES",
+            ),
+            ("COMMENT ON CONSTRAINT C ON s.t IS 'x'", "COMMENT ON COLUMN s.t.\"\u{3}constraint c\" IS 'x'"),
+            ("COMMENT ON CONSTRAINT \"C\" ON t IS NULL", "COMMENT ON COLUMN t.\"\u{3}constraint C\" IS NULL"),
             ("DROP TABLE force", "DROP TABLE force"),
             ("REPLACE INTO t VALUES (1)", "INSERT OR REPLACE INTO t VALUES (1)"),
             ("EXPLAIN SELECT a::STRUCT(b LIST(INT))", "explain SELECT a::STRUCT<b ARRAY<INT>>"),

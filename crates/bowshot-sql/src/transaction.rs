@@ -1,7 +1,6 @@
 //! Statements that begin and end transactions.
 
 use crate::statement_parser::name_of;
-use bowshot_api::{Error, Result};
 use sqlparser::ast::{Statement, TransactionAccessMode, TransactionMode};
 
 /// A statement about transactions.
@@ -9,10 +8,10 @@ use sqlparser::ast::{Statement, TransactionAccessMode, TransactionMode};
 pub enum TransactionStatement {
     /// `BEGIN`, `START TRANSACTION`, and the isolation level if it names one
     Begin { read_only: bool, isolation: Option<String> },
-    /// `COMMIT`, `END`
-    Commit,
-    /// `ROLLBACK`, `ABORT`
-    Rollback,
+    /// `COMMIT`, `END`; AND CHAIN begins another transaction like the one that ends
+    Commit { chain: bool },
+    /// `ROLLBACK`, `ABORT`; the same
+    Rollback { chain: bool },
     /// `SAVEPOINT name`
     Savepoint(String),
     /// `RELEASE SAVEPOINT name`
@@ -22,24 +21,16 @@ pub enum TransactionStatement {
 }
 
 /// Such a statement; `None` for another one.
-///
-/// # Errors
-/// `Unsupported` for AND CHAIN.
-pub(crate) fn read(statement: &Statement) -> Result<Option<TransactionStatement>> {
-    Ok(Some(match statement {
+pub(crate) fn read(statement: &Statement) -> Option<TransactionStatement> {
+    Some(match statement {
         Statement::StartTransaction { modes, .. } => begin(modes),
-        Statement::Commit { chain: false, .. } => TransactionStatement::Commit,
-        Statement::Rollback { chain: false, savepoint: None } => TransactionStatement::Rollback,
-        Statement::Rollback { chain: false, savepoint: Some(name) } => {
-            TransactionStatement::RollbackTo(name_of(name))
-        }
+        Statement::Commit { chain, .. } => TransactionStatement::Commit { chain: *chain },
+        Statement::Rollback { chain, savepoint: None } => TransactionStatement::Rollback { chain: *chain },
+        Statement::Rollback { savepoint: Some(name), .. } => TransactionStatement::RollbackTo(name_of(name)),
         Statement::Savepoint { name } => TransactionStatement::Savepoint(name_of(name)),
         Statement::ReleaseSavepoint { name } => TransactionStatement::Release(name_of(name)),
-        Statement::Commit { .. } | Statement::Rollback { .. } => {
-            return Err(Error::unsupported("AND CHAIN is not supported").with_hint("send BEGIN afterwards"));
-        }
-        _ => return Ok(None),
-    }))
+        _ => return None,
+    })
 }
 
 /// What a transaction is begun with.

@@ -1,11 +1,12 @@
 //! The statement that would make a table, a view or an external table again.
 
-use crate::pg_catalog::constraints::seen_referred;
+use crate::pg_catalog::constraints::{actions, seen_referred};
 use bowshot_formats::read_options::OptionValue;
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
-use bowshot_tables::{Column, Definition, EntryName, External, Storage, View};
+use bowshot_tables::{Column, Definition, EntryName, External, IdentityKind, Storage, View};
 use bowshot_types::names::{self, quoted};
+use datafusion::arrow::datatypes::DataType;
 
 /// The statement that makes a table, without the references to what is not seen; `durable` tells whether tables are kept on
 /// disk where nobody says otherwise.
@@ -39,10 +40,11 @@ pub fn table_text(
             format!(" ({})", list(&reference.referred))
         };
         format!(
-            "{}FOREIGN KEY ({}) REFERENCES {}{referred} NOT ENFORCED",
+            "{}FOREIGN KEY ({}) REFERENCES {}{referred}{} NOT ENFORCED",
             named(&reference.name),
             list(&reference.columns),
-            reference.table
+            reference.table,
+            actions(reference)
         )
     }));
     let comment = definition.comment.as_ref().map(|text| format!("'{}'", text.replace('\'', "''")));
@@ -64,9 +66,13 @@ fn list(columns: &[String]) -> String {
 
 fn column_text(column: &Column, definition: &Definition) -> String {
     let name = column.field.name();
-    let mut text = format!("{} {}", quoted(name), names::sql(&column.field));
-    if let Some(identity) = definition.identity(name) {
-        let kind = if identity.always { "ALWAYS" } else { "BY DEFAULT" };
+    let identity = definition.identity(name);
+    let serial = identity.filter(|identity| identity.kind == IdentityKind::Serial);
+    let serial = serial.and_then(|_| serial_type(column.field.data_type()));
+    let mut text =
+        format!("{} {}", quoted(name), serial.map_or_else(|| names::sql(&column.field), ToOwned::to_owned));
+    if let Some(identity) = identity.filter(|_| serial.is_none()) {
+        let kind = if identity.is_always() { "ALWAYS" } else { "BY DEFAULT" };
         text.push_str(&format!(" GENERATED {kind} AS IDENTITY"));
         if (identity.start, identity.step) != (1, 1) {
             text.push_str(&format!(" (START WITH {} INCREMENT BY {})", identity.start, identity.step));
@@ -85,6 +91,16 @@ fn column_text(column: &Column, definition: &Definition) -> String {
         text.push_str(&format!(" COMMENT '{}'", comment.replace('\'', "''")));
     }
     text
+}
+
+/// The word for a column that numbers itself and was made by such a word, unless its type has been changed since.
+fn serial_type(data_type: &DataType) -> Option<&'static str> {
+    match data_type {
+        DataType::Int16 => Some("SMALLSERIAL"),
+        DataType::Int32 => Some("SERIAL"),
+        DataType::Int64 => Some("BIGSERIAL"),
+        _ => None,
+    }
 }
 
 /// The statement that makes a view.

@@ -32,8 +32,8 @@ fn visible_types(catalog: &str, pinned: &Pinned, access: &Access) -> Vec<EnumTyp
 }
 
 fn visible_names(call: &Call<'_>) -> impl Iterator<Item = EntryName> {
-    let pinned = call.facts.session_access.pin();
-    let access = call.facts.session_access.access(&pinned);
+    let pinned = call.pinned();
+    let access = call.access();
     visible_types(call.catalog(), &pinned, &access).into_iter().filter_map(|of| of.name)
 }
 

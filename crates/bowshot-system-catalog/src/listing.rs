@@ -109,25 +109,25 @@ impl About {
     }
 
     /// Leaves the tables of a schema that may be asked about. What cannot be told stays: the filter looks at the rows once more.
-    /// `indexes` gives the names and numbers of a table's indexes, which have rows of their own.
+    /// `constraints` gives the names and numbers of a table's constraints and their indexes, which have rows of their own.
     fn keep(
         &self,
         (catalog, schema): (&str, &str),
         names: &mut Vec<String>,
-        indexes: impl Fn(&EntryName) -> Vec<(String, i64)>,
+        constraints: impl Fn(&EntryName) -> Vec<(String, i64)>,
     ) {
         let Some(condition) = &self.condition else { return };
-        let by_index = condition.keys.iter().any(|key| matches!(key, Key::Oid | Key::Relation));
-        // One row for each table, and one for each of its indexes.
+        let by_relation = condition.keys.iter().any(|key| matches!(key, Key::Oid | Key::Relation));
+        // One row for each table, and one for each of its constraints.
         let (mut owners, mut relations) = (Vec::with_capacity(names.len()), Vec::new());
         for (at, name) in names.iter().enumerate() {
             owners.push(at);
-            if by_index {
+            if by_relation {
                 let name = EntryName::new(catalog, schema, name);
                 relations.push((name.name.clone(), oids::table(&name)));
-                for index in indexes(&name) {
+                for constraint in constraints(&name) {
                     owners.push(at);
-                    relations.push(index);
+                    relations.push(constraint);
                 }
             }
         }
@@ -332,7 +332,7 @@ impl CatalogView {
                 continue;
             }
             let mut names = self.names_in(&catalog, &schema);
-            about.keep((&catalog, &schema), &mut names, |name| self.indexes_of(name));
+            about.keep((&catalog, &schema), &mut names, |name| self.constraints_of(name));
             names.sort();
             listed.extend(names.into_iter().map(|name| {
                 let name = EntryName::new(&catalog, &schema, name);
@@ -350,9 +350,9 @@ impl CatalogView {
         listed
     }
 
-    fn indexes_of(&self, name: &EntryName) -> Vec<(String, i64)> {
+    fn constraints_of(&self, name: &EntryName) -> Vec<(String, i64)> {
         let Some(Entry::Table(table)) = self.pinned.entry(name) else { return Vec::new() };
-        let named = relations::named(name, table.definition()).into_iter();
+        let named = relations::constraints(name, table.definition()).into_iter();
         named.map(|index| (index.clone(), oids::constraint(name, &index))).collect()
     }
 

@@ -59,8 +59,8 @@ mod writer;
 pub use broken::{Broken, examine, notes_in};
 pub use catalog_kv::Notes;
 pub use definition::{
-    Check, Column, DECLARED, Definition, ENUM, Generated, Identity, Key, Materialized, PADDED, Reference,
-    Storage,
+    Check, Column, DECLARED, Definition, ENUM, Generated, Identity, IdentityKind, Key, Materialized, PADDED,
+    Reference, Storage,
 };
 pub use durable::{Opening, TablesPlace, durable_type};
 pub use error::{Error, What};

@@ -2,6 +2,7 @@
 
 use crate::catalog::{Visible, models};
 use bowshot_policy::Access;
+use bowshot_system_catalog::statement_tables::StatementTables;
 use bowshot_types::zone;
 use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::execution::SessionState;
@@ -102,6 +103,7 @@ impl SpareState {
             // Whoever changes a setting makes other options of them.
             Some(mut state) if Arc::ptr_eq(state.config_options(), &visible.options()) => {
                 models::register(&mut state, &visible);
+                visible.choose(&mut state);
                 state.register_catalog_list(visible.into_catalogs());
                 state.mark_start_execution();
                 *state
@@ -112,6 +114,9 @@ impl SpareState {
 
     /// Keeps a state that a statement does not need any more, without the tables that it saw.
     pub(crate) fn keep(&self, mut state: SessionState) {
+        if StatementTables::find(state.config_options()).is_some() {
+            return;
+        }
         static NO_CATALOGS: LazyLock<Arc<MemoryCatalogProviderList>> = LazyLock::new(Arc::default);
         state.register_catalog_list(Arc::clone(&NO_CATALOGS) as _);
         models::forget(&mut state);

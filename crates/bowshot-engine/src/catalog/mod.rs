@@ -8,6 +8,7 @@ pub(crate) mod defaults;
 pub(crate) mod enum_types;
 pub(crate) mod external_database;
 pub(crate) mod file_paths;
+pub(crate) mod group_keys;
 mod hidden_tables;
 pub(crate) mod identity;
 pub(crate) mod input;
@@ -43,6 +44,7 @@ use bowshot_policy::{Access, Reading};
 use bowshot_sql::Privilege;
 use bowshot_system_catalog::client::{ClientSlot, Flavour};
 use bowshot_system_catalog::functions::TableLookup;
+use bowshot_system_catalog::statement_tables::StatementTables;
 use bowshot_system_catalog::system::SystemTables;
 use bowshot_system_catalog::{CatalogView, pg_catalog};
 use bowshot_tables::{Entry, EntryName, Snapshot, Table, TableStore};
@@ -146,6 +148,8 @@ pub(crate) struct Visible {
     raw: Pinned,
     /// What the statement may do.
     pub(crate) access: Access,
+    /// Whether the tables are the newest ones, which functions of the session look at by themselves.
+    is_newest: bool,
     /// The session without catalogs: what plans the views and the defaults.
     pub(crate) context: SessionContext,
     /// The table that the statement changes, with addresses.
@@ -184,6 +188,7 @@ impl Visible {
             pinned,
             raw,
             access,
+            is_newest: true,
             context,
             target: None,
             source: None,
@@ -194,9 +199,9 @@ impl Visible {
         }
     }
 
-    /// The same with a client to be asked.
-    pub(crate) fn with_client(self, client: ClientSlot) -> Self {
-        Self { client, ..self }
+    /// The same with a client to be asked, for a session whose newest tables these are.
+    pub(crate) fn with_client(self, client: ClientSlot, newest: &Pinned) -> Self {
+        Self { client, is_newest: self.raw.is_same(newest), ..self }
     }
 
     pub(crate) fn options(&self) -> Arc<ConfigOptions> {
@@ -275,10 +280,18 @@ impl Visible {
         let mut state = self.context.state();
         models::register(&mut state, self);
         state.register_catalog_list(self.clone().into_catalogs());
+        self.choose(&mut state);
+        state
+    }
+
+    /// The options of the statement that differ from those of the session.
+    fn choose(&self, state: &mut SessionState) {
         if let Some(input) = self.raw.input() {
             input.choose(state.config_mut().options_mut());
         }
-        state
+        if !self.is_newest {
+            state.config_mut().options_mut().extensions.insert(StatementTables::new(&self.raw));
+        }
     }
 
     pub(crate) fn into_catalogs(self) -> Arc<dyn CatalogProviderList> {

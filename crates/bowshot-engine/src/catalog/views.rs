@@ -2,6 +2,8 @@
 
 use super::Visible;
 use super::enum_types::SeenTypes;
+use super::group_keys;
+use super::names::Names;
 use super::public::{self, Schemas};
 use super::search_path;
 use crate::plan;
@@ -54,8 +56,20 @@ impl Visible {
         let schemas = Schemas { pinned, databases, default_catalog: &view.default_catalog };
         public::resolve(&mut statement, &schemas);
         SeenTypes::new(schemas, (&view.default_schema, &[]), &self.access).resolve(&mut statement);
+        group_keys::add(&mut statement, &inner.names_of_view(view), &inner);
         let plan = Box::pin(plan::logical(&state, statement)).await?;
         check_readable(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;
         if view.columns.is_empty() { Ok(plan) } else { plan::renamed(plan, &view.columns) }
+    }
+
+    fn names_of_view(&self, view: &View) -> Names {
+        Names {
+            pinned: self.pinned.clone(),
+            access: self.access.clone(),
+            parts: self.parts.clone(),
+            default_catalog: view.default_catalog.clone(),
+            default_schema: view.default_schema.clone(),
+            path: Vec::new(),
+        }
     }
 }

@@ -273,7 +273,7 @@ pub(super) mod tests {
         ];
         let columns =
             fields.iter().map(|field| Column { field: Arc::clone(field), default: None, comment: None });
-        let key = Key { name: None, columns: vec!["id".to_owned()] };
+        let key = Key { name: None, columns: vec!["id".to_owned()], comment: None };
         let definition =
             Definition { columns: columns.collect(), primary_key: Some(key), ..Definition::default() };
         let ids: ArrayRef = Arc::new(Int32Array::from_iter_values(0..1000));

@@ -179,7 +179,7 @@ impl EngineSession {
         };
         let tables = (seen, pinned.clone(), access);
         Visible::new(parts, self.principal.clone(), tables, self.context.clone())
-            .with_client(self.client.clone())
+            .with_client(self.client.clone(), &self.tables.pin())
     }
 
     /// What is kept of what was computed.
@@ -210,9 +210,6 @@ impl EngineSession {
             return self.context.state();
         }
         let mut state = self.spare.with(self.visible(pinned));
-        if let Some(input) = pinned.input() {
-            input.choose(state.config_mut().options_mut());
-        }
         if self.seeded.is_seeded() {
             // Several partitions would draw the numbers in another order each time.
             state.config_mut().options_mut().execution.target_partitions = 1;

@@ -127,6 +127,7 @@ impl EngineSession {
             public::resolve(&mut statement, &names.schemas());
             names.types().resolve(&mut statement);
             catalog::search_path::resolve(&mut statement, &names, &visible);
+            catalog::group_keys::add(&mut statement, &names, &visible);
             let recognised = Box::pin(recognise(&statement, &visible, &names, source)).await?;
             let (planned, action) = match recognised {
                 None => {

@@ -7,6 +7,7 @@ use crate::write::ddl::{Stores, put};
 use crate::write::{constraints, define, enums, parts};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::snapshot::Pinned;
+use bowshot_system_catalog::information_schema::{KeyKind, key_name, reference_name};
 use bowshot_tables::Error as TablesError;
 use bowshot_tables::{Check, Column, Definition, Entry, EntryName, Key, Reference, Table, TableStore};
 use bowshot_types::declared::Declared;
@@ -392,9 +393,10 @@ fn drop_constraint(
     let before = definition.checks.len();
     definition.checks.retain(|check| check.name != name);
     let keys = definition.unique.len() + definition.references.len();
-    definition.unique.retain(|key| key.name.as_deref() != Some(name));
-    definition.references.retain(|reference| reference.name.as_deref() != Some(name));
-    let is_key = definition.primary_key.as_ref().is_some_and(|key| key.name.as_deref() == Some(name));
+    definition.unique.retain(|key| key_name(table, key, KeyKind::Unique) != name);
+    definition.references.retain(|reference| reference_name(table, reference) != name);
+    let is_key =
+        definition.primary_key.as_ref().is_some_and(|key| key_name(table, key, KeyKind::Primary) == name);
     if is_key {
         definition.primary_key = None;
     }
@@ -402,7 +404,11 @@ fn drop_constraint(
     if is_key || gone || definition.checks.len() < before || if_exists {
         return Ok(());
     }
-    Err(Error::not_found(format!("constraint `{name}` of table `{table}` not found")))
+    Err(no_constraint(table, name))
+}
+
+pub(crate) fn no_constraint(table: &EntryName, name: &str) -> Error {
+    Error::not_found(format!("constraint `{name}` of table `{table}` not found"))
 }
 
 pub(crate) fn column_of<'a>(

@@ -97,7 +97,7 @@ fn alterations<'a>(
                 let there = names.table(table)?;
                 let name =
                     check.name.as_ref().map_or_else(|| define::free_name(&there.definition().checks), ident);
-                let check = Check { name, sql: check.expr.to_string() };
+                let check = Check { name, sql: check.expr.to_string(), comment: None };
                 constraints::check_all(table, &there, &check, state)?;
                 vec![Alteration::AddCheck(check)]
             }

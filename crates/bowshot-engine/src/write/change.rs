@@ -6,7 +6,7 @@ use crate::write::tuple_assignment;
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::{read_expression, read_query};
-use bowshot_tables::Definition;
+use bowshot_tables::{Definition, Identity};
 use datafusion::sql::sqlparser::ast::{
     Assignment, CreateTable, Delete, Expr, FromTable, Ident, JoinOperator, ObjectName, Query, Select,
     SelectItem, SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Update, UpdateTableFromKind,
@@ -177,7 +177,7 @@ pub(crate) fn assigned_names(assignments: &[Assignment]) -> Result<BTreeSet<Stri
 /// A column that is computed, or always numbers itself, takes no other value than that.
 pub(crate) fn check_settable(definition: &Definition, column: &str, value: &Expr) -> Result<()> {
     let computed = definition.generated(column).is_some();
-    let numbered = definition.identity(column).is_some_and(|identity| identity.always);
+    let numbered = definition.identity(column).is_some_and(Identity::is_always);
     if is_default(value) || !(computed || numbered) {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! What a column says of itself: how it numbers or computes its values, and what makes no difference here.
 
 use bowshot_api::{Error, Result};
-use bowshot_tables::Identity;
+use bowshot_tables::{Identity, IdentityKind};
 use datafusion::sql::sqlparser::ast::{
     ColumnOption, DataType as SqlType, Expr, GeneratedAs, IdentityPropertyFormatKind, IdentityPropertyKind,
     SequenceOptions, UnaryOperator, Value,
@@ -36,8 +36,8 @@ pub(super) fn serial(data_type: &SqlType) -> Option<SqlType> {
 }
 
 /// A new counter.
-pub(super) fn identity(column: &str, (start, step): (i64, i64), always: bool) -> Identity {
-    Identity { column: column.to_owned(), id: Uuid::new_v4(), start, step, always }
+pub(super) fn identity(column: &str, (start, step): (i64, i64), kind: IdentityKind) -> Identity {
+    Identity { column: column.to_owned(), id: Uuid::new_v4(), start, step, kind }
 }
 
 /// Sorts an option.
@@ -62,12 +62,16 @@ pub(super) fn own(column: &str, option: ColumnOption) -> Result<Own> {
                     | IdentityPropertyFormatKind::StartAndIncrement(of),
                 ) => (number(&of.seed)?, number(&of.increment)?),
             };
-            Own::Identity(identity(column, checked(from)?, false))
+            Own::Identity(identity(column, checked(from)?, IdentityKind::ByDefault))
         }
         ColumnOption::Generated { generation_expr: Some(sql), .. } => Own::Generated(sql.to_string()),
         ColumnOption::Generated { generated_as, sequence_options, .. } => {
             let from = sequence(sequence_options.as_deref().unwrap_or_default())?;
-            Own::Identity(identity(column, from, matches!(generated_as, GeneratedAs::Always)))
+            let kind = match generated_as {
+                GeneratedAs::Always => IdentityKind::Always,
+                _ => IdentityKind::ByDefault,
+            };
+            Own::Identity(identity(column, from, kind))
         }
         ColumnOption::OnUpdate(_) => {
             return Err(Error::unsupported("ON UPDATE of a column is not supported")
@@ -80,7 +84,9 @@ pub(super) fn own(column: &str, option: ColumnOption) -> Result<Own> {
 fn by_words(column: &str, tokens: &[Token]) -> Result<Own> {
     let words: Vec<String> = tokens.iter().map(|token| token.to_string().to_ascii_uppercase()).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["AUTO_INCREMENT" | "AUTOINCREMENT"] => Ok(Own::Identity(identity(column, (1, 1), false))),
+        ["AUTO_INCREMENT" | "AUTOINCREMENT"] => {
+            Ok(Own::Identity(identity(column, (1, 1), IdentityKind::ByDefault)))
+        }
         ["ASC" | "DESC"] => Ok(Own::Nothing),
         other => Err(Error::unsupported(format!("`{}` of a column is not supported", other.join(" ")))),
     }

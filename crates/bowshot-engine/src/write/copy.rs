@@ -4,7 +4,7 @@
 //! road of a bulk ingest: nothing may be lost in casts, and defaults, checks and keys hold.
 
 use crate::catalog::names::{Names, ident};
-use crate::catalog::{Visible, public, search_path};
+use crate::catalog::{Visible, group_keys, public, search_path};
 use crate::error::classify;
 use crate::write::recognise::nothing;
 use crate::write::{Write, change, nulls};
@@ -94,6 +94,7 @@ pub(crate) fn recognise<'a>(
         public::resolve(&mut statement, &names.schemas());
         names.types().resolve(&mut statement);
         search_path::resolve(&mut statement, names, visible);
+        group_keys::add(&mut statement, names, visible);
         let plan = crate::plan::logical(&visible.state(), statement).await.map_err(classify)?;
         options.shape.check(&Layout::default().schema(plan.schema().as_arrow()))?;
         Ok((Write::CopyOut(CopyOut { path, shape: options.shape, overwrite: options.overwrite }), plan))

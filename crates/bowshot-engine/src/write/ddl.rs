@@ -2,14 +2,15 @@
 
 use crate::catalog::names::Names;
 use crate::write::access::AccessChange;
-use crate::write::alter::{self, Alteration, column_of};
+use crate::write::alter::{self, Alteration, column_of, no_constraint};
 use crate::write::enums::TypeChange;
 use crate::write::models::{self, NewModel};
 use crate::write::secrets::SecretChange;
 use crate::write::{NewExternal, NewTable, NewView, WhenThere, external};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::snapshot::Pinned;
-use bowshot_tables::{Entry, EntryName, External, Table, TableStore, View, What};
+use bowshot_system_catalog::information_schema::{KeyKind, key_name, reference_name};
+use bowshot_tables::{Definition, Entry, EntryName, External, Table, TableStore, View, What};
 use chrono::Duration;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -19,6 +20,14 @@ use uuid::Uuid;
 const MAX_CATALOGS: usize = 1_000;
 const MAX_SCHEMAS: usize = 10_000;
 const MAX_ENTRIES: usize = 100_000;
+
+/// What of a table is commented on.
+#[derive(Debug, Clone)]
+pub(crate) enum Commented {
+    Whole,
+    Column(String),
+    Constraint(String),
+}
 
 /// A change of the catalog.
 #[derive(Debug, Clone)]
@@ -61,7 +70,7 @@ pub(crate) enum Ddl {
     },
     Comment {
         name: EntryName,
-        column: Option<String>,
+        about: Commented,
         text: Option<String>,
     },
     Truncate {
@@ -147,9 +156,7 @@ impl Ddl {
             Self::Alter { name, if_exists, changes } => {
                 alter::alter(name, *if_exists, changes, names, store)?
             }
-            Self::Comment { name, column, text } => {
-                comment(name, column.as_deref(), text.as_ref(), names, store)?
-            }
+            Self::Comment { name, about, text } => comment((name, about), text.as_ref(), names, store)?,
             Self::DropMaterialized { name, if_exists } => drop_materialized(name, *if_exists, names)?,
             Self::CreateModel(new) => models::create(new, names, None)?,
             Self::DropModel { name, if_exists } => models::drop_model(name, *if_exists, names)?,
@@ -358,28 +365,48 @@ fn optimize(name: &EntryName, names: &Names, stores: &Stores) -> Result<(Pinned,
 }
 
 fn comment(
-    name: &EntryName,
-    column: Option<&str>,
+    (name, about): (&EntryName, &Commented),
     text: Option<&String>,
     names: &Names,
     store: &Stores,
 ) -> Result<Pinned> {
-    if let (Some(Entry::View(view)), None) = (names.entry(name), column) {
+    if let (Some(Entry::View(view)), Commented::Whole) = (names.entry(name), about) {
         let view = View { comment: text.cloned(), ..view.as_ref().clone() };
         return put(&names.pinned, name, Entry::View(Arc::new(view)));
     }
-    if let (Some(Entry::External(external)), None) = (names.entry(name), column) {
+    if let (Some(Entry::External(external)), Commented::Whole) = (names.entry(name), about) {
         let external = External { comment: text.cloned(), ..external.as_ref().clone() };
         return put(&names.pinned, name, Entry::External(Arc::new(external)));
     }
     let table = names.table(name)?;
     let mut definition = table.definition().as_ref().clone();
-    match column {
-        None => definition.comment = text.cloned(),
-        Some(column) => column_of(&mut definition, name, column)?.comment = text.cloned(),
-    }
+    let said = match about {
+        Commented::Whole => &mut definition.comment,
+        Commented::Column(column) => &mut column_of(&mut definition, name, column)?.comment,
+        Commented::Constraint(constraint) => constraint_comment(&mut definition, name, constraint)
+            .ok_or_else(|| no_constraint(name, constraint))?,
+    };
+    *said = text.cloned();
     let table = table.redefine(store.of(name), definition, true, |rows| Ok(rows.clone()))?;
     put(&names.pinned, name, Entry::Table(Arc::new(table)))
+}
+
+/// What is said about a constraint, by the name that it has in the catalog.
+fn constraint_comment<'a>(
+    definition: &'a mut Definition,
+    table: &EntryName,
+    name: &str,
+) -> Option<&'a mut Option<String>> {
+    let primary = definition.primary_key.iter_mut().map(|key| (key, KeyKind::Primary));
+    let unique = definition.unique.iter_mut().map(|key| (key, KeyKind::Unique));
+    if let Some((key, _)) = primary.chain(unique).find(|(key, kind)| key_name(table, key, *kind) == name) {
+        return Some(&mut key.comment);
+    }
+    if let Some(check) = definition.checks.iter_mut().find(|check| check.name == name) {
+        return Some(&mut check.comment);
+    }
+    let mut references = definition.references.iter_mut();
+    references.find(|other| reference_name(table, other) == name).map(|found| &mut found.comment)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::write::columns::{self, Own};
 use crate::write::define::{check_column_name, free_name, kept_field};
 use bowshot_api::{Error, ErrorKind, Layout, Reason, Result};
 use bowshot_sql::CLAUSES;
-use bowshot_tables::{Check, Column, Definition, Generated, Identity, Key, Reference, Storage};
+use bowshot_tables::{Check, Column, Definition, Generated, Identity, IdentityKind, Key, Reference, Storage};
 use bowshot_types::declared::{DECLARED, is_kept};
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::sql::sqlparser::ast::{
@@ -67,7 +67,7 @@ impl Parts {
         let name = ident(&column.name);
         if let Some(numbered) = columns::serial(&column.data_type) {
             column.data_type = numbered;
-            self.add_identity(columns::identity(&name, (1, 1), false))?;
+            self.add_identity(columns::identity(&name, (1, 1), IdentityKind::Serial))?;
             column.options.push(ColumnOptionDef { name: None, option: ColumnOption::NotNull });
         }
         for ColumnOptionDef { name: constraint, option } in std::mem::take(&mut column.options) {
@@ -97,7 +97,8 @@ impl Parts {
         constraint: Option<ast::Ident>,
         option: ColumnOption,
     ) -> Result<()> {
-        let alone = || Key { name: constraint.as_ref().map(ident), columns: vec![name.to_owned()] };
+        let alone =
+            || Key { name: constraint.as_ref().map(ident), columns: vec![name.to_owned()], comment: None };
         match option {
             ColumnOption::Default(value) => {
                 self.defaults.entry(name.to_owned()).or_insert_with(|| value.to_string());
@@ -177,7 +178,7 @@ impl Parts {
 
     fn add_check(&mut self, name: Option<&ast::Ident>, expr: &SqlExpr) -> Result<()> {
         let name = name.map_or_else(|| free_name(&self.checks), ident);
-        self.checks.push(Check { name, sql: expr.to_string() });
+        self.checks.push(Check { name, sql: expr.to_string(), comment: None });
         limit(self.checks.len(), MAX_CHECKS, "checks")
     }
 
@@ -316,7 +317,7 @@ pub(crate) fn limit(found: usize, most: usize, what: &str) -> Result<()> {
 /// The key that a constraint is.
 pub(crate) fn named_key(name: Option<&ast::Ident>, columns: &[IndexColumn]) -> Result<Key> {
     let columns = columns.iter().map(key_column).collect::<Result<_>>()?;
-    Ok(Key { name: name.map(ident), columns })
+    Ok(Key { name: name.map(ident), columns, comment: None })
 }
 
 /// See [`named_key`].
@@ -348,6 +349,9 @@ pub(crate) fn reference(key: &ForeignKeyConstraint) -> Result<Reference> {
         columns: key.columns.iter().map(ident).collect(),
         table: key.foreign_table.to_string(),
         referred: key.referred_columns.iter().map(ident).collect(),
+        on_delete: key.on_delete.map(|action| action.to_string()),
+        on_update: key.on_update.map(|action| action.to_string()),
+        comment: None,
     })
 }
 

@@ -7,7 +7,7 @@ use crate::error::classify;
 use crate::write::alter::Alteration;
 use crate::write::change::{self, Changed};
 use crate::write::data_modifying_with::{self, Step};
-use crate::write::ddl::Ddl;
+use crate::write::ddl::{Commented, Ddl};
 use crate::write::returning::{self, Returning};
 use crate::write::{
     Affected, Write, altering, define, enums, external, hidden_columns, insert, merge, nulls,
@@ -18,7 +18,7 @@ use bowshot_api::catalog_names::{
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_policy::Touched;
 use bowshot_sql::rewrite::Source;
-use bowshot_sql::{DialectName, Privilege};
+use bowshot_sql::{DialectName, OF_CONSTRAINT, Privilege};
 use bowshot_tables::{EntryName, Table};
 use bowshot_types::storage_type;
 use datafusion::arrow::datatypes::DataType;
@@ -29,8 +29,8 @@ use datafusion::logical_expr::expr::{Cast, Placeholder};
 use datafusion::logical_expr::{EmptyRelation, Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
-    self, CommentObject, Ident, ObjectName, ObjectType, Query, SchemaName, SelectItem, SetExpr, Statement,
-    Truncate, TruncateIdentityOption, With,
+    self, CommentObject, Ident, ObjectName, ObjectNamePart, ObjectType, Query, SchemaName, SelectItem,
+    SetExpr, Statement, Truncate, TruncateIdentityOption, With,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -421,14 +421,17 @@ fn dropped_thing(
 fn commented(kind: CommentObject, name: &ObjectName, text: Option<String>, names: &Names) -> Result<Ddl> {
     match kind {
         CommentObject::Table | CommentObject::View | CommentObject::MaterializedView => {
-            Ok(Ddl::Comment { name: names.resolve(name)?, column: None, text })
+            Ok(Ddl::Comment { name: names.resolve(name)?, about: Commented::Whole, text })
         }
         CommentObject::Column => {
-            let (Some(column), [table @ .., _]) = (name.0.last(), name.0.as_slice()) else {
+            let [table @ .., ObjectNamePart::Identifier(column)] = name.0.as_slice() else {
                 return Err(Error::invalid("COMMENT ON COLUMN takes `table.column`"));
             };
-            let column = column.as_ident().map(ident);
-            Ok(Ddl::Comment { name: names.resolve(&ObjectName(table.to_vec()))?, column, text })
+            let about = match column.value.strip_prefix(OF_CONSTRAINT) {
+                Some(constraint) => Commented::Constraint(constraint.to_owned()),
+                None => Commented::Column(ident(column)),
+            };
+            Ok(Ddl::Comment { name: names.resolve(&ObjectName(table.to_vec()))?, about, text })
         }
         other => Err(Error::unsupported(format!("COMMENT ON {other} is not supported"))),
     }

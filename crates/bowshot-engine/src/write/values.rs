@@ -97,7 +97,7 @@ fn write_defaults<'a>(
     definition: &Definition,
     column_of: impl Fn(usize) -> Option<&'a Column>,
 ) -> Result<()> {
-    let numbered = definition.identities.iter().filter(|identity| identity.always);
+    let numbered = definition.identities.iter().filter(|identity| identity.is_always());
     let computed = definition.generated.iter().map(|generated| generated.column.as_str());
     let fixed: HashSet<&str> = computed.chain(numbered.map(|identity| identity.column.as_str())).collect();
     let mut written: HashMap<usize, Expr> = HashMap::new();

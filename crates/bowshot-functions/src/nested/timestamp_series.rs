@@ -46,6 +46,12 @@ fn is_moment(of: &DataType) -> bool {
     is_date(of) || matches!(of, DataType::Timestamp(..))
 }
 
+/// A text beside a number is a literal without a type, as in `generate_series(1, '3')`.
+fn are_numbers(given: &[DataType]) -> bool {
+    let has_number = given.iter().any(DataType::is_integer);
+    given.iter().all(|of| of.is_integer() || of.is_null() || (has_number && text_type(of)))
+}
+
 /// A bound beside another one: what says nothing of a date or moment is what the other one is.
 fn bound(of: &DataType, other: &DataType) -> Option<DataType> {
     Some(match (of, other) {
@@ -89,9 +95,7 @@ impl ScalarUDFImpl for Series {
                     _ => no_overload(self.name(), given),
                 }
             }
-            [_, rest @ ..] if rest.len() < 3 && given.iter().all(|of| of.is_integer() || of.is_null()) => {
-                Ok(vec![DataType::Int64; given.len()])
-            }
+            [_, rest @ ..] if rest.len() < 3 && are_numbers(given) => Ok(vec![DataType::Int64; given.len()]),
             _ => no_overload(self.name(), given),
         }
     }

@@ -35,20 +35,16 @@ impl TableFunctionImpl for Series {
 
 impl Series {
     fn numbers(&self, arguments: &[ScalarValue]) -> Result<Arc<dyn TableProvider>> {
-        if let Some(other) =
-            arguments.iter().map(ScalarValue::data_type).find(|of| !of.is_integer() && !of.is_null())
-        {
+        // A text beside a number is a literal without a type, as `generate_series(1, '3')`.
+        let has_number = arguments.iter().any(|value| value.data_type().is_integer());
+        let is_number = |of: &DataType| of.is_integer() || of.is_null() || (has_number && of.is_string());
+        if let Some(other) = arguments.iter().map(ScalarValue::data_type).find(|of| !is_number(of)) {
             return plan_err!(
                 "{} takes whole numbers, or two dates or moments and an interval, not {other}",
                 self.name
             );
         }
-        let numbers =
-            arguments.iter().map(|value| value.cast_to(&DataType::Int64)).map(|value| match value? {
-                ScalarValue::Int64(number) => Ok(number),
-                _ => Ok(None),
-            });
-        let numbers = numbers.collect::<Result<Vec<_>>>()?;
+        let numbers = arguments.iter().map(whole_number).collect::<Result<Vec<_>>>()?;
         let (start, end, step) = match numbers.as_slice() {
             [Some(end)] => (0, *end, 1),
             [Some(start), Some(end)] => (*start, *end, 1),
@@ -126,5 +122,13 @@ impl Series {
             }
         }
         Ok(values)
+    }
+}
+
+fn whole_number(value: &ScalarValue) -> Result<Option<i64>> {
+    let text = value.try_as_str().flatten().map(|text| ScalarValue::from(text.trim()));
+    match text.as_ref().unwrap_or(value).cast_to(&DataType::Int64)? {
+        ScalarValue::Int64(number) => Ok(number),
+        _ => Ok(None),
     }
 }

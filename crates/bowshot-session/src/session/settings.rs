@@ -5,7 +5,7 @@ use crate::options::{DEFAULT_ISOLATION, Options};
 use crate::setting_lookup::{self, SEARCH_PATH};
 use crate::settings_view;
 use bowshot_api::{Error, ErrorKind, OptionValue, Reason, Result};
-use bowshot_engine::{Assignment, SESSION_SEARCH_PATH, explicit_schemas, join_path, split_path};
+use bowshot_engine::{Assignment, DialectName, SESSION_SEARCH_PATH, explicit_schemas, join_path, split_path};
 use bowshot_policy::snapshot::Isolation;
 use bowshot_system_catalog::client::{Client, NamedStatement, OpenCursor, Setting};
 use std::sync::atomic::Ordering;
@@ -76,6 +76,9 @@ impl ClientSession {
         let one = match names.as_slice() {
             [] => None,
             [one] if one == PUBLIC && !self.has_schema(one) => None,
+            [one] if self.is_postgres() && !self.has_schema(one) => {
+                return self.set_schemas(one, &split_path(list), list);
+            }
             [one] => Some(OptionValue::String(one.clone())),
             [first, ..] => return self.set_schemas(first, &split_path(list), list),
         };
@@ -90,13 +93,22 @@ impl ClientSession {
         }
         let mut options = self.lock_options();
         let found = self.engine.schemas_of_path(list, &self.engine.pin());
-        let schema = found.into_iter().next().ok_or_else(|| schema_not_found(written_first))?;
+        let schema = match found.into_iter().next() {
+            Some(schema) => schema,
+            // As in PostgreSQL, where names are then found nowhere, until such a schema is made.
+            None if is_postgres(&options) => written_first.to_owned(),
+            None => return Err(schema_not_found(written_first)),
+        };
         let search_path = join_path(names);
         self.engine.set_config("datafusion.catalog.default_schema", &schema)?;
         self.engine.set_config(SESSION_SEARCH_PATH, &search_path)?;
         let changed = Options { schema, search_path, ..options.clone() };
         self.put_options(&mut options, changed);
         Ok(())
+    }
+
+    fn is_postgres(&self) -> bool {
+        is_postgres(&self.lock_options())
     }
 
     fn has_schema(&self, schema: &str) -> bool {
@@ -172,6 +184,10 @@ impl ClientSession {
         }
         options
     }
+}
+
+fn is_postgres(options: &Options) -> bool {
+    DialectName::parse(&options.dialect) == Some(DialectName::Postgres)
 }
 
 fn schema_not_found(schema: &str) -> Error {

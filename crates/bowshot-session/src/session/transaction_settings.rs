@@ -5,8 +5,8 @@ use super::ClientSession;
 use crate::options::{ISOLATION, Options};
 use crate::setting_lookup::{self, SEARCH_PATH, SettingKind};
 use crate::settings_view;
-use bowshot_api::{OptionValue, Result, TransactionEnd, TransactionId};
-use bowshot_engine::{Assignment, DialectName};
+use bowshot_api::{Error, OptionValue, Reason, Result, TransactionEnd, TransactionId};
+use bowshot_engine::{Assignment, DialectName, TransactionStatement};
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -48,6 +48,60 @@ impl ClientSession {
             self.lock_changes().locals.entry(setting_lookup::find(name)?.name()).or_insert(before);
         }
         Ok(())
+    }
+
+    /// Runs a statement about transactions, with what it does to settings.
+    pub(crate) async fn run_transaction(
+        &self,
+        statement: &TransactionStatement,
+        named: Option<TransactionId>,
+    ) -> Result<()> {
+        let next = self.chained(statement, named)?;
+        let ended = self.transactions.run(statement, named, &self.engine).await;
+        // A failed COMMIT rolls back.
+        let is_kept = ended.is_ok() && matches!(statement, TransactionStatement::Commit { .. });
+        self.end_settings(if is_kept { TransactionEnd::Commit } else { TransactionEnd::Rollback });
+        ended?;
+        if let Some(begin) = &next {
+            self.transactions.run(begin, None, &self.engine).await?;
+        }
+        match next.as_ref().unwrap_or(statement) {
+            TransactionStatement::Begin { isolation: Some(level), .. } => self.begin_with(level)?,
+            TransactionStatement::Release(_) if named.is_none() => {
+                self.end_savepoint_settings(TransactionEnd::Commit);
+            }
+            TransactionStatement::RollbackTo(_) if named.is_none() => {
+                self.end_savepoint_settings(TransactionEnd::Rollback);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The begin of the transaction that AND CHAIN asks for: of the level and mode of the one that ends.
+    ///
+    /// # Errors
+    /// `Invalid` where BEGIN has begun none.
+    fn chained(
+        &self,
+        statement: &TransactionStatement,
+        named: Option<TransactionId>,
+    ) -> Result<Option<TransactionStatement>> {
+        let is_chained = matches!(
+            statement,
+            TransactionStatement::Commit { chain: true } | TransactionStatement::Rollback { chain: true }
+        );
+        if !is_chained || named.is_some() {
+            return Ok(None);
+        }
+        if !self.transactions.is_begun() {
+            return Err(Error::invalid("AND CHAIN needs an open transaction")
+                .with_reason(Reason::NoTransaction)
+                .with_hint("begin one with BEGIN"));
+        }
+        let isolation = self.current_options().parameters.get(ISOLATION).cloned();
+        let read_only = self.transactions.is_read_only();
+        Ok(Some(TransactionStatement::Begin { read_only, isolation }))
     }
 
     /// Sets the isolation of the transaction that just began; shown until it ends.

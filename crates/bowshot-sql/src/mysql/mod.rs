@@ -8,7 +8,9 @@ mod values;
 
 pub use self::load::LoadStatement;
 pub use self::set::{AssignedValue, Assignment};
-pub use self::text::{executable, quoted_name, quoted_text, unescape_byte, without_raw_bytes};
+pub use self::text::{
+    default_text, executable, expression_text, quoted_name, quoted_text, unescape_byte, without_raw_bytes,
+};
 pub use self::values::{ValuePart, ValueSource, counted_conditions, show_without_rows, value_parts};
 
 use crate::dialect::DialectName;
@@ -25,9 +27,15 @@ pub enum StatementKind {
         read_only: bool,
     },
     /// `COMMIT`
-    Commit,
+    Commit {
+        /// Whether another transaction begins.
+        chain: bool,
+    },
     /// `ROLLBACK`
-    Rollback,
+    Rollback {
+        /// Whether another transaction begins.
+        chain: bool,
+    },
     /// `SET` of variables
     Set(Vec<Assignment>),
     /// `SET STATEMENT max_statement_time = … FOR …` of MariaDB
@@ -139,15 +147,22 @@ fn kind(sql: &str, verb: &str) -> Result<StatementKind> {
     let is = |at: usize, word: &str| first.get(at).is_some_and(|token| token.is(word));
     let plain = StatementKind::Plain(Effect::None);
     let Some(head) = first.first() else { return Ok(plain) };
-    let ends = first.len() == 1 || first.len() == 2 && is(1, "WORK");
+    let behind = if is(1, "WORK") { 2 } else { 1 };
+    let chain = is(behind, "AND") && is(behind + 1, "CHAIN");
+    let is_unchained = is(behind, "AND") && is(behind + 1, "NO") && is(behind + 2, "CHAIN");
+    let words = match (chain, is_unchained) {
+        (true, _) => behind + 2,
+        (false, true) => behind + 3,
+        (false, false) => behind,
+    };
+    let ends = first.len() == words;
     Ok(match head.text.to_ascii_uppercase().as_str() {
         "BEGIN" => StatementKind::Begin { read_only: false },
         "START" if is(1, "TRANSACTION") => StatementKind::Begin { read_only: reads_only(sql) },
-        "COMMIT" if ends => StatementKind::Commit,
-        "ROLLBACK" if ends => StatementKind::Rollback,
-        "COMMIT" | "ROLLBACK" if is(1, "AND") || is(1, "RELEASE") => {
-            return Err(Error::unsupported("CHAIN and RELEASE are not supported")
-                .with_hint("begin the next transaction with BEGIN"));
+        "COMMIT" if ends => StatementKind::Commit { chain },
+        "ROLLBACK" if ends => StatementKind::Rollback { chain },
+        "COMMIT" | "ROLLBACK" if is(behind, "AND") || is(behind, "RELEASE") || is(behind, "NO") => {
+            return Err(Error::unsupported("RELEASE is not supported").with_hint("close the connection"));
         }
         "SET" if is(1, "STATEMENT") => bounded(sql)?,
         "SET" => StatementKind::Set(set::parse(sql)?),
@@ -298,8 +313,10 @@ mod tests {
                 "start transaction with consistent snapshot, READ ONLY",
                 StatementKind::Begin { read_only: true },
             ),
-            ("COMMIT work", StatementKind::Commit),
-            ("rollback", StatementKind::Rollback),
+            ("COMMIT work", StatementKind::Commit { chain: false }),
+            ("commit and chain", StatementKind::Commit { chain: true }),
+            ("rollback", StatementKind::Rollback { chain: false }),
+            ("ROLLBACK WORK AND NO CHAIN", StatementKind::Rollback { chain: false }),
             ("ROLLBACK TO SAVEPOINT `a`", StatementKind::Plain(Effect::None)),
             ("use `a b`", StatementKind::Use("a b".to_owned())),
             ("KILL 5", StatementKind::Kill(Kill::Connection, 5)),
@@ -365,7 +382,7 @@ mod tests {
     #[test]
     fn what_is_not_done_is_said() {
         for (sql, kind) in [
-            ("commit and chain", ErrorKind::Unsupported),
+            ("commit and chain release", ErrorKind::Unsupported),
             ("LOAD DATA INFILE 'a' INTO TABLE t", ErrorKind::Unsupported),
             ("SET STATEMENT x=1 FOR select 1", ErrorKind::Unsupported),
             ("SET STATEMENT", ErrorKind::Syntax),

@@ -1,12 +1,77 @@
 //! Texts of MySQL before and after they are statements: comments with code in them, raw bytes, and quotes.
 
 use super::tokens;
+use crate::dialect::{Dialect, DialectName};
+use crate::sql_statement::parse_expression;
+use crate::template::meaning;
+use crate::walk::Tree;
+use bowshot_api::Result;
+use sqlparser::ast::{Expr, Ident, Value, ValueWithSpan, VisitorMut};
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::fmt::Write as _;
+use std::ops::ControlFlow;
 
-/// A text as a string of SQL.
+/// A text as a string of SQL, in one line: clients read what `SHOW CREATE TABLE` gives line by line.
 pub fn quoted_text(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+    format!("'{}'", escaped(text).replace('\'', "''"))
+}
+
+fn escaped(text: &str) -> String {
+    let text = text.replace('\\', "\\\\").replace('\0', "\\0");
+    text.replace('\n', "\\n").replace('\r', "\\r")
+}
+
+/// A default, as tables keep it, as MySQL writes it: what is more than a value or a call stands in parentheses.
+///
+/// # Errors
+/// `Syntax` for a text that is no expression.
+pub fn default_text(kept: &str) -> Result<String> {
+    let expr = rewritten(kept)?;
+    Ok(match expr {
+        Expr::Value(_) | Expr::UnaryOp { .. } | Expr::Nested(_) | Expr::Function(_) => expr.to_string(),
+        expr => format!("({expr})"),
+    })
+}
+
+/// A condition or a computed value over columns, as tables keep it, as MySQL writes it.
+///
+/// # Errors
+/// `Syntax` for a text that is no expression.
+pub fn expression_text(kept: &str) -> Result<String> {
+    Ok(rewritten(kept)?.to_string())
+}
+
+fn rewritten(kept: &str) -> Result<Expr> {
+    let mut expr = parse_expression(kept, Dialect::new(DialectName::Ansi))?;
+    let ControlFlow::Continue(()) = expr.walk(&mut InMySql);
+    Ok(expr)
+}
+
+/// Names in backticks, and texts whose backslashes are doubled.
+struct InMySql;
+
+impl VisitorMut for InMySql {
+    type Break = Infallible;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        let names = match expr {
+            Expr::Identifier(name) => std::slice::from_mut(name),
+            Expr::CompoundIdentifier(names) => names.as_mut_slice(),
+            _ => return ControlFlow::Continue(()),
+        };
+        for name in names {
+            *name = Ident::with_quote('`', meaning(name));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Infallible> {
+        if let Value::SingleQuotedString(text) = &mut value.value {
+            *text = escaped(text);
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// A name in backticks.
@@ -115,16 +180,38 @@ pub fn unescape_byte(escaped: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::DialectName;
     use crate::source_tokens::statement_spans;
 
     #[test]
     fn strings_and_names_are_written_as_they_are_read() {
-        for text in ["it's", r"\", "ä`"] {
+        for text in ["it's", r"\", "ä`", "two\nlines\r\n", "\0"] {
             let (written, named) = (quoted_text(text), quoted_name(text));
             assert_eq!(tokens(&written).next().unwrap().string(), Some(text));
             assert_eq!(tokens(&named).next().and_then(|token| token.name()).as_deref(), Some(text));
         }
+    }
+
+    #[test]
+    fn expressions_are_written_with_mysqls_quotes() {
+        for (kept, expected) in [
+            (r#""A" > 0 AND b = 'it''s'"#, "`A` > 0 AND `b` = 'it''s'"),
+            ("B IS NULL", "`b` IS NULL"),
+            ("a = '\\'", r"`a` = '\\'"),
+            ("t.a + 1", "`t`.`a` + 1"),
+        ] {
+            assert_eq!(expression_text(kept).unwrap(), expected, "{kept}");
+        }
+        for (kept, expected) in [
+            ("'x'", "'x'"),
+            ("-1", "-1"),
+            ("(3 * 5)", "(3 * 5)"),
+            ("now()", "now()"),
+            ("CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP"),
+            ("3 + 5", "(3 + 5)"),
+        ] {
+            assert_eq!(default_text(kept).unwrap(), expected, "{kept}");
+        }
+        assert!(default_text("1 +").is_err());
     }
 
     #[test]

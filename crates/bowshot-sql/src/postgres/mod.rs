@@ -18,9 +18,15 @@ pub enum StatementKind {
     /// `BEGIN`, `START TRANSACTION`
     Begin,
     /// `COMMIT`, `END`
-    Commit,
+    Commit {
+        /// Whether another transaction begins.
+        chain: bool,
+    },
     /// `ROLLBACK`, `ABORT`
-    Rollback,
+    Rollback {
+        /// Whether another transaction begins.
+        chain: bool,
+    },
     /// `ROLLBACK TO SAVEPOINT`
     RollbackTo,
     /// COPY over the connection
@@ -107,22 +113,22 @@ impl StatementKind {
 
     /// Whether it may run in a transaction that has failed.
     pub fn ends_failure(&self) -> bool {
-        matches!(self, Self::Commit | Self::Rollback | Self::RollbackTo)
+        matches!(self, Self::Commit { .. } | Self::Rollback { .. } | Self::RollbackTo)
     }
 }
 
 fn kind(sql: &str, first: &[SourceToken<'_>]) -> Result<StatementKind> {
     let is = |at: usize, word: &str| first.get(at).is_some_and(|token| token.is(word));
     let Some(head) = first.first() else { return Ok(StatementKind::Empty) };
+    let next = if is(1, "WORK") || is(1, "TRANSACTION") { 2 } else { 1 };
+    let chain = is(next, "AND") && is(next + 1, "CHAIN");
     Ok(match head.text.to_ascii_uppercase().as_str() {
         "BEGIN" => StatementKind::Begin,
         "START" if is(1, "TRANSACTION") => StatementKind::Begin,
-        "COMMIT" | "END" if !is(1, "PREPARED") => StatementKind::Commit,
+        "COMMIT" | "END" if !is(1, "PREPARED") => StatementKind::Commit { chain },
         "ROLLBACK" | "ABORT" if is(1, "PREPARED") => StatementKind::Plain,
-        "ROLLBACK" | "ABORT" => {
-            let next = if is(1, "WORK") || is(1, "TRANSACTION") { 2 } else { 1 };
-            if is(next, "TO") { StatementKind::RollbackTo } else { StatementKind::Rollback }
-        }
+        "ROLLBACK" | "ABORT" if is(next, "TO") => StatementKind::RollbackTo,
+        "ROLLBACK" | "ABORT" => StatementKind::Rollback { chain },
         "COPY" => CopyStatement::parse(sql)?
             .map_or(StatementKind::Plain, |copy| StatementKind::Copy(Box::new(copy))),
         "DEALLOCATE" => {
@@ -239,9 +245,11 @@ mod tests {
             ("-- nothing", StatementKind::Empty),
             ("begin isolation level read committed", StatementKind::Begin),
             ("START TRANSACTION", StatementKind::Begin),
-            ("end", StatementKind::Commit),
-            ("abort", StatementKind::Rollback),
-            ("ROLLBACK WORK", StatementKind::Rollback),
+            ("end", StatementKind::Commit { chain: false }),
+            ("abort", StatementKind::Rollback { chain: false }),
+            ("ROLLBACK WORK", StatementKind::Rollback { chain: false }),
+            ("commit work and chain", StatementKind::Commit { chain: true }),
+            ("ROLLBACK AND NO CHAIN", StatementKind::Rollback { chain: false }),
             ("rollback work to savepoint a", StatementKind::RollbackTo),
             ("ROLLBACK TO a", StatementKind::RollbackTo),
             ("DEALLOCATE ALL", StatementKind::CloseAll),

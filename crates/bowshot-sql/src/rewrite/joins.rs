@@ -107,6 +107,7 @@ fn lateral(factor: &mut TableFactor) -> Result<()> {
     let TableFactor::UNNEST { alias, array_exprs, with_ordinality, with_offset: false, .. } = factor else {
         return Ok(());
     };
+    tell_apart(array_exprs)?;
     if array_exprs.is_empty() || !*with_ordinality && !array_exprs.iter().any(has_column) {
         return Ok(());
     }
@@ -135,6 +136,22 @@ fn lateral(factor: &mut TableFactor) -> Result<()> {
     }
     let alias = alias.or_else(|| Some(named("unnest")));
     *factor = TableFactor::Derived { lateral: true, subquery, alias, sample: None };
+    Ok(())
+}
+
+/// Arrays of one UNNEST up to which equal ones are looked for.
+const MAX_ARRAYS: usize = 100;
+
+/// `unnest(a, a)`: the planner calls what it unnests by what it is made of, so that equal arrays would have one name.
+fn tell_apart(arrays: &mut [Expr]) -> Result<()> {
+    for at in 1..arrays.len().min(MAX_ARRAYS) {
+        let (before, rest) = arrays.split_at_mut(at);
+        let Some(array) = rest.first_mut() else { continue };
+        while before.contains(array) {
+            let other = template::expression("coalesce(__list)", &[("__list", &*array)])?;
+            *array = other;
+        }
+    }
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::functions::{BOOL, Call, FunctionSpec, LONG, TEXT, relations, spec, text};
 use crate::information_schema::{KeyKind, key_name, reference_name};
-use crate::pg_catalog::constraints::{referred_columns, seen_referred};
+use crate::pg_catalog::constraints::{actions, comments, referred_columns, seen_referred};
 use crate::pg_catalog::oids;
 use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
 use bowshot_tables::{Definition, Entry, EntryName, Key, Reference};
@@ -39,7 +39,7 @@ pub(crate) fn written(call: &Call<'_>, name: &str) -> Option<EntryName> {
         2 => EntryName::new(call.catalog(), part(0)?, part(1)?),
         _ => EntryName::new(part(0)?, part(1)?, part(2)?),
     };
-    let pinned = call.facts.session_access.pin();
+    let pinned = call.pinned();
     if full.schema == PUBLIC && !pinned.has_schema(&full.catalog, PUBLIC) {
         return Some(EntryName { schema: DEFAULT_SCHEMA.to_owned(), ..full });
     }
@@ -48,7 +48,7 @@ pub(crate) fn written(call: &Call<'_>, name: &str) -> Option<EntryName> {
 
 /// What an argument means: a name, or the number of a table or view.
 fn found(call: &Call<'_>) -> Option<(EntryName, Option<Entry>)> {
-    let pinned = call.facts.session_access.pin();
+    let pinned = call.pinned();
     let Some(oid) = call.number(0) else {
         let name = written(call, &call.text(0)?)?;
         let entry = pinned.entry(&name).cloned();
@@ -79,8 +79,20 @@ fn comment(call: &Call<'_>) -> Result<ScalarValue> {
         Some((_, Some(Entry::Table(table)))) => table.definition().comment.clone(),
         Some((_, Some(Entry::View(view)))) => view.comment.clone(),
         Some((_, Some(Entry::External(external)))) => external.comment.clone(),
-        _ => None,
+        Some(_) => None,
+        None => constraint_comment(call),
     }))
+}
+
+fn constraint_comment(call: &Call<'_>) -> Option<String> {
+    let oid = call.number(0)?;
+    if call.text(1).is_some_and(|catalog| catalog != "pg_constraint") {
+        return None;
+    }
+    let (table, definition) = call.constrained(oid)?;
+    let all = comments(table, &definition);
+    let found = all.into_iter().find(|(name, _)| oids::constraint(table, name) == oid);
+    found.map(|(_, comment)| comment.clone())
 }
 
 fn column_comment(call: &Call<'_>) -> Result<ScalarValue> {
@@ -142,8 +154,8 @@ fn constraint(oid: i64, name: &EntryName, definition: &Definition) -> Option<Str
 fn reference(call: &Call<'_>, oid: i64, name: &EntryName, definition: &Definition) -> Option<String> {
     let named = |reference: &&Reference| oids::constraint(name, &reference_name(name, reference)) == oid;
     let reference = definition.references.iter().find(named)?;
-    let pinned = call.facts.session_access.pin();
-    let other = seen_referred(name, reference, (&pinned, &call.facts.session_access.newest()))?;
+    let pinned = call.pinned();
+    let other = seen_referred(name, reference, (&pinned, &call.access()))?;
     let columns = match pinned.entry(&other) {
         Some(Entry::Table(table)) => referred_columns(reference, table.definition()),
         _ => reference.referred.clone(),
@@ -156,7 +168,12 @@ fn reference(call: &Call<'_>, oid: i64, name: &EntryName, definition: &Definitio
     let list = |columns: &[String]| {
         columns.iter().map(|column| relations::quoted(column)).collect::<Vec<_>>().join(", ")
     };
-    Some(format!("FOREIGN KEY ({}) REFERENCES {table}({})", list(&reference.columns), list(&columns)))
+    Some(format!(
+        "FOREIGN KEY ({}) REFERENCES {table}({}){}",
+        list(&reference.columns),
+        list(&columns),
+        actions(reference)
+    ))
 }
 
 /// Whether a name without a schema means it.

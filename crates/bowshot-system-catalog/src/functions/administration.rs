@@ -51,7 +51,7 @@ fn truth(is: bool) -> Result<ScalarValue> {
 
 /// Bytes of all tables: there is one place for them.
 fn all_bytes(call: &Call<'_>) -> Result<ScalarValue> {
-    let pinned = call.facts.session_access.pin();
+    let pinned = call.pinned();
     let bytes: u64 = pinned.shared().tables().map(|(_, table)| table.bytes()).sum();
     Ok(ScalarValue::from(bytes.cast_signed()))
 }

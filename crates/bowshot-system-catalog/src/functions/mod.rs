@@ -16,6 +16,7 @@ mod sleep;
 
 use crate::client::{ClientSlot, Flavour};
 use crate::pg_catalog::oids;
+use crate::statement_tables::StatementTables;
 use bowshot_api::Principal;
 use bowshot_api::catalog_names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_policy::Access;
@@ -141,20 +142,34 @@ impl Call<'_> {
         &self.options.catalog.default_schema
     }
 
+    /// The tables that the statement sees, as far as the session may see them.
+    pub(crate) fn pinned(&self) -> Pinned {
+        let session = &self.facts.session_access;
+        match StatementTables::find(self.options) {
+            Some(tables) => session.seen(tables, &session.access(tables)),
+            None => session.pin(),
+        }
+    }
+
+    /// What the session may do now, with what its transaction has made.
+    pub(crate) fn access(&self) -> Access {
+        let session = &self.facts.session_access;
+        StatementTables::find(self.options).map_or_else(|| session.newest(), |tables| session.access(tables))
+    }
+
     /// The schemas in which names are looked for that do not say theirs.
     pub(crate) fn schemas(&self) -> Vec<String> {
         self.search_path().unwrap_or_else(|| vec![self.schema().to_owned()])
     }
 
     fn search_path(&self) -> Option<Vec<String>> {
-        let access = &self.facts.session_access;
-        self.facts.tables.search_path(self.options, &access.pin(), &access.newest())
+        self.facts.tables.search_path(self.options, &self.pinned(), &self.access())
     }
 
     /// The table that a name without a schema means, or would mean if it were there.
     pub(crate) fn unqualified(&self, name: &str) -> EntryName {
         let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, name);
-        if self.facts.session_access.pin().entry(&own).is_some() {
+        if self.pinned().entry(&own).is_some() {
             return own;
         }
         let first = EntryName::new(self.catalog(), self.schema(), name);

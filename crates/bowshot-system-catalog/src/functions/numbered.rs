@@ -2,7 +2,6 @@
 //! there are tables, squared.
 
 use crate::functions::{Call, relations};
-use crate::information_schema::reference_name;
 use crate::pg_catalog::oids;
 use bowshot_tables::{Definition, Entry, EntryName};
 use std::cell::OnceCell;
@@ -44,11 +43,11 @@ impl Call<'_> {
 
     /// The table that a key, index or check belongs to, and its definition.
     pub(crate) fn constrained(&self, oid: i64) -> Option<(&EntryName, Arc<Definition>)> {
-        let pinned = self.facts.session_access.pin();
+        let pinned = self.pinned();
         let constraints = self.numbered.constraints.get_or_init(|| {
             let mut constraints = HashMap::new();
             for (name, table) in pinned.own().tables().chain(pinned.shared().tables()) {
-                for constraint in names_of(&name, table.definition()) {
+                for constraint in relations::constraints(&name, table.definition()) {
                     constraints.entry(oids::constraint(&name, &constraint)).or_insert_with(|| name.clone());
                 }
             }
@@ -60,11 +59,4 @@ impl Call<'_> {
             _ => None,
         }
     }
-}
-
-/// What the constraints of a table are called.
-fn names_of(name: &EntryName, definition: &Definition) -> Vec<String> {
-    let references = definition.references.iter().map(|reference| reference_name(name, reference));
-    let checks = definition.checks.iter().map(|check| check.name.clone());
-    relations::named(name, definition).into_iter().chain(checks).chain(references).collect()
 }

@@ -199,7 +199,7 @@ fn unlisted_type(call: &Call<'_>, oid: i64) -> Option<String> {
 fn schemas(call: &Call<'_>) -> Vec<String> {
     let own =
         ["information_schema", "pg_catalog", bowshot_api::catalog_names::SYSTEM_SCHEMA].map(str::to_owned);
-    call.facts.session_access.pin().shared().schemas(call.catalog()).into_iter().chain(own).collect()
+    call.pinned().shared().schemas(call.catalog()).into_iter().chain(own).collect()
 }
 
 fn schema_number(call: &Call<'_>, written: &str) -> Option<i64> {

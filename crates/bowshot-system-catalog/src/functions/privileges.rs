@@ -58,7 +58,7 @@ fn answer(call: &Call<'_>, least: usize, has: fn(&Asked<'_>) -> Result<Option<bo
         return Ok(ScalarValue::Boolean(None));
     }
     let from = call.arguments.len().saturating_sub(least);
-    let own = call.facts.session_access.newest();
+    let own = call.access();
     let access = match call.text(0).filter(|_| from > 0) {
         Some(user) if user != own.user() => of_other(call, &own, &user)?,
         _ => own,
@@ -113,8 +113,7 @@ impl Asked<'_> {
         if tables.is_file_table(&name) {
             return Ok(Some(tables.file_table(&name)));
         }
-        if is_own(&name.schema) || tables.has(&name, &call.facts.session_access.pin(), &call.facts.principal)
-        {
+        if is_own(&name.schema) || tables.has(&name, &call.pinned(), &call.facts.principal) {
             return Ok(Some(name));
         }
         if !text.contains('.') && pg_catalog::find(&name.name).is_some() {
@@ -181,7 +180,7 @@ fn any_column(asked: &Asked<'_>) -> Result<Option<bool>> {
 fn column(asked: &Asked<'_>) -> Result<Option<bool>> {
     let (call, at) = (asked.call, asked.from + 1);
     let Some(name) = asked.relation()? else { return Ok(None) };
-    let pinned = call.facts.session_access.pin();
+    let pinned = call.pinned();
     let columns: Option<Vec<&String>> = match pinned.entry(&name) {
         Some(Entry::Table(table)) => {
             Some(table.definition().columns.iter().map(|column| column.field.name()).collect())
@@ -213,7 +212,7 @@ fn column(asked: &Asked<'_>) -> Result<Option<bool>> {
 
 fn schema(asked: &Asked<'_>) -> Result<Option<bool>> {
     let (call, access, catalog) = (asked.call, &asked.access, asked.call.catalog());
-    let pinned = call.facts.session_access.pin();
+    let pinned = call.pinned();
     let own = [PG_CATALOG, INFORMATION_SCHEMA, SYSTEM_SCHEMA];
     let name = match call.number(asked.from) {
         Some(oid) => {

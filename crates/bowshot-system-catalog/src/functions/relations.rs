@@ -2,7 +2,7 @@
 
 use crate::functions::about_tables::written;
 use crate::functions::{BOOL, Call, FunctionSpec, LONG, LONGS, TEXT, spec, text};
-use crate::information_schema::{self, KeyKind, key_name};
+use crate::information_schema::{self, KeyKind, key_name, reference_name};
 use crate::pg_catalog::{self, oids};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA};
 use bowshot_tables::{Definition, EntryName};
@@ -122,7 +122,7 @@ fn is_there(call: &Call<'_>, name: &EntryName) -> bool {
         PG_CATALOG => pg_catalog::find(&name.name).is_some(),
         INFORMATION_SCHEMA => information_schema::names().any(|known| known == name.name),
         SYSTEM_SCHEMA => system(call).contains(&name.name),
-        _ => call.facts.session_access.pin().entry(name).is_some() || call.facts.tables.is_file_table(name),
+        _ => call.pinned().entry(name).is_some() || call.facts.tables.is_file_table(name),
     }
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn index(call: &Call<'_>, oid: i64) -> Option<EntryName> {
 
 /// All tables and views that there are.
 pub(crate) fn tables(call: &Call<'_>) -> Vec<EntryName> {
-    let pinned = call.facts.session_access.pin();
+    let pinned = call.pinned();
     let mut all = Vec::new();
     for side in [pinned.own(), pinned.shared()] {
         for catalog in side.catalogs() {
@@ -184,7 +184,7 @@ pub(crate) fn tables(call: &Call<'_>) -> Vec<EntryName> {
 
 /// The keys of all tables, by the names of the indexes that PostgreSQL would have for them.
 fn keys(call: &Call<'_>) -> Vec<(EntryName, String)> {
-    let pinned = call.facts.session_access.pin();
+    let pinned = call.pinned();
     let tables = pinned.own().tables().chain(pinned.shared().tables());
     let mut all = Vec::new();
     for (name, table) in tables {
@@ -197,4 +197,11 @@ fn keys(call: &Call<'_>) -> Vec<(EntryName, String)> {
 pub(crate) fn named(name: &EntryName, definition: &Definition) -> Vec<String> {
     let primary = definition.primary_key.iter().map(|key| key_name(name, key, KeyKind::Primary));
     primary.chain(definition.unique.iter().map(|key| key_name(name, key, KeyKind::Unique))).collect()
+}
+
+/// What the constraints of a table are called.
+pub(crate) fn constraints(name: &EntryName, definition: &Definition) -> Vec<String> {
+    let references = definition.references.iter().map(|reference| reference_name(name, reference));
+    let checks = definition.checks.iter().map(|check| check.name.clone());
+    named(name, definition).into_iter().chain(checks).chain(references).collect()
 }

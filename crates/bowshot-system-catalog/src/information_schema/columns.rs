@@ -6,6 +6,8 @@ use crate::client::Flavour;
 use crate::information_schema::tables::{full, yes};
 use crate::lazy_table::{Cell, Defined, Rows, columns};
 use crate::listing::{About, Listed};
+use crate::pg_catalog::attributes;
+use bowshot_tables::IdentityKind;
 use bowshot_types::enums::EnumType;
 use bowshot_types::names;
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -28,23 +30,23 @@ pub(crate) static COLUMNS: Defined = Defined {
 
 fn made<'a>(visible: &'a CatalogView, about: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
     Box::pin(async move {
-        let flavour = visible.flavour();
         for listed in visible.listed(about) {
             let Some(schema) = visible.columns_of(&listed).await else { continue };
             for (position, field) in schema.fields().iter().enumerate() {
-                rows.add(row(&listed, position, field, flavour));
+                rows.add(row(visible, &listed, position, field));
             }
         }
         Ok(())
     })
 }
 
-fn row(listed: &Listed, position: usize, field: &Field, flavour: Flavour) -> Vec<Cell> {
+fn row(visible: &CatalogView, listed: &Listed, position: usize, field: &Field) -> Vec<Cell> {
+    let flavour = visible.flavour();
     let definition = listed.definition();
     let column = definition.and_then(|definition| definition.columns.get(position));
-    let default = column.and_then(|column| column.default.clone()).map(|default| match flavour {
-        Flavour::Postgres => names::default_of_postgres(&default, field),
-        Flavour::Bowshot | Flavour::MySql => default,
+    let default = column.and_then(|column| match flavour {
+        Flavour::Postgres => attributes::default(visible, listed, column),
+        Flavour::Bowshot | Flavour::MySql => column.default.clone(),
     });
     let mut cells = Vec::with_capacity(28);
     cells.extend(full(listed));
@@ -58,7 +60,8 @@ fn row(listed: &Listed, position: usize, field: &Field, flavour: Flavour) -> Vec
         (None, None) => "",
     };
     cells.extend([
-        yes(identity.is_some()),
+        yes(identity
+            .is_some_and(|identity| flavour != Flavour::Postgres || identity.kind != IdentityKind::Serial)),
         if generated.is_some() { "ALWAYS" } else { "NEVER" }.into(),
         generated.map(|generated| generated.sql.clone()).into(),
         yes(definition.is_some_and(|definition| definition.materialized.is_none())),

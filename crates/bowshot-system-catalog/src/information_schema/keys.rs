@@ -88,7 +88,7 @@ pub(crate) static REFERENTIAL_CONSTRAINTS: Defined = Defined {
 pub(crate) static CHECK_CONSTRAINTS: Defined = Defined {
     name: "check_constraints",
     columns: columns![
-        constraint_catalog Text, constraint_schema Text, constraint_name Text, check_clause Text
+        constraint_catalog Text, constraint_schema Text, constraint_name Text, check_clause Text, table_name Text
     ],
     rows: |visible, about, rows| {
         checks(visible, about, rows);
@@ -101,7 +101,7 @@ fn ready<'a>((): ()) -> BoxFuture<'a, Result<()>> {
 }
 
 /// What a key is called: PostgreSQL's name where the user gave none.
-pub(crate) fn key_name(table: &EntryName, key: &Key, kind: KeyKind) -> String {
+pub fn key_name(table: &EntryName, key: &Key, kind: KeyKind) -> String {
     key.name.clone().unwrap_or_else(|| match kind {
         KeyKind::Primary => format!("{}_pkey", table.name),
         KeyKind::Unique => format!("{}_{}_key", table.name, key.columns.join("_")),
@@ -110,7 +110,7 @@ pub(crate) fn key_name(table: &EntryName, key: &Key, kind: KeyKind) -> String {
 
 /// Which of its keys a table has its rows told by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeyKind {
+pub enum KeyKind {
     Primary,
     Unique,
 }
@@ -124,7 +124,7 @@ pub(crate) fn keys(listed: &Listed) -> Vec<(String, &Key, KeyKind)> {
 }
 
 /// What a pointer to another table is called.
-pub(crate) fn reference_name(table: &EntryName, reference: &Reference) -> String {
+pub fn reference_name(table: &EntryName, reference: &Reference) -> String {
     let own = || format!("{}_{}_fkey", table.name, reference.columns.join("_"));
     reference.name.clone().unwrap_or_else(own)
 }
@@ -260,7 +260,9 @@ fn referential(visible: &CatalogView, about: &About, rows: &mut Rows) {
             let unique = unique_name(visible, &listed, reference);
             let other = other_seen(visible, &listed, reference).map(|other| other.name);
             let tables = [Cell::from(&listed.name.name), other.into()];
-            let rest = ["NONE".into(), "NO ACTION".into(), "NO ACTION".into()].into_iter().chain(tables);
+            let [update, delete] = [&reference.on_update, &reference.on_delete]
+                .map(|action| Cell::from(action.as_deref().unwrap_or("NO ACTION")));
+            let rest = ["NONE".into(), update, delete].into_iter().chain(tables);
             rows.add(constraint(&listed, &name).into_iter().chain(unique).chain(rest));
         }
     }
@@ -284,7 +286,8 @@ fn checks(visible: &CatalogView, about: &About, rows: &mut Rows) {
     for listed in visible.listed(about) {
         let Some(definition) = listed.definition() else { continue };
         for check in &definition.checks {
-            rows.add(constraint(&listed, &check.name).into_iter().chain([Cell::from(&check.sql)]));
+            let rest = [Cell::from(&check.sql), (&listed.name.name).into()];
+            rows.add(constraint(&listed, &check.name).into_iter().chain(rest));
         }
     }
 }

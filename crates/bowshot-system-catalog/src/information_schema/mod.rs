@@ -7,7 +7,8 @@ mod privileges;
 mod tables;
 
 pub(crate) use columns::type_name;
-pub(crate) use keys::{KeyKind, key_name, keys as keys_of, reference_name, references};
+pub use keys::{KeyKind, key_name, reference_name};
+pub(crate) use keys::{keys as keys_of, references};
 
 use crate::CatalogView;
 use crate::lazy_table::{Defined, absent};

@@ -1,11 +1,14 @@
 //! Columns, their defaults, and what is said about them.
 
 use crate::CatalogView;
+use crate::functions::relations::quoted;
 use crate::information_schema::keys_of;
 use crate::lazy_table::{Cell, Defined, Rows, columns};
 use crate::listing::{About, Listed};
 use crate::pg_catalog::classes::{here, ready};
+use crate::pg_catalog::constraints::comments;
 use crate::pg_catalog::oids;
+use bowshot_tables::{Column, EntryName, Identity, IdentityKind};
 use bowshot_types::enums::EnumType;
 use bowshot_types::names;
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -14,6 +17,7 @@ use futures::future::BoxFuture;
 
 /// Number of the table of tables, which comments are about.
 const PG_CLASS: i64 = 1259;
+const PG_CONSTRAINT: i64 = 2606;
 
 pub(crate) static ATTRIBUTE: Defined = Defined {
     name: "pg_attribute",
@@ -35,9 +39,8 @@ pub(crate) static ATTRDEF: Defined = Defined {
             let Some(definition) = listed.definition() else { continue };
             let oid = oids::table(&listed.name);
             for (position, column) in definition.columns.iter().enumerate() {
-                let Some(default) = &column.default else { continue };
+                let Some(default) = default(visible, &listed, column) else { continue };
                 let own = oids::constraint(&listed.name, column.field.name());
-                let default = names::default_of_postgres(default, &column.field);
                 rows.add([own.into(), oid.into(), (position + 1).into(), default.into()]);
             }
         }
@@ -54,12 +57,15 @@ pub(crate) static DESCRIPTION: Defined = Defined {
             if let Some(comment) = listed.comment() {
                 rows.add([oid.into(), PG_CLASS.into(), 0.into(), comment.into()]);
             }
-            let columns =
-                listed.definition().map(|definition| definition.columns.as_slice()).unwrap_or_default();
-            for (position, column) in columns.iter().enumerate() {
+            let Some(definition) = listed.definition() else { continue };
+            for (position, column) in definition.columns.iter().enumerate() {
                 if let Some(comment) = &column.comment {
                     rows.add([oid.into(), PG_CLASS.into(), (position + 1).into(), comment.into()]);
                 }
+            }
+            for (name, comment) in comments(&listed.name, definition) {
+                let oid = oids::constraint(&listed.name, &name);
+                rows.add([oid.into(), PG_CONSTRAINT.into(), 0.into(), comment.into()]);
             }
         }
         ready()
@@ -115,7 +121,7 @@ fn attribute(listed: &Listed, position: usize, field: &Field) -> [Cell; 22] {
         "".into(),
         // What a view reads may be so; the view itself says nothing of it.
         (!field.is_nullable() && !listed.is_view()).into(),
-        column.is_some_and(|column| column.default.is_some()).into(),
+        column.is_some_and(|column| column.default.is_some() || is_serial(listed, column)).into(),
         false.into(),
         identity(listed, field.name()).into(),
         if generated { "s" } else { "" }.into(),
@@ -148,10 +154,29 @@ fn of_index(mut cells: [Cell; 22], index: i64, place: usize) -> [Cell; 22] {
 /// PostgreSQL's letter for a column that numbers itself.
 fn identity(listed: &Listed, column: &str) -> &'static str {
     match listed.definition().and_then(|definition| definition.identity(column)) {
-        Some(identity) if identity.always => "a",
-        Some(_) => "d",
-        None => "",
+        Some(Identity { kind: IdentityKind::Always, .. }) => "a",
+        Some(Identity { kind: IdentityKind::ByDefault, .. }) => "d",
+        Some(Identity { kind: IdentityKind::Serial, .. }) | None => "",
     }
+}
+
+/// Whether the numbers of a column are its default.
+pub(crate) fn is_serial(listed: &Listed, column: &Column) -> bool {
+    let identity = listed.definition().and_then(|definition| definition.identity(column.field.name()));
+    identity.is_some_and(|identity| identity.kind == IdentityKind::Serial)
+}
+
+/// The default of a column as PostgreSQL writes it; the next number of its sequence for SERIAL.
+pub(crate) fn default(visible: &CatalogView, listed: &Listed, column: &Column) -> Option<String> {
+    if !is_serial(listed, column) {
+        let default = column.default.as_ref()?;
+        return Some(names::default_of_postgres(default, &column.field));
+    }
+    let EntryName { catalog, schema, name } = &listed.name;
+    let sequence = quoted(&format!("{name}_{}_seq", column.field.name()));
+    let is_near = visible.default_names() == (catalog.clone(), schema.clone());
+    let sequence = if is_near { sequence } else { format!("{}.{sequence}", quoted(schema)) };
+    Some(format!("nextval('{}'::regclass)", sequence.replace('\'', "''")))
 }
 
 /// Length, precision and scale as PostgreSQL packs them.

@@ -2,7 +2,7 @@
 
 use crate::CatalogView;
 use crate::functions::relations;
-use crate::information_schema::{KeyKind, keys_of, reference_name, references};
+use crate::information_schema::{KeyKind, key_name, keys_of, reference_name, references};
 use crate::lazy_table::{Cell, Defined, columns};
 use crate::listing::Listed;
 use crate::pg_catalog::classes::{here, ready};
@@ -75,6 +75,18 @@ pub(crate) static INDEXES: Defined = Defined {
     },
 };
 
+/// The constraints of a table that are commented on, with what is said.
+pub(crate) fn comments<'a>(table: &EntryName, definition: &'a Definition) -> Vec<(String, &'a String)> {
+    let primary = definition.primary_key.iter().map(|key| (key, KeyKind::Primary));
+    let keys = primary.chain(definition.unique.iter().map(|key| (key, KeyKind::Unique)));
+    let keys = keys.map(|(key, kind)| (key_name(table, key, kind), &key.comment));
+    let checks = definition.checks.iter().map(|check| (check.name.clone(), &check.comment));
+    let references = definition.references.iter();
+    let references = references.map(|other| (reference_name(table, other), &other.comment));
+    let all = keys.chain(checks).chain(references);
+    all.filter_map(|(name, comment)| Some((name, comment.as_ref()?))).collect()
+}
+
 /// The index that PostgreSQL would have for a key.
 fn index(listed: &Listed, name: &str, key: &Key, kind: KeyKind) -> [Cell; 21] {
     let count = key.columns.len();
@@ -130,8 +142,8 @@ fn foreign(visible: &CatalogView, listed: &Listed, reference: &Reference) -> [Ce
     for (place, cell) in [
         (6, Cell::from(false)),
         (12, oids::table(&referred).into()),
-        (13, "a".into()),
-        (14, "a".into()),
+        (13, action_letter(reference.on_update.as_deref()).into()),
+        (14, action_letter(reference.on_delete.as_deref()).into()),
         (15, "s".into()),
         (21, places(definition, &columns)),
     ] {
@@ -140,6 +152,28 @@ fn foreign(visible: &CatalogView, listed: &Listed, reference: &Reference) -> [Ce
         }
     }
     cells
+}
+
+/// PostgreSQL's letter for what becomes of rows.
+fn action_letter(action: Option<&str>) -> &'static str {
+    match action {
+        Some("RESTRICT") => "r",
+        Some("CASCADE") => "c",
+        Some("SET NULL") => "n",
+        Some("SET DEFAULT") => "d",
+        _ => "a",
+    }
+}
+
+/// What a reference says of rows whose other row changes or goes, as PostgreSQL writes it: not what is so anyway.
+pub(crate) fn actions(reference: &Reference) -> String {
+    let mut text = String::new();
+    for (event, action) in [("UPDATE", &reference.on_update), ("DELETE", &reference.on_delete)] {
+        if let Some(action) = action.as_deref().filter(|action| *action != "NO ACTION") {
+            text.push_str(&format!(" ON {event} {action}"));
+        }
+    }
+    text
 }
 
 /// The table that a reference points to: beside its own where it names no schema.

@@ -3,7 +3,7 @@
 
 mod absent;
 mod activity;
-mod attributes;
+pub(crate) mod attributes;
 mod classes;
 pub(crate) mod constraints;
 mod duckdb;

@@ -3,8 +3,8 @@
 use super::types::{field_from_json, field_to_json};
 use crate::segment::fitted;
 use crate::{
-    Check, Column, DECLARED, Definition, Entry, Error, External, Generated, Identity, Key, Materialized,
-    Reference, Storage, View,
+    Check, Column, DECLARED, Definition, Entry, Error, External, Generated, Identity, IdentityKind, Key,
+    Materialized, Reference, Storage, View,
 };
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
@@ -35,7 +35,10 @@ pub(super) fn definition_to_text(definition: &Definition) -> Result<String, Erro
         }))
     };
     let columns = definition.columns.iter().map(column).collect::<Result<Vec<_>, Error>>()?;
-    let checks = definition.checks.iter().map(|check| json!({"name": check.name, "sql": check.sql}));
+    let checks = definition
+        .checks
+        .iter()
+        .map(|check| json!({"name": check.name, "sql": check.sql, "comment": check.comment}));
     Ok(json!({
         "columns": columns,
         "primary_key": definition.primary_key.as_ref().map(key_to_json),
@@ -84,8 +87,10 @@ fn parse_definition(value: &Value) -> Option<Definition> {
         let field = Arc::new(field.with_metadata(metadata));
         Some(Column { field, default: optional(&column["default"]), comment: optional(&column["comment"]) })
     };
-    let check =
-        |check: &Value| Some(Check { name: optional(&check["name"])?, sql: optional(&check["sql"])? });
+    let check = |check: &Value| {
+        let (name, sql) = (optional(&check["name"])?, optional(&check["sql"])?);
+        Some(Check { name, sql, comment: optional(&check["comment"]) })
+    };
     let primary_key = match &value["primary_key"] {
         Value::Null => None,
         key => Some(key_from_json(key)?),
@@ -126,11 +131,12 @@ fn each<T>(list: &Value, part: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
 }
 
 fn key_to_json(key: &Key) -> Value {
-    json!({"name": key.name, "columns": key.columns})
+    json!({"name": key.name, "columns": key.columns, "comment": key.comment})
 }
 
 fn key_from_json(key: &Value) -> Option<Key> {
-    Some(Key { name: optional(&key["name"]), columns: texts(&key["columns"])? })
+    let (name, comment) = (optional(&key["name"]), optional(&key["comment"]));
+    Some(Key { name, columns: texts(&key["columns"])?, comment })
 }
 
 fn identity_to_json(identity: &Identity) -> Value {
@@ -139,17 +145,23 @@ fn identity_to_json(identity: &Identity) -> Value {
         "id": identity.id.to_string(),
         "start": identity.start,
         "step": identity.step,
-        "always": identity.always,
+        "always": identity.is_always(),
+        "serial": identity.kind == IdentityKind::Serial,
     })
 }
 
 fn identity_from_json(identity: &Value) -> Option<Identity> {
+    let kind = match (identity["always"].as_bool()?, identity["serial"].as_bool()) {
+        (true, _) => IdentityKind::Always,
+        (false, Some(true)) => IdentityKind::Serial,
+        (false, _) => IdentityKind::ByDefault,
+    };
     Some(Identity {
         column: optional(&identity["column"])?,
         id: Uuid::parse_str(identity["id"].as_str()?).ok()?,
         start: identity["start"].as_i64()?,
         step: identity["step"].as_i64()?,
-        always: identity["always"].as_bool()?,
+        kind,
     })
 }
 
@@ -159,6 +171,9 @@ fn reference_to_json(reference: &Reference) -> Value {
         "columns": reference.columns,
         "table": reference.table,
         "referred": reference.referred,
+        "on_delete": reference.on_delete,
+        "on_update": reference.on_update,
+        "comment": reference.comment,
     })
 }
 
@@ -168,6 +183,9 @@ fn reference_from_json(reference: &Value) -> Option<Reference> {
         columns: texts(&reference["columns"])?,
         table: optional(&reference["table"])?,
         referred: texts(&reference["referred"])?,
+        on_delete: optional(&reference["on_delete"]),
+        on_update: optional(&reference["on_update"]),
+        comment: optional(&reference["comment"]),
     })
 }
 

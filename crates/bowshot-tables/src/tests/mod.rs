@@ -42,7 +42,10 @@ fn definition() -> Definition {
 }
 
 fn keyed() -> Definition {
-    Definition { primary_key: Some(Key { name: None, columns: vec!["id".to_owned()] }), ..definition() }
+    Definition {
+        primary_key: Some(Key { name: None, columns: vec!["id".to_owned()], comment: None }),
+        ..definition()
+    }
 }
 
 /// A row for each id. Its value is ten times the id, or null where the id is a multiple of five.
