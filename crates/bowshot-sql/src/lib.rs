@@ -14,6 +14,7 @@ mod exclusions;
 mod explain;
 mod external;
 mod forms;
+mod function;
 mod identity;
 mod infix;
 mod intervals;
@@ -53,6 +54,10 @@ pub use dialect::{Dialect, DialectName};
 pub use do_nothing::DO_NOTHING;
 pub use explain::Explain;
 pub use forms::{BY_NAME, CLAUSES};
+pub use function::{
+    Call, ExpansionBudget, FunctionBody, FunctionParameter, FunctionResult, FunctionStatement, NewFunction,
+    Volatility,
+};
 pub use intervals::{Interval, read_interval};
 pub use limits::{check_limits, is_small};
 pub use maintenance::MaintenanceStatement;
