@@ -46,14 +46,15 @@ pub(crate) fn rows(pinned: &Pinned, access: &Access) -> Result<RecordBatch> {
         Arc::new(lists.finish())
     };
     let parameters = |part: fn(&bowshot_sql::FunctionParameter) -> Option<String>| {
-        texts(&move |note| note.parameters.iter().map(part).collect())
+        texts(&move |note: &FunctionNote| note.parameters.iter().map(part).collect())
     };
+    let kind = |note: &FunctionNote| if note.gives_rows() { "table" } else { "scalar" };
     let made = all.iter().map(|(_, note)| Some(note.made)).collect::<TimestampMicrosecondArray>();
     batch(vec![
         ("function_catalog", text(&|name, _| Some(name.catalog.clone()))),
         ("function_schema", text(&|name, _| Some(name.schema.clone()))),
         ("function_name", text(&|name, _| Some(name.name.clone()))),
-        ("kind", text(&|_, note| Some(if note.gives_rows() { "table" } else { "scalar" }.to_owned()))),
+        ("kind", text(&|_, note| Some(kind(note).to_owned()))),
         ("parameters", parameters(|parameter| Some(parameter.name.clone()))),
         ("parameter_types", parameters(|parameter| parameter.data_type.clone())),
         ("parameter_defaults", parameters(|parameter| parameter.default.clone())),

@@ -71,7 +71,7 @@ impl Call<'_> {
         let (table, items) = self.table_of_arguments(&mut value);
         let text = format!("SELECT __bowshot_value FROM (SELECT {items}) AS {table}");
         let query = self.with_arguments(&text, Some(&value))?;
-        check_depth(query.as_ref())?;
+        check_depth(&query)?;
         Ok(Expr::Subquery(query))
     }
 
@@ -81,20 +81,20 @@ impl Call<'_> {
     /// As [`Call::into_value`].
     pub fn into_rows(mut self, is_volatile: &dyn Fn(&ObjectName) -> bool) -> Result<(Box<Query>, bool)> {
         let mut query = std::mem::replace(&mut self.query, crate::texts::read_query("SELECT 1")?);
-        let uses = Uses::count(query.as_ref(), self.arguments.len());
+        let uses = Uses::count(&query, self.arguments.len());
         let moves = self.check(&uses, is_volatile)?;
-        self.spend(query.as_ref(), &uses)?;
+        self.spend(&query, &uses)?;
         if !moves {
-            fill(query.as_mut(), &self.arguments);
-            check_depth(query.as_ref())?;
+            fill(&mut query, &self.arguments);
+            check_depth(&query)?;
             return Ok((query, false));
         }
-        let (table, items) = self.table_of_arguments(query.as_mut());
+        let (table, items) = self.table_of_arguments(&mut query);
         let rows = format!("__bowshot_rows_{}", self.number);
         let text = format!("SELECT {rows}.* FROM (SELECT {items}) AS {table}, LATERAL (SELECT 1) AS {rows}");
         let mut outer = self.with_arguments(&text, None)?;
         put_query(&mut outer, 1, query)?;
-        check_depth(outer.as_ref())?;
+        check_depth(&outer)?;
         Ok((outer, true))
     }
 
