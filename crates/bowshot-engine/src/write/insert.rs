@@ -6,7 +6,8 @@ use crate::catalog::names::{self, Names, ident};
 use crate::error::classify;
 use crate::plan;
 use crate::write::conflict::Conflict;
-use crate::write::recognise::{Leading, Recognised, changing, with_returning};
+use crate::write::recognise::{Leading, Recognised, changing, returned, with_returning};
+use crate::write::returned_states::{self, RowChange};
 use crate::write::{Affected, Write, change, external_database, values};
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, SOURCE};
 use bowshot_api::{Error, Result};
@@ -79,6 +80,18 @@ pub(super) fn insert<'a>(
         values::written_out(&mut insert, definition, visible)?;
         let rows = new_rows(insert, &table, visible).await;
         let rows = rows.map_err(|error| names.access.told_of_columns(&target, error))?;
+        if items.is_some() {
+            names.access.check_returned(&target)?;
+        }
+        if conflict.is_some()
+            && items.as_deref().is_some_and(|items| returned_states::are_named(items, &alias))
+        {
+            return Err(Error::unsupported("INSERT … ON CONFLICT does not return `old` and `new` rows")
+                .with_hint(
+                    "name the columns alone, or write a MERGE, whose `merge_action()` tells what happened",
+                ));
+        }
+        let items = returned(items.as_deref(), &alias, &table, RowChange::Inserted)?;
         let returning = (items.as_deref(), &alias);
         match conflict {
             None if overwrite => {

@@ -44,6 +44,7 @@ pub(crate) mod notices;
 mod nulls;
 mod parts;
 pub(crate) mod recognise;
+mod returned_states;
 pub(crate) mod returning;
 pub(crate) mod rows;
 pub(crate) mod secrets;
