@@ -176,3 +176,17 @@ def test_what_is_shown_runs_again(data):
             assert db.arrow("SELECT * FROM shown").schema.equals(schema)
             db.run("DROP TABLE shown")
         db.close()
+
+
+def test_functions_come_back_and_earlier_rows_are_cloned(restart):
+    db = restart()
+    db.run("CREATE TABLE t (a INT, b INT DEFAULT 7)", "INSERT INTO t VALUES (1, 1), (2, 2)")
+    ((version,),) = db.rows("SELECT max(version) FROM system.table_history WHERE table_name = 't'")
+    db.run("CREATE FUNCTION doubled(x INT, y INT DEFAULT 1) RETURNS BIGINT RETURN x * 2 * y", "CREATE MACRO above(x) AS TABLE SELECT a FROM t WHERE a > x")
+    db.run("DELETE FROM t WHERE a = 1", f"CREATE TABLE before CLONE t FOR VERSION AS OF {version}", "INSERT INTO before (a) VALUES (3)")
+    for _ in range(2):
+        db = restart()
+        assert db.rows("SELECT doubled(a), doubled(a, y => 10) FROM above(0)") == [(4, 40)]
+        assert db.rows("SELECT a, b FROM before ORDER BY a") == [(1, 1), (2, 2), (3, 7)]
+    db.run("CREATE OR REPLACE FUNCTION doubled(x INT) RETURNS BIGINT RETURN x + x")
+    assert db.rows("SELECT doubled(21)") == [(42,)]

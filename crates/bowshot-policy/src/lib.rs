@@ -5,6 +5,7 @@
 
 pub mod access;
 mod files;
+mod function_note;
 mod functions;
 pub mod grants;
 mod rule_propagation;
@@ -14,8 +15,9 @@ pub mod snapshot;
 
 pub use access::{Access, Reading, Touched};
 pub use files::{SeenFiles, file_name};
+pub use function_note::FunctionNote;
 pub use functions::user_attribute;
-pub use rule_propagation::{propagate_rules, without_model, without_type};
+pub use rule_propagation::{propagate_rules, without_function, without_model, without_type};
 pub use session_access::{
     AccessSettings, Basis, CatalogUsers, ConfiguredUser, CurrentSettings, SessionAccess, UsersSeen,
 };

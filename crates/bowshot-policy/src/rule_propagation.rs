@@ -3,7 +3,7 @@
 
 use super::access::Access;
 use super::grants::{self, Given, Grants, given_text};
-use super::rules::{Key, Place, Rules, policy_text, type_place};
+use super::rules::{Key, Place, Rules, function_place, policy_text, type_place};
 use crate::snapshot::Pinned;
 use bowshot_api::Result;
 use bowshot_api::catalog_names::DEFAULT_CATALOG;
@@ -53,7 +53,7 @@ pub fn propagate_rules(before: &Pinned, after: Pinned, access: &Access) -> Resul
     after.changed(DEFAULT_CATALOG, |snapshot| snapshot.with_notes(changes))
 }
 
-/// Models and types go with the schema that they are in.
+/// Models, types and functions go with the schema that they are in.
 fn without_lost(after: Pinned) -> Result<Pinned> {
     let rules = after.shared().notes().read(Rules::of);
     let lost = rules.models.keys().filter(|place| match place.as_slice() {
@@ -63,6 +63,8 @@ fn without_lost(after: Pinned) -> Result<Pinned> {
     let mut changes: Changes = lost.flat_map(|place| without_model(&rules, place)).collect();
     let lost = rules.types.keys().filter(|name| !after.shared().has_schema(&name.catalog, &name.schema));
     changes.extend(lost.flat_map(|name| without_type(&rules, name)));
+    let lost = rules.functions.keys().filter(|name| !after.shared().has_schema(&name.catalog, &name.schema));
+    changes.extend(lost.flat_map(|name| without_function(&rules, name)));
     if changes.is_empty() {
         return Ok(after);
     }
@@ -80,6 +82,13 @@ pub fn without_model(rules: &Rules, place: &Place) -> Changes {
 pub fn without_type(rules: &Rules, name: &EntryName) -> Changes {
     let mut changes = vec![(Key::Type(name).text(), None)];
     carry(rules, &type_place(name), None, &mut changes);
+    changes
+}
+
+/// What takes a function out, with the rules about it.
+pub fn without_function(rules: &Rules, name: &EntryName) -> Changes {
+    let mut changes = vec![(Key::Function(name).text(), None)];
+    carry(rules, &function_place(name), None, &mut changes);
     changes
 }
 

@@ -1,6 +1,7 @@
-//! The notes of a snapshot as rules, and as models and types, which rules are about. Keys are JSON arrays, so that no name can be taken
-//! for two.
+//! The notes of a snapshot as rules, and as models, types and functions, which rules are about. Keys are JSON arrays, so that no
+//! name can be taken for two.
 
+use super::function_note::FunctionNote;
 use super::grants::{self, Given, Grants, given_from};
 use bowshot_object_store::secrets::Secrets;
 use bowshot_tables::EntryName;
@@ -39,6 +40,7 @@ pub struct Rules {
     pub models: BTreeMap<Place, Arc<ModelNote>>,
     /// Labels of enumerated types.
     pub types: BTreeMap<EntryName, Vec<String>>,
+    pub functions: BTreeMap<EntryName, Arc<FunctionNote>>,
     /// What the mask `hash` mixes in.
     pub salt: String,
     /// A note that cannot be read: nothing is granted then.
@@ -127,6 +129,8 @@ pub enum Key<'a> {
     Model(&'a [String]),
     /// The same.
     Type(&'a EntryName),
+    /// The same.
+    Function(&'a EntryName),
     Salt,
     /// Written with the first rule and never taken out: dropping the last one must not open everything.
     Closed,
@@ -148,6 +152,7 @@ impl Key<'_> {
             Self::Token { user, name } => json!(["token", user, name]),
             Self::Model(place) => json!(["model", place]),
             Self::Type(name) => json!(["type", [name.catalog, name.schema, name.name]]),
+            Self::Function(name) => json!(["function", [name.catalog, name.schema, name.name]]),
             Self::Salt => json!(["salt"]),
             Self::Closed => json!(["closed"]),
         }
@@ -173,19 +178,21 @@ pub fn closes(key: &str) -> bool {
                 | "token"
                 | "model"
                 | "type"
+                | "function"
                 | "secret"
         )
     )
 }
 
-/// Whether a note is a rule: with tokens, models, types and secrets alone, everybody may do everything.
+/// Whether a note is a rule: with tokens, models, types, functions and secrets alone, everybody may do everything.
 fn is_rule(key: &str) -> bool {
     !key.starts_with("[\"token\",") && !is_thing(key)
 }
 
-/// Whether a note is that of a model, a type or a secret, with which no right comes or goes.
+/// Whether a note is that of a model, a type, a function or a secret, with which no right comes or goes.
 pub(crate) fn is_thing(key: &str) -> bool {
-    key.starts_with("[\"model\",") || key.starts_with("[\"type\",") || Secrets::is_note(key)
+    ["[\"model\",", "[\"type\",", "[\"function\","].iter().any(|kind| key.starts_with(kind))
+        || Secrets::is_note(key)
 }
 
 /// What a note of a right, an owner or a policy is about.
@@ -207,6 +214,12 @@ pub fn model_place(name: &EntryName) -> Place {
 /// The place of a type: as that of a model, with one more empty part.
 pub fn type_place(name: &EntryName) -> Place {
     vec![name.catalog.clone(), name.schema.clone(), String::new(), String::new(), name.name.clone()]
+}
+
+/// The place of a function: as that of a type, with one more empty part.
+pub fn function_place(name: &EntryName) -> Place {
+    let EntryName { catalog, schema, name } = name.clone();
+    vec![catalog, schema, String::new(), String::new(), String::new(), name]
 }
 
 /// The place of a table or view.
@@ -267,15 +280,7 @@ impl Rules {
                 self.defaults.entry(of).or_default().insert(part(3)?, given_from(&value)?);
             }
             ("policy", 4) => {
-                let policy = Policy {
-                    name: part(3)?,
-                    column: match value.get("column")? {
-                        Value::Null => None,
-                        column => Some(column.as_str()?.to_owned()),
-                    },
-                    roles: texts(value.get("roles")?)?.into_iter().collect(),
-                    using: value.get("using")?.as_str()?.to_owned(),
-                };
+                let policy = policy_from(part(3)?, &value)?;
                 if parts.get(2)?.as_bool()? != policy.column.is_some() {
                     return None;
                 }
@@ -303,6 +308,11 @@ impl Rules {
                 let [catalog, schema, name]: [String; 3] = texts(parts.get(1)?)?.try_into().ok()?;
                 self.types.insert(EntryName { catalog, schema, name }, texts(&value)?);
             }
+            ("function", 2) => {
+                let [catalog, schema, name]: [String; 3] = texts(parts.get(1)?)?.try_into().ok()?;
+                let note = Arc::new(FunctionNote::from_json(&value)?);
+                self.functions.insert(EntryName { catalog, schema, name }, note);
+            }
             ("closed", 1) => {}
             ("salt", 1) => value.as_str()?.clone_into(&mut self.salt),
             _ => return None,
@@ -313,6 +323,18 @@ impl Rules {
 
 fn texts(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
+}
+
+fn policy_from(name: String, value: &Value) -> Option<Policy> {
+    Some(Policy {
+        name,
+        column: match value.get("column")? {
+            Value::Null => None,
+            column => Some(column.as_str()?.to_owned()),
+        },
+        roles: texts(value.get("roles")?)?.into_iter().collect(),
+        using: value.get("using")?.as_str()?.to_owned(),
+    })
 }
 
 fn user_from(value: &Value) -> Option<User> {
@@ -435,6 +457,7 @@ mod tests {
             ("[\"role\"]", "true"),
             ("[\"model\",[\"c\",\"s\",\"\",\"m\"]]", "true"),
             ("[\"type\",[\"c\",\"s\",\"t\"]]", "true"),
+            ("[\"function\",[\"c\",\"s\",\"f\"]]", "{\"body\":\"SELECT 1\"}"),
             (
                 "[\"model\",[\"c\",\"s\",\"m\"]]",
                 "{\"id\":\"i\",\"version\":1,\"sha256\":\"0\",\"bytes\":1,\"made\":1}",

@@ -16,6 +16,7 @@ mod explain;
 mod external;
 mod fetch_counts;
 mod forms;
+mod function;
 mod identity;
 mod infix;
 mod intervals;
@@ -56,6 +57,10 @@ pub use dialect::{Dialect, DialectName};
 pub use do_nothing::DO_NOTHING;
 pub use explain::Explain;
 pub use forms::{BY_NAME, CLAUSES};
+pub use function::{
+    Call, ExpansionBudget, FunctionBody, FunctionParameter, FunctionResult, FunctionStatement, NewFunction,
+    Volatility,
+};
 pub use intervals::{Interval, read_interval};
 pub use limits::{check_limits, is_small};
 pub use maintenance::MaintenanceStatement;

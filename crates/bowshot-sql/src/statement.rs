@@ -5,6 +5,7 @@ use crate::cache::{self, CacheStatement};
 use crate::copy::{self, CopyStatement};
 use crate::database::{self, DatabaseStatement};
 use crate::explain::Explain;
+use crate::function::{self, FunctionStatement};
 use crate::maintenance::{self, MaintenanceStatement};
 use crate::model::{self, ModelStatement};
 use crate::secret::{self, SecretStatement};
@@ -37,6 +38,8 @@ pub enum Statement {
     Cache(CacheStatement),
     /// `CREATE MODEL`, `DROP MODEL`
     Model(ModelStatement),
+    /// `CREATE FUNCTION`, `CREATE MACRO`, `DROP FUNCTION`
+    Function(FunctionStatement),
     /// `OPTIMIZE`, `VACUUM`, `REFRESH MATERIALIZED VIEW`
     Maintenance(MaintenanceStatement),
     /// What asks about the server and the session, or steers the session.
@@ -71,6 +74,7 @@ pub(crate) fn reader(words: &StatementParser<'_>) -> Result<Option<Read>> {
         "attach" | "detach" => |words| database::read(words).map(Statement::Database),
         _ if secret::begins(words) => |words| secret::read(words).map(Statement::Secret),
         _ if model::begins(words) => |words| model::read(words).map(Statement::Model),
+        _ if function::begins(words) => |words| function::read(words).map(Statement::Function),
         _ if access::begins(words) => {
             |words| access::read(words).map(|statement| Statement::Access(Box::new(statement)))
         }
@@ -101,6 +105,7 @@ mod tests {
             Statement::Database(_) => "database".to_owned(),
             Statement::Cache(_) => "cache".to_owned(),
             Statement::Model(_) => "model".to_owned(),
+            Statement::Function(_) => "function".to_owned(),
             Statement::Maintenance(_) => "maintenance".to_owned(),
             Statement::Utility(_) => "utility".to_owned(),
         })
@@ -114,6 +119,8 @@ mod tests {
             ("ALTER VIEW v RENAME TO w", "ALTER TABLE v RENAME TO w"),
             ("CREATE OR REPLACE PERSISTENT SECRET s (TYPE s3)", "secret"),
             ("CREATE OR REPLACE MODEL m FROM 'f'", "model"),
+            ("CREATE OR REPLACE TEMP FUNCTION f() RETURNS INT RETURN 1", "function"),
+            ("DROP MACRO IF EXISTS f", "function"),
             ("CREATE TABLE model (secret INT)", "CREATE TABLE model (secret INT)"),
             ("VACUUM (ANALYZE)", "maintenance"),
             ("REFRESH MATERIALIZED VIEW CONCURRENTLY v WITH DATA", "maintenance"),

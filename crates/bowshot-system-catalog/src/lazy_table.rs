@@ -115,6 +115,7 @@ pub(crate) enum Cell {
     Number(i64),
     Bool(bool),
     Numbers(Vec<i64>),
+    Texts(Vec<String>),
 }
 
 impl From<&str> for Cell {
@@ -252,6 +253,10 @@ impl Builder {
             (Self::Long(builder), _) => builder.append_null(),
             (Self::Bool(builder), Cell::Bool(truth)) => builder.append_value(truth),
             (Self::Bool(builder), _) => builder.append_null(),
+            (Self::Texts(builder), Cell::Texts(texts)) => {
+                texts.iter().for_each(|text| builder.values().append_value(text));
+                builder.append(true);
+            }
             // Lists of rights and options, which nothing here has.
             (Self::Texts(builder), _) => builder.append(false),
             (Self::Shorts(builder), Cell::Numbers(numbers)) => {

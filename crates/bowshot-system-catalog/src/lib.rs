@@ -10,6 +10,7 @@ pub mod lazy_table;
 mod listing;
 pub mod mysql_schema;
 pub mod pg_catalog;
+pub mod sql_functions;
 pub mod statement_tables;
 pub mod system;
 

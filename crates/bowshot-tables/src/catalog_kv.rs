@@ -1,6 +1,6 @@
 //! Notes: short texts by key that belong to a snapshot as its tables do. The engine keeps in them who may do what, and which
-//! models, types and secrets there are. They are written in the same transaction as the tables, and each key is merged by itself: two transactions that changed the same
-//! one conflict.
+//! models, types, functions and secrets there are. They are written in the same transaction as the tables, and each key is merged
+//! by itself: two transactions that changed the same one conflict.
 //!
 //! What the notes mean is their reader's affair, who reads them once for each state ([`Notes::read`]).
 
@@ -80,7 +80,7 @@ impl Notes {
             match text {
                 Some(text) if key.len() + text.len() > MAX_NOTE_BYTES => {
                     return Err(Error::TooMuch(format!(
-                        "a rule about access, or what is kept of a model, a type or a secret, has more than {MAX_NOTE_BYTES} bytes"
+                        "a rule about access, or what is kept of a model, a type, a function or a secret, has more than {MAX_NOTE_BYTES} bytes"
                     )));
                 }
                 Some(text) => drop(texts.insert(key, text)),
@@ -89,7 +89,7 @@ impl Notes {
         }
         if texts.len() > MAX_NOTES {
             return Err(Error::TooMuch(format!(
-                "there would be more than {MAX_NOTES} rules about access, models, types and secrets"
+                "there would be more than {MAX_NOTES} rules about access, models, types, functions and secrets"
             )));
         }
         let base = self.base.clone().unwrap_or_else(|| Arc::clone(self));
@@ -135,6 +135,7 @@ fn told(key: &str) -> (What, String) {
             (What::Model, parts.join("."))
         }
         Ok((kind, name)) if kind == "type" => (What::Type, name.join(".")),
+        Ok((kind, name)) if kind == "function" => (What::Function, name.join(".")),
         _ => match serde_json::from_str::<(String, String)>(key) {
             Ok((kind, name)) if kind == "secret" => (What::Secret, name),
             _ => (What::Rule, key.to_owned()),

@@ -24,6 +24,8 @@ pub enum What {
     Model,
     /// An enumerated type.
     Type,
+    /// A function that SQL has made.
+    Function,
     /// Credentials of sources.
     Secret,
 }
@@ -38,6 +40,7 @@ impl fmt::Display for What {
             Self::Rule => "rule about access",
             Self::Model => "model",
             Self::Type => "type",
+            Self::Function => "function",
             Self::Secret => "secret",
         })
     }
@@ -188,13 +191,13 @@ impl Error {
                 What::Catalog => Reason::UndefinedCatalog,
                 What::Schema => Reason::UndefinedSchema,
                 What::Table | What::View => Reason::UndefinedTable,
-                What::Rule | What::Model | What::Type | What::Secret => return None,
+                What::Rule | What::Model | What::Type | What::Function | What::Secret => return None,
             },
             Self::Exists { what, .. } => match what {
                 What::Catalog => Reason::DuplicateCatalog,
                 What::Schema => Reason::DuplicateSchema,
                 What::Table | What::View => Reason::DuplicateTable,
-                What::Rule | What::Model | What::Type | What::Secret => return None,
+                What::Rule | What::Model | What::Type | What::Function | What::Secret => return None,
             },
             Self::NotEmpty { .. } | Self::IsDefault { .. } => Reason::DependentObjects,
             Self::Full { .. } => Reason::InsufficientResources,

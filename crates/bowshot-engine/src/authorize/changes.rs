@@ -157,6 +157,7 @@ fn check_ddl(ddl: &Ddl, pinned: &Pinned, access: &Access) -> Result<()> {
         Ddl::Access(change) => change.check(access),
         Ddl::Secret(_) => secrets::check(access),
         Ddl::Type(change) => change.check(access),
+        Ddl::Function(change) => change.check(pinned, access),
         Ddl::CreateCatalog { .. } => {
             Err(denied(&format!("`{}` may not make catalogs", access.user())).with_hint("an admin may"))
         }

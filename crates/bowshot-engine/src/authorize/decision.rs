@@ -106,7 +106,8 @@ fn at(place: &[String]) -> Resource {
         2 => "schema",
         3 => return Resource::table(place.iter().map(String::as_str), AccessKind::Changes),
         4 => "model",
-        _ => "type",
+        5 => "type",
+        _ => "function",
     };
     let name: Vec<&str> = place.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
     of_kind(kind, &name)
@@ -187,6 +188,7 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Resource>) {
         Ddl::Optimize { name } => ("optimize", vec![changed(name)]),
         Ddl::Vacuum { name, .. } => ("vacuum", vec![changed(name)]),
         Ddl::Type(change) => (change.action(), vec![of_kind("type", &parts(&change.name))]),
+        Ddl::Function(change) => (change.action(), vec![of_kind("function", &parts(&change.name))]),
         Ddl::Secret(change) => ("secret", vec![of_kind("secret", &[change.name()])]),
         Ddl::Access(change) => ("rights", change.places().iter().map(|place| at(place)).collect()),
         Ddl::Several(changes) => {

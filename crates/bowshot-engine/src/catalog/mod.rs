@@ -8,6 +8,7 @@ pub(crate) mod defaults;
 pub(crate) mod enum_types;
 pub(crate) mod external_database;
 pub(crate) mod file_paths;
+pub(crate) mod functions;
 pub(crate) mod group_keys;
 mod hidden_tables;
 pub(crate) mod identity;

@@ -2,6 +2,7 @@
 
 use super::Visible;
 use super::enum_types::SeenTypes;
+use super::functions::{Scope, SeenFunctions};
 use super::group_keys;
 use super::names::Names;
 use super::public::{self, Schemas};
@@ -56,6 +57,9 @@ impl Visible {
         let schemas = Schemas { pinned, databases, default_catalog: &view.default_catalog };
         public::resolve(&mut statement, &schemas);
         SeenTypes::new(schemas, (&view.default_schema, &[]), &self.access).resolve(&mut statement);
+        let (catalog, schema) = (&view.default_catalog, &view.default_schema);
+        let scope = Scope { catalog, schema, path: &[], own: true };
+        SeenFunctions::new(self, scope).expand(&mut statement).map_err(external)?;
         group_keys::add(&mut statement, &inner.names_of_view(view), &inner);
         let plan = Box::pin(plan::logical(&state, statement)).await?;
         check_readable(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;

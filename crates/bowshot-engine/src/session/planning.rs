@@ -1,13 +1,14 @@
 //! Text → authorized plan. The text is parsed once, and each kind of statement is planned in its own way.
 
 use crate::authorize::{self, Action, AuthorizedPlan, Change};
+use crate::catalog::functions::SeenFunctions;
 use crate::catalog::{self, public};
 use crate::plan;
 use crate::session::EngineSession;
 use crate::write::ddl::Ddl;
 use crate::write::models::sent;
 use crate::write::recognise::{Recognised, nothing, recognise};
-use crate::write::{Write, copy, maintenance, models, secrets};
+use crate::write::{Write, copy, functions, maintenance, models, secrets};
 use bowshot_api::Result;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_query_task::run_blocking_if;
@@ -94,6 +95,11 @@ impl EngineSession {
                     self.defined(secrets::change(statement, &names)?, pinned).await
                 }
                 Statement::Model(statement) => self.defined(models::change(statement, &names)?, pinned).await,
+                Statement::Function(statement) => {
+                    let visible = self.visible(pinned);
+                    self.defined(functions::change(statement, (&visible, &names), source).await?, pinned)
+                        .await
+                }
                 Statement::Database(statement) => {
                     self.authorized(nothing(), Action::Database(statement), pinned).await
                 }
@@ -126,6 +132,7 @@ impl EngineSession {
             let (visible, names) = (self.visible(pinned), self.names(pinned));
             public::resolve(&mut statement, &names.schemas());
             names.types().resolve(&mut statement);
+            SeenFunctions::of_statement(&visible, &names).expand(&mut statement)?;
             catalog::search_path::resolve(&mut statement, &names, &visible);
             catalog::group_keys::add(&mut statement, &names, &visible);
             let recognised = Box::pin(recognise(&statement, &visible, &names, source)).await?;

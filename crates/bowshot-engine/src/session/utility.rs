@@ -7,9 +7,9 @@ use crate::plan;
 use crate::plan::steps::Steps;
 use crate::session::EngineSession;
 use crate::utility::{Asked, check_tables, describe, pragma, prepare, show, summarize};
-use crate::write::data_modifying_with;
 use crate::write::recognise::nothing;
 use crate::write::returning::Detail;
+use crate::write::{data_modifying_with, functions};
 use bowshot_api::{ColumnOrigin, Error, Notice, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::rewrite::Source;
@@ -199,7 +199,7 @@ impl EngineSession {
         let base = self.pin();
         let (catalog, schema) =
             (bowshot_api::catalog_names::TEMPORARY_CATALOG, bowshot_api::catalog_names::DEFAULT_SCHEMA);
-        let mut changed = base.clone();
+        let mut changed = functions::without_temporary(&base)?;
         for name in base.own().names(catalog, schema) {
             let name = EntryName::new(catalog, schema, name);
             changed = changed.changed(catalog, |snapshot| snapshot.without_entry(&name))?;

@@ -9,7 +9,7 @@ use crate::write::change::FORMER;
 use crate::write::constraints::{self, Casts, Fit};
 use crate::write::ddl::{self, Ddl, Stores};
 use crate::write::merge::{ACTION, PUT, TAKE, returned_definition};
-use crate::write::{Affected, NewTable, Write, key, models};
+use crate::write::{Affected, NewTable, Write, key, models, returned_states};
 use bowshot_api::{BatchStream, Error, LastWrite, Reason, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_tables::{
@@ -203,7 +203,7 @@ async fn update(
     let table = place.names.table(name)?;
     let fit = Fit::new(name, table.definition(), Casts::Assign, place.state)?;
     let mut added = SegmentWriter::new(place.stores.of(name), &table);
-    let (mut seen, mut changed) = (HashSet::new(), None);
+    let (mut seen, mut changed, mut returned) = (HashSet::new(), None, None);
     while let Some(batch) = rows.next().await {
         // A row that meets several rows of FROM is changed once, by the first of them.
         let batch = first_of_each(&batch?, &mut seen)?;
@@ -211,10 +211,19 @@ async fn update(
         if let Some(count) = count_changed(&batch, &fitted)? {
             changed = Some(changed.unwrap_or(0) + count);
         }
+        if returned_states::are_in(&batch) {
+            let definition = || returned_states::definition_with_old(table.definition());
+            let to = returned.get_or_insert_with(|| returned_rows(name, definition(), place));
+            to.write(returned_states::beside(&batch, &fitted, &to.table().schema())?).await?;
+        }
         added.write(fitted).await?;
     }
     let applied = replace(name, &table, seen, added, place).await?;
-    Ok(Applied { changed, ..applied })
+    let touched = match returned {
+        Some(returned) => returned.finish().await?,
+        None => applied.touched,
+    };
+    Ok(Applied { changed, touched, ..applied })
 }
 
 /// How many rows become others; `None` if the query does not give what they were.
@@ -269,9 +278,10 @@ async fn merge(
             *counted.get_or_insert(0) += inserted.num_rows() as u64 + same + others;
         }
         if returns {
+            let definition = || returned_definition(table.definition());
             let gone = acting(&met, TAKE)?;
             let was = fit.fit(&columns_from(&gone, first)?)?;
-            let to = returned.get_or_insert_with(|| returned_rows(name, &table, place));
+            let to = returned.get_or_insert_with(|| returned_rows(name, definition(), place));
             for (rows, fitted) in [(&new, &inserted), (&put, &updated), (&gone, &was)] {
                 to.write(with_action(rows, fitted, &to.table().schema())?).await?;
             }
@@ -289,10 +299,9 @@ async fn merge(
     Ok(Applied { rows: changed, changed: counted, numbers: numbers.0, touched, ..applied })
 }
 
-/// What takes the rows that a MERGE returns: in memory, within its limit.
-fn returned_rows(name: &EntryName, table: &Table, place: &Place<'_>) -> SegmentWriter {
-    let table = Table::new(returned_definition(table.definition()));
-    SegmentWriter::new(place.stores.of(name), &Arc::new(table))
+/// What takes rows that are returned and are not those of the table: in memory, within its limit.
+fn returned_rows(name: &EntryName, definition: Definition, place: &Place<'_>) -> SegmentWriter {
+    SegmentWriter::new(place.stores.of(name), &Arc::new(Table::new(definition)))
 }
 
 /// Rows of a table with the action that each of them met.

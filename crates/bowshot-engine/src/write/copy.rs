@@ -3,6 +3,7 @@
 //! What goes out is a query like any other, whose rows go into a file in the place of the socket. What comes in takes the
 //! road of a bulk ingest: nothing may be lost in casts, and defaults, checks and keys hold.
 
+use crate::catalog::functions::SeenFunctions;
 use crate::catalog::names::{Names, ident};
 use crate::catalog::{Visible, group_keys, public, search_path};
 use crate::error::classify;
@@ -93,6 +94,7 @@ pub(crate) fn recognise<'a>(
         let mut statement = Parsed::Statement(Box::new(statement));
         public::resolve(&mut statement, &names.schemas());
         names.types().resolve(&mut statement);
+        SeenFunctions::of_statement(visible, names).expand(&mut statement)?;
         search_path::resolve(&mut statement, names, visible);
         group_keys::add(&mut statement, names, visible);
         let plan = crate::plan::logical(&visible.state(), statement).await.map_err(classify)?;

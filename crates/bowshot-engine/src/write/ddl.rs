@@ -4,6 +4,7 @@ use crate::catalog::names::Names;
 use crate::write::access::AccessChange;
 use crate::write::alter::{self, Alteration, column_of, no_constraint};
 use crate::write::enums::TypeChange;
+use crate::write::functions::FunctionChange;
 use crate::write::models::{self, NewModel};
 use crate::write::secrets::SecretChange;
 use crate::write::{NewExternal, NewTable, NewView, WhenThere, external};
@@ -96,6 +97,8 @@ pub(crate) enum Ddl {
     },
     /// Enumerated types.
     Type(TypeChange),
+    /// Functions of SQL.
+    Function(FunctionChange),
     /// Who may do what.
     Access(AccessChange),
     /// Credentials of sources.
@@ -161,6 +164,7 @@ impl Ddl {
             Self::CreateModel(new) => models::create(new, names, None)?,
             Self::DropModel { name, if_exists } => models::drop_model(name, *if_exists, names)?,
             Self::Type(change) => change.apply(names, store)?,
+            Self::Function(change) => change.apply(names)?,
             Self::Access(change) => change.apply(pinned)?,
             Self::Secret(change) => change.apply(names)?,
             Self::Several(changes) => {
@@ -187,7 +191,7 @@ fn check_empty(there: bool, what: &str, name: &str) -> Result<()> {
     if !there {
         return Ok(());
     }
-    Err(Error::invalid(format!("{what} `{name}` is not empty: there are models or types in it"))
+    Err(Error::invalid(format!("{what} `{name}` is not empty: there are models, types or functions in it"))
         .with_reason(Reason::DependentObjects)
         .with_hint("drop what is in it first, or add CASCADE"))
 }

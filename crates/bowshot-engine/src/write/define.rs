@@ -43,6 +43,10 @@ pub(crate) fn table<'a>(
             let definition = copied(&like, storage, names)?;
             return Ok((Write::Ddl(Ddl::CreateTable(NewTable { name, definition, when_there })), None));
         }
+        if let Some(of) = create.clone.take() {
+            let (definition, rows) = cloned((of, create.query.take()), storage, (names, state)).await?;
+            return Ok((Write::CreateAs(NewTable { name, definition, when_there }), Some(rows)));
+        }
         drop_hints(&mut create)?;
         let parts = Parts::take(&mut create)?;
         let has_rows = create.query.is_some();
@@ -148,6 +152,26 @@ fn copied(like: &CreateTableLikeKind, storage: Storage, names: &Names) -> Result
         column.default = column.default.take().filter(|_| with_defaults);
     }
     Ok(Definition { storage, columns: definition.columns, ..Definition::default() })
+}
+
+/// `CREATE TABLE … CLONE t` has all that `t` has, with its rows as they are or were. They are copied: nothing of the new table depends
+/// on the other one.
+async fn cloned(
+    (of, query): (ast::ObjectName, Option<Box<ast::Query>>),
+    storage: Storage,
+    (names, state): (&Names, &SessionState),
+) -> Result<(Definition, LogicalPlan)> {
+    let Some(query) = query else { return Err(Error::internal("a table was to be cloned without its rows")) };
+    let like = ast::CreateTableLike { name: of.clone(), defaults: None };
+    let definition = copied(&CreateTableLikeKind::Plain(like), storage, names)?;
+    let query = Statement::Statement(Box::new(ast::Statement::Query(query)));
+    let rows = crate::plan::logical(state, query).await.map_err(classify)?;
+    let there = rows.schema().fields().iter().map(|field| field.name());
+    if !there.eq(definition.columns.iter().map(|column| column.field.name())) {
+        return Err(Error::invalid(format!("`{of}` had other columns then"))
+            .with_hint("make a table of the rows: `CREATE TABLE … AS SELECT * FROM …`"));
+    }
+    Ok((definition, rows))
 }
 
 /// The query that a plain CREATE TABLE stands for: one with its columns.

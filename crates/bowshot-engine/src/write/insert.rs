@@ -6,13 +6,14 @@ use crate::catalog::names::{self, Names, ident};
 use crate::error::classify;
 use crate::plan;
 use crate::write::conflict::Conflict;
-use crate::write::recognise::{Leading, Recognised, changing, with_returning};
+use crate::write::recognise::{Leading, Recognised, changing, returned, with_returning};
+use crate::write::returned_states::{self, RowChange};
 use crate::write::{Affected, Write, change, external_database, values};
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, SOURCE};
 use bowshot_api::{Error, Result};
 use bowshot_policy::Touched;
 use bowshot_sql::{BY_NAME, DialectName, Privilege};
-use bowshot_tables::{Definition, Table};
+use bowshot_tables::{Definition, EntryName, Table};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::datasource::ViewTable;
@@ -79,6 +80,7 @@ pub(super) fn insert<'a>(
         values::written_out(&mut insert, definition, visible)?;
         let rows = new_rows(insert, &table, visible).await;
         let rows = rows.map_err(|error| names.access.told_of_columns(&target, error))?;
+        let items = returned_items(items.as_deref(), &alias, (&target, &table), (conflict.as_ref(), names))?;
         let returning = (items.as_deref(), &alias);
         match conflict {
             None if overwrite => {
@@ -100,6 +102,24 @@ pub(super) fn insert<'a>(
         }
     }
     .boxed()
+}
+
+/// What is returned of new rows. Rights come before all else: what is wrong with a column tells which there are.
+fn returned_items(
+    items: Option<&[ast::SelectItem]>,
+    alias: &Ident,
+    (target, table): (&EntryName, &Table),
+    (conflict, names): (Option<&Conflict>, &Names),
+) -> Result<Option<Vec<ast::SelectItem>>> {
+    let Some(items) = items else { return Ok(None) };
+    names.access.check_returned(target)?;
+    if conflict.is_some() && returned_states::are_named(items, alias) {
+        return Err(Error::unsupported("INSERT … ON CONFLICT does not return `old` and `new` rows")
+            .with_hint(
+                "name the columns alone, or write a MERGE, whose `merge_action()` tells what happened",
+            ));
+    }
+    returned(Some(items), alias, table, RowChange::Inserted)
 }
 
 /// The columns that an INSERT gives values: those that it names, else all; none for DEFAULT VALUES.

@@ -1,7 +1,7 @@
 //! Statements that change tables.
 //!
 //! ```text
-//! text ─► parse ─► recognise ─┬─► DDL: a change of the catalog, no rows          (define, ddl, external, models, secrets)
+//! text ─► parse ─► recognise ─┬─► DDL: a change of the catalog, no rows          (define, ddl, external, functions, models, secrets)
 //!                             ├─► INSERT, CTAS: a query that gives the new rows   (DataFusion's own planning)
 //!                             ├─► UPDATE, DELETE, MERGE: a query over the target with the addresses of its rows
 //!                             │                                                   (change, merge)
@@ -32,6 +32,7 @@ pub(crate) mod define;
 mod enums;
 mod external;
 pub(crate) mod external_database;
+pub(crate) mod functions;
 mod hidden_columns;
 mod insert;
 mod key;
@@ -43,6 +44,7 @@ pub(crate) mod notices;
 mod nulls;
 mod parts;
 pub(crate) mod recognise;
+mod returned_states;
 pub(crate) mod returning;
 pub(crate) mod rows;
 pub(crate) mod secrets;

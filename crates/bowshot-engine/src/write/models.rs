@@ -251,14 +251,14 @@ pub(crate) fn may_know(name: &EntryName, access: &Access) -> bool {
     access.owns(&place) || access.may(Privilege::Select, &place)
 }
 
-/// Whether a schema has models or types in it.
+/// Whether a schema has models, types or functions in it.
 pub(crate) fn are_in(catalog: &str, schema: Option<&str>, names: &Names) -> bool {
     let rules = names.pinned.shared().notes().read(Rules::of);
     let within = |place: &Vec<String>| match place.as_slice() {
         [there, within, ..] => there == catalog && schema.is_none_or(|schema| schema == within),
         _ => false,
     };
-    let has_type =
+    let is_within =
         |name: &EntryName| name.catalog == catalog && schema.is_none_or(|schema| schema == name.schema);
-    rules.models.keys().any(within) || rules.types.keys().any(has_type)
+    rules.models.keys().any(within) || rules.types.keys().chain(rules.functions.keys()).any(is_within)
 }

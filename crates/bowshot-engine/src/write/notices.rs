@@ -33,6 +33,7 @@ fn add(ddl: &Ddl, (names, after): (&Names, &Pinned), notices: &mut Vec<Notice>) 
         Ddl::DropMaterialized { name, if_exists: true } if is_nothing(name) => {
             missing("materialized view", &name.name)
         }
+        Ddl::Function(change) => change.missing(pinned).and_then(|name| missing("function", name)),
         Ddl::Alter { name, if_exists: true, .. } if is_nothing(name) => missing("table", &name.name),
         Ddl::DropSchema { catalog, name, if_exists: true, .. } if !pinned.has_schema(catalog, name) => {
             missing("schema", name)

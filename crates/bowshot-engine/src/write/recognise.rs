@@ -8,6 +8,7 @@ use crate::write::alter::Alteration;
 use crate::write::change::{self, Changed};
 use crate::write::data_modifying_with::{self, Step};
 use crate::write::ddl::{Commented, Ddl};
+use crate::write::returned_states::{self, RowChange};
 use crate::write::returning::{self, Returning};
 use crate::write::{
     Affected, Write, altering, define, enums, external, hidden_columns, insert, merge, nulls,
@@ -99,7 +100,9 @@ pub(crate) fn recognise<'a>(
                     names.access.check_returned(&target)?;
                 }
                 let rows = changing(query, (&target, &table), visible).await?;
-                let returning = (delete.returning.as_deref(), &alias);
+                let items = delete.returning.as_deref();
+                let items = returned(items, &alias, &table, RowChange::Deleted)?;
+                let returning = (items.as_deref(), &alias);
                 with_returning(Write::Delete(target), rows, returning, &table, visible).await?
             }
             Statement::Update(update) => {
@@ -134,12 +137,21 @@ async fn updated(
     if dialect == DialectName::MySql && seen.is_none() {
         change::with_former(&mut query, &assigned, &alias)?;
     }
+    let with_old = update.returning.as_deref().filter(|items| returned_states::are_named(items, &alias));
+    if with_old.is_some() {
+        names.access.check_returned(&target)?;
+        returned_states::add_old(&mut query, table.definition(), &alias)?;
+    }
     leading.before(&mut query, &name)?;
     let rows = changing(query, (&target, &table), visible).await?;
     let rows = if seen.is_some() { hidden_columns::beside(rows, &table)? } else { rows };
-    let returning = (update.returning.as_deref(), &alias);
     let write = Write::Update(Affected { name: target, touched });
-    with_returning(write, rows, returning, &table, visible).await
+    if let Some(items) = with_old {
+        let items = returned_states::returned_items(items, &alias, table.definition(), RowChange::Updated)?;
+        let table = Arc::new(Table::new(returned_states::definition_with_old(table.definition())));
+        return with_returning(write, rows, (Some(&items), &alias), &table, visible).await;
+    }
+    with_returning(write, rows, (update.returning.as_deref(), &alias), &table, visible).await
 }
 
 /// See [`updated`].
@@ -228,6 +240,23 @@ impl Leading {
         rows.with = Some(with);
         Ok(())
     }
+}
+
+/// What is returned of rows of which there is one state alone.
+pub(super) fn returned(
+    items: Option<&[SelectItem]>,
+    alias: &Ident,
+    table: &Table,
+    change: RowChange,
+) -> Result<Option<Vec<SelectItem>>> {
+    let items = items.map(|items| {
+        if returned_states::are_named(items, alias) {
+            returned_states::returned_items(items, alias, table.definition(), change)
+        } else {
+            Ok(items.to_vec())
+        }
+    });
+    items.transpose()
 }
 
 /// The write, with what it returns under the name that the statement calls its table by.

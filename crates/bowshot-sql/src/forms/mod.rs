@@ -42,7 +42,10 @@ fn edits(tokens: &[TokenWithSpan], sql: &str) -> Vec<Edit> {
     }
     let text = Text::new(tokens);
     let mut edits = match (first.as_str(), second.as_str()) {
-        ("create", _) => table_clauses::edits(&text, sql),
+        ("create", _) => {
+            let edits = table_clauses::edits(&text, sql);
+            edits.into_iter().chain(cloned(&text)).collect()
+        }
         ("alter", "view" | "materialized") => renamed_view(&text).into_iter().collect(),
         ("replace", "into") => vec![replaced(&text)],
         _ => Vec::new(),
@@ -231,6 +234,24 @@ fn predicted(text: &Text<'_>) -> Vec<Edit> {
         matches!(text.token(end), Some(Token::RParen)).then(|| Edit::new(text.range(at + 4..end), query))
     };
     (0..text.len()).filter(called).filter_map(edit).collect()
+}
+
+/// `CREATE TABLE t CLONE u FOR VERSION AS OF 3`: the rows are those of a query.
+fn cloned(text: &Text<'_>) -> Option<Edit> {
+    let table = (1..5).find(|at| text.is(*at, "TABLE"))?;
+    let named = if text.words(table + 1, &["IF", "NOT", "EXISTS"]) { table + 4 } else { table + 1 };
+    let clone = text.behind_name(named);
+    let behind = text.behind_name(clone + 1);
+    let has_rows_of_table = behind >= text.len() || text.is_one_of(behind, &["FOR", "VERSION", "TIMESTAMP"]);
+    if !text.is(clone, "CLONE") || behind > text.len() || !has_rows_of_table {
+        return None;
+    }
+    let tokens = |range: Range<usize>| range.map(|at| text.token(at).cloned()).collect::<Option<Vec<_>>>();
+    let mut instead = tokens(clone..behind)?;
+    instead.extend([word("AS", Keyword::AS), word("SELECT", Keyword::SELECT), Token::Mul]);
+    instead.push(word("FROM", Keyword::FROM));
+    instead.extend(tokens(clone + 1..text.len())?);
+    Some(Edit::new(text.range(clone..text.len()), instead))
 }
 
 /// `ALTER [MATERIALIZED] VIEW v RENAME TO w`, as of a table.

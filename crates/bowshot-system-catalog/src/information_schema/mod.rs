@@ -4,6 +4,7 @@ mod columns;
 mod keys;
 mod mysql;
 mod privileges;
+mod routines;
 mod tables;
 
 pub(crate) use columns::type_name;
@@ -107,7 +108,7 @@ impl SchemaProvider for InformationSchema {
             let provider = InformationSchemaProvider::new(catalogs).with_table_functions(functions);
             let found = provider.table(name).await?;
             return found
-                .map(|found| if name == "routines" { mysql::with_comments(found) } else { Ok(found) })
+                .map(|found| if name == "routines" { routines::all(found, &self.0) } else { Ok(found) })
                 .transpose();
         }
         let defined = all().find(|defined| defined.name == name);

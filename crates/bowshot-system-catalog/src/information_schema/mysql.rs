@@ -1,18 +1,12 @@
-//! What MySQL has beside the standard, for its clients: tables with rows, and the comments of functions.
+//! What MySQL has beside the standard, for its clients: tables with rows.
 
 use crate::information_schema::tables::yes;
 use crate::lazy_table::{Cell, Defined, columns};
 use crate::system::access::rights;
 use bowshot_sql::Privilege;
-use datafusion::catalog::TableProvider;
-use datafusion::datasource::{ViewTable, provider_as_source};
-use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder, ident, lit};
-use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::keywords::{
     ALL_KEYWORDS, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
 };
-use std::sync::Arc;
 
 pub(super) static ENGINES: Defined = Defined {
     name: "engines",
@@ -93,31 +87,3 @@ pub(super) static COLLATIONS_OF_SETS: Defined = Defined {
         Box::pin(std::future::ready(Ok(())))
     },
 };
-
-/// Columns of `routines` that MySQL has for procedures with a text, which are null here.
-const OF_PROCEDURES: [&str; 12] = [
-    "dtd_identifier",
-    "routine_body",
-    "routine_definition",
-    "external_language",
-    "sql_data_access",
-    "security_type",
-    "created",
-    "last_altered",
-    "sql_mode",
-    "definer",
-    "character_set_client",
-    "database_collation",
-];
-
-/// `routines` with `routine_comment`, which is what DataFusion calls a description, and without those that nobody calls by name.
-pub(super) fn with_comments(routines: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
-    let schema = routines.schema();
-    let columns = schema.fields().iter().map(|field| ident(field.name()));
-    let unknown = OF_PROCEDURES.iter().map(|name| lit(ScalarValue::Utf8(None)).alias(*name));
-    let columns = columns.chain([ident("description").alias("routine_comment")]).chain(unknown);
-    let columns: Vec<Expr> = columns.collect();
-    let rows = LogicalPlanBuilder::scan("routines", provider_as_source(routines), None)?;
-    let named = ident("routine_name").not_like(lit("\\_\\_%"));
-    Ok(Arc::new(ViewTable::new(rows.filter(named)?.project(columns)?.build()?, None)))
-}

@@ -121,6 +121,11 @@ pub(crate) fn function(name: &str) -> i64 {
     number(&["function", name])
 }
 
+/// The number of a function that SQL has made.
+pub(crate) fn sql_function(name: &EntryName) -> i64 {
+    number(&["sql function", &name.catalog, &name.schema, &name.name])
+}
+
 /// FNV-1a over the parts, which end where no name can go on.
 fn number(parts: &[&str]) -> i64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;

@@ -1,15 +1,20 @@
-//! Functions, by their names: what they take and give depends on what they are called with.
+//! Functions, by their names: what built-in ones take and give depends on what they are called with.
 
 use crate::CatalogView;
 use crate::lazy_table::{Cell, Defined, Rows, columns};
 use crate::listing::About;
 use crate::pg_catalog::oids;
+use crate::sql_functions;
+use bowshot_policy::FunctionNote;
+use bowshot_tables::EntryName;
 use datafusion::error::Result;
 use futures::future::BoxFuture;
 
 /// Number of the schema of what is built in, and of its language.
 const PG_CATALOG: i64 = 11;
 const INTERNAL: i64 = 12;
+/// Number of the language of functions that SQL has made.
+const SQL: i64 = 14;
 /// Number of the type of anything.
 const ANY: i64 = 2276;
 
@@ -40,6 +45,12 @@ fn procedures<'a>(visible: &'a CatalogView, _: &'a About, rows: &'a mut Rows) ->
     named.dedup_by(|second, first| second.0 == first.0);
     for (name, kind) in named {
         rows.add(procedure(name, kind));
+    }
+    let (current, _) = visible.default_names();
+    for (name, note) in sql_functions::seen(&visible.pinned, &visible.access) {
+        if name.catalog == current {
+            rows.add(sql_function(&name, &note));
+        }
     }
     Box::pin(std::future::ready(Ok(())))
 }
@@ -74,4 +85,31 @@ fn procedure(name: &str, kind: &str) -> [Cell; 26] {
         Cell::Null,
         name.into(),
     ]
+}
+
+/// A function of SQL: its types are known by name alone, and read as those of anything.
+fn sql_function(name: &EntryName, note: &FunctionNote) -> Vec<Cell> {
+    let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    let defaults = note.parameters.iter().filter(|parameter| parameter.default.is_some()).count();
+    let names = note.parameters.iter().map(|parameter| parameter.name.clone()).collect();
+    let mut cells = Vec::from(procedure(&name.name, "f"));
+    let changes: [(usize, Cell); 11] = [
+        (0, oids::sql_function(name).into()),
+        (2, oids::schema(&name.catalog, &name.schema).into()),
+        (4, SQL.into()),
+        (7, 0.into()),
+        (12, note.gives_rows().into()),
+        (13, note.volatility.letter().into()),
+        (15, count(note.parameters.len()).into()),
+        (16, count(defaults).into()),
+        (18, Cell::Numbers(note.parameters.iter().map(|_| ANY).collect())),
+        (22, Cell::Texts(names)),
+        (25, note.body.as_str().into()),
+    ];
+    for (at, cell) in changes {
+        if let Some(there) = cells.get_mut(at) {
+            *there = cell;
+        }
+    }
+    cells
 }

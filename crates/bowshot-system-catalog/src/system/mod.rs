@@ -7,6 +7,7 @@ pub mod models;
 mod secrets;
 pub mod tables;
 
+use crate::sql_functions;
 use async_trait::async_trait;
 use bowshot_api::Principal;
 use bowshot_files::FileCatalog;
@@ -45,7 +46,7 @@ pub struct SystemSchema {
     principal: Principal,
     access: Access,
     about: AboutTables,
-    /// All that there is: what is told of models is looked at by itself.
+    /// All that there is: what is told of models and functions is looked at by itself.
     pinned: Pinned,
     caches: Arc<dyn SystemTables>,
     files: Option<Arc<FileCatalog>>,
@@ -80,7 +81,7 @@ impl SystemSchema {
         let admin = self.tables.admin_names().into_iter().chain(access::ADMIN_NAMES);
         let admin = admin.chain(self.secrets.iter().map(|_| secrets::NAME));
         let admin = admin.filter(|_| self.access.is_admin());
-        let own = tables::NAMES.into_iter().chain(access::NAMES).chain([models::NAME]);
+        let own = tables::NAMES.into_iter().chain(access::NAMES).chain([models::NAME, sql_functions::NAME]);
         let own = own.chain(self.caches.names());
         self.tables.names().into_iter().chain(own).chain(shared).chain(admin)
     }
@@ -98,7 +99,11 @@ impl SchemaProvider for SystemSchema {
         if !self.table_exist(name) {
             return Ok(None);
         }
-        let models = || (name == models::NAME).then(|| models::rows(&self.pinned, &self.access));
+        let models = || match name {
+            models::NAME => Some(models::rows(&self.pinned, &self.access)),
+            sql_functions::NAME => Some(sql_functions::rows(&self.pinned, &self.access)),
+            _ => None,
+        };
         let about = self.about.rows(name).or_else(|| access::rows(name, &self.access)).or_else(models);
         let about = about.or_else(|| self.caches.rows(name, &self.principal));
         let secrets = || self.secrets.as_ref().filter(|_| name == secrets::NAME);

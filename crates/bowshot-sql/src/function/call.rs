@@ -1,0 +1,385 @@
+//! Calls of functions that SQL has made, with the query of the function in their place. Arguments stand where the body names
+//! parameters. An argument that has columns never stands within a query of the body, whose tables may have columns of the same names:
+//! it is a column of a table of arguments there.
+
+use super::body::{HOLE, has_columns, put_query, value_of};
+use crate::template::{self, meaning, quoted};
+use crate::walk::Tree;
+use bowshot_api::{Error, ErrorKind, Reason, Result};
+use sqlparser::ast::{Expr, ObjectName, Query, Visitor, VisitorMut};
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+/// Text of all that is put in the place of the calls of one statement.
+const MAX_EXPANDED_BYTES: usize = 4_000_000;
+/// Parts of such an expression inside one another: as many operators as one expression may be written with.
+const MAX_DEPTH: usize = 1_000;
+
+/// One call of a function.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// The query of [`FunctionBody::read`] in forms that the planner knows.
+    pub query: Box<Query>,
+    /// One for each parameter.
+    pub arguments: Vec<Expr>,
+    /// Tells the call from others of the statement.
+    pub number: usize,
+    /// Bytes that may still be put into the statement.
+    pub budget: &'a mut ExpansionBudget,
+}
+
+/// See [`MAX_EXPANDED_BYTES`].
+#[derive(Debug)]
+pub struct ExpansionBudget(usize);
+
+impl Default for ExpansionBudget {
+    fn default() -> Self {
+        Self(MAX_EXPANDED_BYTES)
+    }
+}
+
+impl ExpansionBudget {
+    fn take(&mut self, bytes: usize) -> Result<()> {
+        self.0 = self.0.checked_sub(bytes).ok_or_else(|| {
+            let message = format!(
+                "the functions of the statement become more than {MAX_EXPANDED_BYTES} bytes of expressions"
+            );
+            Error::new(ErrorKind::LimitReached, message)
+                .with_hint("compute arguments in an inner query, and name their columns in calls")
+        })?;
+        Ok(())
+    }
+}
+
+impl Call<'_> {
+    /// The call as an expression. `is_volatile` tells functions that give another value each time.
+    ///
+    /// # Errors
+    /// `Invalid` for names that are no parameters, and for arguments that would be computed more than once; `LimitReached`.
+    pub fn into_value(mut self, is_volatile: &dyn Fn(&ObjectName) -> bool) -> Result<Expr> {
+        let query = std::mem::replace(&mut self.query, crate::texts::read_query("SELECT 1")?);
+        let mut value = value_of(query);
+        check_names(&value)?;
+        let uses = Uses::count(&value, self.arguments.len());
+        let moves = self.check(&uses, is_volatile)?;
+        self.spend(&value, &uses)?;
+        if !moves {
+            fill(&mut value, &self.arguments);
+            check_depth(&value)?;
+            return Ok(Expr::Nested(Box::new(value)));
+        }
+        let (table, items) = self.table_of_arguments(&mut value);
+        let text = format!("SELECT __bowshot_value FROM (SELECT {items}) AS {table}");
+        let query = self.with_arguments(&text, Some(&value))?;
+        check_depth(&query)?;
+        Ok(Expr::Subquery(query))
+    }
+
+    /// The call as a query, and whether it reads columns of tables beside it.
+    ///
+    /// # Errors
+    /// As [`Call::into_value`].
+    pub fn into_rows(mut self, is_volatile: &dyn Fn(&ObjectName) -> bool) -> Result<(Box<Query>, bool)> {
+        let mut query = std::mem::replace(&mut self.query, crate::texts::read_query("SELECT 1")?);
+        let uses = Uses::count(&query, self.arguments.len());
+        let moves = self.check(&uses, is_volatile)?;
+        self.spend(&query, &uses)?;
+        if !moves {
+            fill(&mut query, &self.arguments);
+            check_depth(&query)?;
+            return Ok((query, false));
+        }
+        let (table, items) = self.table_of_arguments(&mut query);
+        let rows = format!("__bowshot_rows_{}", self.number);
+        let text = format!("SELECT {rows}.* FROM (SELECT {items}) AS {table}, LATERAL (SELECT 1) AS {rows}");
+        let mut outer = self.with_arguments(&text, None)?;
+        put_query(&mut outer, 1, query)?;
+        check_depth(&outer)?;
+        Ok((outer, true))
+    }
+
+    /// Whether arguments have to be columns of a table of their own.
+    fn check(&self, uses: &[Uses], is_volatile: &dyn Fn(&ObjectName) -> bool) -> Result<bool> {
+        let both = || uses.iter().zip(&self.arguments);
+        let moves = both().any(|(uses, argument)| uses.is_within && has_columns(argument));
+        let is_random = |expr: &Expr| matches!(expr, Expr::Function(call) if is_volatile(&call.name));
+        let many = both().find(|(uses, argument)| {
+            (uses.count > 1 || moves && uses.count > 0) && argument.has_expression(is_random)
+        });
+        match many {
+            None => Ok(moves),
+            Some((_, argument)) => Err(Error::unsupported(format!(
+                "the argument `{argument}` gives another value each time, and the function needs it more than once"
+            ))
+            .with_hint("compute it in an inner query, and name its column in the call")),
+        }
+    }
+
+    fn spend(&mut self, body: &impl ToString, uses: &[Uses]) -> Result<()> {
+        let arguments = uses.iter().zip(&self.arguments).fold(0_usize, |sum, (uses, argument)| {
+            sum.saturating_add(argument.to_string().len().saturating_mul(uses.count))
+        });
+        self.budget.take(arguments.saturating_add(body.to_string().len()))
+    }
+
+    /// Puts the columns of a table of the arguments into the body. Gives the name of the table and what it selects.
+    fn table_of_arguments(&self, body: &mut impl Tree) -> (String, String) {
+        let table = format!("__bowshot_arguments_{}", self.number);
+        let name = |at: usize| format!("a{at}");
+        let column = |at| Expr::CompoundIdentifier(vec![quoted(&table), quoted(&name(at))]);
+        let columns: Vec<Expr> = (0..self.arguments.len()).map(column).collect();
+        fill(body, &columns);
+        let items = (0..self.arguments.len()).map(|at| format!("{HOLE}{at} AS {}", name(at)));
+        let items = items.collect::<Vec<_>>().join(", ");
+        (table, items)
+    }
+
+    fn with_arguments(&self, text: &str, value: Option<&Expr>) -> Result<Box<Query>> {
+        let names: Vec<String> = (0..self.arguments.len()).map(|at| format!("{HOLE}{at}")).collect();
+        let mut holes: Vec<(&str, &Expr)> = names.iter().map(String::as_str).zip(&self.arguments).collect();
+        holes.extend(value.map(|value| ("__bowshot_value", value)));
+        template::query(text, &holes)
+    }
+}
+
+fn hole(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Identifier(name) => name.value.strip_prefix(HOLE)?.parse().ok(),
+        _ => None,
+    }
+}
+
+fn fill(body: &mut impl Tree, arguments: &[Expr]) {
+    let ControlFlow::Continue(()) = body.walk(&mut Fill(arguments));
+}
+
+struct Fill<'a>(&'a [Expr]);
+
+impl VisitorMut for Fill<'_> {
+    type Break = Infallible;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        if let Some(argument) = hole(expr).and_then(|at| self.0.get(at)) {
+            *expr = Expr::Nested(Box::new(argument.clone()));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// How a body uses one argument.
+#[derive(Debug, Clone, Default)]
+struct Uses {
+    count: usize,
+    /// Whether some use is in a query within the body.
+    is_within: bool,
+}
+
+impl Uses {
+    fn count(body: &impl Tree, arguments: usize) -> Vec<Self> {
+        let mut counter = Counter { uses: vec![Self::default(); arguments], depth: 0 };
+        let ControlFlow::Continue(()) = body.look(&mut counter);
+        counter.uses
+    }
+}
+
+struct Counter {
+    uses: Vec<Uses>,
+    depth: usize,
+}
+
+impl Visitor for Counter {
+    type Break = Infallible;
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Infallible> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Infallible> {
+        self.depth = self.depth.saturating_sub(1);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Infallible> {
+        if let Some(uses) = hole(expr).and_then(|at| self.uses.get_mut(at)) {
+            uses.count += 1;
+            uses.is_within |= self.depth > 0;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Outside of queries, a body names nothing but parameters: other names would be those of the statement that calls.
+fn check_names(value: &Expr) -> Result<()> {
+    match value.look(&mut Strangers { depth: 0, lambdas: Vec::new() }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(name) => Err(Error::invalid(format!("column `{name}` does not exist"))
+            .with_reason(Reason::UndefinedColumn)
+            .with_hint("a function names its parameters, and columns of tables in queries of its own")),
+    }
+}
+
+struct Strangers {
+    depth: usize,
+    lambdas: Vec<Vec<String>>,
+}
+
+impl Visitor for Strangers {
+    type Break = String;
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<String> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<String> {
+        self.depth = self.depth.saturating_sub(1);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        if let Expr::Lambda(lambda) = expr {
+            self.lambdas.push(lambda.params.iter().map(|parameter| meaning(&parameter.name)).collect());
+        }
+        if self.depth > 0 || hole(expr).is_some() {
+            return ControlFlow::Continue(());
+        }
+        let first = match expr {
+            Expr::Identifier(name) => Some(name),
+            Expr::CompoundIdentifier(names) => names.first(),
+            _ => None,
+        };
+        match first.map(meaning) {
+            Some(name) if !self.lambdas.iter().flatten().any(|lambda| *lambda == name) => {
+                ControlFlow::Break(expr.to_string())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        if matches!(expr, Expr::Lambda(_)) {
+            self.lambdas.pop();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn check_depth(tree: &impl Tree) -> Result<()> {
+    match tree.look(&mut Depth(0)) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => {
+            let message = format!(
+                "the functions of the statement become an expression of more than {MAX_DEPTH} levels"
+            );
+            Err(Error::new(ErrorKind::LimitReached, message)
+                .with_hint("compute arguments in an inner query, and name their columns in calls"))
+        }
+    }
+}
+
+struct Depth(usize);
+
+impl Visitor for Depth {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
+        self.0 += 1;
+        if self.0 > MAX_DEPTH { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn post_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
+        self.0 = self.0.saturating_sub(1);
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::function::{FunctionBody, FunctionResult, FunctionStatement};
+    use crate::parse::read_one;
+    use crate::{DialectName, Statement, read_expression};
+    use sqlparser::ast;
+
+    /// What a call of the function becomes.
+    fn called(definition: &str, call: &str) -> Result<String> {
+        let Statement::Function(FunctionStatement::Create(new)) = read_one(definition)? else {
+            unreachable!("it makes a function")
+        };
+        let body = FunctionBody {
+            name: "f",
+            parameters: &new.parameters,
+            returns: &new.returns,
+            body: &new.body,
+            dialect: DialectName::Ansi,
+        };
+        let ast::Statement::Query(query) = *body.read(50)? else { unreachable!("it is a query") };
+        let Expr::Function(function) = read_expression(call)? else { unreachable!("it is a call") };
+        let ast::FunctionArguments::List(list) = function.args else { unreachable!("it has brackets") };
+        let mut budget = ExpansionBudget::default();
+        let call = Call { query, arguments: body.bind(list.args)?, number: 1, budget: &mut budget };
+        let is_volatile = |name: &ObjectName| name.to_string() == "random";
+        match new.returns {
+            FunctionResult::Value(_) => call.into_value(&is_volatile).map(|value| value.to_string()),
+            FunctionResult::Rows(_) => call.into_rows(&is_volatile).map(|(query, _)| query.to_string()),
+        }
+    }
+
+    #[test]
+    fn arguments_stand_where_parameters_are_named() {
+        let plain = "CREATE FUNCTION f(a INT, b INT DEFAULT 2) RETURNS INT RETURN a + f.b * $1";
+        for (call, expected) in [
+            ("f(x)", "((CAST((CAST((x) AS INT) + CAST((2) AS INT) * CAST((x) AS INT)) AS INT)))"),
+            (
+                "f(b => 1, a => 3)",
+                "((CAST((CAST((3) AS INT) + CAST((1) AS INT) * CAST((3) AS INT)) AS INT)))",
+            ),
+        ] {
+            let found = called(plain, call).expect(call);
+            let without = |text: &str| text.replace(['(', ')'], "");
+            assert_eq!(without(&found), without(expected), "{call}");
+        }
+    }
+
+    #[test]
+    fn columns_of_arguments_are_not_taken_for_those_of_the_body() {
+        let query = "CREATE MACRO f(a) AS (SELECT max(v) FROM t WHERE k = a)";
+        let found = called(query, "f(k)").expect("it is expanded");
+        assert!(found.contains("FROM (SELECT (k) AS a0) AS __bowshot_arguments_1"), "{found}");
+        assert!(found.contains("k = (\"__bowshot_arguments_1\".\"a0\")"), "{found}");
+        let found = called(query, "f(7)").expect("it is expanded");
+        assert!(found.contains("k = (7)") && !found.contains("__bowshot_arguments"), "{found}");
+        let rows = "CREATE MACRO f(a) AS TABLE SELECT v FROM t WHERE k = f.a AND a > 1";
+        let found = called(rows, "f(7)").expect("it is expanded");
+        assert_eq!(found, "SELECT v FROM t WHERE k = (7) AND a > 1", "a is a column where the body says f.a");
+        assert!(called(rows, "f(t.k)").expect("it is expanded").contains("LATERAL (SELECT v FROM t"));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let function = "CREATE FUNCTION f(a INT, b INT DEFAULT 2) RETURNS INT RETURN a + a + b";
+        for (definition, call, message) in [
+            (function, "f()", "needs an argument for `a`"),
+            (function, "f(1, 2, 3)", "does not take 3 arguments"),
+            (function, "f(1, c => 3)", "has no parameter `c`"),
+            (function, "f(1, a => 3)", "two arguments for one parameter"),
+            (function, "f(random())", "gives another value each time"),
+            ("CREATE MACRO f(a) AS a + y", "f(1)", "column `y` does not exist"),
+            ("CREATE MACRO f(a, b := y) AS a + b", "f(1)", "names a column"),
+            ("CREATE MACRO f(a) AS 1; ", "f(*)", "takes values"),
+            ("CREATE FUNCTION f() RETURNS INT AS 'DELETE FROM t'", "f()", "is one query"),
+        ] {
+            let error = called(definition, call).expect_err(call).to_string();
+            assert!(error.contains(message), "{definition}, {call}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_calls_become_has_a_limit() {
+        let mut budget = ExpansionBudget(100);
+        budget.take(60).expect("there is room");
+        let error = budget.take(60).expect_err("there is none");
+        assert_eq!(error.kind(), ErrorKind::LimitReached);
+    }
+}
