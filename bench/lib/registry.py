@@ -145,10 +145,6 @@ SCENARIOS = {scenario.name: scenario for scenario in (
         "takes JSON.", (SECONDS,),
     ),
     Scenario(
-        "spark_readers", "Rows into Spark", "lineitem read into Spark, every column of it: by our data source, by JDBC from the same "
-        "server, and by JDBC from PostgreSQL.", (SECONDS, ROWS), by_hand=True,
-    ),
-    Scenario(
         "training_readers", "Epochs of PyTorch and TensorFlow", "Batches of 20 features and a label from the server, against the same "
         "loop over a local Parquet file; nothing is trained.", (SECONDS, ROWS), by_hand=True,
     ),
