@@ -4,27 +4,22 @@ PyMySQL, which sends the texts as they are.
     python recorded_mysql.py          writes what MariaDB answers
     python recorded_mysql.py count    tells how much of it Bowshot answers so
 
-What is written (`recorded/mysql.json`) is the names of the columns, and the rows where Bowshot's are the same. MariaDB is started with
-Bowshot's defaults.
+What is written, is in `recordings.py`. MariaDB is started with Bowshot's defaults.
 """
 
-import collections
 import contextlib
 import getpass
-import json
 import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 
 import pymysql
 
+from recordings import FOLDER, Recording, Statement
 from server import Server, free_port, wait_until
 
-FOLDER = pathlib.Path(__file__).parent / "recorded"
-RECORDED, ANSWERS = FOLDER / "mysql.txt", FOLDER / "mysql.json"
 # What the recording has taken for granted.
 BEFORE = [
     "CREATE DATABASE IF NOT EXISTS d",
@@ -41,29 +36,28 @@ LIKE_BOWSHOT = [
 
 
 def statements():
-    """Client, kind and text."""
     client = ""
-    for line in RECORDED.read_text().splitlines():
+    for line in (FOLDER / "mysql.txt").read_text().splitlines():
         if line.startswith("## "):
             client = line[3:]
         elif line.startswith(("Query ", "Prepare ", "Execute ", "Init DB ")):
             verb, _, text = line.replace("Init DB", "Use", 1).partition(" ")
-            yield client, verb, f"USE {text}" if verb == "Use" else text
+            yield Statement(client, verb, f"USE {text}" if verb == "Use" else text)
 
 
 def replayed(port):
     """The answers to all of them, each client on a connection of its own, over the same tables; None for what is only prepared."""
     answers, last, connection = [], None, None
-    for client, verb, text in statements():
-        if client != last:
+    for statement in statements():
+        if statement.client != last:
             if connection:
                 connection.close()
-            last = client
+            last = statement.client
             place = {"host": "127.0.0.1", "port": port, "user": "root", "autocommit": True}
             connection = pymysql.connect(**place, client_flag=pymysql.constants.CLIENT.MULTI_STATEMENTS)
             for sql in BEFORE:
                 assert "error" not in (told := answer(connection, sql)), told
-        answers.append(None if verb == "Prepare" else answer(connection, text))
+        answers.append(None if statement.kind == "Prepare" else answer(connection, statement.text))
     connection.close()
     return answers
 
@@ -122,40 +116,12 @@ def of_bowshot():
         return replayed(server.mysql_port)
 
 
-def verdict(their, our):
-    """How an answer is like MariaDB's, which is no error."""
-    if "error" in our:
-        return "refused"
-    if their["columns"] != our["columns"]:
-        return "other columns"
-    if "rows" not in their:
-        return "the same columns"
-    return "the same rows" if their["rows"] == our["rows"] else "other rows"
-
-
-def count():
-    counts = collections.defaultdict(collections.Counter)
-    for (client, *_), their, our in zip(statements(), json.loads(ANSWERS.read_text()), of_bowshot(), strict=True):
-        if their:
-            counts[client]["no answer of MariaDB" if "error" in their else verdict(their, our)] += 1
-    for client, verdicts in [*counts.items(), ("all", sum(counts.values(), collections.Counter()))]:
-        print(f"{client}: {', '.join(f'{number} {what}' for what, number in verdicts.most_common())}")
-
-
-def decide():
+def of_mariadb():
     with mariadb() as port:
-        theirs = replayed(port)
-    kept = []
-    for their, our in zip(theirs, of_bowshot(), strict=True):
-        if their is None or "error" in their:
-            kept.append(their and {"error": their["error"]})
-        elif their["rows"] == our.get("rows"):
-            kept.append(their)
-        else:
-            kept.append({"columns": their["columns"]})
-    lines = ",\n".join(json.dumps(answer, ensure_ascii=False) for answer in kept)
-    ANSWERS.write_text(f"[\n{lines}\n]\n")
+        return replayed(port)
 
+
+RECORDING = Recording("MariaDB", FOLDER / "mysql.json", statements, of_bowshot, of_mariadb)
 
 if __name__ == "__main__":
-    count() if "count" in sys.argv else decide()
+    RECORDING.main()
