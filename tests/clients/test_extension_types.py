@@ -3,7 +3,6 @@ wherever a query passes them on; UUIDs that are bytes meet UUIDs that are texts;
 
 import datetime
 import json
-import urllib.request
 import uuid
 
 import duckdb
@@ -13,6 +12,7 @@ import pyarrow.flight as flight
 import pyarrow.parquet as pq
 import pytest
 
+import http_sql
 from durable import Database
 from server import Server
 
@@ -141,11 +141,7 @@ def test_uuids_of_bytes_meet_texts(tmp_path, storage):
         assert db.rows("SELECT DISTINCT pg_typeof(u), pg_typeof(j), pg_typeof(j || '') FROM t") == [("uuid", "json", "text")]
         with pytest.raises(Exception, match="invalid input syntax for type uuid"):
             db.rows("SELECT k FROM t WHERE u = 'nonsense'")
-        request = urllib.request.Request(
-            server.http + "/v1/sql", b"SELECT u FROM t WHERE k = 1", {"content-type": "text/plain", "accept": "text/csv"}
-        )
-        with urllib.request.urlopen(request) as answer:
-            assert answer.read().decode().split() == ["u", texts[0]]
+        assert http_sql.sql(server, "SELECT u FROM t WHERE k = 1", accept="text/csv").body.decode().split() == ["u", texts[0]]
 
 
 def test_types_of_files_of_duckdb(tmp_path):
@@ -190,10 +186,7 @@ def test_lists_of_uuids_and_texts_as_parameters(tmp_path):
             connection.execute("INSERT INTO own VALUES (%s)", (text,))
         assert db.one(f"SELECT count(*) FROM own WHERE u = '{IDS[0]}'") == 3
         connection.close()
-        body = json.dumps({"sql": "SELECT l FROM t WHERE u = $1", "parameters": [str(IDS[0])]}).encode()
-        request = urllib.request.Request(server.http + "/v1/sql", body, {"content-type": "application/json"})
-        with urllib.request.urlopen(request) as answer:
-            assert json.loads(answer.read())["rows"] == [[[str(IDS[0])]]]
+        assert http_sql.order(server, "SELECT l FROM t WHERE u = $1", str(IDS[0])).rows() == [[[str(IDS[0])]]]
 
 
 def test_uuids_above_operators(tmp_path):

@@ -1,8 +1,7 @@
 """Rules of access are kept by one node, and clients may ask any: where one has rules, none is open."""
 
-import urllib.error
-
 import nodes
+import http_sql
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
@@ -29,11 +28,7 @@ def members(tmp_path):
 
 
 def is_refused(node, sql, user):
-    try:
-        node.rows(sql, user)
-    except urllib.error.HTTPError as error:
-        return error.code in (403, 404)
-    return False
+    return http_sql.answered(node, sql, http_sql.basic(*user))[0] in (403, 404)
 
 
 def test_a_node_without_rules_is_not_open_beside_one_with_rules(members):
