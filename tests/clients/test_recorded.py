@@ -3,87 +3,21 @@ with the same rows, or there is a reason why not (`recordings.py`, which counts 
 
 import shutil
 import subprocess
+import tomllib
 
 import pytest
 
 import recorded_mysql
 import recorded_postgres
-from recordings import verdict
+from recordings import FOLDER, verdict
 from server import Server
 
-# Statements that are answered otherwise, by a part of them, and why.
-OTHERWISE = {
-    "postgres": {
-        "LOCK TABLE": "transactions have snapshot isolation and take no locks: it is refused (0A000)",
-        "db.oid,db.*": "`*` of the catalog has other columns in each version: daticulocale is of 15 and 16",
-        "SELECT c.relname,a.*": "`*` of the catalog has other columns in each version: attcacheoff is of 17 and before",
-    },
-    "mysql": {
-        "/*M!100100": "a comment for MariaDB alone: MySQL calls it an empty query, too",
-        "SHOW KEYS": "the last columns are those of MySQL 8",
-        "SHOW INDEX": "the last columns are those of MySQL 8",
-        "SELECT LOGFILE_GROUP_NAME": "a column that is neither grouped nor aggregated is refused, as by ONLY_FULL_GROUP_BY",
-    },
-}
+# Statements that are answered otherwise, and those whose rows are others, by a part of them, and why.
+REASONS = tomllib.loads((FOLDER / "reasons.toml").read_text())
+OTHERWISE = {name: parts["otherwise"] for name, parts in REASONS.items()}
+OTHER_ROWS = {name: parts["other_rows"] for name, parts in REASONS.items()}
 # Of the statements that the other server answers itself.
 FLOOR = 0.95
-# Statements whose rows are others, by a part of them, and why.
-OTHER_ROWS = {
-    "postgres": {
-        "version()": "the versions are the servers' own",
-        "server_version_num": "the versions are the servers' own",
-        "pg_opclass": "there are no operator classes",
-        "pg_catalog.pg_attribute ORDER BY attrelid": "PostgreSQL has more tables of its own, whose numbers are of another type",
-        "pg_catalog.pg_type": "PostgreSQL has more types",
-        "WITH RECURSIVE typeinfo_tree": "rows of the same depth come in any order",
-        "pg_my_temp_schema()": "the rows come in any order",
-        "pg_proc": "functions have no types of parameters, and names of their own",
-        "pg_catalog.pg_database": "PostgreSQL has more databases, and gives a database to who has made the cluster",
-        "FROM pg_catalog.pg_namespace": "pg_toast is PostgreSQL's own",
-        "unnest(current_schemas(true))": "names are looked for in pg_catalog last",
-        "tmp.NON_UNIQUE": "the number of rows is known at once",
-        "c.coninhcount <> 0": "NOT NULL is no constraint with a name",
-        "SELECT c.oid,c.*,t.relname": "NOT NULL is no constraint with a name",
-        "SELECT i.*,i.indkey": "there are no operator classes and no pages of an index",
-        "SELECT * FROM pg_catalog.pg_settings": "what is said about a setting is the servers' own",
-        "SELECT t.oid,t.*,c.relkind": "PostgreSQL has more types, and describes them",
-        "rolname": "PostgreSQL has roles of its own",
-        "pg_extension": "there is no procedural language",
-        "pg_tablespace": "tables belong to who asks",
-        "INFORMATION_SCHEMA.tables where": "the tables of the schema system are there",
-        "has_any_column_privilege": "the tables of the schema system are there",
-        "n.oid,n.*": "pg_toast is PostgreSQL's own, and schemas have no rights of their own in the catalog",
-        "dep.deptype": "nothing depends on a table in the catalog",
-        "pg_stat_activity": "each connection has its own number and user",
-        "pg_table_size": "sizes are the servers' own",
-        "1.5::numeric": "now() is now; numeric has a scale, which is 10 where nobody says otherwise",
-        "select row(": "a row is JSON",
-        "'pg_catalog.int4'::regtype": "a regtype by itself is its number",
-    },
-    "mysql": {
-        "VERSION()": "the versions are the servers' own",
-        "@@version_comment": "the versions are the servers' own",
-        "@@socket": "there is none",
-        "@@session.auto_increment_increment": "the licence and the collation of a connection are the servers' own",
-        "SHOW schemas": "the schemas of the servers themselves are their own",
-        "SHOW DATABASES": "the schemas of the servers themselves are their own",
-        "SCHEMATA": "the schemas of the servers themselves are their own, and their texts are compared by bytes",
-        "SHOW CREATE TABLE": "the type is `int`, as in MySQL 8; the engine is Bowshot; NULL is not written where it is the default",
-        "show create table": "the same",
-        "DESCRIBE": "the type is `int`, as in MySQL 8",
-        "describe": "the type is `int`, as in MySQL 8",
-        "SHOW FULL COLUMNS": "the type is `int`, as in MySQL 8",
-        "SHOW FUNCTION STATUS": "MariaDB has functions of its own",
-        "SHOW PROCEDURE STATUS": "MariaDB has procedures of its own",
-        "ROUTINE_NAME": "MariaDB has routines of its own, and Bowshot tells its functions",
-        "CARDINALITY": "how many values a key has is not told",
-        "COLUMN_DEF": "no default is NULL, as in MySQL, and not the text NULL",
-        "USER()": "users have no host",
-        "SELECT engine": "the engine is Bowshot",
-        "LOCK TABLES": "what locks and flushes is answered, and does nothing",
-        "LOCAL TEMPORARY": "the rows of UNION come in any order",
-    },
-}
 # All of pg_dump is about a catalog that Bowshot does not have: its rows are others, and often none.
 OTHER_ROWS_OF = "pg_dump18"
 
