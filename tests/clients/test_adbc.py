@@ -281,24 +281,6 @@ def test_executemany_of_a_query_is_refused_clearly(cursor):
         cursor.executemany("SELECT n_name FROM nation WHERE n_nationkey = $1", [(1,), (2,)])
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "INSERT INTO nation VALUES (25, 'ATLANTIS')",
-        "UPDATE nation SET n_name = 'X'",
-        "DELETE FROM nation",
-        "DROP TABLE nation",
-        "TRUNCATE TABLE nation",
-        "ALTER TABLE nation ADD COLUMN more BIGINT",
-    ],
-)
-def test_tables_made_of_files_are_read_only(cursor, sql):
-    with pytest.raises(dbapi.Error, match=FILES):
-        cursor.execute(sql)
-    cursor.execute("SELECT count(*), min(n_name) FROM nation")
-    assert cursor.fetchall() == [(25, "ALGERIA")]
-
-
 @pytest.mark.parametrize("mode", ["append", "replace", "create_append"])
 def test_ingest_into_a_table_made_of_files_is_refused(cursor, mode):
     with pytest.raises(dbapi.Error, match=FILES):
