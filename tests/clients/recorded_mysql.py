@@ -8,17 +8,12 @@ What is written, is in `recordings.py`. MariaDB is started with Bowshot's defaul
 """
 
 import contextlib
-import getpass
-import os
-import pathlib
-import shutil
-import subprocess
-import tempfile
 
 import pymysql
 
+from mariadb_server import MariaDbServer
 from recordings import FOLDER, Recording, Statement
-from server import Server, free_port, wait_until
+from server import Server
 
 # What the recording has taken for granted.
 BEFORE = [
@@ -76,40 +71,6 @@ def answer(connection, sql):
         return {"columns": columns, "rows": rows}
 
 
-@contextlib.contextmanager
-def mariadb():
-    """A server of its own; gives the port."""
-    program = shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin")
-    with tempfile.TemporaryDirectory(prefix="mariadb-") as folder:
-        user = []
-        if getpass.getuser() == "root":
-            user = ["--user=mysql"]
-            os.chmod(folder, 0o755)
-        home = pathlib.Path(folder) / "home"
-        home.mkdir()
-        if user:
-            shutil.chown(home, "mysql", "mysql")
-        install = ["mariadb-install-db", "--no-defaults", f"--datadir={home}", "--auth-root-authentication-method=normal", *user]
-        subprocess.run([*install, "--skip-test-db"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
-        port = free_port()
-        command = [program, "--no-defaults", f"--datadir={home}", f"--port={port}", "--bind-address=127.0.0.1"]
-        command += [f"--socket={home}/socket", f"--pid-file={home}/pid", "--skip-log-bin", *LIKE_BOWSHOT, *user]
-        running = subprocess.Popen(command, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-        def ready():
-            assert running.poll() is None, "MariaDB did not start"
-            with contextlib.suppress(pymysql.err.Error):
-                pymysql.connect(host="127.0.0.1", port=port, user="root").close()
-                return True
-
-        try:
-            wait_until(ready, "MariaDB is ready", 60)
-            yield port
-        finally:
-            running.terminate()
-            running.wait(30)
-
-
 def of_bowshot():
     """Its answers to all statements."""
     with Server(arguments=["--mysql", "127.0.0.1:0"]) as server:
@@ -117,8 +78,8 @@ def of_bowshot():
 
 
 def of_mariadb():
-    with mariadb() as port:
-        return replayed(port)
+    with contextlib.closing(MariaDbServer(*LIKE_BOWSHOT)) as server:
+        return replayed(server.port)
 
 
 RECORDING = Recording("MariaDB", FOLDER / "mysql.json", statements, of_bowshot, of_mariadb)
