@@ -17,13 +17,10 @@ WAYS = {
         Contender("bowshot (pyarrow)", "bowshot", "flight-ticket", "arrow"),
         Contender("bowshot (ADBC)", "bowshot", "adbc", "arrow"),
         Contender("PostgreSQL (pyodbc)", "postgres", "pyodbc-postgres", "rows", MOST_ROWS),
-        Contender("PostgreSQL (turbodbc)", "postgres", "turbodbc-postgres", "arrow"),
         Contender("MariaDB (pyodbc)", "mariadb", "pyodbc-mariadb", "rows", MOST_ROWS),
     ],
 }
-WAYS["into pandas"] = [
-    dataclasses.replace(one, into="pandas") for one in WAYS["into Python"] if one.reader != "turbodbc-postgres"
-]
+WAYS["into pandas"] = [dataclasses.replace(one, into="pandas") for one in WAYS["into Python"]]
 
 
 def run(options: Options) -> None:
