@@ -7,7 +7,7 @@ import re
 import pytest
 
 import data
-from server import Server
+from server import ROOT, Server, hash_password
 
 
 @pytest.hookimpl(wrapper=True)
@@ -65,6 +65,41 @@ def private_server(data_folder):
     """A server for one test that keeps its processors busy; what it leaves behind cannot disturb another."""
     with Server(data_folder) as server:
         yield server
+
+
+def row_protocols(*sources, more=()):
+    """A server of PostgreSQL's and MySQL's protocols."""
+    with Server(*sources, arguments=["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0", *more]) as server:
+        yield server
+        server.wait_idle(5.0)
+
+
+@pytest.fixture(scope="module")
+def shop(data_folder):
+    """With the sample data."""
+    yield from row_protocols(data_folder)
+
+
+@pytest.fixture(scope="module")
+def served():
+    """Without any."""
+    yield from row_protocols()
+
+
+@pytest.fixture(scope="module")
+def address(served):
+    """Of `served`, for clients of PostgreSQL."""
+    return {"host": "127.0.0.1", "port": served.pg_port, "user": "ada", "dbname": "bowshot"}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory, data_folder):
+    """With a user, whose password is `data.PASSWORD`, and a certificate."""
+    file = tmp_path_factory.mktemp("users") / "users.toml"
+    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hash_password(data.PASSWORD)}"\n')
+    tls = ROOT / "tests" / "data" / "tls"
+    more = ["--users-file", file, "--tls-certificate", tls / "first.pem", "--tls-key", tls / "first.key"]
+    yield from row_protocols(data_folder, more=more)
 
 
 @pytest.fixture
