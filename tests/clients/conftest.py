@@ -4,6 +4,7 @@ to be idle after each test."""
 import os
 import re
 
+import pyarrow.flight as flight
 import pytest
 
 import data
@@ -111,6 +112,18 @@ def db(shared):
     with Database(shared) as database:
         yield database
     shared.wait_idle(5.0)
+
+
+@pytest.fixture
+def client(store):
+    """pyarrow's own."""
+    with flight.connect(store.grpc_tcp) as client:
+        yield client
+
+
+@pytest.fixture(name="data")
+def data_of_a_test(tmp_path):
+    return tmp_path / "data"
 
 
 @pytest.fixture

@@ -23,12 +23,6 @@ def connection(server):
         yield connection
 
 
-@pytest.fixture
-def cursor(connection):
-    with connection.cursor() as cursor:
-        yield cursor
-
-
 def test_fetch_arrow_table(cursor):
     cursor.execute("SELECT * FROM lineitem")
     table = cursor.fetch_arrow_table()
