@@ -1,6 +1,7 @@
 """What a field says of its values beyond their type (extension types of Arrow, coordinate systems, keys of its own) stays with them
 wherever a query passes them on; UUIDs that are bytes meet UUIDs that are texts; intervals of Parquet have months."""
 
+import contextlib
 import datetime
 import json
 import uuid
@@ -68,16 +69,21 @@ PASSING = [
 ]
 
 
+@contextlib.contextmanager
+def stored(folder, storage):
+    """A server that has the table `t` in memory, in its data folder, or in a file."""
+    sources = [folder / "t.parquet"] if storage == "file" else []
+    for path in sources:
+        pq.write_table(table(), path)
+    with Server(*sources, data=str(folder / "data") if storage == "durable" else "memory") as server, Database(server) as db:
+        if not sources:
+            db.ingest("t", table())
+        yield server, db
+
+
 @pytest.mark.parametrize("storage", ["memory", "durable", "file"])
 def test_metadata_stay_with_the_values(tmp_path, storage):
-    place = str(tmp_path / "data") if storage == "durable" else "memory"
-    sources = []
-    if storage == "file":
-        pq.write_table(table(), tmp_path / "t.parquet")
-        sources = [tmp_path / "t.parquet"]
-    with Server(*sources, data=place) as server, Database(server) as db:
-        if storage != "file":
-            db.ingest("t", table())
+    with stored(tmp_path, storage) as (server, db):
         db.run("CREATE VIEW v AS SELECT k, u, g, j, m FROM t", "CREATE TABLE c AS SELECT * FROM t")
         for name in ("t", "v", "c"):
             for sql in PASSING:
@@ -109,14 +115,7 @@ def test_metadata_survive_a_restart(tmp_path):
 
 @pytest.mark.parametrize("storage", ["memory", "durable", "file"])
 def test_uuids_of_bytes_meet_texts(tmp_path, storage):
-    place = str(tmp_path / "data") if storage == "durable" else "memory"
-    sources = []
-    if storage == "file":
-        pq.write_table(table(), tmp_path / "t.parquet")
-        sources = [tmp_path / "t.parquet"]
-    with Server(*sources, data=place) as server, Database(server) as db:
-        if storage != "file":
-            db.ingest("t", table())
+    with stored(tmp_path, storage) as (server, db):
         db.run("CREATE TABLE d (u UUID, n INT)", "INSERT INTO d SELECT u, k FROM t")
         texts = [str(one) for one in IDS]
         assert [row[0] for row in db.rows("SELECT u FROM d ORDER BY n")] == texts
