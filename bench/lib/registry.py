@@ -50,7 +50,16 @@ class Scenario:
     by_hand: bool = False
 
     def run(self, options) -> None:
-        importlib.import_module(f".scenarios.{self.name}", __package__).run(options)
+        module = next((module for module, names in MODULES.items() if self.name in names), self.name)
+        function = self.name if module in MODULES else "run"
+        getattr(importlib.import_module(f".scenarios.{module}", __package__), function)(options)
+
+
+# Scenarios that are functions of one module; each other one has a module with a function `run`.
+MODULES = {
+    "tables": ("starrocks", "doors", "employees", "clickbench", "lineitem", "select", "same_host"),
+    "writes": ("ingest", "put", "inserts", "change", "ingest_memory"),
+}
 
 
 SCENARIOS = {scenario.name: scenario for scenario in (
