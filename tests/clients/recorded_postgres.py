@@ -12,6 +12,7 @@ Texts are one to a line: `S` for the simple protocol, `X` for the extended one, 
 
 import re
 import sys
+import tomllib
 
 from psycopg import pq
 
@@ -53,39 +54,8 @@ NAMED = b"""
 # COPY without rows in the binary form.
 EMPTY = b"PGCOPY\n\xff\r\n\x00" + bytes(8) + b"\xff\xff"
 
-# Values of parameters: a part of the text, and the values. All others are null.
-VALUES = [
-    ("WITH RECURSIVE typeinfo_tree", ["{1007,3807}"]),
-    ("t.oid = to_regtype($1)", ["hstore"]),
-    ("select * from t where id>$1", ["1"]),
-    ("select * from t where id > $1", ["1"]),
-    ("insert into t values ($1,$2)", ["3", "c"]),
-    ("set_config('jit', $1", ["off"]),
-    ("nspname NOT LIKE $1", ["pg_%"]),
-    ("relkind = ANY (ARRAY[$1::VARCHAR, $2::VARCHAR]) AND", ["r", "p", "t", "pg_catalog"]),
-    ("relkind = ANY (ARRAY[$1::VARCHAR]) AND", ["v", "t", "pg_catalog"]),
-    ("ARRAY[$1::VARCHAR, $2::VARCHAR, $3::VARCHAR, $4::VARCHAR, $5::VARCHAR]", ["r", "p", "f", "v", "m", "pg_catalog", "t"]),
-    ("relname IN ($1::VARCHAR) AND", ["t", "r", "p", "f", "v", "m", "pg_catalog"]),
-    ("attidentity != $1::VARCHAR", [
-        "", "always", "a", "start", "increment", "minvalue", "maxvalue", "cache", "cycle", "", "0", "name", "schema", "0",
-        "r", "p", "f", "v", "m", "pg_catalog", "t",
-    ]),
-    ("pg_catalog.pg_constraint.contype = $3::VARCHAR AND", ["1", "pg_catalog.pg_constraint", "p", "16384"]),
-    ("nsp_ref.nspname, pg_catalog", ["t", "f", "pg_catalog.pg_constraint", "r", "p", "f", "v", "m", "pg_catalog", "t"]),
-    ("pg_get_constraintdef(pg_catalog.pg_constraint.oid, $1) END AS anon_1, pg_catalog", [
-        "t", "c", "pg_catalog.pg_constraint", "r", "p", "f", "v", "m", "pg_catalog", "t",
-    ]),
-    ("idx_cols.elements", ["0", "1", "t", "0", "1", "16384", "p", "u", "x"]),
-    ("pg_am.amname = $1", ["btree"]),
-    ("pg_description.objsubid = $1", ["0", "pg_catalog.pg_class", "r", "p", "f", "v", "m", "pg_catalog", "t"]),
-    ("current_setting($1::VARCHAR)", ["default_table_access_method", "r", "p", "f", "v", "m", "pg_catalog", "t"]),
-    ("ct.relname = $1", ["t"]),
-    ("fkc.relname = $1", ["t"]),
-    ("c.relname LIKE $1) c WHERE true AND attname LIKE $2", ["t", "%"]),
-    ("c.relname LIKE $1", ["t"]),
-    ("p.proname LIKE $1", ["lower"]),
-    ("where name=$1", ["max_index_keys"]),
-]
+# Values of parameters, by a part of the text.
+VALUES = tomllib.loads((FOLDER / "values.toml").read_text())
 
 
 def statements():
@@ -129,7 +99,7 @@ class Replay:
         text = self.with_numbers(statement.text)
         if statement.kind == "S":
             return self.told(self.connection.exec_(text.encode()))
-        values = next((values for part, values in VALUES if part in statement.text), [])
+        values = next((values for part, values in VALUES.items() if part in statement.text), [])
         values = [value if value is None else self.with_numbers(value) for value in values]
         prepared = self.connection.prepare(b"", text.encode())
         if prepared.status != pq.ExecStatus.COMMAND_OK:
