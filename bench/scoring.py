@@ -1,17 +1,13 @@
 """Scoring: rows through an XGBoost model, by Bowshot and by XGBoost itself, in turn.
 
-    cargo build --release -p bowshot -p bowshot-models --example predict_model
+    cargo build --release -p bowshot
     pip install -r bench/requirements/models.txt
-    python bench/scoring.py FOLDER_OF_PROGRAMS [--rows 1000000] [--columns 30] [--trees 100] [--depth 6] [--rounds 5] [--served]
+    python bench/scoring.py FOLDER_OF_PROGRAMS [--rows 1000000] [--columns 30] [--trees 100] [--depth 6] [--rounds 5]
 
-Without `--served` it is the crate `bowshot-models`, one thread each: ours is the time of `predict` over Arrow batches of 65,536
-rows; XGBoost's that of `inplace_predict` over a NumPy matrix in rows, which is its fastest way, and of `DMatrix` and `predict`
-over an Arrow table, which is where its data would come from.
-
-With `--served` it is the server: `SELECT predict(…)` over a stored table, the answer read to its end by a client of Flight SQL,
-against XGBoost in process with as many threads as there are processors; a service of FastAPI that takes rows as JSON, with the rows that
-it manages within some seconds; and single rows over one open stream of the scoring service, and one request each of the other.
-Prints one JSON line. The answers are compared, too.
+`SELECT predict(…)` over a stored table, the answer read to its end by a client of Flight SQL, against XGBoost in process with as many
+threads as there are processors (`inplace_predict` over a NumPy matrix in rows, its fastest way, and `DMatrix` over an Arrow table);
+a service of FastAPI that takes rows as JSON, with the rows that it manages within some seconds; and single rows over one open stream
+of the scoring service, and one request each of the other. Prints one JSON line. The answers are compared, too.
 """
 
 import argparse
@@ -20,7 +16,6 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import tempfile
 import time
 
@@ -41,15 +36,14 @@ def parse_options():
     parser.add_argument("programs", type=pathlib.Path)
     for name, value in {"rows": 1_000_000, "columns": 30, "trees": 100, "depth": 6, "rounds": 5}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--served", action="store_true", help="ask the server instead of the crate")
     return parser.parse_args()
 
 
-def train(chosen, threads):
+def train(chosen):
     random = numpy.random.default_rng(1)
     x = random.normal(size=(50_000, chosen.columns)).astype(numpy.float32)
     y = (x[:, 0] * x[:, 1] + numpy.sin(x[:, 2]) + random.normal(size=len(x)) > 0).astype(int)
-    parameters = {"objective": "binary:logistic", "max_depth": chosen.depth, "nthread": threads, "seed": 1}
+    parameters = {"objective": "binary:logistic", "max_depth": chosen.depth, "nthread": os.cpu_count(), "seed": 1}
     return xgboost.train(parameters, xgboost.DMatrix(x, label=y), chosen.trees)
 
 
@@ -65,37 +59,20 @@ def make_rows(chosen):
     return rows, pyarrow.table({f"f{at}": numpy.ascontiguousarray(rows[:, at]) for at in range(chosen.columns)})
 
 
-def in_turn(chosen, name, ours, booster, rows, table, threads):
-    """Seconds of `ours()`, which says its own, and of XGBoost, turn by turn after one that warms up; and both last answers."""
-    times = {name: [], "xgboost_matrix": [], "xgboost_arrow": []}
+def in_turn(chosen, ours, booster, rows, table):
+    """Seconds of `ours()` and of XGBoost, turn by turn after one that warms up; and both last answers."""
+    times = {"sql": [], "xgboost_matrix": [], "xgboost_arrow": []}
     for turn in range(chosen.rounds + 1):
-        seconds, answer = ours()
+        seconds, answer = timed(ours)
         matrix, expected = timed(lambda: booster.inplace_predict(rows))
-        arrow, _ = timed(lambda: booster.predict(xgboost.DMatrix(table, nthread=threads)))
+        arrow, _ = timed(lambda: booster.predict(xgboost.DMatrix(table, nthread=os.cpu_count())))
         if turn:
             for found, one in zip(times.values(), (seconds, matrix, arrow), strict=True):
                 found.append(one)
     return times, answer, expected
 
 
-def measure_crate(chosen, folder, booster, rows, table):
-    with pyarrow.ipc.new_file(str(folder / "in.arrow"), table.schema) as file:
-        file.write_table(table, max_chunksize=65_536)
-    command = [chosen.programs / "examples" / "predict_model", folder / "model.ubj", folder / "in.arrow", folder / "out.arrow"]
-
-    def predict():
-        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
-        return int(done.stdout.split()[0]) / 1000, None
-
-    times, _, expected = in_turn(chosen, "ours", predict, booster, rows, table, 1)
-    with pyarrow.ipc.open_file(str(folder / "out.arrow")) as file:
-        answer = file.read_all()
-    worst = abs(numpy.stack(answer["probabilities"].to_numpy())[:, 1] - expected).max()
-    assert worst < 1e-6 and (answer["prediction"].to_numpy() == (expected > 0.5)).all(), worst
-    return {"times": times, "worst_difference": float(worst)}
-
-
-def measure_server(chosen, folder, booster, rows, table):
+def measure(chosen, folder, booster, rows, table):
     sql = f"SELECT predict_proba('scored', {', '.join(table.column_names)})[2] AS p FROM asked"
     settings = ["--set", f"storage.exchange_folder={folder}"]
     with processes.bowshot({}, *settings) as server, flight.connect(server.uri) as client:
@@ -105,9 +82,7 @@ def measure_server(chosen, folder, booster, rows, table):
             writer.write_table(table, 65_536)
             writer.done_writing()
             reader.read()
-        times, answer, expected = in_turn(
-            chosen, "sql", lambda: timed(lambda: ask(client, sql)), booster, rows, table, os.cpu_count()
-        )
+        times, answer, expected = in_turn(chosen, lambda: ask(client, sql), booster, rows, table)
         single = percentiles(score_singly(client, table))
     worst = abs(numpy.sort(answer["p"].to_numpy()) - numpy.sort(expected)).max()
     assert worst < 1e-6, worst
@@ -162,15 +137,14 @@ def percentiles(seconds):
 def main():
     chosen = parse_options()
     places.PROGRAMS = chosen.programs.resolve()
-    threads = os.cpu_count() if chosen.served else 1
-    booster = train(chosen, threads)
-    booster.set_param({"nthread": threads})
+    booster = train(chosen)
+    booster.set_param({"nthread": os.cpu_count()})
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         booster.save_model(folder / "model.ubj")
-        found = (measure_server if chosen.served else measure_crate)(chosen, folder, booster, *make_rows(chosen))
+        found = measure(chosen, folder, booster, *make_rows(chosen))
     median = {name: statistics.median(values) for name, values in found["times"].items()}
-    speed = median["xgboost_matrix"] / median["sql" if chosen.served else "ours"]
+    speed = median["xgboost_matrix"] / median["sql"]
     settings = {name: getattr(chosen, name) for name in ("rows", "columns", "trees", "depth")}
     print(json.dumps({**settings, **found, "median": median, "speed_of_xgboost": speed}))
 

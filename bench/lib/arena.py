@@ -195,5 +195,5 @@ VERSIONS = {
     "mariadb": mariadb.version,
 }
 
-# What `--peers` may name; the last three are no servers.
-PEERS = sorted({*STARTS, *FILES, *DURABLE, *TRANSPORT, "iperf3", "memcpy", "turbodbc"} - set(OURS))
+# What `--peers` may name; `iperf3` and `memcpy` are no servers.
+PEERS = sorted({*STARTS, *FILES, *DURABLE, *TRANSPORT, "iperf3", "memcpy"} - set(OURS))

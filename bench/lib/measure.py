@@ -103,7 +103,7 @@ def transfer(answers: list) -> dict:
 
 
 def transfer_without_bytes(answers: list) -> dict:
-    """Where the bytes are not known, as in Spark, and of tensors: figures that are for each GB are left out."""
+    """Where the bytes are not known, as of tensors: figures that are for each GB are left out."""
     return {name: value for name, value in transfer(answers).items() if name not in ("bytes", "first_seconds")}
 
 

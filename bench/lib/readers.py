@@ -269,20 +269,6 @@ class Pyodbc(DbApi):
         self.connection = pyodbc.connect(describe(uri), autocommit=True)
 
 
-class TurbodbcPostgres:
-    """turbodbc, which fetches columns in bulk and makes Arrow of them."""
-
-    def __init__(self, uri):
-        import turbodbc
-
-        self.connection = turbodbc.connect(connection_string=postgres_odbc(uri))
-
-    def table(self, text):
-        cursor = self.connection.cursor()
-        cursor.execute(text)
-        return cursor.fetchallarrow()
-
-
 class ConnectorX:
     def __init__(self, uri):
         import connectorx
@@ -322,7 +308,6 @@ KINDS = {
     "pymysql": PyMySql,
     "pyodbc-postgres": functools.partial(Pyodbc, postgres_odbc),
     "pyodbc-mariadb": functools.partial(Pyodbc, mariadb_odbc),
-    "turbodbc-postgres": TurbodbcPostgres,
     "connectorx": ConnectorX,
 }
 
@@ -332,12 +317,11 @@ POSTGRES_ODBC = (ODBC_DRIVERS / "psqlodbcw.so", "odbc-postgresql")
 MARIADB_ODBC = (ODBC_DRIVERS / "libmaodbc.so", "odbc-mariadb")
 NEEDED_FILES = {
     "pyodbc-postgres": [ODBC_MANAGER, POSTGRES_ODBC],
-    "turbodbc-postgres": [ODBC_MANAGER, POSTGRES_ODBC],
     "pyodbc-mariadb": [ODBC_MANAGER, MARIADB_ODBC],
 }
 
 # Which environment of `bench/requirements` a reader needs, if not `main`.
-ENVIRONMENTS = {"duckdb": "duckdb2", "chdb": "chdb", "polars": "polars", "turbodbc-postgres": "turbodbc"}
+ENVIRONMENTS = {"duckdb": "duckdb2", "chdb": "chdb", "polars": "polars"}
 
 # What docs/how-to/clients/pyarrow.md advises to pyarrow for results of gigabytes: glibc asks for memory in larger pieces and huge
 # pages, and all threads share one heap. Variables of a client that reads whole results.

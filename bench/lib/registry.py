@@ -50,7 +50,16 @@ class Scenario:
     by_hand: bool = False
 
     def run(self, options) -> None:
-        importlib.import_module(f".scenarios.{self.name}", __package__).run(options)
+        module = next((module for module, names in MODULES.items() if self.name in names), self.name)
+        function = self.name if module in MODULES else "run"
+        getattr(importlib.import_module(f".scenarios.{module}", __package__), function)(options)
+
+
+# Scenarios that are functions of one module; each other one has a module with a function `run`.
+MODULES = {
+    "tables": ("starrocks", "doors", "employees", "clickbench", "lineitem", "select", "same_host"),
+    "writes": ("ingest", "put", "inserts", "change", "ingest_memory"),
+}
 
 
 SCENARIOS = {scenario.name: scenario for scenario in (
@@ -143,10 +152,6 @@ SCENARIOS = {scenario.name: scenario for scenario in (
     Scenario(
         "rooms", "Federated rounds", "Three workers send their weights and get the mean of all: through a room, against a service that "
         "takes JSON.", (SECONDS,),
-    ),
-    Scenario(
-        "spark_readers", "Rows into Spark", "lineitem read into Spark, every column of it: by our data source, by JDBC from the same "
-        "server, and by JDBC from PostgreSQL.", (SECONDS, ROWS), by_hand=True,
     ),
     Scenario(
         "training_readers", "Epochs of PyTorch and TensorFlow", "Batches of 20 features and a label from the server, against the same "

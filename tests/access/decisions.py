@@ -2,11 +2,11 @@
 not."""
 
 import contextlib
-import http.server
 import json
 import threading
 
 import world
+from web import Handler, Web
 
 ALLOW = {"result": {"allow": True}}
 
@@ -25,7 +25,9 @@ class Decisions:
         lock = threading.Lock()
         service = self
 
-        class Answer(http.server.BaseHTTPRequestHandler):
+        class Answer(Handler):
+            protocol_version = "HTTP/1.0"
+
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"]))
                 asked = json.loads(body)["input"]
@@ -44,31 +46,15 @@ class Decisions:
                         self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{")
                         return
                     body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-                    self.send_response(service.status)
-                    if service.status == 302:
-                        self.send_header("location", "/elsewhere")
-                    self.send_header("content-length", str(len(body)))
-                    self.end_headers()
-                    self.wfile.write(body)
+                    self.answer(service.status, body, **({"location": "/elsewhere"} if service.status == 302 else {}))
                 except OSError:
                     pass
 
             def do_GET(self):
-                self.send_response(200)
-                self.send_header("content-length", "0")
-                self.end_headers()
+                self.answer(200)
 
-            def log_message(self, *_):
-                pass
-
-        class Server(http.server.ThreadingHTTPServer):
-            request_queue_size = 256
-
-        self.server = Server(("127.0.0.1", 0), Answer)
-        if context:
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.server.server_port}/v1/data/bowshot"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.server = Web(Answer, context)
+        self.url = f"{self.server.endpoint}/v1/data/bowshot"
 
     def reset(self):
         """Answers rightly and at once, those too that wait for a late answer."""
@@ -80,8 +66,7 @@ class Decisions:
         return [asked for asked in self.asked if action in (None, asked["action"])]
 
     def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+        self.server.close()
 
 
 SETUP = [

@@ -1,9 +1,6 @@
 """Servers whose users a directory knows, and who comes in."""
 
-import base64
 import contextlib
-import urllib.error
-import urllib.request
 
 import adbc_driver_flightsql.dbapi as adbc
 import psycopg
@@ -11,6 +8,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pymysql
 
+import http_sql
 import world
 from directory import BASE, GROUPS, PEOPLE, READER
 from world import Refused
@@ -47,16 +45,7 @@ def serving(folder, entries, environment=None, setup=SETUP):
 
 
 def connect(server, door, user, password):
-    """A connection with a name and a password, which are nobody's of the world."""
-    before = world.PASSWORDS.get(user)
-    world.PASSWORDS[user] = password
-    try:
-        return world.OPEN[door](server, user)
-    finally:
-        if before is None:
-            del world.PASSWORDS[user]
-        else:
-            world.PASSWORDS[user] = before
+    return world.OPEN[door](server, user, password)
 
 
 def rows(server, door, user, password, sql="SELECT current_user"):
@@ -69,13 +58,4 @@ def rows(server, door, user, password, sql="SELECT current_user"):
 
 def basic(server, user, password, sql="SELECT current_user"):
     """What HTTP answers to name and password: status and body."""
-    login = base64.b64encode(f"{user}:{password}".encode()).decode()
-    request = urllib.request.Request(
-        server.http + "/v1/sql", data=sql.encode(), method="POST",
-        headers={"authorization": f"Basic {login}", "content-type": "text/plain", "accept": "application/json"},
-    )  # fmt: skip
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+    return http_sql.answered(server, sql, http_sql.basic(user, password))

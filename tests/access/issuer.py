@@ -2,15 +2,15 @@
 It counts who asks for its keys, rotates them, and fails when it is told to."""
 
 import base64
-import http.server
 import json
-import threading
 import time
 import urllib.parse
 
 import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from web import Handler, Web
 
 AUDIENCE = "bowshot"
 
@@ -55,7 +55,9 @@ class Issuer:
         self.endpoints, self.pages = {}, {}
         issuer = self
 
-        class Answer(http.server.BaseHTTPRequestHandler):
+        class Answer(Handler):
+            protocol_version = "HTTP/1.0"
+
             def do_GET(self):
                 body, status = b"{}", 200
                 issuer.requests += 1
@@ -71,7 +73,7 @@ class Issuer:
                     return self.page()
                 else:
                     status = 404
-                self.say(status, {"content-type": "application/json"}, body)
+                self.answer(status, body, Content_Type="application/json")
 
             do_POST = do_GET
 
@@ -79,27 +81,14 @@ class Issuer:
                 place = urllib.parse.urlsplit(self.path)
                 form = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
                 query, form = (dict(urllib.parse.parse_qsl(text)) for text in (place.query, form))
-                self.say(*issuer.pages[place.path](query, form))
+                status, headers, body = issuer.pages[place.path](query, form)
+                self.answer(status, body, **headers)
 
-            def say(self, status, headers, body):
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-        self.name = f"http://127.0.0.1:{self.server.server_port}/realm"
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
+        self.server = Web(Answer)
+        self.name = f"{self.server.endpoint}/realm"
 
     def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+        self.server.close()
 
     def token(self, user="ann", roles=(), key=None, seconds=600, headers=None, **claims):
         """A token that is good but for what is asked for; a claim of None is left out."""

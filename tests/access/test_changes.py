@@ -1,4 +1,5 @@
-"""The changes of Delta tables that others write obey the rules for the tables: each row of a change is one of the table."""
+"""Changes and earlier states of Delta tables that others write obey the rules for the tables as they are now: each row of a change is
+one of the table."""
 
 import json
 
@@ -87,8 +88,28 @@ def test_who_reads_none(made, door):
 
 
 @pytest.mark.parametrize("door", DOORS)
+def test_who_reads_which_earlier_state(made, door):
+    ada, bob, carl, root = (made.at(user, door) for user in ("ada", "bob", "carl", "root"))
+    first = "FOR VERSION AS OF 0"
+    assert len(root.rows(f"SELECT * FROM events {first}")) == 4 and len(root.rows("SELECT * FROM events")) == 3
+    assert ada.rows(f"SELECT id, amount, note FROM events {first} ORDER BY id") == [("1", "10", None), ("3", "30", None)]
+    assert bob.rows(f"SELECT id FROM events {first}") == [("2",)]
+    assert bob.rows("SELECT count(*) FROM events FOR TIMESTAMP AS OF '2999-01-01'") == [("2",)]
+    assert len(ada.rows(f"SELECT id, region FROM part {first}")) == 4
+    refused(ada, f"SELECT amount FROM part {first}", "amount")
+    for name in ("events", "shaped", "part", "closed"):
+        refused(carl, f"SELECT * FROM {name} {first}", "no table that keeps versions", "not found")
+    refused(ada, f"SELECT * FROM closed {first}", "no table that keeps versions", "not found")
+    # Nothing tells which states there are.
+    refused(carl, "SELECT * FROM events FOR VERSION AS OF 77", "no table that keeps versions", "not found")
+
+
+@pytest.mark.parametrize("door", DOORS)
 def test_other_columns_are_not_seen_by_going_back(made, door):
     ada, root = made.at("ada", door), made.at("root", door)
+    refused(ada, "SELECT * FROM shaped FOR VERSION AS OF 0", "another definition")
+    assert len(ada.rows("SELECT id FROM shaped FOR VERSION AS OF 3")) == 2
+    assert len(root.rows("SELECT * FROM shaped FOR VERSION AS OF 0")) == 4
     refused(ada, "SELECT * FROM table_changes('shaped', 0)", "another definition")
     assert len(ada.rows("SELECT id FROM table_changes('shaped', 3)")) == 2
     assert len(root.rows("SELECT * FROM table_changes('shaped', 0)")) == 11

@@ -1,6 +1,7 @@
 """Rules in a file: what `bowshot access` shows and does, and that it does nothing twice, by halves, or for others."""
 
 import contextlib
+import pathlib
 import subprocess
 
 import pytest
@@ -9,60 +10,7 @@ import world
 from server import binaries
 from world import PASSWORDS, Refused
 
-RULES = """
-roles = ["staff", "clerk", "Odd \\"name"]
-
-[[users]]
-name = "ada"
-attributes = { region = "EU", note = "it's" }
-
-[[users]]
-name = "boss"
-admin = true
-
-[[memberships]]
-role = "staff"
-members = ["clerk"]
-
-[[memberships]]
-role = "clerk"
-members = ["ada", "Odd \\"name"]
-
-[[grants]]
-table = "people"
-rights = ["SELECT"]
-columns = ["id", "region", "ssn", "salary"]
-to = ["staff"]
-
-[[grants]]
-schema = "main"
-rights = ["insert", "UPDATE"]
-to = ["clerk", "public"]
-
-[[grants]]
-catalog = "bowshot"
-rights = ["usage"]
-to = ["boss"]
-
-[[policies]]
-name = "own"
-table = "people"
-for = ["staff"]
-using = "REGION=user_attribute('region') and not (salary between 300 and 400) or name ~ '^Z'"
-
-[[masks]]
-name = "ssn"
-table = "main.people"
-column = "ssn"
-for = ["clerk"]
-using = "partial(0,4)"
-
-[[masks]]
-name = "salary"
-table = "bowshot.main.people"
-column = "salary"
-using = "salary/100*100"
-"""
+RULES = (pathlib.Path(__file__).parent / "rules.toml").read_text()
 SETUP = [
     "CREATE TABLE people (id INTEGER, name VARCHAR, region VARCHAR, ssn VARCHAR, salary INTEGER)",
     "INSERT INTO people VALUES (1, 'Anna', 'EU', '111-22-3333', 150), (2, 'Bert', 'US', '222-33-4444', 250)",

@@ -6,13 +6,13 @@ import hashlib
 import hmac
 import json
 import time
-import urllib.request
 
 import psycopg
 import pyarrow.flight as flight
 import pymysql
 import pytest
 
+import http_sql
 import world
 from issuer import AUDIENCE, Issuer, Key
 from server import Server, wait_until
@@ -72,28 +72,12 @@ def connected(made, door, token, user=None):
     """A connection whose password is a token. Where a password is proven and not shown, the name says that it is one."""
     user = user or subject(token)
     name = f"token:{user}" if door.startswith("postgres") else user
-    before = PASSWORDS.get(name)
-    PASSWORDS[name] = token
-    try:
-        return OPEN[door](made.server, name)
-    finally:
-        if before is None:
-            del PASSWORDS[name]
-        else:
-            PASSWORDS[name] = before
+    return OPEN[door](made.server, name, token)
 
 
 def bearer(made, token, sql="SELECT current_user"):
     """What HTTP answers to a bearer token: status and body."""
-    request = urllib.request.Request(
-        made.server.http + "/v1/sql", data=sql.encode(), method="POST",
-        headers={"authorization": f"Bearer {token}", "content-type": "text/plain", "accept": "application/json"},
-    )  # fmt: skip
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+    return http_sql.answered(made.server, sql, f"Bearer {token}")
 
 
 @pytest.mark.parametrize("door", world.DOORS)

@@ -2,8 +2,6 @@
 logs."""
 
 import json
-import urllib.error
-import urllib.request
 
 import adbc_driver_flightsql.dbapi as adbc
 import pyarrow as pa
@@ -12,6 +10,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 import decisions
+import http_sql
 import world
 from issuer import Issuer
 from test_entry_points import FlightCalls
@@ -49,10 +48,9 @@ def clients(tmp_path_factory):
 
 
 def arrow_over_http(made, user, sql):
-    headers = {**made.at(user, "http").headers, "content-type": "text/plain", "accept": "application/vnd.apache.arrow.stream"}
-    request = urllib.request.Request(made.server.http + "/v1/sql", data=sql.encode(), headers=headers)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return answer.read()
+    answer = http_sql.sql(made.server, sql, **{**made.at(user, "http").headers, "accept": http_sql.STREAM})
+    assert answer.status == 200, answer.body
+    return answer.body
 
 
 def held(table):
@@ -126,12 +124,7 @@ def test_nobody_of_an_identity_provider_has_the_name_of_a_role(tmp_path, first):
     role = ["CREATE ROLE hr", "CREATE TABLE pay AS SELECT 'pay' AS x", "GRANT SELECT ON pay TO hr"]
 
     def status(made, user):
-        headers = {"authorization": "Bearer " + issuer.token(user), "content-type": "text/plain", "accept": "application/json"}
-        request = urllib.request.Request(made.server.http + "/v1/sql", data=b"SELECT x FROM pay", headers=headers)
-        try:
-            return urllib.request.urlopen(request, timeout=20).status
-        except urllib.error.HTTPError as error:
-            return error.code
+        return http_sql.answered(made.server, "SELECT x FROM pay", "Bearer " + issuer.token(user))[0]
 
     try:
         with world.world(tmp_path, role if first else [], more=more) as made:

@@ -5,29 +5,10 @@ import pyarrow.flight as flight
 import pytest
 
 from test_entry_points import FlightCalls
+from server import ROOT
 from world import DOORS, refused, world
 
-LIGHTGBM = """tree
-version=v4
-num_class=1
-num_tree_per_iteration=1
-max_feature_idx=0
-objective=regression
-feature_names=id
-
-Tree=0
-num_leaves=2
-num_cat=0
-split_feature=0
-threshold=2.5
-decision_type=2
-left_child=-1
-right_child=-2
-leaf_value={low} 20
-is_linear=0
-
-end of trees
-"""
+LIGHTGBM = (ROOT / "tests" / "data" / "lightgbm.txt").read_text().replace("leaf_value=10", "leaf_value={low}")
 
 MODELS = [
     "CREATE ROLE exchange",

@@ -1,13 +1,10 @@
 """A server with users, tables and policies, and connections of each user through every front end. A connection answers
 `rows(sql)` with tuples of texts, since front ends have types of their own, and raises `Refused` with the server's words."""
 
-import base64
 import contextlib
 import json
 import pathlib
 import sys
-import urllib.error
-import urllib.request
 
 import adbc_driver_flightsql.dbapi as adbc
 import psycopg
@@ -18,6 +15,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
+import http_sql  # noqa: E402
 from server import Server, hash_password  # noqa: E402
 
 PASSWORDS = {"root": "the root of it", "ada": "ada's own", "bob": "bob's own", "carl": "carl's own"}
@@ -83,9 +81,13 @@ def text(value):
     return None if value is None else str(value)
 
 
+def own(user, password):
+    return PASSWORDS[user] if password is None else password
+
+
 class Flight:
-    def __init__(self, server, user):
-        login = {"username": user, "password": PASSWORDS[user]}
+    def __init__(self, server, user, password=None):
+        login = {"username": user, "password": own(user, password)}
         self.connection = adbc.connect(server.grpc_tcp, db_kwargs=login, autocommit=True)
 
     def table(self, sql):
@@ -105,9 +107,9 @@ class Flight:
 
 
 class Postgres:
-    def __init__(self, server, user, simple=False):
+    def __init__(self, server, user, password=None, simple=False):
         self.connection = psycopg.connect(
-            host="127.0.0.1", port=server.pg_port, user=user, password=PASSWORDS[user], dbname="bowshot", autocommit=True,
+            host="127.0.0.1", port=server.pg_port, user=user, password=own(user, password), dbname="bowshot", autocommit=True,
             cursor_factory=psycopg.ClientCursor if simple else psycopg.Cursor, sslmode="disable",
         )
 
@@ -124,9 +126,9 @@ class Postgres:
 
 
 class MySql:
-    def __init__(self, server, user):
+    def __init__(self, server, user, password=None):
         self.connection = pymysql.connect(
-            host="127.0.0.1", port=server.mysql_port, user=user, password=PASSWORDS[user], autocommit=True,
+            host="127.0.0.1", port=server.mysql_port, user=user, password=own(user, password), autocommit=True,
         )
         self.rows("SET dialect = 'ansi'")
 
@@ -143,20 +145,16 @@ class MySql:
 
 
 class Http:
-    def __init__(self, server, user):
+    def __init__(self, server, user, password=None):
         self.server = server
-        login = base64.b64encode(f"{user}:{PASSWORDS[user]}".encode()).decode()
-        self.headers = {"authorization": f"Basic {login}", "content-type": "text/plain", "accept": "application/json"}
+        login = http_sql.basic(user, own(user, password))
+        self.headers = {"authorization": login, "content-type": "text/plain", "accept": "application/json"}
 
     def ask(self, method, path, body=None, **headers):
-        request = urllib.request.Request(
-            self.server.http + path, data=body, method=method, headers={**self.headers, **headers}
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.read().decode()
-        except urllib.error.HTTPError as error:
-            raise Refused(error.read().decode()) from None
+        answer = http_sql.ask(self.server, method, path, body, **{**self.headers, **headers})
+        if answer.status >= 400:
+            raise Refused(answer.body.decode())
+        return answer.body.decode()
 
     def rows(self, sql):
         answer = json.loads(self.ask("POST", "/v1/sql", sql.encode()) or "{}")
@@ -170,7 +168,7 @@ class Http:
 OPEN = {
     "flight": Flight,
     "postgres": Postgres,
-    "postgres_simple": lambda server, user: Postgres(server, user, simple=True),
+    "postgres_simple": lambda server, user, password=None: Postgres(server, user, password, simple=True),
     "mysql": MySql,
     "http": Http,
 }

@@ -4,10 +4,11 @@ to be idle after each test."""
 import os
 import re
 
+import pyarrow.flight as flight
 import pytest
 
 import data
-from server import Server
+from server import ROOT, Server, hash_password
 
 
 @pytest.hookimpl(wrapper=True)
@@ -67,6 +68,41 @@ def private_server(data_folder):
         yield server
 
 
+def row_protocols(*sources, more=()):
+    """A server of PostgreSQL's and MySQL's protocols."""
+    with Server(*sources, arguments=["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0", *more]) as server:
+        yield server
+        server.wait_idle(5.0)
+
+
+@pytest.fixture(scope="module")
+def shop(data_folder):
+    """With the sample data."""
+    yield from row_protocols(data_folder)
+
+
+@pytest.fixture(scope="module")
+def served():
+    """Without any."""
+    yield from row_protocols()
+
+
+@pytest.fixture(scope="module")
+def address(served):
+    """Of `served`, for clients of PostgreSQL."""
+    return {"host": "127.0.0.1", "port": served.pg_port, "user": "ada", "dbname": "bowshot"}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory, data_folder):
+    """With a user, whose password is `data.PASSWORD`, and a certificate."""
+    file = tmp_path_factory.mktemp("users") / "users.toml"
+    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hash_password(data.PASSWORD)}"\n')
+    tls = ROOT / "tests" / "data" / "tls"
+    more = ["--users-file", file, "--tls-certificate", tls / "first.pem", "--tls-key", tls / "first.key"]
+    yield from row_protocols(data_folder, more=more)
+
+
 @pytest.fixture
 def db(shared):
     """A connection to the server that the module calls `shared`."""
@@ -76,6 +112,18 @@ def db(shared):
     with Database(shared) as database:
         yield database
     shared.wait_idle(5.0)
+
+
+@pytest.fixture
+def client(store):
+    """pyarrow's own."""
+    with flight.connect(store.grpc_tcp) as client:
+        yield client
+
+
+@pytest.fixture(name="data")
+def data_of_a_test(tmp_path):
+    return tmp_path / "data"
 
 
 @pytest.fixture

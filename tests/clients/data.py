@@ -14,6 +14,8 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 UTC = datetime.timezone.utc
+# Of the user of servers that have one.
+PASSWORD = "pässword: with colon"
 LINEITEM_ROWS = 60_000
 ORDERS_ROWS = 15_000
 NATIONS = [

@@ -9,7 +9,7 @@ import urllib.parse
 
 import adbc_driver_flightsql.dbapi as dbapi
 
-from server import BUSY_FACTOR, binaries, clean_environment
+from server import BUSY_FACTOR, Server, binaries, clean_environment
 
 
 def let_go(thing):
@@ -74,6 +74,29 @@ class Database:
 
     def __exit__(self, *_):
         self.close()
+
+
+def restarts(data, how):
+    """For a fixture: starts a server on the folder; called again, ends it (`stopped` or `killed`) and starts the next."""
+    running = []
+
+    def start():
+        end(how)
+        server = Server(data=data)
+        running.append((server, Database(server)))
+        return running[-1][1]
+
+    def end(how):
+        for server, db in running:
+            # A connection that is open at a kill stays open until then.
+            if how == "killed":
+                server.kill()
+            db.close()
+            server.stop()
+        running.clear()
+
+    yield start
+    end("stopped")
 
 
 def start_that_fails(data, *arguments, prefix=(), environment=None):

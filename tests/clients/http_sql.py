@@ -1,5 +1,6 @@
 """Statements and tables over HTTP, by hand."""
 
+import base64
 import contextlib
 import http.client
 import io
@@ -8,6 +9,8 @@ import urllib.parse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from server import BUSY_FACTOR
 
 STREAM = "application/vnd.apache.arrow.stream"
 FILE = "application/vnd.apache.arrow.file"
@@ -29,9 +32,13 @@ class Answer:
         return self.status, self.json()["error"]["kind"]
 
 
+def basic(user, password):
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
 def connection(server):
     address = urllib.parse.urlsplit(server.http)
-    return http.client.HTTPConnection(address.hostname, address.port, timeout=60)
+    return http.client.HTTPConnection(address.hostname, address.port, timeout=20 * BUSY_FACTOR)
 
 
 def ask(server, method, path, body=None, **headers):
@@ -44,6 +51,12 @@ def ask(server, method, path, body=None, **headers):
 
 def sql(server, text, **headers):
     return ask(server, "POST", "/v1/sql", text.encode(), **{"content_type": "text/plain", **headers})
+
+
+def answered(server, text, authorization):
+    """Status and text of the answer to a statement, as JSON."""
+    answer = sql(server, text, authorization=authorization, accept="application/json")
+    return answer.status, answer.body.decode()
 
 
 def order(server, text, *parameters, **more):

@@ -4,27 +4,17 @@ PyMySQL, which sends the texts as they are.
     python recorded_mysql.py          writes what MariaDB answers
     python recorded_mysql.py count    tells how much of it Bowshot answers so
 
-What is written (`recorded/mysql.json`) is the names of the columns, and the rows where Bowshot's are the same. MariaDB is started with
-Bowshot's defaults.
+What is written, is in `recordings.py`. MariaDB is started with Bowshot's defaults.
 """
 
-import collections
 import contextlib
-import getpass
-import json
-import os
-import pathlib
-import shutil
-import subprocess
-import sys
-import tempfile
 
 import pymysql
 
-from server import Server, free_port, wait_until
+from mariadb_server import MariaDbServer
+from recordings import FOLDER, Recording, Statement
+from server import Server
 
-FOLDER = pathlib.Path(__file__).parent / "recorded"
-RECORDED, ANSWERS = FOLDER / "mysql.txt", FOLDER / "mysql.json"
 # What the recording has taken for granted.
 BEFORE = [
     "CREATE DATABASE IF NOT EXISTS d",
@@ -41,29 +31,28 @@ LIKE_BOWSHOT = [
 
 
 def statements():
-    """Client, kind and text."""
     client = ""
-    for line in RECORDED.read_text().splitlines():
+    for line in (FOLDER / "mysql.txt").read_text().splitlines():
         if line.startswith("## "):
             client = line[3:]
         elif line.startswith(("Query ", "Prepare ", "Execute ", "Init DB ")):
             verb, _, text = line.replace("Init DB", "Use", 1).partition(" ")
-            yield client, verb, f"USE {text}" if verb == "Use" else text
+            yield Statement(client, verb, f"USE {text}" if verb == "Use" else text)
 
 
 def replayed(port):
     """The answers to all of them, each client on a connection of its own, over the same tables; None for what is only prepared."""
     answers, last, connection = [], None, None
-    for client, verb, text in statements():
-        if client != last:
+    for statement in statements():
+        if statement.client != last:
             if connection:
                 connection.close()
-            last = client
+            last = statement.client
             place = {"host": "127.0.0.1", "port": port, "user": "root", "autocommit": True}
             connection = pymysql.connect(**place, client_flag=pymysql.constants.CLIENT.MULTI_STATEMENTS)
             for sql in BEFORE:
                 assert "error" not in (told := answer(connection, sql)), told
-        answers.append(None if verb == "Prepare" else answer(connection, text))
+        answers.append(None if statement.kind == "Prepare" else answer(connection, statement.text))
     connection.close()
     return answers
 
@@ -82,80 +71,18 @@ def answer(connection, sql):
         return {"columns": columns, "rows": rows}
 
 
-@contextlib.contextmanager
-def mariadb():
-    """A server of its own; gives the port."""
-    program = shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin")
-    with tempfile.TemporaryDirectory(prefix="mariadb-") as folder:
-        user = []
-        if getpass.getuser() == "root":
-            user = ["--user=mysql"]
-            os.chmod(folder, 0o755)
-        home = pathlib.Path(folder) / "home"
-        home.mkdir()
-        if user:
-            shutil.chown(home, "mysql", "mysql")
-        install = ["mariadb-install-db", "--no-defaults", f"--datadir={home}", "--auth-root-authentication-method=normal", *user]
-        subprocess.run([*install, "--skip-test-db"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
-        port = free_port()
-        command = [program, "--no-defaults", f"--datadir={home}", f"--port={port}", "--bind-address=127.0.0.1"]
-        command += [f"--socket={home}/socket", f"--pid-file={home}/pid", "--skip-log-bin", *LIKE_BOWSHOT, *user]
-        running = subprocess.Popen(command, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-        def ready():
-            assert running.poll() is None, "MariaDB did not start"
-            with contextlib.suppress(pymysql.err.Error):
-                pymysql.connect(host="127.0.0.1", port=port, user="root").close()
-                return True
-
-        try:
-            wait_until(ready, "MariaDB is ready", 60)
-            yield port
-        finally:
-            running.terminate()
-            running.wait(30)
-
-
 def of_bowshot():
     """Its answers to all statements."""
     with Server(arguments=["--mysql", "127.0.0.1:0"]) as server:
         return replayed(server.mysql_port)
 
 
-def verdict(their, our):
-    """How an answer is like MariaDB's, which is no error."""
-    if "error" in our:
-        return "refused"
-    if their["columns"] != our["columns"]:
-        return "other columns"
-    if "rows" not in their:
-        return "the same columns"
-    return "the same rows" if their["rows"] == our["rows"] else "other rows"
+def of_mariadb():
+    with contextlib.closing(MariaDbServer(*LIKE_BOWSHOT)) as server:
+        return replayed(server.port)
 
 
-def count():
-    counts = collections.defaultdict(collections.Counter)
-    for (client, *_), their, our in zip(statements(), json.loads(ANSWERS.read_text()), of_bowshot(), strict=True):
-        if their:
-            counts[client]["no answer of MariaDB" if "error" in their else verdict(their, our)] += 1
-    for client, verdicts in [*counts.items(), ("all", sum(counts.values(), collections.Counter()))]:
-        print(f"{client}: {', '.join(f'{number} {what}' for what, number in verdicts.most_common())}")
-
-
-def decide():
-    with mariadb() as port:
-        theirs = replayed(port)
-    kept = []
-    for their, our in zip(theirs, of_bowshot(), strict=True):
-        if their is None or "error" in their:
-            kept.append(their and {"error": their["error"]})
-        elif their["rows"] == our.get("rows"):
-            kept.append(their)
-        else:
-            kept.append({"columns": their["columns"]})
-    lines = ",\n".join(json.dumps(answer, ensure_ascii=False) for answer in kept)
-    ANSWERS.write_text(f"[\n{lines}\n]\n")
-
+RECORDING = Recording("MariaDB", FOLDER / "mysql.json", statements, of_bowshot, of_mariadb)
 
 if __name__ == "__main__":
-    count() if "count" in sys.argv else decide()
+    RECORDING.main()

@@ -4,25 +4,21 @@ no client stands between the texts and the server.
     python recorded_postgres.py          writes what PostgreSQL 18 answers
     python recorded_postgres.py count    tells how much of it Bowshot answers so
 
-What other clients are known to ask is in `recorded/postgres-known.txt`. What is written (`recorded/postgres.json`) is the names of the
-columns, and the rows where Bowshot's are the same. PostgreSQL has a user, a database and a schema of Bowshot's names for it, and
-Bowshot's defaults; the numbers of tables, schemas and of the database are told as their names.
+What other clients are known to ask is in `recorded/postgres-known.txt`; what is written, in `recordings.py`. PostgreSQL has a user, a
+database and a schema of Bowshot's names for it, and Bowshot's defaults; the numbers of tables, schemas and of the database are told as
+their names.
 Texts are one to a line: `S` for the simple protocol, `X` for the extended one, with a parameter for each `$n`.
 """
 
-import collections
-import json
-import pathlib
 import re
 import sys
+import tomllib
 
 from psycopg import pq
 
-FOLDER = pathlib.Path(__file__).parent / "recorded"
-# Answers with more rows are kept without them.
-MOST_ROWS = 40
+from recordings import FOLDER, MOST_ROWS, Recording, Statement
+
 TEXTS = [FOLDER / "postgres.txt", FOLDER / "postgres-known.txt"]
-ANSWERS = FOLDER / "postgres.json"
 
 # The tables of the recording, and their numbers in it.
 TABLES = [
@@ -58,44 +54,8 @@ NAMED = b"""
 # COPY without rows in the binary form.
 EMPTY = b"PGCOPY\n\xff\r\n\x00" + bytes(8) + b"\xff\xff"
 
-# Values of parameters: a part of the text, and the values. All others are null.
-VALUES = [
-    ("WITH RECURSIVE typeinfo_tree", ["{1007,3807}"]),
-    ("t.oid = to_regtype($1)", ["hstore"]),
-    ("select * from t where id>$1", ["1"]),
-    ("select * from t where id > $1", ["1"]),
-    ("insert into t values ($1,$2)", ["3", "c"]),
-    ("set_config('jit', $1", ["off"]),
-    ("nspname NOT LIKE $1", ["pg_%"]),
-    ("relkind = ANY (ARRAY[$1::VARCHAR, $2::VARCHAR]) AND", ["r", "p", "t", "pg_catalog"]),
-    ("relkind = ANY (ARRAY[$1::VARCHAR]) AND", ["v", "t", "pg_catalog"]),
-    ("ARRAY[$1::VARCHAR, $2::VARCHAR, $3::VARCHAR, $4::VARCHAR, $5::VARCHAR]", ["r", "p", "f", "v", "m", "pg_catalog", "t"]),
-    ("relname IN ($1::VARCHAR) AND", ["t", "r", "p", "f", "v", "m", "pg_catalog"]),
-    ("attidentity != $1::VARCHAR", [
-        "", "always", "a", "start", "increment", "minvalue", "maxvalue", "cache", "cycle", "", "0", "name", "schema", "0",
-        "r", "p", "f", "v", "m", "pg_catalog", "t",
-    ]),
-    ("pg_catalog.pg_constraint.contype = $3::VARCHAR AND", ["1", "pg_catalog.pg_constraint", "p", "16384"]),
-    ("nsp_ref.nspname, pg_catalog", ["t", "f", "pg_catalog.pg_constraint", "r", "p", "f", "v", "m", "pg_catalog", "t"]),
-    ("pg_get_constraintdef(pg_catalog.pg_constraint.oid, $1) END AS anon_1, pg_catalog", [
-        "t", "c", "pg_catalog.pg_constraint", "r", "p", "f", "v", "m", "pg_catalog", "t",
-    ]),
-    ("idx_cols.elements", ["0", "1", "t", "0", "1", "16384", "p", "u", "x"]),
-    ("pg_am.amname = $1", ["btree"]),
-    ("pg_description.objsubid = $1", ["0", "pg_catalog.pg_class", "r", "p", "f", "v", "m", "pg_catalog", "t"]),
-    ("current_setting($1::VARCHAR)", ["default_table_access_method", "r", "p", "f", "v", "m", "pg_catalog", "t"]),
-    ("ct.relname = $1", ["t"]),
-    ("fkc.relname = $1", ["t"]),
-    ("c.relname LIKE $1) c WHERE true AND attname LIKE $2", ["t", "%"]),
-    ("c.relname LIKE $1", ["t"]),
-    ("p.proname LIKE $1", ["lower"]),
-    ("where name=$1", ["max_index_keys"]),
-]
-
-
-class Statement:
-    def __init__(self, client, kind, text):
-        self.client, self.kind, self.text = client, kind, text
+# Values of parameters, by a part of the text.
+VALUES = tomllib.loads((FOLDER / "values.toml").read_text())
 
 
 def statements():
@@ -139,7 +99,7 @@ class Replay:
         text = self.with_numbers(statement.text)
         if statement.kind == "S":
             return self.told(self.connection.exec_(text.encode()))
-        values = next((values for part, values in VALUES if part in statement.text), [])
+        values = next((values for part, values in VALUES.items() if part in statement.text), [])
         values = [value if value is None else self.with_numbers(value) for value in values]
         prepared = self.connection.prepare(b"", text.encode())
         if prepared.status != pq.ExecStatus.COMMAND_OK:
@@ -211,27 +171,8 @@ def of_bowshot():
     return answers
 
 
-def verdict(theirs, ours):
-    """How an answer is like PostgreSQL's, which is no error."""
-    if "error" in ours:
-        return "refused"
-    if theirs["columns"] != ours["columns"]:
-        return "other columns"
-    if "rows" not in theirs:
-        return "the same columns"
-    return "the same rows" if theirs["rows"] == ours["rows"] else "other rows"
-
-
-def count():
-    counts = collections.defaultdict(collections.Counter)
-    for statement, theirs, ours in zip(statements(), json.loads(ANSWERS.read_text()), of_bowshot(), strict=True):
-        counts[statement.client]["no answer of PostgreSQL" if "error" in theirs else verdict(theirs, ours)] += 1
-    for client, verdicts in [*counts.items(), ("all", sum(counts.values(), collections.Counter()))]:
-        print(f"{client}: {', '.join(f'{number} {what}' for what, number in verdicts.most_common())}")
-
-
-def decide():
-    """PostgreSQL's answers. Rows are kept where Bowshot's are the same, so that they stay the same."""
+def of_postgres():
+    """PostgreSQL's answers."""
     sys.path.insert(0, str(FOLDER.parents[1] / "sql"))
     import engines
 
@@ -243,21 +184,14 @@ def decide():
             for text in LIKE_BOWSHOT:
                 connection.execute(text)
         replay = Replay(f"host={cluster.folder} user=anonymous dbname=bowshot")
-        theirs = [replay.run(statement) for statement in statements()]
+        answers = [replay.run(statement) for statement in statements()]
         replay.end()
     finally:
         cluster.close()
-    kept = []
-    for answer, own in zip(theirs, of_bowshot()):
-        if "error" in answer:
-            kept.append({"error": answer["error"]})
-        elif answer["rows"] == own.get("rows") and len(answer["rows"]) <= MOST_ROWS:
-            kept.append(answer)
-        else:
-            kept.append({"columns": answer["columns"]})
-    lines = ",\n".join(json.dumps(answer, ensure_ascii=False) for answer in kept)
-    ANSWERS.write_text(f"[\n{lines}\n]\n")
+    return answers
 
+
+RECORDING = Recording("PostgreSQL", FOLDER / "postgres.json", statements, of_bowshot, of_postgres)
 
 if __name__ == "__main__":
-    count() if "count" in sys.argv else decide()
+    RECORDING.main()

@@ -23,12 +23,6 @@ def connection(server):
         yield connection
 
 
-@pytest.fixture
-def cursor(connection):
-    with connection.cursor() as cursor:
-        yield cursor
-
-
 def test_fetch_arrow_table(cursor):
     cursor.execute("SELECT * FROM lineitem")
     table = cursor.fetch_arrow_table()
@@ -279,24 +273,6 @@ def test_without_autocommit_every_read_is_in_a_transaction(server):
 def test_executemany_of_a_query_is_refused_clearly(cursor):
     with pytest.raises(dbapi.Error):
         cursor.executemany("SELECT n_name FROM nation WHERE n_nationkey = $1", [(1,), (2,)])
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "INSERT INTO nation VALUES (25, 'ATLANTIS')",
-        "UPDATE nation SET n_name = 'X'",
-        "DELETE FROM nation",
-        "DROP TABLE nation",
-        "TRUNCATE TABLE nation",
-        "ALTER TABLE nation ADD COLUMN more BIGINT",
-    ],
-)
-def test_tables_made_of_files_are_read_only(cursor, sql):
-    with pytest.raises(dbapi.Error, match=FILES):
-        cursor.execute(sql)
-    cursor.execute("SELECT count(*), min(n_name) FROM nation")
-    assert cursor.fetchall() == [(25, "ALGERIA")]
 
 
 @pytest.mark.parametrize("mode", ["append", "replace", "create_append"])

@@ -8,39 +8,15 @@ import adbc_driver_flightsql.dbapi as dbapi
 import pyarrow as pa
 import pytest
 
-from durable import Database, contents, rows_of
+from durable import Database, contents, restarts, rows_of
 from server import Server, wait_until
 
 MANY = pa.table({"x": pa.array(range(100_000), pa.int64()), "word": pa.array([f"word {n % 97}" for n in range(100_000)])})
 
 
-@pytest.fixture
-def data(tmp_path):
-    return tmp_path / "data"
-
-
 @pytest.fixture(params=["stopped", "killed"])
 def restart(request, data):
-    """Starts a server on the folder; called again, ends it one way or the other and starts the next."""
-    running = []
-
-    def start():
-        end(request.param)
-        server = Server(data=data)
-        running.append((server, Database(server)))
-        return running[-1][1]
-
-    def end(how):
-        for server, db in running:
-            # A connection that is open at a kill stays open until then.
-            if how == "killed":
-                server.kill()
-            db.close()
-            server.stop()
-        running.clear()
-
-    yield start
-    end("stopped")
+    yield from restarts(data, request.param)
 
 
 @pytest.fixture(scope="module")

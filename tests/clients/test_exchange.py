@@ -16,12 +16,6 @@ from exchanges import SCHEMA, command, exchange, fails, one, open_exchange, rows
 from server import Server
 
 
-@pytest.fixture
-def client(store):
-    with flight.connect(store.grpc_tcp) as client:
-        yield client
-
-
 # Rows while rows come
 
 

@@ -13,12 +13,6 @@ from exchanges import SCHEMA, command, exchange, fails, one, open_exchange, rows
 from server import Server, wait_until
 
 
-@pytest.fixture
-def client(store):
-    with flight.connect(store.grpc_tcp) as client:
-        yield client
-
-
 def test_statements_that_are_refused(client, table):
     store_table(client, table, pa.table({"id": [1]}))
     for sql, words in (

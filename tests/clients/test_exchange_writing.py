@@ -11,12 +11,6 @@ from exchanges import exchange, fails, one, open_exchange, rows
 from server import Server, hash_password, wait_until
 
 
-@pytest.fixture
-def client(store):
-    with flight.connect(store.grpc_tcp) as client:
-        yield client
-
-
 def test_inserts_are_atomic_and_counted(client, table):
     one(client, f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, name VARCHAR, value DOUBLE)")
     sent = pa.Table.from_batches([rows(*range(1000)), rows(*range(1000, 2000))])

@@ -1,9 +1,9 @@
 """What a field says of its values beyond their type (extension types of Arrow, coordinate systems, keys of its own) stays with them
 wherever a query passes them on; UUIDs that are bytes meet UUIDs that are texts; intervals of Parquet have months."""
 
+import contextlib
 import datetime
 import json
-import urllib.request
 import uuid
 
 import duckdb
@@ -13,6 +13,7 @@ import pyarrow.flight as flight
 import pyarrow.parquet as pq
 import pytest
 
+import http_sql
 from durable import Database
 from server import Server
 
@@ -68,16 +69,21 @@ PASSING = [
 ]
 
 
+@contextlib.contextmanager
+def stored(folder, storage):
+    """A server that has the table `t` in memory, in its data folder, or in a file."""
+    sources = [folder / "t.parquet"] if storage == "file" else []
+    for path in sources:
+        pq.write_table(table(), path)
+    with Server(*sources, data=str(folder / "data") if storage == "durable" else "memory") as server, Database(server) as db:
+        if not sources:
+            db.ingest("t", table())
+        yield server, db
+
+
 @pytest.mark.parametrize("storage", ["memory", "durable", "file"])
 def test_metadata_stay_with_the_values(tmp_path, storage):
-    place = str(tmp_path / "data") if storage == "durable" else "memory"
-    sources = []
-    if storage == "file":
-        pq.write_table(table(), tmp_path / "t.parquet")
-        sources = [tmp_path / "t.parquet"]
-    with Server(*sources, data=place) as server, Database(server) as db:
-        if storage != "file":
-            db.ingest("t", table())
+    with stored(tmp_path, storage) as (server, db):
         db.run("CREATE VIEW v AS SELECT k, u, g, j, m FROM t", "CREATE TABLE c AS SELECT * FROM t")
         for name in ("t", "v", "c"):
             for sql in PASSING:
@@ -109,14 +115,7 @@ def test_metadata_survive_a_restart(tmp_path):
 
 @pytest.mark.parametrize("storage", ["memory", "durable", "file"])
 def test_uuids_of_bytes_meet_texts(tmp_path, storage):
-    place = str(tmp_path / "data") if storage == "durable" else "memory"
-    sources = []
-    if storage == "file":
-        pq.write_table(table(), tmp_path / "t.parquet")
-        sources = [tmp_path / "t.parquet"]
-    with Server(*sources, data=place) as server, Database(server) as db:
-        if storage != "file":
-            db.ingest("t", table())
+    with stored(tmp_path, storage) as (server, db):
         db.run("CREATE TABLE d (u UUID, n INT)", "INSERT INTO d SELECT u, k FROM t")
         texts = [str(one) for one in IDS]
         assert [row[0] for row in db.rows("SELECT u FROM d ORDER BY n")] == texts
@@ -141,11 +140,7 @@ def test_uuids_of_bytes_meet_texts(tmp_path, storage):
         assert db.rows("SELECT DISTINCT pg_typeof(u), pg_typeof(j), pg_typeof(j || '') FROM t") == [("uuid", "json", "text")]
         with pytest.raises(Exception, match="invalid input syntax for type uuid"):
             db.rows("SELECT k FROM t WHERE u = 'nonsense'")
-        request = urllib.request.Request(
-            server.http + "/v1/sql", b"SELECT u FROM t WHERE k = 1", {"content-type": "text/plain", "accept": "text/csv"}
-        )
-        with urllib.request.urlopen(request) as answer:
-            assert answer.read().decode().split() == ["u", texts[0]]
+        assert http_sql.sql(server, "SELECT u FROM t WHERE k = 1", accept="text/csv").body.decode().split() == ["u", texts[0]]
 
 
 def test_types_of_files_of_duckdb(tmp_path):
@@ -190,10 +185,7 @@ def test_lists_of_uuids_and_texts_as_parameters(tmp_path):
             connection.execute("INSERT INTO own VALUES (%s)", (text,))
         assert db.one(f"SELECT count(*) FROM own WHERE u = '{IDS[0]}'") == 3
         connection.close()
-        body = json.dumps({"sql": "SELECT l FROM t WHERE u = $1", "parameters": [str(IDS[0])]}).encode()
-        request = urllib.request.Request(server.http + "/v1/sql", body, {"content-type": "application/json"})
-        with urllib.request.urlopen(request) as answer:
-            assert json.loads(answer.read())["rows"] == [[[str(IDS[0])]]]
+        assert http_sql.order(server, "SELECT l FROM t WHERE u = $1", str(IDS[0])).rows() == [[[str(IDS[0])]]]
 
 
 def test_uuids_above_operators(tmp_path):

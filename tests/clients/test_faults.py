@@ -58,11 +58,6 @@ def library(tmp_path_factory):
 
 
 @pytest.fixture
-def data(tmp_path):
-    return tmp_path / "data"
-
-
-@pytest.fixture
 def disk(library, tmp_path, data):
     return Faults(library, tmp_path, data)
 

@@ -10,11 +10,11 @@ import mysql.connector
 import pymysql
 import pytest
 
-from server import ROOT, Server, hash_password, repeated
+from data import PASSWORD
+from server import ROOT, repeated
 
 D = decimal.Decimal
 TLS = ROOT / "tests" / "data" / "tls"
-PASSWORD = "pässword: with colon"
 
 # A SQL type, and values that it has.
 VALUES = [
@@ -35,13 +35,6 @@ VALUES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def served(data_folder):
-    with Server(data_folder, arguments=["--mysql", "127.0.0.1:0"]) as server:
-        yield server
-        server.wait_idle(5)
-
-
 def address(server, **more):
     return {"host": "127.0.0.1", "port": server.mysql_port, "user": "ada", "database": "main", **more}
 
@@ -55,8 +48,8 @@ def connector_to(server, **more):
 
 
 @pytest.fixture
-def connection(served):
-    with contextlib.closing(pymysql_to(served)) as connection:
+def connection(shop):
+    with contextlib.closing(pymysql_to(shop)) as connection:
         yield connection
 
 
@@ -77,17 +70,17 @@ def test_connect(connection):
     assert raised.value.args[0] == 1049
 
 
-def test_databases_that_are_not_there(served):
+def test_databases_that_are_not_there(shop):
     with pytest.raises(pymysql.err.OperationalError) as raised:
-        pymysql_to(served, database="nowhere")
+        pymysql_to(shop, database="nowhere")
     assert raised.value.args[0] == 1049
 
 
 @pytest.mark.parametrize("sql_type, values", VALUES, ids=[name for name, _ in VALUES])
-def test_values_go_there_and_come_back(served, connection, table, sql_type, values):
+def test_values_go_there_and_come_back(shop, connection, table, sql_type, values):
     """As literals and text rows, and as parameters and binary rows."""
     rows(connection, f"CREATE TABLE {table} (n INT, v {sql_type})")
-    with contextlib.closing(connector_to(served)) as prepared, contextlib.closing(prepared.cursor(prepared=True)) as cursor:
+    with contextlib.closing(connector_to(shop)) as prepared, contextlib.closing(prepared.cursor(prepared=True)) as cursor:
         for index, value in enumerate(values):
             rows(connection, f"INSERT INTO {table} VALUES (%s, %s), (%s, NULL)", (index, value, -1))
             cursor.execute(f"INSERT INTO {table} VALUES (?, ?)", (index, value))
@@ -141,9 +134,9 @@ def test_keys(connection, table):
     assert rows(connection, f"DELETE FROM {table}") == 2
 
 
-def test_several_statements(served, table):
+def test_several_statements(shop, table):
     flag = pymysql.constants.CLIENT.MULTI_STATEMENTS
-    with contextlib.closing(pymysql_to(served, client_flag=flag)) as connection, connection.cursor() as cursor:
+    with contextlib.closing(pymysql_to(shop, client_flag=flag)) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {table} (a INT); INSERT INTO {table} VALUES (1), (2); SELECT sum(a) FROM {table}; SELECT ';'")
         counts = [cursor.rowcount]
         while cursor.nextset():
@@ -152,9 +145,9 @@ def test_several_statements(served, table):
         assert cursor.fetchall() == ((";",),)
 
 
-def test_transactions(served, connection, table):
+def test_transactions(shop, connection, table):
     rows(connection, f"CREATE TABLE {table} (a INT)")
-    with contextlib.closing(pymysql_to(served, autocommit=False)) as other:
+    with contextlib.closing(pymysql_to(shop, autocommit=False)) as other:
         rows(other, f"INSERT INTO {table} VALUES (1)")
         assert other.server_status & pymysql.constants.SERVER_STATUS.SERVER_STATUS_IN_TRANS
         assert rows(connection, f"SELECT count(*) FROM {table}") == [(0,)]
@@ -179,10 +172,10 @@ def test_transactions(served, connection, table):
     assert raised.value.args[0] == 1792
 
 
-def test_conflicts_can_be_retried(served, table):
+def test_conflicts_can_be_retried(shop, table):
     with (
-        contextlib.closing(pymysql_to(served, autocommit=False)) as one,
-        contextlib.closing(pymysql_to(served, autocommit=False)) as other,
+        contextlib.closing(pymysql_to(shop, autocommit=False)) as one,
+        contextlib.closing(pymysql_to(shop, autocommit=False)) as other,
     ):
         rows(one, f"CREATE TABLE {table} (a INT)")
         rows(one, f"INSERT INTO {table} VALUES (1)")
@@ -228,8 +221,8 @@ def test_what_clients_ask_before_they_begin(connection, table):
     assert rows(connection, "SELECT @@version_comment LIMIT 1") == [("Bowshot",)]
 
 
-def test_a_kill_ends_what_runs(served, connection):
-    with contextlib.closing(pymysql_to(served)) as other:
+def test_a_kill_ends_what_runs(shop, connection):
+    with contextlib.closing(pymysql_to(shop)) as other:
         kill = f"KILL QUERY {connection.thread_id()}"
         with repeated(lambda: rows(other, kill)), pytest.raises(pymysql.err.OperationalError) as raised:
             rows(connection, "SELECT count(*) FROM lineitem a, lineitem b, lineitem c WHERE a.l_partkey < b.l_partkey")
@@ -248,8 +241,8 @@ def test_a_statement_has_its_time(connection):
     assert rows(connection, "SELECT @@max_execution_time") == [(0,)]
 
 
-def test_a_client_that_goes_leaves_nothing(served):
-    connection = pymysql_to(served, cursorclass=pymysql.cursors.SSCursor)
+def test_a_client_that_goes_leaves_nothing(shop):
+    connection = pymysql_to(shop, cursorclass=pymysql.cursors.SSCursor)
     cursor = connection.cursor()
     cursor.execute("SELECT * FROM lineitem a, nation b")
     assert cursor.fetchone()
@@ -257,7 +250,7 @@ def test_a_client_that_goes_leaves_nothing(served):
     # They would read the rest of the rows when they are collected.
     cursor._result.unbuffered_active = False
     cursor.connection = None
-    served.wait_idle(5)
+    shop.wait_idle(5)
 
 
 def test_many_rows_and_large_values(connection):
@@ -276,8 +269,8 @@ def test_a_database_is_a_schema(connection):
     assert ("shop",) not in rows(connection, "SHOW DATABASES")
 
 
-def test_mysql_connector_python(served, table):
-    with contextlib.closing(connector_to(served)) as connection:
+def test_mysql_connector_python(shop, table):
+    with contextlib.closing(connector_to(shop)) as connection:
         assert rows(connection, "SELECT n_name FROM nation ORDER BY n_nationkey LIMIT 1") == [("ALGERIA",)]
         with contextlib.closing(connection.cursor(prepared=True)) as cursor:
             for key, name in ((0, "ALGERIA"), (1, "ARGENTINA")):
@@ -303,23 +296,12 @@ def mariadb(server, *arguments):
     )  # fmt: skip
 
 
-def test_mariadb(served):
-    ran = mariadb(served, "main", "-N", "-B", "-e", "SELECT n_nationkey, n_name FROM nation ORDER BY 1 LIMIT 2; \\s")
+def test_mariadb(shop):
+    ran = mariadb(shop, "main", "-N", "-B", "-e", "SELECT n_nationkey, n_name FROM nation ORDER BY 1 LIMIT 2; \\s")
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("0\tALGERIA\n1\tARGENTINA\n") and "Bowshot" in ran.stdout
-    ran = mariadb(served, "main", "-e", "SELEC")
+    ran = mariadb(shop, "main", "-e", "SELEC")
     assert ran.returncode != 0 and "ERROR 1064 (42000)" in ran.stderr
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory, data_folder):
-    """A server with a user and a certificate."""
-    file = tmp_path_factory.mktemp("users") / "users.toml"
-    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hash_password(PASSWORD)}"\n')
-    tls = ["--tls-certificate", str(TLS / "first.pem"), "--tls-key", str(TLS / "first.key")]
-    with Server(data_folder, arguments=["--mysql", "127.0.0.1:0", "--users-file", str(file), *tls]) as server:
-        yield server
-        server.wait_idle(5)
 
 
 def test_passwords_go_over_tls_alone(guarded):

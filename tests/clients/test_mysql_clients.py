@@ -11,8 +11,6 @@ import pyodbc
 import pytest
 import sqlalchemy
 
-from server import Server
-
 D = decimal.Decimal
 ODBC = pathlib.Path("/usr/lib/x86_64-linux-gnu/odbc/libmaodbc.so")
 
@@ -31,16 +29,9 @@ VALUES = [
 TYPES = [name for name, _ in VALUES]
 
 
-@pytest.fixture(scope="module")
-def served(data_folder):
-    with Server(data_folder, arguments=["--mysql", "127.0.0.1:0"]) as server:
-        yield server
-        server.wait_idle(5)
-
-
 @pytest.fixture
-def engine(served):
-    engine = sqlalchemy.create_engine(f"mysql+pymysql://ada@127.0.0.1:{served.mysql_port}/main")
+def engine(shop):
+    engine = sqlalchemy.create_engine(f"mysql+pymysql://ada@127.0.0.1:{shop.mysql_port}/main")
     yield engine
     engine.dispose()
 
@@ -87,8 +78,8 @@ def odbc_to(server, **more):
 
 
 @pytest.mark.parametrize("sql_type, values", VALUES, ids=TYPES)
-def test_odbc_values(served, table, sql_type, values):
-    with odbc_to(served) as connection:
+def test_odbc_values(shop, table, sql_type, values):
+    with odbc_to(shop) as connection:
         connection.execute(f"CREATE TABLE {table} (n INT, v {sql_type})")
         for index, value in enumerate(values):
             connection.execute(f"INSERT INTO {table} VALUES (?, ?)", index, value)
@@ -98,8 +89,8 @@ def test_odbc_values(served, table, sql_type, values):
         assert connection.execute(f"SELECT v FROM {table} WHERE n = -1").fetchval() is None
 
 
-def test_odbc_metadata(served, table):
-    with odbc_to(served) as connection, contextlib.closing(connection.cursor()) as cursor:
+def test_odbc_metadata(shop, table):
+    with odbc_to(shop) as connection, contextlib.closing(connection.cursor()) as cursor:
         cursor.execute(f"CREATE TABLE {table} (a INT PRIMARY KEY, b VARCHAR(20) NOT NULL, c DECIMAL(10, 2))")
         assert connection.getinfo(pyodbc.SQL_DBMS_NAME) in ("MySQL", "MariaDB")
         assert [row[2] for row in cursor.tables(table=table)] == [table]
@@ -111,8 +102,8 @@ def test_odbc_metadata(served, table):
         assert cursor.getTypeInfo().fetchall()
 
 
-def test_odbc_errors_and_transactions(served, table):
-    with odbc_to(served) as connection:
+def test_odbc_errors_and_transactions(shop, table):
+    with odbc_to(shop) as connection:
         for sql, state, number in (
             ("SELECT * FROM missing", "42S02", 1146),
             ("SELEC 1", "42000", 1064),
@@ -122,7 +113,7 @@ def test_odbc_errors_and_transactions(served, table):
                 connection.execute(sql).fetchall()
             assert raised.value.args[0] == state and f"({number})" in raised.value.args[1], raised.value
         connection.execute(f"CREATE TABLE {table} (a INT)")
-    with odbc_to(served, autocommit=False) as connection:
+    with odbc_to(shop, autocommit=False) as connection:
         connection.execute(f"INSERT INTO {table} VALUES (1)")
         connection.rollback()
         connection.cursor().executemany(f"INSERT INTO {table} VALUES (?)", [(n,) for n in range(200)])

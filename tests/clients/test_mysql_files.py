@@ -11,16 +11,7 @@ import mysql.connector
 import pymysql
 import pytest
 
-from server import Server
-
 D = decimal.Decimal
-
-
-@pytest.fixture(scope="module")
-def served():
-    with Server(arguments=["--mysql", "127.0.0.1:0"]) as server:
-        yield server
-        server.wait_idle(5)
 
 
 def address(server, **more):

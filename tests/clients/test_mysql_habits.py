@@ -11,13 +11,7 @@ import sqlalchemy
 from pymysql.constants import CLIENT
 from sqlalchemy import orm
 
-from server import Server, repeated
-
-
-@pytest.fixture(scope="module")
-def served():
-    with Server(arguments=["--mysql", "127.0.0.1:0"]) as server:
-        yield server
+from server import repeated
 
 
 def connect(served, **more):

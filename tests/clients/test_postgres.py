@@ -12,7 +12,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from server import Server, repeated
+from server import repeated
 
 D = decimal.Decimal
 UTC = datetime.timezone.utc
@@ -38,28 +38,21 @@ VALUES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def pg(data_folder):
-    with Server(data_folder, arguments=["--pg", "127.0.0.1:0"]) as server:
-        yield server
-        server.wait_idle(5)
-
-
 def address(server, **more):
     return {"host": "127.0.0.1", "port": server.pg_port, "user": "ada", "dbname": "bowshot", **more}
 
 
 @pytest.fixture
-def connection(pg):
-    with psycopg.connect(**address(pg), autocommit=True) as connection:
+def connection(shop):
+    with psycopg.connect(**address(shop), autocommit=True) as connection:
         yield connection
 
 
-def run(pg, work):
+def run(shop, work):
     """Does something with a connection of asyncpg."""
 
     async def connected():
-        parameters = address(pg)
+        parameters = address(shop)
         connection = await asyncpg.connect(database=parameters.pop("dbname"), timeout=20, **parameters)
         try:
             return await work(connection)
@@ -78,13 +71,13 @@ def test_connect(connection):
 
 
 @pytest.mark.parametrize("options", [{"dbname": "nowhere"}, {"options": "-c colour=red"}])
-def test_sessions_that_cannot_be_had(pg, options):
+def test_sessions_that_cannot_be_had(shop, options):
     with pytest.raises(psycopg.OperationalError):
-        psycopg.connect(**address(pg, **options))
+        psycopg.connect(**address(shop, **options))
 
 
-def test_options_of_the_start_up(pg):
-    with psycopg.connect(**address(pg, application_name="suite", options="-c statement_timeout=7s")) as connection:
+def test_options_of_the_start_up(shop):
+    with psycopg.connect(**address(shop, application_name="suite", options="-c statement_timeout=7s")) as connection:
         assert connection.execute("SHOW application_name").fetchone() == ("suite",)
         assert connection.execute("SHOW dialect").fetchone() == ("postgres",)
 
@@ -112,7 +105,7 @@ def test_types_without_a_counterpart_are_json(connection):
     assert value == [[1, 2], [3]]
 
 
-def test_asyncpg(pg):
+def test_asyncpg(shop):
     async def work(connection):
         assert await connection.fetchval("SELECT count(*) FROM nation") == 25
         rows = await connection.fetch(
@@ -131,7 +124,7 @@ def test_asyncpg(pg):
             await connection.fetch("SELECT * FROM missing")
         return True
 
-    assert run(pg, work)
+    assert run(shop, work)
 
 
 @pytest.mark.parametrize(
@@ -164,9 +157,9 @@ def test_one_text_of_many_statements(connection, table):
     assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (2,)
 
 
-def test_transactions(pg, table):
+def test_transactions(shop, table):
     status = psycopg.pq.TransactionStatus
-    with psycopg.connect(**address(pg)) as connection:
+    with psycopg.connect(**address(shop)) as connection:
         connection.execute(f"CREATE TABLE {table} (a INT)")
         assert connection.info.transaction_status == status.INTRANS
         connection.commit()
@@ -210,13 +203,13 @@ def test_a_cancel_ends_what_runs(connection):
     assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_a_client_that_goes_leaves_nothing(pg):
-    connection = psycopg.connect(**address(pg), autocommit=True)
+def test_a_client_that_goes_leaves_nothing(shop):
+    connection = psycopg.connect(**address(shop), autocommit=True)
     cursor = connection.cursor()
     for _ in cursor.stream("SELECT * FROM lineitem a, nation b"):
         break
     connection.pgconn.finish()
-    pg.wait_idle(5)
+    shop.wait_idle(5)
 
 
 COPIED = [
@@ -267,7 +260,7 @@ def test_copy_that_fails_leaves_nothing(connection, table):
     assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
 
 
-def test_copy_with_asyncpg(pg, table):
+def test_copy_with_asyncpg(shop, table):
     async def work(connection):
         await connection.execute(f"CREATE TABLE {table} (a BIGINT, b TEXT)")
         done = await connection.copy_records_to_table(
@@ -279,7 +272,7 @@ def test_copy_with_asyncpg(pg, table):
         assert (done, out.getvalue()) == ("COPY 2", b"1,a\n2,\n")
         return True
 
-    assert run(pg, work)
+    assert run(shop, work)
 
 
 def psql(server, *arguments, stdin=None, **environment):
@@ -293,15 +286,15 @@ def psql(server, *arguments, stdin=None, **environment):
     )  # fmt: skip
 
 
-def test_psql(pg, table):
-    ran = psql(pg, "-At", "-c", "SELECT n_nationkey, n_name FROM nation ORDER BY 1 LIMIT 2")
+def test_psql(shop, table):
+    ran = psql(shop, "-At", "-c", "SELECT n_nationkey, n_name FROM nation ORDER BY 1 LIMIT 2")
     assert (ran.returncode, ran.stdout) == (0, "0|ALGERIA\n1|ARGENTINA\n"), ran.stderr
     script = f"""
         CREATE TABLE {table} (a INT, b TEXT);
         \\copy {table} FROM pstdin WITH (FORMAT csv)
         SELECT * FROM {table} ORDER BY a;
     """.replace("pstdin", "stdin").replace("csv)\n", "csv)\n1,x\n2,\n\\.\n")
-    ran = psql(pg, "-At", stdin="\n".join(line.strip() for line in script.splitlines()))
+    ran = psql(shop, "-At", stdin="\n".join(line.strip() for line in script.splitlines()))
     assert ran.stdout == "CREATE TABLE\nCOPY 2\n1|x\n2|\n", ran.stderr
-    ran = psql(pg, "-c", "SELECT FROM WHERE")
+    ran = psql(shop, "-c", "SELECT FROM WHERE")
     assert ran.returncode != 0 and "ERROR:" in ran.stderr and "^" in ran.stderr

@@ -16,7 +16,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy import orm
 
-from server import Server, repeated
+from server import repeated
 
 D = decimal.Decimal
 ODBC = pathlib.Path("/usr/lib/x86_64-linux-gnu/odbc/psqlodbcw.so")
@@ -37,20 +37,13 @@ VALUES = [
 TYPES = [name for name, _ in VALUES]
 
 
-@pytest.fixture(scope="module")
-def pg(data_folder):
-    with Server(data_folder, arguments=["--pg", "127.0.0.1:0"]) as server:
-        yield server
-        server.wait_idle(5)
-
-
 def uri(server, scheme="postgresql"):
     return f"{scheme}://ada:x@127.0.0.1:{server.pg_port}/bowshot"
 
 
 @pytest.fixture
-def adbc(pg):
-    with adbc_driver_postgresql.dbapi.connect(uri(pg), autocommit=True) as connection:
+def adbc(shop):
+    with adbc_driver_postgresql.dbapi.connect(uri(shop), autocommit=True) as connection:
         yield connection
 
 
@@ -102,7 +95,7 @@ def test_adbc_ingests_and_reads_back(adbc, table):
             cursor.adbc_ingest(table, rows, mode="create")
 
 
-def test_adbc_errors_cancel_and_transactions(pg, adbc, table):
+def test_adbc_errors_cancel_and_transactions(shop, adbc, table):
     for sql, code in (
         ("SELECT * FROM missing", "42P01"),
         ("SELECT missing FROM nation", "42703"),
@@ -117,7 +110,7 @@ def test_adbc_errors_cancel_and_transactions(pg, adbc, table):
         with repeated(cursor.adbc_cancel), pytest.raises(adbc_driver_manager.Error):
             cursor.execute(SLOW)
             cursor.fetchall()
-    with adbc_driver_postgresql.dbapi.connect(uri(pg)) as other:
+    with adbc_driver_postgresql.dbapi.connect(uri(shop)) as other:
         fetched(other, f"CREATE TABLE {table} (a INT)")
         other.commit()
         fetched(other, f"INSERT INTO {table} VALUES (1)")
@@ -128,27 +121,27 @@ def test_adbc_errors_cancel_and_transactions(pg, adbc, table):
 
 
 @pytest.mark.parametrize("protocol", ["binary", "csv", "cursor"])
-def test_connectorx(pg, protocol):
-    address = uri(pg) + f"?cxprotocol={protocol}"
+def test_connectorx(shop, protocol):
+    address = uri(shop) + f"?cxprotocol={protocol}"
     sql = "SELECT n_nationkey, n_name, n_nationkey / 2.0 AS half, n_nationkey > 3 AS many FROM nation ORDER BY n_nationkey"
     rows = connectorx.read_sql(address, sql, return_type="arrow").to_pydict()
     assert rows["n_name"][:2] == ["ALGERIA", "ARGENTINA"] and len(rows["n_name"]) == 25
     assert rows["many"][3:5] == [False, True] and float(rows["half"][3]) == 1.5
 
 
-def test_connectorx_in_parts(pg):
+def test_connectorx_in_parts(shop):
     rows = connectorx.read_sql(
-        uri(pg), "SELECT l_orderkey, l_quantity, l_comment, l_shipdate FROM lineitem",
+        uri(shop), "SELECT l_orderkey, l_quantity, l_comment, l_shipdate FROM lineitem",
         partition_on="l_orderkey", partition_num=4, return_type="arrow",
     )  # fmt: skip
     assert rows.num_rows == 60_000
     with pytest.raises(RuntimeError, match="missing"):
-        connectorx.read_sql(uri(pg), "SELECT * FROM missing")
+        connectorx.read_sql(uri(shop), "SELECT * FROM missing")
 
 
 @pytest.fixture
-def engine(pg):
-    engine = sqlalchemy.create_engine(uri(pg, "postgresql+psycopg"))
+def engine(shop):
+    engine = sqlalchemy.create_engine(uri(shop, "postgresql+psycopg"))
     yield engine
     engine.dispose()
 
@@ -227,8 +220,8 @@ def odbc_to(server, **more):
 
 
 @pytest.mark.parametrize("sql_type, values", VALUES, ids=TYPES)
-def test_psqlodbc_values(pg, table, sql_type, values):
-    with odbc_to(pg) as connection:
+def test_psqlodbc_values(shop, table, sql_type, values):
+    with odbc_to(shop) as connection:
         connection.execute(f"CREATE TABLE {table} (n INT, v {sql_type})")
         for index, value in enumerate(values):
             connection.execute(f"INSERT INTO {table} VALUES (?, ?)", index, value)
@@ -238,8 +231,8 @@ def test_psqlodbc_values(pg, table, sql_type, values):
         assert connection.execute(f"SELECT v FROM {table} WHERE n = -1").fetchval() is None
 
 
-def test_psqlodbc_metadata(pg, table):
-    with odbc_to(pg) as connection, contextlib.closing(connection.cursor()) as cursor:
+def test_psqlodbc_metadata(shop, table):
+    with odbc_to(shop) as connection, contextlib.closing(connection.cursor()) as cursor:
         cursor.execute(f"CREATE TABLE {table} (a INT PRIMARY KEY, b VARCHAR NOT NULL, c NUMERIC(10, 2))")
         assert connection.getinfo(pyodbc.SQL_DBMS_NAME) == "PostgreSQL"
         assert [row.table_name for row in cursor.tables(table=table)] == [table]
@@ -250,8 +243,8 @@ def test_psqlodbc_metadata(pg, table):
         assert cursor.getTypeInfo().fetchall()
 
 
-def test_psqlodbc_errors_cancel_and_transactions(pg, table):
-    with odbc_to(pg) as connection:
+def test_psqlodbc_errors_cancel_and_transactions(shop, table):
+    with odbc_to(shop) as connection:
         for sql, state in (
             ("SELECT * FROM missing", "42P01"),
             ("SELEC 1", "42601"),
@@ -265,7 +258,7 @@ def test_psqlodbc_errors_cancel_and_transactions(pg, table):
         with repeated(cursor.cancel), pytest.raises(pyodbc.Error):
             cursor.execute(SLOW)
         connection.execute(f"CREATE TABLE {table} (a INT)")
-    with odbc_to(pg, autocommit=False) as connection:
+    with odbc_to(shop, autocommit=False) as connection:
         connection.execute(f"INSERT INTO {table} VALUES (1)")
         connection.rollback()
         cursor = connection.cursor()

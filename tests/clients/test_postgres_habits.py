@@ -10,15 +10,6 @@ import psycopg
 import pytest
 from psycopg.types import TypeInfo
 
-from server import Server
-
-
-@pytest.fixture(scope="module")
-def address():
-    with Server(arguments=["--pg", "127.0.0.1:0"]) as server:
-        yield {"host": "127.0.0.1", "port": server.pg_port, "user": "ada", "dbname": "bowshot"}
-        server.wait_idle(5)
-
 
 def test_cursors_with_names(address):
     with psycopg.connect(**address) as connection:

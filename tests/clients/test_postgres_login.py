@@ -9,25 +9,14 @@ import asyncpg
 import psycopg
 import pytest
 
+from data import PASSWORD
 from server import ROOT, Server, hash_password
 
 TLS = ROOT / "tests" / "data" / "tls"
-PASSWORD = "pässword: with colon"
 
 
 def address(server, **more):
     return {"host": "127.0.0.1", "port": server.pg_port, "user": "ada", "dbname": "bowshot", **more}
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory, data_folder):
-    """A server with a user and a certificate."""
-    file = tmp_path_factory.mktemp("users") / "users.toml"
-    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hash_password(PASSWORD)}"\n')
-    tls = ["--tls-certificate", str(TLS / "first.pem"), "--tls-key", str(TLS / "first.key")]
-    with Server(data_folder, arguments=["--pg", "127.0.0.1:0", "--users-file", str(file), *tls]) as server:
-        yield server
-        server.wait_idle(5)
 
 
 def test_passwords_go_over_tls_alone(guarded):

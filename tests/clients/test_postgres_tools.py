@@ -6,14 +6,6 @@ import pytest
 import sqlalchemy
 from sqlalchemy import orm
 
-from server import Server
-
-
-@pytest.fixture(scope="module")
-def served():
-    with Server(arguments=["--pg", "127.0.0.1:0"]) as server:
-        yield server
-
 
 @pytest.fixture
 def connection(served):

@@ -9,13 +9,6 @@ import pytest
 from server import Server
 
 
-@pytest.fixture(scope="module")
-def address():
-    with Server(arguments=["--pg", "127.0.0.1:0"]) as server:
-        yield {"host": "127.0.0.1", "port": server.pg_port, "user": "ada", "dbname": "bowshot"}
-        server.wait_idle(5)
-
-
 @pytest.fixture
 def connection(address):
     with psycopg.connect(**address, autocommit=True) as connection:

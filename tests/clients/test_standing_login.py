@@ -5,7 +5,6 @@ import socket
 import struct
 import threading
 import time
-import urllib.request
 
 import psycopg
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow.flight as flight
 import pymysql
 import pytest
 
+import http_sql
 from server import BUSY_FACTOR, Server, hash_password, wait_until
 
 PASSWORD = "right enough"
@@ -115,9 +115,7 @@ def in_by_flight(server, user):
 
 
 def in_by_http(server, user):
-    login = base64.b64encode(f"{user}:{PASSWORD}".encode()).decode()
-    headers = {"authorization": f"Basic {login}", "content-type": "text/plain"}
-    urllib.request.urlopen(urllib.request.Request(server.http + "/v1/sql", b"SELECT 1", headers), timeout=30).read()
+    assert http_sql.answered(server, "SELECT 1", http_sql.basic(user, PASSWORD))[0] == 200
 
 
 def in_by_postgres(server, user):

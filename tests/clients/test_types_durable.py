@@ -6,7 +6,7 @@ import random
 import adbc_driver_flightsql.dbapi as dbapi
 import pytest
 
-from durable import Database
+from durable import Database, restarts
 from server import Server
 
 TYPES = {
@@ -36,29 +36,8 @@ TYPES = {
 
 
 @pytest.fixture
-def data(tmp_path):
-    return tmp_path / "data"
-
-
-@pytest.fixture
 def restart(data):
-    running = []
-
-    def start():
-        end()
-        server = Server(data=data)
-        running.append((server, Database(server)))
-        return running[-1][1]
-
-    def end():
-        for server, db in running:
-            server.kill()
-            db.close()
-            server.stop()
-        running.clear()
-
-    yield start
-    end()
+    yield from restarts(data, "killed")
 
 
 def test_types_come_back_as_they_were(restart):

@@ -1,12 +1,10 @@
 """docs/reference/types.md says how each type comes over each front end: so it is, for those that SQL can make."""
 
-import json
-import urllib.request
-
 import psycopg
 import pymysql
 import pytest
 
+import http_sql
 from server import ROOT, Server
 
 PAGE = ROOT / "docs" / "reference" / "types.md"
@@ -81,10 +79,9 @@ def test_the_page_says_what_comes(doors, name):
 
 
 def asked(server, sql, form):
-    body = json.dumps({"sql": sql}).encode()
-    request = urllib.request.Request(f"{server.http}/v1/sql?format={form}", body, {"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return answer.read().decode()
+    answer = http_sql.ask(server, "POST", f"/v1/sql?format={form}", sql.encode(), content_type="text/plain")
+    assert answer.status == 200, answer.body
+    return answer.body.decode()
 
 
 def test_all_types_are_in_the_page():

@@ -16,12 +16,6 @@ from server import Server
 SCHEMA = pa.schema([("id", pa.int64())])
 
 
-@pytest.fixture
-def client(store):
-    with flight.connect(store.grpc_tcp) as client:
-        yield client
-
-
 def path(*names):
     return flight.FlightDescriptor.for_path(*names)
 

@@ -3,7 +3,6 @@ conversation is a list of turns: what a client sends until the server answers.""
 
 import asyncio
 import contextlib
-import socket
 import threading
 
 import adbc_driver_postgresql.dbapi
@@ -14,60 +13,34 @@ import pyarrow
 import pymysql
 import pymysql.cursors
 
+from relay import Relay
+
 ROWS = [(1, "a"), (2, None), (3, "größe")]
 
 
-class Proxy:
-    """Passes the bytes of connections on to a port, and keeps what the clients have sent."""
+class Recorder(Relay):
+    """Keeps what clients have sent, by connection."""
 
     def __init__(self, port):
-        self.to, self.conversations, self.threads, self.sockets = port, [], [], []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.turns, self.lock = {}, threading.Lock()
+        super().__init__(port)
 
-    def _accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self.listener.accept()
-                server = socket.create_connection(("127.0.0.1", self.to))
-                self.sockets += [client, server]
-                turns, lock = [], threading.Lock()
-                self.conversations.append(turns)
-                for source, sink, is_client in ((client, server, True), (server, client, False)):
-                    thread = threading.Thread(target=self._pass, args=(source, sink, is_client, turns, lock), daemon=True)
-                    thread.start()
-                    self.threads.append(thread)
-
-    @staticmethod
-    def _pass(source, sink, is_client, turns, lock):
+    def passes(self, pair, data, is_client):
         """An empty turn at the end says that the server has answered since the last one."""
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                with lock:
-                    if not is_client:
-                        if turns and turns[-1]:
-                            turns.append(b"")
-                    elif turns:
-                        turns[-1] += data
-                    else:
-                        turns.append(data)
-                sink.sendall(data)
-        with contextlib.suppress(OSError):
-            sink.shutdown(socket.SHUT_WR)
+        with self.lock:
+            turns = self.turns.setdefault(pair, [])
+            if is_client and turns:
+                turns[-1] += data
+            elif is_client:
+                turns.append(data)
+            elif turns and turns[-1]:
+                turns.append(b"")
 
     def recorded(self):
         """The conversations, once all of them have ended."""
-        for thread in self.threads:
+        for thread in list(self.pairs.values()):
             thread.join()
-        return [[turn for turn in turns if turn] for turns in self.conversations if any(turns)]
-
-    def close(self):
-        # A blocked accept holds the listener open; this ends it.
-        with contextlib.suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)
-        for held in (self.listener, *self.sockets):
-            held.close()
+        return [[turn for turn in turns if turn] for turns in self.turns.values() if any(turns)]
 
 
 def psycopg_speaks(port):
@@ -176,7 +149,7 @@ def connector_speaks(port):
 
 def record(server, file):
     """The conversations of all clients with a server that takes everybody, by protocol."""
-    with contextlib.closing(Proxy(server.pg_port)) as postgres, contextlib.closing(Proxy(server.mysql_port)) as mine:
+    with Recorder(server.pg_port) as postgres, Recorder(server.mysql_port) as mine:
         psycopg_speaks(postgres.port)
         asyncio.run(asyncpg_speaks(postgres.port))
         adbc_speaks(postgres.port)

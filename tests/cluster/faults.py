@@ -25,7 +25,7 @@ import endpoints  # noqa: E402
 import nodes  # noqa: E402
 import pyarrow as pa  # noqa: E402
 import pyarrow.flight as flight  # noqa: E402
-from wire import Wire  # noqa: E402
+from relay import Relay  # noqa: E402
 
 NODES = 4
 CLIENTS = 3
@@ -49,6 +49,26 @@ LOST_WORDS = (
 )  # fmt: skip
 
 
+class Wire(Relay):
+    """Between nodes: their internal ports are reached through it."""
+
+    def sever(self, silent):
+        """Silent: nothing passes any more, and nobody is told. Else connections end. New ones are refused."""
+        self.to = None
+        if silent:
+            self.requests.clear()
+            self.answers.clear()
+        else:
+            self.cut()
+
+    def mend(self, port):
+        # What was cut in silence would wait for bytes that are gone.
+        self.cut()
+        self.to = port
+        self.requests.set()
+        self.answers.set()
+
+
 class Members:
     """The nodes, which come back at the same addresses."""
 
@@ -63,22 +83,30 @@ class Members:
 
     def start(self, number):
         more = [
-            *endpoints.settings(limits__result_timeout="10s"), "--advertise", self.wires[number].address,
+            *endpoints.settings(limits__result_timeout="10s"), "--advertise", address(self.wires[number]),
         ]  # fmt: skip
-        join = [wire.address for wire in self.wires[:number] + self.wires[number + 1 :] if wire.target]
+        join = [address(wire) for wire in self.wires[:number] + self.wires[number + 1 :] if wire.to]
         flight_at = self.flights[number] or "127.0.0.1:0"
         node = nodes.Node(self.proof, join=join, more=more, sources=[f"t={self.table}"], flight=flight_at)
         self.flights[number] = f"{node.host}:{node.port}"
-        self.wires[number].to(node.cluster)
+        self.wires[number].to = internal_port(node)
         self.all[number] = node
 
     def until_alive(self):
-        expected = {wire.address: "alive" for wire in self.wires}
+        expected = set(map(address, self.wires))
         for node in self.all:
-            nodes.wait_until(lambda node=node: takes_work(node) >= set(expected), "all nodes alive", 60)
+            nodes.wait_until(lambda node=node: takes_work(node) >= expected, "all nodes alive", 60)
 
     def uri(self, number):
         return f"grpc+tcp://{self.flights[number]}"
+
+
+def address(wire):
+    return f"127.0.0.1:{wire.port}"
+
+
+def internal_port(node):
+    return int(node.cluster.rsplit(":", 1)[1])
 
 
 def takes_work(node):
@@ -166,9 +194,9 @@ def fault(members, kind, number, chance):
         time.sleep(chance.uniform(0.1, 2) if kind == "stop" else chance.uniform(6, 12))
         node.signal(nodes.CONTINUE)
     else:
-        wire.cut(silent=kind == "cut in silence")
+        wire.sever(silent=kind == "cut in silence")
         time.sleep(chance.uniform(0.1, 4))
-        wire.mend()
+        wire.mend(internal_port(node))
 
 
 KINDS = ["kill", "kill", "stop", "stop", "cut", "cut in silence", "stop for long"]

@@ -1,18 +1,16 @@
 """Nodes of a cluster as processes, and what each of them says of the others."""
 
-import base64
 import contextlib
-import json
 import pathlib
 import secrets
 import signal
 import socket
 import subprocess
 import sys
-import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
+import http_sql  # noqa: E402
 from server import BUSY_FACTOR, Process, Server, binaries, clean_environment, hash_password, wait_until  # noqa: E402, F401
 
 # Short, so that a test sees what happens; long enough for a machine that does much else.
@@ -41,14 +39,10 @@ class Node(Server):
 
     def rows(self, sql, user=None):
         """Rows as lists, `None` of what has none; with a user, as a pair of name and password, those that the user sees."""
-        headers = {"content-type": "application/json"}
         user = user or self.user
-        if user:
-            headers["authorization"] = "Basic " + base64.b64encode(":".join(user).encode()).decode()
-        body = json.dumps({"sql": sql}).encode()
-        request = urllib.request.Request(self.http + "/v1/sql", data=body, headers=headers, method="POST")
-        with urllib.request.urlopen(request, timeout=20 * BUSY_FACTOR) as answer:
-            return json.load(answer).get("rows")
+        answer = http_sql.sql(self, sql, **({"authorization": http_sql.basic(*user)} if user else {}))
+        assert answer.status < 300, answer.body
+        return answer.json().get("rows")
 
     def states(self):
         """State of each member by its address."""

@@ -1,8 +1,9 @@
 """Rules of access are kept by one node, and clients may ask any: where one has rules, none is open."""
 
-import urllib.error
+import contextlib
 
 import nodes
+import http_sql
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
@@ -11,29 +12,32 @@ from server import wait_until
 ADA, BOB = ("ada", "a password"), ("bob", "a password")
 
 
-@pytest.fixture
-def members(tmp_path):
+@contextlib.contextmanager
+def two_nodes(folder, source, *arguments):
+    """With Ada, an admin, and Bob, and a table `t`."""
     hashed = nodes.hash_password("a password")
-    users = tmp_path / "users.toml"
+    users = folder / "users.toml"
     entry = '[[users]]\nname = "{}"\npassword_hash = "{}"\nadmin = {}\n'
     users.write_text(entry.format("ada", hashed, "true") + entry.format("bob", hashed, "false"))
-    (tmp_path / "t.csv").write_text("a,b\n1,x\n2,y\n")
-    more = {"more": ["--users-file", users], "sources": [f"t={tmp_path / 't.csv'}"], "user": ADA}
+    more = {"more": ["--users-file", users, *arguments], "sources": [f"t={source}"], "user": ADA}
     proof = nodes.secret()
     with (
-        nodes.Node(proof, data=tmp_path / "first", **more) as first,
-        nodes.Node(proof, join=[first.cluster], data=tmp_path / "second", **more) as second,
+        nodes.Node(proof, data=folder / "first", **more) as first,
+        nodes.Node(proof, join=[first.cluster], data=folder / "second", **more) as second,
     ):
         nodes.all_alive([first, second])
         yield first, second
 
 
+@pytest.fixture
+def members(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,x\n2,y\n")
+    with two_nodes(tmp_path, tmp_path / "t.csv") as both:
+        yield both
+
+
 def is_refused(node, sql, user):
-    try:
-        node.rows(sql, user)
-    except urllib.error.HTTPError as error:
-        return error.code in (403, 404)
-    return False
+    return http_sql.answered(node, sql, http_sql.basic(*user))[0] in (403, 404)
 
 
 def test_a_node_without_rules_is_not_open_beside_one_with_rules(members):
@@ -71,21 +75,11 @@ def test_rows_that_were_made_before_are_not_handed_out(members):
 def test_parts_of_plans_come_with_what_their_user_may_see(tmp_path):
     """A plan is authorised by the node that was asked. The others run its parts, whatever their own rules say of its user: they
     neither add rows nor take any away."""
-    hashed = nodes.hash_password("a password")
-    users = tmp_path / "users.toml"
-    entry = '[[users]]\nname = "{}"\npassword_hash = "{}"\nadmin = {}\n'
-    users.write_text(entry.format("ada", hashed, "true") + entry.format("bob", hashed, "false"))
     (tmp_path / "t").mkdir()
     for number in range(4):
         part = pa.table({"x": range(number * 20_000, (number + 1) * 20_000), "g": [row % 7 for row in range(20_000)]})
         parquet.write_table(part, tmp_path / "t" / f"{number}.parquet", row_group_size=5_000)
-    proof = nodes.secret()
-    more = {"more": ["--users-file", users, "--set", "cluster.bytes_per_thread=1"], "sources": [f"t={tmp_path / 't'}"], "user": ADA}
-    with (
-        nodes.Node(proof, data=tmp_path / "first", **more) as first,
-        nodes.Node(proof, join=[first.cluster], data=tmp_path / "second", **more) as second,
-    ):
-        nodes.all_alive([first, second])
+    with two_nodes(tmp_path, tmp_path / "t", "--set", "cluster.bytes_per_thread=1") as (first, second):
         for sql in ("CREATE ROLE readers", "GRANT readers TO bob", "GRANT SELECT ON t TO readers"):
             first.rows(sql)
         groups = "SELECT g, count(*) FROM t GROUP BY g ORDER BY g"

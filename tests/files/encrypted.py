@@ -41,20 +41,3 @@ def write(folder: pathlib.Path):
         properties = factory.file_encryption_properties(encryption.KmsConnectionConfig(), wanted)
         with parquet.ParquetWriter(folder / name, table.schema, encryption_properties=properties) as writer:
             writer.write_table(table)
-
-
-ANSWERS = [
-    # What is not encrypted can be read.
-    ("SELECT count(*), max(b) FROM 'encrypted_columns.parquet'", [(100, "x99")]),
-    ("SELECT b FROM encrypted_column WHERE b = 'x50'", [("x50",)]),
-]
-
-REFUSED = [
-    ("SELECT * FROM 'encrypted_whole.parquet'", "is encrypted, and this server has no keys"),
-    ("SELECT count(*) FROM encrypted_footer", "write the file again without encryption"),
-    ("SELECT a FROM encrypted_column", "column `a` of `"),
-    ("SELECT * FROM 'encrypted_columns.parquet'", "ask for other columns"),
-    ("SELECT sum(a) FROM 'encrypted_columns.parquet' WHERE a > 3", "columns `a`, `s.p` of `"),
-    ("CREATE EXTERNAL TABLE other STORED AS PARQUET LOCATION 'encrypted_whole.parquet'", "is encrypted"),
-    ("CREATE TABLE other AS SELECT * FROM 'encrypted_column.parquet'", "column `a` of `"),
-]

@@ -51,11 +51,7 @@ class Catalog(Web):
 class Answers(Handler):
     def answer(self, status, value):
         body = value if isinstance(value, bytes) else json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        super().answer(status, body, Content_Type="application/json")
 
     def error(self, status):
         """As catalogs do: with what was sent in it."""

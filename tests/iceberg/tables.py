@@ -163,3 +163,15 @@ def append_file(folder, rows):
 
 def data_files(folder):
     return [task.file.file_path for task in static(folder).scan().plan_files()]
+
+
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+def base85(content):
+    """That of ZeroMQ, filled up, as a log of Delta has a vector or the name of its file."""
+    text = ""
+    for at in range(0, len(content), 4):
+        number = int.from_bytes(content[at : at + 4].ljust(4, b"\0"), "big")
+        text += "".join(DIGITS[number // 85**power % 85] for power in (4, 3, 2, 1, 0))
+    return text

@@ -14,26 +14,14 @@ from conftest import refused, serving
 from durable import Database
 from server import Server
 
-DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 PROTOCOL = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"],
                          "writerFeatures": ["deletionVectors", "changeDataFeed"]}}
 COUNT = 100_000
 
 
-def z85(content):
-    text = ""
-    for start in range(0, len(content), 4):
-        number, five = int.from_bytes(content[start : start + 4], "big"), ""
-        for _ in range(5):
-            number, digit = divmod(number, 85)
-            five = DIGITS[digit] + five
-        text += five
-    return text
-
-
 def in_log(_place, places):
     content = tables.vector(places)[4:-4]
-    return {"storageType": "i", "pathOrInlineDv": z85(content + bytes(-len(content) % 4)), "sizeInBytes": len(content), "cardinality": len(places)}
+    return {"storageType": "i", "pathOrInlineDv": tables.base85(content), "sizeInBytes": len(content), "cardinality": len(places)}
 
 
 def in_file(place, places, before=b""):
@@ -42,7 +30,7 @@ def in_file(place, places, before=b""):
     folder = place / "ab"
     folder.mkdir(exist_ok=True)
     (folder / f"deletion_vector_{number}.bin").write_bytes(b"\x01" + before + vector)
-    return {"storageType": "u", "pathOrInlineDv": "ab" + z85(number.bytes), "offset": 1 + len(before), "sizeInBytes": len(vector) - 8,
+    return {"storageType": "u", "pathOrInlineDv": "ab" + tables.base85(number.bytes), "offset": 1 + len(before), "sizeInBytes": len(vector) - 8,
             "cardinality": len(places)}
 
 

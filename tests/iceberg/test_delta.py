@@ -32,6 +32,13 @@ def written(s3, address, rows=ROWS, **more):
     return DeltaTable(address, storage_options=options(s3))
 
 
+def log_entry(s3, address):
+    """Name and content of the only entry of a log."""
+    (name,) = [name for name in s3.names(address.removeprefix("s3://")) if name.endswith(".json")]
+    with s3.files.open_input_file(name) as stream:
+        return name, stream.read()
+
+
 def same(database, table, sql="SELECT * FROM t"):
     wanted = pa.table(table.to_pyarrow_table())
     got = database.arrow(sql)
@@ -90,11 +97,10 @@ def test_two_tables_whose_files_have_the_same_names(s3, tmp_path):
         rows = pa.table({"id": pa.array(range(first, first + 100), pa.int64())})
         written(s3, address, rows)
         (data,) = [path for path in s3.names(address.removeprefix("s3://")) if path.endswith(".parquet")]
-        (entry,) = [path for path in s3.names(address.removeprefix("s3://")) if path.endswith(".json")]
         with s3.files.open_input_file(data) as stream:
             s3.write(f"{address.removeprefix('s3://')}/same.parquet", stream.read())
-        with s3.files.open_input_file(entry) as stream:
-            lines = [json.loads(line) for line in stream.read().decode().splitlines()]
+        entry, content = log_entry(s3, address)
+        lines = [json.loads(line) for line in content.splitlines()]
         for line in lines:
             if "add" in line:
                 line["add"] |= {"path": "same.parquet", "modificationTime": 1700000000000}
@@ -113,9 +119,8 @@ def test_two_tables_whose_files_have_the_same_names(s3, tmp_path):
 ])
 def test_a_log_that_names_other_places_is_refused(s3, address, path):
     written(s3, address)
-    (entry,) = [name for name in s3.names(address.removeprefix("s3://")) if name.endswith(".json")]
-    with s3.files.open_input_file(entry) as stream:
-        lines = [json.loads(line) for line in stream.read().decode().splitlines()]
+    entry, content = log_entry(s3, address)
+    lines = [json.loads(line) for line in content.splitlines()]
     for line in lines:
         if "add" in line:
             line["add"]["path"] = path
@@ -126,9 +131,7 @@ def test_a_log_that_names_other_places_is_refused(s3, address, path):
 
 def test_a_damaged_log_is_told(s3, address):
     written(s3, address)
-    (entry,) = [name for name in s3.names(address.removeprefix("s3://")) if name.endswith(".json")]
-    with s3.files.open_input_file(entry) as stream:
-        whole = stream.read()
+    entry, whole = log_entry(s3, address)
     for cut in (b"", whole[: len(whole) // 2], b"\0" * len(whole)):
         s3.write(entry, cut)
         with serving(f"t={address}", s3=s3) as database:
@@ -152,30 +155,18 @@ def test_a_store_that_is_down(s3, address):
             wait_until(lambda: works(database, "SELECT sum(id) FROM t"), "a store that is up again", 20)
 
 
-DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-
-
-def base85(content):
-    """That of ZeroMQ, filled up."""
-    text = ""
-    for at in range(0, len(content), 4):
-        number = int.from_bytes(content[at : at + 4].ljust(4, b"\0"), "big")
-        text += "".join(DIGITS[number // 85**power % 85] for power in (4, 3, 2, 1, 0))
-    return text
-
-
 def with_vector(folder, places, kind="log", rows=10, cut=0):
     """A table of ten rows, from whose only file a vector deletes some; where it is in a file, the path of that."""
     write_deltalake(folder, pa.table({"id": pa.array(range(10), pa.int64())}))
     framed, path = tables.vector(places), None
     content = framed[4 : len(framed) - 4 - cut]
     if kind == "log":
-        descriptor = {"storageType": "i", "pathOrInlineDv": base85(content)}
+        descriptor = {"storageType": "i", "pathOrInlineDv": tables.base85(content)}
     else:
         number = uuid.uuid4()
         path = folder / f"deletion_vector_{number}.bin"
         path.write_bytes(b"\1" + framed)
-        descriptor = {"storageType": "u", "pathOrInlineDv": base85(number.bytes), "offset": 1}
+        descriptor = {"storageType": "u", "pathOrInlineDv": tables.base85(number.bytes), "offset": 1}
         if kind == "address":
             descriptor |= {"storageType": "p", "pathOrInlineDv": path.resolve().as_uri()}
     entry = folder / "_delta_log" / f"{0:020}.json"

@@ -4,30 +4,10 @@ import hashlib
 import json
 import subprocess
 
-from server import BUSY_FACTOR, binaries, clean_environment
+from server import BUSY_FACTOR, ROOT, binaries, clean_environment
 
 # A tree of one split.
-LIGHTGBM = """tree
-version=v4
-num_class=1
-num_tree_per_iteration=1
-max_feature_idx=0
-objective=regression
-feature_names=id
-
-Tree=0
-num_leaves=2
-num_cat=0
-split_feature=0
-threshold=2.5
-decision_type=2
-left_child=-1
-right_child=-2
-leaf_value=10 20
-is_linear=0
-
-end of trees
-"""
+LIGHTGBM = (ROOT / "tests" / "data" / "lightgbm.txt").read_text()
 
 
 def bowshot(*arguments, environment=None, prefix=(), seconds=120):

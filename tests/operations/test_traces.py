@@ -1,11 +1,9 @@
 """Traces over OTLP: the road of a query as spans, the caller's span above them, and nothing that waits for a collector."""
 
 import contextlib
-import json
 import secrets
 import socket
 import time
-import urllib.request
 
 import grpc
 import mysql.connector
@@ -15,6 +13,7 @@ import pyarrow.flight as flight
 import pymysql
 import pytest
 
+import http_sql
 from certificates import key_pair
 from collector import Collector
 from durable import Database
@@ -42,10 +41,9 @@ def commented(sql, parent):
 
 
 def over_http(server, sql, parent=None):
-    headers = {"content-type": "application/json", **({"traceparent": parent} if parent else {})}
-    request = urllib.request.Request(f"{server.http}/v1/sql", json.dumps({"sql": sql}).encode(), headers)
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return answer.read()
+    answer = http_sql.sql(server, sql, **({"traceparent": parent} if parent else {}))
+    assert answer.status == 200, answer.body
+    return answer.body
 
 
 def over_flight(server, sql, parent):

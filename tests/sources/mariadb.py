@@ -2,22 +2,14 @@
 
 import contextlib
 import datetime
-import os
-import pathlib
-import shutil
-import socket
 import subprocess
-import tempfile
-import threading
 
 import pymysql
 
 import databases
-from databases import ALL, PASSWORD, Source, free_port, literal, things, wait_until
-
-
-def program(name):
-    return shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/usr/bin") or name
+from databases import ALL, PASSWORD, Source, literal, things
+from mariadb_server import MariaDbServer
+from relay import Relay
 
 
 def openssl(*words):
@@ -34,49 +26,29 @@ def certificates(folder):
             "-extfile", folder / "names", "-out", folder / "server.pem")
 
 
-class MariaDb:
+class MariaDb(MariaDbServer):
     """Its time zone, its modes and its limit of rows are none that anybody wants: sessions have to say what they need."""
 
     HOSTILE = ["--default-time-zone=+05:30", "--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH"]
+    COMMON = ["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=256M", "--character-set-server=utf8mb4",
+              "--collation-server=utf8mb4_general_ci"]
 
     def __init__(self, *options):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bowshot-mariadb-"))
-        self.home, self.port = self.folder / "home", free_port()
-        self.user = ["--user=mysql"] if os.geteuid() == 0 else []
-        self.folder.chmod(0o755)
-        self.home.mkdir()
-        certificates(self.folder)
-        if self.user:
-            for path in (self.home, self.folder / "server.key"):
-                shutil.chown(path, "mysql", "mysql")
-        install = [program("mariadb-install-db"), "--no-defaults", f"--datadir={self.home}", "--auth-root-authentication-method=normal"]
-        subprocess.run([*install, "--skip-test-db", *self.user], check=True, capture_output=True, cwd="/")
-        self.options = [*self.HOSTILE, *options]
-        self.start()
+        super().__init__(*self.COMMON, *self.HOSTILE, *options)
         quoted = PASSWORD.replace("'", "''")
         self.run("CREATE DATABASE shop CHARACTER SET utf8mb4", f"CREATE USER reader@'%' IDENTIFIED BY '{quoted}'",
                  "GRANT SELECT, INSERT, CREATE, SHOW VIEW ON *.* TO reader@'%'")
 
     def start(self):
         folder = self.folder
-        command = [program("mariadbd"), "--no-defaults", f"--datadir={self.home}", f"--port={self.port}", "--bind-address=127.0.0.1",
-                   f"--socket={self.home}/socket", f"--pid-file={self.home}/pid", "--skip-log-bin", "--innodb-flush-log-at-trx-commit=0",
-                   "--innodb-buffer-pool-size=256M", f"--ssl-ca={folder}/ca.pem", f"--ssl-cert={folder}/server.pem", f"--ssl-key={folder}/server.key",
-                   "--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci", *self.options, *self.user]
-        self.running = subprocess.Popen(command, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-        def ready():
-            assert self.running.poll() is None, "MariaDB did not start"
-            with contextlib.suppress(pymysql.err.Error):
-                self.connect().close()
-                return True
-
-        wait_until(ready, "MariaDB is ready", 60)
+        if not (folder / "ca.pem").exists():
+            certificates(folder)
+            self.owned(folder / "server.key")
+            # Before the others, which may turn it off.
+            tls = (f"--ssl-ca={folder}/ca.pem", f"--ssl-cert={folder}/server.pem", f"--ssl-key={folder}/server.key")
+            self.options = (*tls, *self.options)
+        super().start()
         self.run("SET GLOBAL sql_select_limit = 7")
-
-    def kill(self):
-        self.running.kill()
-        self.running.wait(30)
 
     def connect(self, **more):
         """As the one who owns it, with usual modes."""
@@ -100,10 +72,6 @@ class MariaDb:
     @property
     def uri(self):
         return f"mysql://127.0.0.1:{self.port}"
-
-    def close(self):
-        self.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class MySource(Source):
@@ -158,51 +126,13 @@ def mariadb_source(server, name="my", **more):
     return MySource(name, "mysql", "shop", entry(server, **more), server.rows, ALL)
 
 
-class Way:
+class Way(Relay):
     """A way to a server that can be cut, held, and looked at."""
 
     def __init__(self, port):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port, self.behind, self.pairs = self.listener.getsockname()[1], port, []
-        self.open, self.seen, self.carried, self.closed = threading.Event(), bytearray(), 0, False
-        self.open.set()
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.seen, self.carried = bytearray(), 0
+        super().__init__(port)
 
-    def accept(self):
-        while not self.closed:
-            try:
-                near, _ = self.listener.accept()
-                far = socket.create_connection(("127.0.0.1", self.behind))
-            except OSError:
-                continue
-            self.pairs.append((near, far))
-            for source, sink, slow in ((near, far, False), (far, near, True)):
-                threading.Thread(target=self.carry, args=(source, sink, slow), daemon=True).start()
-
-    def carry(self, source, sink, slow):
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                if slow:
-                    self.open.wait()
-                self.seen += data[:4096]
-                self.carried += len(data)
-                sink.sendall(data)
-        for end in (source, sink):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def cut(self):
-        for near, far in self.pairs:
-            for end in (near, far):
-                with contextlib.suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
-        self.pairs.clear()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.closed = True
-        self.open.set()
-        self.cut()
-        self.listener.close()
+    def passes(self, _pair, data, _is_client):
+        self.seen += data[:4096]
+        self.carried += len(data)

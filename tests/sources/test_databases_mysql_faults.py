@@ -62,10 +62,10 @@ def test_a_way_that_hangs_is_given_up(folder, my):
         source = source_of(my, uri=f'"mysql://127.0.0.1:{way.port}/shop"', timeout='"1s"', connect_timeout='"1s"', pool="1")
         with Reader(folder, source.config()) as server:
             assert server.rows("SELECT count(*) FROM my.shop.t") == [(1000,)]
-            way.open.clear()
+            way.answers.clear()
             for _ in range(2):
                 assert seconds_of(lambda: server.refused("SELECT b FROM my.shop.t")) < 10 * BUSY_FACTOR
-            way.open.set()
+            way.answers.set()
             assert eventually(lambda: server.rows("SELECT count(*) FROM my.shop.t") == [(1000,)], "it is back")
 
 

@@ -14,7 +14,7 @@ def run(options: Options) -> None:
     rows = options.size(20_000, 200_000, 1_000_000)
     programs = pathlib.Path(places.program("bowshot")).parent
     words = [f"--rows={rows}", f"--columns={COLUMNS}", f"--trees={TREES}", f"--rounds={options.rounds}"]
-    found = apart.client("models", "scoring.py", programs, "--served", *words)
+    found = apart.client("models", "scoring.py", programs, *words)
     times, median = found["times"], found["median"]
     settings = {
         "rows": rows, "columns": COLUMNS, "trees": TREES, "threads": found["threads"],

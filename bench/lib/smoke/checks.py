@@ -14,8 +14,6 @@ from ..report.lines import is_ours
 from . import browser, shapes
 from .shapes import expect
 
-# turbodbc comes as source alone, and needs libraries that not every Debian has; everything else has to run.
-PEERS = [name for name in arena.PEERS if name != "turbodbc"]
 # These compare answers through a digest, and say so.
 WITH_ANSWERS = {"starrocks", "employees", "clickbench", "lineitem", "select", "same_host"}
 SUITES = {"tpch": 22, "tpcds": 99}
@@ -48,7 +46,7 @@ def main(folder: pathlib.Path) -> int:
 
 def run(name: str, folder: pathlib.Path) -> bool:
     """One scenario as its users start it; what it says is shown when it has ended."""
-    chosen = ["--scale", "small", "--peers", ",".join(PEERS), "--results", str(folder), "--no-report"]
+    chosen = ["--scale", "small", "--peers", ",".join(arena.PEERS), "--results", str(folder), "--no-report"]
     command = [sys.executable, str(places.BENCH / "run.py"), name, *chosen]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     print(done.stdout, flush=True)

@@ -17,8 +17,9 @@ import tempfile
 import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parents[1] / "clients"))
+sys.path += [str(HERE.parents[1] / "clients"), str(HERE.parent)]
 
+import result  # noqa: E402
 from server import ROOT, Server, hash_password  # noqa: E402
 
 USER, PASSWORD = "gopher", "secret"
@@ -167,16 +168,7 @@ def judge(suite, tests, listed):
     failed += [(entry, f"is in {suite}.toml, but did not run") for entry in sorted(unused)]
     for name, reason in failed:
         print(f"FAILED {name}: {reason}")
-    if "BOWSHOT_RESULT" in os.environ:
-        result = {
-            "passed": passed,
-            "failed": [{"test": name, "reason": reason} for name, reason in failed],
-            "excluded": [
-                {"test": f"{count} tests" if count > 1 else "1 test", "reason": reason}
-                for reason, count in sorted(excluded.items())
-            ],
-        }
-        pathlib.Path(os.environ["BOWSHOT_RESULT"]).write_text(json.dumps(result))
+    result.write(passed, failed, sorted(excluded.items()))
     print(f"{passed} passed, {len(failed)} failed")
     return 1 if failed or not passed else 0
 

@@ -11,15 +11,15 @@ import argparse
 import collections
 import concurrent.futures
 import hashlib
-import json
 import os
 import pathlib
 import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parents[1] / "sql"))
+sys.path += [str(HERE.parents[1] / "sql"), str(HERE.parent)]
 
+import result  # noqa: E402
 import slt  # noqa: E402
 import values  # noqa: E402
 from engines import Bowshot, Refused  # noqa: E402
@@ -50,20 +50,9 @@ def main():
             for test, reason in bad[:10]:
                 print(f"  {test}: {reason}")
             sys.stdout.flush()
-    write_result(passed, failed, excused)
+    result.write(passed, failed, sorted(excused.items()), "record")
     print(f"{passed} passed, {len(failed)} failed")
     return 1 if failed or not passed else 0
-
-
-def write_result(passed, failed, excused):
-    if "BOWSHOT_RESULT" not in os.environ:
-        return
-    result = {
-        "passed": passed,
-        "failed": [{"test": test, "reason": reason} for test, reason in failed],
-        "excluded": [{"test": f"{count} records", "reason": reason} for reason, count in sorted(excused.items())],
-    }
-    pathlib.Path(os.environ["BOWSHOT_RESULT"]).write_text(json.dumps(result))
 
 
 def run_file(path, name, show):

@@ -9,21 +9,21 @@ one gets the first of `reasons.toml` whose pattern its message has.
 
 import argparse
 import collections
-import importlib.metadata
 import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
-import tarfile
 import tempfile
 import tomllib
 import xml.etree.ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parents[1] / "clients"))
+sys.path += [str(HERE.parents[1] / "clients"), str(HERE.parent)]
 
+import result  # noqa: E402
+import sdist  # noqa: E402
 from server import Server, clean_environment  # noqa: E402
 
 # The modules of Django's tests that run.
@@ -109,24 +109,7 @@ def django_postgres(cache, scratch, more):
 
 
 def fetched(package, cache, part):
-    """A part of the source distribution of a package, of the version that is installed."""
-    version = importlib.metadata.version(package)
-    pin = next(line for line in (HERE / "sdists.txt").read_text().splitlines() if line.startswith(f"{package}=={version} "))
-    folder = cache / f"{package.lower()}-sdist-{version}"
-    if not folder.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            pins = pathlib.Path(scratch) / "pins.txt"
-            pins.write_text(f"{pin}\n")
-            command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-deps", "-d", scratch]
-            subprocess.run([*command, "--no-binary", package, "--require-hashes", "-r", pins], check=True)
-            (archive,) = pathlib.Path(scratch).glob("*.tar.gz")
-            with tarfile.open(archive) as opened:
-                root = archive.name.removesuffix(".tar.gz")
-                members = [member for member in opened.getmembers() if member.name.startswith(f"{root}/{part}")]
-                opened.extractall(scratch, members, filter="data")
-            (pathlib.Path(scratch) / root).rename(folder)
-    return folder
+    return sdist.fetched(package, cache, [part], HERE / "sdists.txt")
 
 
 def expect(found, failing):
@@ -159,14 +142,7 @@ def judge(found, expected):
         print(f"{count} fail: {reason}")
     for name, reason in wrong:
         print(f"FAILED {name}: {reason}")
-    tests = {reason: f"{count} test{'s' * (count > 1)}" for reason, count in explained.most_common()}
-    if "BOWSHOT_RESULT" in os.environ:
-        result = {
-            "passed": len(passed),
-            "failed": [{"test": name, "reason": reason} for name, reason in wrong],
-            "excluded": [{"test": count, "reason": reason} for reason, count in tests.items()],
-        }
-        pathlib.Path(os.environ["BOWSHOT_RESULT"]).write_text(json.dumps(result))
+    result.write(len(passed), wrong, explained.most_common())
     print(f"{len(found) - len(passed) - len(failing)} of features that the library says the database has not")
     print(f"{len(passed)} passed, {len(wrong)} failed")
     return 1 if wrong or not passed else 0
