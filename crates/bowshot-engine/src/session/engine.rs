@@ -1,7 +1,10 @@
 //! The engine of a process: its settings, and what all sessions share.
 
 mod configured;
+mod due_refreshes;
 mod part;
+
+pub use due_refreshes::DueRefresh;
 
 use crate::catalog::lazy_state::SpareStates;
 use crate::catalog::{self, CatalogParts};

@@ -6,10 +6,10 @@ use crate::write::alter::{self, Alteration, column_of};
 use crate::write::enums::TypeChange;
 use crate::write::models::{self, NewModel};
 use crate::write::secrets::SecretChange;
-use crate::write::{NewExternal, NewTable, NewView, WhenThere, external};
+use crate::write::{NewExternal, NewTable, NewView, WhenThere, external, refresh};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::snapshot::Pinned;
-use bowshot_tables::{Entry, EntryName, External, Table, TableStore, View, What};
+use bowshot_tables::{Entry, EntryName, External, Materialized, Table, TableStore, View, What};
 use chrono::Duration;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -79,6 +79,10 @@ pub(crate) enum Ddl {
     DropMaterialized {
         name: EntryName,
         if_exists: bool,
+    },
+    SetRefresh {
+        name: EntryName,
+        every: Option<std::time::Duration>,
     },
     CreateModel(NewModel),
     DropModel {
@@ -151,6 +155,11 @@ impl Ddl {
                 comment(name, column.as_deref(), text.as_ref(), names, store)?
             }
             Self::DropMaterialized { name, if_exists } => drop_materialized(name, *if_exists, names)?,
+            Self::SetRefresh { name, every } => {
+                let table = names.table(name)?;
+                let view = Materialized { every: *every, ..refresh::definition(name, &table)?.clone() };
+                put(pinned, name, Entry::Table(Arc::new(table.with_materialized(view))))?
+            }
             Self::CreateModel(new) => models::create(new, names, None)?,
             Self::DropModel { name, if_exists } => models::drop_model(name, *if_exists, names)?,
             Self::Type(change) => change.apply(names, store)?,

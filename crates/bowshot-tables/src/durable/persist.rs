@@ -93,9 +93,14 @@ fn looks_different(old: &Table, table: &Table) -> bool {
 /// A table that is new has version 0, a changed one the next.
 fn number_versions(head: &Snapshot, next: &mut Snapshot, before: &Names) {
     for (name, table) in changed_tables(head, next) {
-        let version = before.table(table.id()).map_or(0, |old| old.version() + 1);
+        let old = before.table(table.id());
+        let version = old.map_or(0, |old| old.version() + 1);
+        let changed = match old {
+            Some(old) if old.same_rows(&table) => old.changed_version(),
+            _ => Some(version),
+        };
         if table.definition().is_durable() {
-            next.replace(&name, Entry::Table(Arc::new(table.numbered(version))));
+            next.replace(&name, Entry::Table(Arc::new(table.numbered(version, changed))));
         }
     }
 }
