@@ -57,6 +57,10 @@ pub const SESSION_OPTIONS: &[SessionOption] = options! {
         "answer queries with results that are kept of the same query over the same rows, and keep those of this session";
     "key_lookups" "bool" = "true" =>
         "find the rows of a query that asks for a key of one table (`WHERE key = value`) by an index in memory, instead of a scan";
+    "materialized_view_rewrite" "bool" = "true" =>
+        "answer queries from materialized views that they do not name, where these show the rows that the query reads";
+    "max_staleness_ms" "int64" = "0" =>
+        "how many milliseconds ago a materialized view may have been refreshed that answers a query which does not name it; with 0 it shows its tables as they are";
     "join_order" "string" = "statistics" =>
         "order of inner joins: statistics for the one that seems cheapest, or query for that of the text";
     "common_subplans" "bool" = "true" =>

@@ -31,7 +31,7 @@ pub use execute::progress::ProgressMeter;
 pub use execute::{Execution, Parallelism, rows_of};
 pub use models::load_onnx_runtime;
 pub use plan::{Planned, parser_dialect};
-pub use reuse::{SESSION_CACHE, SESSION_KEY_LOOKUPS, SESSION_RESULTS};
+pub use reuse::{SESSION_CACHE, SESSION_KEY_LOOKUPS, SESSION_RESULTS, SESSION_STALENESS, SESSION_VIEWS};
 pub use session::EngineSession;
 pub use session::authorization::KeptRights;
 pub use session::copy_rows::sent_parquet;

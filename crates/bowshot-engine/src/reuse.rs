@@ -198,6 +198,10 @@ extensions_options! {
         pub results: bool, default = true
         /// Whether its queries look rows up by the index of a key.
         pub key_lookups: bool, default = true
+        /// Whether its queries are answered from materialized views that they do not name.
+        pub materialized_views: bool, default = true
+        /// How old the rows of these may be, in milliseconds.
+        pub max_staleness_ms: u64, default = 0
     }
 }
 
@@ -211,6 +215,10 @@ pub const SESSION_CACHE: &str = "bowshot_cache.enabled";
 pub const SESSION_RESULTS: &str = "bowshot_cache.results";
 /// The same of [`SessionCache::key_lookups`].
 pub const SESSION_KEY_LOOKUPS: &str = "bowshot_cache.key_lookups";
+/// The same of [`SessionCache::materialized_views`].
+pub const SESSION_VIEWS: &str = "bowshot_cache.materialized_views";
+/// The same of [`SessionCache::max_staleness_ms`].
+pub const SESSION_STALENESS: &str = "bowshot_cache.max_staleness_ms";
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,10 @@ use bowshot_api::{
     CompatibilityParameter, Compression, Endpoints, Error, Layout, Limits, OptionValue, Reason, Result,
     SESSION_OPTIONS, SessionOption,
 };
-use bowshot_engine::{SESSION_CACHE, SESSION_KEY_LOOKUPS, SESSION_RESULTS, SESSION_SEARCH_PATH};
+use bowshot_engine::{
+    SESSION_CACHE, SESSION_KEY_LOOKUPS, SESSION_RESULTS, SESSION_SEARCH_PATH, SESSION_STALENESS,
+    SESSION_VIEWS,
+};
 use bowshot_optimizer::SESSION_JOIN_ORDER;
 use bowshot_optimizer::common_subplans::{SESSION_GROUPING_SETS, SESSION_SUBPLANS};
 use bowshot_policy::snapshot::Isolation;
@@ -34,6 +37,8 @@ pub(crate) struct Options {
     pub(crate) join_cache: bool,
     pub(crate) result_cache: bool,
     pub(crate) key_lookups: bool,
+    pub(crate) view_rewriting: bool,
+    pub(crate) max_staleness: Duration,
     pub(crate) joins_by_statistics: bool,
     pub(crate) common_subplans: bool,
     pub(crate) grouping_set_cascade: bool,
@@ -60,6 +65,8 @@ impl Options {
             join_cache: true,
             result_cache: true,
             key_lookups: true,
+            view_rewriting: true,
+            max_staleness: Duration::ZERO,
             joins_by_statistics: true,
             common_subplans: true,
             grouping_set_cascade: true,
@@ -111,6 +118,12 @@ impl Options {
             "join_cache" => put(&mut self.join_cache, fresh.join_cache, given, boolean),
             "result_cache" => put(&mut self.result_cache, fresh.result_cache, given, boolean),
             "key_lookups" => put(&mut self.key_lookups, fresh.key_lookups, given, boolean),
+            "materialized_view_rewrite" => {
+                put(&mut self.view_rewriting, fresh.view_rewriting, given, boolean)
+            }
+            "max_staleness_ms" => put(&mut self.max_staleness, fresh.max_staleness, given, |text| {
+                text.trim().parse().ok().map(Duration::from_millis)
+            }),
             "join_order" => {
                 put(&mut self.joins_by_statistics, fresh.joins_by_statistics, given, by_statistics)
             }
@@ -145,6 +158,8 @@ impl Options {
             "join_cache" => (SESSION_CACHE, self.join_cache.to_string()),
             "result_cache" => (SESSION_RESULTS, self.result_cache.to_string()),
             "key_lookups" => (SESSION_KEY_LOOKUPS, self.key_lookups.to_string()),
+            "materialized_view_rewrite" => (SESSION_VIEWS, self.view_rewriting.to_string()),
+            "max_staleness_ms" => (SESSION_STALENESS, self.max_staleness.as_millis().to_string()),
             "join_order" => (SESSION_JOIN_ORDER, self.joins_by_statistics.to_string()),
             "common_subplans" => (SESSION_SUBPLANS, self.common_subplans.to_string()),
             "grouping_set_cascade" => (SESSION_GROUPING_SETS, self.grouping_set_cascade.to_string()),
@@ -196,6 +211,7 @@ impl Options {
             Compression::Zstd => "zstd",
         };
         let timeout = i64::try_from(self.statement_timeout.as_millis()).unwrap_or(i64::MAX);
+        let staleness = i64::try_from(self.max_staleness.as_millis()).unwrap_or(i64::MAX);
         let values = [
             ("catalog", text(&self.catalog)),
             ("schema", text(&self.schema)),
@@ -211,6 +227,8 @@ impl Options {
             ("join_cache", OptionValue::Bool(self.join_cache)),
             ("result_cache", OptionValue::Bool(self.result_cache)),
             ("key_lookups", OptionValue::Bool(self.key_lookups)),
+            ("materialized_view_rewrite", OptionValue::Bool(self.view_rewriting)),
+            ("max_staleness_ms", OptionValue::Int64(staleness)),
             ("join_order", text(if self.joins_by_statistics { "statistics" } else { "query" })),
             ("common_subplans", OptionValue::Bool(self.common_subplans)),
             ("grouping_set_cascade", OptionValue::Bool(self.grouping_set_cascade)),
@@ -324,6 +342,8 @@ mod tests {
             ("join_cache", "off"),
             ("result_cache", "off"),
             ("key_lookups", "off"),
+            ("materialized_view_rewrite", "off"),
+            ("max_staleness_ms", "1500"),
             ("join_order", "query"),
             ("common_subplans", "off"),
             ("grouping_set_cascade", "off"),

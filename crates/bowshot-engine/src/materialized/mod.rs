@@ -1,5 +1,9 @@
-//! Materialized views: the versions of tables that they show (`sources`). `write/refresh/` brings them up to date.
+//! Materialized views in queries: the versions of tables that they show (`sources`), and which queries read them in the place of
+//! their tables (`block`, `rewrite`). A view is never read where its rows may be others than those of its query.
+//! `write/refresh/` brings them up to date.
 
+pub(crate) mod block;
+pub(crate) mod rewrite;
 pub(crate) mod sources;
 
 use crate::catalog::Visible;

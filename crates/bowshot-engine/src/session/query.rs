@@ -44,6 +44,8 @@ async fn one(
     (state, plan): (&SessionState, &LogicalPlan),
 ) -> Result<Execution> {
     let ordered = run.plan.planned().ordered();
+    let from_views = Box::pin(session.read_from_views(plan, run.plan.pinned(), state)).await;
+    let (asked_plan, plan) = (plan, from_views.as_ref().unwrap_or(plan));
     let asked = session.asked(run.plan, run.layout);
     let query = Query { plan, state, form: run.form(), asked, purpose: session.purpose() };
     let recorder = match session.reuse().answer(query).await {
@@ -51,7 +53,8 @@ async fn one(
         Answer::Wanted(recorder) => Some(recorder),
         Answer::Unknown => None,
     };
-    let schema = result_schema(state, plan, run.layout);
+    // As clients were told before.
+    let schema = result_schema(state, asked_plan, run.layout);
     let physical = physical_plan(session, (state, run.form()), plan, ordered).await?;
     let rows = exact_rows(physical.as_ref());
     let progress = ProgressMeter::new(&physical);
