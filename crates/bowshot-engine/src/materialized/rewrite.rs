@@ -98,7 +98,7 @@ fn answer(node: &LogicalPlan, query: &Block, view: &View, shape: &Schema) -> Res
         return Ok(None);
     }
     let rows = scan(view)?;
-    let shown = Shown::new(&kept.columns, rows.schema());
+    let shown = ViewColumns::new(&kept.columns, rows.schema());
     let more = query.conditions.iter().filter(|condition| !kept.conditions.contains(condition));
     let Some(more) = more.map(|condition| shown.over(condition)).collect::<Option<Vec<Expr>>>() else {
         return Ok(None);
@@ -200,9 +200,9 @@ fn named(
 }
 
 /// The columns of a view by what they show.
-struct Shown<'a>(Vec<(&'a Expr, Column)>);
+struct ViewColumns<'a>(Vec<(&'a Expr, Column)>);
 
-impl<'a> Shown<'a> {
+impl<'a> ViewColumns<'a> {
     fn new(exprs: &'a [Expr], schema: &DFSchema) -> Self {
         let plain = exprs.iter().zip(schema.columns()).zip(schema.fields());
         // A constant may stand in an expression and mean something else there.

@@ -109,7 +109,7 @@ pub(crate) async fn apply(
             place.names.pinned.note_read(name);
             insert(name, adding(name, &table, place), Casts::Assign, rows, place).await
         }
-        Write::Refresh(of) => refresh(of, rows, place).await,
+        Write::Refresh(of) => Box::pin(refresh(of, rows, place)).await,
         Write::Delete(name) => delete(name, rows, place).await,
         Write::Update(of) => update(&of.name, rows, place).await,
         Write::Merge(of) => merge(of, rows, place).await,

@@ -124,7 +124,7 @@ fn refusal(expr: &Expr) -> Option<String> {
 /// For each expression of GROUP BY a column of the result that shows it.
 fn group_columns(query: &LogicalPlan, grouped: &Aggregate) -> Result<Vec<usize>, String> {
     let shown: Vec<Option<usize>> =
-        (0..query.schema().fields().len()).map(|column| shown_at(query, column)).collect();
+        (0..query.schema().fields().len()).map(|column| group_position(query, column)).collect();
     let column = |group: usize| shown.iter().position(|shown| *shown == Some(group));
     let groups = grouped.group_expr.iter().enumerate();
     let found = groups.map(|(group, expr)| {
@@ -134,18 +134,18 @@ fn group_columns(query: &LogicalPlan, grouped: &Aggregate) -> Result<Vec<usize>,
 }
 
 /// Which column of the grouping a column of the result is.
-fn shown_at(plan: &LogicalPlan, column: usize) -> Option<usize> {
+fn group_position(plan: &LogicalPlan, column: usize) -> Option<usize> {
     match plan {
         LogicalPlan::Aggregate(_) => Some(column),
-        LogicalPlan::Filter(filter) => shown_at(&filter.input, column),
-        LogicalPlan::SubqueryAlias(alias) => shown_at(&alias.input, column),
+        LogicalPlan::Filter(filter) => group_position(&filter.input, column),
+        LogicalPlan::SubqueryAlias(alias) => group_position(&alias.input, column),
         LogicalPlan::Projection(projection) => {
             let mut expr = projection.expr.get(column)?;
             while let Expr::Alias(alias) = expr {
                 expr = alias.expr.as_ref();
             }
             let Expr::Column(named) = expr else { return None };
-            shown_at(&projection.input, projection.input.schema().maybe_index_of_column(named)?)
+            group_position(&projection.input, projection.input.schema().maybe_index_of_column(named)?)
         }
         _ => None,
     }
@@ -162,7 +162,7 @@ fn check_key(schema: &DFSchema, key: &[usize]) -> Result<(), String> {
     }
 }
 
-fn is_key(data_type: &DataType) -> bool {
+pub(super) fn is_key(data_type: &DataType) -> bool {
     use DataType::{
         Binary, BinaryView, Boolean, Date32, Date64, LargeBinary, LargeUtf8, Time32, Time64, Timestamp, Utf8,
         Utf8View,

@@ -12,9 +12,10 @@ use crate::plan;
 use bowshot_api::{Error, Reason, Result};
 use bowshot_formats::table_version::AsOf;
 use bowshot_tables::{EntryName, LastRefresh, Materialized, SourceVersion, Table, TableStore};
-use bowshot_types::storage_type;
+use bowshot_types::{result_metadata, storage_type};
 use changes::Source;
 use chrono::Utc;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use form::Form;
@@ -46,6 +47,8 @@ struct Target<'a> {
     table: &'a Arc<Table>,
     view: &'a Materialized,
     query: LogicalPlan,
+    /// The columns of the query once it is analysed.
+    made: SchemaRef,
 }
 
 /// How a view is brought up to date, and the plan that gives the rows for it.
@@ -60,9 +63,10 @@ pub(crate) async fn refresh(
     let table = names.table(&name)?;
     names.access.check_refresh(&name)?;
     let view = definition(&name, &table)?;
-    let query = materialized::query(view, visible).await?;
+    let query = Box::pin(materialized::query(view, visible)).await?;
     let sources = sources::versions(&query);
-    let target = Target { table: &table, view, query };
+    let made = result_metadata::analysed_schema(&visible.state(), &query);
+    let target = Target { table: &table, view, query, made };
     let planned = target.changes(&visible.parts.tables)?;
     let (extent, rows) = match planned {
         Ok(Some(rows)) => (Extent::Changes, rows),
@@ -131,14 +135,15 @@ impl Target<'_> {
 
     /// Keys are looked for in the view as it is kept: what is kept in another type is not found.
     fn check_columns(&self, form: &Form<'_>) -> Result<(), String> {
-        let (made, kept) = (self.query.schema().fields(), &self.table.definition().columns);
+        let (made, kept) = (self.made.fields(), &self.table.definition().columns);
         if made.len() != kept.len() {
             return Err("its query gives other columns now".to_owned());
         }
         for column in &form.key {
             let same = made.get(*column).zip(kept.get(*column)).is_some_and(|(made, kept)| {
                 let kept = storage_type::logical(&kept.field);
-                kept == *made.data_type() || (kept.is_string() && made.data_type().is_string())
+                let is_same = kept == *made.data_type() || kept.is_string() && made.data_type().is_string();
+                is_same && form::is_key(&kept)
             });
             if !same {
                 return Err(format!("column {} is kept in another type", column + 1));
