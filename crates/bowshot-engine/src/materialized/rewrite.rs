@@ -3,7 +3,7 @@
 
 use crate::materialized::block::Block;
 use crate::materialized::sources;
-use bowshot_tables::{Definition, EntryName, Table};
+use bowshot_tables::{EntryName, Table};
 use bowshot_types::{result_metadata, storage_type};
 use chrono::{DateTime, Utc};
 use datafusion::arrow::datatypes::{DataType, Schema};
@@ -138,7 +138,7 @@ fn answer(node: &LogicalPlan, query: &Block, view: &View, shape: &Schema) -> Res
 
 /// All rows of a view.
 fn scan(view: &View) -> Result<LogicalPlan> {
-    let (name, definition): (_, &Definition) = (&view.name, view.table.definition());
+    let (name, definition) = (&view.name, view.table.definition().as_ref());
     let name = TableReference::full(name.catalog.as_str(), name.schema.as_str(), name.name.as_str());
     let provider = storage_type::as_declared(view.table.provider(), definition, name.clone())?;
     LogicalPlanBuilder::scan(name, provider_as_source(provider), None)?.build()
@@ -183,7 +183,7 @@ fn named(
         if !field.metadata().is_empty() || field.data_type() != analysed.data_type() {
             return Ok(None);
         }
-        let is_same = expr.get_type(rows.schema().as_ref())? == *field.data_type();
+        let is_same = expr.get_type(rows.schema())? == *field.data_type();
         let is_sum = matches!(field.data_type(), DataType::Decimal128(_, _) | DataType::Int64);
         let expr = match is_same {
             true => expr,

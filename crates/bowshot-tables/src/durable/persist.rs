@@ -7,7 +7,7 @@ use crate::merge::changed_tables;
 use crate::segment::Segment;
 use crate::snapshot::{CatalogState, SchemaState, Snapshot};
 use crate::table::Edits;
-use crate::{Entry, Error, Table, What};
+use crate::{Definition, Entry, Error, Table, What};
 use chrono::Utc;
 use rusqlite::{CachedStatement, Connection, params};
 use std::collections::{BTreeMap, HashSet};
@@ -363,12 +363,22 @@ fn operation(old: Option<&Table>, table: &Table) -> &'static str {
     let edits = edits(old, table);
     match old {
         None => "CREATE",
-        Some(old) if old.definition() != table.definition() => "ALTER",
-        Some(_) => match (edits.inserted > 0, edits.deleted > 0) {
+        Some(old) if is_redefined(old, table) => "ALTER",
+        Some(old) => match (edits.inserted > 0, edits.deleted > 0) {
             (true, true) => "UPDATE",
             (true, false) => "INSERT",
             (false, true) => "DELETE",
+            (false, false) if old.definition() != table.definition() => "ALTER",
             (false, false) => "OPTIMIZE",
         },
+    }
+}
+
+/// Whether a table has another definition. What a refresh notes of a materialized view is none.
+fn is_redefined(old: &Table, table: &Table) -> bool {
+    let plain = |table: &Table| Definition { materialized: None, ..table.definition().as_ref().clone() };
+    match (&old.definition().materialized, &table.definition().materialized) {
+        (Some(_), Some(_)) => plain(old) != plain(table),
+        _ => old.definition() != table.definition(),
     }
 }
