@@ -21,6 +21,8 @@ use std::sync::Arc;
 /// Names of the relations in the plans.
 const TOUCHED: &str = "__bowshot_touched";
 const VIEW: &str = "__bowshot_view";
+/// A column beside the keys: a semi join on all columns of both sides would be taken for an INTERSECT ALL.
+const MARK: &str = "touched";
 /// Counts a row that came, and takes away one that went.
 const SIGN: &str = "__bowshot_sign";
 const BALANCE: &str = "__bowshot_balance";
@@ -113,6 +115,7 @@ fn touched(query: &LogicalPlan, form: &Form<'_>, sources: &[Source]) -> Result<L
     let keys = parts.into_iter().map(|part| {
         let exprs = key_expressions(&part, form)?;
         let named = exprs.into_iter().enumerate().map(|(at, expr)| expr.alias(key_name(at)));
+        let named = named.chain([lit(true).alias(MARK)]);
         LogicalPlanBuilder::from(part).project(named.collect::<Vec<Expr>>())?.build()
     });
     let all = union(keys.collect::<Result<_>>()?)?;
