@@ -68,7 +68,7 @@ def about(db, view):
 def begin(db, schema):
     db.run(
         f"CREATE SCHEMA {schema}",
-        f"USE {schema}",
+        f"SET schema = '{schema}'",
         "CREATE TABLE t (id BIGINT PRIMARY KEY, k INT, g VARCHAR, price DECIMAL(10, 2), n BIGINT)",
         "CREATE TABLE u (k INT, name VARCHAR)",
         "INSERT INTO u VALUES (0, 'n0'), (1, 'n1'), (2, 'n1'), (2, NULL)",
@@ -158,9 +158,9 @@ def sales(db, table):
     schema = f"s_{table}"[:60]
     db.run(
         f"CREATE SCHEMA {schema}",
-        f"USE {schema}",
+        f"SET schema = '{schema}'",
         "CREATE TABLE sales (day INT, store VARCHAR, price DECIMAL(10, 2), note VARCHAR)",
-        "INSERT INTO sales SELECT i % 10, 's' || (i % 3)::VARCHAR, i, 'x' FROM range(100) AS r(i)",
+        "INSERT INTO sales SELECT i % 10, 's' || (i % 3)::VARCHAR, i, 'x' FROM generate_series(0, 99) AS r(i)",
         "CREATE MATERIALIZED VIEW by_day AS SELECT day, store, count(*) AS c, sum(price) AS p FROM sales GROUP BY day, store",
     )
     yield db
@@ -268,7 +268,7 @@ def test_what_a_view_shows_is_kept_over_a_restart(tmp_path):
             db = Database(server)
             if start == 0:
                 db.run(
-                    "CREATE TABLE t AS SELECT i AS k FROM range(10) AS r(i)",
+                    "CREATE TABLE t AS SELECT i AS k FROM generate_series(0, 9) AS r(i)",
                     "CREATE MATERIALIZED VIEW v REFRESH EVERY '2 days' AS SELECT k % 2 AS odd, count(*) AS c FROM t GROUP BY k % 2",
                 )
             assert about(db, "v")["state"] == "fresh"
