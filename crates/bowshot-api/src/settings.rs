@@ -60,7 +60,7 @@ pub const SESSION_OPTIONS: &[SessionOption] = options! {
     "materialized_view_rewrite" "bool" = "true" =>
         "answer queries from materialized views that they do not name, where these show the rows that the query reads";
     "max_staleness_ms" "int64" = "0" =>
-        "how many milliseconds ago a materialized view may have been refreshed that answers a query which does not name it; with 0 it shows its tables as they are";
+        "age in milliseconds of a materialized view that may answer a query without being named; 0 for none that is out of date";
     "join_order" "string" = "statistics" =>
         "order of inner joins: statistics for the one that seems cheapest, or query for that of the text";
     "common_subplans" "bool" = "true" =>
