@@ -48,6 +48,7 @@ mod merge;
 mod model_files;
 mod name;
 mod provider;
+mod refresh_failures;
 mod scan;
 mod segment;
 mod sequences;
@@ -59,8 +60,8 @@ mod writer;
 pub use broken::{Broken, examine, notes_in};
 pub use catalog_kv::Notes;
 pub use definition::{
-    Check, Column, DECLARED, Definition, ENUM, Generated, Identity, IdentityKind, Key, Materialized, PADDED,
-    Reference, Storage,
+    Check, Column, DECLARED, Definition, ENUM, Generated, Identity, IdentityKind, Key, LastRefresh,
+    Materialized, PADDED, Reference, SourceVersion, Storage,
 };
 pub use durable::{Opening, TablesPlace, durable_type};
 pub use error::{Error, What};

@@ -236,7 +236,7 @@ fn redefined(sides: Sides<'_, Table>) -> Option<Table> {
         if has_moved { segment.again().ok().map(Arc::new) } else { Some(Arc::clone(segment)) }
     });
     let segments = segments.collect::<Option<Vec<_>>>()?;
-    Some(sides.changed.with_segments(segments).numbered(sides.head.version()))
+    Some(sides.changed.with_segments(segments).numbered(sides.head.version(), None))
 }
 
 /// The head's rows without those segments that the transaction took out, and with those that it added at the end.

@@ -3,7 +3,7 @@
 use super::bounds;
 use super::catalog_kv::{self, Notes};
 use super::merge::{Node, Sides, merge_children, same_children};
-use super::{Broken, EntryName, Error, External, Table, What};
+use super::{Broken, EntryName, Error, External, Materialized, SourceVersion, Table, What};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -167,6 +167,15 @@ impl Snapshot {
                 })
             })
         })
+    }
+
+    /// Whether a materialized view shows its tables as they are here; `None` where that is not known.
+    pub fn is_fresh(&self, view: &Materialized) -> Option<bool> {
+        let shown = |source: &SourceVersion, table: &Table| {
+            source.table == table.id() && table.has_rows_of(source.version)
+        };
+        let shows = |source: &SourceVersion| self.tables().any(|(_, table)| shown(source, table));
+        (!view.sources.is_empty()).then(|| view.sources.iter().all(shows))
     }
 
     /// The external tables.

@@ -9,6 +9,7 @@ use super::durable::{
 };
 use super::merge::{Sides, are_unchanged};
 use super::model_files::ModelFiles;
+use super::refresh_failures::RefreshFailures;
 use super::segment::{Segment, without_dead_texts};
 use super::sequences::Numbers;
 use super::snapshot::{Defaults, Snapshot};
@@ -21,6 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Instant;
+use uuid::Uuid;
 
 /// Rows of a durable table that are kept in the catalog when they come alone; more go into a file at once.
 const FEW_ROWS: usize = 4096;
@@ -40,6 +43,7 @@ pub struct TableStore {
     folder: Option<Folder>,
     numbers: Numbers,
     model_files: ModelFiles,
+    refresh_failures: RefreshFailures,
 }
 
 /// What a store has that outlives the server.
@@ -134,6 +138,7 @@ impl TableStore {
             folder,
             numbers: Numbers::default(),
             model_files,
+            refresh_failures: RefreshFailures::default(),
         }
     }
 
@@ -159,6 +164,16 @@ impl TableStore {
     /// The files of models, which last as long as durable tables do.
     pub fn model_files(&self) -> &ModelFiles {
         &self.model_files
+    }
+
+    /// Notes how the server's own refresh of a materialized view has ended.
+    pub fn note_refresh(&self, view: Uuid, error: Option<String>) {
+        self.refresh_failures.note(view, error);
+    }
+
+    /// When the server could not refresh a materialized view, and why, unless it could since.
+    pub fn refresh_failure(&self, view: Uuid) -> Option<(Instant, String)> {
+        self.refresh_failures.of(view)
     }
 
     /// Whether tables can be durable.

@@ -5,7 +5,7 @@ use super::durable::{Disk, StoredFile};
 use super::provider::TableRows;
 use super::segment::{Segment, fitted};
 use super::store::TableStore;
-use super::{Definition, Error};
+use super::{Definition, Error, Materialized};
 use arrow::array::{BooleanArray, BooleanBufferBuilder, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
@@ -27,6 +27,8 @@ pub struct Table {
     rows: u64,
     bytes: u64,
     version: u64,
+    /// The version that last changed rows or columns; `None` where that is not committed, or not known.
+    changed_version: Option<u64>,
     edits: Edits,
 }
 
@@ -46,7 +48,7 @@ impl Table {
     fn with_id(id: Uuid, definition: Definition) -> Self {
         let schema = definition.schema();
         let (definition, segments, edits) = (Arc::new(definition), Vec::new(), Edits::default());
-        Self { id, definition, schema, segments, rows: 0, bytes: 0, version: 0, edits }
+        Self { id, definition, schema, segments, rows: 0, bytes: 0, version: 0, changed_version: None, edits }
     }
 
     /// A table as the catalog has it.
@@ -94,6 +96,23 @@ impl Table {
         self.version
     }
 
+    /// Whether this committed state still has the rows and columns that it had in a version: background maintenance makes
+    /// versions that change neither.
+    pub fn has_rows_of(&self, version: u64) -> bool {
+        self.changed_version.is_some_and(|changed| changed <= version && version <= self.version)
+    }
+
+    /// Whether it is a committed state of a durable table, which can be had again by its version.
+    pub fn is_committed(&self) -> bool {
+        self.changed_version.is_some()
+    }
+
+    /// The same rows of a materialized view about which something else is known.
+    pub fn with_materialized(&self, view: Materialized) -> Self {
+        let definition = Definition { materialized: Some(view), ..self.definition.as_ref().clone() };
+        Self { definition: Arc::new(definition), changed_version: None, ..self.clone() }
+    }
+
     /// The rows, in the order of their addresses.
     pub fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, Error>> {
         self.segments.iter().flat_map(|segment| match segment.read(&self.schema) {
@@ -108,6 +127,7 @@ impl Table {
         let mut appended = self.clone();
         for segment in segments.into_iter().filter(|segment| segment.rows() > 0) {
             appended.edits.inserted += segment.rows() as u64;
+            appended.changed_version = None;
             appended.push(segment);
         }
         appended
@@ -269,17 +289,24 @@ impl Table {
     }
 
     fn with_deleted(self, rows: u64) -> Self {
+        if rows == 0 {
+            return self;
+        }
         let deleted = self.edits.deleted + rows;
-        Self { edits: Edits { deleted, ..self.edits }, ..self }
+        Self { edits: Edits { deleted, ..self.edits }, changed_version: None, ..self }
     }
 
     pub(super) fn with_edits(self, edits: Edits) -> Self {
         Self { edits, ..self }
     }
 
-    /// The state that a commit publishes.
-    pub(super) fn numbered(&self, version: u64) -> Self {
-        Self { version, ..self.clone() }
+    /// The state that a commit publishes, with the version that last changed its rows.
+    pub(super) fn numbered(&self, version: u64, changed_version: Option<u64>) -> Self {
+        Self { version, changed_version, ..self.clone() }
+    }
+
+    pub(super) fn changed_version(&self) -> Option<u64> {
+        self.changed_version
     }
 
     pub(super) fn edits(&self) -> Edits {

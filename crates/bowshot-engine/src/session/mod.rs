@@ -19,6 +19,7 @@ mod search_path;
 pub(crate) mod template;
 pub(crate) mod transaction;
 pub(crate) mod utility;
+pub(crate) mod view_rewriting;
 mod visibility_group;
 pub(crate) mod write;
 

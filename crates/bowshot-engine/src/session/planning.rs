@@ -8,7 +8,7 @@ use crate::session::EngineSession;
 use crate::write::ddl::Ddl;
 use crate::write::models::sent;
 use crate::write::recognise::{Recognised, nothing, recognise};
-use crate::write::{Write, copy, functions, maintenance, models, secrets};
+use crate::write::{Write, copy, functions, maintenance, models, refresh, secrets};
 use bowshot_api::Result;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_query_task::run_blocking_if;
@@ -184,6 +184,14 @@ impl EngineSession {
             }
             MaintenanceStatement::Vacuum { table, retain } => {
                 self.defined(maintenance::vacuum(&table, retain, &names)?, pinned).await
+            }
+            MaintenanceStatement::SetRefresh { view, every } => {
+                self.defined(maintenance::set_refresh(&view, every, &names)?, pinned).await
+            }
+            MaintenanceStatement::ExplainRefresh(view) => {
+                let (visible, name) = (self.visible(pinned), names.resolve(&view)?);
+                let shown = Box::pin(refresh::explain(name, &visible, &names)).await?;
+                self.authorized(shown, Action::Query, pinned).await
             }
             MaintenanceStatement::Refresh(view) => {
                 let visible = self.visible(pinned);

@@ -254,7 +254,13 @@ fn table(catalog: &Catalog, id: Uuid, entry: &EntryRow, shelf: Shelf<'_>) -> Res
     let definition = definition_from_text(&entry.body)?;
     let rows = segment_rows(catalog, id)?;
     let segments = rows.into_iter().map(|row| row.segment(id, shelf)).collect::<Result<Vec<_>, _>>()?;
-    Ok(Table::restored(id, definition, segments, entry.version))
+    // Of a table whose older versions are forgotten nobody knows when its rows came: as late as can be.
+    let changed: Option<i64> = catalog.read(|connection| {
+        let sql = "SELECT max(version) FROM versions WHERE table_id = ? AND operation <> 'OPTIMIZE'";
+        connection.query_row(sql, [id.to_string()], |row| row.get(0))
+    })?;
+    let changed = changed.map_or(entry.version, i64::cast_unsigned);
+    Ok(Table::restored(id, definition, segments, entry.version).numbered(entry.version, Some(changed)))
 }
 
 struct EntryRow {

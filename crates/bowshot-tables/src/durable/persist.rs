@@ -7,7 +7,7 @@ use crate::merge::changed_tables;
 use crate::segment::Segment;
 use crate::snapshot::{CatalogState, SchemaState, Snapshot};
 use crate::table::Edits;
-use crate::{Entry, Error, Table, What};
+use crate::{Definition, Entry, Error, Table, What};
 use chrono::Utc;
 use rusqlite::{CachedStatement, Connection, params};
 use std::collections::{BTreeMap, HashSet};
@@ -93,9 +93,14 @@ fn looks_different(old: &Table, table: &Table) -> bool {
 /// A table that is new has version 0, a changed one the next.
 fn number_versions(head: &Snapshot, next: &mut Snapshot, before: &Names) {
     for (name, table) in changed_tables(head, next) {
-        let version = before.table(table.id()).map_or(0, |old| old.version() + 1);
+        let old = before.table(table.id());
+        let version = old.map_or(0, |old| old.version() + 1);
+        let changed = match old {
+            Some(old) if old.same_rows(&table) => old.changed_version(),
+            _ => Some(version),
+        };
         if table.definition().is_durable() {
-            next.replace(&name, Entry::Table(Arc::new(table.numbered(version))));
+            next.replace(&name, Entry::Table(Arc::new(table.numbered(version, changed))));
         }
     }
 }
@@ -358,12 +363,22 @@ fn operation(old: Option<&Table>, table: &Table) -> &'static str {
     let edits = edits(old, table);
     match old {
         None => "CREATE",
-        Some(old) if old.definition() != table.definition() => "ALTER",
-        Some(_) => match (edits.inserted > 0, edits.deleted > 0) {
+        Some(old) if is_redefined(old, table) => "ALTER",
+        Some(old) => match (edits.inserted > 0, edits.deleted > 0) {
             (true, true) => "UPDATE",
             (true, false) => "INSERT",
             (false, true) => "DELETE",
+            (false, false) if old.definition() != table.definition() => "ALTER",
             (false, false) => "OPTIMIZE",
         },
+    }
+}
+
+/// Whether a table has another definition. What a refresh notes of a materialized view is none.
+fn is_redefined(old: &Table, table: &Table) -> bool {
+    let plain = |table: &Table| Definition { materialized: None, ..table.definition().as_ref().clone() };
+    match (&old.definition().materialized, &table.definition().materialized) {
+        (Some(_), Some(_)) => plain(old) != plain(table),
+        _ => old.definition() != table.definition(),
     }
 }
