@@ -4,7 +4,7 @@ use super::disk::{Disk, make_folder};
 use crate::Error;
 use crate::segment::{Batches, fitted};
 use ::parquet::arrow::ProjectionMask;
-use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use ::parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection};
 use arrow::array::{ArrayRef, RecordBatch, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{Schema, SchemaRef};
@@ -200,8 +200,13 @@ impl StoredFile {
         bucket.named(table.and_then(|name| Uuid::parse_str(&name).ok()), error)
     }
 
-    /// The rows in the columns of `schema`; those that the file lacks are null.
-    pub(crate) fn read(&self, schema: &SchemaRef, batch_rows: usize) -> Result<Batches, Error> {
+    /// The rows in the columns of `schema`, or those that are selected of them; columns that the file lacks are null.
+    pub(crate) fn read(
+        &self,
+        schema: &SchemaRef,
+        batch_rows: usize,
+        selected: Option<RowSelection>,
+    ) -> Result<Batches, Error> {
         let failed =
             |error: ::parquet::errors::ParquetError| bowshot_object_store::Error::corrupt(&self.path, error);
         let file = self.open()?;
@@ -210,7 +215,11 @@ impl StoredFile {
         let wanted =
             (0..there.fields().len()).filter(|place| schema.index_of(there.field(*place).name()).is_ok());
         let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
-        let reader = builder.with_projection(mask).with_batch_size(batch_rows).build().map_err(failed)?;
+        let mut builder = builder.with_projection(mask).with_batch_size(batch_rows);
+        if let Some(selected) = selected {
+            builder = builder.with_row_selection(selected);
+        }
+        let reader = builder.build().map_err(failed)?;
         let (path, schema) = (self.path.clone(), Arc::clone(schema));
         Ok(Box::new(reader.map(move |rows| {
             let rows = rows.map_err(|error| bowshot_object_store::Error::corrupt(&path, error))?;
