@@ -31,7 +31,7 @@ fn share(
     key: &Key,
     (ours, theirs): (&[Arc<Segment>], &[Arc<Segment>]),
 ) -> Result<Option<bool>, ArrowError> {
-    let (definition, schema) = (table.definition(), table.definition().for_operators(&table.schema()));
+    let (definition, schema) = (table.definition(), table.operator_schema());
     let (mut places, mut fields) = (Vec::new(), Vec::new());
     for name in &key.columns {
         let Some(place) = definition.position(name) else { return Ok(None) };

@@ -76,6 +76,11 @@ impl Table {
         Arc::clone(&self.schema)
     }
 
+    /// The same with what operators ask of the columns: CHAR(n) is padded, ENUM has an order of its own.
+    pub fn operator_schema(&self) -> SchemaRef {
+        self.definition.for_operators(&self.schema)
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> u64 {
         self.rows

@@ -1,7 +1,8 @@
 //! What one session has in the engine: its settings, its own tables and its view of the catalogs. Makes plans ready to run.
 
 pub(crate) mod authorization;
-pub(crate) mod copy_rows;
+pub(crate) mod changed_by_key;
+mod copy_rows;
 pub(crate) mod current_user;
 pub(crate) mod engine;
 mod external_database;
