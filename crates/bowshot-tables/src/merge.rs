@@ -76,7 +76,7 @@ pub(super) fn same_children<N: Node>(one: &BTreeMap<String, N>, other: &BTreeMap
     all_children(one, other, N::same)
 }
 
-fn all_children<N: Node>(
+pub(super) fn all_children<N: Node>(
     one: &BTreeMap<String, N>,
     other: &BTreeMap<String, N>,
     are: impl Fn(&N, &N) -> bool,

@@ -2,7 +2,7 @@
 
 use super::bounds;
 use super::catalog_kv::{self, Notes};
-use super::merge::{Node, Sides, merge_children, same_children};
+use super::merge::{Node, Sides, all_children, merge_children, same_children};
 use super::{Broken, EntryName, Error, External, Table, What};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -139,6 +139,32 @@ impl Snapshot {
             }
         }
         Self { catalogs, ..self.clone() }
+    }
+
+    /// The same without the rows of its tables. Never to be committed.
+    pub fn without_rows(&self) -> Self {
+        let without = |_: &EntryName, entry: &Entry| match entry {
+            Entry::Table(table) => Some(Entry::Table(Arc::new(table.part(&[], true)))),
+            other => Some(other.clone()),
+        };
+        self.seen(without, |_, _| true)
+    }
+
+    /// Whether both have the same contents, but perhaps for rows of tables.
+    pub fn is_same_but_for_rows(&self, other: &Self) -> bool {
+        let are_alike = |one: &Entry, other: &Entry| match (one, other) {
+            (Entry::Table(one), Entry::Table(other)) => {
+                one.id() == other.id() && Arc::ptr_eq(one.definition(), other.definition())
+            }
+            (one, other) => one.same(other),
+        };
+        self.notes.same(&other.notes)
+            && all_children(&self.catalogs, &other.catalogs, |one, other| {
+                one.id == other.id
+                    && all_children(&one.schemas, &other.schemas, |one, other| {
+                        one.id == other.id && all_children(&one.entries, &other.entries, are_alike)
+                    })
+            })
     }
 
     /// The names of everything in it, with the ids by which what was renamed is known again: catalogs and schemas with

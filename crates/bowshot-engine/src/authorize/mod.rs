@@ -274,6 +274,13 @@ impl AuthorizedPlan {
     }
 }
 
+impl AuthorizedPlan {
+    /// The same plan on tables in another state, in which only rows are others.
+    pub(crate) fn on(&self, plan: LogicalPlan, pinned: Pinned) -> Self {
+        Self { pinned, ..self.with_plan(plan) }
+    }
+}
+
 /// What a plan is held against.
 pub(crate) struct Authorizer<'a> {
     /// The tables, and what the session may do with them.

@@ -52,6 +52,11 @@ impl EngineSession {
     }
 }
 
+/// Whether a plan asks for rows to change by a key alone.
+pub(super) fn is_change_by_key(plan: &LogicalPlan) -> bool {
+    ChangedRow::recognise(plan).is_some()
+}
+
 /// A query for the row with one key, and for what becomes of it.
 struct ChangedRow<'p> {
     table: Arc<Table>,
@@ -90,10 +95,10 @@ impl<'p> ChangedRow<'p> {
     }
 }
 
-/// Whether an expression is computed of one row, in whatever order its parts are.
+/// Whether an expression is computed of one row and of parameters, in whatever order its parts are.
 fn is_plain(expr: &Expr) -> bool {
     match expr {
-        Expr::Column(_) | Expr::Literal(..) => true,
+        Expr::Column(_) | Expr::Literal(..) | Expr::Placeholder(_) => true,
         Expr::Alias(alias) => is_plain(&alias.expr),
         Expr::Cast(cast) => is_plain(&cast.expr) && !is_read(cast.field.data_type()),
         Expr::Negative(inner) => is_plain(inner),

@@ -85,7 +85,7 @@ impl EngineSession {
     }
 
     /// Whether a plan is a lookup whose literals are of the kind of their columns: other values of that kind make the same plan.
-    pub(super) fn may_be_template(&self, plan: &AuthorizedPlan) -> bool {
+    pub(super) fn may_be_lookup_template(&self, plan: &AuthorizedPlan) -> bool {
         let lookup = match plan.action() {
             Action::Query => KeyLookup::recognise(plan.planned().plan()),
             _ => None,

@@ -15,6 +15,7 @@ mod planning;
 mod query;
 mod scratch;
 mod search_path;
+mod statement_literals;
 pub(crate) mod template;
 pub(crate) mod transaction;
 pub(crate) mod utility;
@@ -150,14 +151,8 @@ impl EngineSession {
             return Ok(());
         }
         self.gate.check_commit(base)?;
-        let (tables, templates) = (Arc::clone(&self.tables), Arc::clone(&self.shared.plan_templates));
-        let (base, changed) = (base.clone(), changed.clone());
-        let commit = move || {
-            let committed = tables.commit(&base, &changed);
-            // They would hold rows that nobody else needs.
-            templates.clear();
-            committed
-        };
+        let (tables, base, changed) = (Arc::clone(&self.tables), base.clone(), changed.clone());
+        let commit = move || tables.commit(&base, &changed);
         if self.shared.runtime.is_here() {
             return block_in_place(commit);
         }
