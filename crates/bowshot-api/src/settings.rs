@@ -56,7 +56,7 @@ pub const SESSION_OPTIONS: &[SessionOption] = options! {
     "result_cache" "bool" = "true" =>
         "answer queries with results that are kept of the same query over the same rows, and keep those of this session";
     "key_lookups" "bool" = "true" =>
-        "find the rows of a query that asks for a key of one table (`WHERE key = value`) by an index in memory, instead of a scan";
+        "find the rows of a statement that names them by a key of one table (`WHERE key = value`) by an index in memory, instead of a scan";
     "join_order" "string" = "statistics" =>
         "order of inner joins: statistics for the one that seems cheapest, or query for that of the text";
     "common_subplans" "bool" = "true" =>
