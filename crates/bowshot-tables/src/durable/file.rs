@@ -29,7 +29,8 @@ pub(crate) struct StoredFile {
     path: PathBuf,
     rows: usize,
     bytes: u64,
-    kept: AtomicBool,
+    /// Shared by all that have been made of one another: when one of them belongs to a table, the file does.
+    kept: Arc<AtomicBool>,
     slot: Arc<Slot>,
 }
 
@@ -51,22 +52,22 @@ pub(crate) struct Look {
 impl StoredFile {
     /// A file that was just written.
     pub(super) fn written(disk: Arc<Disk>, path: PathBuf, rows: usize, bytes: u64) -> Self {
-        Self::new(disk, path, rows, bytes, false)
+        Self::new(disk, path, (rows, bytes), Arc::new(AtomicBool::new(false)))
     }
 
     pub(super) fn kept(disk: Arc<Disk>, path: PathBuf, rows: usize, bytes: u64) -> Self {
-        Self::new(disk, path, rows, bytes, true)
+        Self::new(disk, path, (rows, bytes), Arc::new(AtomicBool::new(true)))
     }
 
     /// The same file as another segment.
     pub(crate) fn again(&self) -> Self {
-        let kept = self.kept.load(Ordering::Acquire);
-        Self::new(Arc::clone(&self.disk), self.path.clone(), self.rows, self.bytes, kept)
+        let (disk, kept) = (Arc::clone(&self.disk), Arc::clone(&self.kept));
+        Self::new(disk, self.path.clone(), (self.rows, self.bytes), kept)
     }
 
-    fn new(disk: Arc<Disk>, path: PathBuf, rows: usize, bytes: u64, kept: bool) -> Self {
+    fn new(disk: Arc<Disk>, path: PathBuf, (rows, bytes): (usize, u64), kept: Arc<AtomicBool>) -> Self {
         let slot = disk.enter(&path);
-        Self { disk, path, rows, bytes, kept: AtomicBool::new(kept), slot }
+        Self { disk, path, rows, bytes, kept, slot }
     }
 
     pub(crate) fn rows(&self) -> usize {

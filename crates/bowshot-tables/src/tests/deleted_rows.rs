@@ -138,6 +138,34 @@ fn versions_stay_while_other_programs_see_them() {
 }
 
 #[test]
+fn a_file_that_one_transaction_writes_and_deletes_from_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    insert(&store, &rows([-1]));
+    let base = store.snapshot();
+    let there = get(&base, "t");
+    let segment = store.copied(&there, vec![rows(0..10_000)]).unwrap();
+    let written = there.append(segment.into_iter().collect());
+    let changed = with(&base, without(&store, &written, 7));
+    store.commit(&base, &changed).unwrap();
+    // What the transaction had before the deletion goes after its commit.
+    drop((base, changed, there, written));
+    assert_eq!(now(&store).rows(), 10_000);
+    drop(store);
+    let store = open(folder.path());
+    let expected: Vec<i64> = (-1..10_000).filter(|id| *id != 7).collect();
+    assert_eq!((sorted(&now(&store)), files(folder.path()).len()), (expected, 1));
+    // One that is never committed leaves nothing.
+    let segment = store.copied(&now(&store), vec![rows(20_000..30_000)]).unwrap();
+    let written = now(&store).append(segment.into_iter().collect());
+    let left = without(&store, &written, 20_007);
+    assert_eq!(files(folder.path()).len(), 2);
+    drop(written);
+    drop(left);
+    assert_eq!(files(folder.path()).len(), 1);
+}
+
+#[test]
 fn tables_in_memory_copy_what_is_left() {
     assert_eq!(durable().storage, Storage::Durable);
     let store = store();
