@@ -108,7 +108,7 @@ impl Table {
         // All are marked by one lookup, so that the next one finds none that is new.
         let asked = segments.iter().filter(|segment| {
             let was_asked = segment.lookups().is_asked.swap(true, Ordering::Relaxed);
-            was_asked || segment.memory().is_some_and(|rows| rows.rows() <= FEW_ROWS)
+            was_asked || is_few(segment)
         });
         let asked = asked.count();
         let is_in_store = self.disk().is_some_and(|disk| disk.bucket().is_some());
@@ -175,8 +175,15 @@ impl Wanted {
     }
 }
 
+/// Whether an index is made at once.
+fn is_few(segment: &Segment) -> bool {
+    segment.memory().is_some_and(|rows| rows.rows() <= FEW_ROWS)
+}
+
 fn index(segment: &Segment, wanted: &Wanted, making: Making<'_>) -> Result<Option<Arc<KeyIndex>>, Error> {
     let there = || segment.lookups().kept().index(&wanted.key);
+    let always = || true;
+    let making: Making<'_> = if making.is_none() && is_few(segment) { Some(&always) } else { making };
     let (None, Some(goes_on)) = (there(), making) else { return Ok(there()) };
     keep(segment, &wanted.key, goes_on, |room| {
         if there().is_some() {
