@@ -166,7 +166,7 @@ pub struct Definition {
     pub storage: Storage,
     /// The columns in their order.
     pub columns: Vec<Column>,
-    /// The primary key. Rows that are added to a table that has one conflict with every other change of the table.
+    /// The primary key. Rows that are added to a table that has one may conflict with rows that others add.
     pub primary_key: Option<Key>,
     /// Other columns of which no two rows have the same values, unless one is null. Named as the primary key is.
     pub unique: Vec<Key>,

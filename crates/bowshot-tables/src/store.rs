@@ -3,6 +3,7 @@
 use super::account::Account;
 use super::compaction::unite_small_segments;
 use super::deep_copy::owned;
+use super::deleted_rows::DeletedRows;
 use super::durable::{
     Bucket, Catalog, Disk, Keeper, Leftovers, Loaded, Opening, Persisted, StoredFile, TablesPlace, load,
     look_after_bucket, persist, remove_abandoned_holds, write_file,
@@ -394,7 +395,11 @@ impl TableStore {
     }
 
     pub(super) fn file_segment(&self, file: StoredFile) -> Arc<Segment> {
-        Arc::new(Segment::in_file(self.account.number(), file, &self.account))
+        Arc::new(self.whole_file(file))
+    }
+
+    fn whole_file(&self, file: StoredFile) -> Segment {
+        Segment::in_file(self.account.number(), file, DeletedRows::default(), &self.account)
     }
 
     /// A segment with the rows of others, in which a commit may find those again.
@@ -404,7 +409,7 @@ impl TableStore {
 
     /// See [`Self::united`].
     pub(super) fn united_file(&self, file: StoredFile, parts: &[Arc<Segment>]) -> Arc<Segment> {
-        Arc::new(Segment::in_file(self.account.number(), file, &self.account).of_parts(parts))
+        Arc::new(self.whole_file(file).of_parts(parts))
     }
 }
 

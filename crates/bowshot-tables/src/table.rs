@@ -16,6 +16,8 @@ use uuid::Uuid;
 
 /// Threads that wait for a store at once.
 const WAITING_THREADS: usize = 16;
+/// Rows of one step of rewriting a file.
+const REWRITE_ROWS: usize = 64 << 10;
 
 /// One state of a table. Immutable; changes make a new one that shares the unchanged segments.
 #[derive(Debug, Clone)]
@@ -74,6 +76,11 @@ impl Table {
     /// The Arrow schema of the columns, made once.
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
+    }
+
+    /// The same with what operators ask of the columns: CHAR(n) is padded, ENUM has an order of its own.
+    pub fn operator_schema(&self) -> SchemaRef {
+        self.definition.for_operators(&self.schema)
     }
 
     /// Number of rows.
@@ -139,16 +146,19 @@ impl Table {
     }
 
     /// Takes out the rows at the addresses that the address column of [`Self::addressed_provider`] gave, in any order
-    /// and however often each. Gives the new state and the number of rows that went. Copies what is left of the
-    /// segments that lose rows. Fails for an address that this state does not have, and at the limit of memory.
+    /// and however often each. Gives the new state and the number of rows that went. A file that loses few rows stays; of
+    /// other segments, what is left is copied. Fails for an address that this state does not have, and at the limit of memory.
     pub fn delete(&self, store: &Arc<TableStore>, addresses: &[u64]) -> Result<(Self, u64), Error> {
-        let kept = self.kept_rows(addresses)?;
+        let gone = self.rows_at(addresses)?;
         let mut segments: Vec<_> = self.segments.iter().map(|segment| Some(Arc::clone(segment))).collect();
-        let losers = segments.iter_mut().zip(kept).filter_map(|(place, kept)| Some((place, kept?)));
-        let rewritten = in_parallel(losers.collect(), |(place, mut kept)| {
-            let kept = BooleanArray::new(kept.finish(), None);
-            let segment = place.take().filter(|_| kept.true_count() > 0);
-            *place = segment.map(|segment| self.filtered(store, &segment, &kept)).transpose()?.flatten();
+        let losers = segments.iter_mut().zip(gone).filter(|(_, gone)| !gone.is_empty());
+        let rewritten = in_parallel(losers.collect(), |(place, gone)| {
+            if let Some(segment) = place.take().filter(|segment| gone.len() < segment.rows()) {
+                *place = match segment.without_rows(&gone) {
+                    Some(smaller) => Some(Arc::new(smaller)),
+                    None => self.filtered(store, &segment, &gone)?,
+                };
+            }
             Ok(())
         });
         rewritten.into_iter().collect::<Result<(), Error>>()?;
@@ -157,15 +167,20 @@ impl Table {
         Ok((left.with_deleted(gone), gone))
     }
 
-    /// The rows of a segment where `kept` is true.
+    /// The rows of a segment but those that are stored at these numbers.
     fn filtered(
         &self,
         store: &Arc<TableStore>,
         segment: &Segment,
-        kept: &BooleanArray,
+        gone: &[u32],
     ) -> Result<Option<Arc<Segment>>, Error> {
-        let mut at = 0;
-        let rows = segment.read(&self.schema)?.map(move |rows| {
+        let mut kept = BooleanBufferBuilder::new(segment.stored_rows());
+        kept.append_n(segment.stored_rows(), true);
+        for row in segment.deleted().numbers().iter().chain(gone) {
+            kept.set_bit(*row as usize, false);
+        }
+        let (kept, mut at) = (BooleanArray::new(kept.finish(), None), 0);
+        let rows = segment.read_stored(&self.schema, REWRITE_ROWS)?.map(move |rows| {
             let rows = rows?;
             let these = kept.slice(at, rows.num_rows().min(kept.len() - at));
             at += these.len();
@@ -174,25 +189,26 @@ impl Table {
         store.rewritten(self, rows)
     }
 
-    /// For each segment that loses rows, which of them stay.
-    fn kept_rows(&self, addresses: &[u64]) -> Result<Vec<Option<BooleanBufferBuilder>>, Error> {
-        let mut kept: Vec<Option<BooleanBufferBuilder>> = Vec::new();
-        kept.resize_with(self.segments.len(), || None);
+    /// For each segment the numbers of its stored rows at these addresses, sorted, each once.
+    fn rows_at(&self, addresses: &[u64]) -> Result<Vec<Vec<u32>>, Error> {
+        let mut rows = vec![Vec::new(); self.segments.len()];
         for address in addresses {
             let (position, row) = split(*address);
             let segment =
-                usize::try_from(position).ok().and_then(|at| self.segments.get(at).zip(kept.get_mut(at)));
-            let Some((segment, kept)) = segment.filter(|(segment, _)| row < segment.rows() as u64) else {
+                usize::try_from(position).ok().and_then(|at| self.segments.get(at).zip(rows.get_mut(at)));
+            let is_there = |segment: &Segment| {
+                row < segment.stored_rows() as u64 && !segment.deleted().contains(row as usize)
+            };
+            let Some((_, rows)) = segment.filter(|(segment, _)| is_there(segment)) else {
                 return Err(Error::NoRow { segment: position, row });
             };
-            let kept = kept.get_or_insert_with(|| {
-                let mut all = BooleanBufferBuilder::new(segment.rows());
-                all.append_n(segment.rows(), true);
-                all
-            });
-            kept.set_bit(row as usize, false);
+            rows.push(row as u32);
         }
-        Ok(kept)
+        for rows in &mut rows {
+            rows.sort_unstable();
+            rows.dedup();
+        }
+        Ok(rows)
     }
 
     /// The table with another definition, and with its rows rewritten: `rewrite` gets rows in the old schema and
@@ -315,6 +331,11 @@ impl Table {
 
     pub(super) fn shared_segments(&self) -> &[Arc<Segment>] {
         &self.segments
+    }
+
+    /// Whether rows are deleted whose files still have them.
+    pub(super) fn has_deleted_rows(&self) -> bool {
+        self.segments.iter().any(|segment| !segment.deleted().is_empty())
     }
 
     /// Where the files are, if the table has some.

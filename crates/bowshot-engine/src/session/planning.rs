@@ -52,15 +52,14 @@ impl EngineSession {
             && self.asks_again()
             && pinned.input().is_none();
         // What EXECUTE and SHOW mean depends on more than the settings of the engine.
-        let is_reusable = is_reusable
-            && matches!(&statement, Statement::Sql(statement) if matches!(**statement, ast::Statement::Query(_)));
+        let is_query = matches!(&statement, Statement::Sql(statement) if matches!(**statement, ast::Statement::Query(_)));
         let literals = if is_reusable { self.take_literals(&mut statement) } else { None };
         let plan = match literals {
             Some(literals) => self.plan_by_template((statement, literals), pinned, source).await?,
             None => self.plan_parsed(statement, pinned, source).await?,
         };
         let plan = if is_asked_again { plan.with_text(sql) } else { plan };
-        if is_reusable {
+        if is_reusable && is_query {
             self.keep_plan(sql, options, &plan);
         }
         Ok(plan)

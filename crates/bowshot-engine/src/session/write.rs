@@ -347,6 +347,11 @@ async fn rows(
     {
         return Ok((futures::stream::iter([Ok(rows)]).boxed(), None));
     }
+    if matches!(write, Write::Update(_) | Write::Delete(_))
+        && let Some(rows) = session.find_changed_rows(plan, state)?
+    {
+        return Ok((futures::stream::iter(rows.into_iter().map(Ok)).boxed(), None));
+    }
     // Addresses of rows are read where the rows are.
     let adds = match write {
         Write::Insert(_) | Write::CreateAs(_) | Write::Overwrite(_) => true,

@@ -1,6 +1,6 @@
 //! Brings the catalog from one snapshot to the next.
 
-use super::catalog::{Catalog, LAYOUT_WITH_NOTES};
+use super::catalog::{Catalog, LAYOUT_WITH_DELETED_ROWS, LAYOUT_WITH_NOTES, raise_layout};
 use super::codec::{definition_to_text, external_to_text, rows_to_bytes, view_to_text};
 use super::file::StoredFile;
 use crate::merge::changed_tables;
@@ -81,11 +81,10 @@ pub(crate) fn persist(catalog: &Catalog, head: &Snapshot, next: &mut Snapshot) -
     written.map(|()| persisted)
 }
 
-/// Whether others see a difference: they see definitions and files, not the rows in the catalog.
+/// Whether others see a difference: they see definitions and files, not what the catalog has of the rows.
 fn looks_different(old: &Table, table: &Table) -> bool {
-    let files = |table: &Table| -> Vec<u64> {
-        let segments = table.shared_segments().iter();
-        segments.filter(|segment| segment.file().is_some()).map(|segment| segment.id()).collect()
+    let files = |table: &Table| -> Vec<String> {
+        table.shared_segments().iter().filter_map(|segment| segment.file()).map(StoredFile::name).collect()
     };
     old.definition() != table.definition() || files(old) != files(table)
 }
@@ -261,11 +260,7 @@ impl Writer<'_> {
             self.run("INSERT OR REPLACE INTO notes (key, text) VALUES (?, ?)", params![key, text])?;
         }
         if before.is_empty() && !after.is_empty() {
-            let failed = |error| self.failed(&error);
-            let now: i64 =
-                self.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
-            let layout = format!("PRAGMA user_version = {}", now.max(LAYOUT_WITH_NOTES));
-            self.connection.execute_batch(&layout).map_err(failed)?;
+            raise_layout(self.connection, LAYOUT_WITH_NOTES).map_err(|error| self.failed(&error))?;
         }
         Ok(())
     }
@@ -320,7 +315,12 @@ impl Writer<'_> {
 
     fn segment(&self, table: &str, version: i64, segment: &Segment) -> Result<(), Error> {
         let (file, content) = match (segment.file(), segment.memory()) {
-            (Some(file), _) => (Some(file.name()), None),
+            (Some(file), _) if segment.deleted().is_empty() => (Some(file.name()), None),
+            (Some(file), _) => {
+                let raised = raise_layout(self.connection, LAYOUT_WITH_DELETED_ROWS);
+                raised.map_err(|error| self.failed(&error))?;
+                (Some(file.name()), Some(segment.deleted().to_bytes()))
+            }
             (None, Some(rows)) => (None, Some(rows_to_bytes(rows.batch())?)),
             (None, None) => (None, None),
         };
@@ -328,7 +328,7 @@ impl Writer<'_> {
             segment.id().cast_signed(),
             table,
             version,
-            segment.rows() as i64,
+            segment.stored_rows() as i64,
             file,
             segment.bytes().cast_signed(),
             content
