@@ -13,6 +13,8 @@ QUERIES = [
     ("SELECT n FROM planned ORDER BY n LIMIT %s", (2,)),
     ("SELECT n FROM planned ORDER BY n LIMIT %s", (4,)),
     ("SELECT a.n FROM planned a JOIN planned b USING (n) WHERE a.n > %s ORDER BY 1", (6,)),
+    ("SELECT count(*) FROM planned FOR VERSION AS OF 1", ()),
+    ("SELECT (SELECT count(*) FROM planned), (SELECT count(*) FROM planned FOR VERSION AS OF 1)", ()),
     ("SELECT * FROM seen ORDER BY 1", ()),
     ("SELECT n FROM planned WHERE n IN (SELECT n FROM seen) ORDER BY 1", ()),
     ("SELECT CAST(TIMESTAMP WITH TIME ZONE '2020-01-01 00:00:00+00' AS TEXT)", ()),

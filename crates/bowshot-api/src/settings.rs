@@ -56,9 +56,13 @@ pub const SESSION_OPTIONS: &[SessionOption] = options! {
     "result_cache" "bool" = "true" =>
         "answer queries with results that are kept of the same query over the same rows, and keep those of this session";
     "key_lookups" "bool" = "true" =>
-        "find the rows of a query that asks for a key of one table (`WHERE key = value`) by an index in memory, instead of a scan";
+        "find the rows of a statement that names them by a key of one table (`WHERE key = value`) by an index in memory, instead of a scan";
     "plan_cache" "bool" = "true" =>
-        "run a statement by the plan of an earlier run, where the tables and all that it was planned with are the same";
+        "run a statement by the plan of an earlier run, where the definitions of tables and all that it was planned with are the same";
+    "materialized_view_rewrite" "bool" = "true" =>
+        "answer queries from materialized views that they do not name, where these show the rows that the query reads";
+    "max_staleness_ms" "int64" = "0" =>
+        "age in milliseconds of a materialized view that may answer a query without being named; 0 for none that is out of date";
     "join_order" "string" = "statistics" =>
         "order of inner joins: statistics for the one that seems cheapest, or query for that of the text";
     "common_subplans" "bool" = "true" =>

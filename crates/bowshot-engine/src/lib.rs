@@ -9,6 +9,7 @@ pub mod distribution;
 pub mod endpoints;
 mod error;
 mod execute;
+mod materialized;
 mod models;
 mod plan;
 pub mod plan_codec;
@@ -30,11 +31,13 @@ pub use execute::progress::ProgressMeter;
 pub use execute::{Execution, Parallelism, rows_of};
 pub use models::load_onnx_runtime;
 pub use plan::{Planned, parser_dialect};
-pub use reuse::{SESSION_CACHE, SESSION_KEY_LOOKUPS, SESSION_PLANS, SESSION_RESULTS};
+pub use reuse::{
+    SESSION_CACHE, SESSION_KEY_LOOKUPS, SESSION_PLANS, SESSION_RESULTS, SESSION_STALENESS, SESSION_VIEWS,
+};
 pub use session::EngineSession;
 pub use session::authorization::KeptRights;
 pub use session::copy_rows::sent_parquet;
-pub use session::engine::{Base, Engine, EngineConfig, Sources, WeakEngine};
+pub use session::engine::{Base, DueRefresh, Engine, EngineConfig, Sources, WeakEngine};
 pub use session::key_lookup::is_key_lookup;
 pub use session::transaction::Transaction;
 pub use session::write::Written;

@@ -200,6 +200,10 @@ extensions_options! {
         pub key_lookups: bool, default = true
         /// Whether plans of its queries are used again.
         pub plans: bool, default = true
+        /// Whether its queries are answered from materialized views that they do not name.
+        pub materialized_views: bool, default = true
+        /// How old the rows of these may be, in milliseconds.
+        pub max_staleness_ms: u64, default = 0
     }
 }
 
@@ -215,6 +219,10 @@ pub const SESSION_RESULTS: &str = "bowshot_cache.results";
 pub const SESSION_KEY_LOOKUPS: &str = "bowshot_cache.key_lookups";
 /// The same of [`SessionCache::plans`].
 pub const SESSION_PLANS: &str = "bowshot_cache.plans";
+/// The same of [`SessionCache::materialized_views`].
+pub const SESSION_VIEWS: &str = "bowshot_cache.materialized_views";
+/// The same of [`SessionCache::max_staleness_ms`].
+pub const SESSION_STALENESS: &str = "bowshot_cache.max_staleness_ms";
 
 #[cfg(test)]
 mod tests {

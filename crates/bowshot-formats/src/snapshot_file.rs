@@ -12,6 +12,8 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::FileGroup;
+use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
+use parquet::arrow::arrow_reader::RowSelection;
 use std::sync::Arc;
 
 /// Files as the partitions of a scan have them, and what the planner may believe about all of them.
@@ -48,6 +50,15 @@ impl SnapshotFile {
         partition_values: Vec<ScalarValue>,
     ) -> Self {
         Self::new((data, facts), Compression::None, file_schema, partition_values)
+    }
+
+    /// The same where only some of the rows are left.
+    pub fn planned_without(&self, left: Option<RowSelection>) -> PartitionedFile {
+        let mut file = self.planned();
+        let Some(left) = left else { return file };
+        // What a footer counts has rows that are gone.
+        file.statistics = file.statistics.map(|known| Arc::new(known.as_ref().clone().to_inexact()));
+        file.with_extension(ParquetRowSelection::new(left))
     }
 
     pub fn planned(&self) -> PartitionedFile {

@@ -16,7 +16,6 @@ use datafusion::common::{JoinType, NullEquality, Result, project_schema};
 use datafusion::datasource::TableType;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::memory::MemorySourceConfig;
-use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, FileSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
@@ -65,11 +64,7 @@ pub(super) struct LakeFile {
 
 impl LakeFile {
     pub(super) fn planned(&self) -> PartitionedFile {
-        let mut file = self.file.planned();
-        let Some(left) = &self.left else { return file };
-        // What a footer counts has rows that are gone.
-        file.statistics = file.statistics.map(|known| Arc::new(known.as_ref().clone().to_inexact()));
-        file.with_extension(ParquetRowSelection::new(left.clone()))
+        self.file.planned_without(self.left.clone())
     }
 }
 

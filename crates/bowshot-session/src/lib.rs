@@ -26,6 +26,7 @@ mod partition;
 mod prepared;
 mod query;
 mod query_log;
+mod refresh_views;
 mod request_task;
 mod result;
 mod results;

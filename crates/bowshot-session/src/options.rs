@@ -8,6 +8,7 @@ use bowshot_api::{
 };
 use bowshot_engine::{
     SESSION_CACHE, SESSION_KEY_LOOKUPS, SESSION_PLANS, SESSION_RESULTS, SESSION_SEARCH_PATH,
+    SESSION_STALENESS, SESSION_VIEWS,
 };
 use bowshot_optimizer::SESSION_JOIN_ORDER;
 use bowshot_optimizer::common_subplans::{SESSION_GROUPING_SETS, SESSION_SUBPLANS};
@@ -41,6 +42,8 @@ pub(crate) struct Options {
     pub(crate) result_cache: bool,
     pub(crate) key_lookups: bool,
     pub(crate) plan_cache: bool,
+    pub(crate) view_rewriting: bool,
+    pub(crate) max_staleness: Duration,
     pub(crate) joins_by_statistics: bool,
     pub(crate) common_subplans: bool,
     pub(crate) grouping_set_cascade: bool,
@@ -69,6 +72,8 @@ impl Options {
             result_cache: true,
             key_lookups: true,
             plan_cache: true,
+            view_rewriting: true,
+            max_staleness: Duration::ZERO,
             joins_by_statistics: true,
             common_subplans: true,
             grouping_set_cascade: true,
@@ -122,6 +127,12 @@ impl Options {
             "result_cache" => put(&mut self.result_cache, fresh.result_cache, given, boolean),
             "key_lookups" => put(&mut self.key_lookups, fresh.key_lookups, given, boolean),
             "plan_cache" => put(&mut self.plan_cache, fresh.plan_cache, given, boolean),
+            "materialized_view_rewrite" => {
+                put(&mut self.view_rewriting, fresh.view_rewriting, given, boolean)
+            }
+            "max_staleness_ms" => put(&mut self.max_staleness, fresh.max_staleness, given, |text| {
+                text.trim().parse().ok().map(Duration::from_millis)
+            }),
             "join_order" => {
                 put(&mut self.joins_by_statistics, fresh.joins_by_statistics, given, by_statistics)
             }
@@ -158,6 +169,8 @@ impl Options {
             "result_cache" => (SESSION_RESULTS, self.result_cache.to_string()),
             "key_lookups" => (SESSION_KEY_LOOKUPS, self.key_lookups.to_string()),
             "plan_cache" => (SESSION_PLANS, self.plan_cache.to_string()),
+            "materialized_view_rewrite" => (SESSION_VIEWS, self.view_rewriting.to_string()),
+            "max_staleness_ms" => (SESSION_STALENESS, self.max_staleness.as_millis().to_string()),
             "join_order" => (SESSION_JOIN_ORDER, self.joins_by_statistics.to_string()),
             "common_subplans" => (SESSION_SUBPLANS, self.common_subplans.to_string()),
             "grouping_set_cascade" => (SESSION_GROUPING_SETS, self.grouping_set_cascade.to_string()),
@@ -209,6 +222,7 @@ impl Options {
             Compression::Zstd => "zstd",
         };
         let timeout = i64::try_from(self.statement_timeout.as_millis()).unwrap_or(i64::MAX);
+        let staleness = i64::try_from(self.max_staleness.as_millis()).unwrap_or(i64::MAX);
         let values = [
             ("catalog", text(&self.catalog)),
             ("schema", text(&self.schema)),
@@ -225,6 +239,8 @@ impl Options {
             ("result_cache", OptionValue::Bool(self.result_cache)),
             ("key_lookups", OptionValue::Bool(self.key_lookups)),
             ("plan_cache", OptionValue::Bool(self.plan_cache)),
+            ("materialized_view_rewrite", OptionValue::Bool(self.view_rewriting)),
+            ("max_staleness_ms", OptionValue::Int64(staleness)),
             ("join_order", text(if self.joins_by_statistics { "statistics" } else { "query" })),
             ("common_subplans", OptionValue::Bool(self.common_subplans)),
             ("grouping_set_cascade", OptionValue::Bool(self.grouping_set_cascade)),
@@ -345,6 +361,8 @@ mod tests {
             ("result_cache", "off"),
             ("key_lookups", "off"),
             ("plan_cache", "off"),
+            ("materialized_view_rewrite", "off"),
+            ("max_staleness_ms", "1500"),
             ("join_order", "query"),
             ("common_subplans", "off"),
             ("grouping_set_cascade", "off"),

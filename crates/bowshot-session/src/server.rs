@@ -7,6 +7,7 @@ use crate::endpoints::Endpoints;
 use crate::login_limiter::{LoginLimiter, Source};
 use crate::options::Defaults;
 use crate::query_log::QueryLog;
+use crate::refresh_views::refresh_views;
 use crate::result::{QueryResult, ServerContext};
 use crate::results::Results;
 use crate::running_statements::RunningStatements;
@@ -57,6 +58,7 @@ pub enum Drained {
 pub struct Bowshot {
     pub(crate) shared: Arc<Shared>,
     _sweeper: AbortOnDrop,
+    _refresher: AbortOnDrop,
 }
 
 /// State that sessions share.
@@ -113,7 +115,9 @@ impl Bowshot {
             engine,
         });
         let sweeper = tokio::spawn(sweep(Arc::downgrade(&shared)));
-        Arc::new(Self { shared, _sweeper: AbortOnDrop(sweeper.abort_handle()) })
+        let refresher = tokio::spawn(refresh_views(Arc::downgrade(&shared)));
+        let refresher = AbortOnDrop(refresher.abort_handle());
+        Arc::new(Self { shared, _sweeper: AbortOnDrop(sweeper.abort_handle()), _refresher: refresher })
     }
 
     /// Replaces the configured users; removed ones are logged out within a second.

@@ -56,14 +56,14 @@ pub use database::{Attachment, DatabaseStatement};
 pub use dialect::{Dialect, DialectName};
 pub use do_nothing::DO_NOTHING;
 pub use explain::Explain;
-pub use forms::{BY_NAME, CLAUSES};
+pub use forms::{BY_NAME, CLAUSES, REFRESH_OPTION};
 pub use function::{
     Call, ExpansionBudget, FunctionBody, FunctionParameter, FunctionResult, FunctionStatement, NewFunction,
     Volatility,
 };
 pub use intervals::{Interval, read_interval};
 pub use limits::{check_limits, is_small};
-pub use maintenance::MaintenanceStatement;
+pub use maintenance::{MaintenanceStatement, refresh_mode};
 pub use model::{ModelFile, ModelStatement};
 pub use offsets::Offsets;
 pub use parse::parse;

@@ -1,6 +1,7 @@
-//! `OPTIMIZE [TABLE] t`, `VACUUM [TABLE] t [RETAIN n HOURS|DAYS]` with the options of PostgreSQL's VACUUM, and
-//! `REFRESH MATERIALIZED VIEW v`.
+//! `OPTIMIZE [TABLE] t`, `VACUUM [TABLE] t [RETAIN n HOURS|DAYS]` with the options of PostgreSQL's VACUUM,
+//! `[EXPLAIN] REFRESH MATERIALIZED VIEW v` and `ALTER MATERIALIZED VIEW v SET REFRESH …`.
 
+use crate::intervals::{Interval, read_interval};
 use crate::statement_parser::{StatementParser, expect_end, is_word, take_word};
 use crate::syntax_error::syntax_error;
 use bowshot_api::{Error, ErrorKind, Result};
@@ -25,16 +26,37 @@ pub enum MaintenanceStatement {
     VacuumAll,
     /// Computes a materialized view again.
     Refresh(ObjectName),
+    /// Says how that would be done.
+    ExplainRefresh(ObjectName),
+    /// Sets when the server does so by itself.
+    SetRefresh {
+        view: ObjectName,
+        /// `None`: it never does.
+        every: Option<Duration>,
+    },
 }
+
+/// The server looks no more often for views to refresh.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// Names of a view have at most three parts, with points between them, behind IF EXISTS.
+const LONGEST_NAME: usize = 7;
 
 /// Longer than this no clock goes back.
 const LONGEST: Duration = Duration::from_secs(365_000 * 24 * 60 * 60);
 
-/// Whether OPTIMIZE, VACUUM or REFRESH MATERIALIZED stands here.
+/// Whether one of these statements stands here.
 pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
+    let refreshes = |at: usize| words.is_at(at, "refresh") && words.is_at(at + 1, "materialized");
     words.is_at(0, "optimize")
         || words.is_at(0, "vacuum")
-        || words.is_at(0, "refresh") && words.is_at(1, "materialized")
+        || refreshes(0)
+        || words.is_at(0, "explain") && refreshes(1)
+        || sets_refresh(words)
+}
+
+fn sets_refresh(words: &StatementParser<'_>) -> bool {
+    let is_set = |at: usize| words.is_at(at, "set") && words.is_at(at + 1, "refresh");
+    words.is_at(0, "alter") && words.is_at(1, "materialized") && (4..4 + LONGEST_NAME).any(is_set)
 }
 
 /// Reads a statement that [begins](begins) so.
@@ -42,9 +64,15 @@ pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
 /// # Errors
 /// `Syntax` for one that is not complete.
 pub(crate) fn read(mut words: StatementParser<'_>) -> Result<MaintenanceStatement> {
+    if sets_refresh(&words) {
+        return set_refresh(words);
+    }
     let parser = &mut words.parser;
     let (read, form) = if take_word(parser, "refresh") {
-        (refresh(parser), "REFRESH MATERIALIZED VIEW view")
+        (refresh(parser).map(MaintenanceStatement::Refresh), "REFRESH MATERIALIZED VIEW view")
+    } else if take_word(parser, "explain") {
+        parser.advance_token();
+        (refresh(parser).map(MaintenanceStatement::ExplainRefresh), "EXPLAIN REFRESH MATERIALIZED VIEW view")
     } else if take_word(parser, "optimize") {
         (optimize(parser), "OPTIMIZE table")
     } else {
@@ -60,12 +88,68 @@ pub(crate) fn read(mut words: StatementParser<'_>) -> Result<MaintenanceStatemen
 
 type Parsed<T> = std::result::Result<T, ParserError>;
 
-fn refresh(parser: &mut Parser<'_>) -> Parsed<MaintenanceStatement> {
+/// `ALTER MATERIALIZED VIEW v SET REFRESH …`
+fn set_refresh(mut words: StatementParser<'_>) -> Result<MaintenanceStatement> {
+    words.take_all(&["alter", "materialized", "view"]);
+    let view = words.name()?;
+    if !words.take_all(&["set", "refresh"]) {
+        return Err(words.unexpected().with_hint("write `ALTER MATERIALIZED VIEW view SET REFRESH …`"));
+    }
+    let every = if words.take("manual") {
+        None
+    } else if words.take("every") {
+        let text = words.string().ok_or_else(|| words.unexpected().with_hint(REFRESHED))?;
+        Some(refresh_interval(&text)?)
+    } else if words.take_all(&["on", "commit"]) {
+        return Err(on_commit());
+    } else {
+        return Err(words.unexpected().with_hint(REFRESHED));
+    };
+    words.end()?;
+    Ok(MaintenanceStatement::SetRefresh { view, every })
+}
+
+const REFRESHED: &str = "write `REFRESH EVERY '5 minutes'` or `REFRESH MANUAL`";
+
+/// When `CREATE MATERIALIZED VIEW … REFRESH …` says that the server refreshes the view; the text is in small letters.
+///
+/// # Errors
+/// `Invalid` for an interval that is none, or too short.
+pub fn refresh_mode(text: &str) -> Result<Option<Duration>> {
+    match text {
+        "manual" => Ok(None),
+        "on commit" => Err(on_commit()),
+        text => {
+            let every = text.strip_prefix("every ").map(refresh_interval);
+            every.unwrap_or_else(|| Err(Error::invalid("invalid REFRESH").with_hint(REFRESHED))).map(Some)
+        }
+    }
+}
+
+fn on_commit() -> Error {
+    Error::unsupported("REFRESH ON COMMIT is not supported: a commit would wait for the query of the view")
+        .with_hint("use `REFRESH EVERY '1 second'`")
+}
+
+/// A day has 24 hours; of months nobody knows how long they are.
+fn refresh_interval(text: &str) -> Result<Duration> {
+    let Interval { months, days, nanoseconds } = read_interval(text)?;
+    let days = u64::try_from(days).ok().map(|days| Duration::from_secs(days.saturating_mul(24 * 60 * 60)));
+    let rest = u64::try_from(nanoseconds).ok().map(Duration::from_nanos);
+    let every = days.zip(rest).map(|(days, rest)| days + rest);
+    every.filter(|every| months == 0 && (SHORTEST..=LONGEST).contains(every)).ok_or_else(|| {
+        Error::invalid(format!("invalid interval `{text}`: a view is refreshed every second at most"))
+            .with_hint("give a time in seconds, minutes, hours or days, such as '5 minutes'")
+    })
+}
+
+/// `MATERIALIZED VIEW v`
+fn refresh(parser: &mut Parser<'_>) -> Parsed<ObjectName> {
     parser.expect_keywords(&[Keyword::MATERIALIZED, Keyword::VIEW])?;
     let _ = take_word(parser, "concurrently");
     let name = parser.parse_object_name(false)?;
     let _ = parser.parse_keywords(&[Keyword::WITH, Keyword::DATA]);
-    Ok(MaintenanceStatement::Refresh(name))
+    Ok(name)
 }
 
 fn optimize(parser: &mut Parser<'_>) -> Parsed<MaintenanceStatement> {

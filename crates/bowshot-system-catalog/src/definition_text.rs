@@ -7,6 +7,18 @@ use bowshot_policy::snapshot::Pinned;
 use bowshot_tables::{Column, Definition, EntryName, External, IdentityKind, Storage, View};
 use bowshot_types::names::{self, quoted};
 use datafusion::arrow::datatypes::DataType;
+use std::time::Duration;
+
+/// An interval in the largest unit of which it has a whole number.
+pub(crate) fn refresh_interval(every: Duration) -> String {
+    let seconds = every.as_secs();
+    let units = [(24 * 60 * 60, "days"), (60 * 60, "hours"), (60, "minutes")];
+    match units.into_iter().find(|(unit, _)| seconds % unit == 0) {
+        _ if every.subsec_micros() > 0 => format!("{} microseconds", every.as_micros()),
+        Some((unit, name)) => format!("{} {name}", seconds / unit),
+        None => format!("{seconds} seconds"),
+    }
+}
 
 /// The statement that makes a table, without the references to what is not seen; `durable` tells whether tables are kept on
 /// disk where nobody says otherwise.
@@ -17,7 +29,13 @@ pub fn table_text(
     seen: (&Pinned, &Access),
 ) -> String {
     if let Some(view) = &definition.materialized {
-        return format!("CREATE MATERIALIZED VIEW {} AS {}", full(name), view.sql);
+        let every = view.every.map(|every| format!("REFRESH EVERY '{}' ", refresh_interval(every)));
+        return format!(
+            "CREATE MATERIALIZED VIEW {} {}AS {}",
+            full(name),
+            every.unwrap_or_default(),
+            view.sql
+        );
     }
     let mut parts: Vec<String> =
         definition.columns.iter().map(|column| column_text(column, definition)).collect();

@@ -3,6 +3,7 @@
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use bowshot_formats::extension_types::{EXTENSION, UUID};
 use std::sync::Arc;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// Key of a field's metadata under which stands what SQL declares of the column beyond its Arrow type.
@@ -120,6 +121,32 @@ pub struct Materialized {
     pub default_catalog: String,
     /// Schema of names that do not say theirs.
     pub default_schema: String,
+    /// How often the server refreshes it; `None` where only statements do.
+    pub every: Option<Duration>,
+    /// The versions of its tables that the rows show. Empty where it reads anything else than whole durable tables.
+    pub sources: Vec<SourceVersion>,
+    /// How the rows were made.
+    pub last: Option<LastRefresh>,
+}
+
+/// A version of a table that a materialized view reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceVersion {
+    /// The table.
+    pub table: Uuid,
+    /// Number of its commit.
+    pub version: u64,
+}
+
+/// The last refresh of a materialized view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastRefresh {
+    /// When it ended, in microseconds since 1970.
+    pub ended_us: i64,
+    /// How long it took.
+    pub took: Duration,
+    /// Why all rows were computed; `None` where only what had changed was.
+    pub full: Option<String>,
 }
 
 /// Where the rows of a table are kept.
@@ -139,7 +166,7 @@ pub struct Definition {
     pub storage: Storage,
     /// The columns in their order.
     pub columns: Vec<Column>,
-    /// The primary key. Rows that are added to a table that has one conflict with every other change of the table.
+    /// The primary key. Rows that are added to a table that has one may conflict with rows that others add.
     pub primary_key: Option<Key>,
     /// Other columns of which no two rows have the same values, unless one is null. Named as the primary key is.
     pub unique: Vec<Key>,

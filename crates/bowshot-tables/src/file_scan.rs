@@ -92,7 +92,10 @@ impl FileScan<'_> {
         let source = parquet_source(self.disk.store(), self.state, schema);
         let columns = ColumnScan::of_owned(self.disk.store().columns());
         let source: Arc<dyn FileSource> = Arc::new(NamedSource::new(source, lease, columns));
-        let group = FileGroup::new(files.iter().map(|(file, _)| file.planned()).collect());
+        let planned = |(file, segment): &(SnapshotFile, Arc<Segment>)| {
+            file.planned_without(segment.deleted().left(segment.stored_rows()))
+        };
+        let group = FileGroup::new(files.iter().map(planned).collect());
         let groups = group.split_files(self.state.config().target_partitions());
         let mut config = FileScanConfigBuilder::new(self.disk.store().url().clone(), source);
         config = if addressed {

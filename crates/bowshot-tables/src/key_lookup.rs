@@ -3,10 +3,11 @@
 
 use super::account::Account;
 use super::segment::{Segment, fitted, live_texts};
+use super::table::address;
 use super::{Error, Table};
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array, new_empty_array};
 use arrow::compute::{concat, take};
-use arrow::datatypes::{FieldRef, Schema};
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use arrow::error::ArrowError;
 use arrow::row::{Row, RowConverter, Rows, SortField};
 use std::iter;
@@ -19,6 +20,8 @@ const LIMIT_BYTES: u64 = 256 << 20;
 /// Rows of the largest table that gets an index, which takes about 20 bytes for each.
 const MAX_ROWS: u64 = 8 << 20;
 const MAX_SEGMENTS: usize = 1024;
+/// Rows in memory up to which an index is made by the first lookup: of a table that is changed row by row, some are always new.
+const FEW_ROWS: usize = 4096;
 /// After so long without a use, a segment may lose what it keeps; columns for which there was no room are tried again.
 const IDLE_SECONDS: u64 = 60;
 /// How long columns are left alone whose statement ended before they were read: the next one would end there too, and a scan
@@ -29,6 +32,11 @@ const MAX_REFUSALS: usize = 16;
 /// Rows that are read at once: few, since texts may be long and nothing has been counted yet.
 const PIECE_ROWS: usize = 4 << 10;
 
+/// Whether equal values have equal bytes.
+pub fn has_plain_equality(data_type: &DataType) -> bool {
+    data_type.is_integer() || data_type.is_string() || *data_type == DataType::Date32
+}
+
 /// A column: its place in the table, and its field.
 type Place = (usize, FieldRef);
 /// The values of a column of a segment.
@@ -38,6 +46,15 @@ type Columns = Box<dyn Iterator<Item = Result<Vec<ArrayRef>, Error>> + Send>;
 
 /// Whether the statement that makes an index still runs; `None` for a lookup that makes none.
 type Making<'a> = Option<&'a dyn Fn() -> bool>;
+
+/// Rows that were found by their key.
+#[derive(Debug)]
+pub struct FoundRows {
+    /// The columns that were wanted.
+    pub rows: RecordBatch,
+    /// For each row what [`Table::delete`] takes.
+    pub addresses: Vec<u64>,
+}
 
 /// What is looked up: rows with one value for each column of a key, and the columns that are wanted of them.
 struct Wanted {
@@ -58,14 +75,26 @@ impl Table {
         key: &[(usize, ArrayRef)],
         columns: &[usize],
     ) -> Result<Option<RecordBatch>, Error> {
+        Ok(self.find_addressed_rows(key, columns)?.map(|found| found.rows))
+    }
+
+    /// The same with the addresses of the rows.
+    ///
+    /// # Errors
+    /// As [`Self::find_rows`].
+    pub fn find_addressed_rows(
+        &self,
+        key: &[(usize, ArrayRef)],
+        columns: &[usize],
+    ) -> Result<Option<FoundRows>, Error> {
         match Wanted::new(self, key, columns) {
             Some(wanted) => self.found(&wanted, None),
             None => Ok(None),
         }
     }
 
-    /// The same, and makes what is not there, unless it is the first lookup in a segment. Blocks, and asks `goes_on` again and
-    /// again. `None` if what is to be kept does not fit.
+    /// The same, and makes what is not there, unless it is the first lookup in a segment that has many rows. Blocks, and asks
+    /// `goes_on` again and again. `None` if what is to be kept does not fit.
     ///
     /// # Errors
     /// From reading files.
@@ -74,10 +103,14 @@ impl Table {
         key: &[(usize, ArrayRef)],
         columns: &[usize],
         goes_on: &dyn Fn() -> bool,
-    ) -> Result<Option<RecordBatch>, Error> {
+    ) -> Result<Option<FoundRows>, Error> {
         let segments = self.shared_segments();
         // All are marked by one lookup, so that the next one finds none that is new.
-        let asked = segments.iter().filter(|it| it.lookups().is_asked.swap(true, Ordering::Relaxed)).count();
+        let asked = segments.iter().filter(|segment| {
+            let was_asked = segment.lookups().is_asked.swap(true, Ordering::Relaxed);
+            was_asked || is_few(segment)
+        });
+        let asked = asked.count();
         let is_in_store = self.disk().is_some_and(|disk| disk.bucket().is_some());
         let is_large = self.rows() > MAX_ROWS || segments.len() > MAX_SEGMENTS;
         if asked < segments.len() || is_in_store || is_large {
@@ -89,12 +122,13 @@ impl Table {
         }
     }
 
-    fn found(&self, wanted: &Wanted, making: Making<'_>) -> Result<Option<RecordBatch>, Error> {
+    fn found(&self, wanted: &Wanted, making: Making<'_>) -> Result<Option<FoundRows>, Error> {
         let mut found: Vec<Vec<ArrayRef>> = vec![Vec::new(); wanted.columns.len()];
-        let mut rows = 0;
-        for segment in self.shared_segments() {
+        let mut addresses = Vec::new();
+        for (position, segment) in self.shared_segments().iter().enumerate() {
             let Some(index) = index(segment, wanted, making)? else { return Ok(None) };
-            let places = index.rows_of(&wanted.values)?;
+            let mut places = index.rows_of(&wanted.values)?;
+            places.retain(|row| !segment.deleted().contains(*row));
             if places.is_empty() {
                 continue;
             }
@@ -104,7 +138,7 @@ impl Table {
                     values.push(value(pieces, *row)?);
                 }
             }
-            rows += places.len();
+            addresses.extend(places.iter().map(|row| address(position, *row)));
         }
         // What gives no answer may go.
         for segment in self.shared_segments() {
@@ -117,7 +151,8 @@ impl Table {
             values => concat(&values.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>()),
         });
         let columns = columns.collect::<Result<Vec<ArrayRef>, ArrowError>>()?;
-        Ok(Some(fitted(&Arc::new(Schema::new(fields)), columns, rows)?))
+        let rows = fitted(&Arc::new(Schema::new(fields)), columns, addresses.len())?;
+        Ok(Some(FoundRows { rows, addresses }))
     }
 }
 
@@ -140,8 +175,15 @@ impl Wanted {
     }
 }
 
+/// Whether an index is made at once.
+fn is_few(segment: &Segment) -> bool {
+    segment.memory().is_some_and(|rows| rows.rows() <= FEW_ROWS)
+}
+
 fn index(segment: &Segment, wanted: &Wanted, making: Making<'_>) -> Result<Option<Arc<KeyIndex>>, Error> {
     let there = || segment.lookups().kept().index(&wanted.key);
+    let always = || true;
+    let making: Making<'_> = if making.is_none() && is_few(segment) { Some(&always) } else { making };
     let (None, Some(goes_on)) = (there(), making) else { return Ok(there()) };
     keep(segment, &wanted.key, goes_on, |room| {
         if there().is_some() {
@@ -192,7 +234,7 @@ fn values(segment: &Segment, places: &[Place]) -> Result<Columns, Error> {
         return Ok(Box::new(iter::once(Ok(columns))));
     }
     let fields: Vec<FieldRef> = places.iter().map(|(_, field)| Arc::clone(field)).collect();
-    let batches = segment.read_in_batches(&Arc::new(Schema::new(fields)), PIECE_ROWS)?;
+    let batches = segment.read_stored(&Arc::new(Schema::new(fields)), PIECE_ROWS)?;
     Ok(Box::new(batches.map(|rows| Ok(rows?.columns().to_vec()))))
 }
 
@@ -208,7 +250,7 @@ fn value(pieces: &[ArrayRef], mut row: usize) -> Result<ArrayRef, ArrowError> {
     Err(ArrowError::InvalidArgumentError("the index of a segment has more rows than the segment".to_owned()))
 }
 
-/// The keys of a segment in an order in which they are searched.
+/// The keys of the stored rows of a segment in an order in which they are searched.
 struct KeyIndex {
     converter: RowConverter,
     keys: Rows,
@@ -221,7 +263,7 @@ impl KeyIndex {
     fn new(segment: &Segment, key: &[Place], room: &mut Room<'_>) -> Result<Option<Self>, Error> {
         let fields = key.iter().map(|(_, field)| SortField::new(field.data_type().clone())).collect();
         let converter = RowConverter::new(fields)?;
-        let mut keys = converter.empty_rows(segment.rows(), 0);
+        let mut keys = converter.empty_rows(segment.stored_rows(), 0);
         if !room.grow(keys.size()) {
             return Ok(None);
         }

@@ -10,7 +10,8 @@
 //!
 //! Nothing that was handed out ever changes: a statement reads one [`Snapshot`] to its end, a savepoint is an older
 //! `Arc<Snapshot>`, and a rollback forgets one. A change costs what it touches: `append` shares all segments, `delete`
-//! rewrites those that lose rows, and a snapshot copies only the maps of names on the way to the entry.
+//! notes which rows of a file are deleted if they are few, and rewrites other segments that lose rows, and a snapshot copies
+//! only the maps of names on the way to the entry.
 //!
 //! # What a commit promises
 //!
@@ -18,9 +19,11 @@
 //! merges that into the newest one:
 //!
 //! - Appends never conflict with one another, nor with deletes. Only when the table has a primary key, added rows
-//!   conflict with any change of the table, since their keys were compared with the rows of the transaction's base.
-//! - Deletes (and so updates) conflict when they rewrite the same segment, even if the rows differ. Uniting segments
-//!   changes no row and conflicts with nothing, unless rows were united that the transaction has never seen.
+//!   conflict with rows of the same key that others have added since the transaction's base, with many rows, and with those
+//!   whose keys are not compared by their bytes ([`key_conflicts`]).
+//! - Deletes (and so updates) conflict when they delete the same row of a file, or rewrite the same segment, even if the rows
+//!   differ. Uniting segments and writing files anew changes no row and conflicts with nothing, unless rows were united
+//!   that the transaction has never seen.
 //! - What was created, dropped, redefined or renamed must be in the newest snapshot as it was in the base.
 //! - What a transaction only read is not looked at. So two transactions may each read what the other one writes, and
 //!   both commit (write skew). [`TableStore::commit_serializable`] looks at that as well: a table that was read must be as it
@@ -39,15 +42,18 @@ mod catalog_kv;
 mod compaction;
 mod deep_copy;
 mod definition;
+mod deleted_rows;
 pub mod durable;
 mod error;
 mod external;
 mod file_scan;
+mod key_conflicts;
 mod key_lookup;
 mod merge;
 mod model_files;
 mod name;
 mod provider;
+mod refresh_failures;
 mod scan;
 mod segment;
 mod sequences;
@@ -59,12 +65,13 @@ mod writer;
 pub use broken::{Broken, examine, notes_in};
 pub use catalog_kv::Notes;
 pub use definition::{
-    Check, Column, DECLARED, Definition, ENUM, Generated, Identity, IdentityKind, Key, Materialized, PADDED,
-    Reference, Storage,
+    Check, Column, DECLARED, Definition, ENUM, Generated, Identity, IdentityKind, Key, LastRefresh,
+    Materialized, PADDED, Reference, SourceVersion, Storage,
 };
 pub use durable::{Opening, TablesPlace, durable_type};
 pub use error::{Error, What};
 pub use external::External;
+pub use key_lookup::{FoundRows, has_plain_equality};
 pub use model_files::ModelFiles;
 pub use name::EntryName;
 pub use segment::Segment;

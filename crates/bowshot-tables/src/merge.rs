@@ -5,9 +5,10 @@
 //! the head has it; what was made, dropped or put in another's place needs the head to be as the base was; what only
 //! changed inside is merged inside. Only the rows of a table ([`merge_rows`]) have a finer rule.
 
+use super::key_conflicts::may_share_key;
 use super::snapshot::{CatalogState, SchemaState};
 use super::{Entry, EntryName, Error, Segment, Snapshot, Table, What};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -75,7 +76,7 @@ pub(super) fn same_children<N: Node>(one: &BTreeMap<String, N>, other: &BTreeMap
     all_children(one, other, N::same)
 }
 
-fn all_children<N: Node>(
+pub(super) fn all_children<N: Node>(
     one: &BTreeMap<String, N>,
     other: &BTreeMap<String, N>,
     are: impl Fn(&N, &N) -> bool,
@@ -236,7 +237,7 @@ fn redefined(sides: Sides<'_, Table>) -> Option<Table> {
         if has_moved { segment.again().ok().map(Arc::new) } else { Some(Arc::clone(segment)) }
     });
     let segments = segments.collect::<Option<Vec<_>>>()?;
-    Some(sides.changed.with_segments(segments).numbered(sides.head.version()))
+    Some(sides.changed.with_segments(segments).numbered(sides.head.version(), None))
 }
 
 /// The head's rows without those segments that the transaction took out, and with those that it added at the end.
@@ -247,34 +248,99 @@ fn merge_rows(sides: Sides<'_, Table>) -> Option<Table> {
     if !Arc::ptr_eq(definition, changed.definition()) || !Arc::ptr_eq(definition, head.definition()) {
         return None;
     }
-    let added = without(changed.shared_segments(), &ids(base));
+    let mut added = without(changed.shared_segments(), &ids(base));
     // The keys of the added rows were compared with the rows of the base; uniting segments changes none.
     let inserts = changed.edits().inserted != base.edits().inserted;
-    if definition.keys().next().is_some() && inserts && head.edits() != base.edits() {
+    let has_keys = definition.keys().next().is_some();
+    if has_keys && inserts && may_share_key(base, &new_rows(base, changed), &new_rows(base, head)) {
         return None;
     }
     let kept = ids(changed);
-    let removed: HashSet<u64> = ids(base).difference(&kept).copied().collect();
-    let there = taken_apart(base, head, &removed)?;
+    let mut removed: HashSet<u64> = ids(base).difference(&kept).copied().collect();
+    let mut there = head.shared_segments().to_vec();
+    for segment in base.shared_segments() {
+        if removed.contains(&segment.id()) && merge_deleted_rows(segment, &mut added, &mut there)? {
+            removed.remove(&segment.id());
+        }
+    }
+    let there = taken_apart(base, there, &removed)?;
     let mut segments = without(&there, &removed);
     segments.extend(added);
     let edits = head.edits().plus(changed.edits().minus(base.edits()));
     Some(head.with_segments(segments).with_edits(edits))
 }
 
+/// Merges what one side deletes of a file's rows into what the other side makes of the same file: `added` are segments of the
+/// transaction, `there` those of the head. `false` where there is nothing to merge, `None` if both delete the same row.
+fn merge_deleted_rows(
+    base: &Arc<Segment>,
+    added: &mut Vec<Arc<Segment>>,
+    there: &mut Vec<Arc<Segment>>,
+) -> Option<bool> {
+    if there.iter().any(|segment| segment.id() == base.id()) {
+        return Some(false);
+    }
+    let of_base = |segments: &[Arc<Segment>]| segments.iter().position(|it| it.is_stored_with(base));
+    let made_of_base =
+        |segments: &[Arc<Segment>]| segments.iter().position(|it| it.place_of_part(base.id()).is_some());
+    match (of_base(added.as_slice()), of_base(there.as_slice())) {
+        (Some(ours), theirs) => {
+            let Some(target) = theirs.or_else(|| made_of_base(there.as_slice())) else { return Some(false) };
+            let place = there.get_mut(target)?;
+            *place = with_deleted_rows(base, added.get(ours)?, place)?;
+            added.remove(ours);
+        }
+        // The transaction has only moved the rows.
+        (None, Some(theirs)) => {
+            let Some(target) = made_of_base(added.as_slice()) else { return Some(false) };
+            let place = added.get_mut(target)?;
+            *place = with_deleted_rows(base, there.get(theirs)?, place)?;
+            there.remove(theirs);
+        }
+        (None, None) => return Some(false),
+    }
+    Some(true)
+}
+
+/// Deletes the rows that `deleting` has deleted since `base` from a segment that is stored with it or made of it and others.
+fn with_deleted_rows(base: &Segment, deleting: &Segment, target: &Arc<Segment>) -> Option<Arc<Segment>> {
+    let mut rows = deleting.deleted().beyond(base.deleted());
+    if !target.is_stored_with(base) {
+        let first = u32::try_from(target.place_of_part(base.id())?).ok()?;
+        rows.iter_mut().for_each(|row| *row = first + base.deleted().place_among_left(*row));
+    }
+    if rows.iter().any(|row| target.deleted().contains(*row as usize)) {
+        return None;
+    }
+    target.without_rows(&rows).map(Arc::new)
+}
+
+/// The segments of a later state with rows that the base does not have.
+fn new_rows(base: &Table, later: &Table) -> Vec<Arc<Segment>> {
+    let there: HashMap<u64, &Arc<Segment>> =
+        base.shared_segments().iter().map(|segment| (segment.id(), segment)).collect();
+    let is_known = |segment: &Arc<Segment>| {
+        there.contains_key(&segment.id())
+            || there.values().any(|known| segment.is_stored_with(known))
+            || segment.parts_among(&there).is_some()
+    };
+    later.shared_segments().iter().filter(|segment| !is_known(segment)).cloned().collect()
+}
+
 /// The head's segments, in which those that were united since the base are single again where the transaction has
 /// taken one of them out: uniting changes no row, so it is nobody's conflict. `None` if another one took them out.
-fn taken_apart(base: &Table, head: &Table, removed: &HashSet<u64>) -> Option<Vec<Arc<Segment>>> {
-    let mut missing: HashSet<u64> = removed.difference(&ids(head)).copied().collect();
+fn taken_apart(base: &Table, head: Vec<Arc<Segment>>, removed: &HashSet<u64>) -> Option<Vec<Arc<Segment>>> {
+    let ids: HashSet<u64> = head.iter().map(|segment| segment.id()).collect();
+    let mut missing: HashSet<u64> = removed.difference(&ids).copied().collect();
     if missing.is_empty() {
-        return Some(head.shared_segments().to_vec());
+        return Some(head);
     }
     let there = base.shared_segments().iter().map(|segment| (segment.id(), segment)).collect();
     let mut segments = Vec::new();
-    for segment in head.shared_segments() {
+    for segment in head {
         let parts = segment.parts_among(&there);
         match parts.filter(|parts| parts.iter().any(|part| missing.contains(&part.id()))) {
-            None => segments.push(Arc::clone(segment)),
+            None => segments.push(segment),
             Some(parts) => {
                 for part in parts {
                     if !missing.remove(&part.id()) {

@@ -25,12 +25,12 @@ pub(super) struct TableRows {
 
 impl TableRows {
     pub(super) fn new(table: Arc<Table>) -> Self {
-        Self { schema: table.definition().for_operators(&table.schema()), table }
+        Self { schema: table.operator_schema(), table }
     }
 
     pub(super) fn addressed(table: Arc<Table>, column: &str) -> Self {
         let address = Arc::new(Field::new(column, DataType::UInt64, false));
-        let schema = table.definition().for_operators(&table.schema());
+        let schema = table.operator_schema();
         let fields: Vec<_> = schema.fields().iter().cloned().chain([address]).collect();
         Self { schema: Arc::new(Schema::new(fields)), table }
     }

@@ -1,18 +1,20 @@
-//! Some rows of a table: in memory, or in a file.
+//! Some rows of a table: in memory, or in a file, of which a few may be deleted.
 
 use super::Error;
 use super::account::{Account, Claim, retained_bytes};
+use super::deleted_rows::DeletedRows;
 use super::durable::StoredFile;
 use super::key_lookup::SegmentLookups;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
+use parquet::arrow::arrow_reader::RowSelection;
 use std::collections::HashMap;
 use std::fmt;
 use std::iter;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-/// Rows of one step of rewriting a file.
+/// Rows of one step of reading a file.
 const BATCH_ROWS: usize = 64 << 10;
 
 /// See the module. Never changes.
@@ -23,15 +25,24 @@ pub struct Segment {
     account: Arc<Account>,
     /// The segments whose rows these are, if they were united.
     parts: Option<Arc<Parts>>,
+    /// Of the rows as they are stored: shared by all segments that differ only in the rows that are deleted.
     lookups: Arc<SegmentLookups>,
 }
 
-/// The numbers of segments that went into one, and what went into those.
+/// The segments that went into one, in their order.
 #[derive(Debug)]
 struct Parts {
-    ids: Vec<(u64, Option<Arc<Parts>>)>,
-    /// Numbers in this and below.
+    direct: Vec<Part>,
+    /// Segments in this and below.
     count: usize,
+}
+
+#[derive(Debug)]
+struct Part {
+    id: u64,
+    rows: usize,
+    /// What went into it.
+    below: Option<Arc<Parts>>,
 }
 
 /// Numbers that a segment remembers, so that those of a table that is changed for ever do not grow for ever.
@@ -39,7 +50,7 @@ const MAX_PARTS: usize = 4096;
 
 enum Place {
     Memory(MemoryRows),
-    File(StoredFile),
+    File(StoredFile, DeletedRows),
 }
 
 /// One record batch, counted against the store's limit until the last user drops it.
@@ -72,9 +83,18 @@ impl Segment {
         Ok(Self { id, place, account: Arc::clone(account), parts: None, lookups: Arc::default() })
     }
 
-    pub(super) fn in_file(id: u64, file: StoredFile, account: &Arc<Account>) -> Self {
-        let (place, account) = (Place::File(file), Arc::clone(account));
+    /// The rows of a file without those that are deleted.
+    pub(super) fn in_file(id: u64, file: StoredFile, deleted: DeletedRows, account: &Arc<Account>) -> Self {
+        let (place, account) = (Place::File(file, deleted), Arc::clone(account));
         Self { id, place, account, parts: None, lookups: Arc::default() }
+    }
+
+    /// The same rows without some more of the stored ones, under a new number. `None` where they are to be written anew.
+    pub(super) fn without_rows(&self, rows: &[u32]) -> Option<Self> {
+        let Place::File(file, deleted) = &self.place else { return None };
+        let place = Place::File(file.again(), deleted.with(rows, file.rows())?);
+        let (account, parts) = (Arc::clone(&self.account), self.parts.clone());
+        Some(Self { id: account.number(), place, account, parts, lookups: Arc::clone(&self.lookups) })
     }
 
     /// The same segment, which remembers that it has the rows of others.
@@ -82,16 +102,34 @@ impl Segment {
         let below = |segment: &Arc<Self>| segment.parts.as_ref().map_or(0, |parts| parts.count);
         let all: usize = parts.iter().map(|segment| 1 + below(segment)).sum();
         let deep = all <= MAX_PARTS;
-        let ids = parts.iter().map(|segment| (segment.id, segment.parts.clone().filter(|_| deep))).collect();
+        let part = |segment: &Arc<Self>| Part {
+            id: segment.id,
+            rows: segment.rows(),
+            below: segment.parts.clone().filter(|_| deep),
+        };
+        let direct = parts.iter().map(part).collect();
         let count = if deep { all } else { parts.len() };
-        Self { parts: Some(Arc::new(Parts { ids, count })), ..self }
+        Self { parts: Some(Arc::new(Parts { direct, count })), ..self }
     }
 
     /// Those of `there` whose rows this segment has, if they are all there.
     pub(super) fn parts_among(&self, there: &HashMap<u64, &Arc<Self>>) -> Option<Vec<Arc<Self>>> {
         let mut found = Vec::new();
-        self.parts.as_ref()?.find(there, &mut found)?;
+        // The parts still have what was deleted since.
+        self.parts.as_ref().filter(|_| self.deleted().is_empty())?.find(there, &mut found)?;
         Some(found)
+    }
+
+    /// Where the rows of a segment begin among the stored rows of this one, which was made of it and others.
+    pub(super) fn place_of_part(&self, part: u64) -> Option<usize> {
+        let direct = &self.parts.as_ref()?.direct;
+        let before = direct.iter().position(|there| there.id == part)?;
+        Some(direct.iter().take(before).map(|there| there.rows).sum())
+    }
+
+    /// Whether both have the same stored rows, of which others may be deleted.
+    pub(super) fn is_stored_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.lookups, &other.lookups)
     }
 
     /// The same rows under a new number.
@@ -99,7 +137,10 @@ impl Segment {
         let id = self.account.number();
         match &self.place {
             Place::Memory(rows) => Self::in_memory(id, rows.batch().clone(), &self.account),
-            Place::File(file) => Ok(Self::in_file(id, file.again(), &self.account)),
+            Place::File(file, deleted) => {
+                let again = Self::in_file(id, file.again(), deleted.clone(), &self.account);
+                Ok(Self { lookups: Arc::clone(&self.lookups), ..again })
+            }
         }
     }
 
@@ -119,21 +160,35 @@ impl Segment {
     pub(super) fn memory(&self) -> Option<&MemoryRows> {
         match &self.place {
             Place::Memory(rows) => Some(rows),
-            Place::File(_) => None,
+            Place::File(..) => None,
         }
     }
 
     pub(super) fn file(&self) -> Option<&StoredFile> {
         match &self.place {
             Place::Memory(_) => None,
-            Place::File(file) => Some(file),
+            Place::File(file, _) => Some(file),
         }
     }
 
     pub(super) fn rows(&self) -> usize {
+        self.stored_rows() - self.deleted().len()
+    }
+
+    /// How many rows are stored, deleted ones among them.
+    pub(super) fn stored_rows(&self) -> usize {
         match &self.place {
             Place::Memory(rows) => rows.rows(),
-            Place::File(file) => file.rows(),
+            Place::File(file, _) => file.rows(),
+        }
+    }
+
+    /// Numbers of the stored rows that are deleted.
+    pub(super) fn deleted(&self) -> &DeletedRows {
+        static NONE: LazyLock<DeletedRows> = LazyLock::new(DeletedRows::default);
+        match &self.place {
+            Place::Memory(_) => &NONE,
+            Place::File(_, deleted) => deleted,
         }
     }
 
@@ -141,30 +196,40 @@ impl Segment {
     pub(super) fn bytes(&self) -> u64 {
         match &self.place {
             Place::Memory(rows) => rows.bytes,
-            Place::File(file) => file.bytes(),
+            Place::File(file, _) => file.bytes(),
         }
     }
 
     /// The rows in the columns of `schema`.
     pub(super) fn read(&self, schema: &SchemaRef) -> Result<Batches, Error> {
-        self.read_in_batches(schema, BATCH_ROWS)
+        let left = self.deleted().left(self.stored_rows());
+        self.read_selected(schema, BATCH_ROWS, left)
     }
 
-    /// The same in batches of at most so many rows, if they are in a file.
-    pub(super) fn read_in_batches(&self, schema: &SchemaRef, batch_rows: usize) -> Result<Batches, Error> {
+    /// The stored rows, deleted ones among them, in batches of at most so many if they are in a file.
+    pub(super) fn read_stored(&self, schema: &SchemaRef, batch_rows: usize) -> Result<Batches, Error> {
+        self.read_selected(schema, batch_rows, None)
+    }
+
+    fn read_selected(
+        &self,
+        schema: &SchemaRef,
+        batch_rows: usize,
+        selected: Option<RowSelection>,
+    ) -> Result<Batches, Error> {
         match &self.place {
             Place::Memory(rows) => {
                 let fitted = fitted(schema, rows.batch().columns().to_vec(), rows.rows())?;
                 Ok(Box::new(iter::once(Ok(fitted))))
             }
-            Place::File(file) => file.read(schema, batch_rows),
+            Place::File(file, _) => file.read(schema, batch_rows, selected),
         }
     }
 }
 
 impl Parts {
     fn find(&self, there: &HashMap<u64, &Arc<Segment>>, found: &mut Vec<Arc<Segment>>) -> Option<()> {
-        for (id, below) in &self.ids {
+        for Part { id, below, .. } in &self.direct {
             match (there.get(id), below) {
                 (Some(segment), _) => found.push(Arc::clone(segment)),
                 (None, Some(below)) => below.find(there, found)?,

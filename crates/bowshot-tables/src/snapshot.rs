@@ -2,8 +2,8 @@
 
 use super::bounds;
 use super::catalog_kv::{self, Notes};
-use super::merge::{Node, Sides, merge_children, same_children};
-use super::{Broken, EntryName, Error, External, Table, What};
+use super::merge::{Node, Sides, all_children, merge_children, same_children};
+use super::{Broken, EntryName, Error, External, Materialized, SourceVersion, Table, What};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -141,6 +141,32 @@ impl Snapshot {
         Self { catalogs, ..self.clone() }
     }
 
+    /// The same without the rows of its tables. Never to be committed.
+    pub fn without_rows(&self) -> Self {
+        let without = |_: &EntryName, entry: &Entry| match entry {
+            Entry::Table(table) => Some(Entry::Table(Arc::new(table.part(&[], true)))),
+            other => Some(other.clone()),
+        };
+        self.seen(without, |_, _| true)
+    }
+
+    /// Whether both have the same contents, but perhaps for rows of tables.
+    pub fn is_same_but_for_rows(&self, other: &Self) -> bool {
+        let are_alike = |one: &Entry, other: &Entry| match (one, other) {
+            (Entry::Table(one), Entry::Table(other)) => {
+                one.id() == other.id() && Arc::ptr_eq(one.definition(), other.definition())
+            }
+            (one, other) => one.same(other),
+        };
+        self.notes.same(&other.notes)
+            && all_children(&self.catalogs, &other.catalogs, |one, other| {
+                one.id == other.id
+                    && all_children(&one.schemas, &other.schemas, |one, other| {
+                        one.id == other.id && all_children(&one.entries, &other.entries, are_alike)
+                    })
+            })
+    }
+
     /// The names of everything in it, with the ids by which what was renamed is known again: catalogs and schemas with
     /// the parts of a name that they have.
     pub fn names_and_ids(&self) -> BTreeMap<Vec<&str>, Uuid> {
@@ -167,6 +193,15 @@ impl Snapshot {
                 })
             })
         })
+    }
+
+    /// Whether a materialized view shows its tables as they are here; `None` where that is not known.
+    pub fn is_fresh(&self, view: &Materialized) -> Option<bool> {
+        let shown = |source: &SourceVersion, table: &Table| {
+            source.table == table.id() && table.has_rows_of(source.version)
+        };
+        let shows = |source: &SourceVersion| self.tables().any(|(_, table)| shown(source, table));
+        (!view.sources.is_empty()).then(|| view.sources.iter().all(shows))
     }
 
     /// The external tables.
@@ -330,35 +365,6 @@ impl Snapshot {
         Ok(Self { version, defaults, catalogs, notes })
     }
 
-    /// The tables that have other rows in a later state, each as it was and as it is. `None` where more has changed than rows.
-    pub fn changed_rows<'a>(&'a self, later: &'a Self) -> Option<Vec<(&'a Arc<Table>, &'a Arc<Table>)>> {
-        if !Arc::ptr_eq(&self.notes, &later.notes) {
-            return None;
-        }
-        let mut changed = Vec::new();
-        let catalogs = pairs(&self.catalogs, &later.catalogs)?;
-        for (before, after) in catalogs.filter(|(before, after)| !Arc::ptr_eq(before, after)) {
-            let schemas = pairs(&before.schemas, &after.schemas).filter(|_| before.id == after.id)?;
-            for (before, after) in schemas.filter(|(before, after)| !Arc::ptr_eq(before, after)) {
-                let entries = pairs(&before.entries, &after.entries).filter(|_| before.id == after.id)?;
-                for (before, after) in entries {
-                    match (before, after) {
-                        (Entry::Table(before), Entry::Table(after)) if Arc::ptr_eq(before, after) => {}
-                        (Entry::Table(before), Entry::Table(after))
-                            if Arc::ptr_eq(before.definition(), after.definition()) =>
-                        {
-                            changed.push((before, after));
-                        }
-                        (Entry::View(before), Entry::View(after)) if Arc::ptr_eq(before, after) => {}
-                        (Entry::External(before), Entry::External(after)) if Arc::ptr_eq(before, after) => {}
-                        _ => return None,
-                    }
-                }
-            }
-        }
-        Some(changed)
-    }
-
     /// Whether both have the very same contents.
     pub(super) fn same(&self, other: &Self) -> bool {
         same_children(&self.catalogs, &other.catalogs) && self.notes.same(&other.notes)
@@ -404,14 +410,6 @@ impl Entry {
             (Self::Broken(_), _) => Ok(()),
         }
     }
-}
-
-/// The values of two maps that have the same keys.
-fn pairs<'a, V>(
-    before: &'a BTreeMap<String, V>,
-    after: &'a BTreeMap<String, V>,
-) -> Option<impl Iterator<Item = (&'a V, &'a V)>> {
-    before.keys().eq(after.keys()).then(|| before.values().zip(after.values()))
 }
 
 impl CatalogState {

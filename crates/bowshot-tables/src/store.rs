@@ -3,12 +3,14 @@
 use super::account::Account;
 use super::compaction::unite_small_segments;
 use super::deep_copy::owned;
+use super::deleted_rows::DeletedRows;
 use super::durable::{
     Bucket, Catalog, Disk, Keeper, Leftovers, Loaded, Opening, Persisted, StoredFile, TablesPlace, load,
     look_after_bucket, persist, remove_abandoned_holds, write_file,
 };
 use super::merge::{Sides, are_unchanged};
 use super::model_files::ModelFiles;
+use super::refresh_failures::RefreshFailures;
 use super::segment::{Segment, without_dead_texts};
 use super::sequences::Numbers;
 use super::snapshot::{Defaults, Snapshot};
@@ -21,6 +23,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Instant;
+use uuid::Uuid;
 
 /// Rows of a durable table that are kept in the catalog when they come alone; more go into a file at once.
 const FEW_ROWS: usize = 4096;
@@ -40,6 +44,7 @@ pub struct TableStore {
     folder: Option<Folder>,
     numbers: Numbers,
     model_files: ModelFiles,
+    refresh_failures: RefreshFailures,
 }
 
 /// What a store has that outlives the server.
@@ -134,6 +139,7 @@ impl TableStore {
             folder,
             numbers: Numbers::default(),
             model_files,
+            refresh_failures: RefreshFailures::default(),
         }
     }
 
@@ -159,6 +165,16 @@ impl TableStore {
     /// The files of models, which last as long as durable tables do.
     pub fn model_files(&self) -> &ModelFiles {
         &self.model_files
+    }
+
+    /// Notes how the server's own refresh of a materialized view has ended.
+    pub fn note_refresh(&self, view: Uuid, error: Option<String>) {
+        self.refresh_failures.note(view, error);
+    }
+
+    /// When the server could not refresh a materialized view, and why, unless it could since.
+    pub fn refresh_failure(&self, view: Uuid) -> Option<(Instant, String)> {
+        self.refresh_failures.of(view)
     }
 
     /// Whether tables can be durable.
@@ -379,7 +395,11 @@ impl TableStore {
     }
 
     pub(super) fn file_segment(&self, file: StoredFile) -> Arc<Segment> {
-        Arc::new(Segment::in_file(self.account.number(), file, &self.account))
+        Arc::new(self.whole_file(file))
+    }
+
+    fn whole_file(&self, file: StoredFile) -> Segment {
+        Segment::in_file(self.account.number(), file, DeletedRows::default(), &self.account)
     }
 
     /// A segment with the rows of others, in which a commit may find those again.
@@ -389,7 +409,7 @@ impl TableStore {
 
     /// See [`Self::united`].
     pub(super) fn united_file(&self, file: StoredFile, parts: &[Arc<Segment>]) -> Arc<Segment> {
-        Arc::new(Segment::in_file(self.account.number(), file, &self.account).of_parts(parts))
+        Arc::new(self.whole_file(file).of_parts(parts))
     }
 }
 

@@ -5,7 +5,7 @@ use super::durable::{Disk, StoredFile};
 use super::provider::TableRows;
 use super::segment::{Segment, fitted};
 use super::store::TableStore;
-use super::{Definition, Error};
+use super::{Definition, Error, Materialized};
 use arrow::array::{BooleanArray, BooleanBufferBuilder, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
@@ -16,6 +16,8 @@ use uuid::Uuid;
 
 /// Threads that wait for a store at once.
 const WAITING_THREADS: usize = 16;
+/// Rows of one step of rewriting a file.
+const REWRITE_ROWS: usize = 64 << 10;
 
 /// One state of a table. Immutable; changes make a new one that shares the unchanged segments.
 #[derive(Debug, Clone)]
@@ -27,6 +29,8 @@ pub struct Table {
     rows: u64,
     bytes: u64,
     version: u64,
+    /// The version that last changed rows or columns; `None` where that is not committed, or not known.
+    changed_version: Option<u64>,
     edits: Edits,
 }
 
@@ -46,7 +50,7 @@ impl Table {
     fn with_id(id: Uuid, definition: Definition) -> Self {
         let schema = definition.schema();
         let (definition, segments, edits) = (Arc::new(definition), Vec::new(), Edits::default());
-        Self { id, definition, schema, segments, rows: 0, bytes: 0, version: 0, edits }
+        Self { id, definition, schema, segments, rows: 0, bytes: 0, version: 0, changed_version: None, edits }
     }
 
     /// A table as the catalog has it.
@@ -74,6 +78,11 @@ impl Table {
         Arc::clone(&self.schema)
     }
 
+    /// The same with what operators ask of the columns: CHAR(n) is padded, ENUM has an order of its own.
+    pub fn operator_schema(&self) -> SchemaRef {
+        self.definition.for_operators(&self.schema)
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
@@ -94,6 +103,23 @@ impl Table {
         self.version
     }
 
+    /// Whether this committed state still has the rows and columns that it had in a version: background maintenance makes
+    /// versions that change neither.
+    pub fn has_rows_of(&self, version: u64) -> bool {
+        self.changed_version.is_some_and(|changed| changed <= version && version <= self.version)
+    }
+
+    /// Whether it is a committed state of a durable table, which can be had again by its version.
+    pub fn is_committed(&self) -> bool {
+        self.changed_version.is_some()
+    }
+
+    /// The same rows of a materialized view about which something else is known.
+    pub fn with_materialized(&self, view: Materialized) -> Self {
+        let definition = Definition { materialized: Some(view), ..self.definition.as_ref().clone() };
+        Self { definition: Arc::new(definition), changed_version: None, ..self.clone() }
+    }
+
     /// The rows, in the order of their addresses.
     pub fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, Error>> {
         self.segments.iter().flat_map(|segment| match segment.read(&self.schema) {
@@ -108,6 +134,7 @@ impl Table {
         let mut appended = self.clone();
         for segment in segments.into_iter().filter(|segment| segment.rows() > 0) {
             appended.edits.inserted += segment.rows() as u64;
+            appended.changed_version = None;
             appended.push(segment);
         }
         appended
@@ -119,16 +146,19 @@ impl Table {
     }
 
     /// Takes out the rows at the addresses that the address column of [`Self::addressed_provider`] gave, in any order
-    /// and however often each. Gives the new state and the number of rows that went. Copies what is left of the
-    /// segments that lose rows. Fails for an address that this state does not have, and at the limit of memory.
+    /// and however often each. Gives the new state and the number of rows that went. A file that loses few rows stays; of
+    /// other segments, what is left is copied. Fails for an address that this state does not have, and at the limit of memory.
     pub fn delete(&self, store: &Arc<TableStore>, addresses: &[u64]) -> Result<(Self, u64), Error> {
-        let kept = self.kept_rows(addresses)?;
+        let gone = self.rows_at(addresses)?;
         let mut segments: Vec<_> = self.segments.iter().map(|segment| Some(Arc::clone(segment))).collect();
-        let losers = segments.iter_mut().zip(kept).filter_map(|(place, kept)| Some((place, kept?)));
-        let rewritten = in_parallel(losers.collect(), |(place, mut kept)| {
-            let kept = BooleanArray::new(kept.finish(), None);
-            let segment = place.take().filter(|_| kept.true_count() > 0);
-            *place = segment.map(|segment| self.filtered(store, &segment, &kept)).transpose()?.flatten();
+        let losers = segments.iter_mut().zip(gone).filter(|(_, gone)| !gone.is_empty());
+        let rewritten = in_parallel(losers.collect(), |(place, gone)| {
+            if let Some(segment) = place.take().filter(|segment| gone.len() < segment.rows()) {
+                *place = match segment.without_rows(&gone) {
+                    Some(smaller) => Some(Arc::new(smaller)),
+                    None => self.filtered(store, &segment, &gone)?,
+                };
+            }
             Ok(())
         });
         rewritten.into_iter().collect::<Result<(), Error>>()?;
@@ -137,15 +167,20 @@ impl Table {
         Ok((left.with_deleted(gone), gone))
     }
 
-    /// The rows of a segment where `kept` is true.
+    /// The rows of a segment but those that are stored at these numbers.
     fn filtered(
         &self,
         store: &Arc<TableStore>,
         segment: &Segment,
-        kept: &BooleanArray,
+        gone: &[u32],
     ) -> Result<Option<Arc<Segment>>, Error> {
-        let mut at = 0;
-        let rows = segment.read(&self.schema)?.map(move |rows| {
+        let mut kept = BooleanBufferBuilder::new(segment.stored_rows());
+        kept.append_n(segment.stored_rows(), true);
+        for row in segment.deleted().numbers().iter().chain(gone) {
+            kept.set_bit(*row as usize, false);
+        }
+        let (kept, mut at) = (BooleanArray::new(kept.finish(), None), 0);
+        let rows = segment.read_stored(&self.schema, REWRITE_ROWS)?.map(move |rows| {
             let rows = rows?;
             let these = kept.slice(at, rows.num_rows().min(kept.len() - at));
             at += these.len();
@@ -154,25 +189,26 @@ impl Table {
         store.rewritten(self, rows)
     }
 
-    /// For each segment that loses rows, which of them stay.
-    fn kept_rows(&self, addresses: &[u64]) -> Result<Vec<Option<BooleanBufferBuilder>>, Error> {
-        let mut kept: Vec<Option<BooleanBufferBuilder>> = Vec::new();
-        kept.resize_with(self.segments.len(), || None);
+    /// For each segment the numbers of its stored rows at these addresses, sorted, each once.
+    fn rows_at(&self, addresses: &[u64]) -> Result<Vec<Vec<u32>>, Error> {
+        let mut rows = vec![Vec::new(); self.segments.len()];
         for address in addresses {
             let (position, row) = split(*address);
             let segment =
-                usize::try_from(position).ok().and_then(|at| self.segments.get(at).zip(kept.get_mut(at)));
-            let Some((segment, kept)) = segment.filter(|(segment, _)| row < segment.rows() as u64) else {
+                usize::try_from(position).ok().and_then(|at| self.segments.get(at).zip(rows.get_mut(at)));
+            let is_there = |segment: &Segment| {
+                row < segment.stored_rows() as u64 && !segment.deleted().contains(row as usize)
+            };
+            let Some((_, rows)) = segment.filter(|(segment, _)| is_there(segment)) else {
                 return Err(Error::NoRow { segment: position, row });
             };
-            let kept = kept.get_or_insert_with(|| {
-                let mut all = BooleanBufferBuilder::new(segment.rows());
-                all.append_n(segment.rows(), true);
-                all
-            });
-            kept.set_bit(row as usize, false);
+            rows.push(row as u32);
         }
-        Ok(kept)
+        for rows in &mut rows {
+            rows.sort_unstable();
+            rows.dedup();
+        }
+        Ok(rows)
     }
 
     /// The table with another definition, and with its rows rewritten: `rewrite` gets rows in the old schema and
@@ -269,17 +305,24 @@ impl Table {
     }
 
     fn with_deleted(self, rows: u64) -> Self {
+        if rows == 0 {
+            return self;
+        }
         let deleted = self.edits.deleted + rows;
-        Self { edits: Edits { deleted, ..self.edits }, ..self }
+        Self { edits: Edits { deleted, ..self.edits }, changed_version: None, ..self }
     }
 
     pub(super) fn with_edits(self, edits: Edits) -> Self {
         Self { edits, ..self }
     }
 
-    /// The state that a commit publishes.
-    pub(super) fn numbered(&self, version: u64) -> Self {
-        Self { version, ..self.clone() }
+    /// The state that a commit publishes, with the version that last changed its rows.
+    pub(super) fn numbered(&self, version: u64, changed_version: Option<u64>) -> Self {
+        Self { version, changed_version, ..self.clone() }
+    }
+
+    pub(super) fn changed_version(&self) -> Option<u64> {
+        self.changed_version
     }
 
     pub(super) fn edits(&self) -> Edits {
@@ -288,6 +331,11 @@ impl Table {
 
     pub(super) fn shared_segments(&self) -> &[Arc<Segment>] {
         &self.segments
+    }
+
+    /// Whether rows are deleted whose files still have them.
+    pub(super) fn has_deleted_rows(&self) -> bool {
+        self.segments.iter().any(|segment| !segment.deleted().is_empty())
     }
 
     /// Where the files are, if the table has some.

@@ -12,7 +12,7 @@ use bowshot_policy::access::{Access, Reading, denied, unseen};
 use bowshot_policy::rules::{Rules, model_place};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::Privilege;
-use bowshot_tables::{Entry, EntryName};
+use bowshot_tables::EntryName;
 use std::collections::BTreeSet;
 
 /// Role of those who may have files of the exchange folder written and read.
@@ -48,15 +48,11 @@ fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
         Write::CreateAs(new) => make(&new.name, new.when_there, pinned, access)?,
         Write::Insert(rows) => access.check_touched(&rows.name, &rows.touched)?,
         Write::Overwrite(name) => {
-            let refreshed = matches!(pinned.entry(name), Some(Entry::Table(table)) if table.definition().materialized.is_some());
-            if refreshed {
-                access.check_refresh(name)?;
-            } else {
-                access.check(Privilege::Insert, name)?;
-                access.check(Privilege::Delete, name)?;
-                access.check_part(name, false, "all rows are replaced")?;
-            }
+            access.check(Privilege::Insert, name)?;
+            access.check(Privilege::Delete, name)?;
+            access.check_part(name, false, "all rows are replaced")?;
         }
+        Write::Refresh(refresh) => access.check_refresh(&refresh.name)?,
         Write::Delete(name) => access.check_rows(name, &[Privilege::Delete])?,
         Write::Update(Affected { name, touched }) => {
             access.check_touched(name, touched)?;
@@ -189,6 +185,7 @@ fn check_ddl(ddl: &Ddl, pinned: &Pinned, access: &Access) -> Result<()> {
         Ddl::Comment { name, .. } | Ddl::Optimize { name } | Ddl::Vacuum { name, .. } => {
             access.check(Privilege::Own, name)
         }
+        Ddl::SetRefresh { name, .. } => access.check_refresh(name),
         Ddl::Truncate { names, .. } => names.iter().try_for_each(|name| {
             access.check(Privilege::Delete, name)?;
             access.check_part(name, false, "all rows are taken out")
@@ -276,6 +273,7 @@ fn returning(write: &Write, access: &Access) -> Result<()> {
         Write::Query => Ok(()),
         Write::Ddl(_)
         | Write::CreateAs(_)
+        | Write::Refresh(_)
         | Write::CopyOut(_)
         | Write::CopyIn(_)
         | Write::DatabaseInsert(_) => Err(Error::internal("a change without rows was to return some")),

@@ -146,6 +146,7 @@ fn writing(write: &Write) -> (&'static str, Vec<Resource>) {
         Write::Insert(rows) => ("insert", vec![changed(&rows.name)]),
         Write::DatabaseInsert(insert) => ("insert", vec![changed(&insert.name)]),
         Write::Overwrite(name) => ("overwrite", vec![changed(name)]),
+        Write::Refresh(refresh) => ("overwrite", vec![changed(&refresh.name)]),
         Write::Delete(name) => ("delete", vec![changed(name)]),
         Write::Update(rows) => ("update", vec![changed(&rows.name)]),
         Write::Merge(rows) => ("merge", vec![changed(&rows.name)]),
@@ -185,6 +186,7 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Resource>) {
         }
         Ddl::Comment { name, .. } => ("comment", vec![changed(name)]),
         Ddl::Truncate { names, .. } => ("truncate", names.iter().map(changed).collect()),
+        Ddl::SetRefresh { name, .. } => ("alter", vec![changed(name)]),
         Ddl::Optimize { name } => ("optimize", vec![changed(name)]),
         Ddl::Vacuum { name, .. } => ("vacuum", vec![changed(name)]),
         Ddl::Type(change) => (change.action(), vec![of_kind("type", &parts(&change.name))]),

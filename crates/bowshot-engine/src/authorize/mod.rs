@@ -279,16 +279,9 @@ impl AuthorizedPlan {
         self.access.is_same(access)
     }
 
-    /// The same query over a later state of the tables. `plan` reads that, if rows have changed which the query reads. Whoever uses
-    /// it asks whether its rights still hold.
-    pub(crate) fn over(&self, pinned: Pinned, plan: Option<LogicalPlan>) -> Self {
-        match plan {
-            None => Self { pinned, ..self.clone() },
-            Some(plan) => {
-                let (planned, optimized) = (self.planned.with_plan(plan), Arc::default());
-                Self { planned, optimized, pinned, ..self.clone() }
-            }
-        }
+    /// The same plan on tables in another state, in which only rows are others. Whoever uses it asks whether its rights still hold.
+    pub(crate) fn on(&self, plan: LogicalPlan, pinned: Pinned) -> Self {
+        Self { planned: self.planned.with_plan(plan), pinned, ..self.clone() }
     }
 
     /// The same plan with other values in it: binding parameters does not change what is read.

@@ -1,5 +1,5 @@
 //! The optimized plan of an authorized one, for its next run. It is as good as the authorized plan that it belongs to, with the same
-//! options of the session.
+//! options of the session, on whatever rows the tables have then.
 
 use bowshot_api::Layout;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -24,7 +24,7 @@ impl PartialEq for OptimizedFor {
     }
 }
 
-/// An optimized plan, in which parameters have no values yet, and the schema of its rows.
+/// An optimized plan, in which parameters have no values and tables no rows yet, and the schema of its rows.
 #[derive(Debug)]
 pub(crate) struct Optimized {
     pub(crate) made_for: OptimizedFor,

@@ -49,6 +49,17 @@ impl WithDefaults {
         })
     }
 
+    /// Other rows, with the defaults of `provider` if it has some.
+    pub(crate) fn on(provider: &dyn TableProvider, rows: Arc<dyn TableProvider>) -> Arc<dyn TableProvider> {
+        match LayeredTable::layer::<Self>(provider) {
+            Some(Self { schema, defaults, .. }) => {
+                let (schema, defaults) = (Arc::clone(schema), defaults.clone());
+                LayeredTable::wrap(Self { schema, table: rows, defaults })
+            }
+            None => rows,
+        }
+    }
+
     /// The table as INSERT is planned on it: nulls may come to every column, since whether they may stay is decided where
     /// the column can be named.
     pub(crate) fn to_insert(

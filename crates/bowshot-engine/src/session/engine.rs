@@ -1,7 +1,10 @@
 //! The engine of a process: its settings, and what all sessions share.
 
 mod configured;
+mod due_refreshes;
 mod part;
+
+pub use due_refreshes::DueRefresh;
 
 use crate::catalog::lazy_state::SpareStates;
 use crate::catalog::{self, CatalogParts};
@@ -15,6 +18,7 @@ use crate::reuse::{Background, NoReuse, Reuse};
 use crate::session::EngineSession;
 use crate::session::plan_cache::PlanCache;
 use crate::session::template::builder_from;
+use crate::session::view_rewriting::KnownViews;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{BatchStream, Error as ApiError, PolicyDecisionPoint, Principal, QueryId, Result};
 use bowshot_files::exchange::ExchangeFolder;
@@ -138,6 +142,7 @@ pub(crate) struct Shared {
     budget: Arc<Budget>,
     pub(crate) spare_states: Arc<SpareStates>,
     pub(crate) plans: Arc<PlanCache>,
+    pub(crate) views: KnownViews,
     distribution: OnceLock<Arc<dyn Distribution>>,
     decider: OnceLock<Arc<dyn PolicyDecisionPoint>>,
     endpoints: OnceLock<Arc<dyn EndpointStore>>,
@@ -282,6 +287,7 @@ impl Engine {
             budget: Arc::new(Budget::new(config.process_bytes)),
             spare_states: Arc::default(),
             plans,
+            views: KnownViews::default(),
             distribution: OnceLock::new(),
             decider: OnceLock::new(),
             endpoints: OnceLock::new(),

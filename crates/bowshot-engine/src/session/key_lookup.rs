@@ -12,7 +12,7 @@ use crate::session::EngineSession;
 use bowshot_api::{BatchStream, Layout, Result};
 use bowshot_query_task::{QueryTask, run_blocking};
 use bowshot_sql::DialectName;
-use bowshot_tables::Table;
+use bowshot_tables::{FoundRows, Table, has_plain_equality};
 use bowshot_types::result_metadata::unbound_schema;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -21,10 +21,19 @@ use datafusion::common::display::{PlanType, StringifiedPlan};
 use datafusion::common::format::ExplainFormat;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::{BinaryExpr, Explain, Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::{
+    BinaryExpr, Explain, Expr, Filter, LogicalPlan, Operator, Projection, TableScan,
+};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::explain::ExplainExec;
 use std::sync::Arc;
+
+/// Columns, or what is computed of them, of those rows of one scan that fulfil a condition.
+pub(super) struct FilteredScan<'p> {
+    pub(super) projection: &'p Projection,
+    pub(super) filter: &'p Filter,
+    pub(super) scan: &'p TableScan,
+}
 
 /// A query for the rows with one key.
 struct KeyLookup<'p> {
@@ -76,7 +85,7 @@ impl EngineSession {
     }
 
     /// Whether a plan is a lookup whose literals are of the kind of their columns: other values of that kind make the same plan.
-    pub(super) fn may_be_template(&self, plan: &AuthorizedPlan) -> bool {
+    pub(super) fn may_be_lookup_template(&self, plan: &AuthorizedPlan) -> bool {
         let lookup = match plan.action() {
             Action::Query => KeyLookup::recognise(plan.planned().plan()),
             _ => None,
@@ -92,11 +101,16 @@ impl EngineSession {
 
     /// Whether the session has it on, and compares texts by their bytes.
     fn may_look_up(&self, lookup: &KeyLookup<'_>) -> bool {
+        self.may_look_up_key(&lookup.table, &lookup.key)
+    }
+
+    /// The same for the values of a key.
+    pub(super) fn may_look_up_key(&self, table: &Table, key: &[(usize, &Expr)]) -> bool {
         let options = self.options();
         let is_on = options.extensions.get::<SessionCache>().is_some_and(|session| session.key_lookups);
         let is_mysql = plan::dialect(&options).name() == DialectName::MySql;
-        let schema = lookup.table.schema();
-        let has_texts = || lookup.key.iter().any(|(at, _)| is_text(schema.field(*at).data_type()));
+        let schema = table.schema();
+        let has_texts = || key.iter().any(|(at, _)| schema.field(*at).data_type().is_string());
         is_on && !(is_mysql && has_texts())
     }
 
@@ -129,16 +143,7 @@ impl EngineSession {
 impl<'p> KeyLookup<'p> {
     /// Columns of one table of this server, where each column of one of its keys equals a literal or a parameter.
     fn recognise(plan: &'p LogicalPlan) -> Option<Self> {
-        let LogicalPlan::Projection(projection) = plan else { return None };
-        let LogicalPlan::Filter(filter) = projection.input.as_ref() else { return None };
-        let scan = match filter.input.as_ref() {
-            LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
-            input => input,
-        };
-        let LogicalPlan::TableScan(scan) = scan else { return None };
-        if !scan.filters.is_empty() || scan.fetch.is_some() {
-            return None;
-        }
+        let FilteredScan { projection, filter, scan } = FilteredScan::recognise(plan)?;
         let provider = source_as_provider(&scan.source).ok()?;
         let table = Arc::clone(Table::of_provider(without_defaults(provider.as_ref()))?);
         let columns = projection.expr.iter().map(|expr| {
@@ -149,42 +154,75 @@ impl<'p> KeyLookup<'p> {
             place(&table, expr)
         });
         let columns = columns.collect::<Option<Vec<usize>>>()?;
-        let mut key = Vec::new();
-        add_conditions(&table, &filter.predicate, &mut key)?;
-        key.sort_unstable_by_key(|(at, _)| *at);
-        // Metadata say that operators compare more than the bytes, as those of CHAR(n) and ENUM do.
-        let schema = provider.schema();
-        let is_plain = key.iter().all(|(at, _)| {
-            schema
-                .fields()
-                .get(*at)
-                .is_some_and(|field| field.metadata().is_empty() && has_plain_equality(field.data_type()))
-        });
-        (is_plain && is_key(&table, &key)).then_some(Self { table, columns, key })
+        let key = key_of(&table, &provider.schema(), &filter.predicate)?;
+        Some(Self { table, columns, key })
     }
 
     /// The rows, of which there are none without a match. `None` where the index does not tell.
     fn rows(&self, parameters: Option<&ParamValues>) -> Option<RecordBatch> {
-        let schema = self.table.schema();
-        let key = self.key.iter().map(|(at, expr)| {
-            let value = value(expr, parameters)?;
-            Some((*at, in_type(&value, schema.field(*at).data_type())?))
-        });
-        let key = key.collect::<Option<Vec<(usize, ArrayRef)>>>()?;
-        let found = match self.table.find_rows(&key, &self.columns) {
-            Ok(None) => {
-                let task = QueryTask::current();
-                let goes_on = || task.as_ref().is_none_or(|task| task.check().is_ok());
-                run_blocking(|| self.table.index_and_find_rows(&key, &self.columns, &goes_on))
-            }
-            found => found,
-        };
-        // A scan of the same rows tells what is wrong with them.
-        found.unwrap_or_else(|error| {
-            tracing::debug!(%error, "rows cannot be looked up by their key");
-            None
-        })
+        find_rows(&self.table, (self.key.as_slice(), parameters), &self.columns).map(|found| found.rows)
     }
+}
+
+impl<'p> FilteredScan<'p> {
+    pub(super) fn recognise(plan: &'p LogicalPlan) -> Option<Self> {
+        let LogicalPlan::Projection(projection) = plan else { return None };
+        let LogicalPlan::Filter(filter) = projection.input.as_ref() else { return None };
+        let scan = match filter.input.as_ref() {
+            LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
+            input => input,
+        };
+        let LogicalPlan::TableScan(scan) = scan else { return None };
+        let is_bare = scan.filters.is_empty() && scan.fetch.is_none();
+        is_bare.then_some(Self { projection, filter, scan })
+    }
+}
+
+/// The values that a condition asks of the columns of a key, by the places of these; `None` for other conditions. `schema` is that
+/// of the columns as the condition sees them.
+pub(super) fn key_of<'p>(
+    table: &Table,
+    schema: &SchemaRef,
+    condition: &'p Expr,
+) -> Option<Vec<(usize, &'p Expr)>> {
+    let mut key = Vec::new();
+    add_conditions(table, condition, &mut key)?;
+    key.sort_unstable_by_key(|(at, _)| *at);
+    // Metadata say that operators compare more than the bytes, as those of CHAR(n) and ENUM do.
+    let is_plain = key.iter().all(|(at, _)| {
+        schema
+            .fields()
+            .get(*at)
+            .is_some_and(|field| field.metadata().is_empty() && has_plain_equality(field.data_type()))
+    });
+    (is_plain && is_key(table, &key)).then_some(key)
+}
+
+/// Columns of the rows with a key, of which there are none without a match. `None` where the index does not tell.
+pub(super) fn find_rows(
+    table: &Table,
+    (key, parameters): (&[(usize, &Expr)], Option<&ParamValues>),
+    columns: &[usize],
+) -> Option<FoundRows> {
+    let schema = table.schema();
+    let key = key.iter().map(|(at, expr)| {
+        let value = value(expr, parameters)?;
+        Some((*at, in_type(&value, schema.field(*at).data_type())?))
+    });
+    let key = key.collect::<Option<Vec<(usize, ArrayRef)>>>()?;
+    let found = match table.find_addressed_rows(&key, columns) {
+        Ok(None) => {
+            let task = QueryTask::current();
+            let goes_on = || task.as_ref().is_none_or(|task| task.check().is_ok());
+            run_blocking(|| table.index_and_find_rows(&key, columns, &goes_on))
+        }
+        found => found,
+    };
+    // A scan of the same rows tells what is wrong with them.
+    found.unwrap_or_else(|error| {
+        tracing::debug!(%error, "rows cannot be looked up by their key");
+        None
+    })
 }
 
 fn place(table: &Table, expr: &Expr) -> Option<usize> {
@@ -223,15 +261,6 @@ fn is_key(table: &Table, columns: &[(usize, &Expr)]) -> bool {
     })
 }
 
-/// Whether equal values have equal bytes, in every dialect but MySQL's.
-pub(super) fn has_plain_equality(data_type: &DataType) -> bool {
-    data_type.is_integer() || is_text(data_type) || *data_type == DataType::Date32
-}
-
-pub(super) fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-}
-
 fn value(expr: &Expr, parameters: Option<&ParamValues>) -> Option<ScalarValue> {
     match expr {
         Expr::Literal(value, _) => Some(value.clone()),
@@ -250,7 +279,9 @@ fn in_type(value: &ScalarValue, data_type: &DataType) -> Option<ArrayRef> {
 }
 
 fn is_alike(given: &DataType, data_type: &DataType) -> bool {
-    given == data_type || given.is_integer() && data_type.is_integer() || is_text(given) && is_text(data_type)
+    given == data_type
+        || given.is_integer() && data_type.is_integer()
+        || given.is_string() && data_type.is_string()
 }
 
 #[cfg(test)]
@@ -329,7 +360,6 @@ pub(super) mod tests {
             let session = engine.open_session(&Principal::anonymous()).unwrap();
             let plan = planned(&session, "SELECT word, id AS number FROM t WHERE id = 7").await;
             let layout = Layout::default();
-            assert!(session.look_up(&plan, &[], layout).unwrap().is_none(), "the first one is a scan");
             let found = session.look_up(&plan, &[], layout).unwrap().expect("an index");
             assert_eq!((found.rows, found.streams.len()), (Some(1), 1));
             let state = session.state(plan.pinned());
@@ -358,7 +388,6 @@ pub(super) mod tests {
                 vec![RecordBatch::try_from_iter([("$1", value.to_array().unwrap())]).unwrap()]
             };
             let layout = Layout::default();
-            assert!(session.look_up(&plan, &bound(ScalarValue::from(7_i64)), layout).unwrap().is_none());
             for (value, expected) in [
                 (ScalarValue::from(7_i64), Some(vec![7])),
                 (ScalarValue::from("8"), Some(vec![8])),

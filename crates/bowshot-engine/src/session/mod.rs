@@ -1,6 +1,8 @@
 //! What one session has in the engine: its settings, its own tables and its view of the catalogs. Makes plans ready to run.
 
 pub(crate) mod authorization;
+mod bare_plan;
+mod changed_by_key;
 pub(crate) mod copy_rows;
 pub(crate) mod current_user;
 pub(crate) mod engine;
@@ -16,9 +18,11 @@ mod query;
 mod repeatable;
 mod scratch;
 mod search_path;
+mod statement_literals;
 pub(crate) mod template;
 pub(crate) mod transaction;
 pub(crate) mod utility;
+pub(crate) mod view_rewriting;
 mod visibility_group;
 pub(crate) mod write;
 
@@ -151,15 +155,8 @@ impl EngineSession {
             return Ok(());
         }
         self.gate.check_commit(base)?;
-        let (tables, plans) = (Arc::clone(&self.tables), Arc::clone(&self.shared.plans));
-        let (base, changed) = (base.clone(), changed.clone());
-        let commit = move || {
-            let before = tables.shared.snapshot();
-            let committed = tables.commit(&base, &changed);
-            let own = (!Arc::ptr_eq(base.own(), changed.own())).then(|| base.own());
-            plans.advance((&before, &tables.shared.snapshot()), own);
-            committed
-        };
+        let (tables, base, changed) = (Arc::clone(&self.tables), base.clone(), changed.clone());
+        let commit = move || tables.commit(&base, &changed);
         if self.shared.runtime.is_here() {
             return block_in_place(commit);
         }

@@ -1,13 +1,13 @@
-//! Plans of all sessions that are used again: of key lookups for other literals, and of other queries for the same text. A plan
-//! serves only the session that made it, so that it never has the rights or the policies of another user.
+//! Plans of all sessions that are used again: of statements about a key and of rows that are written out for other literals, and of
+//! other queries for the same text. A plan serves only the session that made it, so that it never has the rights or the policies of
+//! another user, and holds no rows.
 
 use crate::authorize::AuthorizedPlan;
 use crate::catalog::providers::PlanRows;
 use crate::plan;
-use crate::session::repeatable::after_commit;
+use crate::session::bare_plan::BarePlan;
 use bowshot_api::{Error, Result};
 use bowshot_policy::snapshot::Pinned;
-use bowshot_tables::Snapshot;
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -21,12 +21,16 @@ use std::time::{Duration, Instant};
 
 /// A second less than a prepared statement uses the plan of a key lookup: one from here is not too old as soon as it is prepared.
 const MAX_AGE: Duration = Duration::from_secs(4);
+/// Tables and views up to which it is found out for each statement that they are the same.
+const MAX_ENTRIES: usize = 4096;
+/// Plans of a session that may share what tables are with the next one.
+const SHARING: usize = 8;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct PlanCache {
     next: AtomicU64,
-    /// Plans of all sessions together. One holds a snapshot of the tables, so that idle sessions must not add up.
+    /// Plans of all sessions together. One holds what all tables are, so that idle sessions must not add up.
     most: usize,
     sessions: Mutex<HashMap<u64, Vec<CachedPlan>>>,
 }
@@ -36,7 +40,7 @@ pub(crate) struct PlanCache {
 pub(super) enum PlanKey {
     /// The text, as it was sent.
     Text(Arc<str>),
-    /// The statement of a key lookup with a blank in the place of each literal.
+    /// The statement with a blank in the place of each literal.
     Blank(Box<ast::Statement>),
 }
 
@@ -44,8 +48,8 @@ pub(super) enum PlanKey {
 pub(super) struct CachedPlan {
     pub(super) key: PlanKey,
     /// Whoever changes a setting makes other options: these are held, and cannot change in place.
-    pub(super) options: Arc<ConfigOptions>,
-    pub(super) plan: AuthorizedPlan,
+    options: Arc<ConfigOptions>,
+    pub(super) plan: BarePlan,
     user: Arc<str>,
     bytes: u64,
     used: Instant,
@@ -67,10 +71,13 @@ impl Counts {
 }
 
 impl CachedPlan {
-    pub(super) fn is_for(&self, options: &Arc<ConfigOptions>, pinned: &Pinned) -> bool {
-        Arc::ptr_eq(&self.options, options)
-            && self.plan.made().elapsed() < MAX_AGE
-            && self.plan.pinned().is_same(pinned)
+    /// Whether it may be used with these settings. Whether it fits the tables takes longer to find out.
+    pub(super) fn is_for(&self, options: &Arc<ConfigOptions>) -> bool {
+        Arc::ptr_eq(&self.options, options) && self.age() < MAX_AGE
+    }
+
+    fn age(&self) -> Duration {
+        self.plan.plan().made().elapsed()
     }
 }
 
@@ -78,38 +85,6 @@ impl PlanCache {
     /// A cache of so many plans.
     pub(crate) fn new(most: usize) -> Self {
         Self { next: AtomicU64::default(), most, sessions: Mutex::default() }
-    }
-
-    /// Takes plans along to the state of the tables after a commit that has changed rows alone, and drops all others: they would hold
-    /// rows that nobody else needs. `own` are a session's own tables that the commit has replaced.
-    pub(crate) fn advance(
-        &self,
-        (before, after): (&Arc<Snapshot>, &Arc<Snapshot>),
-        own: Option<&Arc<Snapshot>>,
-    ) {
-        let changed = before.changed_rows(after);
-        let mut sessions = self.lock();
-        // Dropped without the lock, since a plan may be the last one that holds its tables.
-        let mut gone = Vec::new();
-        for plans in sessions.values_mut() {
-            for mut cached in std::mem::take(plans) {
-                let pinned = cached.plan.pinned();
-                let is_kept = Arc::ptr_eq(pinned.shared(), before)
-                    && own.is_none_or(|own| !Arc::ptr_eq(pinned.own(), own))
-                    && cached.plan.made().elapsed() < MAX_AGE;
-                let changed = changed.as_ref().filter(|_| is_kept);
-                match changed.and_then(|changed| after_commit(&cached.plan, changed, after)) {
-                    Some(plan) => {
-                        gone.push(std::mem::replace(&mut cached.plan, plan));
-                        plans.push(cached);
-                    }
-                    None => gone.push(cached.plan),
-                }
-            }
-        }
-        sessions.retain(|_, plans| !plans.is_empty());
-        drop(sessions);
-        drop(gone);
     }
 
     /// Drops the one that was not used for longest.
@@ -128,8 +103,8 @@ impl PlanCache {
     }
 
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.lock().values().map(Vec::len).sum()
+    pub(super) fn bare_plans(&self) -> Vec<BarePlan> {
+        self.lock().values().flatten().map(|cached| cached.plan.clone()).collect()
     }
 
     /// A poisoned lock still guards whole plans.
@@ -163,24 +138,23 @@ impl SessionPlans {
     }
 
     /// The plan of the first that is wanted, with its counts.
-    pub(super) fn find(
-        &self,
-        is_wanted: impl Fn(&CachedPlan) -> bool,
-    ) -> Option<(AuthorizedPlan, Arc<Counts>)> {
+    pub(super) fn find(&self, is_wanted: impl Fn(&CachedPlan) -> bool) -> Option<(BarePlan, Arc<Counts>)> {
         let mut sessions = self.all.lock();
         let found = sessions.get_mut(&self.session)?.iter_mut().find(|cached| is_wanted(cached))?;
         found.used = Instant::now();
         Some((found.plan.clone(), Arc::clone(&found.counts)))
     }
 
-    /// Adds a plan in the place of an earlier one with the same key.
+    /// Adds a plan in the place of an earlier one with the same key, if it reads nothing but the tables that it was planned on.
     pub(super) fn add(&self, key: PlanKey, options: Arc<ConfigOptions>, plan: &AuthorizedPlan) {
-        if self.all.most == 0 {
+        let [_, _, entries] = plan.pinned().shared().counts();
+        if self.all.most == 0 || entries > MAX_ENTRIES {
             return;
         }
-        let bytes = estimated_bytes(plan.planned().plan(), &key);
+        let Some(plan) = BarePlan::new(plan, self.without_rows(plan.pinned())) else { return };
+        let bytes = estimated_bytes(plan.plan().planned().plan(), &key);
         let mut sessions = self.all.lock();
-        // Dropped without the lock, since a plan may be the last one that holds its tables.
+        // Dropped without the lock, since a plan may be the last one that holds what tables are.
         let mut gone = Vec::new();
         let mut counts = Arc::<Counts>::default();
         for (session, plans) in sessions.iter_mut() {
@@ -189,7 +163,7 @@ impl SessionPlans {
                 if is_replaced {
                     counts = Arc::clone(&cached.counts);
                 }
-                is_replaced || cached.plan.made().elapsed() >= MAX_AGE
+                is_replaced || cached.age() >= MAX_AGE
             };
             gone.extend(plans.extract_if(.., is_gone));
         }
@@ -198,11 +172,23 @@ impl SessionPlans {
             gone.extend(PlanCache::evict(&mut sessions));
         }
         counts.planned.fetch_add(1, Ordering::Relaxed);
-        let (user, used, plan) = (Arc::clone(&self.user), Instant::now(), plan.clone());
+        let (user, used) = (Arc::clone(&self.user), Instant::now());
         let cached = CachedPlan { key, options, plan, user, bytes, used, counts };
         sessions.entry(self.session).or_default().push(cached);
         drop(sessions);
         drop(gone);
+    }
+
+    /// The state without rows: that of a recent plan, if its tables are these but for their rows.
+    fn without_rows(&self, pinned: &Pinned) -> Pinned {
+        let pinned_of = |cached: &CachedPlan| cached.plan.plan().pinned().clone();
+        let recent: Vec<Pinned> = self
+            .all
+            .lock()
+            .get(&self.session)
+            .map_or_else(Vec::new, |plans| plans.iter().rev().take(SHARING).map(pinned_of).collect());
+        let known = recent.into_iter().find(|there| there.is_same_but_for_rows(pinned));
+        known.unwrap_or_else(|| pinned.without_rows())
     }
 }
 
@@ -254,7 +240,7 @@ impl PlanRows for PlanCache {
             ("uses", number(&|cached| planned(cached) + hits(cached))),
             ("hits", number(&hits)),
             ("bytes", number(&|cached| cached.bytes)),
-            ("age_ms", number(&|cached| cached.plan.made().elapsed().as_millis() as u64)),
+            ("age_ms", number(&|cached| cached.age().as_millis() as u64)),
         ];
         RecordBatch::try_from_iter(columns)
             .map_err(|error| Error::internal("the plan cache does not fit its schema").with_source(error))
@@ -272,7 +258,11 @@ impl PlanKey {
     fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "statement",
-            Self::Blank(_) => "key lookup",
+            Self::Blank(statement) => match statement.as_ref() {
+                ast::Statement::Query(_) => "key lookup",
+                ast::Statement::Insert(_) => "insert",
+                _ => "change by key",
+            },
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::session::EngineSession;
 use crate::write::ddl::Ddl;
 use crate::write::models::sent;
 use crate::write::recognise::{Recognised, nothing, recognise};
-use crate::write::{Write, copy, functions, maintenance, models, secrets};
+use crate::write::{Write, copy, functions, maintenance, models, refresh, secrets};
 use bowshot_api::Result;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_query_task::run_blocking_if;
@@ -52,15 +52,14 @@ impl EngineSession {
             && self.asks_again()
             && pinned.input().is_none();
         // What EXECUTE and SHOW mean depends on more than the settings of the engine.
-        let is_reusable = is_reusable
-            && matches!(&statement, Statement::Sql(statement) if matches!(**statement, ast::Statement::Query(_)));
+        let is_query = matches!(&statement, Statement::Sql(statement) if matches!(**statement, ast::Statement::Query(_)));
         let literals = if is_reusable { self.take_literals(&mut statement) } else { None };
         let plan = match literals {
             Some(literals) => self.plan_by_template((statement, literals), pinned, source).await?,
             None => self.plan_parsed(statement, pinned, source).await?,
         };
         let plan = if is_asked_again { plan.with_text(sql) } else { plan };
-        if is_reusable {
+        if is_reusable && is_query {
             self.keep_plan(sql, options, &plan);
         }
         Ok(plan)
@@ -184,6 +183,14 @@ impl EngineSession {
             }
             MaintenanceStatement::Vacuum { table, retain } => {
                 self.defined(maintenance::vacuum(&table, retain, &names)?, pinned).await
+            }
+            MaintenanceStatement::SetRefresh { view, every } => {
+                self.defined(maintenance::set_refresh(&view, every, &names)?, pinned).await
+            }
+            MaintenanceStatement::ExplainRefresh(view) => {
+                let (visible, name) = (self.visible(pinned), names.resolve(&view)?);
+                let shown = Box::pin(refresh::explain(name, &visible, &names)).await?;
+                self.authorized(shown, Action::Query, pinned).await
             }
             MaintenanceStatement::Refresh(view) => {
                 let visible = self.visible(pinned);

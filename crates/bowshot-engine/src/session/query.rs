@@ -42,6 +42,8 @@ pub(crate) async fn prepare(session: &EngineSession, run: &Run<'_>) -> Result<Ex
 async fn one(session: &EngineSession, run: &Run<'_>, bound: Bound<'_>) -> Result<Execution> {
     let Bound { state, plan, .. } = bound;
     let ordered = run.plan.planned().ordered();
+    let from_views = Box::pin(session.read_from_views(plan, run.plan.pinned(), state)).await;
+    let plan = from_views.as_ref().unwrap_or(plan);
     let asked = session.asked(run.plan, run.layout);
     let query = Query { plan, state, form: run.form(), asked, purpose: session.purpose() };
     let recorder = match session.reuse().answer(query).await {
@@ -49,8 +51,18 @@ async fn one(session: &EngineSession, run: &Run<'_>, bound: Bound<'_>) -> Result
         Answer::Wanted(recorder) => Some(recorder),
         Answer::Unknown => None,
     };
-    let (optimised, schema) = session.optimized(run.plan, bound)?;
-    let physical = physical_plan_of(session, (state, run.form()), (plan, optimised), ordered).await?;
+    let (physical, schema) = match &from_views {
+        // With the schema that clients were told before.
+        Some(plan) => {
+            let physical = physical_plan(session, (state, run.form()), plan, ordered).await?;
+            (physical, result_schema(state, bound.plan, run.layout))
+        }
+        None => {
+            let (optimised, schema) = session.optimized(run.plan, bound)?;
+            let made = physical_plan_of(session, (state, run.form()), (plan, optimised), ordered);
+            (made.await?, schema)
+        }
+    };
     let rows = exact_rows(physical.as_ref());
     let progress = ProgressMeter::new(&physical);
     let input = run.plan.pinned().input();

@@ -2,7 +2,7 @@
 //! the same each time: it reads tables of this server as they are, or none, and calls functions of their arguments alone.
 
 use super::EngineSession;
-use super::key_lookup::{has_plain_equality, is_text};
+use super::bare_plan::{on_tables, tables_of, without_rows};
 use crate::authorize::optimized_slot::{NextRun, Optimized, OptimizedFor};
 use crate::authorize::{Action, AuthorizedPlan};
 use crate::catalog::defaults::without_defaults;
@@ -10,20 +10,19 @@ use crate::error::classify;
 use crate::plan;
 use crate::reuse::SessionCache;
 use bowshot_api::{Layout, Result};
-use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::DialectName;
-use bowshot_tables::{Snapshot, Table};
+use bowshot_tables::{Table, has_plain_equality};
 use bowshot_types::result_metadata::result_schema;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::ParamValues;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
-use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::WindowFunctionDefinition;
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Signature, TableScan, Volatility,
+    BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Signature, Volatility,
 };
 use std::sync::Arc;
 
@@ -96,9 +95,10 @@ impl EngineSession {
                 made?
             }
         };
+        let plan = on_tables(&optimized.plan, &tables_of(template)?)?;
         let plan = match bound.values {
-            None => optimized.plan.clone(),
-            Some(values) => optimized.plan.clone().with_param_values(values.clone()).ok()?,
+            None => plan,
+            Some(values) => plan.with_param_values(values.clone()).ok()?,
         };
         Some((plan, SchemaRef::clone(&optimized.schema)))
     }
@@ -108,7 +108,8 @@ impl EngineSession {
 fn optimize(template: &LogicalPlan, bound: Bound<'_>, made_for: OptimizedFor) -> Option<Optimized> {
     let is_mysql = plan::dialect(&made_for.options).name() == DialectName::MySql;
     let may_have_values = || bound.values.is_none() || has_plain_parameters(template, is_mysql);
-    if !is_repeatable(template) || !may_have_values() {
+    // A table in two states would be put on one of them.
+    if !is_repeatable(template) || tables_of(template).is_none() || !may_have_values() {
         return None;
     }
     let plan = bound.state.optimize(template).ok()?;
@@ -123,48 +124,14 @@ fn optimize(template: &LogicalPlan, bound: Bound<'_>, made_for: OptimizedFor) ->
         };
         Ok(if is_plain { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     });
+    if walked.is_err() || !is_plain {
+        return None;
+    }
+    // No rule looks at rows or statistics. Where rows are kept decides which conditions a scan gets too, and changes no answer.
+    let plan = on_tables(&plan, &without_rows(&tables_of(&plan)?))?;
     // The values are in conditions alone: the schema is that of all others.
     let schema = result_schema(bound.state, bound.plan, bound.layout);
-    (walked.is_ok() && is_plain).then_some(Optimized { made_for, plan, schema })
-}
-
-/// A query over the state of the tables after a commit that has changed rows alone; `None` where a table has another source.
-pub(super) fn after_commit(
-    authorized: &AuthorizedPlan,
-    changed: &[(&Arc<Table>, &Arc<Table>)],
-    after: &Arc<Snapshot>,
-) -> Option<AuthorizedPlan> {
-    let pinned = Pinned::new(Arc::clone(after), Arc::clone(authorized.pinned().own()));
-    let plan = authorized.planned().plan();
-    let mut reads_changed = false;
-    let walked = plan.apply_with_subqueries(|node| {
-        reads_changed |= matches!(node, LogicalPlan::TableScan(scan) if current(scan, changed).is_some());
-        Ok(TreeNodeRecursion::Continue)
-    });
-    walked.ok()?;
-    if !reads_changed {
-        return Some(authorized.over(pinned, None));
-    }
-    let mut is_plain = true;
-    let moved = plan.clone().transform_up_with_subqueries(|node| {
-        let LogicalPlan::TableScan(mut scan) = node else { return Ok(Transformed::no(node)) };
-        if let Some(table) = current(&scan, changed) {
-            // Above the rows may be defaults of columns, which belong to a session.
-            is_plain &= source_as_provider(&scan.source)
-                .is_ok_and(|provider| Table::of_provider(provider.as_ref()).is_some());
-            scan.source = provider_as_source(table.provider());
-        }
-        Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
-    });
-    let moved = moved.data().ok().filter(|_| is_plain)?;
-    Some(authorized.over(pinned, Some(moved)))
-}
-
-/// The present state of the table of a scan, if its rows have changed.
-fn current<'t>(scan: &TableScan, changed: &[(&'t Arc<Table>, &'t Arc<Table>)]) -> Option<&'t Arc<Table>> {
-    let provider = source_as_provider(&scan.source).ok()?;
-    let table = Table::of_provider(without_defaults(provider.as_ref()))?;
-    changed.iter().find(|(before, _)| Arc::ptr_eq(before, table)).map(|(_, after)| *after)
+    Some(Optimized { made_for, plan, schema })
 }
 
 /// Whether a plan gives the same rows each time that it runs over the same tables: nothing that is settled when it is planned or
@@ -260,7 +227,7 @@ fn is_plain_comparison(comparison: &BinaryExpr, filter: &Filter, is_mysql: bool)
         && field.data_type() == data_type
         && compared.metadata().is_empty()
         && has_plain_equality(data_type)
-        && !(is_mysql && is_text(data_type))
+        && !(is_mysql && data_type.is_string())
 }
 
 /// Whether each parameter has a value, which is of its type.

@@ -11,6 +11,7 @@ use crate::session::{EngineSession, on_nodes};
 use crate::write::apply::{self, Applied, Place, arranged, by_name};
 use crate::write::constraints::Casts;
 use crate::write::data_modifying_with::Step;
+use crate::write::refresh::Extent;
 use crate::write::returning::{Detail, Returned, Returning, with_tables};
 use crate::write::rows::{Rows, absent_values, checked, physical, started, stream};
 use crate::write::{Write, batch_insert, define, literal, notices};
@@ -333,7 +334,12 @@ async fn rows(
     (state, pinned): (&LazyState, &Pinned),
     plan: &LogicalPlan,
 ) -> Result<Rows<BoxStream<'static, Result<RecordBatch>>>> {
-    if matches!(write, Write::Ddl(ddl) if !ddl.takes_rows()) {
+    let is_without = match write {
+        Write::Ddl(ddl) => !ddl.takes_rows(),
+        Write::Refresh(refresh) => refresh.extent == Extent::Nothing,
+        _ => false,
+    };
+    if is_without {
         return Ok((futures::stream::empty().boxed(), None));
     }
     if matches!(write, Write::Insert(_))
@@ -341,8 +347,17 @@ async fn rows(
     {
         return Ok((futures::stream::iter([Ok(rows)]).boxed(), None));
     }
+    if matches!(write, Write::Update(_) | Write::Delete(_))
+        && let Some(rows) = session.find_changed_rows(plan, state)?
+    {
+        return Ok((futures::stream::iter(rows.into_iter().map(Ok)).boxed(), None));
+    }
     // Addresses of rows are read where the rows are.
-    let adds = matches!(write, Write::Insert(_) | Write::CreateAs(_) | Write::Overwrite(_));
+    let adds = match write {
+        Write::Insert(_) | Write::CreateAs(_) | Write::Overwrite(_) => true,
+        Write::Refresh(refresh) => matches!(refresh.extent, Extent::Full(_)),
+        _ => false,
+    };
     if adds
         && pinned.input().is_none()
         && let Some(rows) = on_nodes::to_write(session, state, plan).await?

@@ -9,8 +9,10 @@ use crate::write::change::FORMER;
 use crate::write::constraints::{self, Casts, Fit};
 use crate::write::ddl::{self, Ddl, Stores};
 use crate::write::merge::{ACTION, PUT, TAKE, returned_definition};
+use crate::write::refresh::{self, Extent, Refresh};
 use crate::write::{Affected, NewTable, Write, key, models, returned_states};
 use bowshot_api::{BatchStream, Error, LastWrite, Reason, Result};
+use bowshot_policy::Touched;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_tables::{
     Definition, Entry, EntryName, Numbering, Segment, SegmentWriter, Storage, Table, TableStore,
@@ -27,6 +29,7 @@ use datafusion::common::ScalarValue;
 use futures::{Stream, StreamExt};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
 
@@ -106,6 +109,7 @@ pub(crate) async fn apply(
             place.names.pinned.note_read(name);
             insert(name, adding(name, &table, place), Casts::Assign, rows, place).await
         }
+        Write::Refresh(of) => Box::pin(refresh(of, rows, place)).await,
         Write::Delete(name) => delete(name, rows, place).await,
         Write::Update(of) => update(&of.name, rows, place).await,
         Write::Merge(of) => merge(of, rows, place).await,
@@ -123,8 +127,41 @@ async fn create_as(
     if ddl::room_for(place.names, &new.name, new.when_there, false)?.is_none() {
         return Ok(Applied::new(place.names.pinned.clone(), 0));
     }
-    let table = Arc::new(Table::new(new.definition.clone()));
-    insert(&new.name, adding(&new.name, &table, place), Casts::Assign, rows, place).await
+    let (table, began) = (Arc::new(Table::new(new.definition.clone())), Instant::now());
+    let made = insert(&new.name, adding(&new.name, &table, place), Casts::Assign, rows, place).await?;
+    let Some(view) = &new.definition.materialized else { return Ok(made) };
+    let extent = Extent::Full("the view was made".to_owned());
+    let refresh = Refresh { name: new.name.clone(), extent, sources: view.sources.clone() };
+    refreshed(&refresh, made, began)
+}
+
+async fn refresh(
+    of: &Refresh,
+    rows: impl Stream<Item = Result<RecordBatch>> + Send + Unpin,
+    place: &Place<'_>,
+) -> Result<Applied> {
+    let (name, began) = (&of.name, Instant::now());
+    place.names.pinned.note_read(name);
+    let applied = match of.extent {
+        Extent::Nothing => Applied::new(place.names.pinned.clone(), 0),
+        Extent::Changes => {
+            merge(&Affected { name: name.clone(), touched: Touched::default() }, rows, place).await?
+        }
+        Extent::Full(_) => {
+            let table = Arc::new(place.names.table(name)?.truncate());
+            insert(name, adding(name, &table, place), Casts::Assign, rows, place).await?
+        }
+    };
+    refreshed(of, applied, began)
+}
+
+/// Notes in the view what its rows show.
+fn refreshed(of: &Refresh, applied: Applied, began: Instant) -> Result<Applied> {
+    let Some(Entry::Table(table)) = applied.pinned.entry(&of.name) else { return Ok(applied) };
+    let view = of.done(refresh::definition(&of.name, table)?, began.elapsed());
+    let table = Entry::Table(Arc::new(table.with_materialized(view)));
+    let pinned = ddl::put(&applied.pinned, &of.name, table)?;
+    Ok(Applied { pinned, ..applied })
 }
 
 /// What takes rows that are added to a table.

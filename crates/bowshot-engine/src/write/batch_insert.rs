@@ -18,7 +18,9 @@ pub(crate) fn all_at_once(
     planned: &Planned,
     rows: &[RecordBatch],
 ) -> Result<Option<LogicalPlan>> {
-    if !matches!(write, Write::Insert(_)) || !is_one_row(planned.plan())? {
+    // One row of values needs no query.
+    let is_single = rows.iter().map(RecordBatch::num_rows).sum::<usize>() < 2;
+    if is_single || !matches!(write, Write::Insert(_)) || !is_one_row(planned.plan())? {
         return Ok(None);
     }
     let rows = rows.iter().filter(|batch| batch.num_rows() > 0);

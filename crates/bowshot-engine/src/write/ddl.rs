@@ -7,11 +7,11 @@ use crate::write::enums::TypeChange;
 use crate::write::functions::FunctionChange;
 use crate::write::models::{self, NewModel};
 use crate::write::secrets::SecretChange;
-use crate::write::{NewExternal, NewTable, NewView, WhenThere, external};
+use crate::write::{NewExternal, NewTable, NewView, WhenThere, external, refresh};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_system_catalog::information_schema::{KeyKind, key_name, reference_name};
-use bowshot_tables::{Definition, Entry, EntryName, External, Table, TableStore, View, What};
+use bowshot_tables::{Definition, Entry, EntryName, External, Materialized, Table, TableStore, View, What};
 use chrono::Duration;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -90,6 +90,10 @@ pub(crate) enum Ddl {
         name: EntryName,
         if_exists: bool,
     },
+    SetRefresh {
+        name: EntryName,
+        every: Option<std::time::Duration>,
+    },
     CreateModel(NewModel),
     DropModel {
         name: EntryName,
@@ -161,6 +165,11 @@ impl Ddl {
             }
             Self::Comment { name, about, text } => comment((name, about), text.as_ref(), names, store)?,
             Self::DropMaterialized { name, if_exists } => drop_materialized(name, *if_exists, names)?,
+            Self::SetRefresh { name, every } => {
+                let table = names.table(name)?;
+                let view = Materialized { every: *every, ..refresh::definition(name, &table)?.clone() };
+                put(pinned, name, Entry::Table(Arc::new(table.with_materialized(view))))?
+            }
             Self::CreateModel(new) => models::create(new, names, None)?,
             Self::DropModel { name, if_exists } => models::drop_model(name, *if_exists, names)?,
             Self::Type(change) => change.apply(names, store)?,

@@ -3,11 +3,13 @@
 use crate::catalog::names::{Names, ident};
 use crate::catalog::{Visible, defaults, search_path};
 use crate::error::classify;
+use crate::materialized::sources;
 use crate::write::ddl::Ddl;
 use crate::write::enums;
 use crate::write::parts::{self, Parts};
 use crate::write::{NewTable, NewView, WhenThere, Write};
 use bowshot_api::{Error, Layout, Reason, Result, SAME_NAME_MARK, display_name};
+use bowshot_sql::REFRESH_OPTION;
 use bowshot_sql::rewrite::Source;
 use bowshot_tables::{Check, Definition, EntryName, Materialized, Storage, View};
 use bowshot_types::declared::{self, Declared};
@@ -24,6 +26,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// What a table is to be, and the query that gives its rows for `CREATE TABLE … AS`.
@@ -322,13 +325,16 @@ fn unknown_option(name: &str) -> Error {
 
 fn text(value: &SqlExpr) -> Option<String> {
     match value {
-        SqlExpr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => {
-                Some(text.to_ascii_lowercase())
-            }
-            _ => None,
-        },
         SqlExpr::Identifier(name) => Some(ident(name)),
+        other => written(other).map(|text| text.to_ascii_lowercase()),
+    }
+}
+
+/// A text in quotes.
+fn written(value: &SqlExpr) -> Option<String> {
+    let SqlExpr::Value(value) = value else { return None };
+    match &value.value {
+        Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => Some(text.clone()),
         _ => None,
     }
 }
@@ -439,6 +445,9 @@ pub(crate) fn view<'a>(
                 dialect: source.dialect.as_str().to_owned(),
                 default_catalog: names.default_catalog.clone(),
                 default_schema: names.default_schema.clone(),
+                every: refresh_option(&create.options)?,
+                sources: sources::versions(&plan),
+                last: None,
             };
             return materialized(
                 name,
@@ -460,6 +469,16 @@ pub(crate) fn view<'a>(
         Ok((Write::Ddl(Ddl::CreateView(NewView { name, view, when_there })), None))
     }
     .boxed()
+}
+
+/// How often `CREATE MATERIALIZED VIEW … REFRESH …` wants the view refreshed.
+fn refresh_option(options: &CreateTableOptions) -> Result<Option<Duration>> {
+    let CreateTableOptions::With(options) = options else { return Ok(None) };
+    let mode = options.iter().find_map(|option| match option {
+        SqlOption::KeyValue { key, value } if key.value == REFRESH_OPTION => written(value),
+        _ => None,
+    });
+    mode.map_or(Ok(None), |mode| bowshot_sql::refresh_mode(&mode))
 }
 
 /// A table of the rows that a query gives now, with the query, so that it can be run again.

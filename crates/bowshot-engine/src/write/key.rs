@@ -4,8 +4,9 @@ use crate::catalog::lazy_state::LazyState;
 use crate::error::classify;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_optimizer::cooperative;
-use bowshot_tables::{EntryName, Key, Table};
-use datafusion::arrow::array::RecordBatch;
+use bowshot_query_task::{QueryTask, run_blocking};
+use bowshot_tables::{EntryName, Key, Table, has_plain_equality};
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::common::ScalarValue;
 use datafusion::datasource::provider_as_source;
@@ -20,6 +21,8 @@ use std::sync::Arc;
 
 /// New rows up to which their keys are looked up one by one, which lets a scan skip what cannot have them.
 const FEW_ROWS: u64 = 20;
+/// Rows of a table of which an index is made to look keys up. Of larger ones that takes longer than a scan that skips most.
+const MAX_INDEXED_ROWS: u64 = 1 << 20;
 
 /// Fails if rows of `added` have the same key, or that of a row that was there before.
 pub(super) async fn check(
@@ -110,6 +113,9 @@ async fn looked_up(
     if before.rows() == 0 {
         return Ok(None);
     }
+    if let Some(found) = indexed(columns, before, &keys) {
+        return first_of(&found);
+    }
     let wanted = keys.into_iter().filter_map(|values| {
         columns.iter().zip(values).map(|(name, value)| ident(name).eq(lit(value))).reduce(Expr::and)
     });
@@ -124,6 +130,35 @@ async fn looked_up(
         cooperative::ensure(state.create_physical_plan(&plan).await.map_err(classify)?).map_err(classify)?;
     let context = Arc::new(TaskContext::from(&**state));
     first_of(&collect(physical, context).await.map_err(classify)?)
+}
+
+/// The rows of the table that have one of these keys, by the index of the key. `None` where that does not tell.
+fn indexed(columns: &[String], before: &Table, keys: &HashSet<Vec<ScalarValue>>) -> Option<Vec<RecordBatch>> {
+    let (definition, schema) = (before.definition(), before.operator_schema());
+    let places = columns.iter().map(|name| definition.position(name)).collect::<Option<Vec<usize>>>()?;
+    let is_plain = places.iter().all(|place| {
+        let field = schema.field(*place);
+        field.metadata().is_empty() && has_plain_equality(field.data_type())
+    });
+    if !is_plain {
+        return None;
+    }
+    let found = keys.iter().map(|values| {
+        let values = places.iter().zip(values).map(|(place, value)| Some((*place, value.to_array().ok()?)));
+        let mut key = values.collect::<Option<Vec<(usize, ArrayRef)>>>()?;
+        // As lookups of queries have it, which share the index.
+        key.sort_unstable_by_key(|(place, _)| *place);
+        match before.find_rows(&key, &places).ok()? {
+            None if before.rows() <= MAX_INDEXED_ROWS => {
+                let task = QueryTask::current();
+                let goes_on = || task.as_ref().is_none_or(|task| task.check().is_ok());
+                let found = run_blocking(|| before.index_and_find_rows(&key, &places, &goes_on));
+                found.ok()?.map(|found| found.rows)
+            }
+            found => found,
+        }
+    });
+    found.collect()
 }
 
 /// A value in the form that all its equals have: both zeros are equal, and all that are no numbers.

@@ -43,7 +43,8 @@ fn is_plain(expr: &Expr) -> bool {
     }
 }
 
-fn is_read(data_type: &DataType) -> bool {
+/// Whether Arrow reads texts of a type in other forms than SQL does.
+pub(crate) fn is_read(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Timestamp(..) | DataType::Interval(_) | DataType::List(_))
 }
 
@@ -99,7 +100,11 @@ fn uncast(expr: &Expr) -> &Expr {
     }
 }
 
-fn evaluated(expr: &Expr, schema: &DFSchema, rows: &RecordBatch) -> Result<ColumnarValue> {
+/// The value of a planned expression for some rows.
+///
+/// # Errors
+/// From computing it.
+pub(crate) fn evaluated(expr: &Expr, schema: &DFSchema, rows: &RecordBatch) -> Result<ColumnarValue> {
     let physical =
         create_physical_expr(expr, schema, &ExecutionProps::new(), &PhysicalPlanningContext::default());
     let physical = physical.map_err(classify)?;
@@ -110,8 +115,11 @@ fn no_columns(rows: usize) -> Result<RecordBatch> {
     batch(&DFSchema::empty(), Vec::new(), rows)
 }
 
-/// Which columns may be null is the table's to say.
-fn batch(schema: &DFSchema, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+/// Columns as a batch. Which of them may be null is the table's to say.
+///
+/// # Errors
+/// None for columns of this number of rows.
+pub(crate) fn batch(schema: &DFSchema, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     let fields = schema.fields().iter().zip(&columns).map(|(field, column)| {
         field.as_ref().clone().with_data_type(column.data_type().clone()).with_nullable(true)
     });

@@ -38,12 +38,13 @@ mod insert;
 mod key;
 pub(crate) mod literal;
 pub(crate) mod maintenance;
-mod merge;
+pub(crate) mod merge;
 pub(crate) mod models;
 pub(crate) mod notices;
 mod nulls;
 mod parts;
 pub(crate) mod recognise;
+pub(crate) mod refresh;
 mod returned_states;
 pub(crate) mod returning;
 pub(crate) mod rows;
@@ -56,6 +57,7 @@ use bowshot_tables::{Definition, EntryName, External, View};
 use copy::{CopyIn, CopyOut};
 use ddl::Ddl;
 use external_database::DatabaseInsert;
+use refresh::Refresh;
 
 /// What a statement changes. The plan beside it gives the rows.
 #[derive(Debug, Clone)]
@@ -68,6 +70,8 @@ pub(crate) enum Write {
     Insert(Affected),
     /// Puts the rows in the place of all that are there.
     Overwrite(EntryName),
+    /// Makes the rows of a materialized view those of its query.
+    Refresh(Refresh),
     /// Takes the rows out: one column, the address.
     Delete(EntryName),
     /// Puts rows in the place of others: the address, then the columns of the table in order.
@@ -143,6 +147,7 @@ impl Write {
             Self::CreateAs(new) => Some(&new.name),
             Self::Insert(rows) | Self::Update(rows) | Self::Merge(rows) => Some(&rows.name),
             Self::Overwrite(name) | Self::Delete(name) => Some(name),
+            Self::Refresh(refresh) => Some(&refresh.name),
             Self::CopyIn(copy) => Some(copy.table()),
             Self::DatabaseInsert(insert) => Some(&insert.name),
             Self::Ddl(_) | Self::CopyOut(_) | Self::Query => None,

@@ -46,6 +46,8 @@ fn left_of(definition: &Definition, columns: Option<&BTreeSet<String>>) -> Defin
     let mut left = definition.clone();
     if let Some(query) = &mut left.materialized {
         query.sql.clear();
+        query.sources.clear();
+        query.last = None;
     }
     let Some(seen) = columns else { return left };
     let all_seen = |names: &[String]| names.iter().all(|name| seen.contains(name));

@@ -90,6 +90,11 @@ impl Pinned {
         all(self.reads.as_ref())
     }
 
+    /// Whether a serializable transaction wants to know what is read.
+    pub fn is_serializable(&self) -> bool {
+        self.reads.is_some()
+    }
+
     /// The tables that everybody sees.
     pub fn shared(&self) -> &Arc<Snapshot> {
         &self.shared
@@ -108,6 +113,16 @@ impl Pinned {
             (one, other) => one.is_none() && other.is_none(),
         };
         reads && Arc::ptr_eq(&self.shared, &other.shared) && Arc::ptr_eq(&self.own, &other.own)
+    }
+
+    /// The same without the rows of its tables, for nobody's notes.
+    pub fn without_rows(&self) -> Self {
+        Self::new(Arc::new(self.shared.without_rows()), Arc::new(self.own.without_rows()))
+    }
+
+    /// Whether names stand for the same in both, and only rows of tables are others.
+    pub fn is_same_but_for_rows(&self, other: &Self) -> bool {
+        self.shared.is_same_but_for_rows(&other.shared) && self.own.is_same_but_for_rows(&other.own)
     }
 
     pub fn entry(&self, name: &EntryName) -> Option<&Entry> {

@@ -18,6 +18,8 @@ use std::ops::Range;
 pub const BY_NAME: &str = "\u{3}by name";
 /// Names a condition that holds the clauses of a CREATE TABLE which the parser does not know.
 pub const CLAUSES: &str = "\u{3}clauses";
+/// The option of a materialized view that holds its REFRESH clause.
+pub const REFRESH_OPTION: &str = "\u{3}refresh";
 /// Schema of the tables that stand for rows while a change is planned: no user reads them by name.
 const CHANGE: &str = "__bowshot_change";
 /// What begins our own names.
@@ -43,8 +45,8 @@ fn edits(tokens: &[TokenWithSpan], sql: &str) -> Vec<Edit> {
     let text = Text::new(tokens);
     let mut edits = match (first.as_str(), second.as_str()) {
         ("create", _) => {
-            let edits = table_clauses::edits(&text, sql);
-            edits.into_iter().chain(cloned(&text)).collect()
+            let edits = table_clauses::edits(&text, sql).into_iter();
+            edits.chain(cloned(&text)).chain(refresh_clause(&text)).collect()
         }
         ("alter", "view" | "materialized") => renamed_view(&text).into_iter().collect(),
         ("replace", "into") => vec![replaced(&text)],
@@ -260,6 +262,35 @@ fn renamed_view(text: &Text<'_>) -> Option<Edit> {
     let name = if text.words(view + 1, &["IF", "EXISTS"]) { view + 3 } else { view + 1 };
     let is_renamed = text.words(text.behind_name(name), &["RENAME", "TO"]);
     is_renamed.then(|| Edit::new(text.range(1..view + 1), vec![word("TABLE", Keyword::TABLE)]))
+}
+
+/// `CREATE MATERIALIZED VIEW v REFRESH … AS`: the clause as an option of the view.
+fn refresh_clause(text: &Text<'_>) -> Option<Edit> {
+    let view = (1..5).find(|at| text.words(*at, &["MATERIALIZED", "VIEW"]))? + 2;
+    let named = if text.words(view, &["IF", "NOT", "EXISTS"]) { view + 3 } else { view };
+    let behind = text.behind_name(named);
+    let refresh =
+        if matches!(text.token(behind), Some(Token::LParen)) { text.behind(behind)? } else { behind };
+    if !text.is(refresh, "REFRESH") {
+        return None;
+    }
+    let (mode, end) = match (text.word(refresh + 1).as_str(), text.token(refresh + 2)) {
+        ("MANUAL", _) => ("manual".to_owned(), refresh + 2),
+        ("ON", _) if text.is(refresh + 2, "COMMIT") => ("on commit".to_owned(), refresh + 3),
+        ("EVERY", Some(Token::SingleQuotedString(interval) | Token::DoubleQuotedString(interval))) => {
+            (format!("every {interval}"), refresh + 3)
+        }
+        _ => return None,
+    };
+    let with = vec![
+        word("WITH", Keyword::WITH),
+        Token::LParen,
+        name(REFRESH_OPTION),
+        Token::Eq,
+        Token::SingleQuotedString(mode),
+        Token::RParen,
+    ];
+    text.is(end, "AS").then(|| Edit::new(text.range(refresh..end), with))
 }
 
 /// `INSERT INTO t BY NAME …`, perhaps behind WITH.

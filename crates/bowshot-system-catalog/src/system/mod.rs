@@ -3,6 +3,7 @@
 
 pub mod access;
 pub(crate) mod files;
+mod materialized_views;
 pub mod models;
 mod secrets;
 pub mod tables;

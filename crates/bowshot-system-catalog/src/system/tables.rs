@@ -1,5 +1,6 @@
-//! What `system` says about tables: `system.tables` and `system.table_history`.
+//! What `system` says about tables: `system.tables`, `system.table_history` and `system.materialized_views`.
 
+use super::materialized_views;
 use bowshot_api::{Error, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::{Access, Reading};
@@ -9,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The tables of `system` that are made here.
-pub(crate) const NAMES: [&str; 2] = ["table_history", "tables"];
+pub(crate) const NAMES: [&str; 3] = [materialized_views::NAME, "table_history", "tables"];
 
 /// The tables that one statement sees, and their store.
 #[derive(Debug)]
@@ -29,6 +30,9 @@ impl AboutTables {
         match name {
             "tables" => Some(self.tables()),
             "table_history" => Some(self.history()),
+            materialized_views::NAME => {
+                Some(materialized_views::rows(&self.pinned, &self.store, &self.access))
+            }
             _ => None,
         }
     }
@@ -119,16 +123,16 @@ impl AboutTables {
 }
 
 #[derive(Default)]
-struct Names([Vec<String>; 3]);
+pub(super) struct Names([Vec<String>; 3]);
 
 impl Names {
-    fn add(&mut self, parts: [&String; 3]) {
+    pub(super) fn add(&mut self, parts: [&String; 3]) {
         for (column, part) in self.0.iter_mut().zip(parts) {
             column.push(part.clone());
         }
     }
 
-    fn columns(self) -> Vec<(&'static str, ArrayRef)> {
+    pub(super) fn columns(self) -> Vec<(&'static str, ArrayRef)> {
         let names = ["table_catalog", "table_schema", "table_name"];
         let column = |values| Arc::new(StringArray::from(values)) as ArrayRef;
         names.into_iter().zip(self.0).map(|(name, values)| (name, column(values))).collect()

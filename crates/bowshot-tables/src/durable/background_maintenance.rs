@@ -2,9 +2,9 @@
 
 use super::delta::{self, Logs};
 use super::persist::Persisted;
-use super::upkeep;
+use super::upkeep::{self, Work};
 use crate::store::{Folder, TableStore};
-use crate::{EntryName, Error, Snapshot, Table};
+use crate::{Error, Snapshot, Table};
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +16,10 @@ use uuid::Uuid;
 const PAUSE: Duration = Duration::from_millis(250);
 /// How long few rows stay in the catalog.
 const FEW_ROWS_STAY: Duration = Duration::from_secs(2);
+/// How long a file keeps rows that are deleted, for each MiB of it: a table that is always changed is not always written anew,
+const DELETED_ROWS_STAY: Duration = Duration::from_secs(1);
+/// but no longer than this.
+const DELETED_ROWS_STAY_AT_MOST: Duration = Duration::from_secs(600);
 /// How often versions that are too old are looked for.
 const TRIM_EVERY: Duration = Duration::from_secs(60);
 /// How long a table is left alone that could not be tidied.
@@ -41,15 +45,15 @@ struct Todo {
     checkpoints: HashMap<Uuid, u64>,
     /// Tables that are gone; queries may still read them.
     dropped: Vec<Uuid>,
-    /// When a table was first seen to have rows in the catalog.
-    waiting_since: HashMap<Uuid, Instant>,
+    /// When a table was first seen to have something to do.
+    waiting_since: HashMap<(Uuid, Work), Instant>,
     /// When the versions of all tables were last trimmed, and which version each had then.
     trimmed: Option<Instant>,
     trimmed_at: HashMap<Uuid, u64>,
     /// The table whose rows are being moved.
     tidying: Option<Uuid>,
     /// Tables that could not be tidied.
-    not_before: HashMap<Uuid, Instant>,
+    not_before: HashMap<(Uuid, Work), Instant>,
 }
 
 impl Keeper {
@@ -161,36 +165,36 @@ impl Keeper {
         self.todo().tidying == Some(table)
     }
 
-    /// The catalog knows what the Delta log says, so that versions may be forgotten.
-    pub(super) fn record(&self, table: &Table, folder: &Folder) -> Result<(), Error> {
+    /// The catalog knows what the Delta log says, so that versions may be forgotten before the one that is given: the log shows
+    /// it.
+    pub(super) fn record(&self, table: &Table, folder: &Folder) -> Result<Option<u64>, Error> {
         if let Some(bucket) = folder.disk.bucket() {
             bucket.make_whole(table.id(), &folder.disk, &folder.catalog)?;
         }
         let mut logs = lock(&self.logs);
         let recorded = logs.publish(table, &folder.catalog, &folder.disk);
         let recorded = recorded.and_then(|_| logs.record(table.id(), &folder.catalog));
-        recorded.inspect_err(|_| logs.forget(table.id()))
+        recorded.inspect_err(|_| logs.forget(table.id()))?;
+        Ok(logs.shown(table.id()))
     }
 
-    /// Moves rows into files, unites files, and forgets old versions.
+    /// Moves rows into files, writes files anew, and forgets old versions.
     fn look_after(&self, store: &Arc<TableStore>, folder: &Folder) {
         let snapshot = store.snapshot();
-        let due: Vec<_> = snapshot
-            .tables()
-            .filter(|(_, table)| table.definition().is_durable())
-            .filter(|(name, table)| self.is_due(name, table))
-            .map(|(name, table)| (name, Arc::clone(table)))
-            .collect();
-        for (name, table) in due {
-            self.todo().tidying = Some(table.id());
-            let tidied = upkeep::tidy(store, &name);
+        let durable = snapshot.tables().filter(|(_, table)| table.definition().is_durable());
+        let due = durable.flat_map(|(name, table)| {
+            self.due(table).into_iter().map(move |work| (name.clone(), (table.id(), work)))
+        });
+        for (name, (table, work)) in due.collect::<Vec<_>>() {
+            self.todo().tidying = (work == Work::FewRows).then_some(table);
+            let tidied = upkeep::tidy(store, &name, work);
             let mut todo = self.todo();
             todo.tidying = None;
             match tidied {
-                Ok(_) => drop(todo.waiting_since.remove(&table.id())),
+                Ok(_) => drop(todo.waiting_since.remove(&(table, work))),
                 Err(error) => {
                     tracing::debug!(table = %name, %error, "a table is tidied later");
-                    todo.not_before.insert(table.id(), Instant::now() + TRY_AGAIN);
+                    todo.not_before.insert((table, work), Instant::now() + TRY_AGAIN);
                 }
             }
         }
@@ -244,19 +248,34 @@ impl Keeper {
         due
     }
 
-    /// Whether a table has had few rows in the catalog for long enough, or too many small files.
-    fn is_due(&self, _name: &EntryName, table: &Table) -> bool {
+    /// What is to be done for a table: it has had few rows in the catalog or deleted rows in files for long enough, or has too
+    /// many small files.
+    fn due(&self, table: &Table) -> Vec<Work> {
         let in_catalog = table.shared_segments().iter().any(|segment| segment.memory().is_some());
+        let few_rows = in_catalog.then_some(FEW_ROWS_STAY);
+        let files = match upkeep::bytes_with_deleted_rows(table) {
+            _ if upkeep::has_many_small_files(table) => Some(Duration::ZERO),
+            0 => None,
+            bytes => {
+                let stay = DELETED_ROWS_STAY.saturating_mul(u32::try_from(bytes >> 20).unwrap_or(u32::MAX));
+                Some(stay.clamp(FEW_ROWS_STAY, DELETED_ROWS_STAY_AT_MOST))
+            }
+        };
         let mut todo = self.todo();
-        if todo.not_before.get(&table.id()).is_some_and(|time| Instant::now() < *time) {
-            return false;
-        }
-        todo.not_before.remove(&table.id());
-        if !in_catalog {
-            todo.waiting_since.remove(&table.id());
-            return upkeep::has_many_small_files(table);
-        }
-        todo.waiting_since.entry(table.id()).or_insert_with(Instant::now).elapsed() >= FEW_ROWS_STAY
+        let is_due = |(work, stay): (Work, Option<Duration>)| {
+            let key = (table.id(), work);
+            if todo.not_before.get(&key).is_some_and(|time| Instant::now() < *time) {
+                return None;
+            }
+            todo.not_before.remove(&key);
+            let Some(stay) = stay else {
+                todo.waiting_since.remove(&key);
+                return None;
+            };
+            let since = todo.waiting_since.entry(key).or_insert_with(Instant::now);
+            (since.elapsed() >= stay).then_some(work)
+        };
+        [(Work::FewRows, few_rows), (Work::Files, files)].into_iter().filter_map(is_due).collect()
     }
 
     /// Forgets old versions of the tables that have changed.

@@ -19,8 +19,11 @@ pub(super) const LAYOUT_WITH_NOTES: i64 = 2;
 
 /// The same with files of tables in a store: who does not know of that would find them missing.
 pub(super) const LAYOUT_WITH_BUCKET: i64 = 3;
+/// The same with deleted rows that their files still have: who does not know of that would show them.
+pub(super) const LAYOUT_WITH_DELETED_ROWS: i64 = 4;
 /// Those that this version knows.
-pub(super) const LAYOUTS: [i64; 3] = [LAYOUT, LAYOUT_WITH_NOTES, LAYOUT_WITH_BUCKET];
+pub(super) const LAYOUTS: [i64; 4] =
+    [LAYOUT, LAYOUT_WITH_NOTES, LAYOUT_WITH_BUCKET, LAYOUT_WITH_DELETED_ROWS];
 
 const TABLES: &str = "
 CREATE TABLE catalogs (
@@ -60,7 +63,8 @@ CREATE TABLE versions (
     rows_removed INTEGER NOT NULL,
     PRIMARY KEY (table_id, version)
 ) STRICT, WITHOUT ROWID;
--- Rows of a table, part of its versions added <= v < removed: in a file, or few of them right here.
+-- Rows of a table, part of its versions added <= v < removed: in a file, or few of them right here. Of a file, `content`
+-- has the numbers of its rows that are deleted.
 CREATE TABLE segments (
     id INTEGER PRIMARY KEY,
     table_id TEXT NOT NULL,
@@ -153,7 +157,7 @@ impl Catalog {
             known if LAYOUTS.contains(&known) => {}
             other => {
                 let reason = format!(
-                    "`{}` has layout {other}, this version knows {LAYOUT} to {LAYOUT_WITH_BUCKET}",
+                    "`{}` has layout {other}, this version knows {LAYOUT} to {LAYOUT_WITH_DELETED_ROWS}",
                     path.display()
                 );
                 return Err(Error::Catalog { doing: "cannot be opened", reason });
@@ -222,6 +226,15 @@ impl std::fmt::Debug for Catalog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Catalog").field("path", &self.path).finish_non_exhaustive()
     }
+}
+
+/// Says that the catalog has at least this layout.
+pub(super) fn raise_layout(connection: &Connection, layout: i64) -> rusqlite::Result<()> {
+    let now: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if now >= layout {
+        return Ok(());
+    }
+    connection.execute_batch(&format!("PRAGMA user_version = {layout}"))
 }
 
 fn note_opening(connection: &Connection) -> rusqlite::Result<Opening> {

@@ -4,7 +4,7 @@ use super::types::{field_from_json, field_to_json};
 use crate::segment::fitted;
 use crate::{
     Check, Column, DECLARED, Definition, Entry, Error, External, Generated, Identity, IdentityKind, Key,
-    Materialized, Reference, Storage, View,
+    LastRefresh, Materialized, Reference, SourceVersion, Storage, View,
 };
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::Cursor;
 use std::sync::Arc;
+use std::time::Duration;
 use uuid::Uuid;
 
 pub(super) fn definition_to_text(definition: &Definition) -> Result<String, Error> {
@@ -51,14 +52,7 @@ pub(super) fn definition_to_text(definition: &Definition) -> Result<String, Erro
             .map(|generated| json!({"column": generated.column, "sql": generated.sql}))
             .collect::<Vec<_>>(),
         "references": definition.references.iter().map(reference_to_json).collect::<Vec<_>>(),
-        "materialized": definition.materialized.as_ref().map(|view| {
-            json!({
-                "sql": view.sql,
-                "dialect": view.dialect,
-                "default_catalog": view.default_catalog,
-                "default_schema": view.default_schema,
-            })
-        }),
+        "materialized": definition.materialized.as_ref().map(materialized_to_json),
         "comment": definition.comment,
         "clauses": definition.clauses,
     })
@@ -100,12 +94,7 @@ fn parse_definition(value: &Value) -> Option<Definition> {
     };
     let materialized = match &value["materialized"] {
         Value::Null => None,
-        view => Some(Materialized {
-            sql: optional(&view["sql"])?,
-            dialect: optional(&view["dialect"])?,
-            default_catalog: optional(&view["default_catalog"])?,
-            default_schema: optional(&view["default_schema"])?,
-        }),
+        view => Some(materialized_from_json(view)?),
     };
     Some(Definition {
         storage: Storage::Durable,
@@ -128,6 +117,52 @@ fn each<T>(list: &Value, part: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
         Value::Null => Some(Vec::new()),
         list => list.as_array()?.iter().map(part).collect(),
     }
+}
+
+fn materialized_to_json(view: &Materialized) -> Value {
+    let sources = view.sources.iter();
+    let sources = sources.map(|source| json!({"table": source.table.to_string(), "version": source.version}));
+    let last = view.last.as_ref().map(
+        |last| json!({"ended_us": last.ended_us, "took_us": microseconds(last.took), "full": last.full}),
+    );
+    json!({
+        "sql": view.sql,
+        "dialect": view.dialect,
+        "default_catalog": view.default_catalog,
+        "default_schema": view.default_schema,
+        "every_us": view.every.map(microseconds),
+        "sources": sources.collect::<Vec<_>>(),
+        "last": last,
+    })
+}
+
+/// Views of earlier versions have neither sources nor an interval.
+fn materialized_from_json(view: &Value) -> Option<Materialized> {
+    let source = |source: &Value| {
+        let table = Uuid::parse_str(source["table"].as_str()?).ok()?;
+        Some(SourceVersion { table, version: source["version"].as_u64()? })
+    };
+    let last = match &view["last"] {
+        Value::Null => None,
+        last => Some(LastRefresh {
+            ended_us: last["ended_us"].as_i64()?,
+            took: Duration::from_micros(last["took_us"].as_u64()?),
+            full: optional(&last["full"]),
+        }),
+    };
+    Some(Materialized {
+        sql: optional(&view["sql"])?,
+        dialect: optional(&view["dialect"])?,
+        default_catalog: optional(&view["default_catalog"])?,
+        default_schema: optional(&view["default_schema"])?,
+        every: view["every_us"].as_u64().map(Duration::from_micros),
+        sources: each(&view["sources"], source)?,
+        last,
+    })
+}
+
+fn microseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn key_to_json(key: &Key) -> Value {

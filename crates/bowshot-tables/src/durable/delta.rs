@@ -1,7 +1,7 @@
 //! Keeps the Delta log of a table up to date: what the catalog says, for others to read.
 //! <https://github.com/delta-io/delta/blob/master/PROTOCOL.md>
 //!
-//! Rows that are still in the catalog are not in the log. Each entry of the log names the version of the table that it
+//! Rows that are still in the catalog are not in the log, nor is a state in which files have rows that are deleted. Each entry of the log names the version of the table that it
 //! shows, so that after a crash the log and the catalog find together again. Of tables in a store the log is there, and what is
 //! here is a copy of it.
 
@@ -66,6 +66,11 @@ impl Logs {
         if before.as_ref().is_some_and(|before| before.version >= table.version()) {
             return Ok(None);
         }
+        if table.has_deleted_rows() {
+            // Others go on to see the state before, until no file has rows that are deleted.
+            self.known.extend(before.map(|before| (table.id(), before)));
+            return Ok(None);
+        }
         let columns = schema_text(table);
         let old_files = match &before {
             Some(before) => files_at(catalog, table.id(), before.version)?,
@@ -98,6 +103,11 @@ impl Logs {
     /// Tells the catalog what the log says, before versions are forgotten that connect the two.
     pub(super) fn record(&mut self, table: Uuid, catalog: &Catalog) -> Result<(), Error> {
         self.known.get_mut(&table).map_or(Ok(()), |published| record(catalog, table, published))
+    }
+
+    /// The version of a table that its log shows, as far as that is known.
+    pub(super) fn shown(&self, table: Uuid) -> Option<u64> {
+        self.known.get(&table).map(|published| published.version)
     }
 
     pub(super) fn forget(&mut self, table: Uuid) {

@@ -4,7 +4,7 @@ use super::disk::{Disk, make_folder};
 use crate::Error;
 use crate::segment::{Batches, fitted};
 use ::parquet::arrow::ProjectionMask;
-use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use ::parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection};
 use arrow::array::{ArrayRef, RecordBatch, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{Schema, SchemaRef};
@@ -29,7 +29,8 @@ pub(crate) struct StoredFile {
     path: PathBuf,
     rows: usize,
     bytes: u64,
-    kept: AtomicBool,
+    /// Shared by all that have been made of one another: when one of them belongs to a table, the file does.
+    kept: Arc<AtomicBool>,
     slot: Arc<Slot>,
 }
 
@@ -51,22 +52,22 @@ pub(crate) struct Look {
 impl StoredFile {
     /// A file that was just written.
     pub(super) fn written(disk: Arc<Disk>, path: PathBuf, rows: usize, bytes: u64) -> Self {
-        Self::new(disk, path, rows, bytes, false)
+        Self::new(disk, path, (rows, bytes), Arc::new(AtomicBool::new(false)))
     }
 
     pub(super) fn kept(disk: Arc<Disk>, path: PathBuf, rows: usize, bytes: u64) -> Self {
-        Self::new(disk, path, rows, bytes, true)
+        Self::new(disk, path, (rows, bytes), Arc::new(AtomicBool::new(true)))
     }
 
     /// The same file as another segment.
     pub(crate) fn again(&self) -> Self {
-        let kept = self.kept.load(Ordering::Acquire);
-        Self::new(Arc::clone(&self.disk), self.path.clone(), self.rows, self.bytes, kept)
+        let (disk, kept) = (Arc::clone(&self.disk), Arc::clone(&self.kept));
+        Self::new(disk, self.path.clone(), (self.rows, self.bytes), kept)
     }
 
-    fn new(disk: Arc<Disk>, path: PathBuf, rows: usize, bytes: u64, kept: bool) -> Self {
+    fn new(disk: Arc<Disk>, path: PathBuf, (rows, bytes): (usize, u64), kept: Arc<AtomicBool>) -> Self {
         let slot = disk.enter(&path);
-        Self { disk, path, rows, bytes, kept: AtomicBool::new(kept), slot }
+        Self { disk, path, rows, bytes, kept, slot }
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -200,8 +201,13 @@ impl StoredFile {
         bucket.named(table.and_then(|name| Uuid::parse_str(&name).ok()), error)
     }
 
-    /// The rows in the columns of `schema`; those that the file lacks are null.
-    pub(crate) fn read(&self, schema: &SchemaRef, batch_rows: usize) -> Result<Batches, Error> {
+    /// The rows in the columns of `schema`, or those that are selected of them; columns that the file lacks are null.
+    pub(crate) fn read(
+        &self,
+        schema: &SchemaRef,
+        batch_rows: usize,
+        selected: Option<RowSelection>,
+    ) -> Result<Batches, Error> {
         let failed =
             |error: ::parquet::errors::ParquetError| bowshot_object_store::Error::corrupt(&self.path, error);
         let file = self.open()?;
@@ -210,7 +216,11 @@ impl StoredFile {
         let wanted =
             (0..there.fields().len()).filter(|place| schema.index_of(there.field(*place).name()).is_ok());
         let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
-        let reader = builder.with_projection(mask).with_batch_size(batch_rows).build().map_err(failed)?;
+        let mut builder = builder.with_projection(mask).with_batch_size(batch_rows);
+        if let Some(selected) = selected {
+            builder = builder.with_row_selection(selected);
+        }
+        let reader = builder.build().map_err(failed)?;
         let (path, schema) = (self.path.clone(), Arc::clone(schema));
         Ok(Box::new(reader.map(move |rows| {
             let rows = rows.map_err(|error| bowshot_object_store::Error::corrupt(&path, error))?;

@@ -6,6 +6,7 @@ use super::delta::newest_version;
 use super::disk::Disk;
 use crate::account::Account;
 use crate::catalog_kv::Notes;
+use crate::deleted_rows::DeletedRows;
 use crate::segment::Segment;
 use crate::snapshot::{CatalogState, Defaults, SchemaState, Snapshot};
 use crate::{Broken, Entry, EntryName, Error, Table, What};
@@ -115,11 +116,11 @@ impl SegmentRow {
 
     pub(super) fn segment(self, table: Uuid, shelf: Shelf<'_>) -> Result<Arc<Segment>, Error> {
         let segment = match (self.file, self.content) {
-            (Some(name), _) => Segment::in_file(
-                self.id,
-                shelf.disk.kept_file(table, &name, self.rows, self.bytes),
-                shelf.account,
-            ),
+            (Some(name), deleted) => {
+                let file = shelf.disk.kept_file(table, &name, self.rows, self.bytes);
+                let deleted = DeletedRows::from_bytes(&deleted.unwrap_or_default(), self.rows)?;
+                Segment::in_file(self.id, file, deleted, shelf.account)
+            }
             (None, content) => {
                 Segment::in_memory(self.id, rows_from_bytes(content.unwrap_or_default())?, shelf.account)?
             }
@@ -234,8 +235,11 @@ fn examined(catalog: &Catalog, entry: &EntryRow) -> Result<(), Error> {
     }
     definition_from_text(&entry.body)?;
     let rows = segment_rows(catalog, id)?;
-    let contents = rows.into_iter().filter(|row| row.file.is_none()).filter_map(|row| row.content);
-    contents.into_iter().try_for_each(|content| rows_from_bytes(content).map(drop))
+    rows.into_iter().try_for_each(|row| match (row.file, row.content) {
+        (_, None) => Ok(()),
+        (Some(_), Some(deleted)) => DeletedRows::from_bytes(&deleted, row.rows).map(drop),
+        (None, Some(content)) => rows_from_bytes(content).map(drop),
+    })
 }
 
 fn segment_rows(catalog: &Catalog, table: Uuid) -> Result<Vec<SegmentRow>, Error> {
@@ -254,7 +258,13 @@ fn table(catalog: &Catalog, id: Uuid, entry: &EntryRow, shelf: Shelf<'_>) -> Res
     let definition = definition_from_text(&entry.body)?;
     let rows = segment_rows(catalog, id)?;
     let segments = rows.into_iter().map(|row| row.segment(id, shelf)).collect::<Result<Vec<_>, _>>()?;
-    Ok(Table::restored(id, definition, segments, entry.version))
+    // Of a table whose older versions are forgotten nobody knows when its rows came: as late as can be.
+    let changed: Option<i64> = catalog.read(|connection| {
+        let sql = "SELECT max(version) FROM versions WHERE table_id = ? AND operation <> 'OPTIMIZE'";
+        connection.query_row(sql, [id.to_string()], |row| row.get(0))
+    })?;
+    let changed = changed.map_or(entry.version, i64::cast_unsigned);
+    Ok(Table::restored(id, definition, segments, entry.version).numbered(entry.version, Some(changed)))
 }
 
 struct EntryRow {

@@ -17,7 +17,7 @@
 //! What counts is the SQLite transaction, which all commits that wait for their turn share. Before it, files are
 //! nobody's: a writer that fails removes its own, and those of a writer that was killed go at the next start. After it,
 //! the Delta log is brought up to date; what a crash leaves out is caught up from the catalog. A few rows stay in the
-//! catalog until [`upkeep`] moves them into a file.
+//! catalog until [`upkeep`] moves them into a file, and so do the numbers of few rows that are deleted from a file.
 //!
 //! Where the files are in an object store, each is copied there before the catalog may name it, and what is here is a copy
 //! ([`bucket`]).

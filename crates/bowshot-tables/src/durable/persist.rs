@@ -1,13 +1,13 @@
 //! Brings the catalog from one snapshot to the next.
 
-use super::catalog::{Catalog, LAYOUT_WITH_NOTES};
+use super::catalog::{Catalog, LAYOUT_WITH_DELETED_ROWS, LAYOUT_WITH_NOTES, raise_layout};
 use super::codec::{definition_to_text, external_to_text, rows_to_bytes, view_to_text};
 use super::file::StoredFile;
 use crate::merge::changed_tables;
 use crate::segment::Segment;
 use crate::snapshot::{CatalogState, SchemaState, Snapshot};
 use crate::table::Edits;
-use crate::{Entry, Error, Table, What};
+use crate::{Definition, Entry, Error, Table, What};
 use chrono::Utc;
 use rusqlite::{CachedStatement, Connection, params};
 use std::collections::{BTreeMap, HashSet};
@@ -81,11 +81,10 @@ pub(crate) fn persist(catalog: &Catalog, head: &Snapshot, next: &mut Snapshot) -
     written.map(|()| persisted)
 }
 
-/// Whether others see a difference: they see definitions and files, not the rows in the catalog.
+/// Whether others see a difference: they see definitions and files, not what the catalog has of the rows.
 fn looks_different(old: &Table, table: &Table) -> bool {
-    let files = |table: &Table| -> Vec<u64> {
-        let segments = table.shared_segments().iter();
-        segments.filter(|segment| segment.file().is_some()).map(|segment| segment.id()).collect()
+    let files = |table: &Table| -> Vec<String> {
+        table.shared_segments().iter().filter_map(|segment| segment.file()).map(StoredFile::name).collect()
     };
     old.definition() != table.definition() || files(old) != files(table)
 }
@@ -93,9 +92,14 @@ fn looks_different(old: &Table, table: &Table) -> bool {
 /// A table that is new has version 0, a changed one the next.
 fn number_versions(head: &Snapshot, next: &mut Snapshot, before: &Names) {
     for (name, table) in changed_tables(head, next) {
-        let version = before.table(table.id()).map_or(0, |old| old.version() + 1);
+        let old = before.table(table.id());
+        let version = old.map_or(0, |old| old.version() + 1);
+        let changed = match old {
+            Some(old) if old.same_rows(&table) => old.changed_version(),
+            _ => Some(version),
+        };
         if table.definition().is_durable() {
-            next.replace(&name, Entry::Table(Arc::new(table.numbered(version))));
+            next.replace(&name, Entry::Table(Arc::new(table.numbered(version, changed))));
         }
     }
 }
@@ -256,11 +260,7 @@ impl Writer<'_> {
             self.run("INSERT OR REPLACE INTO notes (key, text) VALUES (?, ?)", params![key, text])?;
         }
         if before.is_empty() && !after.is_empty() {
-            let failed = |error| self.failed(&error);
-            let now: i64 =
-                self.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
-            let layout = format!("PRAGMA user_version = {}", now.max(LAYOUT_WITH_NOTES));
-            self.connection.execute_batch(&layout).map_err(failed)?;
+            raise_layout(self.connection, LAYOUT_WITH_NOTES).map_err(|error| self.failed(&error))?;
         }
         Ok(())
     }
@@ -315,7 +315,12 @@ impl Writer<'_> {
 
     fn segment(&self, table: &str, version: i64, segment: &Segment) -> Result<(), Error> {
         let (file, content) = match (segment.file(), segment.memory()) {
-            (Some(file), _) => (Some(file.name()), None),
+            (Some(file), _) if segment.deleted().is_empty() => (Some(file.name()), None),
+            (Some(file), _) => {
+                let raised = raise_layout(self.connection, LAYOUT_WITH_DELETED_ROWS);
+                raised.map_err(|error| self.failed(&error))?;
+                (Some(file.name()), Some(segment.deleted().to_bytes()))
+            }
             (None, Some(rows)) => (None, Some(rows_to_bytes(rows.batch())?)),
             (None, None) => (None, None),
         };
@@ -323,7 +328,7 @@ impl Writer<'_> {
             segment.id().cast_signed(),
             table,
             version,
-            segment.rows() as i64,
+            segment.stored_rows() as i64,
             file,
             segment.bytes().cast_signed(),
             content
@@ -358,12 +363,22 @@ fn operation(old: Option<&Table>, table: &Table) -> &'static str {
     let edits = edits(old, table);
     match old {
         None => "CREATE",
-        Some(old) if old.definition() != table.definition() => "ALTER",
-        Some(_) => match (edits.inserted > 0, edits.deleted > 0) {
+        Some(old) if is_redefined(old, table) => "ALTER",
+        Some(old) => match (edits.inserted > 0, edits.deleted > 0) {
             (true, true) => "UPDATE",
             (true, false) => "INSERT",
             (false, true) => "DELETE",
+            (false, false) if old.definition() != table.definition() => "ALTER",
             (false, false) => "OPTIMIZE",
         },
+    }
+}
+
+/// Whether a table has another definition. What a refresh notes of a materialized view is none.
+fn is_redefined(old: &Table, table: &Table) -> bool {
+    let plain = |table: &Table| Definition { materialized: None, ..table.definition().as_ref().clone() };
+    match (&old.definition().materialized, &table.definition().materialized) {
+        (Some(_), Some(_)) => plain(old) != plain(table),
+        _ => old.definition() != table.definition(),
     }
 }

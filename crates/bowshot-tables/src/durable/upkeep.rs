@@ -1,4 +1,5 @@
-//! Moves few rows from the catalog into files, unites small files, and forgets what nobody needs.
+//! Moves few rows from the catalog into files, unites small files, writes files anew that have deleted rows, and forgets what
+//! nobody needs.
 
 use super::writer::write_file;
 use crate::segment::Segment;
@@ -38,6 +39,21 @@ pub struct Vacuumed {
     pub files: usize,
 }
 
+/// What is done in the background, in a commit of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Work {
+    /// Rows from the catalog go into a file.
+    FewRows,
+    /// Files that have deleted rows are written anew, and small files united if there are many.
+    Files,
+}
+
+/// Bytes of the files that have deleted rows.
+pub(super) fn bytes_with_deleted_rows(table: &Table) -> u64 {
+    let segments = table.shared_segments().iter().filter(|segment| !segment.deleted().is_empty());
+    segments.map(|segment| segment.bytes()).sum()
+}
+
 pub(super) fn has_many_small_files(table: &Table) -> bool {
     small_files(table) >= SMALL_FILES
 }
@@ -47,14 +63,18 @@ fn small_files(table: &Table) -> usize {
     files.filter(|file| file.bytes() < SMALL_BYTES).count()
 }
 
-/// What is done in the background: rows from the catalog go into a file, and small files into one if there are many.
-pub(super) fn tidy(store: &Arc<TableStore>, name: &EntryName) -> Result<Optimized, Error> {
+/// Does what is to be done in the background.
+///
+/// # Errors
+/// `Conflict` when a statement has taken out rows from the catalog meanwhile.
+pub(super) fn tidy(store: &TableStore, name: &EntryName, work: Work) -> Result<Optimized, Error> {
     let base = store.snapshot();
     let Some(Entry::Table(table)) = base.entry(name) else { return Ok(Optimized::default()) };
     let many = has_many_small_files(table);
-    let (table, done) = table.united(store, |segment| match segment.file() {
-        None => true,
-        Some(file) => many && file.bytes() < SMALL_BYTES,
+    let (table, done) = table.united(store, |segment| match (work, segment.file()) {
+        (Work::FewRows, file) => file.is_none(),
+        (Work::Files, None) => false,
+        (Work::Files, Some(file)) => !segment.deleted().is_empty() || many && file.bytes() < SMALL_BYTES,
     })?;
     if done.before > 0 {
         let changed = base.with_entry(name, Entry::Table(Arc::new(table)))?;
@@ -64,13 +84,13 @@ pub(super) fn tidy(store: &Arc<TableStore>, name: &EntryName) -> Result<Optimize
 }
 
 impl Table {
-    /// The table with all rows that are in the catalog in files, and with small files united. A table in memory stays
-    /// as it is. Blocks.
+    /// The table with all rows that are in the catalog in files, with small files united, and without files that have deleted
+    /// rows. A table in memory stays as it is. Blocks.
     pub fn optimized(&self, store: &TableStore) -> Result<(Self, Optimized), Error> {
         let several = small_files(self) > 1;
         self.united(store, |segment| match segment.file() {
             None => true,
-            Some(file) => several && file.bytes() < SMALL_BYTES,
+            Some(file) => several && file.bytes() < SMALL_BYTES || !segment.deleted().is_empty(),
         })
     }
 
@@ -131,11 +151,8 @@ impl TableStore {
             return;
         }
         for (name, table) in self.snapshot().tables() {
-            let in_catalog = table.shared_segments().iter().any(|segment| segment.memory().is_some());
-            if table.definition().is_durable()
-                && in_catalog
-                && let Err(error) = tidy(self, &name)
-            {
+            let settled = self.settle_table(&name, table);
+            if let Err(error) = settled {
                 tracing::warn!(table = %name, %error, "rows stay in the catalog");
                 // The others would wait for the store as long.
                 if bucket.is_some() {
@@ -153,6 +170,19 @@ impl TableStore {
         folder.keeper.publish_all(self, folder);
     }
 
+    fn settle_table(&self, name: &EntryName, table: &Table) -> Result<(), Error> {
+        if !table.definition().is_durable() {
+            return Ok(());
+        }
+        if table.shared_segments().iter().any(|segment| segment.memory().is_some()) {
+            tidy(self, name, Work::FewRows)?;
+        }
+        if table.has_deleted_rows() {
+            tidy(self, name, Work::Files)?;
+        }
+        Ok(())
+    }
+
     /// Forgets the versions of a durable table that others have followed for longer than `retain`, and removes the
     /// files that only they had. Blocks.
     pub fn vacuum(&self, table: &Table, retain: Duration) -> Result<Vacuumed, Error> {
@@ -161,10 +191,21 @@ impl TableStore {
         };
         // The newest state of it, which the caller's may be older than.
         let head = self.snapshot();
-        let Some((_, table)) = head.tables().find(|(_, there)| there.id() == table.id()) else {
+        let Some((name, newest)) = head.tables().find(|(_, there)| there.id() == table.id()) else {
             return Ok(Vacuumed::default());
         };
-        vacuum(self, folder, table, retain, u64::MAX)
+        if !newest.has_deleted_rows() {
+            return vacuum(self, folder, newest, retain, u64::MAX);
+        }
+        // Versions are kept while others still see an earlier one.
+        if let Err(error) = tidy(self, &name, Work::Files) {
+            tracing::debug!(table = %name, %error, "files keep their deleted rows");
+        }
+        let head = self.snapshot();
+        match head.tables().find(|(_, there)| there.id() == table.id()) {
+            Some((_, newest)) => vacuum(self, folder, newest, retain, u64::MAX),
+            None => Ok(Vacuumed::default()),
+        }
     }
 }
 
@@ -183,7 +224,9 @@ fn vacuum(
 ) -> Result<Vacuumed, Error> {
     let before = (Utc::now() - retain).timestamp_micros();
     let oldest = oldest_kept(folder, table, before)?.max(table.version().saturating_sub(limit));
-    folder.keeper.record(table, folder)?;
+    let shown = folder.keeper.record(table, folder)?;
+    // What the log of the table says next is told by the difference to what it shows.
+    let oldest = shown.map_or(oldest, |shown| oldest.min(shown));
     // No commit may bring a file back, and nobody find an earlier version, between the two steps.
     let _turn = store.take_turn();
     let (versions, files) = forget(folder, table, oldest.cast_signed())?;

@@ -161,12 +161,36 @@ fn truncating_takes_only_the_rows_that_it_saw() {
 }
 
 #[test]
-fn added_rows_of_a_keyed_table_conflict_with_any_change() {
+fn added_rows_of_a_keyed_table_conflict_with_the_same_keys() {
     for first in [World::append as fn(&World, i64) -> Snapshot, World::delete, World::update] {
         let world = World::new(keyed());
         world.commit(|world| first(world, 8)).unwrap();
-        conflicts(world.commit(|world| world.append(20)), CHANGED);
-        conflicts(world.commit(|world| world.update(0)), CHANGED);
+        world.commit(|world| world.append(20)).unwrap();
+        world.commit(|world| world.update(0)).unwrap();
+        for same in [19, 20, 21, 1000] {
+            conflicts(world.commit(|world| world.append(same)), CHANGED);
+        }
+        world.commit(|world| world.append(22)).unwrap();
+    }
+    // Of keys that are not compared by their bytes, and of very many, it is not known.
+    let floats = Definition { columns: vec![column("id", DataType::Float64, false)], ..keyed() };
+    for (definition, count) in [(floats, 1), (keyed(), 10_000)] {
+        let world = World::new(keyed());
+        let base = put(&world.store, "u", Arc::new(Table::new(definition.clone())));
+        let changed = |first: i32| {
+            let ids = first..first + count;
+            let ids: arrow::array::ArrayRef = match definition.columns.len() {
+                1 => Arc::new(arrow::array::Float64Array::from_iter_values(ids.map(f64::from))),
+                _ => Arc::new(Int64Array::from_iter_values(ids.map(i64::from))),
+            };
+            let columns = vec![ids; definition.columns.len()];
+            let rows = RecordBatch::try_new(definition.schema(), columns).unwrap();
+            let table = get(&base, "u").append(vec![world.store.segment(&rows).unwrap()]);
+            Arc::new(base.with_entry(&name("u"), Entry::Table(Arc::new(table))).unwrap())
+        };
+        world.store.commit(&base, &changed(0)).unwrap();
+        let answer = world.store.commit(&base, &changed(50_000));
+        assert!(matches!(answer, Err(Error::Conflict { .. })), "{count}");
     }
 }
 

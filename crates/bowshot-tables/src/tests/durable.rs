@@ -1,13 +1,14 @@
 //! The data folder: what is there after a restart, earlier versions, upkeep, and what others read.
 
 use super::*;
-use crate::{External, Storage, StoreOptions, TablesPlace};
+use crate::{External, LastRefresh, Materialized, SourceVersion, Storage, StoreOptions, TablesPlace};
 use bowshot_formats::read_options::OptionValue;
 use bowshot_formats::table_version::AsOf;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::Duration;
 use uuid::Uuid;
 
 pub(super) fn open(folder: &Path) -> Arc<TableStore> {
@@ -311,7 +312,9 @@ fn the_delta_log_says_what_the_files_are() {
     let entry = |version: u32| fs::read_to_string(log.join(format!("{version:020}.json"))).unwrap();
     assert!(entry(0).contains("\"protocol\"") && entry(0).contains("\"metaData\""));
     assert_eq!(entry(1).matches("\"add\"").count(), 1);
-    assert_eq!((entry(2).matches("\"add\"").count(), entry(2).matches("\"remove\"").count()), (1, 1));
+    assert!(!log.join(format!("{:020}.json", 2)).exists(), "no file has changed");
+    change(&store, |table| table.unwrap().optimized(&store).unwrap().0);
+    assert_eq!((entry(2).matches("\"add\"").count(), entry(2).matches("\"remove\"").count()), (1, 2));
     assert!(!log.join(format!("{:020}.json", 3)).exists());
 }
 
@@ -386,6 +389,51 @@ fn a_change_that_changes_nothing_gets_in_nobodys_way() {
     change(&store, |table| table.unwrap().truncate().truncate());
     change(&store, |table| table.unwrap().truncate());
     assert_eq!(now(&store).version(), 1);
+}
+
+#[test]
+fn uniting_segments_changes_no_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    insert(&store, &rows(0..3));
+    insert(&store, &rows(3..6));
+    change(&store, |table| table.unwrap().optimized(&store).unwrap().0);
+    let check = |table: &Table| {
+        assert!(table.version() > 1 && table.has_rows_of(1) && table.has_rows_of(table.version()));
+        assert!(!table.has_rows_of(0) && !table.has_rows_of(table.version() + 1));
+    };
+    check(&now(&store));
+    drop(store);
+    let store = open(folder.path());
+    check(&now(&store));
+    let table = now(&store);
+    let segment = store.copied(&table, vec![rows([6])]).unwrap();
+    let changed = table.append(segment.into_iter().collect());
+    assert!(!changed.is_committed() && !changed.has_rows_of(changed.version()));
+    insert(&store, &rows([6]));
+    assert!(now(&store).is_committed() && !now(&store).has_rows_of(1));
+}
+
+#[test]
+fn what_a_materialized_view_shows_is_committed_with_its_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let view = Materialized {
+        sql: "SELECT 1".to_owned(),
+        dialect: "ansi".to_owned(),
+        default_catalog: "bowshot".to_owned(),
+        default_schema: "main".to_owned(),
+        every: Some(Duration::from_secs(60)),
+        sources: vec![SourceVersion { table: Uuid::from_u128(7), version: 3 }],
+        last: Some(LastRefresh { ended_us: 5, took: Duration::from_micros(6), full: Some("why".to_owned()) }),
+    };
+    insert(&store, &rows(0..3));
+    change(&store, |table| table.unwrap().with_materialized(view.clone()));
+    drop(store);
+    let store = open(folder.path());
+    assert_eq!(now(&store).definition().materialized.as_ref(), Some(&view));
+    assert_eq!(store.snapshot().is_fresh(&view), Some(false), "there is no such table");
+    assert_eq!(sorted(&now(&store)), [0, 1, 2]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use arrow::array::ArrayRef;
 /// The values of the rows with this id, `None` without an index.
 fn found(table: &Table, id: i64) -> Option<Vec<Option<i64>>> {
     let key: ArrayRef = Arc::new(Int64Array::from(vec![id]));
-    let rows = table.index_and_find_rows(&[(0, key)], &[1], &|| true).unwrap()?;
+    let rows = table.index_and_find_rows(&[(0, key)], &[1], &|| true).unwrap()?.rows;
     assert_eq!(rows.schema().field(0).name(), "value");
     Some(rows.column(0).as_primitive::<Int64Type>().iter().collect())
 }
@@ -48,10 +48,21 @@ fn rows_in_files_are_found_until_they_are_deleted() {
     check(&before);
     change(&store, |table| without(&store, &table.unwrap(), 7).as_ref().clone());
     let after = get(&store.snapshot(), "t");
-    assert_eq!(found(&after, 7), None, "the rewritten segment is new");
+    assert!(after.has_deleted_rows() && !without_index(&after, 7), "the file stays, and so does its index");
     assert_eq!(found(&after, 7), Some(Vec::new()));
     assert_eq!(found(&after, 8), Some(vec![Some(80)]));
     assert_eq!(found(&before, 7), Some(vec![Some(70)]), "an earlier state stays as it was");
+}
+
+#[test]
+fn few_rows_in_memory_need_no_second_lookup() {
+    let store = store();
+    let there = table(&store, (0..70).map(|id| rows([id])));
+    assert_eq!(found(&there, 7), Some(vec![Some(70)]));
+    let key: ArrayRef = Arc::new(Int64Array::from(vec![9]));
+    let rows = there.find_addressed_rows(&[(0, key)], &[0]).unwrap().unwrap();
+    let (left, gone) = there.delete(&store, &rows.addresses).unwrap();
+    assert_eq!((gone, found(&left, 9), found(&left, 8)), (1, Some(Vec::new()), Some(vec![Some(80)])));
 }
 
 #[test]
@@ -65,9 +76,8 @@ fn keys_of_two_columns_and_rows_with_the_same_key_are_found() {
     let there = table(&store, [pairs([(2, Some(5)), (1, Some(5)), (2, None), (2, Some(5))])]);
     let keys: [ArrayRef; 2] = [Arc::new(Int64Array::from(vec![2])), Arc::new(Int64Array::from(vec![5]))];
     let key: Vec<(usize, ArrayRef)> = keys.into_iter().enumerate().collect();
-    assert!(there.index_and_find_rows(&key, &[0], &|| true).unwrap().is_none());
-    let rows = there.index_and_find_rows(&key, &[0, 1, 0], &|| true).unwrap().unwrap();
-    assert_eq!((rows.num_rows(), rows.num_columns()), (2, 3));
+    let found = there.index_and_find_rows(&key, &[0, 1, 0], &|| true).unwrap().unwrap();
+    assert_eq!((found.rows.num_rows(), found.rows.num_columns(), found.addresses), (2, 3, vec![0, 3]));
 }
 
 #[test]
@@ -88,7 +98,7 @@ fn what_a_statement_did_not_wait_for_is_not_begun_again_by_the_next() {
     let table = get(&store.snapshot(), "t");
     let key = |at: usize| -> [(usize, ArrayRef); 1] { [(at, Arc::new(Int64Array::from(vec![7])))] };
     let look = |at: usize, goes_on: &dyn Fn() -> bool| {
-        table.index_and_find_rows(&key(at), &[1 - at], goes_on).unwrap().map(|rows| rows.num_rows())
+        table.index_and_find_rows(&key(at), &[1 - at], goes_on).unwrap().map(|found| found.rows.num_rows())
     };
     assert_eq!(look(0, &|| true), None, "the first lookup makes no index");
     assert_eq!(look(0, &|| false), None);

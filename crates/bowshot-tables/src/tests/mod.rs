@@ -1,6 +1,7 @@
 //! The module from outside: tables, commits, and rows read through SQL.
 
 mod commits;
+mod deleted_rows;
 mod durable;
 mod edits;
 mod history;
@@ -127,9 +128,13 @@ fn ids(table: &Table) -> Vec<i64> {
 
 /// Address of the first row with this id, without DataFusion.
 fn address_of(table: &Table, id: i64) -> Option<u64> {
-    table.batches().map(Result::unwrap).enumerate().find_map(|(position, rows)| {
-        let row =
-            rows.column(0).as_primitive::<Int64Type>().values().iter().position(|value| *value == id)?;
+    table.shared_segments().iter().enumerate().find_map(|(position, segment)| {
+        let batches = segment.read_stored(&table.schema(), 1 << 20).unwrap();
+        let ids = batches
+            .flat_map(|rows| rows.unwrap().column(0).as_primitive::<Int64Type>().values().to_vec())
+            .enumerate();
+        let mut left = ids.filter(|(row, _)| !segment.deleted().contains(*row));
+        let (row, _) = left.find(|(_, value)| *value == id)?;
         Some(((position as u64) << 32) | row as u64)
     })
 }

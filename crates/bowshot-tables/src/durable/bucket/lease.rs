@@ -4,7 +4,7 @@
 //!
 //! The catalog notes a run before the store does: whichever of the two a crash comes between, the next start knows both.
 
-use super::super::catalog::{Catalog, LAYOUT_WITH_BUCKET};
+use super::super::catalog::{Catalog, LAYOUT_WITH_BUCKET, raise_layout};
 use super::{Bucket, lock};
 use crate::Error;
 use bowshot_object_store::ObjectFolder;
@@ -180,8 +180,7 @@ impl Note {
                 "INSERT OR REPLACE INTO bucket (id, address, folder, current, next) VALUES (0, ?, ?, ?, ?)";
             connection.execute(sql, values).map_err(failed)?;
             // Who knows nothing of stores would find files missing.
-            let layout = format!("PRAGMA user_version = {LAYOUT_WITH_BUCKET}");
-            connection.execute_batch(&layout).map_err(failed)
+            raise_layout(connection, LAYOUT_WITH_BUCKET).map_err(failed)
         })
     }
 }

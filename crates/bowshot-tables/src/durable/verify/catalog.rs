@@ -2,9 +2,10 @@
 
 use super::{Found, WHOLE_FOLDER};
 use crate::Error;
+use crate::deleted_rows::DeletedRows;
 use crate::durable::backup::models;
 use crate::durable::broken_in;
-use crate::durable::catalog::{Catalog, FILE, LAYOUT, LAYOUT_WITH_BUCKET, LAYOUTS};
+use crate::durable::catalog::{Catalog, FILE, LAYOUT, LAYOUT_WITH_DELETED_ROWS, LAYOUTS};
 use crate::durable::codec::{definition_from_text, rows_from_bytes};
 use crate::durable::load::all;
 use arrow::datatypes::SchemaRef;
@@ -52,7 +53,8 @@ pub(super) fn look(folder: &Path, found: &mut Found) -> Option<Known> {
             Err(error) => return broken(found, &error),
         };
     if !LAYOUTS.contains(&layout) {
-        let problem = format!("it has layout {layout}, this version knows {LAYOUT} to {LAYOUT_WITH_BUCKET}");
+        let problem =
+            format!("it has layout {layout}, this version knows {LAYOUT} to {LAYOUT_WITH_DELETED_ROWS}");
         found.fault(FILE, problem, "verify it with the version of the program that wrote it");
         return None;
     }
@@ -175,7 +177,15 @@ impl Known {
             },
         )?;
         let rows = "SELECT coalesce(sum(row_count), 0) FROM segments WHERE removed IS NULL";
-        found.rows = catalog.query_row(rows, [], |row| row.get::<_, i64>(0))?.cast_unsigned();
+        let stored = catalog.query_row(rows, [], |row| row.get::<_, i64>(0))?.cast_unsigned();
+        let deleted = "SELECT row_count, content FROM segments
+                       WHERE removed IS NULL AND file IS NOT NULL AND content IS NOT NULL";
+        let deleted = all(catalog, deleted, |row| {
+            let rows = usize::try_from(row.get::<_, i64>(0)?).unwrap_or(0);
+            // Of a table whose deleted rows cannot be read, that is told already.
+            Ok(DeletedRows::from_bytes(&row.get::<_, Vec<u8>>(1)?, rows).map_or(0, |deleted| deleted.len()))
+        })?;
+        found.rows = stored.saturating_sub(deleted.into_iter().sum::<usize>() as u64);
         Ok(Self { tables: tables.into_iter().collect(), segments, models: models(catalog)? })
     }
 }

@@ -1,0 +1,174 @@
+//! REFRESH MATERIALIZED VIEW: which rows are computed again, and why. `form` says of which queries a part can be computed, `changes`
+//! which part that is.
+
+mod changes;
+mod form;
+
+use crate::catalog::Visible;
+use crate::catalog::names::Names;
+use crate::error::classify;
+use crate::materialized::{self, sources};
+use crate::plan;
+use bowshot_api::{Error, Reason, Result};
+use bowshot_formats::table_version::AsOf;
+use bowshot_tables::{EntryName, LastRefresh, Materialized, SourceVersion, Table, TableStore};
+use bowshot_types::{result_metadata, storage_type};
+use changes::Source;
+use chrono::Utc;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use form::Form;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A materialized view whose rows become those of its query.
+#[derive(Debug, Clone)]
+pub(crate) struct Refresh {
+    pub(crate) name: EntryName,
+    pub(crate) extent: Extent,
+    /// The versions of its tables that it shows then.
+    pub(crate) sources: Vec<SourceVersion>,
+}
+
+/// Which rows are computed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// None: it shows its tables as they are.
+    Nothing,
+    /// Those that a MERGE takes out and puts in.
+    Changes,
+    /// All, for this reason.
+    Full(String),
+}
+
+/// The query of a view with the view itself.
+struct Target<'a> {
+    table: &'a Arc<Table>,
+    view: &'a Materialized,
+    query: LogicalPlan,
+    /// The columns of the query once it is analysed.
+    made: SchemaRef,
+}
+
+/// How a view is brought up to date, and the plan that gives the rows for it.
+///
+/// # Errors
+/// `NotFound` without the view, `Invalid` where it is a table, `Denied` for who does not own it, and from planning.
+pub(crate) async fn refresh(
+    name: EntryName,
+    visible: &Visible,
+    names: &Names,
+) -> Result<(Refresh, LogicalPlan)> {
+    let table = names.table(&name)?;
+    names.access.check_refresh(&name)?;
+    let view = definition(&name, &table)?;
+    let query = Box::pin(materialized::query(view, visible)).await?;
+    let sources = sources::versions(&query);
+    let made = result_metadata::analysed_schema(&visible.state(), &query);
+    let target = Target { table: &table, view, query, made };
+    let planned = target.changes(&visible.parts.tables)?;
+    let (extent, rows) = match planned {
+        Ok(Some(rows)) => (Extent::Changes, rows),
+        Ok(None) => (Extent::Nothing, target.query),
+        Err(reason) => (Extent::Full(reason), target.query),
+    };
+    Ok((Refresh { name, extent, sources }, rows))
+}
+
+/// EXPLAIN of it: a row with what is computed and, for all rows, the reason.
+///
+/// # Errors
+/// As [`refresh`].
+pub(crate) async fn explain(name: EntryName, visible: &Visible, names: &Names) -> Result<LogicalPlan> {
+    let (refresh, _) = refresh(name, visible, names).await?;
+    let (extent, reason) = match refresh.extent {
+        Extent::Nothing => ("nothing", None),
+        Extent::Changes => ("incremental", None),
+        Extent::Full(reason) => ("full", Some(reason)),
+    };
+    let row =
+        vec![lit(extent).alias("refresh"), Expr::Literal(ScalarValue::Utf8(reason), None).alias("reason")];
+    LogicalPlanBuilder::empty(true).project(row).and_then(LogicalPlanBuilder::build).map_err(classify)
+}
+
+impl Refresh {
+    /// What is known of the view once that is done.
+    pub(crate) fn done(&self, view: &Materialized, took: Duration) -> Materialized {
+        let full = match &self.extent {
+            Extent::Full(reason) => Some(reason.clone()),
+            Extent::Nothing | Extent::Changes => None,
+        };
+        let last = LastRefresh { ended_us: Utc::now().timestamp_micros(), took, full };
+        Materialized { sources: self.sources.clone(), last: Some(last), ..view.clone() }
+    }
+}
+
+/// # Errors
+/// `Invalid` for a table that is none.
+pub(crate) fn definition<'a>(name: &EntryName, table: &'a Table) -> Result<&'a Materialized> {
+    table.definition().materialized.as_ref().ok_or_else(|| {
+        Error::invalid(format!("`{name}` is no materialized view"))
+            .with_reason(Reason::WrongObject)
+            .with_hint("make one with `CREATE MATERIALIZED VIEW … AS …`")
+    })
+}
+
+impl Target<'_> {
+    /// The rows that a MERGE needs, if any, or the reason why all are computed.
+    fn changes(&self, store: &TableStore) -> Result<Result<Option<LogicalPlan>, String>> {
+        let read = Form::read(&self.query).and_then(|form| {
+            self.check_columns(&form)?;
+            Ok((self.sources(&form, store)?, form))
+        });
+        let (sources, form) = match read {
+            Ok(read) => read,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        if !sources.iter().any(Source::has_changed) {
+            return Ok(Ok(None));
+        }
+        let rows = changes::merge(&self.query, &form, &sources, self.table).map_err(classify)?;
+        plan::allowed::check_size(&rows)?;
+        Ok(Ok(Some(rows)))
+    }
+
+    /// Keys are looked for in the view as it is kept: what is kept in another type is not found.
+    fn check_columns(&self, form: &Form<'_>) -> Result<(), String> {
+        let (made, kept) = (self.made.fields(), &self.table.definition().columns);
+        if made.len() != kept.len() {
+            return Err("its query gives other columns now".to_owned());
+        }
+        for column in &form.key {
+            let same = made.get(*column).zip(kept.get(*column)).is_some_and(|(made, kept)| {
+                let kept = storage_type::logical(&kept.field);
+                let is_same = kept == *made.data_type() || kept.is_string() && made.data_type().is_string();
+                is_same && form::is_key(&kept)
+            });
+            if !same {
+                return Err(format!("column {} is kept in another type", column + 1));
+            }
+        }
+        Ok(())
+    }
+
+    /// The tables as the view shows them beside what they are now.
+    fn sources(&self, form: &Form<'_>, store: &TableStore) -> Result<Vec<Source>, String> {
+        if self.view.sources.is_empty() {
+            return Err("which versions of its tables it shows is not known".to_owned());
+        }
+        let source = |now: &Arc<Table>| -> Result<Source, String> {
+            let shown = self.view.sources.iter().find(|source| source.table == now.id());
+            let shown = shown.ok_or_else(|| "it reads other tables now".to_owned())?.version;
+            if now.has_rows_of(shown) {
+                return Ok(Source::new(Arc::clone(now), Arc::clone(now)));
+            }
+            let before = store.table_as_of(now, AsOf::Version(shown)).map_err(|error| error.to_string())?;
+            if before.schema() != now.schema() {
+                return Err("the columns of a table have changed".to_owned());
+            }
+            Ok(Source::new(Arc::clone(now), Arc::new(before)))
+        };
+        form.tables.iter().map(source).collect()
+    }
+}

@@ -1,0 +1,100 @@
+//! `system.materialized_views`: how the server refreshes them, and what their rows show. All but the name is for who owns a view.
+
+use super::tables::{Names, batch};
+use crate::definition_text::refresh_interval;
+use bowshot_api::Result;
+use bowshot_policy::Access;
+use bowshot_policy::snapshot::Pinned;
+use bowshot_sql::Privilege;
+use bowshot_tables::{Materialized, Snapshot, SourceVersion, Table, TableStore};
+use datafusion::arrow::array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub(super) const NAME: &str = "materialized_views";
+
+/// What is told of one view.
+struct Row {
+    refresh: String,
+    state: &'static str,
+    sources: String,
+    ended: Option<i64>,
+    milliseconds: Option<f64>,
+    rows: i64,
+    incremental: Option<bool>,
+    reason: Option<String>,
+    error: Option<String>,
+}
+
+/// The views that a statement sees.
+pub(super) fn rows(pinned: &Pinned, store: &TableStore, access: &Access) -> Result<RecordBatch> {
+    let newest = store.snapshot();
+    let tables: HashMap<_, String> =
+        pinned.shared().tables().map(|(name, table)| (table.id(), name.to_string())).collect();
+    let named = |source: &SourceVersion| {
+        tables.get(&source.table).cloned().unwrap_or_else(|| source.table.to_string())
+    };
+    let (mut names, mut told) = (Names::default(), Vec::new());
+    for snapshot in [pinned.shared(), pinned.own()] {
+        for (name, table) in snapshot.tables() {
+            let Some(view) = &table.definition().materialized else { continue };
+            names.add([&name.catalog, &name.schema, &name.name]);
+            let is_own = access.may_table(Privilege::Own, &name);
+            told.push(is_own.then(|| row(table, view, (&newest, store), &named)));
+        }
+    }
+    let texts = |text: fn(&Row) -> Option<&str>| -> ArrayRef {
+        Arc::new(told.iter().map(|row| row.as_ref().and_then(text)).collect::<StringArray>())
+    };
+    let ended = told.iter().map(|row| row.as_ref().and_then(|row| row.ended));
+    let ended = ended.collect::<TimestampMicrosecondArray>().with_timezone("UTC");
+    let took = told.iter().map(|row| row.as_ref().and_then(|row| row.milliseconds));
+    let counts = told.iter().map(|row| row.as_ref().map(|row| row.rows));
+    let incremental = told.iter().map(|row| row.as_ref().and_then(|row| row.incremental));
+    let mut columns = names.columns();
+    columns.extend([
+        ("refresh", texts(|row| Some(row.refresh.as_str()))),
+        ("state", texts(|row| Some(row.state))),
+        ("sources", texts(|row| Some(row.sources.as_str()))),
+        ("last_refresh", Arc::new(ended) as ArrayRef),
+        ("last_duration_ms", Arc::new(took.collect::<Float64Array>())),
+        ("row_count", Arc::new(counts.collect::<Int64Array>())),
+        ("incremental", Arc::new(incremental.collect::<BooleanArray>())),
+        ("full_reason", texts(|row| row.reason.as_deref())),
+        ("last_error", texts(|row| row.error.as_deref())),
+    ]);
+    batch(columns)
+}
+
+fn row(
+    table: &Table,
+    view: &Materialized,
+    (newest, store): (&Snapshot, &TableStore),
+    named: &dyn Fn(&SourceVersion) -> String,
+) -> Row {
+    let error = store.refresh_failure(table.id()).map(|(_, error)| error);
+    let state = match newest.is_fresh(view) {
+        Some(true) => "fresh",
+        _ if error.is_some() => "failed",
+        Some(false) => "stale",
+        None => "unknown",
+    };
+    let sources = view.sources.iter();
+    let sources = sources.map(|source| format!("{} version {}", named(source), source.version));
+    let last = view.last.as_ref();
+    Row {
+        refresh: view
+            .every
+            .map_or_else(|| "manual".to_owned(), |every| format!("every {}", refresh_interval(every))),
+        state,
+        sources: sources.collect::<Vec<_>>().join(", "),
+        ended: last.map(|last| last.ended_us),
+        milliseconds: last.map(|last| last.took.as_secs_f64() * 1_000.0),
+        rows: table.rows().cast_signed(),
+        incremental: last.map(|last| last.full.is_none()),
+        reason: last.and_then(|last| last.full.clone()),
+        error,
+    }
+}

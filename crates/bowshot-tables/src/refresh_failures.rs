@@ -1,0 +1,36 @@
+//! Materialized views that the server could not refresh by itself, until it can. Forgotten when the server ends.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use uuid::Uuid;
+
+/// Views of which the last error is known; there are no more tables than entries of a store.
+const MAX_FAILURES: usize = 10_000;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct RefreshFailures(Mutex<HashMap<Uuid, (Instant, String)>>);
+
+impl RefreshFailures {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, (Instant, String)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes how a refresh of a view has ended.
+    pub(super) fn note(&self, view: Uuid, error: Option<String>) {
+        let mut failures = self.lock();
+        match error {
+            Some(error) if failures.len() < MAX_FAILURES || failures.contains_key(&view) => {
+                failures.insert(view, (Instant::now(), error));
+            }
+            Some(_) => {}
+            None => drop(failures.remove(&view)),
+        }
+    }
+
+    /// When the last refresh of a view failed, and why.
+    pub(super) fn of(&self, view: Uuid) -> Option<(Instant, String)> {
+        self.lock().get(&view).cloned()
+    }
+}

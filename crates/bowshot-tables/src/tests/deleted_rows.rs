@@ -1,0 +1,176 @@
+//! Rows that are deleted from files that stay.
+
+use super::durable::{change, durable, files, insert, now, open, sorted};
+use super::*;
+use crate::Storage;
+use bowshot_formats::table_version::AsOf;
+use datafusion::execution::runtime_env::RuntimeEnv;
+
+/// A store with a file of the ids below 10,000.
+fn filled(folder: &std::path::Path) -> Arc<TableStore> {
+    let store = open(folder);
+    insert(&store, &rows(0..10_000));
+    store
+}
+
+fn delete(store: &Arc<TableStore>, id: i64) {
+    change(store, |table| without(store, &table.unwrap(), id).as_ref().clone());
+}
+
+/// What a transaction has made of table `t`.
+fn with(base: &Snapshot, table: impl Into<Arc<Table>>) -> Arc<Snapshot> {
+    Arc::new(base.with_entry(&name("t"), Entry::Table(table.into())).unwrap())
+}
+
+#[test]
+fn a_file_stays_and_its_rows_are_gone_also_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = filled(folder.path());
+    let before = files(folder.path());
+    for id in [0, 9_999, 7, 4_000] {
+        delete(&store, id);
+    }
+    let expected: Vec<i64> = (0..10_000).filter(|id| ![0, 7, 4_000, 9_999].contains(id)).collect();
+    assert_eq!((ids(&now(&store)), files(folder.path())), (expected.clone(), before));
+    assert_eq!(now(&store).rows(), 9_996);
+    drop(store);
+    let store = open(folder.path());
+    assert_eq!(ids(&now(&store)), expected);
+    assert_eq!(store.table_as_of(&now(&store), AsOf::Version(1)).unwrap().rows(), 9_999);
+    let table = now(&store);
+    assert!(table.delete(&store, &[7]).is_err(), "it is deleted already");
+    assert_eq!(crate::examine(folder.path()).unwrap(), []);
+}
+
+#[test]
+fn a_file_that_loses_many_rows_is_written_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = filled(folder.path());
+    change(&store, |table| table.unwrap().delete(&store, &(0..1250).collect::<Vec<_>>()).unwrap().0);
+    assert!(now(&store).has_deleted_rows());
+    delete(&store, 1250);
+    assert!(!now(&store).has_deleted_rows());
+    assert_eq!(ids(&now(&store)), (1251..10_000).collect::<Vec<_>>());
+    change(&store, |table| table.unwrap().delete(&store, &(0..8749).collect::<Vec<_>>()).unwrap().0);
+    assert_eq!((now(&store).rows(), now(&store).segment_count()), (0, 0));
+}
+
+#[tokio::test]
+async fn queries_skip_them_and_find_addresses() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = Arc::new(RuntimeEnv::default());
+    let store = super::durable::open_at(folder.path(), &runtime, None).unwrap();
+    insert(&store, &rows(0..10_000));
+    insert(&store, &rows(10_000..10_010));
+    for id in [5, 6, 10_003] {
+        delete(&store, id);
+    }
+    let context = datafusion::prelude::SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
+    let table = now(&store);
+    context.register_table("t", table.addressed_provider("_address")).unwrap();
+    for (sql, expected) in [
+        ("SELECT count(*) FROM t", vec![10_007]),
+        ("SELECT min(id) FROM t WHERE id >= 5", vec![7]),
+        ("SELECT id FROM t WHERE id BETWEEN 4 AND 8 ORDER BY id", vec![4, 7, 8]),
+        ("SELECT CAST(_address AS BIGINT) FROM t WHERE id BETWEEN 4 AND 8 ORDER BY id", vec![4, 7, 8]),
+        ("SELECT count(*) FROM (SELECT id FROM t LIMIT 10005) AS l", vec![10_005]),
+    ] {
+        let found = context.sql(sql).await.unwrap().collect().await.unwrap();
+        let found: Vec<i64> = found
+            .iter()
+            .flat_map(|rows| rows.column(0).as_primitive::<Int64Type>().values().to_vec())
+            .collect();
+        assert_eq!(found, expected, "{sql}");
+    }
+}
+
+#[test]
+fn transactions_that_delete_different_rows_of_a_file_do_not_conflict() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = filled(folder.path());
+    let base = store.snapshot();
+    let [first, second, same] = [3, 4, 3].map(|id| with(&base, without(&store, &get(&base, "t"), id)));
+    store.commit(&base, &first).unwrap();
+    store.commit(&base, &second).unwrap();
+    assert!(matches!(store.commit(&base, &same), Err(Error::Conflict { .. })));
+    assert_eq!(sorted(&now(&store)).iter().take(5).copied().collect::<Vec<_>>(), [0, 1, 2, 5, 6]);
+    let version = now(&store).version();
+    drop((base, first, second, same, store));
+    let store = open(folder.path());
+    assert_eq!((now(&store).rows(), now(&store).version()), (9_998, version));
+}
+
+#[test]
+fn a_file_is_written_anew_beside_statements_that_delete_from_it() {
+    for is_first in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = filled(folder.path());
+        insert(&store, &rows(10_000..20_000));
+        delete(&store, 3);
+        let base = store.snapshot();
+        let written_anew = with(&base, get(&base, "t").optimized(&store).unwrap().0);
+        let deleted = with(&base, without(&store, &without(&store, &get(&base, "t"), 5), 10_001));
+        let (one, other) = if is_first { (&written_anew, &deleted) } else { (&deleted, &written_anew) };
+        store.commit(&base, one).unwrap();
+        store.commit(&base, other).unwrap();
+        let expected: Vec<i64> = (0..20_000).filter(|id| ![3, 5, 10_001].contains(id)).collect();
+        assert_eq!(sorted(&now(&store)), expected, "{is_first}");
+        assert_eq!(now(&store).segment_count(), 1, "{is_first}");
+        // Of what is deleted already there is nothing to delete.
+        let again = with(&base, without(&store, &get(&base, "t"), 5));
+        assert!(matches!(store.commit(&base, &again), Err(Error::Conflict { .. })), "{is_first}");
+        drop((base, written_anew, deleted, again, store));
+        assert_eq!(sorted(&now(&open(folder.path()))), expected, "{is_first}");
+    }
+}
+
+#[test]
+fn versions_stay_while_other_programs_see_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = filled(folder.path());
+    delete(&store, 3);
+    let log = store.location(&now(&store)).unwrap().join("_delta_log");
+    // VACUUM writes the file anew, so that the log does not name one that is gone.
+    let done = store.vacuum(&now(&store), chrono::Duration::zero()).unwrap();
+    assert_eq!((done.versions, done.files, files(folder.path()).len()), (2, 1, 1));
+    let entry = std::fs::read_to_string(log.join(format!("{:020}.json", 1))).unwrap();
+    assert_eq!((entry.matches("\"add\"").count(), entry.matches("\"remove\"").count()), (1, 1));
+}
+
+#[test]
+fn a_file_that_one_transaction_writes_and_deletes_from_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    insert(&store, &rows([-1]));
+    let base = store.snapshot();
+    let there = get(&base, "t");
+    let segment = store.copied(&there, vec![rows(0..10_000)]).unwrap();
+    let written = there.append(segment.into_iter().collect());
+    let changed = with(&base, without(&store, &written, 7));
+    store.commit(&base, &changed).unwrap();
+    // What the transaction had before the deletion goes after its commit.
+    drop((base, changed, there, written));
+    assert_eq!(now(&store).rows(), 10_000);
+    drop(store);
+    let store = open(folder.path());
+    let expected: Vec<i64> = (-1..10_000).filter(|id| *id != 7).collect();
+    assert_eq!((sorted(&now(&store)), files(folder.path()).len()), (expected, 1));
+    // One that is never committed leaves nothing.
+    let segment = store.copied(&now(&store), vec![rows(20_000..30_000)]).unwrap();
+    let written = now(&store).append(segment.into_iter().collect());
+    let left = without(&store, &written, 20_007);
+    assert_eq!(files(folder.path()).len(), 2);
+    drop(written);
+    drop(left);
+    assert_eq!(files(folder.path()).len(), 1);
+}
+
+#[test]
+fn tables_in_memory_copy_what_is_left() {
+    assert_eq!(durable().storage, Storage::Durable);
+    let store = store();
+    let there = table(&store, [rows(0..100)]);
+    let left = without(&store, &there, 7);
+    assert!(!left.has_deleted_rows());
+    assert_eq!(left.rows(), 99);
+}

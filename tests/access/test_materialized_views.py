@@ -1,0 +1,91 @@
+"""Queries that are answered from materialized views give nobody more than their tables do, and nobody learns of a view by them."""
+
+import pytest
+
+from world import PASSWORDS, Refused, world
+
+USERS = [f"CREATE USER {user} PASSWORD '{PASSWORDS[user].replace(chr(39), chr(39) * 2)}'" for user in ("ada", "bob", "carl")]
+QUERY = "SELECT region, count(*) AS c FROM people GROUP BY region"
+
+
+@pytest.fixture
+def made(tmp_path):
+    setup = [
+        *USERS,
+        "CREATE TABLE people AS SELECT * FROM (VALUES (1, 'EU', 'x'), (2, 'US', 'y'), (3, 'US', 'z')) AS v(id, region, ssn)",
+        f"CREATE MATERIALIZED VIEW by_region AS {QUERY}",
+    ]
+    with world(tmp_path, setup) as made:
+        yield made
+
+
+def reads_view(connection):
+    return "by_region" in str(connection.rows(f"EXPLAIN {QUERY}"))
+
+
+def do(connection, *statements):
+    for sql in statements:
+        connection.rows(sql)
+
+
+def test_who_reads_all_of_the_tables_is_answered_from_the_view(made):
+    root, ada = made.at("root"), made.at("ada")
+    assert reads_view(root)
+    do(root, "GRANT SELECT ON people TO ada")
+    assert not reads_view(ada), "EXPLAIN would tell the name of the view"
+    assert sorted(ada.rows(QUERY)) == [("EU", "1"), ("US", "2")]
+    do(root, "GRANT SELECT ON by_region TO ada")
+    assert reads_view(ada)
+    assert sorted(ada.rows(QUERY)) == [("EU", "1"), ("US", "2")]
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (["GRANT SELECT ON people TO ada", "CREATE ROW POLICY p ON people FOR ada USING (region = 'EU')"], [("EU", "1")]),
+        (["GRANT SELECT ON people TO ada", "CREATE MASK m ON people (region) FOR ada USING ('hidden')"], [("hidden", "3")]),
+        (["GRANT SELECT (region) ON people TO ada"], [("EU", "1"), ("US", "2")]),
+    ],
+)
+def test_who_reads_a_part_is_not(made, rules, expected):
+    root, ada = made.at("root"), made.at("ada")
+    do(root, "GRANT SELECT ON by_region TO ada", *rules)
+    assert not reads_view(ada)
+    assert sorted(ada.rows(QUERY)) == expected
+    # What others have been answered with before changes nothing.
+    assert reads_view(root)
+    assert sorted(ada.rows(QUERY)) == expected
+
+
+def test_who_may_read_only_the_view_cannot_ask_the_table(made):
+    do(made.at("root"), "GRANT SELECT ON by_region TO ada")
+    with pytest.raises(Refused):
+        made.at("ada").rows(QUERY)
+
+
+def test_a_view_of_somebody_who_sees_a_part_answers_nobody_else(made):
+    root, bob = made.at("root"), made.at("bob")
+    do(
+        root,
+        "DROP MATERIALIZED VIEW by_region",
+        "CREATE SCHEMA ws",
+        "GRANT CREATE ON SCHEMA ws TO bob",
+        "GRANT SELECT ON people TO bob",
+        "CREATE ROW POLICY p ON people FOR bob USING (region = 'EU')",
+    )
+    do(bob, "CREATE MATERIALIZED VIEW ws.by_region AS SELECT region, count(*) AS c FROM main.people GROUP BY region")
+    assert bob.rows("SELECT * FROM ws.by_region") == [("EU", "1")]
+    assert not reads_view(root)
+    assert sorted(root.rows(QUERY)) == [("EU", "1"), ("US", "2")]
+
+
+def test_only_the_owner_learns_what_a_view_shows(made):
+    root, ada = made.at("root"), made.at("ada")
+    do(root, "GRANT SELECT ON by_region TO ada")
+    sql = "SELECT state, sources FROM bowshot.system.materialized_views WHERE table_name = 'by_region'"
+    ((state, sources),) = root.rows(sql)
+    assert state == "fresh" and sources.startswith("bowshot.main.people version "), sources
+    assert ada.rows(sql) == [(None, None)]
+    for statement in ("REFRESH MATERIALIZED VIEW by_region", "EXPLAIN REFRESH MATERIALIZED VIEW by_region", "ALTER MATERIALIZED VIEW by_region SET REFRESH MANUAL"):
+        with pytest.raises(Refused):
+            ada.rows(statement)

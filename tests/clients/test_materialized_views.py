@@ -1,0 +1,293 @@
+"""Materialized views through the real server: random histories of their tables, with each view compared with its query after each
+refresh; queries that are answered from views, with the same answers as without. BOWSHOT_VIEW_HISTORIES is the number of histories."""
+
+import os
+import random
+
+import pytest
+
+from durable import Database
+from server import Server, computing, wait_until
+
+HISTORIES = int(os.environ.get("BOWSHOT_VIEW_HISTORIES", "3"))
+STEPS = 12
+
+VIEWS = {
+    "filtered": "SELECT id, g, price FROM t WHERE n > 2",
+    "bag": "SELECT g, n FROM t",
+    "grouped": "SELECT g, count(*) AS c, count(n) AS cn, sum(n) AS s, sum(price) AS p, min(n) AS lo, max(n) AS hi, avg(price) AS a FROM t GROUP BY g",
+    "joined": "SELECT t.id, u.name, t.price FROM t JOIN u ON t.k = u.k",
+    "self_joined": "SELECT a.id AS one, b.id AS other FROM t AS a JOIN t AS b ON a.k = b.k AND a.id < b.id",
+    "joined_groups": "SELECT u.name, t.g, count(*) AS c, sum(t.price) AS p FROM t JOIN u ON t.k = u.k WHERE t.n IS NOT NULL GROUP BY u.name, t.g",
+    "having": "SELECT g, k % 2 AS odd, sum(n) AS s FROM t GROUP BY g, k % 2 HAVING count(*) > 2",
+}
+QUERIES = [
+    "SELECT g, count(*), sum(n) FROM t GROUP BY g",
+    "SELECT g, count(n) AS x, max(n) + 1 AS y FROM t GROUP BY g ORDER BY g",
+    "SELECT g, avg(price) FROM t GROUP BY g HAVING count(*) > 1",
+    "SELECT count(*), sum(n), min(n), max(n) FROM t",
+    "SELECT count(*), sum(price) FROM t WHERE g = 'a'",
+    "SELECT count(*) FROM t WHERE g = 'nothing has it'",
+    "SELECT sum(p) FROM (SELECT g, sum(price) AS p FROM t WHERE g <> 'b' GROUP BY g) AS x",
+    "SELECT u.name, sum(t.price) FROM u JOIN t ON u.k = t.k WHERE t.n IS NOT NULL GROUP BY u.name",
+    "SELECT t.g, count(*) FROM t, u WHERE u.k = t.k AND t.n IS NOT NULL AND u.name = 'n1' GROUP BY t.g",
+    "SELECT id FROM t WHERE n > 2 AND price > 3",
+    "SELECT count(*), sum(price) FROM t WHERE n > 2",
+    "SELECT x.g, y.c FROM t AS x JOIN (SELECT g, count(*) AS c FROM t GROUP BY g) AS y ON x.g = y.g",
+    "SELECT g, (SELECT max(n) FROM t) FROM t GROUP BY g",
+    "SELECT k, count(*) FROM t GROUP BY k",
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with computing(data=tmp_path_factory.mktemp("views") / "data") as server:
+        yield server
+
+
+@pytest.fixture
+def db(server):
+    db = Database(server)
+    yield db
+    db.close()
+
+
+def bag(rows):
+    return sorted(rows, key=lambda row: [(value is None, str(value)) for value in row])
+
+
+def about(db, view):
+    sql = (
+        "SELECT state, incremental, full_reason, refresh, last_error FROM bowshot.system.materialized_views "
+        f"WHERE table_name = '{view}' AND table_schema = current_schema()"
+    )
+    ((state, incremental, reason, refresh, error),) = db.rows(sql)
+    return {"state": state, "incremental": incremental, "reason": reason, "refresh": refresh, "error": error}
+
+
+def begin(db, schema):
+    db.run(
+        f"CREATE SCHEMA {schema}",
+        f"SET schema = '{schema}'",
+        "CREATE TABLE t (id BIGINT PRIMARY KEY, k INT, g VARCHAR, price DECIMAL(10, 2), n BIGINT)",
+        "CREATE TABLE u (k INT, name VARCHAR)",
+        "INSERT INTO u VALUES (0, 'n0'), (1, 'n1'), (2, 'n1'), (2, NULL)",
+    )
+
+
+def row(dice, number):
+    group = dice.choice(["'a'", "'b'", "'c'", "NULL"])
+    n = dice.choice(["NULL", *map(str, range(6))])
+    return f"({number}, {dice.randrange(4)}, {group}, {dice.randrange(1000) / 100}, {n})"
+
+
+def step(dice, numbers):
+    """A change of the tables."""
+    kind = dice.choice(["insert", "insert", "update", "delete", "merge", "u", "optimize"])
+    place = f"id % {dice.randrange(2, 7)} = {dice.randrange(2)}"
+    if kind == "insert":
+        rows = [row(dice, next(numbers)) for _ in range(dice.randrange(1, 8))]
+        return f"INSERT INTO t VALUES {', '.join(rows)}"
+    if kind == "update":
+        change = dice.choice(["n = n + 1", "g = 'b'", "k = 1", "price = price * 2, g = NULL"])
+        return f"UPDATE t SET {change} WHERE {place}"
+    if kind == "delete":
+        return f"DELETE FROM t WHERE {place} AND id % 3 = 0"
+    if kind == "merge":
+        return (
+            f"MERGE INTO t USING (VALUES {row(dice, dice.randrange(1, 9))}, {row(dice, 1000 + next(numbers))}) AS s(id, k, g, price, n) ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET n = s.n, g = s.g WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.k, s.g, s.price, s.n)"
+        )
+    if kind == "u":
+        return dice.choice(
+            ["INSERT INTO u VALUES (3, 'n3')", "DELETE FROM u WHERE k = 3", "UPDATE u SET name = 'm' WHERE k = 1", "INSERT INTO u VALUES (1, 'n1')"]
+        )
+    return "OPTIMIZE t"
+
+
+def change(db, dice, numbers):
+    """One to three changes, perhaps in a transaction, which is perhaps rolled back."""
+    steps = [step(dice, numbers) for _ in range(dice.randrange(1, 4))]
+    end = dice.choice([None, "COMMIT", "ROLLBACK"])
+    if end is None:
+        db.run(*steps)
+    else:
+        db.run("BEGIN", *(sql for sql in steps if sql != "OPTIMIZE t"), end)
+
+
+def numbered(start):
+    while True:
+        yield start
+        start += 1
+
+
+@pytest.mark.parametrize("seed", range(HISTORIES))
+def test_views_are_their_queries_after_each_refresh(db, seed):
+    dice, numbers = random.Random(seed), numbered(1)
+    begin(db, f"history_{seed}")
+    db.run(*(f"CREATE MATERIALIZED VIEW {name} AS {sql}" for name, sql in VIEWS.items()))
+    for at in range(STEPS):
+        change(db, dice, numbers)
+        altered = at == STEPS // 2
+        if altered:
+            db.run("ALTER TABLE t ADD COLUMN more INT")
+        for name, sql in VIEWS.items():
+            # Views are refreshed at different times, over one or several changes.
+            if dice.random() < 0.3:
+                continue
+            db.run("SET materialized_view_rewrite = off")
+            expected = bag(db.rows(sql))
+            db.run(f"REFRESH MATERIALIZED VIEW {name}")
+            assert bag(db.rows(f"SELECT * FROM {name}")) == expected, (at, name)
+            db.run("SET materialized_view_rewrite = on")
+            assert bag(db.rows(sql)) == expected, (at, name)
+            found = about(db, name)
+            assert found["state"] == "fresh", found
+            if at < STEPS // 2:
+                assert found["incremental"], found
+        for sql in QUERIES:
+            answers = []
+            for switch in ("on", "off"):
+                db.run(f"SET materialized_view_rewrite = {switch}")
+                answers.append(bag(db.rows(sql)))
+            assert answers[0] == answers[1], sql
+
+
+@pytest.fixture
+def sales(db, table):
+    schema = f"s_{table}"[:60]
+    db.run(
+        f"CREATE SCHEMA {schema}",
+        f"SET schema = '{schema}'",
+        "CREATE TABLE sales (day INT, store VARCHAR, price DECIMAL(10, 2), note VARCHAR)",
+        "INSERT INTO sales SELECT i % 10, 's' || (i % 3)::VARCHAR, i, 'x' FROM generate_series(0, 99) AS r(i)",
+        "CREATE MATERIALIZED VIEW by_day AS SELECT day, store, count(*) AS c, sum(price) AS p FROM sales GROUP BY day, store",
+    )
+    yield db
+
+
+def plan(db, sql):
+    return "\n".join(str(line) for line in db.rows(f"EXPLAIN {sql}"))
+
+
+ROLLED_UP = "SELECT store, sum(price), count(*) FROM sales WHERE day < 5 GROUP BY store"
+
+
+def test_explain_names_the_view_that_answers(sales):
+    assert "by_day" in plan(sales, ROLLED_UP)
+    assert "by_day" in plan(sales, "SELECT day, store, sum(price) FROM sales GROUP BY day, store")
+    for sql in [
+        "SELECT note, count(*) FROM sales GROUP BY note",
+        "SELECT store, avg(price) FROM sales GROUP BY store",
+        "SELECT store, count(*) FROM sales WHERE price > 5 GROUP BY store",
+        "SELECT store, count(DISTINCT price) FROM sales GROUP BY store",
+    ]:
+        assert "by_day" not in plan(sales, sql), sql
+    sales.run("SET materialized_view_rewrite = off")
+    assert "by_day" not in plan(sales, ROLLED_UP)
+    sales.run("RESET materialized_view_rewrite")
+
+
+def test_a_stale_view_answers_only_who_accepts_its_age(sales):
+    before = bag(sales.rows(ROLLED_UP))
+    sales.run("INSERT INTO sales VALUES (1, 's1', 1000, 'x')")
+    assert about(sales, "by_day")["state"] == "stale"
+    assert "by_day" not in plan(sales, ROLLED_UP)
+    assert bag(sales.rows(ROLLED_UP)) != before
+    sales.run("SET max_staleness_ms = 3600000")
+    assert "by_day" in plan(sales, ROLLED_UP)
+    assert bag(sales.rows(ROLLED_UP)) == before
+    sales.run("RESET max_staleness_ms", "REFRESH MATERIALIZED VIEW by_day")
+    assert "by_day" in plan(sales, ROLLED_UP)
+    assert bag(sales.rows(ROLLED_UP)) != before
+
+
+def test_a_transaction_sees_its_own_changes(sales):
+    sales.run("BEGIN", "INSERT INTO sales VALUES (1, 'mine', 1000, 'x')")
+    assert "by_day" not in plan(sales, ROLLED_UP)
+    assert any(store == "mine" for store, *_ in sales.rows(ROLLED_UP))
+    sales.run("ROLLBACK")
+    assert "by_day" in plan(sales, ROLLED_UP)
+
+
+def test_an_earlier_state_is_not_answered_from_the_view_of_now(sales):
+    sales.run("INSERT INTO sales VALUES (1, 's1', 1000, 'x')", "REFRESH MATERIALIZED VIEW by_day")
+    earlier = "SELECT store, sum(price), count(*) FROM sales FOR VERSION AS OF 1 WHERE day < 5 GROUP BY store"
+    assert "by_day" not in plan(sales, earlier)
+    assert bag(sales.rows(earlier)) != bag(sales.rows(ROLLED_UP))
+
+
+def test_maintenance_makes_no_view_stale(sales):
+    sales.run("OPTIMIZE sales")
+    assert about(sales, "by_day")["state"] == "fresh"
+    assert "by_day" in plan(sales, ROLLED_UP)
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT day, price / 3.0::DOUBLE AS x FROM sales", "column `x`"),
+        ("SELECT count(*) AS c FROM sales", "without GROUP BY"),
+        ("SELECT DISTINCT day FROM sales", "step"),
+        ("SELECT a.day FROM sales AS a LEFT JOIN sales AS b ON a.day = b.day", "join"),
+        ("SELECT count(*) AS c FROM sales GROUP BY day", "do not show"),
+        ("SELECT day, now() AS x FROM sales", "something else the next time"),
+    ],
+)
+def test_why_all_rows_are_computed(sales, query, reason):
+    sales.run(f"CREATE MATERIALIZED VIEW other AS {query}", "INSERT INTO sales VALUES (1, 's1', 1000, 'x')")
+    ((extent, why),) = sales.rows("EXPLAIN REFRESH MATERIALIZED VIEW other")
+    assert (extent, reason in why) == ("full", True), why
+    sales.run("REFRESH MATERIALIZED VIEW other")
+    assert about(sales, "other")["reason"] == why
+    sales.run("DROP MATERIALIZED VIEW other")
+
+
+def test_explain_refresh(sales):
+    assert sales.rows("EXPLAIN REFRESH MATERIALIZED VIEW by_day") == [("nothing", None)]
+    sales.run("DELETE FROM sales WHERE day = 3")
+    assert sales.rows("EXPLAIN REFRESH MATERIALIZED VIEW by_day") == [("incremental", None)]
+
+
+def test_the_server_refreshes_by_itself(sales):
+    sales.run(
+        "CREATE MATERIALIZED VIEW automatic REFRESH EVERY '1 second' AS SELECT day, count(*) AS c FROM sales GROUP BY day",
+        "INSERT INTO sales VALUES (77, 's1', 1000, 'x')",
+    )
+    wait_until(lambda: about(sales, "automatic")["state"] == "fresh", "the view is refreshed")
+    assert sales.rows("SELECT c FROM automatic WHERE day = 77") == [(1,)]
+    sales.run("ALTER MATERIALIZED VIEW automatic SET REFRESH MANUAL")
+    assert about(sales, "automatic")["refresh"] == "manual"
+    sales.run("ALTER MATERIALIZED VIEW automatic SET REFRESH EVERY '90 minutes'")
+    assert about(sales, "automatic")["refresh"] == "every 90 minutes"
+
+
+def test_what_a_view_shows_is_kept_over_a_restart(tmp_path):
+    for start in range(2):
+        with Server(data=tmp_path / "data") as server:
+            db = Database(server)
+            if start == 0:
+                db.run(
+                    "CREATE TABLE t AS SELECT i AS k FROM generate_series(0, 9) AS r(i)",
+                    "CREATE MATERIALIZED VIEW v REFRESH EVERY '2 days' AS SELECT k % 2 AS odd, count(*) AS c FROM t GROUP BY k % 2",
+                )
+            assert about(db, "v")["state"] == "fresh"
+            assert "main.v" in plan(db, "SELECT k % 2, count(*) FROM t GROUP BY k % 2")
+            db.close()
+    with Server(data=tmp_path / "data") as server:
+        db = Database(server)
+        db.run("INSERT INTO t VALUES (11)", "REFRESH MATERIALIZED VIEW v")
+        assert about(db, "v")["incremental"]
+        assert bag(db.rows("SELECT * FROM v")) == [(0, 5), (1, 6)]
+        db.close()
+
+
+def test_a_view_over_tables_in_memory_is_computed_as_a_whole():
+    with Server() as server:
+        db = Database(server)
+        db.run("CREATE TABLE t AS SELECT 1 AS x", "CREATE MATERIALIZED VIEW v AS SELECT x FROM t")
+        assert about(db, "v")["state"] == "unknown"
+        db.run("INSERT INTO t VALUES (2)", "REFRESH MATERIALIZED VIEW v")
+        assert bag(db.rows("SELECT x FROM v")) == [(1,), (2,)]
+        assert "in memory" in about(db, "v")["reason"]
+        db.close()
