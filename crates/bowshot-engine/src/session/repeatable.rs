@@ -12,6 +12,7 @@ use crate::reuse::SessionCache;
 use bowshot_api::{Layout, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::DialectName;
+use bowshot_sql::rewrite::marked;
 use bowshot_tables::{Snapshot, Table};
 use bowshot_types::result_metadata::result_schema;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -128,7 +129,8 @@ fn optimize(template: &LogicalPlan, bound: Bound<'_>, made_for: OptimizedFor) ->
     (walked.is_ok() && is_plain).then_some(Optimized { made_for, plan, schema })
 }
 
-/// A query over the state of the tables after a commit that has changed rows alone; `None` where a table has another source.
+/// A query over the state of the tables after a commit that has changed rows alone; `None` where a table has another source
+/// or another state.
 pub(super) fn after_commit(
     authorized: &AuthorizedPlan,
     changed: &[(&Arc<Table>, &Arc<Table>)],
@@ -136,12 +138,19 @@ pub(super) fn after_commit(
 ) -> Option<AuthorizedPlan> {
     let pinned = Pinned::new(Arc::clone(after), Arc::clone(authorized.pinned().own()));
     let plan = authorized.planned().plan();
-    let mut reads_changed = false;
+    let (mut reads_changed, mut reads_earlier) = (false, false);
     let walked = plan.apply_with_subqueries(|node| {
-        reads_changed |= matches!(node, LogicalPlan::TableScan(scan) if current(scan, changed).is_some());
+        if let LogicalPlan::TableScan(scan) = node {
+            reads_changed |= current(scan, changed).is_some();
+            reads_earlier |= marked(scan.table_name.table()).is_some();
+        }
         Ok(TreeNodeRecursion::Continue)
     });
     walked.ok()?;
+    // The state of a table at a time to come may be this later one.
+    if reads_earlier {
+        return None;
+    }
     if !reads_changed {
         return Some(authorized.over(pinned, None));
     }
