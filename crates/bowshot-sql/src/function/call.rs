@@ -196,7 +196,7 @@ fn hole(expr: &Expr) -> Option<usize> {
     }
 }
 
-fn fill(body: &mut impl Tree, arguments: &[Expr]) {
+pub(super) fn fill(body: &mut impl Tree, arguments: &[Expr]) {
     let ControlFlow::Continue(()) = body.walk(&mut Fill(arguments));
 }
 
