@@ -20,6 +20,7 @@ QUERIES = [
     ("SELECT CAST(TIMESTAMP WITH TIME ZONE '2020-01-01 00:00:00+00' AS TEXT)", ()),
     ("SELECT current_user, current_schema()", ()),
     ("SELECT 1 + 1, 'text'", ()),
+    ("SELECT count(*) FROM planned FOR TIMESTAMP AS OF '2999-01-01 00:00:00'", ()),
 ]
 # What the administrator does, and what each reader does in its own session.
 CHANGES = [

@@ -13,6 +13,13 @@ ROWS = 1_200_000
 EVERYTHING = "SELECT x, g, s FROM t"
 # More than sockets hold on their way.
 LARGE = "SELECT x, g, repeat(s, 8) AS s FROM t"
+# Where the rows of the last stage are on several nodes.
+SPREAD = [
+    EVERYTHING,
+    "SELECT g, count(*) AS n, sum(x) AS s FROM t GROUP BY g",
+    "SELECT a.x, b.g FROM t a JOIN t b ON a.x = b.g WHERE a.x % 7 = 0",
+    "SELECT x FROM t WHERE x % 2 = 0",
+]
 REUSE = b"arrow-flight-reuse-connection://?"
 
 
@@ -113,6 +120,12 @@ class Client:
                 self.cancel(info)
         for client, _ in [self.main, *self.others.values()]:
             client.close()
+
+
+def answers(table):
+    """The rows of each statement, by one server alone."""
+    with nodes.Server(f"t={table}") as server, Client(server.grpc_tcp, endpoints=None) as client:
+        return {sql: in_order(client.run(sql)) for sql in SPREAD}
 
 
 def places(info):

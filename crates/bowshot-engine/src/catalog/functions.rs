@@ -1,14 +1,16 @@
 //! Which function of SQL a name means in one statement, and the query of the function in the place of its calls. Functions belong to the
 //! snapshot of the statement as its tables do. They are expanded before anything is planned, so that what they read is read with the
-//! rights of who calls, and a plan, a cached result and a policy never know of them.
+//! rights of who calls, and a plan, a cached result and a policy never know of them. Names of a body are never those of the statement.
 
 use super::Visible;
 use super::enum_types::SeenTypes;
 use super::names::{Names, ident};
 use super::public::{self, Schemas};
+use super::search_path;
+use crate::error::classify;
 use crate::plan;
 use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::FunctionNote;
 use bowshot_policy::rules::Rules;
 use bowshot_sql::rewrite::{Source, files, plain, qualify_bare_tables};
@@ -22,6 +24,7 @@ use datafusion::sql::sqlparser::ast::{
     self, Expr, Function, FunctionArg, FunctionArguments, Ident, ObjectName, ObjectNamePart, Query,
     TableAlias, TableFactor, VisitorMut,
 };
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -57,6 +60,42 @@ pub(crate) enum Expanded {
     Rows(Box<Query>, bool),
 }
 
+/// The queries of the functions that a statement calls, each by itself.
+pub(crate) type Bodies = BTreeMap<EntryName, Statement>;
+
+/// Puts the queries of functions in the place of their calls.
+///
+/// # Errors
+/// As [`SeenFunctions::expand`] and [`check`].
+pub(crate) async fn expand(statement: &mut Statement, (visible, names): (&Visible, &Names)) -> Result<()> {
+    let mut bodies = SeenFunctions::of_statement(visible, names).expand(statement)?;
+    bodies.values_mut().for_each(|body| search_path::resolve(body, names, visible));
+    check(bodies, visible).await
+}
+
+/// Refuses functions with names of columns that their tables do not have any more: in the place of a call, such a name could be that
+/// of a column of the statement.
+///
+/// # Errors
+/// `Invalid` for such a function.
+pub(crate) async fn check(bodies: Bodies, visible: &Visible) -> Result<()> {
+    if bodies.is_empty() {
+        return Ok(());
+    }
+    let state = visible.state();
+    for (name, body) in bodies {
+        let Err(error) = plan::logical(&state, body).await.map_err(classify) else { continue };
+        // NULL is no argument of all functions: what else is wrong is told where the statement is planned.
+        if error.reason() == Some(Reason::UndefinedColumn) {
+            let message = format!("function `{}` cannot be called: {}", name.name, error.message());
+            return Err(Error::invalid(message).with_reason(Reason::UndefinedColumn).with_hint(
+                "make it anew with `CREATE OR REPLACE`, for the columns that its tables have now",
+            ));
+        }
+    }
+    Ok(())
+}
+
 impl<'a> SeenFunctions<'a> {
     pub(crate) fn new(visible: &'a Visible, scope: Scope<'a>) -> Self {
         let shared = visible.pinned.shared().notes().read(Rules::of);
@@ -74,22 +113,23 @@ impl<'a> SeenFunctions<'a> {
         Self { new: Some((name, note)), ..self }
     }
 
-    /// Puts the queries of functions in the place of their calls.
+    /// Puts the queries of functions in the place of their calls. Whoever plans the statement [checks](check) these queries before.
     ///
     /// # Errors
     /// `Invalid` for arguments that do not fit and for functions that call themselves, `LimitReached`, and what is wrong with a body.
-    pub(crate) fn expand(&self, statement: &mut Statement) -> Result<()> {
+    pub(crate) fn expand(&self, statement: &mut Statement) -> Result<Bodies> {
         if self.shared.functions.is_empty() && self.own.functions.is_empty() {
-            return Ok(());
+            return Ok(Bodies::new());
         }
         match statement {
             Statement::Statement(statement) => {
                 let mut progress = Progress::default();
                 let expansion = &mut Expansion { seen: self, scope: self.scope, progress: &mut progress };
-                done(statement.walk(expansion))
+                done(statement.walk(expansion))?;
+                Ok(progress.bodies)
             }
             Statement::Explain(explain) => self.expand(&mut explain.statement),
-            _ => Ok(()),
+            _ => Ok(Bodies::new()),
         }
     }
 
@@ -194,6 +234,7 @@ struct Progress {
     calls: usize,
     /// The functions whose bodies are being expanded, the outermost first.
     around: Vec<EntryName>,
+    bodies: Bodies,
 }
 
 /// Expands the calls in one part of a statement, the innermost first.
@@ -211,7 +252,13 @@ impl Expansion<'_, '_> {
         given: Vec<FunctionArg>,
     ) -> Result<Expanded> {
         let query = self.body(name, note)?;
-        let arguments = note.body(&name.name).bind(given)?;
+        let function = note.body(&name.name);
+        let is_new = !self.progress.bodies.contains_key(name);
+        if let Some(query) = is_new.then(|| function.by_itself(&query)).flatten() {
+            let body = Statement::Statement(Box::new(ast::Statement::Query(query)));
+            self.progress.bodies.insert(name.clone(), body);
+        }
+        let arguments = function.bind(given)?;
         self.progress.calls += 1;
         let (number, budget) = (self.progress.calls, &mut self.progress.budget);
         let call = Call { query, arguments, number, budget };

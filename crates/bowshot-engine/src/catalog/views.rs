@@ -2,7 +2,7 @@
 
 use super::Visible;
 use super::enum_types::SeenTypes;
-use super::functions::{Scope, SeenFunctions};
+use super::functions::{self, Scope, SeenFunctions};
 use super::group_keys;
 use super::names::Names;
 use super::public::{self, Schemas};
@@ -59,7 +59,8 @@ impl Visible {
         SeenTypes::new(schemas, (&view.default_schema, &[]), &self.access).resolve(&mut statement);
         let (catalog, schema) = (&view.default_catalog, &view.default_schema);
         let scope = Scope { catalog, schema, path: &[], own: true };
-        SeenFunctions::new(self, scope).expand(&mut statement).map_err(external)?;
+        let bodies = SeenFunctions::new(self, scope).expand(&mut statement).map_err(external)?;
+        Box::pin(functions::check(bodies, &inner)).await.map_err(external)?;
         group_keys::add(&mut statement, &inner.names_of_view(view), &inner);
         let plan = Box::pin(plan::logical(&state, statement)).await?;
         check_readable(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;

@@ -4,6 +4,7 @@ use crate::authorize::AuthorizedPlan;
 use crate::catalog::defaults::{WithDefaults, without_defaults};
 use crate::write::change::ADDRESS;
 use bowshot_policy::snapshot::Pinned;
+use bowshot_sql::rewrite::marked;
 use bowshot_tables::{Entry, EntryName, Table};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
 use datafusion::datasource::{provider_as_source, source_as_provider};
@@ -68,6 +69,10 @@ pub(super) fn tables_of(plan: &LogicalPlan) -> Option<Vec<Arc<Table>>> {
 }
 
 fn add_table(scan: &TableScan, found: &mut Vec<Arc<Table>>) -> Option<()> {
+    // The state that a statement names may be the present one, and stays.
+    if marked(scan.table_name.table()).is_some() {
+        return None;
+    }
     let provider = source_as_provider(&scan.source).ok()?;
     let table = Table::read_by(without_defaults(provider.as_ref()))?;
     if let Some(there) = found.iter().find(|there| there.id() == table.id()) {

@@ -1,7 +1,6 @@
 //! Text → authorized plan. The text is parsed once, and each kind of statement is planned in its own way.
 
 use crate::authorize::{self, Action, AuthorizedPlan, Change};
-use crate::catalog::functions::SeenFunctions;
 use crate::catalog::{self, public};
 use crate::plan;
 use crate::session::EngineSession;
@@ -131,7 +130,7 @@ impl EngineSession {
             let (visible, names) = (self.visible(pinned), self.names(pinned));
             public::resolve(&mut statement, &names.schemas());
             names.types().resolve(&mut statement);
-            SeenFunctions::of_statement(&visible, &names).expand(&mut statement)?;
+            Box::pin(catalog::functions::expand(&mut statement, (&visible, &names))).await?;
             catalog::search_path::resolve(&mut statement, &names, &visible);
             catalog::group_keys::add(&mut statement, &names, &visible);
             let recognised = Box::pin(recognise(&statement, &visible, &names, source)).await?;

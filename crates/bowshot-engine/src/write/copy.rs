@@ -3,9 +3,8 @@
 //! What goes out is a query like any other, whose rows go into a file in the place of the socket. What comes in takes the
 //! road of a bulk ingest: nothing may be lost in casts, and defaults, checks and keys hold.
 
-use crate::catalog::functions::SeenFunctions;
 use crate::catalog::names::{Names, ident};
-use crate::catalog::{Visible, group_keys, public, search_path};
+use crate::catalog::{Visible, functions, group_keys, public, search_path};
 use crate::error::classify;
 use crate::write::recognise::nothing;
 use crate::write::{Write, change, nulls};
@@ -94,7 +93,7 @@ pub(crate) fn recognise<'a>(
         let mut statement = Parsed::Statement(Box::new(statement));
         public::resolve(&mut statement, &names.schemas());
         names.types().resolve(&mut statement);
-        SeenFunctions::of_statement(visible, names).expand(&mut statement)?;
+        Box::pin(functions::expand(&mut statement, (visible, names))).await?;
         search_path::resolve(&mut statement, names, visible);
         group_keys::add(&mut statement, names, visible);
         let plan = crate::plan::logical(&visible.state(), statement).await.map_err(classify)?;

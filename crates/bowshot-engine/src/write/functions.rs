@@ -59,9 +59,11 @@ pub(crate) fn change<'a>(
     async move {
         match statement {
             FunctionStatement::Drop { name, if_exists } => {
+                let has_schema = name.0.len() > 1;
                 let name = full_name(&name, false, names)?;
                 let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &name.name);
-                let name = if rules(&own, &names.pinned).functions.contains_key(&own) { own } else { name };
+                let is_own = !has_schema && rules(&own, &names.pinned).functions.contains_key(&own);
+                let name = if is_own { own } else { name };
                 Ok(Ddl::Function(FunctionChange { name, change: Change::Drop { if_exists } }))
             }
             FunctionStatement::Create(new) => create(*new, (visible, names), source).await,

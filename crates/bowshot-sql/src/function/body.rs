@@ -1,5 +1,6 @@
 //! The query of a function that SQL has made, with marks in the place of its parameters.
 
+use super::call::fill;
 use super::{FunctionParameter, FunctionResult};
 use crate::dialect::{Dialect, DialectName};
 use crate::rewrite;
@@ -66,6 +67,19 @@ impl FunctionBody<'_> {
             FunctionResult::Rows(columns) => rows_of_types(query, columns)?,
         };
         Ok(Box::new(ast::Statement::Query(query)))
+    }
+
+    /// The query that [`Self::read`] has given by itself, with NULL for each parameter. `None` for an expression without a query, in
+    /// which a call looks at the names.
+    pub fn by_itself(&self, query: &Query) -> Option<Box<Query>> {
+        let mut query = Box::new(query.clone());
+        let gives_value = matches!(self.returns, FunctionResult::Value(_));
+        if gives_value && value_of(query.clone()).look(&mut FindQuery).is_continue() {
+            return None;
+        }
+        let nulls: Vec<Expr> = self.parameters.iter().map(|_| Expr::value(Value::Null)).collect();
+        fill(&mut query, &nulls);
+        Some(query)
     }
 
     fn types(&self) -> Result<Vec<Option<ast::DataType>>> {
@@ -295,6 +309,16 @@ impl Visitor for Qualified<'_, '_> {
             self.0.qualified.insert(place);
         }
         ControlFlow::Continue(())
+    }
+}
+
+struct FindQuery;
+
+impl Visitor for FindQuery {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        ControlFlow::Break(())
     }
 }
 

@@ -3,6 +3,7 @@
 //! it is a column of a table of arguments there.
 
 use super::body::{HOLE, has_columns, put_query, value_of};
+use crate::rewrite::is_aggregate;
 use crate::template::{self, meaning, quoted};
 use crate::walk::Tree;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
@@ -12,8 +13,12 @@ use std::ops::ControlFlow;
 
 /// Text of all that is put in the place of the calls of one statement.
 const MAX_EXPANDED_BYTES: usize = 4_000_000;
+/// What a call takes of that beside its text: the body is read anew for each.
+const CALL_BYTES: usize = 400;
 /// Parts of such an expression inside one another: as many operators as one expression may be written with.
 const MAX_DEPTH: usize = 1_000;
+
+const COMPUTE_BEFORE: &str = "compute it in an inner query, and name its column in the call";
 
 /// One call of a function.
 #[derive(Debug)]
@@ -55,7 +60,8 @@ impl Call<'_> {
     /// The call as an expression. `is_volatile` tells functions that give another value each time.
     ///
     /// # Errors
-    /// `Invalid` for names that are no parameters, and for arguments that would be computed more than once; `LimitReached`.
+    /// `Invalid` for names that are no parameters; `Unsupported` for arguments that would be computed more than once, or over other
+    /// rows; `LimitReached`.
     pub fn into_value(mut self, is_volatile: &dyn Fn(&ObjectName) -> bool) -> Result<Expr> {
         let query = std::mem::replace(&mut self.query, crate::texts::read_query("SELECT 1")?);
         let mut value = value_of(query);
@@ -102,16 +108,25 @@ impl Call<'_> {
     fn check(&self, uses: &[Uses], is_volatile: &dyn Fn(&ObjectName) -> bool) -> Result<bool> {
         let both = || uses.iter().zip(&self.arguments);
         let moves = both().any(|(uses, argument)| uses.is_within && has_columns(argument));
+        let over_rows = both().find(|(uses, argument)| (uses.is_within || moves) && is_over_rows(argument));
+        if let Some((_, argument)) = over_rows {
+            let message = format!(
+                "the argument `{argument}` is computed over rows, and the function has rows of its own"
+            );
+            return Err(Error::unsupported(message).with_hint(COMPUTE_BEFORE));
+        }
         let is_random = |expr: &Expr| matches!(expr, Expr::Function(call) if is_volatile(&call.name));
+        // A query within the body may compute it for each of its rows.
         let many = both().find(|(uses, argument)| {
-            (uses.count > 1 || moves && uses.count > 0) && argument.has_expression(is_random)
+            (uses.count > 1 || uses.is_within || moves && uses.count > 0)
+                && argument.has_expression(is_random)
         });
         match many {
             None => Ok(moves),
             Some((_, argument)) => Err(Error::unsupported(format!(
-                "the argument `{argument}` gives another value each time, and the function needs it more than once"
+                "the argument `{argument}` gives another value each time, and the function may need it more than once"
             ))
-            .with_hint("compute it in an inner query, and name its column in the call")),
+            .with_hint(COMPUTE_BEFORE)),
         }
     }
 
@@ -119,7 +134,7 @@ impl Call<'_> {
         let arguments = uses.iter().zip(&self.arguments).fold(0_usize, |sum, (uses, argument)| {
             sum.saturating_add(argument.to_string().len().saturating_mul(uses.count))
         });
-        self.budget.take(arguments.saturating_add(body.to_string().len()))
+        self.budget.take(arguments.saturating_add(body.to_string().len()).saturating_add(CALL_BYTES))
     }
 
     /// Puts the columns of a table of the arguments into the body. Gives the name of the table and what it selects.
@@ -142,6 +157,38 @@ impl Call<'_> {
     }
 }
 
+/// Whether an expression is computed over rows of the statement that it stands in: queries within it have rows of their own.
+fn is_over_rows(expr: &Expr) -> bool {
+    expr.look(&mut OverRows { depth: 0 }).is_break()
+}
+
+struct OverRows {
+    depth: usize,
+}
+
+impl Visitor for OverRows {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth = self.depth.saturating_sub(1);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        let is_window = matches!(expr, Expr::Function(call) if call.over.is_some());
+        if self.depth == 0 && (is_window || is_aggregate(expr)) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
 fn hole(expr: &Expr) -> Option<usize> {
     match expr {
         Expr::Identifier(name) => name.value.strip_prefix(HOLE)?.parse().ok(),
@@ -149,7 +196,7 @@ fn hole(expr: &Expr) -> Option<usize> {
     }
 }
 
-fn fill(body: &mut impl Tree, arguments: &[Expr]) {
+pub(super) fn fill(body: &mut impl Tree, arguments: &[Expr]) {
     let ControlFlow::Continue(()) = body.walk(&mut Fill(arguments));
 }
 
@@ -359,12 +406,23 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let function = "CREATE FUNCTION f(a INT, b INT DEFAULT 2) RETURNS INT RETURN a + a + b";
+        let within =
+            "CREATE MACRO f(a, b := 1) AS (SELECT sum(v + a) FROM t) + (SELECT max(v) FROM t WHERE v < b)";
         for (definition, call, message) in [
             (function, "f()", "needs an argument for `a`"),
             (function, "f(1, 2, 3)", "does not take 3 arguments"),
             (function, "f(1, c => 3)", "has no parameter `c`"),
             (function, "f(1, a => 3)", "two arguments for one parameter"),
             (function, "f(random())", "gives another value each time"),
+            (within, "f(random())", "gives another value each time"),
+            (within, "f(count(*))", "is computed over rows"),
+            (within, "f(1 + row_number() OVER ())", "is computed over rows"),
+            (within, "f(1, sum(b))", "is computed over rows"),
+            (
+                "CREATE MACRO f(a) AS TABLE SELECT v + a FROM t",
+                "f(random())",
+                "gives another value each time",
+            ),
             ("CREATE MACRO f(a) AS a + y", "f(1)", "column `y` does not exist"),
             ("CREATE MACRO f(a, b := y) AS a + b", "f(1)", "names a column"),
             ("CREATE MACRO f(a) AS 1; ", "f(*)", "takes values"),
@@ -373,6 +431,14 @@ mod tests {
             let error = called(definition, call).expect_err(call).to_string();
             assert!(error.contains(message), "{definition}, {call}: {error}");
         }
+    }
+
+    #[test]
+    fn what_is_computed_over_rows_stands_where_the_body_has_none() {
+        let plain = "CREATE MACRO f(a) AS a + 1";
+        assert!(called(plain, "f(count(*))").expect("it is expanded").contains("(count(*)) + 1"));
+        let within = "CREATE MACRO f(a) AS (SELECT sum(v + a) FROM t)";
+        assert!(called(within, "f((SELECT count(*) FROM u))").is_ok(), "the argument has rows of its own");
     }
 
     #[test]

@@ -67,6 +67,7 @@ pub use column_names::{MARK, shown};
 pub use files::{FileOption, NamedFiles, files};
 pub use group_keys::{KeyedTable, add_dependent_columns};
 pub use order_names::KEPT_APART;
+pub(crate) use outer_aggregates::is_aggregate;
 pub use places::{Wanted, place};
 pub use repairs::{inline_alias, spell};
 pub use shared_queries::{SHARED, share_queries};

@@ -297,7 +297,7 @@ impl Visitor for Find {
 }
 
 /// Whether it is a call of an aggregate, and not over a window.
-pub(super) fn is_aggregate(expr: &Expr) -> bool {
+pub(crate) fn is_aggregate(expr: &Expr) -> bool {
     let Expr::Function(function) = expr else { return false };
     let named = match function.name.0.as_slice() {
         [part] => part.as_ident().map(meaning),
