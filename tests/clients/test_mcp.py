@@ -37,13 +37,14 @@ def bearer(user):
 @pytest.fixture(scope="module")
 def rules(tmp_path_factory):
     """A server whose user ada sees some rows and a part of a column."""
-    file = tmp_path_factory.mktemp("users") / "users.toml"
+    folder = tmp_path_factory.mktemp("rules")
+    file = folder / "users.toml"
     hashes = {user: hashlib.sha256(f"token of {user}".encode()).hexdigest() for user in ("root", "ada")}
     file.write_text(
         f'[[tokens]]\nuser = "root"\nsha256 = "{hashes["root"]}"\nadmin = true\n'
         f'[[tokens]]\nuser = "ada"\nsha256 = "{hashes["ada"]}"\n'
     )
-    with Server(arguments=["--users-file", str(file)]) as server:
+    with Server(arguments=["--users-file", str(file)], data=folder / "data") as server:
         for text in (
             "CREATE TABLE people (id INTEGER PRIMARY KEY, region VARCHAR, ssn VARCHAR COMMENT 'of the office')",
             "INSERT INTO people VALUES (1, 'EU', '111-22-3333'), (2, 'US', '333-44-5555')",

@@ -39,7 +39,7 @@ def test_a_prepared_statement_shows_what_the_session_has_now(address):
         assert shown("SHOW transaction_read_only") == ("off",)
         connection.execute("BEGIN READ ONLY")
         assert shown("SHOW transaction_read_only") == ("on",)
-        connection.execute("ROLLBACK")
+        connection.execute("COMMIT")
         assert shown("EXECUTE p") == (1,)
         connection.execute("DEALLOCATE p")
         connection.execute("PREPARE p AS SELECT 2")
