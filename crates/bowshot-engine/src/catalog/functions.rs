@@ -189,11 +189,17 @@ impl<'a> SeenFunctions<'a> {
         function.is_some_and(|function| function.signature().volatility == Volatility::Volatile)
     }
 
-    /// Names the schema of each table that a body names without: that where the function was made.
-    fn qualify(&self, statement: &mut ast::Statement, note: &FunctionNote) {
+    /// Names the schema of each table that a body names without: that where the function was made, and for a function of the session
+    /// that of the session's own tables before.
+    fn qualify(&self, statement: &mut ast::Statement, (function, note): (&EntryName, &FunctionNote)) {
         let (catalog, schema) = (note.default_catalog.as_str(), note.default_schema.as_str());
+        let is_own = function.catalog == TEMPORARY_CATALOG;
         qualify_bare_tables(statement, |table| {
             let written = ident(table);
+            let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, plain(&written));
+            if is_own && self.visible.pinned.entry(&own).is_some() {
+                return Some(PG_TEMP.to_owned());
+            }
             let table = EntryName::new(catalog, schema, plain(&written));
             let is_everywhere = pg_catalog::find(&table.name).is_some() && !self.visible.has(&table);
             (!is_everywhere && files(&written).is_none()).then(|| schema.to_owned())
@@ -219,7 +225,8 @@ impl VisitorMut for InCatalog<'_> {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Infallible> {
         if let TableFactor::Table { name, args: None, .. } = factor
-            && name.0.len() == 2
+            && let [ObjectNamePart::Identifier(schema), _] = name.0.as_slice()
+            && ident(schema) != PG_TEMP
         {
             name.0.insert(0, ObjectNamePart::Identifier(Ident::with_quote('"', self.0)));
         }
@@ -278,7 +285,9 @@ impl Expansion<'_, '_> {
         options.catalog.default_schema.clone_from(&note.default_schema);
         let statement = note.body(&name.name).read(options.sql_parser.recursion_limit.get())?;
         let source = Source { text: &note.body, dialect: note.dialect };
-        let mut statement = Statement::Statement(plan::known(&options, statement, source)?);
+        let mut statement = plan::known(&options, statement, source)?;
+        self.seen.qualify(&mut statement, (name, note));
+        let mut statement = Statement::Statement(statement);
         public::resolve(&mut statement, &self.seen.schemas(&note.default_catalog));
         let schemas = self.seen.schemas(&note.default_catalog);
         SeenTypes::new(schemas, (&note.default_schema, &[]), &self.seen.visible.access)
@@ -286,9 +295,6 @@ impl Expansion<'_, '_> {
         let Statement::Statement(mut statement) = statement else {
             return Err(Error::internal("the body of a function became something else"));
         };
-        if name.catalog != TEMPORARY_CATALOG {
-            self.seen.qualify(&mut statement, note);
-        }
         self.progress.around.push(name.clone());
         let (catalog, schema) = (&note.default_catalog, &note.default_schema);
         let scope = Scope { catalog, schema, path: &[], own: name.catalog == TEMPORARY_CATALOG };

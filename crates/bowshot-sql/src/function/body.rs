@@ -190,14 +190,22 @@ pub(super) fn value_of(query: Box<Query>) -> Expr {
 }
 
 fn rows_of_types(query: Box<Query>, columns: &[(String, String)]) -> Result<Box<Query>> {
-    let items = columns.iter().enumerate().map(|(at, (name, data_type))| {
+    let items = columns.iter().enumerate().map(|(at, (_, data_type))| {
         known_type(data_type)?;
-        Ok::<_, Error>(format!("CAST(__bowshot_rows.c{at} AS {data_type}) AS {}", quoted(name)))
+        Ok::<_, Error>(format!("CAST(__bowshot_rows.c{at} AS {data_type}) AS c{at}"))
     });
     let items = items.collect::<Result<Vec<_>>>()?.join(", ");
     let names: Vec<String> = (0..columns.len()).map(|at| format!("c{at}")).collect();
     let text = format!("SELECT {items} FROM (SELECT 1) AS __bowshot_rows ({})", names.join(", "));
     let mut outer = crate::texts::read_query(&text)?;
+    if let SetExpr::Select(select) = outer.body.as_mut() {
+        for (item, (name, _)) in select.projection.iter_mut().zip(columns) {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                // Not in the text, where quotes and backslashes in a name would be taken for others.
+                *alias = quoted(name);
+            }
+        }
+    }
     put_query(&mut outer, 0, query)?;
     Ok(outer)
 }

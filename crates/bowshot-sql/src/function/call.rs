@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 /// Text of all that is put in the place of the calls of one statement.
 const MAX_EXPANDED_BYTES: usize = 4_000_000;
 /// What a call takes of that beside its text: the body is read anew for each.
-const CALL_BYTES: usize = 400;
+const CALL_BYTES: usize = 1_000;
 /// Parts of such an expression inside one another: as many operators as one expression may be written with.
 const MAX_DEPTH: usize = 1_000;
 
