@@ -14,7 +14,11 @@ SETUP = [
     "CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER DEFAULT 7, b VARCHAR, secret VARCHAR DEFAULT 'deep')",
     "CREATE TABLE u (id INTEGER PRIMARY KEY, a INTEGER DEFAULT 7, b VARCHAR)",
     "CREATE TABLE blind (id INTEGER, a INTEGER)",
+    "CREATE TABLE keyed (id INTEGER PRIMARY KEY, a INTEGER)",
+    "INSERT INTO keyed VALUES (1, 10), (2, 20)",
     "CREATE USER carl PASSWORD 'carl''s own'",
+    "GRANT SELECT ON keyed TO carl",
+    "CREATE MASK id ON keyed (id) FOR carl USING (null)",
     "CREATE ROLE exchange",
     "GRANT exchange TO carl",
     "GRANT SELECT (id, a), INSERT (id, a), UPDATE (a) ON t TO carl",
@@ -269,3 +273,10 @@ def test_they_are_shown(made):
     root.rows("CREATE TABLE owned (id INTEGER)")
     owned = root.rows("SELECT count(DISTINCT privilege_type) FROM information_schema.table_privileges WHERE table_name = 'owned' AND grantee = 'root'")
     assert owned == [("4",)], "its owner has all rights"
+
+
+def test_a_masked_key_determines_no_other_column(made):
+    sql = "SELECT a FROM keyed GROUP BY id ORDER BY 1"
+    assert made.at("root").rows(sql) == [("10",), ("20",)]
+    with pytest.raises(Refused, match="GROUP BY"):
+        made.at("carl").rows(sql)

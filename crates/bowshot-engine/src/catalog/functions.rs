@@ -26,6 +26,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -210,6 +211,13 @@ impl<'a> SeenFunctions<'a> {
     }
 }
 
+/// The number of a call: calls that are written alike have the same, so that one in GROUP BY is that of the select list.
+fn number(name: &EntryName, arguments: &[Expr]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (name, arguments).hash(&mut hasher);
+    hasher.finish()
+}
+
 fn done(flow: ControlFlow<Error>) -> Result<()> {
     match flow {
         ControlFlow::Continue(()) => Ok(()),
@@ -238,7 +246,6 @@ impl VisitorMut for InCatalog<'_> {
 #[derive(Default)]
 struct Progress {
     budget: ExpansionBudget,
-    calls: usize,
     /// The functions whose bodies are being expanded, the outermost first.
     around: Vec<EntryName>,
     bodies: Bodies,
@@ -266,8 +273,7 @@ impl Expansion<'_, '_> {
             self.progress.bodies.insert(name.clone(), body);
         }
         let arguments = function.bind(given)?;
-        self.progress.calls += 1;
-        let (number, budget) = (self.progress.calls, &mut self.progress.budget);
+        let (number, budget) = (number(name, &arguments), &mut self.progress.budget);
         let call = Call { query, arguments, number, budget };
         let is_volatile = |name: &ObjectName| self.seen.is_volatile(name);
         if note.gives_rows() {

@@ -2,6 +2,7 @@
 
 use crate::catalog::Visible;
 use crate::catalog::names::Names;
+use bowshot_policy::Reading;
 use bowshot_sql::rewrite::{KeyedTable, add_dependent_columns};
 use bowshot_tables::Entry;
 use datafusion::sql::parser::Statement;
@@ -24,6 +25,12 @@ fn keyed_table(name: &ObjectName, names: &Names, visible: &Visible) -> Option<Ke
     let Some(Entry::Table(table)) = visible.pinned.entry(&full).filter(|_| !is_input) else { return None };
     let definition = table.definition();
     let key = definition.primary_key.as_ref()?.columns.clone();
+    // What stands in the place of a key may be the same for several rows.
+    if let Reading::Limited(limits) = names.access.reading(&full)
+        && key.iter().any(|column| limits.masks.contains_key(column))
+    {
+        return None;
+    }
     let columns = definition.columns.iter().map(|column| column.field.name().clone()).collect();
     Some(KeyedTable { columns, key })
 }

@@ -27,8 +27,8 @@ pub struct Call<'a> {
     pub query: Box<Query>,
     /// One for each parameter.
     pub arguments: Vec<Expr>,
-    /// Tells the call from others of the statement.
-    pub number: usize,
+    /// Tells the call from others around it.
+    pub number: u64,
     /// Bytes that may still be put into the statement.
     pub budget: &'a mut ExpansionBudget,
 }
