@@ -2,6 +2,7 @@
 tables, and what is refused, is the same as with a scan and a plan for each."""
 
 import random
+import re
 
 import psycopg
 import pytest
@@ -46,7 +47,8 @@ def outcome(connection, table, sql, values=None):
             cursor.execute(sql.format(t=table), values, prepare=values is not None)
             return cursor.statusmessage, cursor.fetchall() if cursor.description else None
     except psycopg.Error as error:
-        return error.sqlstate, str(error).replace(table, "{t}")
+        # Which one of several rows is named is not settled.
+        return error.sqlstate, re.sub(r"\(\d+\) twice", "(…) twice", str(error).replace(table, "{t}"))
 
 
 def same(pair, sql, values=None):
@@ -197,7 +199,7 @@ def test_others_see_what_a_statement_has_changed(server, pair):
             assert other.execute("SELECT big FROM fast WHERE k = 5").fetchone() == (number,)
             other.execute(f"UPDATE fast SET big = big + {1000 + number} WHERE k = 5")
             assert fast.execute("SELECT big FROM fast WHERE k = 5").fetchone() == (1000 + 2 * number,)
-        other.execute("ALTER TABLE fast ADD CHECK (big < 5000)")
+        other.execute("ALTER TABLE fast ADD CHECK (k <> 5 OR big < 5000)")
         with pytest.raises(psycopg.errors.CheckViolation):
             fast.execute("UPDATE fast SET big = 6000 WHERE k = 5")
         other.execute("DROP TABLE fast")
