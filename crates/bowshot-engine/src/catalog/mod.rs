@@ -282,6 +282,8 @@ impl Visible {
         models::register(&mut state, self);
         state.register_catalog_list(self.clone().into_catalogs());
         self.choose(&mut state);
+        // Functions get the options as they were when the statement began.
+        state.mark_start_execution();
         state
     }
 
