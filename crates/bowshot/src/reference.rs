@@ -156,7 +156,9 @@ CREATE TABLE u (x INT);     -- a.u
 
 The session's temporary tables come first, then the schemas of the list in its order. What you may not see, and a schema that does not
 exist, is passed over. New tables are made in the first schema that exists, which is then `schema`; setting `schema` or `USE` ends the
-list. A view goes on reading the tables that were found when it was made. `$user` stands for no schema.
+list. In dialect `postgres` none of the schemas needs to exist: only temporary tables and those of `pg_catalog` are found then,
+`current_schema()` is null, and nothing can be made. A view goes on reading the tables that were found when it was made. `$user`
+stands for no schema.
 
 # Parameters that change nothing
 

@@ -130,11 +130,10 @@ impl TableLookup for CatalogParts {
         names.map(str::to_owned).collect()
     }
 
-    fn search_path(&self, options: &ConfigOptions, pinned: &Pinned, access: &Access) -> Option<Vec<String>> {
-        search_path::list(options)?;
+    fn search_path(&self, options: &ConfigOptions, pinned: &Pinned, access: &Access) -> Vec<String> {
         let default_catalog = &options.catalog.default_catalog;
         let schemas = Schemas { pinned, databases: &self.databases, default_catalog };
-        Some(schemas.find_searched(options, access))
+        schemas.find_searched(options, access)
     }
 }
 

@@ -171,12 +171,7 @@ impl Names {
         if self.parts.databases.has(&name.catalog) {
             return Err(external_database::only_rows(name));
         }
-        if !self.pinned.has_schema(&name.catalog, &name.schema) {
-            let schema = format!("{}.{}", name.catalog, name.schema);
-            return Err(Error::not_found(format!("schema `{schema}` not found"))
-                .with_reason(Reason::UndefinedSchema)
-                .with_hint(format!("make it with `CREATE SCHEMA {schema}`")));
-        }
+        self.check_schema(name)?;
         if name.name.starts_with("__bowshot") {
             return Err(Error::invalid(format!("the name `{}` is reserved", name.name)));
         }
@@ -189,6 +184,22 @@ impl Names {
             .with_hint("choose another name; tables of files are read-only"));
         }
         Ok(())
+    }
+
+    /// The schema of something to be made is there. The default schema may not be: it is only named by a search path, or dropped.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub(crate) fn check_schema(&self, name: &EntryName) -> Result<()> {
+        let EntryName { catalog, schema, .. } = name;
+        if self.pinned.has_schema(catalog, schema) {
+            return Ok(());
+        }
+        let is_default = *catalog == self.default_catalog && *schema == self.default_schema;
+        let start = if is_default { "no schema has been selected to create in: " } else { "" };
+        Err(Error::not_found(format!("{start}schema `{catalog}.{schema}` not found"))
+            .with_reason(Reason::UndefinedSchema)
+            .with_hint(format!("make it with `CREATE SCHEMA {catalog}.{schema}`")))
     }
 
     /// The schema of a name of one or two parts: catalog and schema.

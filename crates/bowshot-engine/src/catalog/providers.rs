@@ -96,7 +96,9 @@ impl CatalogProvider for Catalog {
         }
         let changing = name == CHANGE_SCHEMA && (visible.target.is_some() || !visible.returned.is_empty());
         let in_database = visible.may_have_database_schema(&self.name, name);
-        (changing || in_database || visible.pinned.has_schema(&self.name, name)).then(|| {
+        // The session's own tables and those of PostgreSQL's catalog have names without a schema also where the path has none.
+        let is_default = visible.is_default(&self.name, name) && !visible.parts.databases.has(&self.name);
+        (changing || in_database || is_default || visible.pinned.has_schema(&self.name, name)).then(|| {
             let (catalog, schema) = (self.name.clone(), name.to_owned());
             Arc::new(Schema { visible: Arc::clone(visible), catalog, schema }) as Arc<_>
         })

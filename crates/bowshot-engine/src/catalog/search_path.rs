@@ -103,13 +103,13 @@ impl Schemas<'_> {
         found
     }
 
-    /// The schemas in which names are looked for that do not say theirs: the default schema, where there is no path.
+    /// The schemas that are there of those in which names are looked for that do not say theirs: the default schema alone, where
+    /// there is no path.
     pub(crate) fn find_searched(&self, options: &ConfigOptions, access: &Access) -> Vec<String> {
-        let mut found = list(options).map(|list| self.find_listed(list, access)).unwrap_or_default();
-        if found.is_empty() {
-            found.push(options.catalog.default_schema.clone());
+        match list(options) {
+            Some(list) => self.find_listed(list, access),
+            None => self.find(&options.catalog.default_schema, access).into_iter().collect(),
         }
-        found
     }
 }
 

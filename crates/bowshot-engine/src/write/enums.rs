@@ -193,12 +193,7 @@ fn not_there(name: &EntryName) -> Error {
 }
 
 fn create(name: &EntryName, labels: &[String], rules: &Rules, names: &Names) -> Result<Pinned> {
-    if !names.pinned.has_schema(&name.catalog, &name.schema) {
-        let schema = format!("{}.{}", name.catalog, name.schema);
-        return Err(Error::not_found(format!("schema `{schema}` not found"))
-            .with_reason(Reason::UndefinedSchema)
-            .with_hint(format!("make it with `CREATE SCHEMA {schema}`")));
-    }
+    names.check_schema(name)?;
     if name.name.is_empty() || name.name.len() > MAX_NAME_BYTES {
         return Err(Error::invalid(format!("the name of a type has 1 to {MAX_NAME_BYTES} bytes")));
     }

@@ -229,7 +229,8 @@ impl FunctionChange {
             Change::Create { when_there: WhenThere::Keep, .. } if is_there => return Ok(pinned.clone()),
             Change::Create { when_there: WhenThere::Fail, .. } if is_there => return Err(taken(name)),
             Change::Create { note, .. } => {
-                check_room(name, (rules.functions.len(), is_there), pinned)?;
+                names.check_schema(name)?;
+                check_room(rules.functions.len(), is_there)?;
                 let mut changes = vec![(Key::Function(name).text(), Some(note.text()))];
                 if !is_there && name.catalog != TEMPORARY_CATALOG && !names.access.is_off() {
                     let owner = Key::Owner(&function_place(name)).text();
@@ -263,13 +264,7 @@ pub(crate) fn without_temporary(pinned: &Pinned) -> Result<Pinned> {
     pinned.changed(TEMPORARY_CATALOG, |snapshot| snapshot.with_notes(changes))
 }
 
-fn check_room(name: &EntryName, (count, is_there): (usize, bool), pinned: &Pinned) -> Result<()> {
-    if name.catalog != TEMPORARY_CATALOG && !pinned.has_schema(&name.catalog, &name.schema) {
-        let schema = format!("{}.{}", name.catalog, name.schema);
-        return Err(Error::not_found(format!("schema `{schema}` not found"))
-            .with_reason(Reason::UndefinedSchema)
-            .with_hint(format!("make it with `CREATE SCHEMA {schema}`")));
-    }
+fn check_room(count: usize, is_there: bool) -> Result<()> {
     if count >= MAX_FUNCTIONS && !is_there {
         let message = format!("there are {MAX_FUNCTIONS} functions, which is the limit");
         return Err(

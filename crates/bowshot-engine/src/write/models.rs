@@ -12,7 +12,7 @@ use crate::write::WhenThere;
 use crate::write::copy::folder;
 use crate::write::ddl::Ddl;
 use bowshot_api::catalog_names::DEFAULT_CATALOG;
-use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_models::{Classes, Model, Task};
 use bowshot_policy::access::Access;
 use bowshot_policy::rules::{Key, ModelNote, Rules, model_place, model_text};
@@ -196,12 +196,7 @@ pub(crate) fn create(new: &NewModel, names: &Names, sent: Option<Vec<u8>>) -> Re
 }
 
 fn check_name(name: &EntryName, names: &Names) -> Result<()> {
-    if !names.pinned.has_schema(&name.catalog, &name.schema) {
-        let schema = format!("{}.{}", name.catalog, name.schema);
-        return Err(Error::not_found(format!("schema `{schema}` not found"))
-            .with_reason(Reason::UndefinedSchema)
-            .with_hint(format!("make it with `CREATE SCHEMA {schema}`")));
-    }
+    names.check_schema(name)?;
     if name.name.is_empty() || name.name.chars().count() > MAX_NAME_CHARS {
         return Err(Error::invalid(format!("the name of a model has 1 to {MAX_NAME_CHARS} characters")));
     }

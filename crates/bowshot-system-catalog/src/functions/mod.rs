@@ -63,8 +63,8 @@ pub trait TableLookup: std::fmt::Debug + Send + Sync {
     /// Names of the tables in schema `system`.
     fn system_names(&self) -> Vec<String>;
 
-    /// The schemas in which names without a schema are looked up; `None` where that is the default schema alone.
-    fn search_path(&self, options: &ConfigOptions, pinned: &Pinned, access: &Access) -> Option<Vec<String>>;
+    /// The schemas in which names without a schema are looked up, as far as they are there.
+    fn search_path(&self, options: &ConfigOptions, pinned: &Pinned, access: &Access) -> Vec<String>;
 }
 
 /// What one call knows.
@@ -157,12 +157,8 @@ impl Call<'_> {
         StatementTables::find(self.options).map_or_else(|| session.newest(), |tables| session.access(tables))
     }
 
-    /// The schemas in which names are looked for that do not say theirs.
+    /// The schemas that are there of those in which names are looked for that do not say theirs.
     pub(crate) fn schemas(&self) -> Vec<String> {
-        self.search_path().unwrap_or_else(|| vec![self.schema().to_owned()])
-    }
-
-    fn search_path(&self) -> Option<Vec<String>> {
         self.facts.tables.search_path(self.options, &self.pinned(), &self.access())
     }
 
@@ -173,7 +169,10 @@ impl Call<'_> {
             return own;
         }
         let first = EntryName::new(self.catalog(), self.schema(), name);
-        let Some(schemas) = self.search_path() else { return first };
+        let schemas = self.schemas();
+        if schemas.len() < 2 {
+            return first;
+        }
         let of_schema = |schema: String| EntryName::new(self.catalog(), schema, name);
         let is_there = |full: &EntryName| self.table(oids::table(full)) == Some(full);
         schemas.into_iter().map(of_schema).find(is_there).unwrap_or(first)

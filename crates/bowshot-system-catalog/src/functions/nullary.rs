@@ -12,11 +12,11 @@ pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
     spec("version", NONE, TEXT, |call| text(version(call.flavour()))),
     spec("current_database", NONE, TEXT, |call| text(call.catalog())),
     spec("current_catalog", NONE, TEXT, |call| text(call.catalog())),
-    spec("current_schema", NONE, TEXT, |call| text(call.schema())),
-    spec("schema", NONE, TEXT, |call| text(call.schema())),
+    spec("current_schema", NONE, TEXT, first_schema),
+    spec("schema", NONE, TEXT, first_schema),
     // To MySQL a database is what others call a schema.
     spec("database", NONE, TEXT, |call| match call.flavour() {
-        Flavour::MySql => text(call.schema()),
+        Flavour::MySql => first_schema(call),
         Flavour::Bowshot | Flavour::Postgres => text(call.catalog()),
     }),
     spec("current_schemas", (1, 1), TEXTS, |call| {
@@ -52,6 +52,11 @@ pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
     spec("pg_is_in_recovery", NONE, BOOL, |_| Ok(ScalarValue::from(false))),
     spec("pg_my_temp_schema", NONE, LONG, |_| ScalarValue::try_from(&DataType::Int64)),
 ];
+
+/// The schema in which things without a schema in their names are made; null where none is there.
+fn first_schema(call: &Call<'_>) -> Result<ScalarValue> {
+    Ok(ScalarValue::Utf8(call.schemas().into_iter().next()))
+}
 
 /// The last number that the server has given, or the one that the call names, which counts as that from now on.
 fn last_insert_id(call: &Call<'_>) -> Result<ScalarValue> {
