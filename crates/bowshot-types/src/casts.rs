@@ -38,7 +38,8 @@ impl AnalyzerRule for Casts {
 pub fn settled(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
     let zone = zone::of(config);
     let with_escapes = config.sql_parser.dialect != Dialect::MySQL;
-    rewritten(plan, &|expr, columns| match bytes_read(&expr, columns)? {
+    let in_rows = |node| temporal::with_common_types(node, &zone);
+    rewritten(plan, &in_rows, &|expr, columns| match bytes_read(&expr, columns)? {
         Some(bytes) if with_escapes => Ok(Transformed::yes(bytes)),
         _ => cast(expr, columns, &zone),
     })
@@ -87,20 +88,24 @@ impl Columns {
     }
 }
 
-/// A plan with its expressions rewritten from the inside out, in the columns that they see. Columns keep their names.
+/// A plan with its nodes, then their expressions rewritten from the inside out, in the columns that they see. Columns keep their
+/// names.
 pub(super) fn rewritten(
     plan: LogicalPlan,
+    rewrite_node: &dyn Fn(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
     rewrite: &dyn Fn(Expr, &Columns) -> Result<Transformed<Expr>>,
 ) -> Result<LogicalPlan> {
     let mut changed = false;
     plan.transform_up_with_subqueries(|node| {
+        let Transformed { data: node, transformed, .. } = rewrite_node(node)?;
         let columns = Columns::of(&node);
         let names = NamePreserver::new(&node);
-        let node = node.map_expressions(|expr| {
+        let mut node = node.map_expressions(|expr| {
             let name = names.save(&expr);
             let rewritten = expr.transform_up(|expr| rewrite(expr, &columns))?;
             Ok(rewritten.update_data(|expr| name.restore(expr)))
         })?;
+        node.transformed |= transformed;
         // What stands above may have to see other types.
         changed |= node.transformed;
         if changed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }

@@ -4,10 +4,11 @@
 use super::casts::{Columns, rewritten};
 use super::zone;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{Between, Cast, InList, ScalarFunction};
+use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{
     BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values,
 };
@@ -35,18 +36,11 @@ impl AnalyzerRule for Temporal {
 /// The plan in which times meet as they do in SQL. What is settled stays as it is.
 pub(super) fn settled(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
     let zone = zone::of(config);
-    // First what gives the rows: what is above compares the types that come of it.
-    let mut changed = false;
-    let plan = plan.transform_up_with_subqueries(|node| {
-        let node = match node {
-            LogicalPlan::Union(union) => united(union, &zone)?,
-            LogicalPlan::Values(values) => rows(values, &zone)?,
-            other => Transformed::no(other),
-        };
-        changed |= node.transformed;
-        if changed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
-    });
-    rewritten(plan.data()?, &|expr, columns| met(expr, columns, &zone))
+    let in_union = |node: LogicalPlan| match node {
+        LogicalPlan::Union(union) => united(union, &zone),
+        other => Ok(Transformed::no(other)),
+    };
+    rewritten(plan, &in_union, &|expr, columns| met(expr, columns, &zone))
 }
 
 /// An expression whose parts meet in one type.
@@ -200,18 +194,60 @@ fn meeting(types: &[Option<DataType>], zone: &Arc<str>) -> Option<DataType> {
     Some(DataType::Timestamp(unit, instants.then(|| Arc::clone(zone))))
 }
 
+/// A UNION or VALUES whose columns have the types in which they meet, for what is above and looks at them.
+pub(super) fn with_common_types(node: LogicalPlan, zone: &Arc<str>) -> Result<Transformed<LogicalPlan>> {
+    match node {
+        LogicalPlan::Union(union) => planned_union(union),
+        LogicalPlan::Values(values) => rows(values, zone),
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// A UNION with the types to which its inputs will be cast, once all of theirs are settled; the planner gives it those of the first.
+fn planned_union(union: Union) -> Result<Transformed<LogicalPlan>> {
+    let Union { inputs, schema } = union;
+    let mut changed = false;
+    let mut fields = Vec::with_capacity(schema.fields().len());
+    for (position, (relation, field)) in schema.iter().enumerate() {
+        let field = match common(&types_at(&inputs, position)) {
+            Some(common) if common != *field.data_type() => {
+                changed = true;
+                Arc::new(field.as_ref().clone().with_data_type(common))
+            }
+            _ => Arc::clone(field),
+        };
+        fields.push((relation.cloned(), field));
+    }
+    if !changed {
+        return Ok(Transformed::no(LogicalPlan::Union(Union { inputs, schema })));
+    }
+    let schema = Arc::new(DFSchema::new_with_metadata(fields, schema.metadata().clone())?);
+    Ok(Transformed::yes(LogicalPlan::Union(Union { inputs, schema })))
+}
+
+/// The type in which numbers or times of these types meet, in a UNION; instants are labelled as those of columns are.
+fn common(types: &[Option<DataType>]) -> Option<DataType> {
+    if let Some(meeting) = meeting(types, &Arc::from("UTC")) {
+        return Some(meeting);
+    }
+    let mut types = types
+        .iter()
+        .map(|data_type| data_type.as_ref().filter(|it| it.is_numeric() || it.is_temporal() || it.is_null()));
+    let first = types.next()??.clone();
+    types.try_fold(first, |common, next| type_union_coercion(&common, next?))
+}
+
+/// The types that the inputs of a UNION have in a column.
+fn types_at(inputs: &[Arc<LogicalPlan>], position: usize) -> Vec<Option<DataType>> {
+    let fields = inputs.iter().map(|input| input.schema().fields().get(position));
+    fields.map(|field| field.map(|field| field.data_type().clone())).collect()
+}
+
 /// The inputs of a UNION in the types in which their columns meet.
 fn united(union: Union, zone: &Arc<str>) -> Result<Transformed<LogicalPlan>> {
-    let columns = union.schema.fields().len();
-    let mut wanted = Vec::with_capacity(columns);
-    for position in 0..columns {
-        let types: Vec<Option<DataType>> = union
-            .inputs
-            .iter()
-            .map(|input| input.schema().fields().get(position).map(|field| field.data_type().clone()))
-            .collect();
-        wanted.push(meeting(&types, zone));
-    }
+    let columns = 0..union.schema.fields().len();
+    let wanted: Vec<Option<DataType>> =
+        columns.map(|position| meeting(&types_at(&union.inputs, position), zone)).collect();
     if wanted.iter().all(Option::is_none) {
         return Ok(Transformed::no(LogicalPlan::Union(union)));
     }
@@ -255,6 +291,11 @@ fn rows(values: Values, zone: &Arc<str>) -> Result<Transformed<LogicalPlan>> {
     }
     let Values { schema, values } = values;
     let in_types = |(value, wanted): (Expr, &Option<DataType>)| match (wanted, written(&value)) {
+        // Rows have the time zone of the schema, too.
+        (
+            Some(wanted @ DataType::Timestamp(_, Some(_))),
+            Some((instant, DataType::Timestamp(_, Some(_)))),
+        ) => Expr::Cast(Cast::new(Box::new(instant), wanted.clone())),
         (Some(wanted), Some((written, from))) => casted(written, &from, wanted),
         _ => value,
     };
@@ -275,9 +316,7 @@ fn written(value: &Expr) -> Option<(Expr, DataType)> {
         Expr::Literal(value, _) if value.is_null() => {
             return Some((Expr::Literal(ScalarValue::Null, None), DataType::Null));
         }
-        Expr::Cast(Cast { expr, field }) if *field.data_type() == PLANNED => {
-            zone::instant_below(expr).unwrap_or(expr)
-        }
+        Expr::Cast(Cast { expr, field }) if *field.data_type() == PLANNED => expr.as_ref(),
         other => other,
     };
     let data_type = value.get_type(&DFSchema::empty()).ok()?;

@@ -21,7 +21,7 @@ impl AnalyzerRule for Texts {
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         let zone = zone::of(config);
         let postgres = config.sql_parser.dialect == Dialect::PostgreSQL;
-        rewritten(plan, &|expr, columns| {
+        rewritten(plan, &|node| Ok(Transformed::no(node)), &|expr, columns| {
             let nested = if postgres { nested_text(&expr, columns) } else { None };
             nested.map_or_else(|| cast(expr, columns, &zone), |text| Ok(Transformed::yes(text)))
         })

@@ -83,14 +83,6 @@ pub(super) fn clock_of(instant: Expr, zone: &Arc<str>) -> Expr {
     call(Side::Clock, instant, zone)
 }
 
-/// The instant of which the expression is what a clock shows, if it is.
-pub(super) fn instant_below(clock: &Expr) -> Option<&Expr> {
-    match clock {
-        Expr::ScalarFunction(call) if call.name() == Side::Clock.function_name() => call.args.get(1),
-        _ => None,
-    }
-}
-
 fn call(to: Side, time: Expr, zone: &Arc<str>) -> Expr {
     let zone = Expr::Literal(ScalarValue::Utf8(Some(zone.to_string())), None);
     function(to).call(vec![zone, time])
@@ -124,14 +116,6 @@ impl Side {
         }
     }
 
-    /// The name of the function that gives such times.
-    fn function_name(self) -> &'static str {
-        match self {
-            Self::Instant => "__bowshot_instant",
-            Self::Clock => "__bowshot_clock",
-        }
-    }
-
     /// The type of such times, in the unit of others.
     fn data_type(self, time: &DataType) -> DataType {
         let unit = match time {
@@ -152,7 +136,10 @@ struct InZone {
 
 impl ScalarUDFImpl for InZone {
     fn name(&self) -> &'static str {
-        self.to.function_name()
+        match self.to {
+            Side::Instant => "__bowshot_instant",
+            Side::Clock => "__bowshot_clock",
+        }
     }
 
     fn signature(&self) -> &Signature {
