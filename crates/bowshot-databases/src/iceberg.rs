@@ -60,7 +60,7 @@ impl Catalogs {
             name: catalog.name().to_owned(),
             kind: "iceberg",
             place: catalog.place(),
-            read_only: true,
+            read_only: catalog.is_read_only(),
             attached: false,
             pool: None,
             connections: None,

@@ -25,6 +25,32 @@ pub(super) struct Manifest {
     pub(super) sequence: i64,
 }
 
+/// A manifest with all that its list says of it, so that another list can say the same.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ManifestFile {
+    pub(super) path: String,
+    pub(super) length: i64,
+    pub(super) spec: i64,
+    pub(super) content: i64,
+    pub(super) sequence: i64,
+    pub(super) min_sequence: i64,
+    pub(super) snapshot: i64,
+    /// Those that were added, that there were before, and that were deleted.
+    pub(super) files: [i64; 3],
+    pub(super) rows: [i64; 3],
+    pub(super) partitions: Option<Vec<FieldSummary>>,
+    pub(super) key: Option<Vec<u8>>,
+}
+
+/// What the files of a manifest have of one value that they are partitioned by.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct FieldSummary {
+    pub(super) has_null: bool,
+    pub(super) has_nan: Option<bool>,
+    pub(super) lower: Option<Vec<u8>>,
+    pub(super) upper: Option<Vec<u8>>,
+}
+
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
@@ -72,6 +98,21 @@ pub(super) fn list(file: &Arc<DataFile>, most: usize) -> Result<Vec<Manifest>, E
                 // Version 1 has no such numbers, and no deletes.
                 sequence: table.optional("sequence_number", row)?.unwrap_or(0),
             });
+        }
+    }
+    Ok(manifests)
+}
+
+/// The same with all that the list says.
+///
+/// # Errors
+/// When the list cannot be read, or does not say how many files there are.
+pub(super) fn whole_list(file: &Arc<DataFile>, most: usize) -> Result<Vec<ManifestFile>, Error> {
+    let (mut manifests, path) = (Vec::new(), file.path());
+    for batch in rows(file, most)? {
+        let table = Columns { columns: StructArray::from(batch), path };
+        for row in 0..table.columns.len() {
+            manifests.push(table.manifest(row)?);
         }
     }
     Ok(manifests)
@@ -165,6 +206,75 @@ impl Columns<'_> {
         let value = value.as_string::<i32>();
         let missing = || Error::corrupt(self.path, format!("its field `{name}` has no value"));
         value.is_valid(0).then(|| value.value(0).to_owned()).ok_or_else(missing)
+    }
+
+    fn bytes(&self, name: &str, row: usize) -> Result<Option<Vec<u8>>, Error> {
+        if self.columns.column_by_name(name).is_none() {
+            return Ok(None);
+        }
+        let value = self.value(name, row, &DataType::Binary)?;
+        let value = value.as_binary::<i32>();
+        Ok(value.is_valid(0).then(|| value.value(0).to_vec()))
+    }
+
+    fn truth(&self, name: &str, row: usize) -> Result<Option<bool>, Error> {
+        if self.columns.column_by_name(name).is_none() {
+            return Ok(None);
+        }
+        let value = self.value(name, row, &DataType::Boolean)?;
+        let value = value.as_boolean();
+        Ok(value.is_valid(0).then(|| value.value(0)))
+    }
+
+    fn manifest(&self, row: usize) -> Result<ManifestFile, Error> {
+        let missing = |name: &str| Error::corrupt(self.path, format!("its field `{name}` has no value"));
+        let needed =
+            |name: &str| -> Result<i64, Error> { self.whole(name, row)?.ok_or_else(|| missing(name)) };
+        // Lists of before version 2 call files data files.
+        let count = |name: &str, before: &str| -> Result<i64, Error> {
+            match self.optional(name, row)? {
+                Some(count) => Ok(count),
+                None => self.optional(before, row)?.ok_or_else(|| missing(name)),
+            }
+        };
+        Ok(ManifestFile {
+            path: self.text("manifest_path", row)?,
+            length: needed("manifest_length")?,
+            spec: needed("partition_spec_id")?,
+            content: self.optional("content", row)?.unwrap_or(0),
+            sequence: self.optional("sequence_number", row)?.unwrap_or(0),
+            min_sequence: self.optional("min_sequence_number", row)?.unwrap_or(0),
+            snapshot: needed("added_snapshot_id")?,
+            files: [
+                count("added_files_count", "added_data_files_count")?,
+                count("existing_files_count", "existing_data_files_count")?,
+                count("deleted_files_count", "deleted_data_files_count")?,
+            ],
+            rows: [
+                needed("added_rows_count")?,
+                needed("existing_rows_count")?,
+                needed("deleted_rows_count")?,
+            ],
+            partitions: self.summaries(row)?,
+            key: self.bytes("key_metadata", row)?,
+        })
+    }
+
+    fn summaries(&self, row: usize) -> Result<Option<Vec<FieldSummary>>, Error> {
+        let column = self.columns.column_by_name("partitions");
+        let list = column.and_then(|column| column.as_list_opt::<i32>());
+        let Some(list) = list.filter(|list| list.is_valid(row)) else { return Ok(None) };
+        let Some(columns) = list.value(row).as_struct_opt().cloned() else { return Ok(None) };
+        let summaries = Columns { columns, path: self.path };
+        let summary = |row| -> Result<FieldSummary, Error> {
+            Ok(FieldSummary {
+                has_null: summaries.truth("contains_null", row)?.unwrap_or(true),
+                has_nan: summaries.truth("contains_nan", row)?,
+                lower: summaries.bytes("lower_bound", row)?,
+                upper: summaries.bytes("upper_bound", row)?,
+            })
+        };
+        (0..summaries.columns.len()).map(summary).collect::<Result<Vec<_>, Error>>().map(Some)
     }
 
     fn vector(&self, row: usize) -> Result<Option<Vector>, Error> {

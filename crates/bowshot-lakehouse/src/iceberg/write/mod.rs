@@ -1,0 +1,23 @@
+//! New rows for an Iceberg table of format version 2 (<https://iceberg.apache.org/spec/>).
+//!
+//! ```text
+//! rows ─▶ data_files ─ transform: by partition ─▶ Parquet ─ metrics ─▶ manifest ─▶ append ─▶ snapshot, which a catalog commits
+//!         └──────────────────────── new_files: gone unless a snapshot names them ────────┘
+//! ```
+//!
+//! Everything here but the commit blocks. A file is never overwritten, and one that no snapshot can name is removed.
+
+mod append;
+mod avro;
+mod bounds;
+mod data_files;
+mod manifest;
+mod metrics;
+mod new_files;
+mod table_state;
+mod transform;
+
+pub(super) use append::Append;
+pub(super) use data_files::RowWriter;
+pub(super) use new_files::NewFiles;
+pub(super) use table_state::TableState;
