@@ -1,7 +1,10 @@
 """An Iceberg REST catalog that tests are run against, which does what networks and broken catalogs do when it is told to."""
 
 import json
+import pathlib
+import threading
 import urllib.parse
+import uuid
 
 from web import Handler, Web
 
@@ -18,6 +21,9 @@ class Catalog(Web):
         self.token, self.client = token, client
         # Called with the handler before anything else; true when it has answered.
         self.fault = None
+        # Called with the handler and the commit instead of that; what it returns is the status of the answer.
+        self.commit_fault = None
+        self.commits = threading.Lock()
         self.credentials, self.config = [], {}
         # Whether names mean the same in capitals and with blanks around them, as in catalogs over databases.
         self.folds = False
@@ -42,10 +48,61 @@ class Catalog(Web):
         parts = tuple(map(plain, namespace.split("\x1f")))
         return sorted(name for space, name in self.tables if tuple(map(plain, space)) == parts)
 
+    def commit(self, namespace, name, change):
+        """Applies a change whose requirements hold, as a catalog does: the status of the answer."""
+        with self.commits:
+            key = tuple(namespace.split("\x1f")), name
+            if key not in self.tables:
+                return 404
+            metadata = json.loads(json.dumps(self.tables[key][1]))
+            if any(not holds(metadata, required) for required in change["requirements"]):
+                return 409
+            for update in change["updates"]:
+                apply(metadata, update)
+            folder = pathlib.Path(metadata["location"].removeprefix("file://")) / "metadata"
+            place = folder / f"{len(list(folder.glob('*.metadata.json'))):05}-{uuid.uuid4()}.metadata.json"
+            place.write_text(json.dumps(metadata))
+            self.tables[key] = (f"file://{place}", metadata)
+            return 200
+
     def entry(self, name="lake", **more):
         """Its entry in the configuration file of a server."""
         keys = {"name": name, "kind": "iceberg", "uri": self.uri, "cache_ttl": "200ms", "timeout": "3s", **more}
         return "[[databases]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+
+
+def current(metadata):
+    found = metadata.get("current-snapshot-id")
+    return None if found in (None, -1) else found
+
+
+def holds(metadata, required):
+    match required["type"]:
+        case "assert-table-uuid":
+            return metadata["table-uuid"] == required["uuid"]
+        case "assert-ref-snapshot-id":
+            return required["ref"] == "main" and current(metadata) == required["snapshot-id"]
+    raise ValueError(required)
+
+
+def apply(metadata, update):
+    match update["action"]:
+        case "add-snapshot":
+            snapshot = update["snapshot"]
+            assert snapshot["sequence-number"] == metadata["last-sequence-number"] + 1
+            assert snapshot.get("parent-snapshot-id") == current(metadata)
+            assert snapshot["timestamp-ms"] >= metadata["last-updated-ms"]
+            assert all(known["snapshot-id"] != snapshot["snapshot-id"] for known in metadata.get("snapshots", []))
+            metadata.setdefault("snapshots", []).append(snapshot)
+            metadata["last-sequence-number"], metadata["last-updated-ms"] = snapshot["sequence-number"], snapshot["timestamp-ms"]
+        case "set-snapshot-ref":
+            assert (update["ref-name"], update["type"]) == ("main", "branch")
+            metadata.setdefault("refs", {})["main"] = {"snapshot-id": update["snapshot-id"], "type": "branch"}
+            metadata["current-snapshot-id"] = update["snapshot-id"]
+            entry = {"snapshot-id": update["snapshot-id"], "timestamp-ms": metadata["last-updated-ms"]}
+            metadata.setdefault("snapshot-log", []).append(entry)
+        case other:
+            raise ValueError(other)
 
 
 class Answers(Handler):
@@ -64,11 +121,24 @@ class Answers(Handler):
 
     def do_POST(self):
         self.server.requests.append((self.command, self.path, dict(self.headers)))
+        if "/tables/" in self.path:
+            return self.commit()
         form = dict(urllib.parse.parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
         if self.path != "/api/v1/oauth/tokens" or (form.get("client_id"), form.get("client_secret")) != self.server.client:
             return self.error(400)
         assert form["grant_type"] == "client_credentials" and form["scope"]
         return self.answer(200, {"access_token": self.server.token, "token_type": "bearer", "expires_in": 3600})
+
+    def commit(self):
+        """The last parts of the path are the namespace and the table."""
+        change = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        *_, namespace, _, name = (urllib.parse.unquote(part) for part in self.path.split("/"))
+        made = lambda: self.server.commit(namespace, name, change)  # noqa: E731
+        status = made() if self.server.commit_fault is None else self.server.commit_fault(self, made)
+        if status == 200:
+            location, metadata = self.server.found(namespace, name)
+            return self.answer(200, {"metadata-location": location, "metadata": metadata})
+        return self.error(status) if status is not None else None
 
     def do_GET(self):
         self.server.requests.append((self.command, self.path, dict(self.headers)))

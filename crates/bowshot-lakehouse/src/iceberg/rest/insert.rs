@@ -20,7 +20,7 @@ const AHEAD: usize = 2;
 /// Attempts to commit, and the first pause between two; each later one is twice as long.
 const ATTEMPTS: u32 = 10;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 enum Message {
     Rows(RecordBatch),
