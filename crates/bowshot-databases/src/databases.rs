@@ -13,7 +13,7 @@ use crate::status::DatabaseStatus;
 use crate::table::DatabaseTable;
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Principal, Result};
-use bowshot_engine::databases::{Attachment, Databases};
+use bowshot_engine::databases::{Attachment, DatabaseDefinition, Databases};
 use bowshot_files::FileCatalog;
 use bowshot_formats::table_version::AsOf;
 use bowshot_object_store::secrets::Secrets;
@@ -288,6 +288,14 @@ impl Databases for ExternalDatabases {
             return catalog.insert(&name.schema, &name.name, rows).await;
         }
         insert::insert(&self.source_of(&name.catalog, caller)?, name, rows).await
+    }
+
+    fn has_definitions(&self, database: &str) -> bool {
+        self.catalogs.has(database)
+    }
+
+    async fn define(&self, change: &DatabaseDefinition) -> Result<bool> {
+        self.catalogs.define(change).await
     }
 
     async fn attach(&self, attachment: &Attachment) -> Result<()> {

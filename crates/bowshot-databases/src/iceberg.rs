@@ -2,8 +2,9 @@
 
 use crate::status::DatabaseStatus;
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_engine::databases::{DatabaseDefinition, PartitionField, PartitionTransform};
 use bowshot_files::FileCatalog;
-use bowshot_lakehouse::iceberg::{IcebergCatalog, IcebergSettings};
+use bowshot_lakehouse::iceberg::{IcebergCatalog, IcebergSettings, NewPartition};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -53,6 +54,38 @@ impl Catalogs {
         self.opened.get()?.get(name)
     }
 
+    /// Makes or drops a table or a namespace; whether there was something to do.
+    ///
+    /// # Errors
+    /// Those of the catalog.
+    pub(crate) async fn define(&self, change: &DatabaseDefinition) -> Result<bool> {
+        match change {
+            DatabaseDefinition::CreateSchema { database, schema, if_not_exists } => {
+                self.writable(database)?.create_schema(schema, *if_not_exists).await
+            }
+            DatabaseDefinition::DropSchema { database, schema, if_exists } => {
+                self.writable(database)?.drop_schema(schema, *if_exists).await
+            }
+            DatabaseDefinition::CreateTable(new) => {
+                let partition: Vec<NewPartition> = new.partition.iter().map(partition).collect();
+                let name = (new.name.schema.as_str(), new.name.name.as_str());
+                let catalog = self.writable(&new.name.catalog)?;
+                let table = (new.columns.as_ref(), partition.as_slice());
+                catalog.create_table(name, table, new.if_not_exists).await
+            }
+            DatabaseDefinition::DropTable { name, if_exists } => {
+                self.writable(&name.catalog)?.drop_table(&name.schema, &name.name, *if_exists).await
+            }
+        }
+    }
+
+    fn writable(&self, name: &str) -> Result<&Arc<IcebergCatalog>> {
+        self.find(name).filter(|catalog| !catalog.is_read_only()).ok_or_else(|| {
+            Error::new(ErrorKind::Denied, format!("the database `{name}` is read-only"))
+                .with_hint("the operator can set `read_only = false` in its entry")
+        })
+    }
+
     /// Rows of `system.databases`.
     pub(crate) fn statuses(&self) -> impl Iterator<Item = DatabaseStatus> {
         let opened = self.opened.get().into_iter().flat_map(BTreeMap::values);
@@ -68,4 +101,18 @@ impl Catalogs {
             problem: catalog.problem(),
         })
     }
+}
+
+/// A field as the format writes it.
+fn partition(field: &PartitionField) -> NewPartition {
+    let transform = match field.transform {
+        PartitionTransform::Identity => "identity".to_owned(),
+        PartitionTransform::Year => "year".to_owned(),
+        PartitionTransform::Month => "month".to_owned(),
+        PartitionTransform::Day => "day".to_owned(),
+        PartitionTransform::Hour => "hour".to_owned(),
+        PartitionTransform::Bucket(buckets) => format!("bucket[{buckets}]"),
+        PartitionTransform::Truncate(width) => format!("truncate[{width}]"),
+    };
+    NewPartition { transform, column: field.column.clone() }
 }

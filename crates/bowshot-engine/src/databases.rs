@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{Error, Principal, Result};
 use bowshot_formats::table_version::AsOf;
-pub use bowshot_sql::Attachment;
+pub use bowshot_sql::{Attachment, PartitionField, PartitionTransform};
 use bowshot_tables::EntryName;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
@@ -74,6 +75,19 @@ pub trait Databases: fmt::Debug + Send + Sync {
         caller: &Principal,
     ) -> Result<u64>;
 
+    /// Whether tables and schemas are made and dropped in a database.
+    fn has_definitions(&self, _database: &str) -> bool {
+        false
+    }
+
+    /// Makes or drops a table or a schema; whether there was something to do.
+    ///
+    /// # Errors
+    /// Those of the database; `Unsupported` where [`Self::has_definitions`] says so.
+    async fn define(&self, _change: &DatabaseDefinition) -> Result<bool> {
+        Err(Error::unsupported("nothing is made or dropped in other databases"))
+    }
+
     /// Opens a database until the server ends or somebody leaves it.
     ///
     /// # Errors
@@ -91,6 +105,24 @@ pub trait Databases: fmt::Debug + Send + Sync {
     /// # Errors
     /// None that is expected.
     fn rows(&self) -> Result<RecordBatch>;
+}
+
+/// What is made or dropped in another database.
+#[derive(Debug, Clone)]
+pub enum DatabaseDefinition {
+    CreateSchema { database: String, schema: String, if_not_exists: bool },
+    DropSchema { database: String, schema: String, if_exists: bool },
+    CreateTable(NewDatabaseTable),
+    DropTable { name: EntryName, if_exists: bool },
+}
+
+/// A table without rows.
+#[derive(Debug, Clone)]
+pub struct NewDatabaseTable {
+    pub name: EntryName,
+    pub columns: SchemaRef,
+    pub partition: Vec<PartitionField>,
+    pub if_not_exists: bool,
 }
 
 /// Whether a name means something else than a catalog of another database.

@@ -1,24 +1,72 @@
-//! Statements about external databases: INSERT into one of their tables, ATTACH and DETACH.
+//! Statements about external databases: INSERT into one of their tables, CREATE and DROP of them, ATTACH and DETACH.
 
 use crate::authorize::AuthorizedPlan;
+use crate::databases::DatabaseDefinition;
 use crate::plan::parameters;
 use crate::session::EngineSession;
 use crate::session::write::Written;
 use crate::write::Write;
+use crate::write::external_definition::DatabaseDefine;
 use crate::write::rows::{checked, stream};
 use bowshot_api::{Error, ErrorKind, LastWrite, Result};
 use bowshot_sql::DatabaseStatement;
+use bowshot_tables::EntryName;
 use datafusion::arrow::record_batch::RecordBatch;
 
 impl EngineSession {
-    /// Runs an INSERT into another database; `None` for every other statement.
-    pub(crate) async fn insert_into_database(
+    /// Runs a change of another database; `None` for every other statement.
+    pub(crate) async fn change_database(
         &self,
         write: &Write,
         plan: &AuthorizedPlan,
         rows: &[RecordBatch],
     ) -> Result<Option<Written>> {
-        let Write::DatabaseInsert(insert) = write else { return Ok(None) };
+        let written = match write {
+            Write::DatabaseInsert(insert) => Some(self.insert_into_database(&insert.name, plan, rows).await?),
+            Write::DatabaseDefine(define) => self.define_in_database(define, plan, rows).await?,
+            _ => return Ok(None),
+        };
+        Ok(Some(Written {
+            pinned: plan.pinned().clone(),
+            rows: written,
+            rows_in_all: written,
+            returned: None,
+            last: LastWrite::default(),
+        }))
+    }
+
+    /// The number of rows of `CREATE TABLE … AS`.
+    async fn define_in_database(
+        &self,
+        define: &DatabaseDefine,
+        plan: &AuthorizedPlan,
+        rows: &[RecordBatch],
+    ) -> Result<Option<u64>> {
+        let databases = &self.shared.parts.databases;
+        let is_made = databases.define(&define.definition).await?;
+        let DatabaseDefinition::CreateTable(new) = &define.definition else { return Ok(None) };
+        match (define.has_rows, is_made) {
+            (false, _) => Ok(None),
+            (true, false) => Ok(Some(0)),
+            (true, true) => match self.insert_into_database(&new.name, plan, rows).await {
+                Ok(rows) => Ok(Some(rows)),
+                Err(error) => {
+                    let undo = DatabaseDefinition::DropTable { name: new.name.clone(), if_exists: true };
+                    if let Err(fault) = databases.define(&undo).await {
+                        tracing::warn!(error = %fault, "a table that was made in another database without its rows could not be dropped");
+                    }
+                    Err(error)
+                }
+            },
+        }
+    }
+
+    async fn insert_into_database(
+        &self,
+        name: &EntryName,
+        plan: &AuthorizedPlan,
+        rows: &[RecordBatch],
+    ) -> Result<u64> {
         let planned = plan.planned();
         let query = match rows {
             [] => {
@@ -34,16 +82,9 @@ impl EngineSession {
             }
         };
         let (rows, origin) = stream(&self.state(plan.pinned()), &query).await?;
-        let databases = &self.shared.parts.databases;
-        let written = databases.insert(&insert.name, rows, plan.principal()).await?;
+        let written = self.shared.parts.databases.insert(name, rows, plan.principal()).await?;
         checked(origin.as_ref())?;
-        Ok(Some(Written {
-            pinned: plan.pinned().clone(),
-            rows: Some(written),
-            rows_in_all: Some(written),
-            returned: None,
-            last: LastWrite::default(),
-        }))
+        Ok(written)
     }
 
     /// Runs a statement that opens or leaves a database. To be called on the query runtime.

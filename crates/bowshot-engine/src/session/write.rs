@@ -65,7 +65,7 @@ impl EngineSession {
         if let Some(written) = self.copy(write, plan, rows).await? {
             return Ok(written);
         }
-        if let Some(written) = self.insert_into_database(write, plan, rows).await? {
+        if let Some(written) = self.change_database(write, plan, rows).await? {
             return Ok(written);
         }
         if rows.is_empty() {

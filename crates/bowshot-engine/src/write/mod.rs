@@ -32,6 +32,7 @@ pub(crate) mod define;
 mod enums;
 mod external;
 pub(crate) mod external_database;
+pub(crate) mod external_definition;
 pub(crate) mod functions;
 mod hidden_columns;
 mod insert;
@@ -56,6 +57,7 @@ use bowshot_tables::{Definition, EntryName, External, View};
 use copy::{CopyIn, CopyOut};
 use ddl::Ddl;
 use external_database::DatabaseInsert;
+use external_definition::DatabaseDefine;
 
 /// What a statement changes. The plan beside it gives the rows.
 #[derive(Debug, Clone)]
@@ -80,6 +82,8 @@ pub(crate) enum Write {
     CopyIn(CopyIn),
     /// Adds the rows to a table of another database.
     DatabaseInsert(DatabaseInsert),
+    /// Makes or drops something in another database.
+    DatabaseDefine(DatabaseDefine),
     /// Changes nothing: the rows are those of a query beside changes in WITH.
     Query,
 }
@@ -145,12 +149,16 @@ impl Write {
             Self::Overwrite(name) | Self::Delete(name) => Some(name),
             Self::CopyIn(copy) => Some(copy.table()),
             Self::DatabaseInsert(insert) => Some(&insert.name),
-            Self::Ddl(_) | Self::CopyOut(_) | Self::Query => None,
+            Self::Ddl(_) | Self::CopyOut(_) | Self::DatabaseDefine(_) | Self::Query => None,
         }
     }
 
     /// Whether the result tells a number of rows.
     pub(crate) fn counts(&self) -> bool {
-        !matches!(self, Self::Ddl(ddl) if !ddl.counts())
+        match self {
+            Self::Ddl(ddl) => ddl.counts(),
+            Self::DatabaseDefine(define) => define.has_rows,
+            _ => true,
+        }
     }
 }

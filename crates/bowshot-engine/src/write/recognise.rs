@@ -11,7 +11,8 @@ use crate::write::ddl::{Commented, Ddl};
 use crate::write::returned_states::{self, RowChange};
 use crate::write::returning::{self, Returning};
 use crate::write::{
-    Affected, Write, altering, define, enums, external, hidden_columns, insert, merge, nulls,
+    Affected, Write, altering, define, enums, external, external_definition, hidden_columns, insert, merge,
+    nulls,
 };
 use bowshot_api::catalog_names::{
     CHANGE_SCHEMA, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TARGET, TEMPORARY_CATALOG,
@@ -68,6 +69,9 @@ pub(crate) fn recognise<'a>(
             nulls::aware(&mut statement)?;
         }
         let statement = &statement;
+        if let Some(defined) = external_definition::recognise(statement, visible, names).await? {
+            return Ok(Some(defined));
+        }
         if let Some(ddl) = catalog_change(statement, names)? {
             return Ok(Some(defined(ddl)));
         }

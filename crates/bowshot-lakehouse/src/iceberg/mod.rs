@@ -16,3 +16,4 @@ mod write;
 
 pub(crate) use folder::IcebergFolder;
 pub use rest::{IcebergCatalog, IcebergSettings};
+pub use write::NewPartition;

@@ -226,6 +226,17 @@ impl IcebergCatalog {
         *self.slot(schema, table).lock().await = Slot::default();
     }
 
+    /// Whether the catalog lists a table by exactly this name.
+    pub(super) async fn has_table(&self, schema: &str, table: &str) -> Result<bool> {
+        self.noted(self.spellings.has(&self.service, schema, table).await)
+    }
+
+    /// Forgets which tables there are, and which of them a namespace has.
+    pub(super) async fn forget_names(&self, schema: &str) {
+        self.spellings.forget(schema).await;
+        *self.listing.lock().await = None;
+    }
+
     fn remember(
         &self,
         slot: &mut Slot,

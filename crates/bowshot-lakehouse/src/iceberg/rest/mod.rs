@@ -13,6 +13,7 @@
 
 mod answers;
 mod catalog;
+mod definitions;
 mod fault;
 mod insert;
 mod lists;

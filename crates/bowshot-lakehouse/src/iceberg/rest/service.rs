@@ -7,7 +7,7 @@ use super::settings::{IcebergSettings, Login};
 use bowshot_api::Secret;
 use bowshot_object_store::{Answer, Call, Method, Remotes, WebClient};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
@@ -102,10 +102,42 @@ impl Service {
     /// may be there.
     pub(super) async fn commit(&self, namespace: &[String], table: &str, change: &Value) -> Result<()> {
         let namespace = namespace.join(SEPARATOR);
-        let url = self.address(&["namespaces", &namespace, "tables", table]).await?;
-        let answer =
-            self.send(Method::PostJson(change.to_string().into()), (url, MAX_TABLE_BYTES, None)).await?;
-        accepted(&answer)
+        let change = Method::PostJson(change.to_string().into());
+        self.change(&["namespaces", &namespace, "tables", table], change).await
+    }
+
+    /// Makes a table, or a namespace.
+    ///
+    /// # Errors
+    /// [`CatalogFault::Conflict`] if it is there, and those of the catalog.
+    pub(super) async fn create_table(&self, namespace: &[String], new: &Value) -> Result<()> {
+        let namespace = namespace.join(SEPARATOR);
+        self.change(&["namespaces", &namespace, "tables"], Method::PostJson(new.to_string().into())).await
+    }
+
+    /// See [`Service::create_table`].
+    pub(super) async fn create_namespace(&self, namespace: &[String]) -> Result<()> {
+        let new = json!({"namespace": namespace, "properties": {}});
+        self.change(&["namespaces"], Method::PostJson(new.to_string().into())).await
+    }
+
+    /// Drops a table, or a namespace.
+    ///
+    /// # Errors
+    /// [`CatalogFault::Conflict`] for a namespace that is not empty, and those of the catalog.
+    pub(super) async fn drop_table(&self, namespace: &[String], table: &str) -> Result<()> {
+        let namespace = namespace.join(SEPARATOR);
+        self.change(&["namespaces", &namespace, "tables", table], Method::Delete).await
+    }
+
+    /// See [`Service::drop_table`].
+    pub(super) async fn drop_namespace(&self, namespace: &[String]) -> Result<()> {
+        self.change(&["namespaces", &namespace.join(SEPARATOR)], Method::Delete).await
+    }
+
+    async fn change(&self, names: &[&str], method: Method) -> Result<()> {
+        let url = self.address(names).await?;
+        accepted(&self.send(method, (url, MAX_TABLE_BYTES, None)).await?)
     }
 
     /// The address of something in the catalog.

@@ -14,10 +14,13 @@ mod data_files;
 mod manifest;
 mod metrics;
 mod new_files;
+mod new_table;
 mod table_state;
 mod transform;
 
 pub(super) use append::Append;
 pub(super) use data_files::RowWriter;
 pub(super) use new_files::NewFiles;
+pub use new_table::NewPartition;
+pub(super) use new_table::table_request;
 pub(super) use table_state::TableState;
