@@ -131,12 +131,18 @@ def test_places_hold_for_new_tables(lake, tmp_path):
     assert not catalog.tables, "a table that nobody could read from here does not stay"
 
 
-def test_a_statement_is_for_itself(lake):
-    _, database = lake()
-    database.run("CREATE SCHEMA lake.db")
-    database.run("BEGIN")
-    refused(database, "CREATE TABLE lake.db.t (id BIGINT)", "cannot run in a transaction")
-    database.run("ROLLBACK")
+def test_a_statement_is_for_itself(tmp_path):
+    (tmp_path / "warehouse").mkdir()
+    config = tmp_path / "bowshot.toml"
+    with Catalog() as catalog:
+        catalog.warehouse = tmp_path / "warehouse"
+        config.write_text(catalog.entry(places=[str(tmp_path / "warehouse")], read_only=False))
+        with Server(arguments=["--config", config]) as server, Database(server) as database:
+            database.run("CREATE SCHEMA lake.db", "CREATE TABLE lake.db.t (id BIGINT)")
+            with Database(server, autocommit=False) as transaction:
+                for sql in ("CREATE TABLE lake.db.other (id BIGINT)", "INSERT INTO lake.db.t VALUES (1)", "DROP TABLE lake.db.t"):
+                    refused(transaction, sql, "cannot run in a transaction")
+            assert database.one("SELECT count(*) FROM lake.db.t") == 0
 
 
 def test_a_real_catalog(s3_tables, tmp_path):

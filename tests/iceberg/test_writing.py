@@ -88,6 +88,24 @@ def test_rows_of_a_file(lake):
     assert tables.static(table.folder).scan().to_arrow().num_rows == 2002
 
 
+def ingest(database, rows, mode="append"):
+    with database.connection.cursor() as cursor:
+        return cursor.adbc_ingest("t", rows, mode=mode, catalog_name="lake", db_schema_name="db")
+
+
+def test_rows_that_a_client_sends(lake):
+    table = lake(ROWS)
+    assert ingest(table.database, ROWS) in (1000, -1)
+    table.check(ROWS)
+    ingest(table.database, ROWS.select(["id", "word"]).slice(0, 10))
+    assert table.database.one("SELECT count(*) FROM lake.db.t WHERE number IS NULL AND id < 10") == 11
+    before = table.files()
+    for odd, mode in ((pa.table({"id": [1.5]}), "append"), (pa.table({"other": [1]}), "append"), (ROWS, "replace"), (ROWS, "create")):
+        with pytest.raises(Exception):
+            ingest(table.database, odd, mode)
+    assert table.files() == before
+
+
 def test_beside_what_others_have_written(lake):
     table = lake(ROWS.slice(0, 10), before=(ROWS.slice(0, 500), ROWS.slice(500)))
     tables.delete_places(table.folder, [(tables.data_files(table.folder)[0], 3)])

@@ -1,14 +1,16 @@
 //! Statements about external databases: INSERT into one of their tables, CREATE and DROP of them, ATTACH and DETACH.
 
 use crate::authorize::AuthorizedPlan;
+use crate::catalog::names::Names;
 use crate::databases::DatabaseDefinition;
 use crate::plan::parameters;
 use crate::session::EngineSession;
 use crate::session::write::Written;
 use crate::write::Write;
+use crate::write::external_database::sent_rows;
 use crate::write::external_definition::DatabaseDefine;
 use crate::write::rows::{checked, stream};
-use bowshot_api::{Error, ErrorKind, LastWrite, Result};
+use bowshot_api::{BatchStream, Error, ErrorKind, LastWrite, Result};
 use bowshot_sql::DatabaseStatement;
 use bowshot_tables::EntryName;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -59,6 +61,19 @@ impl EngineSession {
                 }
             },
         }
+    }
+
+    /// Adds rows that a client has sent to a table of another database.
+    pub(crate) async fn ingest_into_database(
+        &self,
+        name: &EntryName,
+        rows: BatchStream,
+        names: &Names,
+    ) -> Result<Written> {
+        let rows = sent_rows(name, rows, names).await?;
+        let written = self.shared.parts.databases.insert(name, rows, names.access.principal()).await?;
+        let (pinned, rows) = (names.pinned.clone(), Some(written));
+        Ok(Written { pinned, rows, rows_in_all: rows, returned: None, last: LastWrite::default() })
     }
 
     async fn insert_into_database(

@@ -4,7 +4,7 @@ use super::metrics::Metrics;
 use super::new_files::{NewFiles, Sink};
 use super::table_state::Target;
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt64Array, new_null_array};
-use arrow::compute::{cast, concat_batches, take_record_batch};
+use arrow::compute::{CastOptions, cast_with_options, concat_batches, take_record_batch};
 use arrow::datatypes::FieldRef;
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
@@ -122,11 +122,12 @@ impl RowWriter {
 
     /// The rows with all columns of the table, in its types.
     fn fitted(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+        let options = CastOptions { safe: false, ..CastOptions::default() };
         let column = |field: &FieldRef| {
             let found = match rows.column_by_name(field.name()) {
                 None => new_null_array(field.data_type(), rows.num_rows()),
                 Some(found) if found.data_type() == field.data_type() => Arc::clone(found),
-                Some(found) => cast(found, field.data_type()).map_err(not_fitting)?,
+                Some(found) => cast_with_options(found, field.data_type(), &options).map_err(not_fitting)?,
             };
             if field.is_nullable() || found.logical_null_count() == 0 {
                 return Ok(found);
@@ -237,7 +238,7 @@ fn properties(target: &Target) -> WriterProperties {
 }
 
 fn not_fitting(error: ArrowError) -> Error {
-    Error::invalid("the rows do not fit the columns of the table").with_source(error)
+    Error::invalid(format!("the rows do not fit the columns of the table: {error}")).with_source(error)
 }
 
 fn broken(error: ArrowError) -> Error {

@@ -34,7 +34,9 @@ impl Metrics {
                 chunk.statistics()?.null_count_opt().and_then(|count| i64::try_from(count).ok())
             });
             let nulls: Option<i64> = nulls.sum();
-            nulls.map(|nulls| metrics.nulls.insert(info.id(), nulls));
+            if let Some(nulls) = nulls {
+                metrics.nulls.insert(info.id(), nulls);
+            }
         }
         for column in columns.iter().filter(|column| has_bounds(column.field.data_type())) {
             metrics.add_bounds(footer, column, schema);
