@@ -2,6 +2,7 @@
 
 import contextlib
 
+import adbc_driver_flightsql.dbapi as dbapi
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
@@ -15,7 +16,7 @@ import tables
 from catalogs import Catalog
 from conftest import QUICK, refused
 from durable import Database
-from server import Server
+from server import Server, hash_password
 from test_catalog import asking
 from test_iceberg import ROWS, sorted_rows
 
@@ -143,6 +144,44 @@ def test_a_statement_is_for_itself(tmp_path):
                 for sql in ("CREATE TABLE lake.db.other (id BIGINT)", "INSERT INTO lake.db.t VALUES (1)", "DROP TABLE lake.db.t"):
                     refused(transaction, sql, "cannot run in a transaction")
             assert database.one("SELECT count(*) FROM lake.db.t") == 0
+
+
+def login(server, user):
+    database = Database.__new__(Database)
+    login = {"username": user, "password": f"{user} comes in"}
+    database.connection = dbapi.connect(server.grpc_tcp, db_kwargs=login, autocommit=True)
+    return database
+
+
+def test_rights(tmp_path):
+    """Those that tables here need, by the names of what is made, filled and dropped."""
+    (tmp_path / "warehouse").mkdir()
+    config = tmp_path / "bowshot.toml"
+    with Catalog() as catalog:
+        catalog.warehouse = tmp_path / "warehouse"
+        user = f'[[access.users]]\nname = "root"\npassword_hash = "{hash_password("root comes in")}"\nadmin = true\n'
+        config.write_text(catalog.entry(places=[str(tmp_path / "warehouse")], read_only=False) + user)
+        with Server(arguments=["--config", config], data=tmp_path / "data") as server, login(server, "root") as root:
+            root.run("CREATE USER ada PASSWORD 'ada comes in'", "CREATE SCHEMA lake.db", "CREATE TABLE lake.db.t (id BIGINT, word VARCHAR)")
+            with login(server, "ada") as ada:
+                for sql in (
+                    "CREATE SCHEMA lake.more", "DROP SCHEMA lake.db", "DROP SCHEMA IF EXISTS lake.db", "CREATE TABLE lake.db.own (id BIGINT)",
+                    "CREATE TABLE lake.db.own AS SELECT 1 AS id", "INSERT INTO lake.db.t VALUES (1, 'x')", "DROP TABLE lake.db.t",
+                    "DROP TABLE IF EXISTS lake.db.t",
+                ):
+                    refused(ada, sql)
+                assert list(catalog.tables) == [(("db",), "t")] and catalog.namespaces == {("db",)}
+                root.run("GRANT INSERT (id) ON lake.db.t TO ada", "GRANT CREATE ON SCHEMA lake.db TO ada")
+                refused(ada, "INSERT INTO lake.db.t (id, word) VALUES (1, 'x')")
+                ada.run("INSERT INTO lake.db.t (id) VALUES (1)", "CREATE TABLE lake.db.own (id BIGINT)")
+                refused(ada, "DROP TABLE lake.db.own")
+                root.run("GRANT SELECT, INSERT, OWN ON lake.db.own TO ada", "CREATE ROW POLICY p ON lake.db.t FOR ada USING (id > 1)")
+                refused(ada, "INSERT INTO lake.db.t (id) VALUES (2)", "row policies")
+                ada.run("INSERT INTO lake.db.own VALUES (1)")
+                assert ada.one("SELECT count(*) FROM lake.db.own") == 1
+                ada.run("DROP TABLE lake.db.own")
+                assert list(catalog.tables) == [(("db",), "t")]
+            assert root.one("SELECT count(*) FROM lake.db.t") == 1
 
 
 def test_a_real_catalog(s3_tables, tmp_path):

@@ -98,7 +98,7 @@ def test_rows_that_a_client_sends(lake):
     assert ingest(table.database, ROWS) in (1000, -1)
     table.check(ROWS)
     ingest(table.database, ROWS.select(["id", "word"]).slice(0, 10))
-    assert table.database.one("SELECT count(*) FROM lake.db.t WHERE number IS NULL AND id < 10") == 11
+    assert table.database.one("SELECT count(*) FROM lake.db.t WHERE number IS NULL AND id < 10") == 12
     before = table.files()
     for odd, mode in ((pa.table({"id": [1.5]}), "append"), (pa.table({"other": [1]}), "append"), (ROWS, "replace"), (ROWS, "create")):
         with pytest.raises(Exception):
