@@ -13,7 +13,7 @@ use crate::status::DatabaseStatus;
 use crate::table::DatabaseTable;
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Principal, Result};
-use bowshot_engine::databases::{Attachment, DatabaseDefinition, Databases};
+use bowshot_engine::databases::{Attachment, DatabaseDefinition, Databases, TableRewrite};
 use bowshot_files::FileCatalog;
 use bowshot_formats::table_version::AsOf;
 use bowshot_object_store::secrets::Secrets;
@@ -296,6 +296,10 @@ impl Databases for ExternalDatabases {
 
     async fn define(&self, change: &DatabaseDefinition) -> Result<bool> {
         self.catalogs.define(change).await
+    }
+
+    async fn rewrite(&self, name: &EntryName) -> Result<Box<dyn TableRewrite>> {
+        self.catalogs.rewrite(name).await
     }
 
     async fn attach(&self, attachment: &Attachment) -> Result<()> {

@@ -1,10 +1,16 @@
 //! Catalogs of Iceberg tables, which need no driver: `bowshot-lakehouse` reads them.
 
+use crate::insert::query_error;
 use crate::status::DatabaseStatus;
+use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_engine::databases::{DatabaseDefinition, PartitionField, PartitionTransform};
+use bowshot_engine::databases::{DatabaseDefinition, PartitionField, PartitionTransform, TableRewrite};
 use bowshot_files::FileCatalog;
-use bowshot_lakehouse::iceberg::{IcebergCatalog, IcebergSettings, NewPartition};
+use bowshot_lakehouse::iceberg::{IcebergCatalog, IcebergRewrite, IcebergSettings, NewPartition};
+use bowshot_tables::EntryName;
+use datafusion::catalog::TableProvider;
+use datafusion::execution::SendableRecordBatchStream;
+use futures::{StreamExt, TryStreamExt};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -79,6 +85,15 @@ impl Catalogs {
         }
     }
 
+    /// Opens a table whose rows are to be changed.
+    ///
+    /// # Errors
+    /// Those of the catalog.
+    pub(crate) async fn rewrite(&self, name: &EntryName) -> Result<Box<dyn TableRewrite>> {
+        let open = self.writable(&name.catalog)?.rewrite(&name.schema, &name.name).await?;
+        Ok(Box::new(Rewrite(open)))
+    }
+
     fn writable(&self, name: &str) -> Result<&Arc<IcebergCatalog>> {
         self.find(name).filter(|catalog| !catalog.is_read_only()).ok_or_else(|| {
             Error::new(ErrorKind::Denied, format!("the database `{name}` is read-only"))
@@ -100,6 +115,30 @@ impl Catalogs {
             tables: catalog.known(),
             problem: catalog.problem(),
         })
+    }
+}
+
+/// A table whose files are written again.
+#[derive(Debug)]
+struct Rewrite(IcebergRewrite);
+
+#[async_trait]
+impl TableRewrite for Rewrite {
+    fn files(&self) -> Vec<Arc<dyn TableProvider>> {
+        self.0.files()
+    }
+
+    async fn replace(
+        self: Box<Self>,
+        file: usize,
+        rows: SendableRecordBatchStream,
+    ) -> Result<Box<dyn TableRewrite>> {
+        let rows = rows.map_err(query_error).boxed();
+        Ok(Box::new(Self(self.0.replace(file, rows).await?)))
+    }
+
+    async fn commit(self: Box<Self>) -> Result<()> {
+        self.0.commit().await
     }
 }
 

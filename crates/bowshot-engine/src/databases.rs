@@ -88,6 +88,14 @@ pub trait Databases: fmt::Debug + Send + Sync {
         Err(Error::unsupported("nothing is made or dropped in other databases"))
     }
 
+    /// Opens a table whose rows are to be changed, as it is now.
+    ///
+    /// # Errors
+    /// As [`Self::table`]; `Unsupported` where [`Self::has_definitions`] says so.
+    async fn rewrite(&self, _name: &EntryName) -> Result<Box<dyn TableRewrite>> {
+        Err(Error::unsupported("rows of other databases are not changed"))
+    }
+
     /// Opens a database until the server ends or somebody leaves it.
     ///
     /// # Errors
@@ -105,6 +113,29 @@ pub trait Databases: fmt::Debug + Send + Sync {
     /// # Errors
     /// None that is expected.
     fn rows(&self) -> Result<RecordBatch>;
+}
+
+/// A table of another database of which files are written again. Without a commit nothing has happened.
+#[async_trait]
+pub trait TableRewrite: fmt::Debug + Send {
+    /// Each file as a table.
+    fn files(&self) -> Vec<Arc<dyn TableProvider>>;
+
+    /// Puts rows in the place of those of a file.
+    ///
+    /// # Errors
+    /// Those of the rows, and of the database.
+    async fn replace(
+        self: Box<Self>,
+        file: usize,
+        rows: SendableRecordBatchStream,
+    ) -> Result<Box<dyn TableRewrite>>;
+
+    /// Commits the changes, all of them or none.
+    ///
+    /// # Errors
+    /// `Conflict` where others have changed the table since it was opened; those of the database.
+    async fn commit(self: Box<Self>) -> Result<()>;
 }
 
 /// What is made or dropped in another database.

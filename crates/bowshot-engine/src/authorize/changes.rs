@@ -77,6 +77,7 @@ fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
         Write::DatabaseInsert(insert) => {
             access.check_columns(Privilege::Insert, &insert.name, &insert.columns)?;
         }
+        Write::DatabaseRewrite(rewrite) => rewrite.check(access)?,
         Write::DatabaseDefine(define) => match &define.definition {
             DatabaseDefinition::CreateSchema { database, .. } => {
                 place(Privilege::Create, std::slice::from_ref(database), "catalog", access)?;
@@ -293,7 +294,8 @@ fn returning(write: &Write, access: &Access) -> Result<()> {
         | Write::CopyOut(_)
         | Write::CopyIn(_)
         | Write::DatabaseInsert(_)
-        | Write::DatabaseDefine(_) => Err(Error::internal("a change without rows was to return some")),
+        | Write::DatabaseDefine(_)
+        | Write::DatabaseRewrite(_) => Err(Error::internal("a change without rows was to return some")),
     }
 }
 

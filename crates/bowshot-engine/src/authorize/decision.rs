@@ -147,6 +147,10 @@ fn writing(write: &Write) -> (&'static str, Vec<Resource>) {
         Write::Insert(rows) => ("insert", vec![changed(&rows.name)]),
         Write::DatabaseInsert(insert) => ("insert", vec![changed(&insert.name)]),
         Write::DatabaseDefine(define) => defining_in_database(&define.definition),
+        Write::DatabaseRewrite(rewrite) => {
+            let action = if rewrite.columns.is_some() { "update" } else { "delete" };
+            (action, vec![changed(&rewrite.name)])
+        }
         Write::Overwrite(name) => ("overwrite", vec![changed(name)]),
         Write::Delete(name) => ("delete", vec![changed(name)]),
         Write::Update(rows) => ("update", vec![changed(&rows.name)]),

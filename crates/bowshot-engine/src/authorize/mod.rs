@@ -78,7 +78,10 @@ impl Change {
     pub fn is_of_tables(&self) -> bool {
         !matches!(
             self.write.as_ref(),
-            Write::CopyOut(_) | Write::DatabaseInsert(_) | Write::DatabaseDefine(_)
+            Write::CopyOut(_)
+                | Write::DatabaseInsert(_)
+                | Write::DatabaseDefine(_)
+                | Write::DatabaseRewrite(_)
         )
     }
 
@@ -91,7 +94,10 @@ impl Change {
     pub fn is_final(&self) -> bool {
         matches!(
             self.write.as_ref(),
-            Write::Ddl(Ddl::Vacuum { .. }) | Write::DatabaseInsert(_) | Write::DatabaseDefine(_)
+            Write::Ddl(Ddl::Vacuum { .. })
+                | Write::DatabaseInsert(_)
+                | Write::DatabaseDefine(_)
+                | Write::DatabaseRewrite(_)
         )
     }
 }

@@ -61,7 +61,7 @@ pub(super) async fn insert(
     Ok(Recognised::Write(Box::new(Write::DatabaseInsert(DatabaseInsert { name, columns })), rows))
 }
 
-async fn found(name: &EntryName, names: &Names) -> Result<Arc<dyn TableProvider>> {
+pub(super) async fn found(name: &EntryName, names: &Names) -> Result<Arc<dyn TableProvider>> {
     let table = names.parts.databases.table(name, names.access.principal()).await?;
     table.ok_or_else(|| {
         Error::not_found(format!("table `{name}` not found")).with_reason(Reason::UndefinedTable)

@@ -33,6 +33,7 @@ mod enums;
 mod external;
 pub(crate) mod external_database;
 pub(crate) mod external_definition;
+pub(crate) mod external_rewrite;
 pub(crate) mod functions;
 mod hidden_columns;
 mod insert;
@@ -58,6 +59,7 @@ use copy::{CopyIn, CopyOut};
 use ddl::Ddl;
 use external_database::DatabaseInsert;
 use external_definition::DatabaseDefine;
+use external_rewrite::DatabaseRewrite;
 
 /// What a statement changes. The plan beside it gives the rows.
 #[derive(Debug, Clone)]
@@ -84,6 +86,8 @@ pub(crate) enum Write {
     DatabaseInsert(DatabaseInsert),
     /// Makes or drops something in another database.
     DatabaseDefine(DatabaseDefine),
+    /// Changes rows of a table of another database: whether each is meant, then what its columns become.
+    DatabaseRewrite(DatabaseRewrite),
     /// Changes nothing: the rows are those of a query beside changes in WITH.
     Query,
 }
@@ -149,6 +153,7 @@ impl Write {
             Self::Overwrite(name) | Self::Delete(name) => Some(name),
             Self::CopyIn(copy) => Some(copy.table()),
             Self::DatabaseInsert(insert) => Some(&insert.name),
+            Self::DatabaseRewrite(rewrite) => Some(&rewrite.name),
             Self::Ddl(_) | Self::CopyOut(_) | Self::DatabaseDefine(_) | Self::Query => None,
         }
     }

@@ -1,6 +1,7 @@
 //! Manifest lists and manifests: Avro files that name the data files of a state of a table, and the files of deleted rows
 //! (specification, "Manifests" and "Snapshots").
 
+use super::write::{Metrics, WrittenFile};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
@@ -8,6 +9,7 @@ use bowshot_formats::avro;
 use bowshot_formats::data_file::DataFile;
 use bowshot_object_store::Error;
 use datafusion::common::ScalarValue;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -49,6 +51,16 @@ pub(super) struct FieldSummary {
     pub(super) has_nan: Option<bool>,
     pub(super) lower: Option<Vec<u8>>,
     pub(super) upper: Option<Vec<u8>>,
+}
+
+/// A data file with all that its manifest says of it, so that another manifest can say the same.
+#[derive(Debug)]
+pub(super) struct WholeEntry {
+    /// That has added it.
+    pub(super) snapshot: i64,
+    pub(super) sequence: i64,
+    pub(super) file_sequence: i64,
+    pub(super) file: WrittenFile,
 }
 
 /// What a file holds.
@@ -148,6 +160,34 @@ pub(super) fn entries(file: &Arc<DataFile>, manifest: &Manifest, most: usize) ->
                 equality: files.numbers("equality_ids", row)?,
                 vector: files.vector(row)?,
             });
+        }
+    }
+    Ok(entries)
+}
+
+/// The data files of a manifest that count, with all that it says of them.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn whole_entries(
+    file: &Arc<DataFile>,
+    manifest: &ManifestFile,
+    most: usize,
+) -> Result<Vec<WholeEntry>, Error> {
+    let (mut entries, path) = (Vec::new(), file.path());
+    for batch in rows(file, most)? {
+        let table = Columns { columns: StructArray::from(batch), path };
+        let files = table.nested("data_file")?;
+        for row in 0..table.columns.len() {
+            if table.whole("status", row)? != Some(REMOVED) {
+                // What a new manifest adds has the numbers of the manifest, which were not known when it was written.
+                entries.push(WholeEntry {
+                    snapshot: table.optional("snapshot_id", row)?.unwrap_or(manifest.snapshot),
+                    sequence: table.optional("sequence_number", row)?.unwrap_or(manifest.sequence),
+                    file_sequence: table.optional("file_sequence_number", row)?.unwrap_or(manifest.sequence),
+                    file: files.written_file(row)?,
+                });
+            }
         }
     }
     Ok(entries)
@@ -258,6 +298,62 @@ impl Columns<'_> {
             partitions: self.summaries(row)?,
             key: self.bytes("key_metadata", row)?,
         })
+    }
+
+    fn written_file(&self, row: usize) -> Result<WrittenFile, Error> {
+        let missing = |name: &str| Error::corrupt(self.path, format!("its field `{name}` has no value"));
+        Ok(WrittenFile {
+            path: self.text("file_path", row)?,
+            format: self.text("file_format", row)?,
+            partition: self.partition(row)?,
+            rows: self.whole("record_count", row)?.ok_or_else(|| missing("record_count"))?,
+            bytes: self.whole("file_size_in_bytes", row)?.ok_or_else(|| missing("file_size_in_bytes"))?,
+            metrics: Metrics {
+                sizes: self.counts("column_sizes", row)?,
+                values: self.counts("value_counts", row)?,
+                nulls: self.counts("null_value_counts", row)?,
+                nans: self.counts("nan_value_counts", row)?,
+                lower: self.bounds("lower_bounds", row)?,
+                upper: self.bounds("upper_bounds", row)?,
+            },
+            key: self.bytes("key_metadata", row)?,
+            sort_order: self.optional("sort_order_id", row)?,
+        })
+    }
+
+    /// The pairs of a map by numbers of columns; none where it is not there.
+    fn pairs(&self, name: &str, row: usize) -> Result<Option<Columns<'_>>, Error> {
+        let Some(column) = self.columns.column_by_name(name).filter(|column| column.is_valid(row)) else {
+            return Ok(None);
+        };
+        let strange = || Error::corrupt(self.path, format!("its field `{name}` is no map"));
+        let pairs = column.as_list_opt::<i32>().map(|list| list.value(row)).ok_or_else(strange)?;
+        let columns = pairs.as_struct_opt().cloned().ok_or_else(strange)?;
+        Ok(Some(Columns { columns, path: self.path }))
+    }
+
+    fn counts(&self, name: &str, row: usize) -> Result<BTreeMap<i32, i64>, Error> {
+        let mut counts = BTreeMap::new();
+        let Some(pairs) = self.pairs(name, row)? else { return Ok(counts) };
+        for pair in 0..pairs.columns.len() {
+            let (key, value) = (pairs.whole("key", pair)?, pairs.whole("value", pair)?);
+            if let (Some(key), Some(value)) = (key.and_then(|key| i32::try_from(key).ok()), value) {
+                counts.insert(key, value);
+            }
+        }
+        Ok(counts)
+    }
+
+    fn bounds(&self, name: &str, row: usize) -> Result<BTreeMap<i32, Vec<u8>>, Error> {
+        let mut bounds = BTreeMap::new();
+        let Some(pairs) = self.pairs(name, row)? else { return Ok(bounds) };
+        for pair in 0..pairs.columns.len() {
+            let (key, value) = (pairs.whole("key", pair)?, pairs.bytes("value", pair)?);
+            if let (Some(key), Some(value)) = (key.and_then(|key| i32::try_from(key).ok()), value) {
+                bounds.insert(key, value);
+            }
+        }
+        Ok(bounds)
     }
 
     fn summaries(&self, row: usize) -> Result<Option<Vec<FieldSummary>>, Error> {

@@ -1,6 +1,6 @@
 //! Apache Iceberg tables in format versions 1 to 3 (<https://iceberg.apache.org/spec/>): the metadata file that is current decides
-//! which files and rows count. Which one is current, the names of a folder tell, or a catalog. Rows are added to tables of version 2
-//! whose catalog commits them.
+//! which files and rows count. Which one is current, the names of a folder tell, or a catalog. Tables of version 2
+//! are written whose catalog commits that.
 
 mod folder;
 mod loading;
@@ -15,5 +15,5 @@ mod types;
 mod write;
 
 pub(crate) use folder::IcebergFolder;
-pub use rest::{IcebergCatalog, IcebergSettings};
+pub use rest::{IcebergCatalog, IcebergRewrite, IcebergSettings};
 pub use write::NewPartition;

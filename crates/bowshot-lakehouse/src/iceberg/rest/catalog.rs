@@ -9,6 +9,7 @@ use super::places::{Spot, spot};
 use super::service::Service;
 use super::settings::IcebergSettings;
 use super::spellings::Spellings;
+use crate::LakeTable;
 use crate::table_folder::TableFolder;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_formats::inspection::Workshop;
@@ -52,6 +53,19 @@ pub(super) struct Writable {
     pub(super) folder: TableFolder,
     pub(super) workshop: Arc<Workshop>,
     pub(super) state: TableState,
+    known: Arc<Known>,
+    given: Given,
+}
+
+impl Writable {
+    /// The table in this state.
+    ///
+    /// # Errors
+    /// What its files say.
+    pub(super) async fn read(&self, table: &str) -> Result<LakeTable> {
+        let found = self.known.folder.table_of(table, Some(self.given.clone()), None).await;
+        Ok(found.map_err(|error| error.of_table(table))?)
+    }
 }
 
 /// What is known of one table.
@@ -218,6 +232,8 @@ impl IcebergCatalog {
             folder: known.folder.place().clone(),
             workshop: Arc::clone(&self.workshop),
             state: TableState::new(whole, Path::new(&given.location))?,
+            known,
+            given,
         }))
     }
 

@@ -43,17 +43,26 @@ impl IcebergCatalog {
         let name = format!("{schema}.{table}");
         let writable = self.writable(schema, table).await?.ok_or_else(|| gone(&name))?;
         let writer = RowWriter::new(writable.state.target(&name)?, NewFiles::new(&writable.folder)?);
-        let Some(append) = written(writer, rows).await? else { return Ok(0) };
+        let writer = written(writer, rows).await?;
+        let Some(append) = blocking(move || Append::new(writer, None)).await? else { return Ok(0) };
         let rows = append.rows();
         self.commit(schema, table, (writable, append)).await?;
-        // Whoever reads next sees the rows, or asks anew.
-        if self.writable(schema, table).await.is_err() {
-            self.forget(schema, table).await;
-        }
         Ok(rows)
     }
 
-    async fn commit(
+    /// Commits a snapshot; whoever reads next sees it, or asks anew.
+    ///
+    /// # Errors
+    /// See [`Self::insert`].
+    pub(super) async fn commit(&self, schema: &str, table: &str, change: (Writable, Append)) -> Result<()> {
+        self.attempt(schema, table, change).await?;
+        if self.writable(schema, table).await.is_err() {
+            self.forget(schema, table).await;
+        }
+        Ok(())
+    }
+
+    async fn attempt(
         &self,
         schema: &str,
         table: &str,
@@ -101,7 +110,7 @@ impl IcebergCatalog {
         let conflict = Error::new(
             ErrorKind::Conflict,
             format!(
-                "others have changed `{name}` each of the {ATTEMPTS} times that rows were to be committed"
+                "others have changed `{name}` each of the {ATTEMPTS} times that the statement was to be committed"
             ),
         );
         Err(discarded(append, conflict.with_hint("run the statement again")).await)
@@ -109,17 +118,20 @@ impl IcebergCatalog {
 
     fn undetermined(&self, name: &str, id: i64) -> Error {
         let message = format!(
-            "cannot determine whether the catalog `{}` has committed the rows for `{name}`",
+            "cannot determine whether the catalog `{}` has committed the change of `{name}`",
             self.name()
         );
         Error::new(ErrorKind::Unavailable, message).with_hint(format!(
-            "they are there if the table has the snapshot {id}: look for it before you add them again"
+            "it is there if the table has the snapshot {id}: look for it before you run the statement again"
         ))
     }
 }
 
-/// The rows in files; none without any.
-async fn written(writer: RowWriter, rows: BoxStream<'static, Result<RecordBatch>>) -> Result<Option<Append>> {
+/// The writer, with the rows in its files.
+pub(super) async fn written(
+    writer: RowWriter,
+    rows: BoxStream<'static, Result<RecordBatch>>,
+) -> Result<RowWriter> {
     let (sender, receiver) = mpsc::channel(AHEAD);
     let writing = tokio::task::spawn_blocking(move || write_all(writer, receiver));
     let sent = send(rows, sender).await;
@@ -142,11 +154,11 @@ async fn send(
     Ok(())
 }
 
-fn write_all(mut writer: RowWriter, mut rows: mpsc::Receiver<Message>) -> Result<Option<Append>> {
+fn write_all(mut writer: RowWriter, mut rows: mpsc::Receiver<Message>) -> Result<RowWriter> {
     loop {
         match rows.blocking_recv() {
             Some(Message::Rows(rows)) => writer.write(&rows)?,
-            Some(Message::End) => return Append::new(writer),
+            Some(Message::End) => return Ok(writer),
             None => return Err(Error::new(ErrorKind::Cancelled, "the rows have ended before their end")),
         }
     }
@@ -184,7 +196,9 @@ fn pause(attempt: u32) -> Duration {
     pause / 2 + pause / 2 * u32::from(random) / 255
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(interrupted)?
 }
 
@@ -210,7 +224,7 @@ async fn discarded(append: Append, error: Error) -> Error {
     removed.await.err().unwrap_or(error)
 }
 
-fn gone(name: &str) -> Error {
+pub(super) fn gone(name: &str) -> Error {
     Error::not_found(format!("table `{name}` not found")).with_reason(Reason::UndefinedTable)
 }
 

@@ -19,9 +19,11 @@ mod insert;
 mod lists;
 mod names;
 mod places;
+mod rewrite;
 mod service;
 mod settings;
 mod spellings;
 
 pub use catalog::IcebergCatalog;
+pub use rewrite::IcebergRewrite;
 pub use settings::IcebergSettings;

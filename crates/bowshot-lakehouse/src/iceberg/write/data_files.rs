@@ -27,6 +27,8 @@ const GROUP_ROWS: usize = 1 << 20;
 const FILE_BYTES: usize = 512 << 20;
 /// Bytes of rows in memory that wait until enough of them go to files of their partitions.
 const WAITING_BYTES: usize = 256 << 20;
+/// The order of rows that are in none.
+const UNSORTED: i64 = 0;
 /// Files of one statement.
 const MAX_FILES: usize = 10_000;
 
@@ -57,14 +59,17 @@ struct OpenFile {
     groups: RowGroups,
 }
 
-/// A data file that no manifest has yet.
+/// A data file as a manifest has it.
 #[derive(Debug)]
-pub(super) struct WrittenFile {
-    pub(super) path: String,
-    pub(super) partition: Vec<ScalarValue>,
-    pub(super) rows: i64,
-    pub(super) bytes: i64,
-    pub(super) metrics: Metrics,
+pub(in super::super) struct WrittenFile {
+    pub(in super::super) path: String,
+    pub(in super::super) format: String,
+    pub(in super::super) partition: Vec<ScalarValue>,
+    pub(in super::super) rows: i64,
+    pub(in super::super) bytes: i64,
+    pub(in super::super) metrics: Metrics,
+    pub(in super::super) key: Option<Vec<u8>>,
+    pub(in super::super) sort_order: Option<i64>,
 }
 
 /// What a statement has written.
@@ -92,7 +97,7 @@ impl RowWriter {
         if rows.num_rows() == 0 {
             return Ok(());
         }
-        if !self.target.partition.is_empty() {
+        if !self.target.spec.partition.is_empty() {
             self.wait(&rows)?;
             return if self.waiting_bytes >= WAITING_BYTES { self.write_waiting() } else { Ok(()) };
         }
@@ -143,7 +148,7 @@ impl RowWriter {
 
     /// Puts rows beside those of the same partition.
     fn wait(&mut self, rows: &RecordBatch) -> Result<()> {
-        let values = self.target.partition.iter().map(|field| match field.source {
+        let values = self.target.spec.partition.iter().map(|field| match field.source {
             Some(place) => field.transform.apply(rows.column(place)),
             None => Ok(new_null_array(&field.result, rows.num_rows())),
         });
@@ -213,10 +218,13 @@ impl RowWriter {
         self.files.finish(std::mem::replace(file.writer.inner_mut(), Sink::Taken))?;
         self.written.push(WrittenFile {
             path: self.target.address(&file.name),
+            format: "PARQUET".to_owned(),
             partition,
             rows: footer.file_metadata().num_rows(),
             bytes,
             metrics: Metrics::new(&footer, &self.target.columns, &self.target.schema),
+            key: None,
+            sort_order: Some(UNSORTED),
         });
         Ok(())
     }

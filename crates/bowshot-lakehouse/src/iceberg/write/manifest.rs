@@ -4,37 +4,66 @@ use super::super::manifest::{FieldSummary, ManifestFile};
 use super::avro::{Container, Encoder};
 use super::bounds::{extremes, is_nan, lower_bound, upper_bound};
 use super::data_files::WrittenFile;
-use super::table_state::{PartitionColumn, Target};
+use super::table_state::{PartitionColumn, Spec, Target};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The entry of a file that its snapshot has added.
+/// What entries say of files.
+const EXISTING: i64 = 0;
 const ADDED: i64 = 1;
-/// The order of rows that are in none.
-const UNSORTED: i64 = 0;
+const DELETED: i64 = 2;
 const FORMAT_VERSION: &str = "2";
 
-/// The manifest of files that a snapshot adds.
-pub(super) fn manifest(target: &Target, files: &[WrittenFile], snapshot: i64) -> Vec<u8> {
-    let (schema_id, spec_id) = (target.schema_id.to_string(), target.spec_id.to_string());
+/// What a snapshot does with a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Change {
+    Added,
+    /// Leaves it in the table, to which this snapshot has added it.
+    Existing {
+        snapshot: i64,
+        sequence: i64,
+        file_sequence: i64,
+    },
+    Deleted {
+        sequence: i64,
+        file_sequence: i64,
+    },
+}
+
+/// A manifest that a snapshot writes.
+pub(super) fn manifest<'f>(
+    (target, spec): (&Target, &Spec),
+    files: impl Iterator<Item = (Change, &'f WrittenFile)>,
+    snapshot: i64,
+) -> Vec<u8> {
+    let (schema_id, spec_id) = (target.schema_id.to_string(), spec.id.to_string());
     let properties = [
         ("schema", target.schema_text.as_str()),
         ("schema-id", schema_id.as_str()),
-        ("partition-spec", target.spec_text.as_str()),
+        ("partition-spec", spec.text.as_str()),
         ("partition-spec-id", spec_id.as_str()),
         ("format-version", FORMAT_VERSION),
         ("content", "data"),
     ];
-    let mut container = Container::new(&entry_schema(&target.partition).to_string(), &properties);
-    for file in files {
+    let mut container = Container::new(&entry_schema(&spec.partition).to_string(), &properties);
+    for (change, file) in files {
+        // The numbers of a new file are those of the manifest, which are not known before the commit.
+        let (status, added_by, sequence, file_sequence) = match change {
+            Change::Existing { snapshot, sequence, file_sequence } => {
+                (EXISTING, snapshot, Some(sequence), Some(file_sequence))
+            }
+            Change::Added => (ADDED, snapshot, None, None),
+            Change::Deleted { sequence, file_sequence } => {
+                (DELETED, snapshot, Some(sequence), Some(file_sequence))
+            }
+        };
         container.row(|row| {
-            row.long(ADDED);
-            row.optional(Some(snapshot), Encoder::long);
-            // Both numbers are those of the manifest, which are not known before the commit.
-            row.optional(None, Encoder::long);
-            row.optional(None, Encoder::long);
+            row.long(status);
+            row.optional(Some(added_by), Encoder::long);
+            row.optional(sequence, Encoder::long);
+            row.optional(file_sequence, Encoder::long);
             write_file(row, file);
         });
     }
@@ -44,22 +73,23 @@ pub(super) fn manifest(target: &Target, files: &[WrittenFile], snapshot: i64) ->
 fn write_file(row: &mut Encoder, file: &WrittenFile) {
     row.long(0);
     row.text(&file.path);
-    row.text("PARQUET");
+    row.text(&file.format);
     file.partition.iter().for_each(|value| write_value(row, value));
     row.long(file.rows);
     row.long(file.bytes);
     let metrics = &file.metrics;
-    for numbers in [&metrics.sizes, &metrics.values, &metrics.nulls] {
+    for numbers in [&metrics.sizes, &metrics.values, &metrics.nulls, &metrics.nans] {
         write_map(row, numbers, |row, value| row.long(*value));
     }
     for bounds in [&metrics.lower, &metrics.upper] {
         write_map(row, bounds, |row, value| row.bytes(value));
     }
-    row.optional(Some(UNSORTED), Encoder::long);
+    row.optional(file.key.as_deref(), Encoder::bytes);
+    row.optional(file.sort_order, Encoder::long);
 }
 
 fn write_map<V>(row: &mut Encoder, map: &BTreeMap<i32, V>, write: impl Fn(&mut Encoder, &V)) {
-    row.optional(Some(map), |row, map| {
+    row.optional(Some(map).filter(|map| !map.is_empty()), |row, map| {
         row.array(map.iter(), |row, (number, value)| {
             row.long(i64::from(*number));
             write(row, value);
@@ -164,8 +194,10 @@ fn entry_schema(partition: &[PartitionColumn]) -> Value {
         map_field(108, "column_sizes", (117, 118), "long"),
         map_field(109, "value_counts", (119, 120), "long"),
         map_field(110, "null_value_counts", (121, 122), "long"),
+        map_field(137, "nan_value_counts", (138, 139), "long"),
         map_field(125, "lower_bounds", (126, 127), "bytes"),
         map_field(128, "upper_bounds", (129, 130), "bytes"),
+        optional_field(131, "key_metadata", json!("bytes")),
         optional_field(140, "sort_order_id", json!("int")),
     ];
     json!({"type": "record", "name": "manifest_entry", "fields": [

@@ -11,12 +11,14 @@ use std::collections::BTreeMap;
 
 /// By the numbers of columns and nested fields.
 #[derive(Debug, Default)]
-pub(super) struct Metrics {
-    pub(super) sizes: BTreeMap<i32, i64>,
-    pub(super) values: BTreeMap<i32, i64>,
-    pub(super) nulls: BTreeMap<i32, i64>,
-    pub(super) lower: BTreeMap<i32, Vec<u8>>,
-    pub(super) upper: BTreeMap<i32, Vec<u8>>,
+pub(in super::super) struct Metrics {
+    pub(in super::super) sizes: BTreeMap<i32, i64>,
+    pub(in super::super) values: BTreeMap<i32, i64>,
+    pub(in super::super) nulls: BTreeMap<i32, i64>,
+    /// Of files of other writers; none is counted here.
+    pub(in super::super) nans: BTreeMap<i32, i64>,
+    pub(in super::super) lower: BTreeMap<i32, Vec<u8>>,
+    pub(in super::super) upper: BTreeMap<i32, Vec<u8>>,
 }
 
 impl Metrics {

@@ -1,4 +1,4 @@
-//! New rows for an Iceberg table of format version 2 (<https://iceberg.apache.org/spec/>).
+//! Snapshots for an Iceberg table of format version 2 (<https://iceberg.apache.org/spec/>).
 //!
 //! ```text
 //! rows ─▶ data_files ─ transform: by partition ─▶ Parquet ─ metrics ─▶ manifest ─▶ append ─▶ snapshot, which a catalog commits
@@ -15,12 +15,15 @@ mod manifest;
 mod metrics;
 mod new_files;
 mod new_table;
+mod removal;
 mod table_state;
 mod transform;
 
 pub(super) use append::Append;
-pub(super) use data_files::RowWriter;
+pub(super) use data_files::{RowWriter, WrittenFile};
+pub(super) use metrics::Metrics;
 pub(super) use new_files::NewFiles;
 pub use new_table::NewPartition;
 pub(super) use new_table::table_request;
+pub(super) use removal::Removal;
 pub(super) use table_state::TableState;

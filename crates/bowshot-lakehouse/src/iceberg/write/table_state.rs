@@ -28,10 +28,17 @@ pub(in super::super) struct Target {
     pub(super) columns: Vec<LakeColumn>,
     pub(super) schema: SchemaRef,
     pub(super) schema_id: i64,
-    /// The columns and the partitions as the metadata say them.
+    /// The columns as the metadata say them.
     pub(super) schema_text: String,
-    pub(super) spec_id: i32,
-    pub(super) spec_text: String,
+    pub(super) spec: Spec,
+}
+
+/// What rows are partitioned by.
+#[derive(Debug)]
+pub(super) struct Spec {
+    pub(super) id: i64,
+    /// As the metadata say it.
+    pub(super) text: String,
     pub(super) partition: Vec<PartitionColumn>,
 }
 
@@ -90,6 +97,14 @@ impl TableState {
         list.iter().find(|one| one.get(key).and_then(Value::as_i64) == Some(id))
     }
 
+    /// What files of a specification are partitioned by; `None` for one that is not known here.
+    pub(super) fn spec(&self, id: i64, columns: &[LakeColumn]) -> Option<Spec> {
+        let spec = self.with_id("partition-specs", "spec-id", id)?.get("fields")?;
+        let fields = Vec::<SpecField>::deserialize(spec).ok()?;
+        let partition = fields.into_iter().map(|field| partition_column(field, columns));
+        Some(Spec { id, text: spec.to_string(), partition: partition.collect::<Option<_>>()? })
+    }
+
     /// How rows are written to the table as it is now.
     ///
     /// # Errors
@@ -108,11 +123,7 @@ impl TableState {
         let fields = self.metadata.fields(None).ok_or_else(|| lacks("schemas"))?;
         let columns = types::columns(fields).map_err(&refused)?;
         let spec_id = self.number("default-spec-id").ok_or_else(|| lacks("default-spec-id"))?;
-        let spec = self.with_id("partition-specs", "spec-id", spec_id);
-        let spec = spec.and_then(|spec| spec.get("fields")).ok_or_else(|| lacks("partition-specs"))?;
-        let parsed = Vec::<SpecField>::deserialize(spec).map_err(|_| lacks("partition-specs"))?;
-        let partition = parsed.into_iter().map(|field| partition_column(field, &columns));
-        let partition = partition.collect::<Option<Vec<_>>>().ok_or_else(|| {
+        let spec = self.spec(spec_id, &columns).ok_or_else(|| {
             refused("it is partitioned in a way that is not known here".to_owned())
                 .with_hint("write it with the program that has partitioned it")
         })?;
@@ -124,9 +135,7 @@ impl TableState {
             columns,
             schema_id,
             schema_text: schema.to_string(),
-            spec_id: i32::try_from(spec_id).map_err(|_| lacks("default-spec-id"))?,
-            spec_text: spec.to_string(),
-            partition,
+            spec,
         })
     }
 }
@@ -175,9 +184,10 @@ mod tests {
     fn a_target_is_what_the_metadata_say_now() {
         let state = state(&[]);
         let target = state.target("t").unwrap();
-        assert_eq!((target.schema_id, target.spec_id, state.current()), (1, 3, None));
+        assert_eq!((target.schema_id, target.spec.id, state.current()), (1, 3, None));
         assert_eq!(target.address("data/x"), "s3://b/t/data/x");
-        let results: Vec<_> = target.partition.iter().map(|field| (field.source, &field.result)).collect();
+        let results: Vec<_> =
+            target.spec.partition.iter().map(|field| (field.source, &field.result)).collect();
         assert_eq!(results, [(Some(1), &DataType::Date32), (None, &DataType::Int32)]);
     }
 
