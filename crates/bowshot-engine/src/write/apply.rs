@@ -113,6 +113,7 @@ pub(crate) async fn apply(
         | Write::CopyIn(_)
         | Write::DatabaseInsert(_)
         | Write::DatabaseDefine(_)
+        | Write::DatabaseRewrite(_)
         | Write::Query => Err(Error::internal("rows from and to other places are written otherwise")),
     }
 }
