@@ -1,7 +1,10 @@
 """An Iceberg REST catalog that tests are run against, which does what networks and broken catalogs do when it is told to."""
 
 import json
+import pathlib
+import threading
 import urllib.parse
+import uuid
 
 from web import Handler, Web
 
@@ -15,9 +18,14 @@ class Catalog(Web):
     def __init__(self, token=None, client=None):
         super().__init__(Answers)
         self.tables, self.requests = {}, []
+        # Namespaces that were made, and where tables are made.
+        self.namespaces, self.warehouse = set(), None
         self.token, self.client = token, client
         # Called with the handler before anything else; true when it has answered.
         self.fault = None
+        # Called with the handler and the commit instead of that; what it returns is the status of the answer.
+        self.commit_fault = None
+        self.commits = threading.Lock()
         self.credentials, self.config = [], {}
         # Whether names mean the same in capitals and with blanks around them, as in catalogs over databases.
         self.folds = False
@@ -42,10 +50,102 @@ class Catalog(Web):
         parts = tuple(map(plain, namespace.split("\x1f")))
         return sorted(name for space, name in self.tables if tuple(map(plain, space)) == parts)
 
+    def commit(self, namespace, name, change):
+        """Applies a change whose requirements hold, as a catalog does: the status of the answer."""
+        with self.commits:
+            key = tuple(namespace.split("\x1f")), name
+            if key not in self.tables:
+                return 404
+            metadata = json.loads(json.dumps(self.tables[key][1]))
+            if any(not holds(metadata, required) for required in change["requirements"]):
+                return 409
+            for update in change["updates"]:
+                apply(metadata, update)
+            folder = pathlib.Path(metadata["location"].removeprefix("file://")) / "metadata"
+            place = folder / f"{len(list(folder.glob('*.metadata.json'))):05}-{uuid.uuid4()}.metadata.json"
+            place.write_text(json.dumps(metadata))
+            self.tables[key] = (f"file://{place}", metadata)
+            return 200
+
+    def create(self, namespace, new):
+        """Makes a table as a catalog does, which gives columns numbers of its own: the status of the answer."""
+        from pyiceberg.partitioning import PartitionSpec
+        from pyiceberg.schema import Schema
+        from pyiceberg.table.metadata import new_table_metadata
+        from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+
+        key = tuple(namespace.split("\x1f")), new["name"]
+        if key[0] not in self.namespaces and not any(space == key[0] for space, _ in self.tables):
+            return 404
+        if key in self.tables:
+            return 409
+        place = pathlib.Path(self.warehouse, *key[0], new["name"])
+        (place / "metadata").mkdir(parents=True)
+        schema, spec = Schema.model_validate(new["schema"]), PartitionSpec.model_validate(new["partition-spec"])
+        metadata = new_table_metadata(schema, spec, UNSORTED_SORT_ORDER, f"file://{place}", new["properties"])
+        text = metadata.model_dump_json()
+        (place / "metadata" / f"00000-{uuid.uuid4()}.metadata.json").write_text(text)
+        self.tables[key] = (f"file://{place}/metadata/first", json.loads(text))
+        return 200
+
+    def create_namespace(self, new):
+        namespace = tuple(new["namespace"])
+        if namespace in self.namespaces or any(space == namespace for space, _ in self.tables):
+            return 409
+        self.namespaces.add(namespace)
+        return 200
+
+    def drop(self, namespace, name=None):
+        parts = tuple(namespace.split("\x1f"))
+        if name is not None:
+            found = self.found(namespace, name)
+            self.tables = {key: table for key, table in self.tables.items() if table is not found}
+            return 204 if found is not None else 404
+        if any(space == parts for space, _ in self.tables):
+            return 409
+        if parts not in self.namespaces:
+            return 404
+        self.namespaces.remove(parts)
+        return 204
+
     def entry(self, name="lake", **more):
         """Its entry in the configuration file of a server."""
         keys = {"name": name, "kind": "iceberg", "uri": self.uri, "cache_ttl": "200ms", "timeout": "3s", **more}
         return "[[databases]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+
+
+def current(metadata):
+    found = metadata.get("current-snapshot-id")
+    return None if found in (None, -1) else found
+
+
+def holds(metadata, required):
+    match required["type"]:
+        case "assert-table-uuid":
+            return metadata["table-uuid"] == required["uuid"]
+        case "assert-ref-snapshot-id":
+            return required["ref"] == "main" and current(metadata) == required["snapshot-id"]
+    raise ValueError(required)
+
+
+def apply(metadata, update):
+    match update["action"]:
+        case "add-snapshot":
+            snapshot = update["snapshot"]
+            assert snapshot["sequence-number"] == metadata["last-sequence-number"] + 1
+            assert snapshot.get("parent-snapshot-id") == current(metadata)
+            assert snapshot["timestamp-ms"] >= metadata["last-updated-ms"]
+            assert all(known["snapshot-id"] != snapshot["snapshot-id"] for known in metadata.get("snapshots", []))
+            metadata.setdefault("snapshots", []).append(snapshot)
+            metadata["last-sequence-number"], metadata["last-updated-ms"] = snapshot["sequence-number"], snapshot["timestamp-ms"]
+        case "set-snapshot-ref":
+            assert (update["ref-name"], update["type"]) == ("main", "branch")
+            metadata.setdefault("refs", {})["main"] = {"snapshot-id": update["snapshot-id"], "type": "branch"}
+            metadata["current-snapshot-id"] = update["snapshot-id"]
+            entry = {"snapshot-id": update["snapshot-id"], "timestamp-ms": metadata["last-updated-ms"]}
+            metadata.setdefault("snapshot-log", []).append(entry)
+        case other:
+            raise ValueError(other)
 
 
 class Answers(Handler):
@@ -60,11 +160,44 @@ class Answers(Handler):
 
     def do_POST(self):
         self.server.requests.append((self.command, self.path, dict(self.headers)))
+        if "/tables/" in self.path:
+            return self.commit()
+        if "/namespaces" in self.path:
+            return self.create()
         form = dict(urllib.parse.parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
         if self.path != "/api/v1/oauth/tokens" or (form.get("client_id"), form.get("client_secret")) != self.server.client:
             return self.error(400)
         assert form["grant_type"] == "client_credentials" and form["scope"]
         return self.answer(200, {"access_token": self.server.token, "token_type": "bearer", "expires_in": 3600})
+
+    def commit(self):
+        """The last parts of the path are the namespace and the table."""
+        change = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        *_, namespace, _, name = (urllib.parse.unquote(part) for part in self.path.split("/"))
+        made = lambda: self.server.commit(namespace, name, change)  # noqa: E731
+        status = made() if self.server.commit_fault is None else self.server.commit_fault(self, made)
+        if status == 200:
+            location, metadata = self.server.found(namespace, name)
+            return self.answer(200, {"metadata-location": location, "metadata": metadata})
+        return self.error(status) if status is not None else None
+
+    def create(self):
+        new = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        parts = [urllib.parse.unquote(part) for part in self.path.split("/")]
+        status = self.server.create(parts[-2], new) if parts[-1] == "tables" else self.server.create_namespace(new)
+        return self.answer(status, {}) if status == 200 else self.error(status)
+
+    def do_DELETE(self):
+        self.server.requests.append((self.command, self.path, dict(self.headers)))
+        match [urllib.parse.unquote(part) for part in self.path.split("/")]:
+            case [*_, namespace, "tables", name]:
+                status = self.server.drop(namespace, name)
+            case [*_, namespace]:
+                status = self.server.drop(namespace)
+        if status != 204:
+            return self.error(status)
+        self.send_response(204)
+        self.end_headers()
 
     def do_GET(self):
         self.server.requests.append((self.command, self.path, dict(self.headers)))
@@ -84,7 +217,8 @@ class Answers(Handler):
     def below(self, parts, query):
         match parts:
             case ["namespaces"]:
-                spaces = sorted({namespace for namespace, _ in self.server.tables if len(namespace) == 1})
+                spaces = {namespace for namespace, _ in self.server.tables} | self.server.namespaces
+                spaces = sorted(space for space in spaces if len(space) == 1)
                 return self.page("namespaces", [list(space) for space in spaces], query)
             case ["namespaces", namespace, "tables"]:
                 names = self.server.names(namespace)

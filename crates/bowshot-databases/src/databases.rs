@@ -13,7 +13,7 @@ use crate::status::DatabaseStatus;
 use crate::table::DatabaseTable;
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Principal, Result};
-use bowshot_engine::databases::{Attachment, Databases};
+use bowshot_engine::databases::{Attachment, DatabaseDefinition, Databases, TableRewrite};
 use bowshot_files::FileCatalog;
 use bowshot_formats::table_version::AsOf;
 use bowshot_object_store::secrets::Secrets;
@@ -21,6 +21,7 @@ use bowshot_tables::EntryName;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SendableRecordBatchStream;
+use futures::{StreamExt, TryStreamExt};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -264,11 +265,11 @@ impl Databases for ExternalDatabases {
         if self.lakes.get(database).is_some() {
             return Err(ducklake::only_read(database));
         }
-        if self.catalogs.has(database) {
-            return Err(Error::new(ErrorKind::Denied, format!("the catalog `{database}` is read-only"))
-                .with_hint("write its tables with another program"));
-        }
-        if !self.find_source(database)?.settings.read_only {
+        let read_only = match self.catalogs.find(database) {
+            Some(catalog) => catalog.is_read_only(),
+            None => self.find_source(database)?.settings.read_only,
+        };
+        if !read_only {
             return Ok(());
         }
         Err(Error::new(ErrorKind::Denied, format!("the database `{database}` is read-only"))
@@ -282,7 +283,23 @@ impl Databases for ExternalDatabases {
         caller: &Principal,
     ) -> Result<u64> {
         self.check_writable(&name.catalog)?;
+        if let Some(catalog) = self.catalogs.find(&name.catalog) {
+            let rows = rows.map_err(insert::query_error).boxed();
+            return catalog.insert(&name.schema, &name.name, rows).await;
+        }
         insert::insert(&self.source_of(&name.catalog, caller)?, name, rows).await
+    }
+
+    fn has_definitions(&self, database: &str) -> bool {
+        self.catalogs.has(database)
+    }
+
+    async fn define(&self, change: &DatabaseDefinition) -> Result<bool> {
+        self.catalogs.define(change).await
+    }
+
+    async fn rewrite(&self, name: &EntryName) -> Result<Box<dyn TableRewrite>> {
+        self.catalogs.rewrite(name).await
     }
 
     async fn attach(&self, attachment: &Attachment) -> Result<()> {

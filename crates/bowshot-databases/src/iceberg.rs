@@ -1,9 +1,16 @@
 //! Catalogs of Iceberg tables, which need no driver: `bowshot-lakehouse` reads them.
 
+use crate::insert::query_error;
 use crate::status::DatabaseStatus;
+use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_engine::databases::{DatabaseDefinition, PartitionField, PartitionTransform, TableRewrite};
 use bowshot_files::FileCatalog;
-use bowshot_lakehouse::iceberg::{IcebergCatalog, IcebergSettings};
+use bowshot_lakehouse::iceberg::{IcebergCatalog, IcebergRewrite, IcebergSettings, NewPartition};
+use bowshot_tables::EntryName;
+use datafusion::catalog::TableProvider;
+use datafusion::execution::SendableRecordBatchStream;
+use futures::{StreamExt, TryStreamExt};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -53,6 +60,47 @@ impl Catalogs {
         self.opened.get()?.get(name)
     }
 
+    /// Makes or drops a table or a namespace; whether there was something to do.
+    ///
+    /// # Errors
+    /// Those of the catalog.
+    pub(crate) async fn define(&self, change: &DatabaseDefinition) -> Result<bool> {
+        match change {
+            DatabaseDefinition::CreateSchema { database, schema, if_not_exists } => {
+                self.writable(database)?.create_schema(schema, *if_not_exists).await
+            }
+            DatabaseDefinition::DropSchema { database, schema, if_exists } => {
+                self.writable(database)?.drop_schema(schema, *if_exists).await
+            }
+            DatabaseDefinition::CreateTable(new) => {
+                let partition: Vec<NewPartition> = new.partition.iter().map(partition).collect();
+                let name = (new.name.schema.as_str(), new.name.name.as_str());
+                let catalog = self.writable(&new.name.catalog)?;
+                let table = (new.columns.as_ref(), partition.as_slice());
+                catalog.create_table(name, table, new.if_not_exists).await
+            }
+            DatabaseDefinition::DropTable { name, if_exists } => {
+                self.writable(&name.catalog)?.drop_table(&name.schema, &name.name, *if_exists).await
+            }
+        }
+    }
+
+    /// Opens a table whose rows are to be changed.
+    ///
+    /// # Errors
+    /// Those of the catalog.
+    pub(crate) async fn rewrite(&self, name: &EntryName) -> Result<Box<dyn TableRewrite>> {
+        let open = self.writable(&name.catalog)?.rewrite(&name.schema, &name.name).await?;
+        Ok(Box::new(Rewrite(open)))
+    }
+
+    fn writable(&self, name: &str) -> Result<&Arc<IcebergCatalog>> {
+        self.find(name).filter(|catalog| !catalog.is_read_only()).ok_or_else(|| {
+            Error::new(ErrorKind::Denied, format!("the database `{name}` is read-only"))
+                .with_hint("the operator can set `read_only = false` in its entry")
+        })
+    }
+
     /// Rows of `system.databases`.
     pub(crate) fn statuses(&self) -> impl Iterator<Item = DatabaseStatus> {
         let opened = self.opened.get().into_iter().flat_map(BTreeMap::values);
@@ -60,7 +108,7 @@ impl Catalogs {
             name: catalog.name().to_owned(),
             kind: "iceberg",
             place: catalog.place(),
-            read_only: true,
+            read_only: catalog.is_read_only(),
             attached: false,
             pool: None,
             connections: None,
@@ -68,4 +116,42 @@ impl Catalogs {
             problem: catalog.problem(),
         })
     }
+}
+
+/// A table whose files are written again.
+#[derive(Debug)]
+struct Rewrite(IcebergRewrite);
+
+#[async_trait]
+impl TableRewrite for Rewrite {
+    fn files(&self) -> Vec<Arc<dyn TableProvider>> {
+        self.0.files()
+    }
+
+    async fn replace(
+        self: Box<Self>,
+        file: usize,
+        rows: SendableRecordBatchStream,
+    ) -> Result<Box<dyn TableRewrite>> {
+        let rows = rows.map_err(query_error).boxed();
+        Ok(Box::new(Self(self.0.replace(file, rows).await?)))
+    }
+
+    async fn commit(self: Box<Self>) -> Result<()> {
+        self.0.commit().await
+    }
+}
+
+/// A field as the format writes it.
+fn partition(field: &PartitionField) -> NewPartition {
+    let transform = match field.transform {
+        PartitionTransform::Identity => "identity".to_owned(),
+        PartitionTransform::Year => "year".to_owned(),
+        PartitionTransform::Month => "month".to_owned(),
+        PartitionTransform::Day => "day".to_owned(),
+        PartitionTransform::Hour => "hour".to_owned(),
+        PartitionTransform::Bucket(buckets) => format!("bucket[{buckets}]"),
+        PartitionTransform::Truncate(width) => format!("truncate[{width}]"),
+    };
+    NewPartition { transform, column: field.column.clone() }
 }

@@ -105,7 +105,7 @@ async fn send(
     Ok(sent)
 }
 
-fn query_error(error: DataFusionError) -> Error {
+pub(crate) fn query_error(error: DataFusionError) -> Error {
     bowshot_engine::internals::classify(error)
 }
 

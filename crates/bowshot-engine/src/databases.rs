@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{Error, Principal, Result};
 use bowshot_formats::table_version::AsOf;
-pub use bowshot_sql::Attachment;
+pub use bowshot_sql::{Attachment, PartitionField, PartitionTransform};
 use bowshot_tables::EntryName;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
@@ -74,6 +75,27 @@ pub trait Databases: fmt::Debug + Send + Sync {
         caller: &Principal,
     ) -> Result<u64>;
 
+    /// Whether tables and schemas are made and dropped in a database.
+    fn has_definitions(&self, _database: &str) -> bool {
+        false
+    }
+
+    /// Makes or drops a table or a schema; whether there was something to do.
+    ///
+    /// # Errors
+    /// Those of the database; `Unsupported` where [`Self::has_definitions`] says so.
+    async fn define(&self, _change: &DatabaseDefinition) -> Result<bool> {
+        Err(Error::unsupported("nothing is made or dropped in other databases"))
+    }
+
+    /// Opens a table whose rows are to be changed, as it is now.
+    ///
+    /// # Errors
+    /// As [`Self::table`]; `Unsupported` where [`Self::has_definitions`] says so.
+    async fn rewrite(&self, _name: &EntryName) -> Result<Box<dyn TableRewrite>> {
+        Err(Error::unsupported("rows of other databases are not changed"))
+    }
+
     /// Opens a database until the server ends or somebody leaves it.
     ///
     /// # Errors
@@ -91,6 +113,47 @@ pub trait Databases: fmt::Debug + Send + Sync {
     /// # Errors
     /// None that is expected.
     fn rows(&self) -> Result<RecordBatch>;
+}
+
+/// A table of another database of which files are written again. Without a commit nothing has happened.
+#[async_trait]
+pub trait TableRewrite: fmt::Debug + Send {
+    /// Each file as a table.
+    fn files(&self) -> Vec<Arc<dyn TableProvider>>;
+
+    /// Puts rows in the place of those of a file.
+    ///
+    /// # Errors
+    /// Those of the rows, and of the database.
+    async fn replace(
+        self: Box<Self>,
+        file: usize,
+        rows: SendableRecordBatchStream,
+    ) -> Result<Box<dyn TableRewrite>>;
+
+    /// Commits the changes, all of them or none.
+    ///
+    /// # Errors
+    /// `Conflict` where others have changed the table since it was opened; those of the database.
+    async fn commit(self: Box<Self>) -> Result<()>;
+}
+
+/// What is made or dropped in another database.
+#[derive(Debug, Clone)]
+pub enum DatabaseDefinition {
+    CreateSchema { database: String, schema: String, if_not_exists: bool },
+    DropSchema { database: String, schema: String, if_exists: bool },
+    CreateTable(NewDatabaseTable),
+    DropTable { name: EntryName, if_exists: bool },
+}
+
+/// A table without rows.
+#[derive(Debug, Clone)]
+pub struct NewDatabaseTable {
+    pub name: EntryName,
+    pub columns: SchemaRef,
+    pub partition: Vec<PartitionField>,
+    pub if_not_exists: bool,
 }
 
 /// Whether a name means something else than a catalog of another database.

@@ -30,7 +30,7 @@ const FILE_PATH: i32 = 2_147_483_546;
 const POSITION: i32 = 2_147_483_545;
 
 /// Rows whose values in some columns are those of a row here have been deleted.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Gone {
     /// Places of the columns in the table.
     pub(super) columns: Vec<usize>,

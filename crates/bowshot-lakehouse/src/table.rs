@@ -28,6 +28,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use datafusion_datasource::compute_all_files_statistics;
 use parquet::arrow::arrow_reader::RowSelection;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// What the metadata of a table say of one moment.
@@ -48,7 +49,7 @@ pub(super) struct Group {
     pub(super) sources: Vec<Source>,
     /// The columns that the files have, under the names that they have there, in the table's types.
     pub(super) file_schema: SchemaRef,
-    pub(super) files: Vec<LakeFile>,
+    pub(super) files: Vec<Arc<LakeFile>>,
     pub(super) gone: Vec<Gone>,
     /// The files as the partitions of a scan have them, for the number of partitions that came last.
     pub(super) planned: Mutex<Option<(usize, Groups)>>,
@@ -174,6 +175,32 @@ impl LakeSnapshot {
 }
 
 impl LakeTable {
+    /// Each data file as a table of its own, with where it is.
+    pub(super) fn single_files(&self) -> Vec<(PathBuf, Self)> {
+        let one = &|(group, file): (&Group, &Arc<LakeFile>)| {
+            let alone = Group {
+                sources: group.sources.clone(),
+                file_schema: Arc::clone(&group.file_schema),
+                files: vec![Arc::clone(file)],
+                gone: group.gone.clone(),
+                planned: Mutex::default(),
+            };
+            let snapshot = LakeSnapshot {
+                columns: self.snapshot.columns.clone(),
+                schema: Arc::clone(&self.snapshot.schema),
+                groups: vec![alone],
+                files: 1,
+                rows: Vec::new(),
+                lease: Mutex::default(),
+            };
+            let (name, store) = (self.name.clone(), Arc::clone(&self.store));
+            let table = Self { name, snapshot: Arc::new(snapshot), version: None, store };
+            (file.file.data.path().to_path_buf(), table)
+        };
+        let groups = self.snapshot.groups.iter();
+        groups.flat_map(|group| group.files.iter().map(move |file| one((group, file)))).collect()
+    }
+
     /// The wanted columns of the files of one group, under the table's names, without deleted rows.
     fn of_group(&self, group: &Group, wanted: &[usize], scan: &Scan<'_>) -> Result<Arc<dyn ExecutionPlan>> {
         let mut read = wanted.to_vec();
@@ -261,7 +288,7 @@ impl Group {
         if let Some((_, groups)) = kept.as_ref().filter(|(of, _)| *of == count) {
             return Ok(Arc::clone(groups));
         }
-        let files = FileGroup::new(self.files.iter().map(LakeFile::planned).collect());
+        let files = FileGroup::new(self.files.iter().map(|file| file.planned()).collect());
         let schema = Arc::clone(&self.file_schema);
         let groups = Arc::new(compute_all_files_statistics(files.split_files(count), schema, true, false)?);
         *kept = Some((count, Arc::clone(&groups)));

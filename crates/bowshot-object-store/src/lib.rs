@@ -13,7 +13,7 @@ pub mod secrets;
 pub use error::{Error, find_error};
 pub use file_identity::FileIdentity;
 pub use remote::{
-    Answer, Call, DELTA, Fault, HUDI, ICEBERG, Level, Listed, Listing, ObjectFolder, PlaceSettings,
+    Answer, Call, DELTA, Fault, HUDI, ICEBERG, Level, Listed, Listing, Method, ObjectFolder, PlaceSettings,
     PlaceSummary, RemoteFile, RemoteFolder, RemoteOptions, RemoteSource, RemoteTable, RemoteUrl, RemoteView,
     Remotes, SEQUENTIAL_BYTES, Upload, Vended, WebClient, foreign_part, is_ignored, is_remote, pause, secret,
 };

@@ -44,9 +44,7 @@ pub(crate) async fn write(
 ) -> Result<Execution> {
     let is_final = matches!(authorized.plan.action(), Action::Write(change) if change.is_final());
     if is_final && !scope.is_alone() {
-        return Err(Error::invalid("the statement cannot run in a transaction: it cannot be rolled back")
-            .with_reason(Reason::ActiveTransaction)
-            .with_hint("commit first, and run it with autocommit"));
+        return Err(not_in_transaction());
     }
     let (deadline, layout) = (Deadline::new(&context, session), context.layout);
     let logged = LogOnDrop::new(session, &authorized.sql, context);
@@ -180,11 +178,23 @@ async fn ingested(
     let transaction = ingest.transaction.or_else(|| session.transactions().only());
     let mut scope = session.transactions().scope(transaction).await?;
     let pinned = scope.pin(session.engine(), session.isolation());
+    let is_final = session.engine().is_ingest_final(ingest, &pinned);
+    if is_final && !scope.is_alone() {
+        return Err(not_in_transaction());
+    }
     let (engine, wanted, base) = (session.engine().clone(), ingest.clone(), pinned.clone());
     let work = async move { engine.ingest(&wanted, rows, &base).await };
     let written = deadline.hold(Box::pin(run_in_job(session, work))).await?;
-    scope.keep(session.engine(), &pinned, written.pinned).await?;
+    if !is_final {
+        scope.keep(session.engine(), &pinned, written.pinned).await?;
+    }
     Ok(written.rows.unwrap_or(0))
+}
+
+fn not_in_transaction() -> Error {
+    Error::invalid("the statement cannot run in a transaction: it cannot be rolled back")
+        .with_reason(Reason::ActiveTransaction)
+        .with_hint("commit first, and run it with autocommit")
 }
 
 /// The table of an ingest, as far as its client names it.

@@ -3,6 +3,7 @@
 
 use crate::catalog::file_paths;
 use crate::catalog::models::not_there;
+use crate::databases::DatabaseDefinition;
 use crate::write::alter::Alteration;
 use crate::write::ddl::Ddl;
 use crate::write::models::{NewModel, may_know};
@@ -72,6 +73,20 @@ fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
         Write::DatabaseInsert(insert) => {
             access.check_columns(Privilege::Insert, &insert.name, &insert.columns)?;
         }
+        Write::DatabaseRewrite(rewrite) => rewrite.check(access)?,
+        Write::DatabaseDefine(define) => match &define.definition {
+            DatabaseDefinition::CreateSchema { database, .. } => {
+                place(Privilege::Create, std::slice::from_ref(database), "catalog", access)?;
+            }
+            DatabaseDefinition::DropSchema { database, schema, .. } => {
+                place(Privilege::Own, &[database.clone(), schema.clone()], "schema", access)?;
+            }
+            DatabaseDefinition::CreateTable(new) => {
+                access.check_make(&new.name.catalog, &new.name.schema)?;
+            }
+            // What is not seen may be there, and is not dropped for that.
+            DatabaseDefinition::DropTable { name, .. } => access.check(Privilege::Own, name)?,
+        },
         // Its tables were looked at where they were found.
         Write::Query => {}
     }
@@ -276,7 +291,9 @@ fn returning(write: &Write, access: &Access) -> Result<()> {
         | Write::Refresh(_)
         | Write::CopyOut(_)
         | Write::CopyIn(_)
-        | Write::DatabaseInsert(_) => Err(Error::internal("a change without rows was to return some")),
+        | Write::DatabaseInsert(_)
+        | Write::DatabaseDefine(_)
+        | Write::DatabaseRewrite(_) => Err(Error::internal("a change without rows was to return some")),
     }
 }
 

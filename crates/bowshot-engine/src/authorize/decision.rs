@@ -3,6 +3,7 @@
 
 use super::{Action, AuthorizedPlan};
 use crate::catalog::input::is_input;
+use crate::databases::DatabaseDefinition;
 use crate::models::asks_model;
 use crate::secured_scan::is_guarded;
 use crate::write::Write;
@@ -145,6 +146,11 @@ fn writing(write: &Write) -> (&'static str, Vec<Resource>) {
         Write::CreateAs(new) => ("create", vec![changed(&new.name)]),
         Write::Insert(rows) => ("insert", vec![changed(&rows.name)]),
         Write::DatabaseInsert(insert) => ("insert", vec![changed(&insert.name)]),
+        Write::DatabaseDefine(define) => defining_in_database(&define.definition),
+        Write::DatabaseRewrite(rewrite) => {
+            let action = if rewrite.columns.is_some() { "update" } else { "delete" };
+            (action, vec![changed(&rewrite.name)])
+        }
         Write::Overwrite(name) => ("overwrite", vec![changed(name)]),
         Write::Refresh(refresh) => ("overwrite", vec![changed(&refresh.name)]),
         Write::Delete(name) => ("delete", vec![changed(name)]),
@@ -153,6 +159,17 @@ fn writing(write: &Write) -> (&'static str, Vec<Resource>) {
         Write::CopyOut(_) => ("copy_to", Vec::new()),
         Write::Query => ("query", Vec::new()),
         Write::CopyIn(copy) => ("copy_from", vec![changed(copy.table())]),
+    }
+}
+
+fn defining_in_database(definition: &DatabaseDefinition) -> (&'static str, Vec<Resource>) {
+    let schema =
+        |database: &String, schema: &String| vec![of_kind("schema", &[database.as_str(), schema.as_str()])];
+    match definition {
+        DatabaseDefinition::CreateSchema { database, schema: name, .. } => ("create", schema(database, name)),
+        DatabaseDefinition::DropSchema { database, schema: name, .. } => ("drop", schema(database, name)),
+        DatabaseDefinition::CreateTable(new) => ("create", vec![changed(&new.name)]),
+        DatabaseDefinition::DropTable { name, .. } => ("drop", vec![changed(name)]),
     }
 }
 

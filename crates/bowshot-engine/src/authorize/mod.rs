@@ -76,7 +76,13 @@ impl Change {
     /// Whether there is something to keep afterwards: what is written to a file or to another database is no change of a
     /// table here.
     pub fn is_of_tables(&self) -> bool {
-        !matches!(self.write.as_ref(), Write::CopyOut(_) | Write::DatabaseInsert(_))
+        !matches!(
+            self.write.as_ref(),
+            Write::CopyOut(_)
+                | Write::DatabaseInsert(_)
+                | Write::DatabaseDefine(_)
+                | Write::DatabaseRewrite(_)
+        )
     }
 
     /// Whether its query is kept and will run again.
@@ -86,7 +92,13 @@ impl Change {
 
     /// Whether it cannot be undone, and so belongs to no transaction.
     pub fn is_final(&self) -> bool {
-        matches!(self.write.as_ref(), Write::Ddl(Ddl::Vacuum { .. }) | Write::DatabaseInsert(_))
+        matches!(
+            self.write.as_ref(),
+            Write::Ddl(Ddl::Vacuum { .. })
+                | Write::DatabaseInsert(_)
+                | Write::DatabaseDefine(_)
+                | Write::DatabaseRewrite(_)
+        )
     }
 }
 

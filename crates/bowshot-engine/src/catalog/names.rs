@@ -136,12 +136,19 @@ impl Names {
         Ok(full)
     }
 
+    /// What something to be made is called, which need not be possible.
+    pub(crate) fn full_new_name(&self, name: &ObjectName) -> Result<EntryName> {
+        match parts(name)?.as_slice() {
+            [name] => Ok(EntryName::new(&self.default_catalog, &self.default_schema, name)),
+            _ => self.resolve(name),
+        }
+    }
+
     /// The name of something to be made.
     pub(crate) fn new_name(&self, name: &ObjectName, temporary: bool) -> Result<EntryName> {
         let full = match parts(name)?.as_slice() {
             [name] if temporary => EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, name),
-            [name] => EntryName::new(&self.default_catalog, &self.default_schema, name),
-            _ => self.resolve(name)?,
+            _ => self.full_new_name(name)?,
         };
         if temporary && full.catalog != TEMPORARY_CATALOG {
             return Err(Error::invalid(format!("the temporary table `{name}` cannot be in another schema"))

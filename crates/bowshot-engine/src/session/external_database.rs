@@ -1,49 +1,128 @@
-//! Statements about external databases: INSERT into one of their tables, ATTACH and DETACH.
+//! Statements about external databases: INSERT into one of their tables, CREATE and DROP of them, ATTACH and DETACH.
 
 use crate::authorize::AuthorizedPlan;
+use crate::catalog::names::Names;
+use crate::databases::DatabaseDefinition;
+use crate::error::classify;
 use crate::plan::parameters;
 use crate::session::EngineSession;
 use crate::session::write::Written;
 use crate::write::Write;
+use crate::write::external_database::sent_rows;
+use crate::write::external_definition::DatabaseDefine;
+use crate::write::external_rewrite::{DatabaseRewrite, meant_rows, over_file, rows_after};
 use crate::write::rows::{checked, stream};
-use bowshot_api::{Error, ErrorKind, LastWrite, Result};
+use bowshot_api::{BatchStream, Error, ErrorKind, LastWrite, Result};
 use bowshot_sql::DatabaseStatement;
+use bowshot_tables::EntryName;
 use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::logical_expr::LogicalPlan;
+use futures::StreamExt;
 
 impl EngineSession {
-    /// Runs an INSERT into another database; `None` for every other statement.
-    pub(crate) async fn insert_into_database(
+    /// Runs a change of another database; `None` for every other statement.
+    pub(crate) async fn change_database(
         &self,
         write: &Write,
         plan: &AuthorizedPlan,
         rows: &[RecordBatch],
     ) -> Result<Option<Written>> {
-        let Write::DatabaseInsert(insert) = write else { return Ok(None) };
-        let planned = plan.planned();
-        let query = match rows {
-            [] => {
-                parameters::check_none(planned.parameters())?;
-                planned.plan().clone()
-            }
-            [batch] if batch.num_rows() == 1 => {
-                parameters::bind(planned.plan(), planned.parameters(), batch, 0)?
-            }
-            _ => {
-                return Err(Error::invalid("INSERT into another database takes one row of parameters")
-                    .with_hint("write the rows as VALUES, or add them to a table here first"));
-            }
+        let written = match write {
+            Write::DatabaseInsert(insert) => Some(self.insert_into_database(&insert.name, plan, rows).await?),
+            Write::DatabaseRewrite(rewrite) => Some(self.rewrite_in_database(rewrite, plan, rows).await?),
+            Write::DatabaseDefine(define) => self.define_in_database(define, plan, rows).await?,
+            _ => return Ok(None),
         };
-        let (rows, origin) = stream(&self.state(plan.pinned()), &query).await?;
-        let databases = &self.shared.parts.databases;
-        let written = databases.insert(&insert.name, rows, plan.principal()).await?;
-        checked(origin.as_ref())?;
         Ok(Some(Written {
             pinned: plan.pinned().clone(),
-            rows: Some(written),
-            rows_in_all: Some(written),
+            rows: written,
+            rows_in_all: written,
             returned: None,
             last: LastWrite::default(),
         }))
+    }
+
+    /// The number of rows of `CREATE TABLE … AS`.
+    async fn define_in_database(
+        &self,
+        define: &DatabaseDefine,
+        plan: &AuthorizedPlan,
+        rows: &[RecordBatch],
+    ) -> Result<Option<u64>> {
+        let databases = &self.shared.parts.databases;
+        let is_made = databases.define(&define.definition).await?;
+        let DatabaseDefinition::CreateTable(new) = &define.definition else { return Ok(None) };
+        match (define.has_rows, is_made) {
+            (false, _) => Ok(None),
+            (true, false) => Ok(Some(0)),
+            (true, true) => match self.insert_into_database(&new.name, plan, rows).await {
+                Ok(rows) => Ok(Some(rows)),
+                Err(error) => {
+                    let undo = DatabaseDefinition::DropTable { name: new.name.clone(), if_exists: true };
+                    if let Err(fault) = databases.define(&undo).await {
+                        tracing::warn!(error = %fault, "a table that was made in another database without its rows could not be dropped");
+                    }
+                    Err(error)
+                }
+            },
+        }
+    }
+
+    /// Adds rows that a client has sent to a table of another database.
+    pub(crate) async fn ingest_into_database(
+        &self,
+        name: &EntryName,
+        rows: BatchStream,
+        names: &Names,
+    ) -> Result<Written> {
+        let rows = sent_rows(name, rows, names).await?;
+        let written = self.shared.parts.databases.insert(name, rows, names.access.principal()).await?;
+        let (pinned, rows) = (names.pinned.clone(), Some(written));
+        Ok(Written { pinned, rows, rows_in_all: rows, returned: None, last: LastWrite::default() })
+    }
+
+    async fn insert_into_database(
+        &self,
+        name: &EntryName,
+        plan: &AuthorizedPlan,
+        rows: &[RecordBatch],
+    ) -> Result<u64> {
+        let query = bound(plan, rows)?;
+        let (rows, origin) = stream(&self.state(plan.pinned()), &query).await?;
+        let written = self.shared.parts.databases.insert(name, rows, plan.principal()).await?;
+        checked(origin.as_ref())?;
+        Ok(written)
+    }
+
+    /// The number of rows that were changed. Files without such a row stay as they are.
+    async fn rewrite_in_database(
+        &self,
+        rewrite: &DatabaseRewrite,
+        plan: &AuthorizedPlan,
+        rows: &[RecordBatch],
+    ) -> Result<u64> {
+        let (query, state) = (bound(plan, rows)?, self.state(plan.pinned()));
+        let mut open = self.shared.parts.databases.rewrite(&rewrite.name).await?;
+        let mut changed = 0;
+        for (place, file) in open.files().iter().enumerate() {
+            let query = over_file(&query, file)?;
+            let (mut meant, origin) = stream(&state, &meant_rows(query.clone())?).await?;
+            let mut count = 0;
+            while let Some(batch) = meant.next().await {
+                count += batch.map_err(classify)?.num_rows() as u64;
+            }
+            checked(origin.as_ref())?;
+            if count > 0 {
+                let (rows, origin) = stream(&state, &rows_after(query, rewrite)?).await?;
+                open = open.replace(place, rows).await?;
+                checked(origin.as_ref())?;
+                changed += count;
+            }
+        }
+        if changed > 0 {
+            open.commit().await?;
+        }
+        Ok(changed)
     }
 
     /// Runs a statement that opens or leaves a database. To be called on the query runtime.
@@ -78,5 +157,19 @@ impl EngineSession {
                 }
             }
         }
+    }
+}
+
+/// The query with the values of its parameters, of which there is one row.
+fn bound(plan: &AuthorizedPlan, rows: &[RecordBatch]) -> Result<LogicalPlan> {
+    let planned = plan.planned();
+    match rows {
+        [] => {
+            parameters::check_none(planned.parameters())?;
+            Ok(planned.plan().clone())
+        }
+        [batch] if batch.num_rows() == 1 => parameters::bind(planned.plan(), planned.parameters(), batch, 0),
+        _ => Err(Error::invalid("a change of another database takes one row of parameters")
+            .with_hint("write the rows as VALUES, or add them to a table here first")),
     }
 }

@@ -14,7 +14,7 @@ use crate::write::data_modifying_with::Step;
 use crate::write::refresh::Extent;
 use crate::write::returning::{Detail, Returned, Returning, with_tables};
 use crate::write::rows::{Rows, absent_values, checked, physical, started, stream};
-use crate::write::{Write, batch_insert, define, literal, notices};
+use crate::write::{Write, batch_insert, define, external_database, literal, notices};
 use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PG_TEMP, TEMPORARY_CATALOG};
 use bowshot_api::{
     BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, LastWrite, PrimaryKey, Reason, Result,
@@ -66,7 +66,7 @@ impl EngineSession {
         if let Some(written) = self.copy(write, plan, rows).await? {
             return Ok(written);
         }
-        if let Some(written) = self.insert_into_database(write, plan, rows).await? {
+        if let Some(written) = self.change_database(write, plan, rows).await? {
             return Ok(written);
         }
         if rows.is_empty() {
@@ -229,6 +229,9 @@ impl EngineSession {
         let state = self.lazy_state(pinned);
         let (names, stores) = (self.names(pinned), self.stores());
         let name = target_of(ingest, &names);
+        if names.parts.databases.has(&name.catalog) {
+            return self.ingest_into_database(&name, rows, &names).await;
+        }
         let table = Arc::new(target(ingest, &name, &rows.schema(), &names)?);
         let positions = by_name(&rows.schema(), table.definition(), &name);
         let positions = positions.map_err(|error| names.access.told_of_columns(&name, error))?;
@@ -243,6 +246,12 @@ impl EngineSession {
         let last = LastWrite::default();
         let rows = Some(applied.rows);
         Ok(Written { pinned: changed, rows, rows_in_all: rows, returned: None, last })
+    }
+
+    /// Whether the rows of an ingest go to another database, where they cannot be taken back.
+    pub fn is_ingest_final(&self, ingest: &Ingest, pinned: &Pinned) -> bool {
+        let names = self.names(pinned);
+        names.parts.databases.has(&target_of(ingest, &names).catalog)
     }
 
     /// Whether rows may go into a table: for those who have to wait long for the first of them.
@@ -261,8 +270,13 @@ impl EngineSession {
     ) -> Result<()> {
         let names = self.names(pinned);
         let name = target_of(ingest, &names);
-        changes::check_ingest(&name, (ingest.if_exists, columns), pinned, &names.access)?;
-        let action = if pinned.entry(&name).is_some() { "insert" } else { "create" };
+        let is_external = names.parts.databases.has(&name.catalog);
+        match is_external {
+            true => external_database::check_ingest(&name, (ingest.if_exists, columns), &names)?,
+            false => changes::check_ingest(&name, (ingest.if_exists, columns), pinned, &names.access)?,
+        }
+        let is_there = is_external || pinned.entry(&name).is_some();
+        let action = if is_there { "insert" } else { "create" };
         self.check_outside(action, pinned, vec![decision::changed(&name)]).await
     }
 

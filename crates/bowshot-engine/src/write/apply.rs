@@ -113,9 +113,12 @@ pub(crate) async fn apply(
         Write::Delete(name) => delete(name, rows, place).await,
         Write::Update(of) => update(&of.name, rows, place).await,
         Write::Merge(of) => merge(of, rows, place).await,
-        Write::CopyOut(_) | Write::CopyIn(_) | Write::DatabaseInsert(_) | Write::Query => {
-            Err(Error::internal("rows from and to other places are written otherwise"))
-        }
+        Write::CopyOut(_)
+        | Write::CopyIn(_)
+        | Write::DatabaseInsert(_)
+        | Write::DatabaseDefine(_)
+        | Write::DatabaseRewrite(_)
+        | Write::Query => Err(Error::internal("rows from and to other places are written otherwise")),
     }
 }
 

@@ -154,7 +154,7 @@ impl Planner<'_> {
     /// What finds the rows that are changed or taken out finds them where they were before: rows can be added to a table that has
     /// changed, and nothing else.
     fn check_target(&mut self, write: &Write) -> Result<()> {
-        if matches!(write, Write::DatabaseInsert(_)) {
+        if matches!(write, Write::DatabaseInsert(_) | Write::DatabaseRewrite(_)) {
             return Err(Error::unsupported(
                 "a table of another database is not changed together with others",
             )

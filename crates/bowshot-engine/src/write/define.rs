@@ -178,7 +178,10 @@ async fn cloned(
 }
 
 /// The query that a plain CREATE TABLE stands for: one with its columns.
-fn planned<'a>(mut create: CreateTable, state: &'a SessionState) -> BoxFuture<'a, Result<LogicalPlan>> {
+pub(super) fn planned<'a>(
+    mut create: CreateTable,
+    state: &'a SessionState,
+) -> BoxFuture<'a, Result<LogicalPlan>> {
     async move {
         create.columns.iter().try_for_each(enums::check_column)?;
         // Under a name that nobody has: whether it is taken is decided where the catalog changes.

@@ -6,17 +6,24 @@ use crate::catalog::external_database::only_rows;
 use crate::catalog::names::{Names, ident, last};
 use crate::error::classify;
 use crate::plan;
+use crate::write::constraints::cast_exactly;
 use crate::write::recognise::{Leading, Recognised};
 use crate::write::{Write, change, insert as own};
-use bowshot_api::{Error, Reason, Result};
+use bowshot_api::{BatchStream, Error, IfExists, Reason, Result};
 use bowshot_sql::Privilege;
 use bowshot_tables::EntryName;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::catalog::TableProvider;
 use datafusion::datasource::empty::EmptyTable;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Statement};
+use futures::{StreamExt, TryStreamExt};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -38,18 +45,9 @@ pub(super) async fn insert(
     names.access.check_any_column(Privilege::Insert, &name)?;
     names.parts.databases.check_writable(&name.catalog)?;
     check_plain(insert, &name)?;
-    if names.access.written(&name).is_some() {
-        return Err(Error::unsupported(format!(
-            "`{name}` has row policies for `{}`, and rows that go to another database are not held against them",
-            names.access.user()
-        ))
-        .with_hint("let somebody without row policies add them"));
-    }
+    check_no_policies(&name, names)?;
     let ast::TableObject::TableName(written) = &insert.table else { return Err(only_rows(&name)) };
-    let table = names.parts.databases.table(&name, names.access.principal()).await?;
-    let table = table.ok_or_else(|| {
-        Error::not_found(format!("table `{name}` not found")).with_reason(Reason::UndefinedTable)
-    })?;
+    let table = found(&name, names).await?;
     let mut insert = insert.clone();
     if let Some(rows) = &mut insert.source {
         leading.before(rows, written)?;
@@ -61,6 +59,77 @@ pub(super) async fn insert(
     insert.columns.clear();
     let rows = planned(insert, wanted, visible).await?;
     Ok(Recognised::Write(Box::new(Write::DatabaseInsert(DatabaseInsert { name, columns })), rows))
+}
+
+pub(super) async fn found(name: &EntryName, names: &Names) -> Result<Arc<dyn TableProvider>> {
+    let table = names.parts.databases.table(name, names.access.principal()).await?;
+    table.ok_or_else(|| {
+        Error::not_found(format!("table `{name}` not found")).with_reason(Reason::UndefinedTable)
+    })
+}
+
+fn check_no_policies(name: &EntryName, names: &Names) -> Result<()> {
+    if names.access.written(name).is_none() {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!(
+        "`{name}` has row policies for `{}`, and rows that go to another database are not held against them",
+        names.access.user()
+    ))
+    .with_hint("let somebody without row policies add them"))
+}
+
+/// Whether a client may send rows for a table. `columns` are theirs, where they are known already.
+///
+/// # Errors
+/// As for INSERT; `Unsupported` for rows that are to replace others, or to make a table.
+pub(crate) fn check_ingest(
+    name: &EntryName,
+    (if_exists, columns): (IfExists, Option<&BTreeSet<String>>),
+    names: &Names,
+) -> Result<()> {
+    match columns {
+        Some(columns) => names.access.check_columns(Privilege::Insert, name, columns)?,
+        None => names.access.check_any_column(Privilege::Insert, name)?,
+    }
+    names.parts.databases.check_writable(&name.catalog)?;
+    if if_exists != IfExists::Append {
+        return Err(only_rows(name));
+    }
+    check_no_policies(name, names)
+}
+
+/// Rows of a client for a table, in the types of its columns: nothing of them is lost in casts.
+///
+/// # Errors
+/// `NotFound` for a table or a column that is not there.
+pub(crate) async fn sent_rows(
+    name: &EntryName,
+    rows: BatchStream,
+    names: &Names,
+) -> Result<SendableRecordBatchStream> {
+    let table = found(name, names).await?.schema();
+    let mut fields = Vec::with_capacity(rows.schema().fields().len());
+    for field in rows.schema().fields() {
+        let there = table.field_with_name(field.name()).map_err(|_| {
+            Error::not_found(format!("`{name}` has no column `{}`", field.name()))
+                .with_reason(Reason::UndefinedColumn)
+        })?;
+        // Whether NULL is allowed, the database decides.
+        fields.push(there.clone().with_nullable(true));
+    }
+    let schema = Arc::new(Schema::new(fields));
+    let wanted = Arc::clone(&schema);
+    let fitted = move |batch: RecordBatch| {
+        let columns = batch.columns().iter().zip(wanted.fields());
+        let columns = columns.map(|(column, field)| cast_exactly(column, field));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        RecordBatch::try_new(Arc::clone(&wanted), columns)
+            .map_err(|error| Error::invalid("the rows do not fit the table").with_source(error))
+    };
+    let rows = rows.map(move |batch| batch.and_then(&fitted));
+    let rows = rows.map_err(|error| DataFusionError::External(Box::new(error)));
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
 }
 
 /// What another database would have to do is not promised here.

@@ -32,6 +32,8 @@ pub(crate) mod define;
 mod enums;
 mod external;
 pub(crate) mod external_database;
+pub(crate) mod external_definition;
+pub(crate) mod external_rewrite;
 pub(crate) mod functions;
 mod hidden_columns;
 mod insert;
@@ -57,6 +59,8 @@ use bowshot_tables::{Definition, EntryName, External, View};
 use copy::{CopyIn, CopyOut};
 use ddl::Ddl;
 use external_database::DatabaseInsert;
+use external_definition::DatabaseDefine;
+use external_rewrite::DatabaseRewrite;
 use refresh::Refresh;
 
 /// What a statement changes. The plan beside it gives the rows.
@@ -84,6 +88,10 @@ pub(crate) enum Write {
     CopyIn(CopyIn),
     /// Adds the rows to a table of another database.
     DatabaseInsert(DatabaseInsert),
+    /// Makes or drops something in another database.
+    DatabaseDefine(DatabaseDefine),
+    /// Changes rows of a table of another database: whether each is meant, then what its columns become.
+    DatabaseRewrite(DatabaseRewrite),
     /// Changes nothing: the rows are those of a query beside changes in WITH.
     Query,
 }
@@ -150,12 +158,17 @@ impl Write {
             Self::Refresh(refresh) => Some(&refresh.name),
             Self::CopyIn(copy) => Some(copy.table()),
             Self::DatabaseInsert(insert) => Some(&insert.name),
-            Self::Ddl(_) | Self::CopyOut(_) | Self::Query => None,
+            Self::DatabaseRewrite(rewrite) => Some(&rewrite.name),
+            Self::Ddl(_) | Self::CopyOut(_) | Self::DatabaseDefine(_) | Self::Query => None,
         }
     }
 
     /// Whether the result tells a number of rows.
     pub(crate) fn counts(&self) -> bool {
-        !matches!(self, Self::Ddl(ddl) if !ddl.counts())
+        match self {
+            Self::Ddl(ddl) => ddl.counts(),
+            Self::DatabaseDefine(define) => define.has_rows,
+            _ => true,
+        }
     }
 }

@@ -11,7 +11,8 @@ use crate::write::ddl::{Commented, Ddl};
 use crate::write::returned_states::{self, RowChange};
 use crate::write::returning::{self, Returning};
 use crate::write::{
-    Affected, Write, altering, define, enums, external, hidden_columns, insert, merge, nulls,
+    Affected, Write, altering, define, enums, external, external_rewrite, hidden_columns, insert, merge,
+    nulls,
 };
 use bowshot_api::catalog_names::{
     CHANGE_SCHEMA, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TARGET, TEMPORARY_CATALOG,
@@ -60,7 +61,7 @@ pub(crate) fn recognise<'a>(
             return data_modifying_with::recognise(query, visible, names, source).await.map(Some);
         }
         let mut statement = statement.clone();
-        let leading = Leading::take(&mut statement)?;
+        let mut leading = Leading::take(&mut statement)?;
         if matches!(
             statement.as_ref(),
             Statement::Insert(_) | Statement::CreateTable(_) | Statement::CreateView(_) | Statement::Merge(_)
@@ -68,6 +69,9 @@ pub(crate) fn recognise<'a>(
             nulls::aware(&mut statement)?;
         }
         let statement = &statement;
+        if let Some(found) = external_rewrite::recognise(statement, &mut leading, visible, names).await? {
+            return Ok(Some(found));
+        }
         if let Some(ddl) = catalog_change(statement, names)? {
             return Ok(Some(defined(ddl)));
         }
@@ -217,6 +221,11 @@ impl Leading {
             Some(name) => Err(Error::invalid(format!("the name {name} is reserved"))),
             None => Ok(leading),
         }
+    }
+
+    /// The queries, which are here no more.
+    pub(super) fn take_out(&mut self) -> Self {
+        Self { with: self.with.take(), names: std::mem::take(&mut self.names) }
     }
 
     /// Puts the queries before the one that gives the rows for a table.

@@ -82,6 +82,11 @@ impl IcebergFolder {
         Self { folder, workshop, max_files, state: Arc::default() }
     }
 
+    /// Where it is.
+    pub(super) fn place(&self) -> &TableFolder {
+        &self.folder
+    }
+
     /// The table of this name as its metadata have it now, or had it in an earlier state.
     ///
     /// # Errors

@@ -214,7 +214,7 @@ impl Loading<'_> {
             let Some(group) = groups.get_mut(place) else { continue };
             let left = deleted.places.left(&entry.path, entry.sequence, facts.rows.unwrap_or(0));
             let file = SnapshotFile::of_parquet(data, facts, &group.file_schema, Vec::new());
-            group.files.push(LakeFile { file, left });
+            group.files.push(Arc::new(LakeFile { file, left }));
         }
         for (group, places) in groups.iter_mut().zip(gone_from) {
             let values: Vec<&DeletedValues> =

@@ -1,6 +1,7 @@
 //! Manifest lists and manifests: Avro files that name the data files of a state of a table, and the files of deleted rows
 //! (specification, "Manifests" and "Snapshots").
 
+use super::write::{Metrics, WrittenFile};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
@@ -8,6 +9,7 @@ use bowshot_formats::avro;
 use bowshot_formats::data_file::DataFile;
 use bowshot_object_store::Error;
 use datafusion::common::ScalarValue;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +25,42 @@ pub(super) struct Manifest {
     pub(super) spec: i32,
     /// Of the change that has written it.
     pub(super) sequence: i64,
+}
+
+/// A manifest with all that its list says of it, so that another list can say the same.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ManifestFile {
+    pub(super) path: String,
+    pub(super) length: i64,
+    pub(super) spec: i64,
+    pub(super) content: i64,
+    pub(super) sequence: i64,
+    pub(super) min_sequence: i64,
+    pub(super) snapshot: i64,
+    /// Those that were added, that there were before, and that were deleted.
+    pub(super) files: [i64; 3],
+    pub(super) rows: [i64; 3],
+    pub(super) partitions: Option<Vec<FieldSummary>>,
+    pub(super) key: Option<Vec<u8>>,
+}
+
+/// What the files of a manifest have of one value that they are partitioned by.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct FieldSummary {
+    pub(super) has_null: bool,
+    pub(super) has_nan: Option<bool>,
+    pub(super) lower: Option<Vec<u8>>,
+    pub(super) upper: Option<Vec<u8>>,
+}
+
+/// A data file with all that its manifest says of it, so that another manifest can say the same.
+#[derive(Debug)]
+pub(super) struct WholeEntry {
+    /// That has added it.
+    pub(super) snapshot: i64,
+    pub(super) sequence: i64,
+    pub(super) file_sequence: i64,
+    pub(super) file: WrittenFile,
 }
 
 /// What a file holds.
@@ -77,6 +115,21 @@ pub(super) fn list(file: &Arc<DataFile>, most: usize) -> Result<Vec<Manifest>, E
     Ok(manifests)
 }
 
+/// The same with all that the list says.
+///
+/// # Errors
+/// When the list cannot be read, or does not say how many files there are.
+pub(super) fn whole_list(file: &Arc<DataFile>, most: usize) -> Result<Vec<ManifestFile>, Error> {
+    let (mut manifests, path) = (Vec::new(), file.path());
+    for batch in rows(file, most)? {
+        let table = Columns { columns: StructArray::from(batch), path };
+        for row in 0..table.columns.len() {
+            manifests.push(table.manifest(row)?);
+        }
+    }
+    Ok(manifests)
+}
+
 /// The files of a manifest that count, of which there are at most so many.
 ///
 /// # Errors
@@ -107,6 +160,34 @@ pub(super) fn entries(file: &Arc<DataFile>, manifest: &Manifest, most: usize) ->
                 equality: files.numbers("equality_ids", row)?,
                 vector: files.vector(row)?,
             });
+        }
+    }
+    Ok(entries)
+}
+
+/// The data files of a manifest that count, with all that it says of them.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn whole_entries(
+    file: &Arc<DataFile>,
+    manifest: &ManifestFile,
+    most: usize,
+) -> Result<Vec<WholeEntry>, Error> {
+    let (mut entries, path) = (Vec::new(), file.path());
+    for batch in rows(file, most)? {
+        let table = Columns { columns: StructArray::from(batch), path };
+        let files = table.nested("data_file")?;
+        for row in 0..table.columns.len() {
+            if table.whole("status", row)? != Some(REMOVED) {
+                // What a new manifest adds has the numbers of the manifest, which were not known when it was written.
+                entries.push(WholeEntry {
+                    snapshot: table.optional("snapshot_id", row)?.unwrap_or(manifest.snapshot),
+                    sequence: table.optional("sequence_number", row)?.unwrap_or(manifest.sequence),
+                    file_sequence: table.optional("file_sequence_number", row)?.unwrap_or(manifest.sequence),
+                    file: files.written_file(row)?,
+                });
+            }
         }
     }
     Ok(entries)
@@ -165,6 +246,131 @@ impl Columns<'_> {
         let value = value.as_string::<i32>();
         let missing = || Error::corrupt(self.path, format!("its field `{name}` has no value"));
         value.is_valid(0).then(|| value.value(0).to_owned()).ok_or_else(missing)
+    }
+
+    fn bytes(&self, name: &str, row: usize) -> Result<Option<Vec<u8>>, Error> {
+        if self.columns.column_by_name(name).is_none() {
+            return Ok(None);
+        }
+        let value = self.value(name, row, &DataType::Binary)?;
+        let value = value.as_binary::<i32>();
+        Ok(value.is_valid(0).then(|| value.value(0).to_vec()))
+    }
+
+    fn truth(&self, name: &str, row: usize) -> Result<Option<bool>, Error> {
+        if self.columns.column_by_name(name).is_none() {
+            return Ok(None);
+        }
+        let value = self.value(name, row, &DataType::Boolean)?;
+        let value = value.as_boolean();
+        Ok(value.is_valid(0).then(|| value.value(0)))
+    }
+
+    fn manifest(&self, row: usize) -> Result<ManifestFile, Error> {
+        let missing = |name: &str| Error::corrupt(self.path, format!("its field `{name}` has no value"));
+        let needed =
+            |name: &str| -> Result<i64, Error> { self.whole(name, row)?.ok_or_else(|| missing(name)) };
+        // Lists of before version 2 call files data files.
+        let count = |name: &str, before: &str| -> Result<i64, Error> {
+            match self.optional(name, row)? {
+                Some(count) => Ok(count),
+                None => self.optional(before, row)?.ok_or_else(|| missing(name)),
+            }
+        };
+        Ok(ManifestFile {
+            path: self.text("manifest_path", row)?,
+            length: needed("manifest_length")?,
+            spec: needed("partition_spec_id")?,
+            content: self.optional("content", row)?.unwrap_or(0),
+            sequence: self.optional("sequence_number", row)?.unwrap_or(0),
+            min_sequence: self.optional("min_sequence_number", row)?.unwrap_or(0),
+            snapshot: needed("added_snapshot_id")?,
+            files: [
+                count("added_files_count", "added_data_files_count")?,
+                count("existing_files_count", "existing_data_files_count")?,
+                count("deleted_files_count", "deleted_data_files_count")?,
+            ],
+            rows: [
+                needed("added_rows_count")?,
+                needed("existing_rows_count")?,
+                needed("deleted_rows_count")?,
+            ],
+            partitions: self.summaries(row)?,
+            key: self.bytes("key_metadata", row)?,
+        })
+    }
+
+    fn written_file(&self, row: usize) -> Result<WrittenFile, Error> {
+        let missing = |name: &str| Error::corrupt(self.path, format!("its field `{name}` has no value"));
+        Ok(WrittenFile {
+            path: self.text("file_path", row)?,
+            format: self.text("file_format", row)?,
+            partition: self.partition(row)?,
+            rows: self.whole("record_count", row)?.ok_or_else(|| missing("record_count"))?,
+            bytes: self.whole("file_size_in_bytes", row)?.ok_or_else(|| missing("file_size_in_bytes"))?,
+            metrics: Metrics {
+                sizes: self.counts("column_sizes", row)?,
+                values: self.counts("value_counts", row)?,
+                nulls: self.counts("null_value_counts", row)?,
+                nans: self.counts("nan_value_counts", row)?,
+                lower: self.bounds("lower_bounds", row)?,
+                upper: self.bounds("upper_bounds", row)?,
+            },
+            key: self.bytes("key_metadata", row)?,
+            sort_order: self.optional("sort_order_id", row)?,
+        })
+    }
+
+    /// The pairs of a map by numbers of columns; none where it is not there.
+    fn pairs(&self, name: &str, row: usize) -> Result<Option<Columns<'_>>, Error> {
+        let Some(column) = self.columns.column_by_name(name).filter(|column| column.is_valid(row)) else {
+            return Ok(None);
+        };
+        let strange = || Error::corrupt(self.path, format!("its field `{name}` is no map"));
+        let pairs = column.as_list_opt::<i32>().map(|list| list.value(row)).ok_or_else(strange)?;
+        let columns = pairs.as_struct_opt().cloned().ok_or_else(strange)?;
+        Ok(Some(Columns { columns, path: self.path }))
+    }
+
+    fn counts(&self, name: &str, row: usize) -> Result<BTreeMap<i32, i64>, Error> {
+        let mut counts = BTreeMap::new();
+        let Some(pairs) = self.pairs(name, row)? else { return Ok(counts) };
+        for pair in 0..pairs.columns.len() {
+            let (key, value) = (pairs.whole("key", pair)?, pairs.whole("value", pair)?);
+            if let (Some(key), Some(value)) = (key.and_then(|key| i32::try_from(key).ok()), value) {
+                counts.insert(key, value);
+            }
+        }
+        Ok(counts)
+    }
+
+    fn bounds(&self, name: &str, row: usize) -> Result<BTreeMap<i32, Vec<u8>>, Error> {
+        let mut bounds = BTreeMap::new();
+        let Some(pairs) = self.pairs(name, row)? else { return Ok(bounds) };
+        for pair in 0..pairs.columns.len() {
+            let (key, value) = (pairs.whole("key", pair)?, pairs.bytes("value", pair)?);
+            if let (Some(key), Some(value)) = (key.and_then(|key| i32::try_from(key).ok()), value) {
+                bounds.insert(key, value);
+            }
+        }
+        Ok(bounds)
+    }
+
+    fn summaries(&self, row: usize) -> Result<Option<Vec<FieldSummary>>, Error> {
+        let column = self.columns.column_by_name("partitions");
+        let list = column.and_then(|column| column.as_list_opt::<i32>());
+        let Some(list) = list.filter(|list| list.is_valid(row)) else { return Ok(None) };
+        let Some(columns) = list.value(row).as_struct_opt().cloned() else { return Ok(None) };
+        let summaries = Columns { columns, path: self.path };
+        let summary = |row| -> Result<FieldSummary, Error> {
+            Ok(FieldSummary {
+                has_null: summaries.truth("contains_null", row)?.unwrap_or(true),
+                has_nan: summaries.truth("contains_nan", row)?,
+                lower: summaries.bytes("lower_bound", row)?,
+                upper: summaries.bytes("upper_bound", row)?,
+            })
+        };
+        (0..summaries.columns.len()).map(summary).collect::<Result<Vec<_>, Error>>().map(Some)
     }
 
     fn vector(&self, row: usize) -> Result<Option<Vector>, Error> {

@@ -1,5 +1,6 @@
-//! Apache Iceberg tables that others write, read-only, in format versions 1 to 3 (<https://iceberg.apache.org/spec/>): the metadata
-//! file that is current decides which files and rows count. Which one is current, the names of a folder tell, or a catalog.
+//! Apache Iceberg tables in format versions 1 to 3 (<https://iceberg.apache.org/spec/>): the metadata file that is current decides
+//! which files and rows count. Which one is current, the names of a folder tell, or a catalog. Tables of version 2
+//! are written whose catalog commits that.
 
 mod folder;
 mod loading;
@@ -11,6 +12,8 @@ mod paths;
 mod rest;
 mod travel;
 mod types;
+mod write;
 
 pub(crate) use folder::IcebergFolder;
-pub use rest::{IcebergCatalog, IcebergSettings};
+pub use rest::{IcebergCatalog, IcebergRewrite, IcebergSettings};
+pub use write::NewPartition;

@@ -198,6 +198,11 @@ impl ObjectFolder {
         Ok(())
     }
 
+    /// A file under a name that nobody else has, to be written part by part.
+    pub fn begin(&self, name: &str) -> Result<Upload> {
+        Upload::begin(Arc::clone(&self.client), self.location(name), &self.address_of(name), false)
+    }
+
     /// Copies a local file to a name that nobody else has. It is there as a whole when this comes back without an error.
     pub fn upload(&self, name: &str, from: &Path) -> Result<()> {
         let shown = self.address_of(name);
@@ -207,8 +212,7 @@ impl ObjectFolder {
         };
         let mut file = File::open(from).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
-        let begun = Upload::begin(Arc::clone(&self.client), self.location(name), &shown, false);
-        let sent = begun.and_then(|mut upload| {
+        let sent = self.begin(name).and_then(|mut upload| {
             io::copy(&mut file, &mut upload).map_err(failed)?;
             upload.finish(|| Ok(()))
         });

@@ -63,4 +63,4 @@ pub use url::RemoteUrl;
 pub(crate) use url::Scheme;
 pub use vended::Vended;
 pub use view::{RemoteFolder, RemoteView};
-pub use web::{Answer, Call, WebClient};
+pub use web::{Answer, Call, Method, WebClient};

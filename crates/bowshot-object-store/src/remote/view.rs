@@ -4,6 +4,7 @@
 use super::client::Client;
 use super::fault::Fault;
 use super::file::RemoteFile;
+use super::folder::ObjectFolder;
 use super::listing::{Listing, join};
 use super::source::{RemoteSource, RemoteTable};
 use super::url::RemoteUrl;
@@ -56,6 +57,15 @@ impl RemoteFolder {
 
     pub fn path(&self) -> PathBuf {
         self.source.url.shown(&self.location)
+    }
+
+    /// The same folder, to be written to.
+    ///
+    /// # Errors
+    /// For a name that cannot be one of a folder.
+    pub fn objects(&self) -> Result<ObjectFolder, Error> {
+        let base = Location::parse(&self.location).map_err(|_| Fault::OddName.at(&self.path()))?;
+        Ok(ObjectFolder::new(Arc::clone(&self.source.client), base))
     }
 
     /// All secrets that are in force, if the server keeps some and they count here.

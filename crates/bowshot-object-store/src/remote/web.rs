@@ -46,12 +46,20 @@ pub struct Call {
     pub bearer: Option<Secret>,
     /// More that is said before the body.
     pub headers: Vec<(&'static str, &'static str)>,
-    /// A form that is sent, with POST; else it is GET.
-    pub form: Option<Secret>,
+    pub method: Method,
     /// Most bytes of an answer.
     pub most: usize,
     /// When the wait for an answer ends, if that is sooner than it does anyway.
     pub until: Option<Instant>,
+}
+
+/// How it is asked, with what is sent.
+#[derive(Debug, Clone)]
+pub enum Method {
+    Get,
+    Delete,
+    PostForm(Secret),
+    PostJson(Bytes),
 }
 
 /// What is answered. It cannot be shown: there may be credentials in it.
@@ -163,16 +171,26 @@ async fn once(client: &HttpClient, call: &Call) -> std::result::Result<Answer, F
 
 fn request(call: &Call) -> std::result::Result<HttpRequest, Fault> {
     const WRONG: Fault = Fault::Strange("it cannot be asked with these settings");
-    let body = call.form.as_ref().map(|form| Bytes::copy_from_slice(form.expose().as_bytes()));
-    let has_form = body.is_some();
-    let mut request = HttpRequest::new(body.map_or_else(HttpRequestBody::empty, HttpRequestBody::from));
-    let method = if has_form { "POST" } else { "GET" };
+    let (method, body) = match &call.method {
+        Method::Get => ("GET", None),
+        Method::Delete => ("DELETE", None),
+        Method::PostForm(form) => {
+            let form = Bytes::copy_from_slice(form.expose().as_bytes());
+            ("POST", Some((form, "application/x-www-form-urlencoded")))
+        }
+        Method::PostJson(json) => ("POST", Some((json.clone(), "application/json"))),
+    };
+    let (body, content_type) = match body {
+        Some((body, content_type)) => (HttpRequestBody::from(body), Some(content_type)),
+        None => (HttpRequestBody::empty(), None),
+    };
+    let mut request = HttpRequest::new(body);
     *request.method_mut() = method.parse().map_err(|_| WRONG)?;
     *request.uri_mut() = call.url.as_str().parse().map_err(|_| WRONG)?;
     let headers = request.headers_mut();
     headers.insert("accept", HeaderValue::from_static("application/json"));
-    if has_form {
-        headers.insert("content-type", HeaderValue::from_static("application/x-www-form-urlencoded"));
+    if let Some(content_type) = content_type {
+        headers.insert("content-type", HeaderValue::from_static(content_type));
     }
     for (name, value) in call.headers.iter().copied() {
         headers.insert(name, HeaderValue::from_static(value));

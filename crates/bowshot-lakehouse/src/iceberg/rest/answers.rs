@@ -50,6 +50,12 @@ pub(super) struct LoadedTable {
     storage_credentials: Vec<StorageCredential>,
 }
 
+/// The same answer with all that the metadata say.
+#[derive(Deserialize)]
+pub(super) struct WholeTable {
+    pub(super) metadata: Value,
+}
+
 #[derive(Deserialize)]
 struct StorageCredential {
     prefix: String,

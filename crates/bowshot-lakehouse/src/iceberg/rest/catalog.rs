@@ -1,6 +1,7 @@
 //! One catalog over time: what it has said of its tables is believed for a while, and what it could not say for a moment.
 
 use super::super::folder::{Given, IcebergFolder};
+use super::super::write::TableState;
 use super::answers::LoadedTable;
 use super::fault::CatalogFault;
 use super::names::{is_name, parts};
@@ -8,6 +9,7 @@ use super::places::{Spot, spot};
 use super::service::Service;
 use super::settings::IcebergSettings;
 use super::spellings::Spellings;
+use crate::LakeTable;
 use crate::table_folder::TableFolder;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_formats::inspection::Workshop;
@@ -15,6 +17,7 @@ use bowshot_formats::table_version::AsOf;
 use bowshot_object_store::{Remotes, Vended};
 use datafusion::catalog::TableProvider;
 use object_store::aws::AwsCredential;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,6 +45,27 @@ pub struct IcebergCatalog {
     tables: Mutex<Slots>,
     spellings: Spellings,
     problem: Mutex<Option<String>>,
+}
+
+/// A table to be written to, as it is now.
+#[derive(Debug)]
+pub(super) struct Writable {
+    pub(super) folder: TableFolder,
+    pub(super) workshop: Arc<Workshop>,
+    pub(super) state: TableState,
+    known: Arc<Known>,
+    given: Given,
+}
+
+impl Writable {
+    /// The table in this state.
+    ///
+    /// # Errors
+    /// What its files say.
+    pub(super) async fn read(&self, table: &str) -> Result<LakeTable> {
+        let found = self.known.folder.table_of(table, Some(self.given.clone()), None).await;
+        Ok(found.map_err(|error| error.of_table(table))?)
+    }
 }
 
 /// What is known of one table.
@@ -92,6 +116,15 @@ impl IcebergCatalog {
     /// Where it is, without credentials.
     pub fn place(&self) -> String {
         self.settings.uri.to_string()
+    }
+
+    /// Whether the operator lets nobody write its tables.
+    pub fn is_read_only(&self) -> bool {
+        self.settings.read_only
+    }
+
+    pub(super) fn service(&self) -> &Service {
+        &self.service
     }
 
     /// What went wrong last, until something has gone right.
@@ -170,23 +203,70 @@ impl IcebergCatalog {
         {
             return Err(error.duplicate());
         }
-        let asked = self.noted(self.found(schema, table).await);
-        let opened = match asked {
+        match self.noted(self.found(schema, table).await) {
+            Ok(Some(loaded)) => self.remember(slot, loaded, (schema, table)).map(Some),
             Ok(None) => {
                 *slot = Slot::default();
-                return Ok(None);
+                Ok(None)
             }
-            Ok(Some(loaded)) => self.opened(loaded, slot.known.take(), (schema, table)),
-            Err(error) => Err(error),
+            Err(error) => {
+                slot.failed = Some((Instant::now(), error.duplicate()));
+                Err(error)
+            }
+        }
+    }
+
+    /// What the catalog says of a table now, whatever it has said lately; readers see that from now on.
+    pub(super) async fn writable(&self, schema: &str, table: &str) -> Result<Option<Writable>> {
+        if !self.may_have_schema(schema) || !is_name(table) {
+            return Ok(None);
+        }
+        let slot = self.slot(schema, table);
+        let mut slot = slot.lock().await;
+        let Some((loaded, whole)) = self.noted(self.found_whole(schema, table).await)? else {
+            *slot = Slot::default();
+            return Ok(None);
         };
-        match opened {
+        let (known, given) = self.remember(&mut slot, loaded, (schema, table))?;
+        Ok(Some(Writable {
+            folder: known.folder.place().clone(),
+            workshop: Arc::clone(&self.workshop),
+            state: TableState::new(whole, Path::new(&given.location))?,
+            known,
+            given,
+        }))
+    }
+
+    /// Forgets what is known of a table, so that who reads it next asks again.
+    pub(super) async fn forget(&self, schema: &str, table: &str) {
+        *self.slot(schema, table).lock().await = Slot::default();
+    }
+
+    /// Whether the catalog lists a table by exactly this name.
+    pub(super) async fn has_table(&self, schema: &str, table: &str) -> Result<bool> {
+        self.noted(self.spellings.has(&self.service, schema, table).await)
+    }
+
+    /// Forgets which tables there are, and which of them a namespace has.
+    pub(super) async fn forget_names(&self, schema: &str) {
+        self.spellings.forget(schema).await;
+        *self.listing.lock().await = None;
+    }
+
+    fn remember(
+        &self,
+        slot: &mut Slot,
+        loaded: LoadedTable,
+        name: (&str, &str),
+    ) -> Result<(Arc<Known>, Given)> {
+        match self.opened(loaded, slot.known.take(), name) {
             Ok((known, given)) => {
                 *slot =
                     Slot { known: Some((Instant::now(), Arc::clone(&known), given.clone())), failed: None };
-                Ok(Some((known, given)))
+                Ok((known, given))
             }
             Err(error) => {
-                *slot = Slot { known: slot.known.take(), failed: Some((Instant::now(), error.duplicate())) };
+                *slot = Slot { known: None, failed: Some((Instant::now(), error.duplicate())) };
                 Err(error)
             }
         }
@@ -201,6 +281,17 @@ impl IcebergCatalog {
         let Some(namespace) = parts(schema) else { return Ok(None) };
         let Some(loaded) = self.service.table(&namespace, table).await? else { return Ok(None) };
         Ok(self.spellings.has(&self.service, schema, table).await?.then_some(loaded))
+    }
+
+    /// The same with all of its metadata.
+    async fn found_whole(
+        &self,
+        schema: &str,
+        table: &str,
+    ) -> std::result::Result<Option<(LoadedTable, Value)>, CatalogFault> {
+        let Some(namespace) = parts(schema) else { return Ok(None) };
+        let Some(whole) = self.service.whole_table(&namespace, table).await? else { return Ok(None) };
+        Ok(self.spellings.has(&self.service, schema, table).await?.then_some(whole))
     }
 
     /// The files of a table as the catalog says them, which are those of before if they lie there still.

@@ -17,6 +17,8 @@ pub(super) enum CatalogFault {
     Refused(u16),
     #[error("answers with status {0}")]
     Status(u16),
+    #[error("says that what is to be changed is not as it was")]
+    Conflict,
     #[error("answers with what is not understood: {0}")]
     Strange(&'static str),
     #[error("cannot be asked: {0}")]
@@ -24,6 +26,11 @@ pub(super) enum CatalogFault {
 }
 
 impl CatalogFault {
+    /// Whether a change that was asked for may be there all the same.
+    pub(super) fn is_undetermined(&self) -> bool {
+        matches!(self, Self::Asked(_) | Self::Slow(_) | Self::Status(500..))
+    }
+
     /// The error with the name of its catalog.
     pub(super) fn of(&self, catalog: &str) -> Error {
         let (kind, hint) = match self {
@@ -48,6 +55,7 @@ impl CatalogFault {
             Self::Strange(_) => {
                 (ErrorKind::Unavailable, "check `uri` and `warehouse` in the entry of the catalog")
             }
+            Self::Conflict => (ErrorKind::Conflict, "run the statement again"),
             Self::Settings(_) => (ErrorKind::Invalid, "correct the entry of the catalog in `[[databases]]`"),
         };
         Error::new(kind, format!("the catalog `{catalog}` {self}")).with_hint(hint)

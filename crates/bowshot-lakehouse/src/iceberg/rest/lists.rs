@@ -132,15 +132,26 @@ impl Service {
     /// As for [`Service::names`].
     pub(super) async fn spelled(&self, namespace: &[String]) -> Result<Vec<String>> {
         let budget = Budget::new(self.timeout());
-        // Those that the operator chooses are called what the operator calls them.
-        let known = !self.chosen().is_empty()
-            || self.namespaces(&budget).await?.iter().any(|known| known.as_slice() == namespace);
-        if !known {
+        if !self.has(namespace, &budget).await? {
             return Ok(Vec::new());
         }
         let mut names = self.tables(namespace, &budget).await?;
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// Whether there is a namespace that is called exactly so.
+    ///
+    /// # Errors
+    /// As for [`Service::names`].
+    pub(super) async fn has_namespace(&self, namespace: &[String]) -> Result<bool> {
+        self.has(namespace, &Budget::new(self.timeout())).await
+    }
+
+    /// Those that the operator chooses are called what the operator calls them.
+    async fn has(&self, namespace: &[String], budget: &Budget) -> Result<bool> {
+        Ok(!self.chosen().is_empty()
+            || self.namespaces(budget).await?.iter().any(|known| known.as_slice() == namespace))
     }
 
     async fn named(&self, namespace: &[String], budget: &Budget) -> Result<Vec<(String, String)>> {

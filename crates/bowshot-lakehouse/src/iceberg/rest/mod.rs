@@ -1,5 +1,5 @@
-//! Iceberg catalogs that are asked over HTTP (the REST catalog specification), for reading: namespaces are schemas, and what the
-//! catalog says of a table is read like the metadata of one that is found in a folder.
+//! Iceberg catalogs that are asked over HTTP (the REST catalog specification): namespaces are schemas, and what the catalog says of a
+//! table is read like the metadata of one that is found in a folder. Rows are added by snapshots that the catalog commits.
 //!
 //! ```text
 //! name ─▶ catalog: known, and lately? ─▶ service ─ answers ─▶ places: may it lie there? ─▶ folder, read with the metadata given
@@ -13,13 +13,17 @@
 
 mod answers;
 mod catalog;
+mod definitions;
 mod fault;
+mod insert;
 mod lists;
 mod names;
 mod places;
+mod rewrite;
 mod service;
 mod settings;
 mod spellings;
 
 pub use catalog::IcebergCatalog;
+pub use rewrite::IcebergRewrite;
 pub use settings::IcebergSettings;

@@ -1,12 +1,13 @@
 //! A catalog over HTTP: its addresses, and who the server is to it.
 
-use super::answers::{Config, LoadedTable, Token};
+use super::answers::{Config, LoadedTable, Token, WholeTable};
 use super::fault::CatalogFault;
 use super::names::{is_name, path};
 use super::settings::{IcebergSettings, Login};
 use bowshot_api::Secret;
-use bowshot_object_store::{Answer, Call, Remotes, WebClient};
+use bowshot_object_store::{Answer, Call, Method, Remotes, WebClient};
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
@@ -69,13 +70,74 @@ impl Service {
     /// # Errors
     /// Those of the catalog.
     pub(super) async fn table(&self, namespace: &[String], table: &str) -> Result<Option<LoadedTable>> {
+        let answer = self.table_answer(namespace, table).await?;
+        answer.map(|answer| parsed(&answer)).transpose()
+    }
+
+    /// The same with all of its metadata.
+    ///
+    /// # Errors
+    /// Those of the catalog.
+    pub(super) async fn whole_table(
+        &self,
+        namespace: &[String],
+        table: &str,
+    ) -> Result<Option<(LoadedTable, Value)>> {
+        let Some(answer) = self.table_answer(namespace, table).await? else { return Ok(None) };
+        let whole: WholeTable = parsed(&answer)?;
+        Ok(Some((parsed(&answer)?, whole.metadata)))
+    }
+
+    async fn table_answer(&self, namespace: &[String], table: &str) -> Result<Option<Answer>> {
         let namespace = namespace.join(SEPARATOR);
         let url = self.address(&["namespaces", &namespace, "tables", table]).await?;
         let answer = self.asked(url, MAX_TABLE_BYTES, None).await?;
-        if answer.status == 404 {
-            return Ok(None);
-        }
-        parsed(&answer).map(Some)
+        Ok(Some(answer).filter(|answer| answer.status != 404))
+    }
+
+    /// Commits a change of a table.
+    ///
+    /// # Errors
+    /// [`CatalogFault::Conflict`] if the table is not as the change requires it, and those of the catalog, after some of which the change
+    /// may be there.
+    pub(super) async fn commit(&self, namespace: &[String], table: &str, change: &Value) -> Result<()> {
+        let namespace = namespace.join(SEPARATOR);
+        let change = Method::PostJson(change.to_string().into());
+        self.change(&["namespaces", &namespace, "tables", table], change).await
+    }
+
+    /// Makes a table, or a namespace.
+    ///
+    /// # Errors
+    /// [`CatalogFault::Conflict`] if it is there, and those of the catalog.
+    pub(super) async fn create_table(&self, namespace: &[String], new: &Value) -> Result<()> {
+        let namespace = namespace.join(SEPARATOR);
+        self.change(&["namespaces", &namespace, "tables"], Method::PostJson(new.to_string().into())).await
+    }
+
+    /// See [`Service::create_table`].
+    pub(super) async fn create_namespace(&self, namespace: &[String]) -> Result<()> {
+        let new = json!({"namespace": namespace, "properties": {}});
+        self.change(&["namespaces"], Method::PostJson(new.to_string().into())).await
+    }
+
+    /// Drops a table, or a namespace.
+    ///
+    /// # Errors
+    /// [`CatalogFault::Conflict`] for a namespace that is not empty, and those of the catalog.
+    pub(super) async fn drop_table(&self, namespace: &[String], table: &str) -> Result<()> {
+        let namespace = namespace.join(SEPARATOR);
+        self.change(&["namespaces", &namespace, "tables", table], Method::Delete).await
+    }
+
+    /// See [`Service::drop_table`].
+    pub(super) async fn drop_namespace(&self, namespace: &[String]) -> Result<()> {
+        self.change(&["namespaces", &namespace.join(SEPARATOR)], Method::Delete).await
+    }
+
+    async fn change(&self, names: &[&str], method: Method) -> Result<()> {
+        let url = self.address(names).await?;
+        accepted(&self.send(method, (url, MAX_TABLE_BYTES, None)).await?)
     }
 
     /// The address of something in the catalog.
@@ -120,11 +182,19 @@ impl Service {
 
     /// Asks; with another token once more, if the one that is in use is not taken any more. Waits no longer than it is told.
     pub(super) async fn asked(&self, url: Url, most: usize, until: Option<Instant>) -> Result<Answer> {
+        self.send(Method::Get, (url, most, until)).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        (url, most, until): (Url, usize, Option<Instant>),
+    ) -> Result<Answer> {
         let mut headers = Vec::new();
         if self.settings.is_vended {
             headers.push(("x-iceberg-access-delegation", "vended-credentials"));
         }
-        let call = Call { url, bearer: self.bearer().await?, headers, form: None, most, until };
+        let call = Call { url, bearer: self.bearer().await?, headers, method, most, until };
         let answer = self.client.call(call.clone()).await.map_err(CatalogFault::Asked)?;
         let Some(refused) = call.bearer.as_ref().filter(|_| matches!(answer.status, 401 | 419)) else {
             return Ok(answer);
@@ -179,8 +249,8 @@ impl Service {
             .append_pair("client_secret", secret.expose())
             .append_pair("scope", scope)
             .finish();
-        let form = Some(Secret::new(form));
-        let call = Call { url, bearer: None, headers: Vec::new(), form, most: MAX_BYTES, until: None };
+        let method = Method::PostForm(Secret::new(form));
+        let call = Call { url, bearer: None, headers: Vec::new(), method, most: MAX_BYTES, until: None };
         let answer = self.client.call(call).await.map_err(CatalogFault::Asked)?;
         // Wrong credentials are told as a bad request there.
         if matches!(answer.status, 400 | 401 | 403) {
@@ -189,6 +259,16 @@ impl Service {
         let token: Token = parsed(&answer)?;
         let lasts = token.expires_in.map_or(TOKEN_LASTS, Duration::from_secs).min(MAX_TOKEN_LASTS);
         Ok((lasts.saturating_sub(TOKEN_MARGIN).max(TOKEN_MARGIN / 6), Secret::new(token.access_token)))
+    }
+}
+
+/// Whether a change is there.
+fn accepted(answer: &Answer) -> Result<()> {
+    match answer.status {
+        200..=299 => Ok(()),
+        401 | 403 | 419 => Err(CatalogFault::Refused(answer.status)),
+        409 => Err(CatalogFault::Conflict),
+        other => Err(CatalogFault::Status(other)),
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use url::Url;
 
 /// The keys of an entry.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "name",
     "kind",
     "uri",
@@ -23,6 +23,7 @@ const KEYS: [&str; 15] = [
     "credentials",
     "places",
     "schemas",
+    "read_only",
     "certificate_authority",
     "timeout",
     "cache_ttl",
@@ -44,6 +45,7 @@ pub struct IcebergSettings {
     pub(super) places: Vec<Place>,
     /// Namespaces whose tables are seen; all of the first level when empty.
     pub(super) schemas: Vec<String>,
+    pub(super) read_only: bool,
     pub(super) authority: Option<PathBuf>,
     pub(super) timeout: Option<Duration>,
     pub(super) cache_ttl: Duration,
@@ -99,6 +101,11 @@ impl IcebergSettings {
             Some("vended") => true,
             Some(_) => return Err(entry.wrong("credentials", "it is `own` or `vended`")),
         };
+        let read_only = match entry.one("read_only")?.as_deref() {
+            None | Some("true") => true,
+            Some("false") => false,
+            Some(_) => return Err(entry.wrong("read_only", "it is `true` or `false`")),
+        };
         let timeout = entry.duration("timeout")?;
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(entry.wrong("timeout", "it is longer than nothing"));
@@ -115,6 +122,7 @@ impl IcebergSettings {
             uri,
             warehouse,
             is_vended,
+            read_only,
             authority,
             timeout,
         })
@@ -274,7 +282,12 @@ mod tests {
         ];
         assert!(IcebergSettings::is_meant(&values(&base)));
         let good = IcebergSettings::read(&values(&base), None).unwrap();
-        assert!(!good.is_vended && good.places.len() == 1 && matches!(good.login, Login::Nobody));
+        assert!(
+            good.read_only
+                && !good.is_vended
+                && good.places.len() == 1
+                && matches!(good.login, Login::Nobody)
+        );
         for (key, value) in [
             ("uri", "ftp://h/x"),
             ("uri", "http://u:p@h/x"),
@@ -285,6 +298,7 @@ mod tests {
             ("client_secret", "env:X"),
             ("scope", "x"),
             ("credentials", "all"),
+            ("read_only", "no"),
             ("places", "somewhere"),
             ("warehouse", "w"),
             ("timeout", "0s"),

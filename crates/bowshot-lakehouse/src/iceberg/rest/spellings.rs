@@ -74,6 +74,11 @@ impl Spellings {
         Ok(has)
     }
 
+    /// Forgets what is known of a namespace.
+    pub(super) async fn forget(&self, schema: &str) {
+        *self.slot(schema).lock().await = None;
+    }
+
     fn slot(&self, schema: &str) -> Arc<Slot> {
         let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
         if namespaces.len() >= MAX_NAMESPACES && !namespaces.contains_key(schema) {

@@ -1,0 +1,162 @@
+//! CREATE and DROP of tables and schemas in other databases that let them be made from here. Columns are planned like those of tables
+//! here; what of them there can be, the database decides.
+
+use crate::catalog::Visible;
+use crate::catalog::names::Names;
+use crate::databases::{DatabaseDefinition, NewDatabaseTable, PartitionField};
+use crate::write::recognise::{Recognised, nothing};
+use crate::write::{Write, define};
+use bowshot_api::{Error, Result};
+use bowshot_tables::EntryName;
+use datafusion::arrow::datatypes::{Fields, Schema};
+use datafusion::sql::sqlparser::ast::{
+    ColumnOption, CreateTable, CreateTableOptions, ObjectName, ObjectType, SchemaName, Statement,
+};
+use std::sync::Arc;
+
+/// What is made or dropped.
+#[derive(Debug, Clone)]
+pub(crate) struct DatabaseDefine {
+    pub(crate) definition: DatabaseDefinition,
+    /// Whether the rows of the plan go into the table.
+    pub(crate) has_rows: bool,
+}
+
+impl DatabaseDefine {
+    /// The database that changes.
+    fn database(&self) -> &str {
+        match &self.definition {
+            DatabaseDefinition::CreateSchema { database, .. }
+            | DatabaseDefinition::DropSchema { database, .. } => database,
+            DatabaseDefinition::CreateTable(new) => &new.name.catalog,
+            DatabaseDefinition::DropTable { name, .. } => &name.catalog,
+        }
+    }
+}
+
+/// `None` for every other statement.
+pub(super) async fn recognise(
+    statement: &Statement,
+    visible: &Visible,
+    names: &Names,
+) -> Result<Option<Recognised>> {
+    if let Statement::CreateTable(create) = statement {
+        if create.external || create.temporary {
+            return Ok(None);
+        }
+        let name = names.full_new_name(&create.name)?;
+        return match names.parts.databases.has_definitions(&name.catalog) {
+            true => Box::pin(created(create.clone(), name, visible, names)).await.map(Some),
+            false => Ok(None),
+        };
+    }
+    let Some(definition) = plain(statement, names)? else { return Ok(None) };
+    let define = DatabaseDefine { definition, has_rows: false };
+    names.parts.databases.check_writable(define.database())?;
+    Ok(Some(Recognised::Write(Box::new(Write::DatabaseDefine(define)), nothing())))
+}
+
+/// The statements that plan nothing.
+fn plain(statement: &Statement, names: &Names) -> Result<Option<DatabaseDefinition>> {
+    let is_there = |database: &str| names.parts.databases.has_definitions(database);
+    match statement {
+        Statement::CreateSchema { schema_name: SchemaName::Simple(name), if_not_exists, .. } => {
+            let (database, schema) = names.schema(name)?;
+            let if_not_exists = *if_not_exists;
+            let change = DatabaseDefinition::CreateSchema { database, schema, if_not_exists };
+            Ok(matches!(&change, DatabaseDefinition::CreateSchema { database, .. } if is_there(database))
+                .then_some(change))
+        }
+        Statement::Drop { object_type, if_exists, names: dropped, cascade, temporary: false, .. } => {
+            let mut found = Vec::new();
+            for name in dropped {
+                found.extend(dropped_one(*object_type, name, *if_exists, names)?);
+            }
+            if !found.is_empty() && dropped.len() > 1 {
+                return Err(Error::unsupported("what is in other databases is dropped one by one")
+                    .with_hint("write a statement for each of them"));
+            }
+            let found = found.pop();
+            if found.is_some() && *cascade {
+                return Err(Error::unsupported("what is in another database is not dropped with CASCADE")
+                    .with_hint("drop the tables first, then their schema"));
+            }
+            Ok(found)
+        }
+        _ => Ok(None),
+    }
+}
+
+fn dropped_one(
+    kind: ObjectType,
+    name: &ObjectName,
+    if_exists: bool,
+    names: &Names,
+) -> Result<Option<DatabaseDefinition>> {
+    let databases = &names.parts.databases;
+    match kind {
+        ObjectType::Table => {
+            let name = names.resolve(name)?;
+            let is_meant = databases.has_definitions(&name.catalog);
+            Ok(is_meant.then_some(DatabaseDefinition::DropTable { name, if_exists }))
+        }
+        ObjectType::Schema => {
+            let (database, schema) = names.schema(name)?;
+            let is_meant = databases.has_definitions(&database);
+            Ok(is_meant.then_some(DatabaseDefinition::DropSchema { database, schema, if_exists }))
+        }
+        _ => Ok(None),
+    }
+}
+
+async fn created(
+    mut create: CreateTable,
+    name: EntryName,
+    visible: &Visible,
+    names: &Names,
+) -> Result<Recognised> {
+    names.access.check_make(&name.catalog, &name.schema)?;
+    names.parts.databases.check_writable(&name.catalog)?;
+    check_plain(&create, &name)?;
+    let partition = PartitionField::take(&mut create)?;
+    let if_not_exists = std::mem::take(&mut create.if_not_exists);
+    let has_rows = create.query.is_some();
+    let state = visible.state();
+    let (columns, rows) = match has_rows {
+        true => {
+            let rows = define::planned(create, &state).await?;
+            let fields = rows.schema().fields().iter();
+            let fields = fields.map(|field| Arc::new(field.as_ref().clone().with_nullable(true)));
+            (Arc::new(Schema::new(fields.collect::<Fields>())), rows)
+        }
+        false => (define::planned_columns(create, &state).await?, nothing()),
+    };
+    let new = NewDatabaseTable { name, columns, partition, if_not_exists };
+    let define = DatabaseDefine { definition: DatabaseDefinition::CreateTable(new), has_rows };
+    Ok(Recognised::Write(Box::new(Write::DatabaseDefine(define)), rows))
+}
+
+/// A table there has columns and partitions, and nothing that this server would have to watch over.
+fn check_plain(create: &CreateTable, name: &EntryName) -> Result<()> {
+    let has_options = create
+        .columns
+        .iter()
+        .flat_map(|column| &column.options)
+        .any(|option| !matches!(option.option, ColumnOption::Null | ColumnOption::NotNull));
+    let more = has_options
+        || create.or_replace
+        || create.like.is_some()
+        || create.clone.is_some()
+        || create.comment.is_some()
+        || !create.constraints.is_empty()
+        || create.table_options != CreateTableOptions::None;
+    if more {
+        return Err(Error::unsupported(format!(
+            "`{name}` is made in another database: it has columns with their types and NOT NULL, and partitions"
+        ))
+        .with_hint(
+            "leave OR REPLACE, LIKE, CLONE, options, comments, defaults, keys and other constraints out",
+        ));
+    }
+    Ok(())
+}

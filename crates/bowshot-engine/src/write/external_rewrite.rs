@@ -1,0 +1,306 @@
+//! DELETE, UPDATE and TRUNCATE of a table in another database that has its rows in files. The statement is planned once, as a query
+//! over the whole table that says of each row whether it is meant and what its columns become. That query runs over each file: those
+//! without such a row stay, the others are written again.
+
+use crate::catalog::Visible;
+use crate::catalog::names::{Names, ident, last};
+use crate::error::classify;
+use crate::plan;
+use crate::write::recognise::{Leading, Recognised};
+use crate::write::{Write, change, external_database, external_definition, merge, nulls, tuple_assignment};
+use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
+use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_policy::Touched;
+use bowshot_policy::access::{Access, Reading};
+use bowshot_sql::{Privilege, read_expression};
+use bowshot_tables::EntryName;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use datafusion::common::Column;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan, cast, when};
+use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::sqlparser::ast::{
+    self, Assignment, Expr as SqlExpr, FromTable, Ident, ObjectName, SelectItem, Statement, TableFactor,
+    TableWithJoins,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The column that says whether a row is meant.
+const IS_MEANT: &str = "__bowshot_is_meant";
+/// What the names of columns begin with that have new values.
+const NEW: &str = "__bowshot_new_";
+
+/// Rows of this table are changed.
+#[derive(Debug, Clone)]
+pub(crate) struct DatabaseRewrite {
+    pub(crate) name: EntryName,
+    /// The columns that get values; `None` where rows are taken out.
+    pub(crate) columns: Option<BTreeSet<String>>,
+}
+
+/// A statement that changes rows.
+struct Meant<'s> {
+    name: EntryName,
+    written: ObjectName,
+    factor: TableFactor,
+    selection: Option<&'s SqlExpr>,
+    assignments: Option<&'s [Assignment]>,
+    /// Whether it asks for nothing else.
+    is_plain: bool,
+}
+
+/// A change of another database; `None` for every other statement.
+pub(super) async fn recognise(
+    statement: &Statement,
+    leading: &mut Leading,
+    visible: &Visible,
+    names: &Names,
+) -> Result<Option<Recognised>> {
+    if let Some(defined) = external_definition::recognise(statement, visible, names).await? {
+        return Ok(Some(defined));
+    }
+    match meant(statement, names)? {
+        Some(meant) => Box::pin(planned(meant, leading.take_out(), visible, names)).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+impl DatabaseRewrite {
+    /// Whether the caller may change rows, and sees all of them as they are: files are written again as they are seen.
+    ///
+    /// # Errors
+    /// `Denied`; `NotFound` for what the caller may not know.
+    pub(crate) fn check(&self, access: &Access) -> Result<()> {
+        match &self.columns {
+            Some(columns) => access.check_touched(&self.name, &Touched::updating(columns.clone()))?,
+            None => access.check(Privilege::Delete, &self.name)?,
+        }
+        access.check_rows(&self.name, &[])?;
+        match access.reading(&self.name) {
+            Reading::All => Ok(()),
+            _ => Err(Error::unsupported(format!(
+                "`{}` sees a part of `{}`, and files of another database are written again as they are seen",
+                access.user(),
+                self.name
+            ))
+            .with_hint("let somebody who sees all of the table change it")),
+        }
+    }
+}
+
+/// `None` for a statement about another table.
+fn meant<'s>(statement: &'s Statement, names: &Names) -> Result<Option<Meant<'s>>> {
+    let (table, selection, assignments, is_plain) = match statement {
+        Statement::Delete(delete) => {
+            let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+            let [table] = from.as_slice() else { return Ok(None) };
+            let is_plain = delete.tables.is_empty()
+                && delete.using.is_none()
+                && delete.returning.is_none()
+                && delete.output.is_none()
+                && delete.order_by.is_empty()
+                && delete.limit.is_none();
+            (table, delete.selection.as_ref(), None, is_plain)
+        }
+        Statement::Update(update) => {
+            let is_plain = update.from.is_none()
+                && update.returning.is_none()
+                && update.output.is_none()
+                && update.or.is_none()
+                && update.order_by.is_empty()
+                && update.limit.is_none();
+            (&update.table, update.selection.as_ref(), Some(update.assignments.as_slice()), is_plain)
+        }
+        Statement::Truncate(truncate) => return truncated(truncate, names),
+        _ => return Ok(None),
+    };
+    let TableFactor::Table { name: written, args: None, .. } = &table.relation else { return Ok(None) };
+    let name = names.resolve(written)?;
+    if !names.parts.databases.has_definitions(&name.catalog) {
+        return Ok(None);
+    }
+    let (written, factor) = (written.clone(), table.relation.clone());
+    let is_plain = is_plain && table.joins.is_empty();
+    Ok(Some(Meant { name, written, factor, selection, assignments, is_plain }))
+}
+
+/// TRUNCATE takes out what DELETE without a condition does.
+fn truncated<'s>(truncate: &ast::Truncate, names: &Names) -> Result<Option<Meant<'s>>> {
+    for table in &truncate.table_names {
+        let name = names.resolve(&table.name)?;
+        if names.parts.databases.has_definitions(&name.catalog) {
+            let mut query = change::template()?;
+            let relation = change::select_of(&mut query)?.from.pop().map(|table| table.relation);
+            let mut factor = relation.ok_or_else(|| Error::internal("a template has no table"))?;
+            if let TableFactor::Table { name, .. } = &mut factor {
+                name.clone_from(&table.name);
+            }
+            let is_plain =
+                truncate.table_names.len() == 1 && truncate.partitions.is_none() && !truncate.if_exists;
+            let written = table.name.clone();
+            let meant = Meant { name, written, factor, selection: None, assignments: None, is_plain };
+            return Ok(Some(meant));
+        }
+    }
+    Ok(None)
+}
+
+async fn planned(meant: Meant<'_>, leading: Leading, visible: &Visible, names: &Names) -> Result<Recognised> {
+    let Meant { name, written, factor, selection, assignments, is_plain } = meant;
+    let columns = assignments.map(change::assigned_names).transpose()?;
+    let rewrite = DatabaseRewrite { name, columns };
+    rewrite.check(&names.access)?;
+    names.parts.databases.check_writable(&rewrite.name.catalog)?;
+    if !is_plain {
+        return Err(Error::unsupported(format!(
+            "rows of `{}`, which is in another database, are changed by themselves alone",
+            rewrite.name
+        ))
+        .with_hint("name them with WHERE, without USING, FROM, joins, RETURNING, ORDER BY and LIMIT"));
+    }
+    let table = external_database::found(&rewrite.name, names).await?;
+    let schema = table.schema();
+    let (_, relation, alias) = change::retarget_factor(&factor)?;
+    let is_meant = match selection {
+        Some(condition) => SqlExpr::IsTrue(Box::new(SqlExpr::Nested(Box::new(condition.clone())))),
+        None => read_expression("TRUE")?,
+    };
+    let values = assigned(assignments.unwrap_or_default(), &schema, &rewrite.name)?;
+    let mut query = change::template()?;
+    let select = change::select_of(&mut query)?;
+    select.projection = vec![named(is_meant.clone(), IS_MEANT)];
+    let all = schema.fields().iter().map(|field| field.name());
+    select.projection.extend(all.map(|column| named(change::column(&alias, column), column)));
+    for (column, value) in &values {
+        select.projection.push(named(where_meant(&is_meant, value)?, &format!("{NEW}{column}")));
+    }
+    select.from = vec![TableWithJoins { relation, joins: Vec::new() }];
+    leading.before(&mut query, &written)?;
+    let mut statement = Statement::Query(query);
+    nulls::aware(&mut statement)?;
+    let state = visible.with_target(table).state();
+    let plan = plan::logical(&state, Parsed::Statement(Box::new(statement))).await.map_err(classify)?;
+    plan::allowed::check_size(&plan)?;
+    merge::check_stable(&plan).map_err(|error| {
+        error.with_message("rows of another database are not changed by functions like random(), that give another value each time")
+    })?;
+    let rows = become_rows(plan, &schema, &values).map_err(classify)?;
+    let rows = bowshot_types::casts::settled(rows, state.config_options()).map_err(classify)?;
+    Ok(Recognised::Write(Box::new(Write::DatabaseRewrite(rewrite)), rows))
+}
+
+fn named(expr: SqlExpr, name: &str) -> SelectItem {
+    SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) }
+}
+
+/// What is assigned to which column.
+fn assigned(
+    assignments: &[Assignment],
+    schema: &SchemaRef,
+    table: &EntryName,
+) -> Result<BTreeMap<String, SqlExpr>> {
+    let mut values = BTreeMap::new();
+    for (target, value) in tuple_assignment::split(assignments)? {
+        let column = ident(&last(&target)?);
+        if schema.field_with_name(&column).is_err() {
+            return Err(Error::not_found(format!("`{table}` has no column `{column}`"))
+                .with_reason(Reason::UndefinedColumn));
+        }
+        let value = change::value_or_default(&value, None)?;
+        if values.insert(column.clone(), value).is_some() {
+            return Err(Error::invalid(format!("column `{column}` is assigned twice"))
+                .with_reason(Reason::DuplicateColumn));
+        }
+    }
+    Ok(values)
+}
+
+/// A value that is computed for the rows that are meant alone: what fails for another row is no fault.
+fn where_meant(is_meant: &SqlExpr, value: &SqlExpr) -> Result<SqlExpr> {
+    let mut case = read_expression("CASE WHEN TRUE THEN NULL END")?;
+    let SqlExpr::Case { conditions, .. } = &mut case else {
+        return Err(Error::internal("a template was parsed as something else"));
+    };
+    for when in conditions {
+        when.condition.clone_from(is_meant);
+        when.result.clone_from(value);
+    }
+    Ok(case)
+}
+
+/// Whether a row is meant, and what its columns become.
+fn become_rows(
+    plan: LogicalPlan,
+    schema: &SchemaRef,
+    values: &BTreeMap<String, SqlExpr>,
+) -> datafusion::error::Result<LogicalPlan> {
+    let mut columns = vec![plain(IS_MEANT)];
+    for field in schema.fields() {
+        let name = field.name();
+        columns.push(match values.contains_key(name) {
+            true => {
+                let new = cast(plain(&format!("{NEW}{name}")), field.data_type().clone());
+                when(plain(IS_MEANT), new).otherwise(plain(name))?.alias(name)
+            }
+            false => plain(name),
+        });
+    }
+    LogicalPlanBuilder::from(plan).project(columns)?.build()
+}
+
+fn plain(name: &str) -> Expr {
+    Expr::Column(Column::new_unqualified(name))
+}
+
+/// The query over one file in the place of the table.
+///
+/// # Errors
+/// `Conflict` for a file whose table has other columns by now.
+pub(crate) fn over_file(plan: &LogicalPlan, file: &Arc<dyn TableProvider>) -> Result<LogicalPlan> {
+    let mut is_same = true;
+    let replaced = plan.clone().transform_up(|node| match node {
+        LogicalPlan::TableScan(scan)
+            if scan.table_name.table() == TARGET && scan.table_name.schema() == Some(CHANGE_SCHEMA) =>
+        {
+            is_same &= scan.source.schema() == file.schema();
+            let source = provider_as_source(Arc::clone(file));
+            Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })))
+        }
+        other => Ok(Transformed::no(other)),
+    });
+    match is_same {
+        true => replaced.data().map_err(classify),
+        false => Err(Error::new(
+            ErrorKind::Conflict,
+            "the columns of the table have changed since the statement was planned",
+        )
+        .with_hint("run the statement again")),
+    }
+}
+
+/// The rows that are meant.
+///
+/// # Errors
+/// None that is expected.
+pub(crate) fn meant_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let found = LogicalPlanBuilder::from(plan).filter(plain(IS_MEANT));
+    let found = found.and_then(|found| found.project([plain(IS_MEANT)])?.build());
+    found.map_err(classify)
+}
+
+/// The rows that a file has afterwards.
+///
+/// # Errors
+/// None that is expected.
+pub(crate) fn rows_after(plan: LogicalPlan, rewrite: &DatabaseRewrite) -> Result<LogicalPlan> {
+    let fields = plan.schema().fields().iter().map(|field| field.name().clone());
+    let columns: Vec<Expr> = fields.filter(|name| name != IS_MEANT).map(|name| plain(&name)).collect();
+    let rows = match rewrite.columns {
+        Some(_) => Ok(LogicalPlanBuilder::from(plan)),
+        None => LogicalPlanBuilder::from(plan).filter(Expr::Not(Box::new(plain(IS_MEANT)))),
+    };
+    rows.and_then(|rows| rows.project(columns)?.build()).map_err(classify)
+}

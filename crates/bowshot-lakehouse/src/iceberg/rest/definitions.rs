@@ -1,0 +1,131 @@
+//! Tables and namespaces that are made and dropped in a catalog. What is dropped is what the catalog lists by exactly that name, since
+//! rights go by names.
+
+use super::super::write::{NewPartition, table_request};
+use super::catalog::IcebergCatalog;
+use super::fault::CatalogFault;
+use super::names::{is_name, parts};
+use arrow::datatypes::Schema;
+use bowshot_api::{Error, ErrorKind, Reason, Result};
+
+/// Whether a change has changed something: what is to be there may be there already.
+type Changed = Result<bool>;
+
+impl IcebergCatalog {
+    /// Makes a namespace.
+    ///
+    /// # Errors
+    /// `AlreadyExists` unless that is allowed, and those of the catalog.
+    pub async fn create_schema(&self, schema: &str, if_not_exists: bool) -> Changed {
+        let namespace = self.namespace(schema)?;
+        match self.service().create_namespace(&namespace).await {
+            Ok(()) => Ok(true),
+            Err(CatalogFault::Conflict) if if_not_exists => Ok(false),
+            Err(CatalogFault::Conflict) => Err(exists("schema", schema, Reason::DuplicateSchema)),
+            Err(fault) => Err(fault.of(self.name())),
+        }
+    }
+
+    /// Drops a namespace without tables.
+    ///
+    /// # Errors
+    /// `NotFound` unless that is allowed; `Invalid` for one that has tables; those of the catalog.
+    pub async fn drop_schema(&self, schema: &str, if_exists: bool) -> Changed {
+        let namespace = self.namespace(schema)?;
+        let fault = |fault: CatalogFault| fault.of(self.name());
+        if !self.service().has_namespace(&namespace).await.map_err(fault)? {
+            return missing("schema", schema, Reason::UndefinedSchema, if_exists);
+        }
+        match self.service().drop_namespace(&namespace).await {
+            Ok(()) => {
+                self.forget_names(schema).await;
+                Ok(true)
+            }
+            Err(CatalogFault::Status(404)) => missing("schema", schema, Reason::UndefinedSchema, if_exists),
+            Err(CatalogFault::Conflict) => Err(Error::invalid(format!("schema `{schema}` is not empty"))
+                .with_hint("drop what is in it first")),
+            Err(other) => Err(fault(other)),
+        }
+    }
+
+    /// Makes a table without rows.
+    ///
+    /// # Errors
+    /// `AlreadyExists` unless that is allowed; `Unsupported` for types that the format does not have; `Denied` for one that the catalog
+    /// would put where this server reads nothing.
+    pub async fn create_table(
+        &self,
+        (schema, table): (&str, &str),
+        (columns, partition): (&Schema, &[NewPartition]),
+        if_not_exists: bool,
+    ) -> Changed {
+        let namespace = self.namespace(schema)?;
+        if !is_name(table) {
+            return Err(Error::invalid("this cannot be the name of a table of a catalog"));
+        }
+        let new = table_request(table, columns, partition)?;
+        match self.service().create_table(&namespace, &new).await {
+            Ok(()) => {}
+            Err(CatalogFault::Conflict) if if_not_exists => return Ok(false),
+            Err(CatalogFault::Conflict) => return Err(exists("table", table, Reason::DuplicateTable)),
+            Err(CatalogFault::Status(404)) => {
+                return Err(Error::not_found(format!("schema `{schema}` not found"))
+                    .with_reason(Reason::UndefinedSchema)
+                    .with_hint("make it with CREATE SCHEMA"));
+            }
+            Err(fault) => return Err(fault.of(self.name())),
+        }
+        self.forget_names(schema).await;
+        match self.writable(schema, table).await {
+            Ok(Some(_)) => Ok(true),
+            Ok(None) => Err(Error::invalid(format!("the catalog has called the table `{table}` otherwise"))
+                .with_hint("look for it, and use names as the catalog writes them")),
+            Err(error) => {
+                // Nobody could read it from here.
+                let dropped = self.service().drop_table(&namespace, table).await;
+                dropped.map_or_else(|fault| Err(fault.of(self.name())), |()| Err(error))
+            }
+        }
+    }
+
+    /// Drops a table; whether its files go, the catalog decides.
+    ///
+    /// # Errors
+    /// `NotFound` unless that is allowed, and those of the catalog.
+    pub async fn drop_table(&self, schema: &str, table: &str, if_exists: bool) -> Changed {
+        let namespace = self.namespace(schema)?;
+        let is_there = is_name(table) && self.has_table(schema, table).await?;
+        if !is_there {
+            return missing("table", table, Reason::UndefinedTable, if_exists);
+        }
+        let dropped = self.service().drop_table(&namespace, table).await;
+        self.forget(schema, table).await;
+        self.forget_names(schema).await;
+        match dropped {
+            Ok(()) => Ok(true),
+            Err(CatalogFault::Status(404)) => missing("table", table, Reason::UndefinedTable, if_exists),
+            Err(fault) => Err(fault.of(self.name())),
+        }
+    }
+
+    /// The namespace of a schema that can be seen here.
+    fn namespace(&self, schema: &str) -> Result<Vec<String>> {
+        parts(schema).filter(|_| self.may_have_schema(schema)).ok_or_else(|| {
+            let message = format!("there is no schema `{schema}` in the catalog `{}`", self.name());
+            Error::new(ErrorKind::Denied, message)
+                .with_hint("the operator chooses namespaces with `schemas` in the entry of the catalog")
+        })
+    }
+}
+
+fn exists(what: &str, name: &str, reason: Reason) -> Error {
+    Error::new(ErrorKind::AlreadyExists, format!("{what} `{name}` already exists")).with_reason(reason)
+}
+
+fn missing(what: &str, name: &str, reason: Reason, if_exists: bool) -> Changed {
+    if if_exists {
+        Ok(false)
+    } else {
+        Err(Error::not_found(format!("{what} `{name}` not found")).with_reason(reason))
+    }
+}

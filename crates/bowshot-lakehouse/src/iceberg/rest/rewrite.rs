@@ -1,0 +1,86 @@
+//! Rows of a table of a catalog that are changed: the files that have some of them are written again without them, or with what they
+//! become, and all of it is one snapshot on top of the state that was read. Where others have committed meanwhile it fails.
+
+use super::super::write::{Append, NewFiles, Removal, RowWriter};
+use super::catalog::{IcebergCatalog, Writable};
+use super::insert::{blocking, gone, written};
+use arrow::array::RecordBatch;
+use bowshot_api::{Error, Result};
+use datafusion::catalog::TableProvider;
+use futures::stream::BoxStream;
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Debug)]
+pub struct IcebergRewrite {
+    catalog: Arc<IcebergCatalog>,
+    schema: String,
+    table: String,
+    now: Writable,
+    files: Vec<(PathBuf, Arc<dyn TableProvider>)>,
+    removed: HashSet<PathBuf>,
+    writer: RowWriter,
+}
+
+impl IcebergCatalog {
+    /// The files of a table as it is now, to be changed.
+    ///
+    /// # Errors
+    /// `NotFound`; `Unsupported` for a table that is not written here; those of the catalog.
+    pub async fn rewrite(self: &Arc<Self>, schema: &str, table: &str) -> Result<IcebergRewrite> {
+        let name = format!("{schema}.{table}");
+        let now = self.writable(schema, table).await?.ok_or_else(|| gone(&name))?;
+        let writer = RowWriter::new(now.state.target(&name)?, NewFiles::new(&now.folder)?);
+        let files = now.read(table).await?.single_files().into_iter();
+        let files = files.map(|(path, file)| (path, Arc::new(file) as Arc<dyn TableProvider>)).collect();
+        let (schema, table) = (schema.to_owned(), table.to_owned());
+        let (catalog, removed) = (Arc::clone(self), HashSet::new());
+        Ok(IcebergRewrite { catalog, schema, table, now, files, removed, writer })
+    }
+}
+
+impl IcebergRewrite {
+    /// Each file as a table.
+    pub fn files(&self) -> Vec<Arc<dyn TableProvider>> {
+        self.files.iter().map(|(_, file)| Arc::clone(file)).collect()
+    }
+
+    /// Puts rows in the place of those of a file.
+    ///
+    /// # Errors
+    /// Those of the rows, and for files that cannot be written.
+    pub async fn replace(
+        mut self,
+        file: usize,
+        rows: BoxStream<'static, Result<RecordBatch>>,
+    ) -> Result<Self> {
+        let path = self.files.get(file).map(|(path, _)| path.clone());
+        self.removed
+            .insert(path.ok_or_else(|| Error::internal("a file was to be changed that is not there"))?);
+        let writer = written(self.writer, rows).await?;
+        Ok(Self { writer, ..self })
+    }
+
+    /// Commits the changes, all of them or none.
+    ///
+    /// # Errors
+    /// `Conflict` where others have changed the table since its files were read; else as [`IcebergCatalog::insert`].
+    pub async fn commit(self) -> Result<()> {
+        let Self { catalog, schema, table, now, removed, writer, .. } = self;
+        let (now, append) = blocking(move || {
+            let folder = now.folder.view()?;
+            let (state, pool) = (&now.state, &now.workshop.pool);
+            let removal = Removal { state, folder: &folder, pool, files: removed };
+            let append = Append::new(writer, Some(&removal))?;
+            drop(removal);
+            Ok((now, append))
+        })
+        .await?;
+        match append {
+            Some(append) => catalog.commit(&schema, &table, (now, append)).await,
+            None => Ok(()),
+        }
+    }
+}

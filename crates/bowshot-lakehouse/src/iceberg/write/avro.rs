@@ -1,0 +1,153 @@
+//! Avro object container files, written row by row (Avro specification, "Object Container Files").
+
+use uuid::Uuid;
+
+const MAGIC: &[u8] = b"Obj\x01";
+/// Bytes of a block before it is closed.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// Values in the order of a schema.
+#[derive(Debug, Default)]
+pub(super) struct Encoder(Vec<u8>);
+
+impl Encoder {
+    pub(super) fn boolean(&mut self, value: bool) {
+        self.0.push(u8::from(value));
+    }
+
+    /// An `int` or a `long`.
+    pub(super) fn long(&mut self, value: i64) {
+        let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
+        while rest >= 0x80 {
+            self.0.push(rest.to_le_bytes()[0] | 0x80);
+            rest >>= 7;
+        }
+        self.0.push(rest.to_le_bytes()[0]);
+    }
+
+    /// A `fixed`, `float` or `double`, whose length the schema says.
+    pub(super) fn raw(&mut self, value: &[u8]) {
+        self.0.extend_from_slice(value);
+    }
+
+    pub(super) fn bytes(&mut self, value: &[u8]) {
+        self.long(i64::try_from(value.len()).unwrap_or(i64::MAX));
+        self.raw(value);
+    }
+
+    pub(super) fn text(&mut self, value: &str) {
+        self.bytes(value.as_bytes());
+    }
+
+    /// A union of `null` and another type.
+    pub(super) fn optional<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T)) {
+        self.long(i64::from(value.is_some()));
+        if let Some(value) = value {
+            write(self, value);
+        }
+    }
+
+    pub(super) fn array<T>(
+        &mut self,
+        values: impl ExactSizeIterator<Item = T>,
+        write: impl Fn(&mut Self, T),
+    ) {
+        if values.len() > 0 {
+            self.long(i64::try_from(values.len()).unwrap_or(i64::MAX));
+            values.for_each(|value| write(self, value));
+        }
+        self.long(0);
+    }
+}
+
+/// A file that is being made in memory.
+#[derive(Debug)]
+pub(super) struct Container {
+    bytes: Vec<u8>,
+    mark: [u8; 16],
+    block: Encoder,
+    rows: i64,
+}
+
+impl Container {
+    /// A file of this schema, with properties in its header.
+    pub(super) fn new(schema: &str, properties: &[(&str, &str)]) -> Self {
+        let own = [("avro.schema", schema), ("avro.codec", "null")];
+        let mut header = Encoder::default();
+        header.raw(MAGIC);
+        header.array(own.iter().chain(properties).collect::<Vec<_>>().into_iter(), |header, (key, value)| {
+            header.text(key);
+            header.text(value);
+        });
+        let mark = Uuid::new_v4().into_bytes();
+        header.raw(&mark);
+        Self { bytes: header.0, mark, block: Encoder::default(), rows: 0 }
+    }
+
+    pub(super) fn row(&mut self, write: impl FnOnce(&mut Encoder)) {
+        write(&mut self.block);
+        self.rows += 1;
+        if self.block.0.len() >= BLOCK_BYTES {
+            self.close_block();
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        self.close_block();
+        self.bytes
+    }
+
+    fn close_block(&mut self) {
+        if self.rows == 0 {
+            return;
+        }
+        let mut head = Encoder::default();
+        head.long(self.rows);
+        head.bytes(&self.block.0);
+        head.raw(&self.mark);
+        self.bytes.append(&mut head.0);
+        (self.block, self.rows) = (Encoder::default(), 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The examples of the specification.
+    #[test]
+    fn numbers_are_zigzag_and_variable_in_length() {
+        for (value, wanted) in [
+            (0, vec![0]),
+            (-1, vec![1]),
+            (1, vec![2]),
+            (-64, vec![0x7f]),
+            (64, vec![0x80, 0x01]),
+            (i64::MIN, [vec![0xff; 9], vec![0x01]].concat()),
+        ] {
+            let mut encoder = Encoder::default();
+            encoder.long(value);
+            assert_eq!(encoder.0, wanted, "{value}");
+        }
+        let mut encoder = Encoder::default();
+        encoder.text("foo");
+        encoder.array([3_i64, 27].into_iter(), Encoder::long);
+        encoder.optional(None::<i64>, Encoder::long);
+        encoder.optional(Some("a"), Encoder::text);
+        assert_eq!(encoder.0, [6, b'f', b'o', b'o', 4, 6, 54, 0, 0, 2, 2, b'a']);
+    }
+
+    #[test]
+    fn blocks_say_their_rows_and_their_bytes() {
+        let mut file = Container::new("\"long\"", &[("k", "v")]);
+        (0..3).for_each(|value| file.row(|row| row.long(value)));
+        let mark = file.mark;
+        let bytes = file.finish();
+        assert!(bytes.starts_with(MAGIC));
+        assert_eq!(bytes[bytes.len() - 21..bytes.len() - 16], [6, 6, 0, 2, 4]);
+        assert!(bytes.ends_with(&mark));
+        let empty = Container::new("\"long\"", &[]);
+        let mark = empty.mark;
+        assert!(empty.finish().ends_with(&mark));
+    }
+}

@@ -1,0 +1,29 @@
+//! Snapshots for an Iceberg table of format version 2 (<https://iceberg.apache.org/spec/>).
+//!
+//! ```text
+//! rows ─▶ data_files ─ transform: by partition ─▶ Parquet ─ metrics ─▶ manifest ─▶ append ─▶ snapshot, which a catalog commits
+//!         └──────────────────────── new_files: gone unless a snapshot names them ────────┘
+//! ```
+//!
+//! Everything here but the commit blocks. A file is never overwritten, and one that no snapshot can name is removed.
+
+mod append;
+mod avro;
+mod bounds;
+mod data_files;
+mod manifest;
+mod metrics;
+mod new_files;
+mod new_table;
+mod removal;
+mod table_state;
+mod transform;
+
+pub(super) use append::Append;
+pub(super) use data_files::{RowWriter, WrittenFile};
+pub(super) use metrics::Metrics;
+pub(super) use new_files::NewFiles;
+pub use new_table::NewPartition;
+pub(super) use new_table::table_request;
+pub(super) use removal::Removal;
+pub(super) use table_state::TableState;

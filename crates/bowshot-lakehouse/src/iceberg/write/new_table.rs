@@ -1,0 +1,208 @@
+//! A table that is to be made, as a catalog is asked for it. The numbers of columns are suggestions: catalogs give their own.
+
+use super::super::metadata::IcebergField;
+use super::super::types;
+use super::transform::Transform;
+use arrow::datatypes::{DataType, Field, Schema};
+use bowshot_api::{Error, Reason, Result};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Number of the first partition field.
+const FIRST_PARTITION: usize = 1000;
+const UUID: &str = "arrow.uuid";
+
+/// One of the values that the rows of a new table are partitioned by: a transform as the format writes it, and a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewPartition {
+    pub transform: String,
+    pub column: String,
+}
+
+/// What a catalog is asked for.
+///
+/// # Errors
+/// `Unsupported` for types that the format does not have; `Invalid` for partitions that make no sense.
+pub(in super::super) fn table_request(
+    name: &str,
+    schema: &Schema,
+    partition: &[NewPartition],
+) -> Result<Value> {
+    let mut numbers = Numbers(i32::try_from(schema.fields().len()).unwrap_or(i32::MAX));
+    let mut fields = Vec::with_capacity(schema.fields().len());
+    for (number, field) in (1_i32..).zip(schema.fields()) {
+        let data_type = numbers.type_of(field).ok_or_else(|| {
+            let message = format!("column `{}` has the type {}", field.name(), field.data_type());
+            Error::unsupported(format!("{message}, which Iceberg tables of version 2 do not have"))
+                .with_hint("cast it to another type, such as VARCHAR")
+        })?;
+        fields.push(json!({
+            "id": number, "name": field.name(), "required": !field.is_nullable(), "type": data_type,
+        }));
+    }
+    let fields = Value::Array(fields);
+    let spec = spec(&fields, partition)?;
+    Ok(json!({
+        "name": name,
+        "schema": {"type": "struct", "schema-id": 0, "fields": fields},
+        "partition-spec": {"spec-id": 0, "fields": spec},
+        "stage-create": false,
+        "properties": {"format-version": "2"},
+    }))
+}
+
+fn spec(fields: &Value, partition: &[NewPartition]) -> Result<Vec<Value>> {
+    let parsed = Vec::<IcebergField>::deserialize(fields)
+        .map_err(|error| Error::internal("the columns of a new table cannot be read").with_source(error))?;
+    let columns = types::columns(&parsed).map_err(Error::unsupported)?;
+    let mut spec: Vec<Value> = Vec::with_capacity(partition.len());
+    for (number, NewPartition { transform, column }) in (FIRST_PARTITION..).zip(partition) {
+        let found = columns.iter().find(|known| known.field.name() == column).ok_or_else(|| {
+            Error::not_found(format!("the table has no column `{column}` to be partitioned by"))
+                .with_reason(Reason::UndefinedColumn)
+        })?;
+        let made =
+            Transform::parse(transform).and_then(|transform| transform.result(found.field.data_type()));
+        if made.is_none() {
+            return Err(Error::invalid(format!(
+                "rows cannot be partitioned by {transform} of `{column}`: it is of the type {}",
+                found.field.data_type()
+            )));
+        }
+        let name = partition_name(transform, column);
+        if spec.iter().any(|other| other["name"] == name) {
+            return Err(Error::invalid(format!("rows are partitioned by {transform} of `{column}` twice")));
+        }
+        spec.push(json!({
+            "source-id": found.number, "field-id": number, "name": name, "transform": transform,
+        }));
+    }
+    Ok(spec)
+}
+
+/// As other writers call it.
+fn partition_name(transform: &str, column: &str) -> String {
+    match transform.split('[').next().unwrap_or_default() {
+        "identity" => column.to_owned(),
+        "truncate" => format!("{column}_trunc"),
+        other => format!("{column}_{other}"),
+    }
+}
+
+/// The last number that was given to a field.
+struct Numbers(i32);
+
+impl Numbers {
+    fn next(&mut self) -> i32 {
+        self.0 = self.0.saturating_add(1);
+        self.0
+    }
+
+    /// `None` for a type that the format does not have.
+    fn type_of(&mut self, field: &Field) -> Option<Value> {
+        let is_uuid = field.metadata().get("ARROW:extension:name").is_some_and(|name| name == UUID);
+        Some(match field.data_type() {
+            DataType::Boolean => json!("boolean"),
+            DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 => {
+                json!("int")
+            }
+            DataType::Int64 | DataType::UInt32 => json!("long"),
+            DataType::Float16 | DataType::Float32 => json!("float"),
+            DataType::Float64 => json!("double"),
+            DataType::Decimal32(precision, scale)
+            | DataType::Decimal64(precision, scale)
+            | DataType::Decimal128(precision, scale)
+                if *scale >= 0 && i16::from(*scale) <= i16::from(*precision) =>
+            {
+                json!(format!("decimal({precision}, {scale})"))
+            }
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => json!("string"),
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => json!("binary"),
+            DataType::FixedSizeBinary(16) if is_uuid => json!("uuid"),
+            DataType::FixedSizeBinary(length) if *length > 0 => json!(format!("fixed[{length}]")),
+            DataType::Date32 => json!("date"),
+            DataType::Time32(_) | DataType::Time64(_) => json!("time"),
+            DataType::Timestamp(_, None) => json!("timestamp"),
+            DataType::Timestamp(_, Some(_)) => json!("timestamptz"),
+            DataType::List(element) | DataType::LargeList(element) => {
+                let (number, data_type) = (self.next(), self.type_of(element)?);
+                json!({
+                    "type": "list", "element-id": number, "element": data_type,
+                    "element-required": !element.is_nullable(),
+                })
+            }
+            DataType::Struct(fields) => {
+                let mut inner = Vec::with_capacity(fields.len());
+                for field in fields {
+                    let (number, data_type) = (self.next(), self.type_of(field)?);
+                    inner.push(json!({
+                        "id": number, "name": field.name(), "required": !field.is_nullable(), "type": data_type,
+                    }));
+                }
+                json!({"type": "struct", "fields": inner})
+            }
+            DataType::Map(entries, _) => {
+                let DataType::Struct(pair) = entries.data_type() else { return None };
+                let [key, value] = &pair[..] else { return None };
+                let (key_id, value_id) = (self.next(), self.next());
+                json!({
+                    "type": "map", "key-id": key_id, "key": self.type_of(key)?,
+                    "value-id": value_id, "value": self.type_of(value)?, "value-required": !value.is_nullable(),
+                })
+            }
+            DataType::Dictionary(_, values) => {
+                self.type_of(&Field::new(field.name(), values.as_ref().clone(), field.is_nullable()))?
+            }
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::datatypes::TimeUnit;
+    use std::sync::Arc;
+
+    fn partition(transform: &str, column: &str) -> NewPartition {
+        NewPartition { transform: transform.to_owned(), column: column.to_owned() }
+    }
+
+    fn schema() -> Schema {
+        let inner = Field::new("x", DataType::Int16, true);
+        Schema::new(vec![
+            Field::new("id", DataType::Int64, false),
+            Field::new("at", DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())), true),
+            Field::new("tags", DataType::List(Arc::new(Field::new("item", DataType::Utf8View, true))), true),
+            Field::new("pair", DataType::Struct(vec![inner].into()), true),
+        ])
+    }
+
+    #[test]
+    fn columns_and_partitions_are_those_of_the_format() {
+        let made =
+            table_request("t", &schema(), &[partition("day", "at"), partition("bucket[16]", "id")]).unwrap();
+        let fields = &made["schema"]["fields"];
+        assert_eq!(fields[0], json!({"id": 1, "name": "id", "required": true, "type": "long"}));
+        assert_eq!(fields[1]["type"], "timestamptz");
+        assert_eq!(
+            (&fields[2]["type"]["element-id"], &fields[2]["type"]["element"]),
+            (&json!(5), &json!("string"))
+        );
+        assert_eq!(fields[3]["type"]["fields"][0]["type"], "int");
+        let spec = &made["partition-spec"]["fields"];
+        assert_eq!(spec[0], json!({"source-id": 2, "field-id": 1000, "name": "at_day", "transform": "day"}));
+        assert_eq!((&spec[1]["name"], &spec[1]["field-id"]), (&json!("id_bucket"), &json!(1001)));
+    }
+
+    #[test]
+    fn what_the_format_does_not_have_is_refused() {
+        let odd = Schema::new(vec![Field::new("n", DataType::UInt64, true)]);
+        assert!(table_request("t", &odd, &[]).unwrap_err().message().contains("`n`"));
+        for odd in [partition("day", "id"), partition("identity", "none"), partition("hash", "id")] {
+            assert!(table_request("t", &schema(), &[odd]).is_err());
+        }
+        let twice = [partition("bucket[2]", "id"), partition("bucket[4]", "id")];
+        assert!(table_request("t", &schema(), &twice).unwrap_err().message().contains("twice"));
+    }
+}

@@ -1,0 +1,211 @@
+//! The metadata of a table as a whole, and what they say of how rows are written to it.
+
+use super::super::metadata::TableMetadata;
+use super::super::types;
+use super::transform::Transform;
+use crate::columns::LakeColumn;
+use arrow::datatypes::{DataType, Schema, SchemaRef};
+use bowshot_api::{Error, ErrorKind, Result};
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The one version that is written.
+const VERSION: u32 = 2;
+
+/// See the module.
+#[derive(Debug)]
+pub(in super::super) struct TableState {
+    pub(super) whole: Value,
+    pub(super) metadata: TableMetadata,
+}
+
+/// How rows are written.
+#[derive(Debug)]
+pub(in super::super) struct Target {
+    pub(super) location: String,
+    pub(super) columns: Vec<LakeColumn>,
+    pub(super) schema: SchemaRef,
+    pub(super) schema_id: i64,
+    /// The columns as the metadata say them.
+    pub(super) schema_text: String,
+    pub(super) spec: Spec,
+}
+
+/// What rows are partitioned by.
+#[derive(Debug)]
+pub(super) struct Spec {
+    pub(super) id: i64,
+    /// As the metadata say it.
+    pub(super) text: String,
+    pub(super) partition: Vec<PartitionColumn>,
+}
+
+/// One of the values that rows are partitioned by.
+#[derive(Debug)]
+pub(super) struct PartitionColumn {
+    pub(super) number: i32,
+    pub(super) name: String,
+    pub(super) transform: Transform,
+    /// The place of the column; of none where all values are NULL.
+    pub(super) source: Option<usize>,
+    pub(super) result: DataType,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct SpecField {
+    source_id: Option<i32>,
+    field_id: i32,
+    name: String,
+    transform: String,
+}
+
+impl TableState {
+    /// # Errors
+    /// When the metadata cannot be read.
+    pub(in super::super) fn new(whole: Value, file: &Path) -> Result<Self> {
+        let metadata = TableMetadata::deserialize(&whole)
+            .map_err(|error| bowshot_object_store::Error::corrupt(file, error))?;
+        metadata.check(file)?;
+        Ok(Self { whole, metadata })
+    }
+
+    pub(super) fn number(&self, key: &str) -> Option<i64> {
+        self.whole.get(key)?.as_i64()
+    }
+
+    /// The table, whatever it is called.
+    pub(in super::super) fn uuid(&self) -> Option<&str> {
+        self.whole.get("table-uuid")?.as_str()
+    }
+
+    /// The snapshot that is the current one.
+    pub(in super::super) fn current(&self) -> Option<i64> {
+        self.number("current-snapshot-id").filter(|id| *id >= 0)
+    }
+
+    /// A snapshot as the metadata have it.
+    pub(super) fn snapshot(&self, id: i64) -> Option<&Value> {
+        let snapshots = self.whole.get("snapshots")?.as_array()?;
+        snapshots.iter().find(|snapshot| snapshot.get("snapshot-id").and_then(Value::as_i64) == Some(id))
+    }
+
+    fn with_id(&self, list: &str, key: &str, id: i64) -> Option<&Value> {
+        let list = self.whole.get(list)?.as_array()?;
+        list.iter().find(|one| one.get(key).and_then(Value::as_i64) == Some(id))
+    }
+
+    /// What files of a specification are partitioned by; `None` for one that is not known here.
+    pub(super) fn spec(&self, id: i64, columns: &[LakeColumn]) -> Option<Spec> {
+        let spec = self.with_id("partition-specs", "spec-id", id)?.get("fields")?;
+        let fields = Vec::<SpecField>::deserialize(spec).ok()?;
+        let partition = fields.into_iter().map(|field| partition_column(field, columns));
+        Some(Spec { id, text: spec.to_string(), partition: partition.collect::<Option<_>>()? })
+    }
+
+    /// How rows are written to the table as it is now.
+    ///
+    /// # Errors
+    /// `Unsupported` for a table that asks for what this writer does not do; `Corrupt` for metadata that lack something.
+    pub(in super::super) fn target(&self, name: &str) -> Result<Target> {
+        let refused = |why: String| Error::unsupported(format!("cannot write to `{name}`: {why}"));
+        let version = self.metadata.format_version;
+        if version != VERSION {
+            return Err(refused(format!("it has version {version} of the Iceberg format"))
+                .with_hint("tables of version 2 are written; write this one with another program"));
+        }
+        let lacks =
+            |what: &str| Error::new(ErrorKind::Corrupt, format!("the metadata of `{name}` have no `{what}`"));
+        let schema_id = self.number("current-schema-id").ok_or_else(|| lacks("current-schema-id"))?;
+        let schema = self.with_id("schemas", "schema-id", schema_id).ok_or_else(|| lacks("schemas"))?;
+        let fields = self.metadata.fields(None).ok_or_else(|| lacks("schemas"))?;
+        let columns = types::columns(fields).map_err(&refused)?;
+        let spec_id = self.number("default-spec-id").ok_or_else(|| lacks("default-spec-id"))?;
+        let spec = self.spec(spec_id, &columns).ok_or_else(|| {
+            refused("it is partitioned in a way that is not known here".to_owned())
+                .with_hint("write it with the program that has partitioned it")
+        })?;
+        Ok(Target {
+            location: self.metadata.location.trim_end_matches('/').to_owned(),
+            schema: Arc::new(Schema::new(
+                columns.iter().map(|column| Arc::clone(&column.field)).collect::<Vec<_>>(),
+            )),
+            columns,
+            schema_id,
+            schema_text: schema.to_string(),
+            spec,
+        })
+    }
+}
+
+fn partition_column(field: SpecField, columns: &[LakeColumn]) -> Option<PartitionColumn> {
+    let transform = Transform::parse(&field.transform)?;
+    let source = columns.iter().position(|column| field.source_id == Some(column.number));
+    let result = match source.and_then(|place| columns.get(place)) {
+        Some(column) => transform.result(column.field.data_type())?,
+        // The column is gone, and with it what the files were partitioned by.
+        None if transform == Transform::Void => DataType::Int32,
+        None => return None,
+    };
+    Some(PartitionColumn { number: field.field_id, name: field.name, transform, source, result })
+}
+
+impl Target {
+    /// What the metadata call a file of the table.
+    pub(super) fn address(&self, name: &str) -> String {
+        format!("{}/{name}", self.location)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn state(changes: &[(&str, Value)]) -> TableState {
+        let mut whole = json!({
+            "format-version": 2, "location": "s3://b/t/", "table-uuid": "u", "current-schema-id": 1,
+            "schemas": [{"schema-id": 1, "type": "struct", "fields": [
+                {"id": 1, "name": "id", "required": true, "type": "long"},
+                {"id": 2, "name": "at", "required": false, "type": "timestamp"}]}],
+            "default-spec-id": 3,
+            "partition-specs": [{"spec-id": 3, "fields": [
+                {"source-id": 2, "field-id": 1000, "name": "at_day", "transform": "day"},
+                {"source-id": 9, "field-id": 1001, "name": "gone", "transform": "void"}]}],
+            "current-snapshot-id": -1, "snapshots": []
+        });
+        changes.iter().for_each(|(key, value)| whole[*key] = value.clone());
+        TableState::new(whole, Path::new("t")).unwrap()
+    }
+
+    #[test]
+    fn a_target_is_what_the_metadata_say_now() {
+        let state = state(&[]);
+        let target = state.target("t").unwrap();
+        assert_eq!((target.schema_id, target.spec.id, state.current()), (1, 3, None));
+        assert_eq!(target.address("data/x"), "s3://b/t/data/x");
+        let results: Vec<_> =
+            target.spec.partition.iter().map(|field| (field.source, &field.result)).collect();
+        assert_eq!(results, [(Some(1), &DataType::Date32), (None, &DataType::Int32)]);
+    }
+
+    #[test]
+    fn what_is_not_written_is_refused() {
+        let fields = |transform: &str, source: i32| {
+            json!([{"spec-id": 3, "fields": [
+                {"source-id": source, "field-id": 1000, "name": "p", "transform": transform}]}])
+        };
+        for changes in [
+            vec![("format-version", json!(1))],
+            vec![("format-version", json!(3))],
+            vec![("partition-specs", fields("zorder", 1))],
+            vec![("partition-specs", fields("hour", 1))],
+            vec![("partition-specs", fields("identity", 9))],
+            vec![("default-spec-id", json!(7))],
+        ] {
+            assert!(state(&changes).target("t").is_err(), "{changes:?}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! What rows are partitioned by (specification, "Partition Transforms").
+
+use super::bounds::unscaled_bytes;
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, Date32Array, Int32Array, StringArray, new_null_array,
+};
+use arrow::compute::{DatePart, cast, date_part};
+use arrow::datatypes::{DataType, Date32Type, Decimal128Type, Int32Type, Int64Type, TimeUnit};
+use arrow::error::ArrowError;
+use std::sync::Arc;
+
+const HOUR_MICROS: i64 = 3_600_000_000;
+const DAY_MICROS: i64 = 24 * HOUR_MICROS;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Transform {
+    Identity,
+    Void,
+    Bucket(i32),
+    Truncate(i32),
+    Year,
+    Month,
+    Day,
+    Hour,
+}
+
+impl Transform {
+    /// `None` for one that is not known, and for a width that makes no sense.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let width = |name: &str| {
+            let digits = text.strip_prefix(name)?.strip_prefix('[')?.strip_suffix(']')?;
+            digits.trim().parse().ok().filter(|width: &i32| *width > 0)
+        };
+        Some(match text {
+            "identity" => Self::Identity,
+            "void" => Self::Void,
+            "year" => Self::Year,
+            "month" => Self::Month,
+            "day" => Self::Day,
+            "hour" => Self::Hour,
+            _ => match width("bucket") {
+                Some(buckets) => Self::Bucket(buckets),
+                None => Self::Truncate(width("truncate")?),
+            },
+        })
+    }
+
+    /// The type of what it makes of values of a type; `None` for a type that it cannot be used with.
+    pub(super) fn result(self, source: &DataType) -> Option<DataType> {
+        let is_date = matches!(source, DataType::Date32);
+        let is_time = matches!(source, DataType::Timestamp(TimeUnit::Microsecond, _));
+        // Nanoseconds are of version 3.
+        let is_primitive = !source.is_nested() && (is_time || !matches!(source, DataType::Timestamp(..)));
+        match self {
+            Self::Identity | Self::Void => is_primitive.then(|| source.clone()),
+            Self::Bucket(_) => {
+                let is_hashed = is_primitive && !source.is_floating() && *source != DataType::Boolean;
+                is_hashed.then_some(DataType::Int32)
+            }
+            Self::Truncate(_) => matches!(
+                source,
+                DataType::Int32
+                    | DataType::Int64
+                    | DataType::Decimal128(..)
+                    | DataType::Utf8
+                    | DataType::Binary
+            )
+            .then(|| source.clone()),
+            Self::Year | Self::Month => (is_date || is_time).then_some(DataType::Int32),
+            Self::Day => (is_date || is_time).then_some(DataType::Date32),
+            Self::Hour => is_time.then_some(DataType::Int32),
+        }
+    }
+
+    /// What it makes of the values, which are of a type that [`Self::result`] knows.
+    ///
+    /// # Errors
+    /// Those of Arrow.
+    pub(super) fn apply(self, values: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+        match self {
+            Self::Identity => Ok(Arc::clone(values)),
+            Self::Void => Ok(new_null_array(values.data_type(), values.len())),
+            Self::Bucket(buckets) => bucketed(values, buckets),
+            Self::Truncate(width) => truncated(values, width),
+            Self::Year => years(values),
+            Self::Month => {
+                let days: ArrayRef = Arc::new(days(values)?);
+                let (years, months) = (years(&days)?, date_part(&days, DatePart::Month)?);
+                let pairs = years.as_primitive::<Int32Type>().iter().zip(months.as_primitive::<Int32Type>());
+                let month = |(year, month): (Option<i32>, Option<i32>)| Some(year? * 12 + month? - 1);
+                Ok(Arc::new(pairs.map(month).collect::<Int32Array>()))
+            }
+            Self::Day => Ok(Arc::new(days(values)?)),
+            Self::Hour => {
+                let micros = cast(values, &DataType::Int64)?;
+                let hour = |micros: i64| i32::try_from(micros.div_euclid(HOUR_MICROS)).ok();
+                let hours = micros.as_primitive::<Int64Type>().iter().map(|micros| hour(micros?));
+                Ok(Arc::new(hours.collect::<Int32Array>()))
+            }
+        }
+    }
+}
+
+fn days(values: &ArrayRef) -> Result<Date32Array, ArrowError> {
+    if let Some(days) = values.as_primitive_opt::<Date32Type>() {
+        return Ok(days.clone());
+    }
+    let micros = cast(values, &DataType::Int64)?;
+    let day = |micros: i64| i32::try_from(micros.div_euclid(DAY_MICROS)).ok();
+    Ok(micros.as_primitive::<Int64Type>().iter().map(|micros| day(micros?)).collect())
+}
+
+/// Years since 1970.
+fn years(values: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let years = date_part(&days(values)?, DatePart::Year)?;
+    Ok(Arc::new(years.as_primitive::<Int32Type>().unary::<_, Int32Type>(|year| year - 1970)))
+}
+
+fn bucketed(values: &ArrayRef, buckets: i32) -> Result<ArrayRef, ArrowError> {
+    let bucket = |bytes: &[u8]| (murmur3(bytes) & i32::MAX.cast_unsigned()).cast_signed() % buckets;
+    let found: Int32Array = match values.data_type() {
+        DataType::Utf8 => {
+            values.as_string::<i32>().iter().map(|text| text.map(|text| bucket(text.as_bytes()))).collect()
+        }
+        DataType::Binary => values.as_binary::<i32>().iter().map(|bytes| bytes.map(bucket)).collect(),
+        DataType::FixedSizeBinary(_) => {
+            values.as_fixed_size_binary().iter().map(|bytes| bytes.map(bucket)).collect()
+        }
+        DataType::Decimal128(..) => {
+            let values = values.as_primitive::<Decimal128Type>().iter();
+            values.map(|value| value.map(|value| bucket(&unscaled_bytes(value)))).collect()
+        }
+        // Numbers and times have the hash of the same number of 64 bits.
+        _ => {
+            let values = cast(values, &DataType::Int64)?;
+            let values = values.as_primitive::<Int64Type>().iter();
+            values.map(|value| value.map(|value| bucket(&value.to_le_bytes()))).collect()
+        }
+    };
+    Ok(Arc::new(found))
+}
+
+fn truncated(values: &ArrayRef, width: i32) -> Result<ArrayRef, ArrowError> {
+    let length = usize::try_from(width).unwrap_or(usize::MAX);
+    Ok(match values.data_type() {
+        DataType::Int32 => {
+            let values = values.as_primitive::<Int32Type>();
+            Arc::new(values.unary::<_, Int32Type>(|value| value.wrapping_sub(value.rem_euclid(width))))
+        }
+        DataType::Int64 => {
+            let width = i64::from(width);
+            let values = values.as_primitive::<Int64Type>();
+            Arc::new(values.unary::<_, Int64Type>(|value| value.wrapping_sub(value.rem_euclid(width))))
+        }
+        DataType::Decimal128(..) => {
+            let (data_type, width) = (values.data_type().clone(), i128::from(width));
+            let values = values.as_primitive::<Decimal128Type>();
+            let truncated = values.unary::<_, Decimal128Type>(|value| value - value.rem_euclid(width));
+            Arc::new(truncated.with_data_type(data_type))
+        }
+        DataType::Utf8 => {
+            let prefix = |text: &str| text.chars().take(length).collect::<String>();
+            let texts = values.as_string::<i32>().iter().map(|text| text.map(prefix));
+            Arc::new(texts.collect::<StringArray>())
+        }
+        DataType::Binary => {
+            let values = values.as_binary::<i32>().iter();
+            let prefix = |bytes: &[u8]| bytes.iter().take(length).copied().collect::<Vec<u8>>();
+            Arc::new(values.map(|bytes| bytes.map(prefix)).collect::<BinaryArray>())
+        }
+        other => return Err(ArrowError::NotYetImplemented(format!("truncate of {other}"))),
+    })
+}
+
+/// The hash of 32 bits that buckets are made of (`MurmurHash3_x86_32`, seed 0).
+fn murmur3(bytes: &[u8]) -> u32 {
+    let mixed = |block: u32| block.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
+    let number =
+        |bytes: &[u8]| bytes.iter().rev().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
+    let blocks = bytes.chunks_exact(4);
+    let rest = blocks.remainder();
+    let mut hash = 0_u32;
+    for block in blocks {
+        hash = (hash ^ mixed(number(block))).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
+    }
+    if !rest.is_empty() {
+        hash ^= mixed(number(rest));
+    }
+    // The length modulo 2³² is part of the hash.
+    hash ^= u32::try_from(bytes.len() & 0xffff_ffff).unwrap_or(0);
+    hash = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
+    hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
+    hash ^ (hash >> 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Int64Array, TimestampMicrosecondArray};
+    use datafusion::common::ScalarValue;
+
+    /// The values of the specification's appendix "32-bit Hash Requirements".
+    #[test]
+    fn hashes_are_those_of_the_specification() {
+        assert_eq!(murmur3(&34_i64.to_le_bytes()), 2_017_239_379);
+        assert_eq!(murmur3(&unscaled_bytes(1420)), (-500_754_589_i32).cast_unsigned());
+        assert_eq!(murmur3(&17_486_i64.to_le_bytes()), (-653_330_422_i32).cast_unsigned());
+        assert_eq!(murmur3(&81_068_000_000_i64.to_le_bytes()), (-662_762_989_i32).cast_unsigned());
+        assert_eq!(murmur3(b"iceberg"), 1_210_000_089);
+        assert_eq!(murmur3(&[0, 1, 2, 3]), (-188_683_207_i32).cast_unsigned());
+    }
+
+    fn one(transform: &str, value: ScalarValue) -> ScalarValue {
+        let values = value.to_array().unwrap();
+        let transform = Transform::parse(transform).unwrap();
+        let made = transform.apply(&values).unwrap();
+        assert_eq!(transform.result(values.data_type()).as_ref(), Some(made.data_type()));
+        ScalarValue::try_from_array(&made, 0).unwrap()
+    }
+
+    #[test]
+    fn transforms_are_those_of_the_specification() {
+        let int = |value| ScalarValue::Int32(Some(value));
+        assert_eq!(one("truncate[10]", int(1)), int(0));
+        assert_eq!(one("truncate[10]", int(-1)), int(-10));
+        let decimal = |value| ScalarValue::Decimal128(Some(value), 9, 2);
+        assert_eq!(one("truncate[50]", decimal(1065)), decimal(1050));
+        let text = |text: &str| ScalarValue::Utf8(Some(text.to_owned()));
+        assert_eq!(one("truncate[3]", text("icébérg")), text("icé"));
+        // 2017-11-16T22:31:08 and a moment of 1969.
+        let time = |micros| ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into()));
+        let late = 1_510_871_468_000_000;
+        assert_eq!(one("year", time(late)), int(47));
+        assert_eq!(one("month", time(late)), int(574));
+        assert_eq!(one("day", time(late)), ScalarValue::Date32(Some(17_486)));
+        assert_eq!(one("hour", time(late)), int(419_686));
+        assert_eq!(one("year", time(-1)), int(-1));
+        assert_eq!(one("month", time(-1)), int(-1));
+        assert_eq!(one("day", time(-1)), ScalarValue::Date32(Some(-1)));
+        assert_eq!(one("hour", time(-1)), int(-1));
+        assert_eq!(one("void", int(3)), ScalarValue::Int32(None));
+        assert_eq!(one("bucket[16]", int(34)), int(2_017_239_379 % 16));
+        assert_eq!(one("bucket[16]", ScalarValue::Int64(Some(34))), int(2_017_239_379 % 16));
+    }
+
+    #[test]
+    fn null_stays_null_and_odd_transforms_are_none() {
+        let values: ArrayRef = Arc::new(Int64Array::from(vec![None, Some(5)]));
+        let bucketed = Transform::Bucket(4).apply(&values).unwrap();
+        assert!(bucketed.is_null(0) && bucketed.is_valid(1));
+        let times: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![None::<i64>]));
+        for transform in [Transform::Year, Transform::Month, Transform::Day, Transform::Hour] {
+            assert!(transform.apply(&times).unwrap().is_null(0), "{transform:?}");
+        }
+        for text in ["bucket[0]", "bucket[-1]", "bucket", "truncate[x]", "zorder[1]", ""] {
+            assert!(Transform::parse(text).is_none(), "{text}");
+        }
+        assert!(Transform::Hour.result(&DataType::Date32).is_none());
+        assert!(Transform::Bucket(4).result(&DataType::Float64).is_none());
+    }
+}

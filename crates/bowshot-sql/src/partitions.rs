@@ -1,0 +1,137 @@
+//! What the rows of a new table are partitioned by: `PARTITION BY (region, day(at), bucket(16, id))`, or `PARTITIONED BY (region)` with
+//! columns alone, which the parser takes for their declarations.
+
+use crate::template::meaning;
+use bowshot_api::{Error, Result};
+use sqlparser::ast::{
+    CreateTable, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, HiveDistributionStyle, Value,
+};
+
+/// A column, and what is made of its values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionField {
+    pub column: String,
+    pub transform: PartitionTransform,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartitionTransform {
+    Identity,
+    Year,
+    Month,
+    Day,
+    Hour,
+    Bucket(u32),
+    Truncate(u32),
+}
+
+impl PartitionField {
+    /// Takes them out of a statement.
+    ///
+    /// # Errors
+    /// `Invalid` for what is neither a column nor a transform of one.
+    pub fn take(create: &mut CreateTable) -> Result<Vec<Self>> {
+        let columns = match std::mem::replace(&mut create.hive_distribution, HiveDistributionStyle::NONE) {
+            HiveDistributionStyle::PARTITIONED { columns } => columns,
+            _ => Vec::new(),
+        };
+        let columns = columns
+            .iter()
+            .map(|column| Self { column: meaning(&column.name), transform: PartitionTransform::Identity });
+        let mut fields: Vec<Self> = columns.collect();
+        match create.partition_by.take().map(|expr| *expr) {
+            None => {}
+            Some(Expr::Tuple(parts)) => {
+                for part in &parts {
+                    fields.push(Self::read(part)?);
+                }
+            }
+            Some(Expr::Nested(part)) => fields.push(Self::read(&part)?),
+            Some(part) => fields.push(Self::read(&part)?),
+        }
+        Ok(fields)
+    }
+
+    fn read(expr: &Expr) -> Result<Self> {
+        let refused = || {
+            Error::invalid(format!("rows of a table are not partitioned by `{expr}`"))
+                .with_hint("name a column, or write year, month, day or hour (column), bucket(16, column) or truncate(8, column)")
+        };
+        if let Expr::Identifier(column) = expr {
+            return Ok(Self { column: meaning(column), transform: PartitionTransform::Identity });
+        }
+        let Expr::Function(function) = expr else { return Err(refused()) };
+        let FunctionArguments::List(list) = &function.args else { return Err(refused()) };
+        let mut arguments = Vec::with_capacity(list.args.len());
+        for argument in &list.args {
+            let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument else {
+                return Err(refused());
+            };
+            arguments.push(argument);
+        }
+        let name = function.name.to_string().to_lowercase();
+        let (transform, column) = match (name.as_str(), arguments.as_slice()) {
+            ("year" | "years", [column]) => (PartitionTransform::Year, column),
+            ("month" | "months", [column]) => (PartitionTransform::Month, column),
+            ("day" | "days", [column]) => (PartitionTransform::Day, column),
+            ("hour" | "hours", [column]) => (PartitionTransform::Hour, column),
+            ("bucket", [width, column]) => {
+                (PartitionTransform::Bucket(number(width).ok_or_else(refused)?), column)
+            }
+            ("truncate", [width, column]) => {
+                (PartitionTransform::Truncate(number(width).ok_or_else(refused)?), column)
+            }
+            _ => return Err(refused()),
+        };
+        let Expr::Identifier(column) = column else { return Err(refused()) };
+        Ok(Self { column: meaning(column), transform })
+    }
+}
+
+fn number(expr: &Expr) -> Option<u32> {
+    let Expr::Value(value) = expr else { return None };
+    let Value::Number(digits, _) = &value.value else { return None };
+    digits.to_string().parse().ok().filter(|number| *number > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlparser::ast::Statement;
+    use sqlparser::dialect::GenericDialect;
+    use sqlparser::parser::Parser;
+
+    fn fields(clause: &str) -> Result<Vec<PartitionField>> {
+        let sql = format!("CREATE TABLE t (a INT, b TEXT, c TIMESTAMP) {clause}");
+        let mut statements = Parser::parse_sql(&GenericDialect {}, &sql).unwrap();
+        let Some(Statement::CreateTable(mut create)) = statements.pop() else { panic!("{sql}") };
+        let fields = PartitionField::take(&mut create);
+        assert!(create.partition_by.is_none() && create.hive_distribution == HiveDistributionStyle::NONE);
+        fields
+    }
+
+    #[test]
+    fn columns_and_transforms_of_them_are_read() {
+        use PartitionTransform::{Bucket, Day, Identity, Truncate, Year};
+        for (clause, wanted) in [
+            ("", vec![]),
+            ("PARTITION BY a", vec![("a", Identity)]),
+            ("PARTITION BY (A)", vec![("a", Identity)]),
+            ("PARTITION BY (a, day(c), bucket(16, b))", vec![("a", Identity), ("c", Day), ("b", Bucket(16))]),
+            ("PARTITION BY (truncate(4, b), YEARS(c))", vec![("b", Truncate(4)), ("c", Year)]),
+            ("PARTITIONED BY (a, b)", vec![("a", Identity), ("b", Identity)]),
+        ] {
+            let found = fields(clause).unwrap();
+            let found: Vec<_> = found.iter().map(|field| (field.column.as_str(), field.transform)).collect();
+            assert_eq!(found, wanted, "{clause}");
+        }
+    }
+
+    #[test]
+    fn other_expressions_are_refused() {
+        for clause in ["(a + 1)", "(lower(b))", "(bucket(0, a))", "(bucket(a))", "(day(lower(b)))", "('a')"] {
+            let error = fields(&format!("PARTITION BY {clause}")).unwrap_err();
+            assert!(error.hint().is_some(), "{clause}");
+        }
+    }
+}

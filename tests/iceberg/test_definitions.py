@@ -1,0 +1,197 @@
+"""Tables and namespaces that are made and dropped in a catalog, and who may do that."""
+
+import contextlib
+
+import adbc_driver_flightsql.dbapi as dbapi
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.table import StaticTable
+from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform, YearTransform
+from pyiceberg.types import (
+    BooleanType, DateType, DecimalType, DoubleType, IntegerType, ListType, LongType, StringType, TimestampType, TimestamptzType,
+)
+
+import stores
+import tables
+from catalogs import Catalog
+from conftest import QUICK, refused
+from durable import Database
+from server import Server, hash_password
+from test_catalog import asking
+from test_iceberg import ROWS, sorted_rows
+
+
+@pytest.fixture
+def lake(tmp_path, s3):
+    """A catalog without tables, and a server that may write it."""
+    (tmp_path / "warehouse").mkdir()
+    pq.write_table(ROWS, tmp_path / "rows.parquet")
+    with contextlib.ExitStack() as stack:
+        def make(**more):
+            catalog = stack.enter_context(Catalog())
+            catalog.warehouse = tmp_path / "warehouse"
+            entry = catalog.entry(**{"places": [str(tmp_path / "warehouse")], "read_only": False, **more})
+            return catalog, stack.enter_context(asking(s3, tmp_path, entry, sources=(f"rows={tmp_path / 'rows.parquet'}",)))
+
+        yield make
+
+
+def made(catalog, namespace, name):
+    return StaticTable.from_metadata(str(tables.newest(catalog.warehouse / namespace / name)))
+
+
+def test_columns_and_partitions(lake):
+    catalog, database = lake()
+    database.run("CREATE SCHEMA lake.db", """
+        CREATE TABLE lake.db.t (
+            id BIGINT NOT NULL, small SMALLINT, word VARCHAR, flag BOOLEAN, price DECIMAL(9, 2), ratio DOUBLE,
+            day DATE, at TIMESTAMP, seen TIMESTAMP WITH TIME ZONE, tags VARCHAR[]
+        ) PARTITION BY (day(at), bucket(16, id), truncate(2, word), year(day), flag)""")
+    table = made(catalog, "db", "t")
+    kinds = {field.name: (type(field.field_type), field.required) for field in table.schema().fields}
+    assert kinds == {
+        "id": (LongType, True), "small": (IntegerType, False), "word": (StringType, False), "flag": (BooleanType, False),
+        "price": (DecimalType, False), "ratio": (DoubleType, False), "day": (DateType, False), "at": (TimestampType, False),
+        "seen": (TimestamptzType, False), "tags": (ListType, False),
+    }
+    assert [(field.name, field.transform) for field in table.spec().fields] == [
+        ("at_day", DayTransform()), ("id_bucket", BucketTransform(16)), ("word_trunc", TruncateTransform(2)),
+        ("day_year", YearTransform()), ("flag", IdentityTransform()),
+    ]
+    assert table.metadata.format_version == 2
+    database.run("INSERT INTO lake.db.t (id, word, at, tags) VALUES (1, 'abc', TIMESTAMP '2024-02-29 12:00:00', ARRAY['x', NULL])")
+    assert database.rows("SELECT id, word, tags FROM lake.db.t") == [(1, "abc", ["x", None])]
+    assert made(catalog, "db", "t").scan().to_arrow()["word"].to_pylist() == ["abc"]
+    assert ("db", "t") in database.rows("SELECT table_schema, table_name FROM lake.information_schema.tables")
+
+
+def test_tables_of_rows(lake):
+    catalog, database = lake()
+    database.run("CREATE SCHEMA lake.db", "CREATE TABLE lake.db.t PARTITIONED BY (day) AS SELECT * FROM rows")
+    got = made(catalog, "db", "t").scan().to_arrow()
+    assert sorted_rows(got) == sorted_rows(ROWS.cast(got.schema))
+    assert [field.name for field in made(catalog, "db", "t").spec().fields] == ["day"]
+    database.run("CREATE TABLE IF NOT EXISTS lake.db.t AS SELECT * FROM rows")
+    assert database.one("SELECT count(*) FROM lake.db.t") == 1000
+    refused(database, "CREATE TABLE lake.db.other AS SELECT 1 / (id - 500) AS x FROM rows")
+    assert (("db",), "other") not in catalog.tables, "a table without its rows is dropped"
+
+
+def test_what_is_there_and_what_is_not(lake):
+    catalog, database = lake()
+    refused(database, "CREATE TABLE lake.db.t (id BIGINT)", "db", "not found")
+    database.run("CREATE SCHEMA lake.db", "CREATE SCHEMA IF NOT EXISTS lake.db", "CREATE TABLE lake.db.t (id BIGINT)")
+    refused(database, "CREATE SCHEMA lake.db", "already exists")
+    refused(database, "CREATE TABLE lake.db.t (id BIGINT)", "already exists")
+    database.run("CREATE TABLE IF NOT EXISTS lake.db.t (other BIGINT)")
+    assert database.arrow("SELECT * FROM lake.db.t").schema.names == ["id"]
+    refused(database, "DROP SCHEMA lake.db", "not empty")
+    refused(database, "DROP SCHEMA lake.db CASCADE", "CASCADE")
+    refused(database, "DROP TABLE lake.db.nothing", "not found")
+    database.run("DROP TABLE IF EXISTS lake.db.nothing", "DROP TABLE lake.db.t")
+    refused(database, "SELECT * FROM lake.db.t", "not found")
+    database.run("DROP SCHEMA lake.db", "DROP SCHEMA IF EXISTS lake.db")
+    refused(database, "DROP SCHEMA lake.db", "not found")
+    assert not catalog.tables and not catalog.namespaces
+
+
+def test_what_is_dropped_has_exactly_the_name(lake):
+    """A catalog that folds cases would drop another table than the one that somebody has rights to."""
+    catalog, database = lake()
+    catalog.folds = True
+    database.run("CREATE SCHEMA lake.db", "CREATE TABLE lake.db.t (id BIGINT)")
+    refused(database, 'DROP TABLE lake.db."T"', "not found")
+    refused(database, 'DROP SCHEMA lake."DB"', "not found")
+    assert (("db",), "t") in catalog.tables
+
+
+@pytest.mark.parametrize("definition", [
+    "(id BIGINT PRIMARY KEY)", "(id BIGINT DEFAULT 7)", "(id BIGINT, CHECK (id > 0))", "(big UBIGINT)", "(id BIGINT) PARTITION BY (id + 1)",
+    "(id BIGINT) PARTITION BY (day(id))", "(id BIGINT) PARTITION BY (none)", "(LIKE rows)",
+])
+def test_what_a_table_there_does_not_have(lake, definition):
+    catalog, database = lake()
+    database.run("CREATE SCHEMA lake.db")
+    refused(database, f"CREATE TABLE lake.db.t {definition}")
+    assert not catalog.tables
+
+
+def test_nobody_defines_unless_the_operator_says_so(lake):
+    catalog, database = lake(read_only=True)
+    for sql in ("CREATE SCHEMA lake.db", "CREATE TABLE lake.db.t (id BIGINT)", "DROP TABLE lake.db.t", "DROP SCHEMA lake.db"):
+        refused(database, sql, "read-only")
+    assert not [path for method, path, _ in catalog.requests if method != "GET"]
+
+
+def test_places_hold_for_new_tables(lake, tmp_path):
+    catalog, database = lake()
+    (tmp_path / "outside").mkdir()
+    catalog.warehouse = tmp_path / "outside"
+    database.run("CREATE SCHEMA lake.db")
+    refused(database, "CREATE TABLE lake.db.t (id BIGINT)", "in none of its places")
+    assert not catalog.tables, "a table that nobody could read from here does not stay"
+
+
+def test_a_statement_is_for_itself(tmp_path):
+    (tmp_path / "warehouse").mkdir()
+    config = tmp_path / "bowshot.toml"
+    with Catalog() as catalog:
+        catalog.warehouse = tmp_path / "warehouse"
+        config.write_text(catalog.entry(places=[str(tmp_path / "warehouse")], read_only=False))
+        with Server(arguments=["--config", config]) as server, Database(server) as database:
+            database.run("CREATE SCHEMA lake.db", "CREATE TABLE lake.db.t (id BIGINT)")
+            with Database(server, autocommit=False) as transaction:
+                for sql in ("CREATE TABLE lake.db.other (id BIGINT)", "INSERT INTO lake.db.t VALUES (1)", "DROP TABLE lake.db.t"):
+                    refused(transaction, sql, "cannot run in a transaction")
+            assert database.one("SELECT count(*) FROM lake.db.t") == 0
+
+
+def login(server, user):
+    database = Database.__new__(Database)
+    login = {"username": user, "password": f"{user} comes in"}
+    database.connection = dbapi.connect(server.grpc_tcp, db_kwargs=login, autocommit=True)
+    return database
+
+
+def test_rights(tmp_path):
+    """Those that tables here need, by the names of what is made, filled and dropped."""
+    (tmp_path / "warehouse").mkdir()
+    config = tmp_path / "bowshot.toml"
+    with Catalog() as catalog:
+        catalog.warehouse = tmp_path / "warehouse"
+        user = f'[[access.users]]\nname = "root"\npassword_hash = "{hash_password("root comes in")}"\nadmin = true\n'
+        config.write_text(catalog.entry(places=[str(tmp_path / "warehouse")], read_only=False) + user)
+        with Server(arguments=["--config", config], data=tmp_path / "data") as server, login(server, "root") as root:
+            root.run("CREATE USER ada PASSWORD 'ada comes in'", "CREATE SCHEMA lake.db", "CREATE TABLE lake.db.t (id BIGINT, word VARCHAR)")
+            with login(server, "ada") as ada:
+                for sql in (
+                    "CREATE SCHEMA lake.more", "DROP SCHEMA lake.db", "DROP SCHEMA IF EXISTS lake.db", "CREATE TABLE lake.db.own (id BIGINT)",
+                    "CREATE TABLE lake.db.own AS SELECT 1 AS id", "INSERT INTO lake.db.t VALUES (1, 'x')", "DROP TABLE lake.db.t",
+                    "DROP TABLE IF EXISTS lake.db.t",
+                ):
+                    refused(ada, sql)
+                assert list(catalog.tables) == [(("db",), "t")] and catalog.namespaces == {("db",)}
+                root.run("GRANT INSERT (id) ON lake.db.t TO ada", "GRANT CREATE ON SCHEMA lake.db TO ada")
+                refused(ada, "INSERT INTO lake.db.t (id, word) VALUES (1, 'x')")
+                ada.run("INSERT INTO lake.db.t (id) VALUES (1)", "CREATE TABLE lake.db.own (id BIGINT)")
+                refused(ada, "DROP TABLE lake.db.own")
+                root.run("GRANT SELECT, INSERT, OWN ON lake.db.own TO ada", "CREATE ROW POLICY p ON lake.db.t FOR ada USING (id > 1)")
+                refused(ada, "INSERT INTO lake.db.t (id) VALUES (2)", "row policies")
+                ada.run("INSERT INTO lake.db.own VALUES (1)")
+                assert ada.one("SELECT count(*) FROM lake.db.own") == 1
+                ada.run("DROP TABLE lake.db.own")
+                assert list(catalog.tables) == [(("db",), "t")]
+            assert root.one("SELECT count(*) FROM lake.db.t") == 1
+
+
+def test_a_real_catalog(s3_tables, tmp_path):
+    writer, entry, environment = s3_tables
+    config = tmp_path / "bowshot.toml"
+    config.write_text(entry + "read_only = false\n")
+    arguments = ["--config", config, *(word for setting in QUICK for word in ("--set", setting))]
+    with Server(arguments=arguments, environment={**stores.without_credentials(), **environment}) as server, Database(server) as database:
+        database.run("CREATE SCHEMA lake.defined", "CREATE TABLE lake.defined.t (id BIGINT, word VARCHAR)",
+                     "INSERT INTO lake.defined.t VALUES (1, 'one'), (2, NULL)")
+        assert writer.load_table("defined.t").scan().to_arrow().to_pylist() == [{"id": 1, "word": "one"}, {"id": 2, "word": None}]
+        database.run("DROP TABLE lake.defined.t", "DROP SCHEMA lake.defined")
+        assert ("defined",) not in writer.list_namespaces()

@@ -1,0 +1,170 @@
+"""Rows of tables of a catalog that are changed: only files that have such rows are written again, and all readers find the others."""
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.transforms import IdentityTransform
+
+import stores
+import tables
+from conftest import QUICK, refused
+from durable import Database
+from server import Server
+from test_iceberg import PLAIN, ROWS, by_duckdb
+from test_writing import lake  # noqa: F401
+
+FIRST, SECOND, THIRD = ROWS.slice(0, 400), ROWS.slice(400, 300), ROWS.slice(700)
+
+
+def plain(table, sql):
+    """What DuckDB makes of the same rows."""
+    with duckdb.connect() as connection:
+        connection.register("rows", table)
+        connection.execute("CREATE TABLE t AS SELECT * FROM rows")
+        changed = connection.execute(sql.replace("lake.db.t", "t")).fetchone()[0]
+        return changed, connection.execute("SELECT * FROM t").to_arrow_table()
+
+
+def count(database, sql):
+    """The number of rows that a statement has changed."""
+    with database.connection.cursor() as cursor:
+        cursor.adbc_statement.set_sql_query(sql)
+        return cursor.adbc_statement.execute_update()
+
+
+def paths(table):
+    return {task.file.file_path for task in tables.static(table.folder).scan().plan_files()}
+
+
+@pytest.mark.parametrize("sql, written_again", [
+    ("DELETE FROM lake.db.t WHERE id = 5", 1),
+    ("DELETE FROM lake.db.t WHERE id >= 300 AND id < 500", 2),
+    ("DELETE FROM lake.db.t WHERE number IS NULL", 3),
+    ("DELETE FROM lake.db.t WHERE number > 1", 3),
+    ("DELETE FROM lake.db.t WHERE id < 400", 1),
+    ("DELETE FROM lake.db.t WHERE id > 5000", 0),
+    ("DELETE FROM lake.db.t", 3),
+    ("DELETE FROM lake.db.t WHERE id IN (SELECT id FROM lake.db.t WHERE word = 'größe 3' AND id < 400)", 1),
+    ("UPDATE lake.db.t SET word = 'new', number = number + 1 WHERE id % 100 = 7", 3),
+    ("UPDATE lake.db.t SET number = 100 % (id - 399) WHERE id > 390 AND id < 399", 1),
+    ("UPDATE lake.db.t SET word = NULL WHERE id = 401", 1),
+    ("UPDATE lake.db.t SET number = id + 1", 3),
+])
+def test_changed_rows(lake, sql, written_again):  # noqa: F811
+    table = lake(ROWS, before=(FIRST, SECOND, THIRD))
+    before = paths(table)
+    changed, wanted = plain(ROWS, sql)
+    assert count(table.database, sql) == changed
+    table.check(wanted.cast(ROWS.schema))
+    assert len(before - paths(table)) == written_again
+    snapshots = tables.static(table.folder).metadata.snapshots
+    assert len(snapshots) == 3 + bool(changed), "nothing changed is no snapshot"
+    if changed:
+        summary = snapshots[-1].summary
+        assert summary["total-records"] == str(wanted.num_rows) and summary["deleted-data-files"] == str(written_again)
+        assert summary["total-data-files"] == str(len(paths(table)))
+
+
+def test_rows_that_were_deleted_before_do_not_come_back(lake):  # noqa: F811
+    table = lake(ROWS, before=(FIRST, SECOND))
+    files = tables.data_files(table.folder)
+    tables.delete_places(table.folder, [(files[0], 3), (files[1], 4)])
+    tables.delete_values(table.folder, pa.table({"id": pa.array([10, 420], pa.int64())}), [1])
+    table.catalog.put("db", "t", tables.static(table.folder))
+    before = {row[0] for row in table.database.rows("SELECT id FROM lake.db.t")}
+    assert len(before) == 696
+    table.database.run("UPDATE lake.db.t SET number = 9 WHERE id = 20")
+    assert {row[0] for row in table.database.rows("SELECT id FROM lake.db.t")} == before
+    assert table.database.one("SELECT number FROM lake.db.t WHERE id = 20") == 9
+    assert set(by_duckdb(table.folder)["id"].to_pylist()) == before
+
+
+def test_partitions_hold(lake):  # noqa: F811
+    spec = PartitionSpec(PartitionField(source_id=4, field_id=1000, transform=IdentityTransform(), name="day"))
+    table = lake(ROWS, PLAIN, spec, before=(ROWS,))
+    table.database.run("UPDATE lake.db.t SET day = DATE '2024-02-29' WHERE id < 100", "DELETE FROM lake.db.t WHERE day = DATE '2024-03-02'")
+    _, wanted = plain(ROWS, "UPDATE t SET day = DATE '2024-02-29' WHERE id < 100")
+    _, wanted = plain(wanted, "DELETE FROM t WHERE day = DATE '2024-03-02'")
+    table.check(wanted.cast(ROWS.schema))
+    for task in tables.static(table.folder).scan().plan_files():
+        assert len(set(pq.read_table(task.file.file_path.removeprefix("file://"))["day"].to_pylist())) == 1
+
+
+def test_truncate(lake):  # noqa: F811
+    table = lake(ROWS, before=(FIRST, SECOND))
+    table.database.run("TRUNCATE TABLE lake.db.t")
+    table.check(ROWS.slice(0, 0))
+    table.add()
+    table.check(ROWS)
+
+
+def test_somebody_was_faster(lake):  # noqa: F811
+    """A change that was made of another state is not committed, and leaves nothing."""
+    table = lake(ROWS, before=(FIRST,))
+
+    def fault(handler, commit):
+        table.catalog.commit_fault = None
+        tables.append_file(table.folder, SECOND)
+        table.catalog.put("db", "t", tables.static(table.folder))
+        return 409
+
+    table.catalog.commit_fault = fault
+    refused(table.database, "DELETE FROM lake.db.t WHERE id = 5", "others have changed the table")
+    assert table.by_writer().num_rows == 700
+    assert len(list((table.folder / "data").iterdir())) == 2, "files that came to nothing are removed"
+    table.database.run("DELETE FROM lake.db.t WHERE id = 5")
+    assert table.by_writer().num_rows == 699
+
+
+def test_a_lost_answer(lake):  # noqa: F811
+    table = lake(ROWS, before=(FIRST,), timeout="2s")
+
+    def fault(handler, commit):
+        table.catalog.commit_fault = None
+        assert commit() == 200
+        return 503
+
+    table.catalog.commit_fault = fault
+    table.database.run("UPDATE lake.db.t SET number = number + 1 WHERE id = 1")
+    assert table.database.one("SELECT number FROM lake.db.t WHERE id = 1") == 2
+    assert len(tables.static(table.folder).metadata.snapshots) == 2
+
+
+@pytest.mark.parametrize("sql", [
+    "DELETE FROM lake.db.t USING rows WHERE t.id = rows.id", "UPDATE lake.db.t SET number = 1 FROM rows WHERE t.id = rows.id",
+    "DELETE FROM lake.db.t WHERE id = 1 RETURNING id", "UPDATE lake.db.t SET nothing = 1", "UPDATE lake.db.t SET number = 1, number = 2",
+    "DELETE FROM lake.db.t WHERE random() < 0.5", "UPDATE lake.db.t SET number = 100000000000", "DELETE FROM lake.db.nothing",
+    "MERGE INTO lake.db.t USING rows ON t.id = rows.id WHEN MATCHED THEN DELETE",
+])
+def test_what_is_refused(lake, sql):  # noqa: F811
+    table = lake(ROWS, before=(FIRST,))
+    before = table.files()
+    refused(table.database, sql)
+    assert table.files() == before
+
+
+def test_nobody_changes_rows_unless_the_operator_says_so(lake):  # noqa: F811
+    table = lake(ROWS, before=(FIRST,), read_only=True)
+    for sql in ("DELETE FROM lake.db.t", "UPDATE lake.db.t SET number = 1", "TRUNCATE TABLE lake.db.t"):
+        refused(table.database, sql, "read-only")
+
+
+def test_a_real_catalog(s3_tables, tmp_path):
+    writer, entry, environment = s3_tables
+    writer.create_namespace("changed")
+    schema = pa.schema([("id", pa.int64()), ("word", pa.string())])
+    table = writer.create_table("changed.t", schema=schema)
+    for first in (0, 50):
+        table.append(pa.table({"id": range(first, first + 50), "word": [f"w{n}" for n in range(50)]}, schema))
+    config = tmp_path / "bowshot.toml"
+    config.write_text(entry + "read_only = false\n")
+    arguments = ["--config", config, *(word for setting in QUICK for word in ("--set", setting))]
+    environment = {**stores.without_credentials(), **environment}
+    with Server(arguments=arguments, environment=environment) as server, Database(server) as database:
+        assert count(database, "DELETE FROM lake.changed.t WHERE id < 10") == 10
+        assert count(database, "UPDATE lake.changed.t SET word = 'x' WHERE id = 70") == 1
+        table.refresh()
+        rows = {row["id"]: row["word"] for row in table.scan().to_arrow().to_pylist()}
+        assert sorted(rows) == list(range(10, 100)) and rows[70] == "x" and rows[71] == "w21"
