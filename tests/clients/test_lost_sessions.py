@@ -1,65 +1,14 @@
 """A client whose connection is cut, or whose server starts again, is told that its session is gone: its next INSERT would go to the
 default schema."""
 
-import contextlib
-import socket
-import threading
-
 import adbc_driver_flightsql.dbapi as flightsql
 import adbc_driver_manager
 import pytest
 
-from server import BUSY_FACTOR, Server
+from cutting_proxy import CuttingProxy
+from server import Server
 
 COOKIES = {"adbc.flight.sql.rpc.with_cookie_middleware": "true"}
-
-
-class Proxy:
-    """Hands connections on to a port, and can cut them."""
-
-    def __init__(self, port):
-        self.port, self.clients = port, []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.uri = f"grpc+tcp://127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            try:
-                server = socket.create_connection(("127.0.0.1", self.port))
-            except OSError:
-                client.close()
-                continue
-            pumps = [threading.Thread(target=self.pump, args=ends, daemon=True) for ends in [(client, server), (server, client)]]
-            for pump in pumps:
-                pump.start()
-            self.clients.append((client, pumps[0]))
-
-    @staticmethod
-    def pump(source, target):
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                target.sendall(data)
-        for end in (source, target):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)  # ends the other pump, too
-            end.close()
-
-    def cut(self):
-        """Ends the connections, and waits until the client has noticed, which closes its own end."""
-        for client, pump in self.clients:
-            with contextlib.suppress(OSError):
-                client.shutdown(socket.SHUT_WR)
-            pump.join(10 * BUSY_FACTOR)
-        self.clients.clear()
-
-    def close(self):
-        self.listener.close()
-        self.cut()
 
 
 def run(connection, sql):
@@ -76,7 +25,7 @@ def refusal(connection, sql):
 
 def test_a_session_that_was_cut_off_is_missed_once():
     with Server() as server:
-        proxy = Proxy(server.port)
+        proxy = CuttingProxy(server.port)
         with flightsql.connect(proxy.uri, autocommit=True) as connection:
             run(connection, "CREATE SCHEMA other")
             for schema in ["main", "other"]:
@@ -95,7 +44,7 @@ def test_a_session_that_was_cut_off_is_missed_once():
 
 def test_sessions_with_cookies_are_found_again():
     with Server() as server:
-        proxy = Proxy(server.port)
+        proxy = CuttingProxy(server.port)
         with flightsql.connect(proxy.uri, db_kwargs=COOKIES, autocommit=True) as connection:
             run(connection, "CREATE SCHEMA other")
             run(connection, "USE other")
@@ -108,7 +57,7 @@ def test_sessions_with_cookies_are_found_again():
 
 def test_a_new_client_begins_with_the_defaults():
     with Server() as server:
-        proxy = Proxy(server.port)
+        proxy = CuttingProxy(server.port)
         with flightsql.connect(proxy.uri, autocommit=True) as connection:
             run(connection, "CREATE SCHEMA other")
             run(connection, "USE other")
@@ -121,7 +70,7 @@ def test_a_new_client_begins_with_the_defaults():
 def test_a_server_that_starts_again_has_no_sessions(tmp_path):
     data = str(tmp_path / "data")
     with Server(data=data) as server:
-        proxy = Proxy(server.port)
+        proxy = CuttingProxy(server.port)
         connection = flightsql.connect(proxy.uri, autocommit=True)
         run(connection, "CREATE SCHEMA other")
         for schema in ["main", "other"]:
