@@ -24,7 +24,7 @@ KEYS = 2
 SHORTEST, LONGEST = 0.3, 1.5
 CUTS = 0.03
 # Lists of so many earlier rounds are compared again; older ones are deleted.
-ROUNDS_KEPT = 5
+COMPARED_ROUNDS = 5
 
 
 class Failed(AssertionError):
@@ -82,7 +82,7 @@ class Run:
         # Not pytest's: the folder of a failure is kept until somebody has looked at it.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"isolation-{seed}-"))
         self.counts = dict.fromkeys(("transactions", "committed", "serializable", "conflicts", "unknown"), 0)
-        self.kept, self.server = {}, None
+        self.earlier, self.server = {}, None
 
     def start(self):
         self.server = Server(data=self.folder / "data", arguments=LISTENERS)
@@ -114,15 +114,15 @@ class Run:
             self.start()
         done = [transaction for worker in workers for transaction in worker.done]
         with Database(self.server) as db:
-            self.kept[number] = lists, lists.read(db.rows)
-            for earlier, (others, final) in self.kept.items():
+            self.earlier[number] = lists, lists.read(db.rows)
+            for before, (others, final) in self.earlier.items():
                 if others.read(db.rows) != final:
-                    found.append(f"lists of round {earlier} have changed since")
-            if len(self.kept) > ROUNDS_KEPT:
-                old, _ = self.kept.pop(min(self.kept))
+                    found.append(f"lists of round {before} have changed since")
+            if len(self.earlier) > COMPARED_ROUNDS:
+                old, _ = self.earlier.pop(min(self.earlier))
                 db.run(*(f"DELETE FROM t_{name} WHERE k IN ({', '.join(map(str, old.keys))})" for name in TABLES))
         unknown = sum(worker.unknown for worker in workers)
-        found += complaints(done, self.kept[number][1])
+        found += complaints(done, self.earlier[number][1])
         self.count(done, workers, unknown)
         if found:
             self.fail(number, done, found)
