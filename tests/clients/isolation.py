@@ -40,7 +40,7 @@ class Life:
         for worker in self.workers:
             worker.cuts = CUTS
         self.killed, self.errors = threading.Event(), []
-        work = [*(worker.run for worker in self.workers), self.optimize]
+        work = [*(worker.run for worker in self.workers), self.maintain]
         self.threads = [threading.Thread(target=self.watch, args=(one,), daemon=True) for one in work]
         for thread in self.threads:
             thread.start()
@@ -51,16 +51,17 @@ class Life:
         except Exception as error:
             self.errors.append(f"{type(error).__name__}: {error}")
 
-    def optimize(self):
-        """Rows that move from the catalog to files, and from file to file, are the same rows."""
-        with Database(self.server) as mover:
+    def maintain(self):
+        """Rows that move from the catalog to files, and from file to file, are the same rows; so are those of old snapshots."""
+        with Database(self.server) as db:
             while not self.killed.wait(0.1):
                 for name in TABLES:
-                    try:
-                        mover.run(f"OPTIMIZE t_{name}")
-                    except Exception as error:
-                        if not is_conflict(error) and not self.killed.is_set():
-                            raise
+                    for sql in (f"OPTIMIZE t_{name}", f"VACUUM t_{name} RETAIN 0 HOURS"):
+                        try:
+                            db.run(sql)
+                        except Exception as error:
+                            if not is_conflict(error) and not self.killed.is_set():
+                                raise
 
     def kill(self):
         """Kills the server, waits for the clients, and gives what was wrong."""
