@@ -4,39 +4,62 @@ Every append adds an element that nobody else adds. So the final list of a key t
 and any list that was read tells after which of them. From that follow, between transactions, the edges
 
     ww  the other one appended next
-    wr  the other one read what this one appended last
-    rw  the other one appended next after what this one read
+    wr  the other one read what this one appended
+    rw  the other one appended what this one has not read
     rt  the other one began after this one had been told of its commit
 
 and the rule (Cerone and Gotsman): snapshot isolation holds if and only if no cycle lacks two rw edges in a row. Write skew
-is such a cycle with two in a row, so it passes.
+is such a cycle with two in a row (G2-item), so it passes, but where the one that has read is a writer and serializable: nobody may
+have changed what it read before it commits. Anomalies have the names of Adya and of Elle.
 """
 
 import bisect
 import collections
 import dataclasses
+import functools
+import math
+
+
+class Rows(tuple):
+    """Elements that are a row each, and so have no order."""
+
+    def __new__(cls, elements=()):
+        return super().__new__(cls, sorted(elements))
 
 
 @dataclasses.dataclass
 class Transaction:
-    """What one transaction did, in order: `("read", key, elements)` and `("append", key, element)`."""
+    """What one transaction did, in order: `("read", key, elements)`, `("append", key, element)`, and `("undo", None, appends)`."""
 
     name: str
     steps: list = dataclasses.field(default_factory=list)
-    # None while nobody knows, as after a commit without an answer.
-    committed: bool = False
+    # None while nobody knows, as after a commit without an answer: what is there at the end tells.
+    committed: bool | None = False
+    serializable: bool = False
     # Before its first statement was sent, after the answer to its end came.
     began: float = 0.0
-    ended: float = 0.0
+    ended: float = math.inf
 
     def read(self, key, elements):
-        self.steps.append(("read", key, tuple(elements)))
+        self.steps.append(("read", key, elements if isinstance(elements, Rows) else tuple(elements)))
 
     def append(self, key, element):
         self.steps.append(("append", key, element))
 
-    def appended(self, key):
-        return tuple(value for step, of, value in self.steps if step == "append" and of == key)
+    def undo(self, length):
+        """All appends after the first `length` steps are gone, as after ROLLBACK TO SAVEPOINT."""
+        gone = frozenset((key, value) for step, key, value in self.steps[length:] if step == "append")
+        self.steps.append(("undo", None, gone))
+
+    @property
+    def undone(self):
+        return frozenset().union(*(value for step, _, value in self.steps if step == "undo"))
+
+    def appended(self, key=None):
+        """Elements that a commit makes visible: those of a key, or pairs of key and element."""
+        undone = self.undone
+        kept = [(of, value) for step, of, value in self.steps if step == "append" and (of, value) not in undone]
+        return tuple(kept) if key is None else tuple(value for of, value in kept if of == key)
 
 
 def complaints(transactions, final):
@@ -45,43 +68,62 @@ def complaints(transactions, final):
     return history.lost_or_made_up() + history.bad_reads() + history.bad_writes() + history.cycle()
 
 
+# Edges that may be in a cycle, and what it is then called; each only where those before it find nothing.
+CYCLES = [
+    ({"ww"}, "G0, writes in two orders"),
+    ({"ww", "wr"}, "G1c, two have read what the other one wrote"),
+    ({"ww", "wr", "rw"}, "G-single, no snapshots explain"),
+    ({"ww", "wr", "rw", "rt"}, "no snapshots explain in real time"),
+    ({"ww", "wr", "rw", "rt", "serial"}, "G2-item, no order explains serializable transactions"),
+]
+
+
 class History:
     def __init__(self, transactions, final):
         self.transactions = transactions
-        self.final = {key: tuple(elements) for key, elements in final.items()}
+        self.final = {key: elements if isinstance(elements, Rows) else tuple(elements) for key, elements in final.items()}
         self.writer = {}
         for transaction in transactions:
             for step, key, value in transaction.steps:
                 if step == "append":
                     assert (key, value) not in self.writer, "elements must be unique"
                     self.writer[key, value] = transaction
+            if transaction.committed is None:
+                transaction.committed = any(value in self.final[key] for key, value in transaction.appended())
 
     def lost_or_made_up(self):
         found = []
         for transaction in self.transactions:
+            kept = transaction.appended() if transaction.committed else ()
             for step, key, value in transaction.steps:
-                times = self.final[key].count(value)
-                if step == "append" and times != (1 if transaction.committed else 0):
-                    word = "committed" if transaction.committed else "rolled back"
+                times = self.final[key].count(value) if step == "append" else 0
+                if step == "append" and times != ((key, value) in kept):
+                    word = "committed" if (key, value) in kept else "rolled back"
                     found.append(f"{transaction.name} {word} {value} on {key}, which is there {times} times at the end")
         for key, elements in self.final.items():
             found += [f"nobody appended {value} to {key}" for value in elements if (key, value) not in self.writer]
         return found
 
-    def base(self, key, elements, own):
+    def base(self, elements, own):
         """A read without what its own transaction had appended before; None if that is not at its end."""
         if not own:
             return elements
+        if isinstance(elements, Rows):
+            return Rows(value for value in elements if value not in own) if set(own) <= set(elements) else None
         return elements[: -len(own)] if elements[-len(own) :] == own else None
 
     def reads(self, transaction):
-        """Key, base and own appends so far of every read."""
+        """Key, base and elements of every read."""
         own = collections.defaultdict(tuple)
         for step, key, value in transaction.steps:
             if step == "append":
                 own[key] += (value,)
+            elif step == "undo":
+                own = collections.defaultdict(
+                    tuple, {of: tuple(one for one in values if (of, one) not in value) for of, values in own.items()}
+                )
             else:
-                yield key, self.base(key, value, own[key]), value
+                yield key, self.base(value, own[key]), value
 
     def bad_reads(self):
         found = []
@@ -89,24 +131,32 @@ class History:
             first = {}
             for key, base, elements in self.reads(transaction):
                 where = f"{transaction.name} read {list(elements)[-6:]} of {key}"
-                if base is None:
+                if len(set(elements)) < len(elements):
+                    found.append(f"{where}, an element twice")
+                elif base is None:
                     found.append(f"{where} without its own appends")
-                    continue
-                if base != self.final[key][: len(base)]:
-                    found.append(f"{where}, which is no beginning of what was committed (dirty, or another order)")
-                elif self.within_one(key, len(base)):
-                    found.append(f"{where}, half of a transaction")
-                if first.setdefault(key, base) != base:
+                elif why := self.bad_base(key, base):
+                    found.append(f"{where}, {why}")
+                if base is not None and first.setdefault(key, base) != base:
                     found.append(f"{where} after {list(first[key])[-6:]} in the same transaction (not repeatable)")
         return found
 
-    def within_one(self, key, length):
-        """Whether the list was cut between two appends of one transaction."""
-        elements = self.final[key]
-        if not 0 < length < len(elements):
-            return False
-        before, after = self.writer.get((key, elements[length - 1])), self.writer.get((key, elements[length]))
-        return before is not None and before is after
+    def bad_base(self, key, base):
+        for value in base:
+            writer = self.writer.get((key, value))
+            if writer is None:
+                return f"of which nobody appended {value}"
+            if not writer.committed:
+                return f"of which {writer.name} rolled {value} back (G1a, aborted read)"
+            if (key, value) in writer.undone:
+                return f"of which {writer.name} rolled {value} back to a savepoint (G1b, intermediate read)"
+        final = self.final[key]
+        if not set(base) <= set(final) if isinstance(final, Rows) else base != final[: len(base)]:
+            return "which is no beginning of what was committed (incompatible orders)"
+        for value in base if isinstance(final, Rows) else base[-1:]:
+            if not set(self.writer[key, value].appended(key)) <= set(base):
+                return "half of a transaction (G1b, intermediate read)"
+        return None
 
     def bad_writes(self):
         """A committed transaction must have read the state onto which it wrote."""
@@ -116,7 +166,7 @@ class History:
                 continue
             for key, base, _ in self.reads(transaction):
                 own = transaction.appended(key)
-                if not own or base is None or own[0] not in self.final[key]:
+                if not own or base is None or isinstance(base, Rows) or own[0] not in self.final[key]:
                     continue
                 place = self.final[key].index(own[0])
                 if self.final[key][place : place + len(own)] != own:
@@ -125,54 +175,62 @@ class History:
                     found.append(f"{transaction.name} read {len(base)} elements of {key} and wrote after {place} (lost update)")
         return found
 
-    def edges(self):
-        """Pairs of transactions, by place: dependencies (ww, wr) and anti-dependencies (rw)."""
-        place = {id(transaction): number for number, transaction in enumerate(self.transactions)}
-        writer = lambda key, value: place.get(id(self.writer.get((key, value))))
-        depends, anti = set(), set()
-        for key, elements in self.final.items():
-            depends.update((writer(key, one), writer(key, two)) for one, two in zip(elements, elements[1:]))
-        for number, transaction in enumerate(self.transactions):
+    def dependencies(self):
+        """Kind and both transactions of every edge but those of time; None where nobody wrote an element."""
+        for key, final in self.final.items():
+            if not isinstance(final, Rows):
+                yield from (("ww", self.writer.get((key, one)), self.writer.get((key, two))) for one, two in zip(final, final[1:]))
+        for transaction in self.transactions:
             for key, base, _ in self.reads(transaction):
                 if base is None:
                     continue
-                if base:
-                    depends.add((writer(key, base[-1]), number))
-                if len(base) < len(self.final[key]):
-                    anti.add((number, writer(key, self.final[key][len(base)])))
-        clean = lambda pairs: [(one, two) for one, two in pairs if one != two and None not in (one, two)]
-        return clean(depends), clean(anti)
+                final = self.final[key]
+                rows = isinstance(final, Rows)
+                seen = base if rows else base[-1:]
+                missed = set(final) - set(base) if rows else final[len(base) :][:1]
+                yield from (("wr", self.writer.get((key, value)), transaction) for value in seen)
+                yield from (("rw", transaction, self.writer.get((key, value))) for value in missed)
+
+    @functools.cached_property
+    def edges(self):
+        """Kind and both ends. A transaction has two nodes: its snapshot, which is even, and its commit, which follows."""
+        place = {id(transaction): 2 * number for number, transaction in enumerate(self.transactions)}
+        edges = {("", snapshot, snapshot + 1) for snapshot in place.values()}
+        for kind, one, two in self.dependencies():
+            if one is two or one is None or two is None:
+                continue
+            if kind != "rw":
+                edges.add((kind, place[id(one)] + 1, place[id(two)]))
+                continue
+            edges.add((kind, place[id(one)], place[id(two)] + 1))
+            if one.serializable and one.committed and one.appended():
+                edges.add(("serial", place[id(one)] + 1, place[id(two)] + 1))
+        return edges | self.times()
 
     def times(self):
-        """Real time as dependencies: each transaction that began hangs on the newest end before it, ends form a chain."""
-        count = len(self.transactions)
+        """Real time as edges: each transaction that began hangs on the newest end before it, ends form a chain."""
+        first = 2 * len(self.transactions)
         ends = sorted((t.ended, number) for number, t in enumerate(self.transactions) if t.committed)
-        edges = []
-        for rank, (_, number) in enumerate(ends):
-            edges.append((number, count + rank))
-            if rank:
-                edges.append((count + rank - 1, count + rank))
+        edges = {("rt", 2 * number + 1, first + rank) for rank, (_, number) in enumerate(ends)}
+        edges |= {("rt", first + rank - 1, first + rank) for rank in range(1, len(ends))}
         moments = [moment for moment, _ in ends]
         for number, transaction in enumerate(self.transactions):
             rank = bisect.bisect_left(moments, transaction.began)
             if rank:
-                edges.append((count + rank - 1, number))
+                edges.add(("rt", first + rank - 1, 2 * number))
         return edges
 
     def cycle(self):
-        """A cycle without two rw edges in a row. A node says whether one has just been taken."""
-        depends, anti = self.edges()
-        onward = collections.defaultdict(list)
-        for one, two in depends + self.times():
-            onward[one, False].append(((two, False), "depends"))
-            onward[one, True].append(((two, False), "depends"))
-        for one, two in anti:
-            onward[one, False].append(((two, True), "rw"))
-        found = find_cycle(onward)
-        if found is None:
-            return []
-        names = [self.transactions[node].name for (node, _) in found if node < len(self.transactions)]
-        return [f"no snapshots explain: {' -> '.join(names)}"]
+        for kinds, name in CYCLES:
+            onward = collections.defaultdict(list)
+            for kind, one, two in sorted(self.edges):
+                if not kind or kind in kinds:
+                    onward[one].append(two)
+            if found := find_cycle(onward):
+                nodes = [node // 2 for node in found if node < 2 * len(self.transactions)]
+                names = [self.transactions[node].name for place, node in enumerate(nodes) if node != nodes[place - 1]]
+                return [f"{name}: {' -> '.join(names)}"]
+        return []
 
 
 def find_cycle(onward):
@@ -186,7 +244,7 @@ def find_cycle(onward):
         place[root] = 0
         while stack:
             node, rest = stack[-1]
-            for other, _ in rest:
+            for other in rest:
                 if other in place:
                     return path[place[other] :]
                 if other not in done:

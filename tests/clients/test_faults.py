@@ -9,15 +9,13 @@ import subprocess
 import sys
 
 import adbc_driver_flightsql.dbapi as dbapi
-import pyarrow as pa
 import pytest
 
 import faults
 from durable import Database, contents, rows_of, start_that_fails
+from fault_workload import ALL, MANY, STATEMENTS, attempt, check, make_tables, observe
 from faults import OPEN, READ, SHORT_WRITE, SYNC, WRITE, Faults
 from server import Server
-
-MANY = pa.table({"x": pa.array(range(100_000), pa.int64()), "word": pa.array([f"word {n % 97}" for n in range(100_000)])})
 
 # Kind of call, error, and what of it a client must be told.
 FAULTS = {
@@ -31,26 +29,6 @@ PLACES = {"rows": ".parquet", "catalog": "catalog.sqlite", "log": "_delta_log", 
 # Faults that a statement cannot miss; others are met in the background, or not at all while files stay open.
 MET = {("sync", "catalog"), ("full", "catalog"), ("torn", "catalog"), ("full", "rows"), ("torn", "rows"), ("read-only", "rows")}
 
-# What each table of this test is before, what is done to it, and what it is then; `None` is no table. States are the number
-# of rows and the sum of a column.
-ALL = (100_000, sum(range(100_000)))
-STATEMENTS = {
-    "inserted": ((1, 1), (2, 3), ["INSERT INTO inserted VALUES (2, 'b')"]),
-    "ingested": ((1, 1), (ALL[0] + 1, ALL[1] + 1), "ingest"),
-    "copied": ((1, 1), (ALL[0] + 1, ALL[1] + 1), ["INSERT INTO copied SELECT * FROM many"]),
-    "updated": ((1, 1), (1, 8), ["UPDATE updated SET x = x + 7"]),
-    "deleted": ((1, 1), (0, None), ["DELETE FROM deleted"]),
-    "created": (None, ALL, ["CREATE TABLE created AS SELECT * FROM many"]),
-    "dropped": ((1, 1), None, ["DROP TABLE dropped"]),
-    "altered": ((1, 1), (1, 1), ["ALTER TABLE altered ADD COLUMN more BIGINT DEFAULT 5"]),
-    "optimised": ((1, 1), (1, 1), ["OPTIMIZE optimised"]),
-    # One transaction over both.
-    "left_half": ((1, 1), (2, 11), [
-        "BEGIN", "INSERT INTO left_half VALUES (10, 'l')", "INSERT INTO right_half SELECT * FROM many", "COMMIT",
-    ]),
-    "right_half": ((1, 1), (ALL[0] + 1, ALL[1] + 1), []),
-}  # fmt: skip
-
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory):
@@ -60,43 +38,6 @@ def library(tmp_path_factory):
 @pytest.fixture
 def disk(library, tmp_path, data):
     return Faults(library, tmp_path, data)
-
-
-def make_tables(db):
-    db.ingest("many", MANY)
-    for name, (before, _, _) in STATEMENTS.items():
-        if before is not None:
-            db.run(f"CREATE TABLE {name} (x BIGINT, word VARCHAR)", f"INSERT INTO {name} VALUES (1, 'a')")
-
-
-def observe(db):
-    listed = {name for (name,) in db.rows("SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'")}
-    found = {}
-    for name in STATEMENTS:
-        found[name] = db.rows(f"SELECT count(*), sum(x) FROM {name}")[0] if name in listed else None
-    return found
-
-
-def attempt(db, name, words):
-    """The error of a statement, None if it was acknowledged."""
-    statements = STATEMENTS[name][2]
-    try:
-        if statements == "ingest":
-            db.ingest(name, MANY, mode="append")
-        else:
-            db.run(*statements)
-    except dbapi.Error as error:
-        text = str(error)
-        assert re.search(words, text, re.IGNORECASE), f"{name}: {text}"
-        assert "internal error" not in text.lower(), f"{name}: {text}"
-        if statements[0] == "BEGIN":
-            try:
-                db.run("ROLLBACK")
-            except dbapi.Error as ended:
-                # The commit itself failed, and that was its end.
-                assert "no transaction" in str(ended)
-        return text
-    return None
 
 
 PROGRAM = """
@@ -154,8 +95,7 @@ def test_a_disk_that_fails(data, disk, fault, place):
         before = observe(db)
         assert before == {name: states[0] for name, states in STATEMENTS.items()}
         disk.set(kind, error, PLACES[place], skip=1 if place == "anywhere" else 0)
-        errors = {name: attempt(db, name, words) for name in STATEMENTS if STATEMENTS[name][2]}
-        errors["right_half"] = errors["left_half"]
+        errors = attempt(db, words)
         if (fault, place) in MET:
             assert disk.hits and any(errors.values()), errors
         during = observe(db)
@@ -175,14 +115,6 @@ def test_a_disk_that_fails(data, disk, fault, place):
         db.run("INSERT INTO many VALUES (-2, 'a new start')")
         ours = db.one("SELECT count(*) FROM many")
         assert ours == ALL[0] + 1 + (fault != "sync" or not met)
-
-
-def check(found, errors, unsure):
-    for name, (before, after, _) in STATEMENTS.items():
-        allowed = [after] if errors[name] is None else [before, after] if unsure else [before]
-        assert found[name] in allowed, f"{name} is {found[name]}, its statement said: {errors[name]}"
-    halves = [found[name] == STATEMENTS[name][0] for name in ("left_half", "right_half")]
-    assert halves[0] == halves[1], f"a transaction by half: {found}"
 
 
 @pytest.mark.parametrize("skip", range(6))

@@ -1,4 +1,4 @@
-"""Snapshot isolation as clients see it, over tables in memory and durable ones: random transactions of several connections
+"""Snapshot isolation as clients see it, over tables in memory and durable ones: random transactions of several protocols
 at once, written down and judged by `histories.py`, and the promises of docs/how-to/tables.md one by one.
 
 BOWSHOT_TEST_ISOLATION_TRANSACTIONS (of each connection) and BOWSHOT_TEST_ISOLATION_SEED choose how many, and which.
@@ -13,21 +13,20 @@ import adbc_driver_flightsql.dbapi as dbapi
 import pytest
 
 from durable import Database, rows_of
-from histories import Transaction, complaints
+from histories import complaints
+from isolation import Run
+from random_transactions import LISTENERS, TABLES, WIRES, Lists, Worker, is_conflict
 from server import Server
 
 TRANSACTIONS = int(os.environ.get("BOWSHOT_TEST_ISOLATION_TRANSACTIONS", "60"))
 SEED = int(os.environ.get("BOWSHOT_TEST_ISOLATION_SEED", "1"))
-CONNECTIONS = 5
-# Rows of one table are near to one another, so their writers conflict; those of different tables never do.
-LISTS = ["one", "two", "three"]
-KEYS_OF_A_LIST = 2
+KILLED_ROUNDS = 3
 
 
 @pytest.fixture(scope="module", params=["memory", "durable"])
 def shared(request, tmp_path_factory):
     data = "memory" if request.param == "memory" else tmp_path_factory.mktemp("isolation") / "data"
-    with Server(data=data) as server:
+    with Server(data=data, arguments=LISTENERS) as server:
         server.is_durable = request.param == "durable"
         yield server
 
@@ -51,11 +50,6 @@ def other(server):
         yield database
 
 
-def is_conflict(error):
-    words = ("by another transaction", "other writers were first", "could not serialize access")
-    return any(word in str(error) for word in words)
-
-
 def together(*functions):
     """Runs functions at once; the first error of any of them is ours."""
     errors, ready = [], threading.Barrier(len(functions))
@@ -76,102 +70,18 @@ def together(*functions):
         raise errors[0]
 
 
-class Worker:
-    """One connection that runs random transactions and writes them down. Some commit with SQL text, some through the
-    driver, some are one statement without a transaction."""
-
-    def __init__(self, server, prefix, number):
-        self.server, self.prefix, self.number = server, prefix, number
-        self.random = random.Random(f"{SEED}/{number}")
-        self.with_text = number % 2 == 0
-        self.db = Database(server, autocommit=self.with_text)
-        self.done, self.conflicts = [], 0
-
-    def run(self):
-        try:
-            for number in range(TRANSACTIONS):
-                self.transaction(number)
-        finally:
-            self.db.close()
-
-    def transaction(self, number):
-        alone = self.with_text and self.random.random() < 0.2
-        elements = [f"{self.number}.{number}.{step}" for step in range(1 if alone else self.random.randrange(1, 6))]
-        log = Transaction(f"t{self.number}.{number}")
-        log.began = time.monotonic()
-        if alone:
-            self.step(log, elements[0], alone)
-        else:
-            if self.with_text:
-                self.db.run("BEGIN")
-            # A store may see before the end that a transaction cannot be committed any more.
-            good = self.succeeds(lambda: [self.step(log, element, alone) for element in elements])
-            log.committed = self.end(good)
-        log.ended = time.monotonic()
-        self.done.append(log)
-
-    def step(self, log, element, alone):
-        choice, name = self.random.random(), self.random.choice(LISTS)
-        key = self.random.randrange(KEYS_OF_A_LIST)
-        if choice < 0.45:
-            log.append((name, key), element)
-            sql = f"UPDATE {self.prefix}_{name} SET items = items || ' {element}' WHERE k = {key}"
-            if alone:
-                log.committed = self.succeeds(lambda: self.db.run(sql))
-            else:
-                self.db.run(sql)
-            return
-        log.committed = alone
-        if choice < 0.75:
-            self.read(log, f"SELECT '{name}', k, items FROM {self.prefix}_{name} WHERE k = {key}")
-        else:
-            self.read(log, read_all(self.prefix))
-
-    def read(self, log, sql):
-        for name, key, items in self.db.rows(sql):
-            log.read((name, key), items.split())
-
-    def end(self, good):
-        commit = good and self.random.random() < 0.8
-        if self.with_text:
-            action = lambda: self.db.run("COMMIT" if commit else "ROLLBACK")
-        else:
-            action = self.db.connection.commit if commit else self.db.connection.rollback
-        kept = self.succeeds(action)
-        if not kept and not self.with_text:
-            # The driver has no transaction after a commit that failed.
-            self.db.close()
-            self.db = Database(self.server, autocommit=False)
-        return commit and kept
-
-    def succeeds(self, action):
-        try:
-            action()
-        except dbapi.Error as error:
-            if not is_conflict(error):
-                raise
-            self.conflicts += 1
-            return False
-        return True
-
-
-def read_all(prefix):
-    return " UNION ALL ".join(f"SELECT '{name}', k, items FROM {prefix}_{name}" for name in LISTS)
-
-
 def test_random_transactions(server, db, table):
     print(f"seed {SEED}")
-    for name in LISTS:
-        rows = ", ".join(f"({key}, '')" for key in range(KEYS_OF_A_LIST))
-        db.run(f"CREATE TABLE {table}_{name} (k BIGINT, items VARCHAR)", f"INSERT INTO {table}_{name} VALUES {rows}")
-    workers = [Worker(server, table, number) for number in range(CONNECTIONS)]
+    lists = Lists(table, [0, 1])
+    db.run(*lists.create(), *lists.fill())
+    workers = [Worker(server, lists, SEED, f"t{number}", wire) for number, wire in enumerate(WIRES)]
     finished = threading.Event()
 
     def move():
         """Rows that move from the catalog to files, and from file to file, are the same rows."""
         with Database(server) as mover:
             while not finished.wait(0.1):
-                for name in LISTS:
+                for name in TABLES:
                     try:
                         mover.run(f"OPTIMIZE {table}_{name}")
                     except dbapi.Error as error:
@@ -179,17 +89,24 @@ def test_random_transactions(server, db, table):
 
     def work():
         try:
-            together(*(worker.run for worker in workers))
+            together(*(lambda worker=worker: worker.run(TRANSACTIONS) for worker in workers))
         finally:
             finished.set()
 
     together(*([work, move] if server.is_durable else [work]))
-    final = {(name, key): items.split() for name, key, items in db.rows(read_all(table))}
+    final = lists.read(db.rows)
     done = [transaction for worker in workers for transaction in worker.done]
     assert complaints(done, final) == [], f"seed {SEED}"
     committed = sum(transaction.committed for transaction in done)
     assert committed > len(done) / 10, f"{committed} of {len(done)} were committed"
     assert sum(worker.conflicts for worker in workers), "nobody was in another's way: nothing was tested"
+
+
+# What the driver says when the server dies while it asks whether there are transactions, and of a connection that it had half made.
+@pytest.mark.filterwarnings("ignore:Cannot disable autocommit")
+@pytest.mark.filterwarnings("ignore:A adbc_driver_manager.dbapi.Connection was not explicitly close:ResourceWarning")
+def test_random_transactions_on_a_server_that_is_killed():
+    assert Run(SEED, quiet=True).rounds(KILLED_ROUNDS) > 10 * KILLED_ROUNDS, "the load hardly ran"
 
 
 def test_increments_are_not_lost(server, db, table):
