@@ -7,7 +7,7 @@ use super::reader::{RecordReader, Trouble};
 use crate::batches::{self, Request};
 use crate::data_file::DataFile;
 use crate::rejects::Reject;
-use crate::text;
+use crate::text::{self, shown};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bowshot_object_store::Error;
@@ -16,8 +16,6 @@ use std::sync::{Arc, OnceLock};
 
 /// Bytes of the text that a batch takes at most.
 const MAX_BATCH_BYTES: u64 = 64 << 20;
-/// Characters of a wrong value that an error shows.
-const SHOWN_CHARS: usize = 64;
 
 /// See the module.
 pub(super) struct Rows {
@@ -171,12 +169,7 @@ impl Rows {
 
     /// The line of a record in the file.
     fn line(&self, before: u64) -> u64 {
-        let above = match self.start {
-            0 => 0,
-            start => text::first_line_at(&self.file, start)
-                .map_or(0, |first| text::lines_before(&self.file, first)),
-        };
-        above + before + 1
+        text::line(&self.file, self.start, before)
     }
 
     fn wrong_value(&self, place: usize, data_type: &DataType) -> Error {
@@ -274,14 +267,6 @@ impl Iterator for Rows {
         let batch = self.batch();
         self.done |= batch.is_err();
         batch.transpose()
-    }
-}
-
-fn shown(value: &[u8]) -> String {
-    let text = String::from_utf8_lossy(value);
-    match text.char_indices().nth(SHOWN_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.into_owned(),
     }
 }
 

@@ -245,12 +245,7 @@ impl Rows {
 
     /// The number of a line of the text in its file.
     fn line(&self, before: u64) -> u64 {
-        let above = match self.start {
-            0 => 0,
-            start => text::first_line_at(&self.file, start)
-                .map_or(0, |first| text::lines_before(&self.file, first)),
-        };
-        above + before + 1
+        text::line(&self.file, self.start, before)
     }
 }
 
