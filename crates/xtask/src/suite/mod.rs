@@ -148,17 +148,17 @@ fn run_commands(suite: &Suite, recording: bool, outcome: &mut Outcome) -> Result
         std::fs::remove_file(&result_file).context("an old result file cannot be removed")?;
     }
     for command in &suite.prepare {
-        let run = process::run(&places.command(command, &suite.folder, &result_file)?, suite.limit())?;
+        let run = process::run(places.command(command, &suite.folder, &result_file)?, suite.limit())?;
         if !run.success {
             bail!("the preparation `{}` failed", command.join(" "));
         }
     }
-    let mut run = process::run(&places.command(&suite.run, &suite.folder, &result_file)?, suite.limit())?;
+    let mut run = process::run(places.command(&suite.run, &suite.folder, &result_file)?, suite.limit())?;
     let report = counts::parse(suite.counts, &run.output);
     outcome.counts = report.counts;
     let ending = ending(&run.output);
     if let Some(words) = second_run::command(suite, &report).filter(|_| !run.timed_out) {
-        let second = process::run(&places.command(&words, &suite.folder, &result_file)?, suite.limit())?;
+        let second = process::run(places.command(&words, &suite.folder, &result_file)?, suite.limit())?;
         outcome.unstable = second_run::passed(&report, &counts::parse(suite.counts, &second.output));
         let passed = outcome.unstable.len() as u64;
         outcome.counts.passed += passed;
