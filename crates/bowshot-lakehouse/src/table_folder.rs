@@ -65,9 +65,6 @@ impl TableFolder {
     }
 
     /// The folder as it is now. Blocks.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub(crate) fn view(&self) -> Result<FolderView, Error> {
         match self {
             Self::Local(path) => {
@@ -113,9 +110,6 @@ impl FolderView {
     }
 
     /// Names directly in a folder below. Blocks.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub(crate) fn names(&self, folder: &str) -> Result<Vec<String>, Error> {
         let path = match self {
             Self::Remote(view) => return Ok(view.names(folder)),

@@ -82,9 +82,6 @@ struct CommitInfo {
 }
 
 /// The log of the table in a folder. Blocks.
-///
-/// # Errors
-/// When it cannot be read.
 pub(crate) fn read(folder: &FolderView) -> Result<Log, Error> {
     let (mut numbers, mut checkpoints, mut last) = (Vec::new(), Vec::new(), None);
     for name in folder.names(FOLDER)? {

@@ -127,9 +127,6 @@ impl State<'_> {
     }
 
     /// Those rows of a query that `read` makes something of. There are no more than `limit`.
-    ///
-    /// # Errors
-    /// As [`Self::rows`].
     pub(super) fn some_rows<T>(
         &self,
         sql: &str,
@@ -152,17 +149,11 @@ impl State<'_> {
     }
 
     /// Whether there is a table of this name, and not a view or what a module makes up.
-    ///
-    /// # Errors
-    /// What SQLite says.
     pub(super) fn has_table(&self, name: &str) -> Result<bool, Error> {
         has_table(&self.transaction, name).map_err(|error| failed(self.path, &error))
     }
 
     /// The names of the columns of a table.
-    ///
-    /// # Errors
-    /// What SQLite says.
     pub(super) fn columns(&self, table: &str) -> Result<Vec<String>, Error> {
         let of_sqlite = |error: rusqlite::Error| failed(self.path, &error);
         let mut query = self
@@ -174,9 +165,6 @@ impl State<'_> {
     }
 
     /// Whether a table has a column, which came with a later version of the format.
-    ///
-    /// # Errors
-    /// What SQLite says.
     pub(super) fn has_column(&self, table: &str, column: &str) -> Result<bool, Error> {
         Ok(self.columns(table)?.iter().any(|name| name == column))
     }
