@@ -119,15 +119,7 @@ impl Snapshot {
 
     /// Keeps the files' handles open until the last holder is gone.
     pub(crate) fn lease(&self) -> Arc<Lease> {
-        let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
-        lease.upgrade().unwrap_or_else(|| {
-            let new = Arc::new(Lease::new(
-                self.files.iter().map(|file| Arc::clone(&file.data)).collect(),
-                Vec::new(),
-            ));
-            *lease = Arc::downgrade(&new);
-            new
-        })
+        Lease::shared(&self.lease, || self.files.iter().map(|file| Arc::clone(&file.data)).collect())
     }
 
     pub(crate) fn bytes(&self) -> u64 {

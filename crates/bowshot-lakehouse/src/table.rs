@@ -164,12 +164,7 @@ impl LakeSnapshot {
 
     /// Keeps the files' handles open until the last holder is gone.
     fn lease(&self) -> Arc<Lease> {
-        let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
-        lease.upgrade().unwrap_or_else(|| {
-            let new = Arc::new(Lease::new(self.data().cloned().collect(), Vec::new()));
-            *lease = Arc::downgrade(&new);
-            new
-        })
+        Lease::shared(&self.lease, || self.data().cloned().collect())
     }
 }
 
