@@ -33,7 +33,6 @@ pub(super) struct Rows {
     batch_rows: usize,
     /// Lines before each row of the batch.
     lines: Vec<u64>,
-    done: bool,
 }
 
 impl Rows {
@@ -76,18 +75,13 @@ impl Rows {
             schema: Arc::new(Schema::new(fields)),
             batch_rows,
             lines: Vec::new(),
-            done: false,
         }
     }
 
-    fn batch(&mut self) -> Result<Option<RecordBatch>, Error> {
+    pub(super) fn batch(&mut self) -> Result<Option<RecordBatch>, Error> {
         self.lines.clear();
         let begins = self.reader.position();
-        while self.lines.len() < self.batch_rows {
-            if !self.advance()? {
-                self.done = true;
-                break;
-            }
+        while self.lines.len() < self.batch_rows && self.advance()? {
             self.take()?;
             if self.reader.position() - begins > MAX_BATCH_BYTES {
                 break;
@@ -254,19 +248,6 @@ pub(super) fn explain(file: &DataFile, fault: &OnceLock<Error>, trouble: &Troubl
             detail: format!("a line is longer than {bytes} bytes"),
             hint: "set `quote=` if a quote that is never closed makes it so long, else raise `max_line_size`",
         },
-    }
-}
-
-impl Iterator for Rows {
-    type Item = Result<RecordBatch, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let batch = self.batch();
-        self.done |= batch.is_err();
-        batch.transpose()
     }
 }
 

@@ -34,7 +34,6 @@ pub(super) struct Rows {
     /// Lines before each row of the batch.
     lines: Vec<u64>,
     layout: Layout,
-    done: bool,
 }
 
 /// How rows follow one another.
@@ -108,20 +107,16 @@ impl Rows {
             start: opened.start,
             lines: Vec::new(),
             layout: Layout { array: facts.array, begun: false },
-            done: false,
         }
     }
 
-    fn batch(&mut self) -> Result<Option<RecordBatch>, Error> {
+    pub(super) fn batch(&mut self) -> Result<Option<RecordBatch>, Error> {
         self.lines.clear();
         let mut bytes = 0;
         while self.lines.len() < self.batch_rows && bytes < MAX_BATCH_BYTES {
             match self.row()? {
                 Some(taken) => bytes += taken,
-                None => {
-                    self.done = true;
-                    break;
-                }
+                None => break,
             }
         }
         if self.lines.is_empty() {
@@ -292,18 +287,5 @@ pub(super) fn reason(trouble: &Trouble) -> String {
             let Unfit { column, value, data_type, .. } = unfit.as_ref();
             format!("`{value}` in column `{column}` is no value of type {data_type}")
         }
-    }
-}
-
-impl Iterator for Rows {
-    type Item = Result<RecordBatch, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let batch = self.batch();
-        self.done |= batch.is_err();
-        batch.transpose()
     }
 }
