@@ -1,6 +1,6 @@
 //! Rows that are deleted from files that stay.
 
-use super::durable::{change, durable, files, fresh, insert, now, open, reopened, sorted};
+use super::durable::{change, delete, durable, files, fresh, insert, now, open, reopened, sorted};
 use super::*;
 use crate::Storage;
 use bowshot_formats::table_version::AsOf;
@@ -11,10 +11,6 @@ fn filled() -> (tempfile::TempDir, Arc<TableStore>) {
     let (folder, store) = fresh();
     insert(&store, &rows(0..10_000));
     (folder, store)
-}
-
-fn delete(store: &Arc<TableStore>, id: i64) {
-    change(store, |table| without(store, &table.unwrap(), id).as_ref().clone());
 }
 
 /// What a transaction has made of table `t`.

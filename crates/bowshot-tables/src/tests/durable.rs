@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
-use uuid::Uuid;
 
 pub(super) fn open(folder: &Path) -> Arc<TableStore> {
     try_open(folder).unwrap()
@@ -78,6 +77,10 @@ pub(super) fn change(store: &Arc<TableStore>, change: impl FnOnce(Option<Table>)
     store.commit(&base, &Arc::new(changed)).unwrap();
 }
 
+pub(super) fn delete(store: &Arc<TableStore>, id: i64) {
+    change(store, |table| without(store, &table.unwrap(), id).as_ref().clone());
+}
+
 pub(super) fn now(store: &TableStore) -> Arc<Table> {
     get(&store.snapshot(), "t")
 }
@@ -139,11 +142,7 @@ fn what_was_committed_is_there_after_a_restart() {
     let (folder, store) = fresh();
     insert(&store, &rows(0..3));
     insert(&store, &rows(10..20_000));
-    change(&store, |table| {
-        let table = table.unwrap();
-        let address = address_of(&table, 11).unwrap();
-        table.delete(&store, &[address]).unwrap().0
-    });
+    delete(&store, 11);
     let (expected, version) = (sorted(&now(&store)), now(&store).version());
     let kept_in_memory =
         store.snapshot().with_entry(&name("m"), Entry::Table(Arc::new(Table::new(definition()))));
@@ -302,11 +301,7 @@ fn the_delta_log_says_what_the_files_are() {
     let (_folder, store) = fresh();
     insert(&store, &rows(0..10_000));
     insert(&store, &rows(10_000..20_000));
-    change(&store, |table| {
-        let table = table.unwrap();
-        let address = address_of(&table, 3).unwrap();
-        table.delete(&store, &[address]).unwrap().0
-    });
+    delete(&store, 3);
     let log = store.location(&now(&store)).unwrap().join("_delta_log");
     let entry = |version: u32| fs::read_to_string(log.join(format!("{version:020}.json"))).unwrap();
     assert!(entry(0).contains("\"protocol\"") && entry(0).contains("\"metaData\""));

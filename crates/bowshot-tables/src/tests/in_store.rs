@@ -1,6 +1,6 @@
 //! Tables whose files are in an object store: what is there, what is not, and what is left without the copies beside the catalog.
 
-use super::durable::{change, durable, files, insert, now, open_at, sorted};
+use super::durable::{change, delete, durable, files, insert, now, open_at, sorted};
 use super::store_with_tags::StoreWithTags;
 use super::*;
 use crate::TablesPlace;
@@ -13,7 +13,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
-use uuid::Uuid;
 
 const OWNER: &str = "bowshot-owner.json";
 
@@ -102,13 +101,6 @@ fn until(what: &str, check: impl Fn() -> bool) {
         assert!(Instant::now() < deadline, "not in time: {what}");
         thread::sleep(Duration::from_millis(5));
     }
-}
-
-fn delete(store: &Arc<TableStore>, id: i64) {
-    change(store, |table| {
-        let table = table.unwrap();
-        table.delete(store, &[address_of(&table, id).unwrap()]).unwrap().0
-    });
 }
 
 fn drop_table(store: &Arc<TableStore>) {

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use table::Suite;
 
 /// How one suite ended.
+#[derive(Default)]
 struct Outcome {
     name: String,
     counts: Counts,
@@ -106,16 +107,7 @@ fn source_times(step: &str, target: &str) -> Result<bool> {
 
 fn run_suite(suite: &Suite, recording: bool) -> Outcome {
     let started = Instant::now();
-    let mut outcome = Outcome {
-        name: suite.name.clone(),
-        counts: Counts::default(),
-        excluded: 0,
-        complaint: None,
-        took: Duration::ZERO,
-        recorded: None,
-        ending: Vec::new(),
-        unstable: Vec::new(),
-    };
+    let mut outcome = Outcome { name: suite.name.clone(), ..Outcome::default() };
     let missing: Vec<&str> =
         suite.needs.iter().map(String::as_str).filter(|program| !machine::has(program)).collect();
     if missing.is_empty() {
