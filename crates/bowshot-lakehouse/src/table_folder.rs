@@ -124,9 +124,6 @@ impl FolderView {
     }
 
     /// A file as it is now. Blocks.
-    ///
-    /// # Errors
-    /// When it is not there, or no file.
     pub(crate) fn find(&self, name: &str) -> Result<ListedFile, Error> {
         self.find_all(&[name]).pop().unwrap_or_else(|| Err(Error::Missing { path: self.path(name) }))
     }

@@ -56,9 +56,6 @@ impl TableStore {
     }
 
     /// Lets the numbers go on behind one that a row brought with it.
-    ///
-    /// # Errors
-    /// When the disk fails.
     pub fn skip_numbers(&self, numbering: &Numbering, used: i64) -> Result<(), Error> {
         let mut all = self.numbers().0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.get(&numbering.id).copied();

@@ -60,9 +60,6 @@ impl Piece {
     }
 
     /// All values.
-    ///
-    /// # Errors
-    /// When they do not make an array, which would be a fault of this module.
     pub(super) fn all(&self) -> Result<ArrayRef> {
         match self {
             Self::Whole(values) => Ok(Arc::clone(values)),
@@ -71,9 +68,6 @@ impl Piece {
     }
 
     /// The values of the rows in a mask, which has no nulls.
-    ///
-    /// # Errors
-    /// When the mask has another length.
     pub(super) fn filtered(&self, mask: &BooleanArray) -> Result<ArrayRef> {
         match self {
             Self::Whole(values) => Ok(filter(values, mask)?),

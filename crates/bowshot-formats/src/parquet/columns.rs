@@ -27,9 +27,6 @@ pub struct Written {
 }
 
 /// The columns of a file.
-///
-/// # Errors
-/// When its schemas do not fit together.
 pub fn written(metadata: &Arc<ParquetMetaData>) -> Result<Written, ParquetError> {
     let file = metadata.file_metadata();
     let (leaves, pairs) = (file.schema_descr(), file.key_value_metadata());

@@ -250,9 +250,6 @@ impl Log {
     }
 
     /// When the entries were written, by the times of their files. Blocks.
-    ///
-    /// # Errors
-    /// When one of them cannot be looked at.
     pub(crate) fn written(&self) -> Result<&Written, Error> {
         if let Some(known) = self.written.get() {
             return Ok(known);

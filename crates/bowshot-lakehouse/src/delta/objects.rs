@@ -53,8 +53,6 @@ pub(crate) struct Registered {
 }
 
 impl Registered {
-    /// # Errors
-    /// None that is expected.
     pub(crate) fn new(runtime: &Arc<RuntimeEnv>) -> std::result::Result<Self, url::ParseError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -57,8 +57,6 @@ pub(super) struct State<'a> {
 }
 
 impl Catalog {
-    /// # Errors
-    /// When there is no database of SQLite, or none that can be read.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let inode = look(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -81,9 +81,6 @@ struct Block {
 
 impl RangeCache {
     /// The cache in a folder, with what earlier servers have left there.
-    ///
-    /// # Errors
-    /// When the folder cannot be made or read.
     pub(super) fn open(folder: &Path, budget: u64) -> io::Result<Self> {
         private::folder(folder)?;
         let mut found = Vec::new();

@@ -114,9 +114,6 @@ impl Client {
     }
 
     /// The way for a listing or an upload, whose store is the patient one.
-    ///
-    /// # Errors
-    /// Where the credentials for the address cannot be used.
     pub(super) fn way(&self, location: &Location) -> Result<Arc<Way>, Fault> {
         self.pool.to(location)
     }

@@ -306,9 +306,6 @@ async fn removed(client: &Client, location: &Location) -> std::result::Result<()
 
 impl ObjectFolder {
     /// A folder of a store that is given, instead of a bucket: for tests of what is kept in such folders.
-    ///
-    /// # Errors
-    /// When no threads can be started.
     pub fn in_store(store: Arc<dyn ObjectStore>, prefix: &str) -> std::result::Result<Self, FileError> {
         let io = Io::start().map_err(|error| FileError::io(Path::new(prefix), error))?;
         let (timeout, refresh) = (Duration::from_secs(5), Duration::from_secs(1));

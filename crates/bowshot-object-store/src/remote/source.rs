@@ -265,9 +265,6 @@ impl RemoteTable {
     }
 
     /// The format of the table that the folder is, if its own metadata decide which of its files count.
-    ///
-    /// # Errors
-    /// When the store does not answer.
     pub async fn foreign(&self) -> Result<Option<&'static str>, Error> {
         let listing = self.source.listed().await.map_err(|fault| fault.at(&self.path()))?;
         // A file is none, and a listing of it has nothing else.

@@ -109,9 +109,6 @@ impl StorePool {
     }
 
     /// The way to an address.
-    ///
-    /// # Errors
-    /// When its credentials cannot be used.
     pub(super) fn to(&self, location: &Location) -> std::result::Result<Arc<Way>, Fault> {
         let secret = self.secret(location);
         let in_force = self.in_force().unwrap_or_default();

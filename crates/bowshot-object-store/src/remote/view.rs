@@ -69,9 +69,6 @@ impl RemoteFolder {
     }
 
     /// The folder as it is now. Blocks while the store is asked.
-    ///
-    /// # Errors
-    /// When the store does not answer.
     pub fn view(&self) -> Result<RemoteView, Error> {
         let is_renewed = self.spoiled.swap(false, Ordering::AcqRel);
         if is_renewed {

@@ -112,9 +112,6 @@ pub fn verify(folder: &Path, depth: Depth, stop: &Stop) -> Result<Found, Error> 
 }
 
 /// Verifies a folder that nobody changes, but for what nobody refers to. Files may be in a store instead.
-///
-/// # Errors
-/// When it was stopped.
 pub(super) fn examine(folder: &Path, depth: Depth, store: Option<&str>, stop: &Stop) -> Result<Found, Error> {
     let mut found = Found::default();
     // What cannot be read as a whole has no parts that could be looked at.
