@@ -12,7 +12,6 @@ use std::time::Duration;
 
 /// Default size of a pool.
 const DEFAULT_POOL: usize = 4;
-/// Largest pool.
 const MAX_POOL: usize = 64;
 
 /// Keys of the configuration that ATTACH has too.

@@ -45,7 +45,6 @@ pub struct PortableScan {
     pub plan: Arc<dyn ExecutionPlan>,
     /// What rows have to fulfil, in terms of [`table_schema`].
     pub condition: Option<Arc<dyn PhysicalExpr>>,
-    /// The files.
     pub files: Vec<PortableFile>,
     /// Whether the files are read in their order.
     pub in_order: bool,

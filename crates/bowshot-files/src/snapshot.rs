@@ -19,7 +19,6 @@ use datafusion::datasource::physical_plan::FileGroup;
 use datafusion_datasource::compute_all_files_statistics;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) format: Format,

@@ -78,7 +78,6 @@ pub(super) fn file_schema(columns: &[LakeColumn], sources: &[Source]) -> SchemaR
     Arc::new(Schema::new(columns.iter().zip(sources).filter_map(named).collect::<Vec<Field>>()))
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct LakeTable {
     pub(super) name: String,

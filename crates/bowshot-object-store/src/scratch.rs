@@ -46,7 +46,6 @@ impl Scratch {
         Ok(Self { path, lock_path, _lock: lock })
     }
 
-    /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
     }

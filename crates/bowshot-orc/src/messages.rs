@@ -82,7 +82,6 @@ messages! {
     }
 }
 
-/// Decodes a message.
 pub(crate) fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M, Error> {
     M::decode(bytes).map_err(|error| corrupt(format!("its metadata cannot be decoded: {error}")))
 }

@@ -19,7 +19,6 @@ pub struct Broken {
 }
 
 impl Broken {
-    /// What it was.
     pub fn what(&self) -> What {
         self.what
     }

@@ -32,7 +32,6 @@ pub struct Column {
 /// A condition that each row fulfils or leaves unknown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// Name of the constraint.
     pub name: String,
     /// SQL expression over the columns.
     pub sql: String,
@@ -54,7 +53,6 @@ pub struct Key {
 /// A column whose rows number themselves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Name of the column.
     pub column: String,
     /// Of the counter, which stays with the column whatever it is called.
     pub id: Uuid,
@@ -113,7 +111,6 @@ impl Identity {
 /// A column that is computed from the others of its row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Generated {
-    /// Name of the column.
     pub column: String,
     /// SQL expression over the other columns.
     pub sql: String,
@@ -122,9 +119,7 @@ pub struct Generated {
 /// Columns that point to rows of another table, as the user says; nobody checks it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reference {
-    /// Name of the constraint.
     pub name: Option<String>,
-    /// Names of the columns.
     pub columns: Vec<String>,
     /// The other table, as SQL.
     pub table: String,
@@ -140,7 +135,6 @@ pub struct Reference {
 /// The query whose rows a table has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Materialized {
-    /// The query.
     pub sql: String,
     /// Name of the dialect that it is written in.
     pub dialect: String,
@@ -161,7 +155,6 @@ pub struct Materialized {
 /// A version of a table that a materialized view reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceVersion {
-    /// The table.
     pub table: Uuid,
     /// Number of its commit.
     pub version: u64,

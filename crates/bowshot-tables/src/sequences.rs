@@ -29,7 +29,6 @@ struct Reserved {
 pub struct Numbering {
     /// Of the column's identity.
     pub id: Uuid,
-    /// The first number.
     pub start: i64,
     /// From one to the next; not zero.
     pub step: i64,

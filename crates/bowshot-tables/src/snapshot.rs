@@ -14,7 +14,6 @@ use uuid::Uuid;
 pub enum Entry {
     /// A table with its rows.
     Table(Arc<Table>),
-    /// A view.
     View(Arc<View>),
     /// Files under a name.
     External(Arc<External>),
@@ -191,7 +190,6 @@ impl Snapshot {
         names
     }
 
-    /// All tables.
     pub fn tables(&self) -> impl Iterator<Item = (EntryName, &Arc<Table>)> {
         self.entries(|entry| match entry {
             Entry::Table(table) => Some(table),
@@ -218,7 +216,6 @@ impl Snapshot {
         (!view.sources.is_empty()).then(|| view.sources.iter().all(shows))
     }
 
-    /// The external tables.
     pub fn externals(&self) -> impl Iterator<Item = (EntryName, &Arc<External>)> {
         self.entries(|entry| match entry {
             Entry::External(external) => Some(external),

@@ -17,7 +17,6 @@ use std::sync::{Arc, OnceLock};
 /// Bytes of the text that a batch takes at most.
 const MAX_BATCH_BYTES: u64 = 64 << 20;
 
-/// See the module.
 pub(super) struct Rows {
     pub(super) file: Arc<DataFile>,
     pub(super) facts: Arc<CsvFacts>,

@@ -28,7 +28,6 @@ pub(super) enum Piece {
     Packed(Box<Packed>),
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Packed {
     data_type: DataType,
@@ -59,7 +58,6 @@ impl Piece {
         pack(values).map_or_else(|| Self::Whole(Arc::clone(values)), |packed| Self::Packed(Box::new(packed)))
     }
 
-    /// All values.
     pub(super) fn all(&self) -> Result<ArrayRef> {
         match self {
             Self::Whole(values) => Ok(Arc::clone(values)),

@@ -49,7 +49,6 @@ pub(super) struct Reading {
     pub(super) checked: bool,
 }
 
-/// See the module.
 pub(super) struct Column {
     pub(super) name: String,
     data_type: DataType,

@@ -20,7 +20,6 @@ use std::sync::{Arc, OnceLock};
 /// Bytes of the text that a batch takes at most.
 const MAX_BATCH_BYTES: usize = 64 << 20;
 
-/// See the module.
 pub(super) struct Rows {
     file: Arc<DataFile>,
     facts: Arc<JsonFacts>,

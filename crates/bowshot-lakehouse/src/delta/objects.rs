@@ -25,7 +25,6 @@ use url::Url;
 
 const NAME: &str = "a Delta table of an object store";
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct DeltaObjects {
     /// Tells the table from all others, in its address and before all names: what is cached of files goes by their names alone.

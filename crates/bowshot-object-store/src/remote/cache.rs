@@ -37,7 +37,6 @@ pub(super) struct BlockId {
     pub(super) number: u32,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct RangeCache {
     folder: PathBuf,

@@ -45,7 +45,6 @@ impl fmt::Debug for Stores {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Client {
     /// `s3://bucket`

@@ -6,7 +6,6 @@ use object_store::client::HttpError;
 use std::path::Path;
 use std::time::Duration;
 
-/// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// There is no such object or bucket.

@@ -30,7 +30,6 @@ const REMOVED_TOGETHER: usize = 256;
 /// Bytes of an object that is read in one piece.
 const MAX_SMALL_BYTES: u64 = 256 << 20;
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub struct ObjectFolder {
     client: Arc<Client>,

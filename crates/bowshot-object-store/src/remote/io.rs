@@ -10,7 +10,6 @@ use tokio::task::JoinHandle;
 /// They wait for sockets, and decrypt; what is made of the bytes is computed elsewhere.
 const THREADS: usize = 2;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Io {
     runtime: Option<Runtime>,
@@ -18,7 +17,6 @@ pub(super) struct Io {
 }
 
 impl Io {
-    /// Starts the threads.
     pub(super) fn start() -> std::io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)

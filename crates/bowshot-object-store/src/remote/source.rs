@@ -22,7 +22,6 @@ const FAILURE_BELIEVED: Duration = Duration::from_secs(1);
 
 pub(super) type Outcome = Result<Arc<Listing>, Fault>;
 
-/// See the module.
 #[derive(Debug)]
 pub struct RemoteSource {
     pub url: RemoteUrl,

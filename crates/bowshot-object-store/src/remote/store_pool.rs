@@ -14,10 +14,8 @@ use bowshot_api::Result;
 use object_store::path::Path as Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct StorePool {
-    /// The bucket.
     url: RemoteUrl,
     /// What the configuration says of it.
     place: Option<PlaceSettings>,

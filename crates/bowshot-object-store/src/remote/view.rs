@@ -31,7 +31,6 @@ pub struct RemoteFolder {
     spoiled: Arc<AtomicBool>,
 }
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub struct RemoteView {
     folder: RemoteFolder,
