@@ -101,7 +101,6 @@ pub(crate) fn described(principal: &Principal) -> Value {
     json!({"name": principal.name, "authenticated": principal.authenticated, "claims": claims})
 }
 
-/// Decodes a principal.
 pub(crate) fn principal(described: &Value) -> Result<Principal> {
     Ok(Principal {
         authenticated: truth(described, "authenticated")?,

@@ -18,15 +18,11 @@ use datafusion_distributed::{
     DistributedConfig, DistributedExt, ExecuteTaskRequest, ProducerHead, TaskKey, Worker, WorkerQueryContext,
     WorkerSessionBuilder,
 };
-use futures::{Stream, StreamExt};
+use futures::Stream;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tonic::transport::server::Connected;
 use uuid::Uuid;
 
 const OPTIONS: HeaderName = HeaderName::from_static("x-bowshot-session-options");
@@ -144,41 +140,8 @@ pub(crate) async fn serve(
         .http2_keepalive_timeout(Some(crate::channels::ANSWER_TIMEOUT))
         .add_service(worker.into_worker_server())
         .add_service(endpoints.into_server())
-        .serve_with_incoming(incoming.map(|stream| stream.map(Incoming)));
+        .serve_with_incoming(incoming);
     if let Err(error) = served.await {
         tracing::error!(%error, "tasks of other nodes are not served any more");
-    }
-}
-
-/// A connection of another node.
-struct Incoming(WorkStream);
-
-impl Connected for Incoming {
-    type ConnectInfo = ();
-
-    fn connect_info(&self) {}
-}
-
-impl AsyncRead for Incoming {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Incoming {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
     }
 }

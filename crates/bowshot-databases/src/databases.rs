@@ -32,7 +32,6 @@ const MAX_DATABASES: usize = 256;
 
 #[derive(Debug)]
 pub struct ExternalDatabases {
-    /// Catalogs of Iceberg tables.
     catalogs: Catalogs,
     sources: RwLock<BTreeMap<String, Arc<Source>>>,
     /// Places that may be attached.

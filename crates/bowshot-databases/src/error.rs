@@ -118,7 +118,6 @@ impl DatabaseError {
     }
 }
 
-/// An error for DataFusion.
 pub(crate) fn external(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct IdleItems<T> {
     kept_for: Duration,

@@ -12,8 +12,21 @@ use std::time::Duration;
 
 /// Default size of a pool.
 const DEFAULT_POOL: usize = 4;
-/// Largest pool.
 const MAX_POOL: usize = 64;
+
+/// Keys of the configuration that ATTACH has too.
+const COMMON_KEYS: [&str; 10] = [
+    "schemas",
+    "catalog",
+    "read_only",
+    "pool",
+    "connect_timeout",
+    "timeout",
+    "cache_ttl",
+    "parallel",
+    "zero_dates",
+    "forward_token",
+];
 
 /// Where a password is read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,28 +78,10 @@ impl DatabaseSettings {
     /// # Errors
     /// `Invalid`, naming the database and the key.
     pub fn read(values: &BTreeMap<String, Vec<String>>, base: Option<&Path>) -> Result<Self> {
-        const KEYS: [&str; 17] = [
-            "name",
-            "kind",
-            "driver",
-            "uri",
-            "user",
-            "password_file",
-            "password_env",
-            "schemas",
-            "catalog",
-            "read_only",
-            "pool",
-            "connect_timeout",
-            "timeout",
-            "cache_ttl",
-            "parallel",
-            "zero_dates",
-            "forward_token",
-        ];
+        const KEYS: [&str; 7] = ["name", "kind", "driver", "uri", "user", "password_file", "password_env"];
         let values = Values(values);
         let name = values.needed("name", "?")?;
-        values.check(&KEYS, &name)?;
+        values.check(&[&KEYS[..], &COMMON_KEYS].concat(), &name)?;
         let kind =
             Kind::parse(&values.needed("kind", &name)?).map_err(|error| within(&name, "kind", &error))?;
         let (uri, user) = Location::without_user(&values.needed("uri", &name)?);
@@ -112,24 +107,9 @@ impl DatabaseSettings {
     /// # Errors
     /// `Invalid`, naming the key.
     pub(crate) fn attached(name: &str, uri: &str, values: &BTreeMap<String, Vec<String>>) -> Result<Self> {
-        const KEYS: [&str; 14] = [
-            "type",
-            "user",
-            "password",
-            "secret",
-            "schemas",
-            "catalog",
-            "read_only",
-            "pool",
-            "connect_timeout",
-            "timeout",
-            "cache_ttl",
-            "parallel",
-            "zero_dates",
-            "forward_token",
-        ];
         let values = Values(values);
-        values.check(&KEYS, name)?;
+        let own = ["type", "user", "password", "secret"];
+        values.check(&[&own[..], &COMMON_KEYS].concat(), name)?;
         let kind = match values.one("type", name)? {
             Some(kind) => Kind::parse(&kind).map_err(|error| within(name, "type", &error))?,
             None => Location::kind(uri).ok_or_else(|| wrong(name, "type", "it is missing"))?,

@@ -56,7 +56,6 @@ impl FilePlace {
     }
 }
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedFiles {
     places: Arc<Vec<FilePlace>>,

@@ -65,7 +65,6 @@ pub(crate) struct Timing {
     pub(crate) pinned: Duration,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct TableEntry {
     pub(crate) definition: Definition,

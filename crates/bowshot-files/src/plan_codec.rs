@@ -45,7 +45,6 @@ pub struct PortableScan {
     pub plan: Arc<dyn ExecutionPlan>,
     /// What rows have to fulfil, in terms of [`table_schema`].
     pub condition: Option<Arc<dyn PhysicalExpr>>,
-    /// The files.
     pub files: Vec<PortableFile>,
     /// Whether the files are read in their order.
     pub in_order: bool,
@@ -110,9 +109,6 @@ pub fn taken_apart(plan: &dyn ExecutionPlan) -> Result<Option<PortableScan>> {
 }
 
 /// The columns of the table that a scan which has been taken apart reads.
-///
-/// # Errors
-/// For other plans.
 pub fn table_schema(plan: &dyn ExecutionPlan) -> Result<SchemaRef> {
     match file_scan(plan) {
         Some(config) => Ok(Arc::clone(config.file_source().table_schema().table_schema())),
@@ -178,9 +174,6 @@ pub struct PortableFiles {
 
 impl PortableFiles {
     /// Files that are read through `runtime`, of which so many are open at once.
-    ///
-    /// # Errors
-    /// When the files cannot be made known to the runtime; does not happen.
     pub fn new(runtime: &RuntimeEnv, columns: &Arc<ColumnCache>, max_open_files: usize) -> Result<Self> {
         let sources = FactSources {
             sample_rows: 1,

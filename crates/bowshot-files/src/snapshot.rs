@@ -19,7 +19,6 @@ use datafusion::datasource::physical_plan::FileGroup;
 use datafusion_datasource::compute_all_files_statistics;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) format: Format,
@@ -119,15 +118,7 @@ impl Snapshot {
 
     /// Keeps the files' handles open until the last holder is gone.
     pub(crate) fn lease(&self) -> Arc<Lease> {
-        let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
-        lease.upgrade().unwrap_or_else(|| {
-            let new = Arc::new(Lease::new(
-                self.files.iter().map(|file| Arc::clone(&file.data)).collect(),
-                Vec::new(),
-            ));
-            *lease = Arc::downgrade(&new);
-            new
-        })
+        Lease::shared(&self.lease, || self.files.iter().map(|file| Arc::clone(&file.data)).collect())
     }
 
     pub(crate) fn bytes(&self) -> u64 {

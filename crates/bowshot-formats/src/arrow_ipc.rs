@@ -22,7 +22,7 @@ const CONTINUATION: u32 = u32::MAX;
 pub fn facts(file: &Arc<DataFile>) -> Result<FileFacts, Error> {
     let head = file.read(0..file.size().min(FILE_MAGIC.len() as u64))?;
     if head != FILE_MAGIC {
-        let mut stream = Stream { file: Arc::clone(file), at: 0, decoder: Decoder::new(), done: false };
+        let mut stream = Stream { file: Arc::clone(file), at: 0, decoder: Decoder::new() };
         let columns = match stream.message()? {
             Some(Decoded::Schema(schema)) => bare(&schema),
             _ => return Err(Error::corrupt(file.path(), "neither an Arrow file nor an Arrow stream")),
@@ -42,12 +42,14 @@ pub fn open(file: &Arc<DataFile>, batches: usize, request: &Request) -> Result<B
     request.shared.add(file, &mapped);
     let wanted = batches_in(request.range.as_ref(), file.size(), batches);
     let positions = request.positions_in(mapped.schema());
-    Ok(Batches::new(Mapped { file: Arc::clone(file), mapped, positions, wanted, done: false }))
+    let mut mapped = Mapped { file: Arc::clone(file), mapped, positions, wanted };
+    Ok(Batches::until_end(move || mapped.next_batch()))
 }
 
 /// The batches of a stream.
 pub(crate) fn open_stream(file: &Arc<DataFile>) -> Batches {
-    Batches::new(Stream { file: Arc::clone(file), at: 0, decoder: Decoder::new(), done: false })
+    let mut stream = Stream { file: Arc::clone(file), at: 0, decoder: Decoder::new() };
+    Batches::until_end(move || stream.next_batch())
 }
 
 /// Turns an error of the map into one of this crate.
@@ -79,10 +81,18 @@ struct Mapped {
     mapped: Arc<MappedFile>,
     positions: Vec<usize>,
     wanted: Range<usize>,
-    done: bool,
 }
 
 impl Mapped {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, Error> {
+        let batch = match self.wanted.next() {
+            Some(index) => self.batch(index).map(Some),
+            // A map shows what others do to its file: only if it is unchanged now were the rows the file's.
+            None => self.mapped.check().map(|()| None),
+        };
+        batch.map_err(|error| explain(&self.file, error))
+    }
+
     fn batch(&self, index: usize) -> Result<RecordBatch, bowshot_ipc::Error> {
         if !self.positions.is_empty() {
             return self.mapped.batch_projected(index, Some(&self.positions));
@@ -94,32 +104,23 @@ impl Mapped {
     }
 }
 
-impl Iterator for Mapped {
-    type Item = Result<RecordBatch, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let result = match self.wanted.next() {
-            Some(index) => self.batch(index).map(Some),
-            // A map shows what others do to its file: only if it is unchanged now were the rows the file's.
-            None => self.mapped.check().map(|()| None),
-        };
-        self.done = !matches!(result, Ok(Some(_)));
-        result.map_err(|error| explain(&self.file, error)).transpose()
-    }
-}
-
 /// The messages of a stream one after the other. Lengths are checked against the file before anything is allocated.
 struct Stream {
     file: Arc<DataFile>,
     at: u64,
     decoder: Decoder,
-    done: bool,
 }
 
 impl Stream {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, Error> {
+        while let Some(message) = self.message()? {
+            if let Decoded::Batch(batch) = message {
+                return Ok(Some(batch));
+            }
+        }
+        Ok(None)
+    }
+
     fn message(&mut self) -> Result<Option<Decoded>, Error> {
         let Some(header) = self.header()? else {
             return Ok(None);
@@ -158,25 +159,6 @@ impl Stream {
 
     fn corrupt(&self, detail: impl ToString) -> Error {
         Error::corrupt(self.file.path(), detail)
-    }
-}
-
-impl Iterator for Stream {
-    type Item = Result<RecordBatch, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while !self.done {
-            match self.message() {
-                Ok(Some(Decoded::Batch(batch))) => return Some(Ok(batch)),
-                Ok(Some(Decoded::Schema(_) | Decoded::Dictionary | Decoded::Empty)) => {}
-                Ok(None) => self.done = true,
-                Err(error) => {
-                    self.done = true;
-                    return Some(Err(error));
-                }
-            }
-        }
-        None
     }
 }
 

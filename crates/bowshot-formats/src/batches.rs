@@ -11,6 +11,7 @@ use bowshot_object_store::Error;
 use bowshot_object_store::file_name::Compression;
 use std::collections::HashSet;
 use std::fmt;
+use std::iter;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -75,14 +76,29 @@ impl Batches {
         Self(Box::new(batches))
     }
 
+    /// What `next` gives until it has no more, or fails.
+    pub(crate) fn until_end(
+        mut next: impl FnMut() -> Result<Option<RecordBatch>, Error> + Send + 'static,
+    ) -> Self {
+        let mut done = false;
+        Self::new(iter::from_fn(move || {
+            if done {
+                return None;
+            }
+            let batch = next();
+            done = !matches!(batch, Ok(Some(_)));
+            batch.transpose()
+        }))
+    }
+
     pub fn empty() -> Self {
-        Self::new(std::iter::empty())
+        Self::new(iter::empty())
     }
 
     /// The next batch; `path` is named if the reader panics.
     pub fn next_of(&mut self, path: &Path) -> Option<Result<RecordBatch, Error>> {
         catch_unwind(AssertUnwindSafe(|| self.0.next())).unwrap_or_else(|_| {
-            self.0 = Box::new(std::iter::empty());
+            self.0 = Box::new(iter::empty());
             Some(Err(Error::corrupt(path, "its rows cannot be decoded")))
         })
     }

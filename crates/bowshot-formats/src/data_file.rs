@@ -377,6 +377,16 @@ impl Lease {
     pub fn new(files: Vec<Arc<DataFile>>, kept: Vec<Arc<dyn Any + Send + Sync>>) -> Self {
         Self { files, _kept: kept }
     }
+
+    /// The lease that somebody still has, or a new one of these files.
+    pub fn shared(last: &Mutex<Weak<Self>>, files: impl FnOnce() -> Vec<Arc<DataFile>>) -> Arc<Self> {
+        let mut last = lock(last);
+        last.upgrade().unwrap_or_else(|| {
+            let new = Arc::new(Self::new(files(), Vec::new()));
+            *last = Arc::downgrade(&new);
+            new
+        })
+    }
 }
 
 impl Drop for Lease {

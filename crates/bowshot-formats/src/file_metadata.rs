@@ -15,7 +15,6 @@ use datafusion::common::Statistics;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// See the module.
 #[derive(Debug)]
 pub struct FileFacts {
     /// The file's columns in plain types; `Null` where a text file shows no value yet.

@@ -29,9 +29,6 @@ const NANOS_OF_MILLI: i64 = 1_000_000;
 pub(crate) const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 /// A footer whose intervals are bytes.
-///
-/// # Errors
-/// When the footer's parts do not fit together.
 pub fn as_bytes(metadata: Arc<ParquetMetaData>) -> parquet::errors::Result<Arc<ParquetMetaData>> {
     let file = metadata.file_metadata();
     let is_interval = |column: &Arc<parquet::schema::types::ColumnDescriptor>| {
@@ -120,9 +117,6 @@ pub(crate) fn has_intervals(data_type: &DataType) -> bool {
 }
 
 /// The values in the type `to`, whose intervals are bytes in them.
-///
-/// # Errors
-/// When they are something else.
 pub(crate) fn from_bytes(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     converted(&values.to_data(), to).map(make_array)
 }

@@ -37,7 +37,6 @@ pub struct PlannedFile {
     pub compression: Compression,
 }
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub struct RowSource {
     format: Format,

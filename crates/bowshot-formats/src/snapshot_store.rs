@@ -29,7 +29,6 @@ const SHARE_BYTES: u64 = 4 << 20;
 /// Threads that read for one row group at once.
 const MAX_READERS: usize = 4;
 
-/// See the module.
 #[derive(Debug)]
 pub struct SnapshotStore {
     url: ObjectStoreUrl,

@@ -26,7 +26,6 @@ pub struct TableSummary {
 /// A line of a file that could not be read and was left out.
 #[derive(Debug, Clone)]
 pub struct RejectedLine {
-    /// The file.
     pub path: PathBuf,
     /// Its line, from one.
     pub line: u64,
@@ -34,6 +33,5 @@ pub struct RejectedLine {
     pub column: Option<String>,
     /// That value.
     pub value: Option<String>,
-    /// What was wrong.
     pub reason: String,
 }

@@ -15,6 +15,9 @@ const MAX_SAMPLE_BYTES: u64 = 256 << 20;
 /// Bytes that are unpacked at once.
 const BROTLI_BYTES: usize = 64 << 10;
 
+/// Characters of a wrong value that an error shows.
+const SHOWN_CHARS: usize = 64;
+
 /// Bytes of one line of a table.
 pub(crate) const MAX_LINE_BYTES: usize = 64 << 20;
 
@@ -140,8 +143,26 @@ pub(crate) fn is_cut(file: &DataFile) -> bool {
     file.size() > MAX_SAMPLE_BYTES
 }
 
+/// The number in its file of the line behind so many others of the text that begins at or behind `start`.
+pub(crate) fn line(file: &Arc<DataFile>, start: u64, before: u64) -> u64 {
+    let above = match start {
+        0 => 0,
+        start => first_line_at(file, start).map_or(0, |first| lines_before(file, first)),
+    };
+    above + before + 1
+}
+
+/// The beginning of a wrong value, for an error.
+pub(crate) fn shown(value: &[u8]) -> String {
+    let text = String::from_utf8_lossy(value);
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.into_owned(),
+    }
+}
+
 /// How many line ends lie before a byte.
-pub(crate) fn lines_before(file: &Arc<DataFile>, at: u64) -> u64 {
+fn lines_before(file: &Arc<DataFile>, at: u64) -> u64 {
     let mut reader = BufReader::with_capacity(1 << 20, file.reader(0)).take(at);
     let mut lines = 0;
     loop {

@@ -10,9 +10,7 @@ use bowshot_formats::parquet::{Chunks, explain};
 use bowshot_object_store::Error;
 use datafusion::common::ScalarValue;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
-};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
@@ -194,34 +192,14 @@ pub(super) fn vector_places(
 
 /// All rows but those, which are sorted.
 pub(super) fn without(places: &[usize], rows: usize) -> RowSelection {
-    let (mut selectors, mut next) = (Vec::new(), 0);
-    for place in places {
-        if *place > next {
-            selectors.push(RowSelector::select(place - next));
-        }
-        selectors.push(RowSelector::skip(1));
-        next = place + 1;
-    }
-    if rows > next {
-        selectors.push(RowSelector::select(rows - next));
-    }
-    selectors.into()
+    let begins = std::iter::once(0).chain(places.iter().map(|place| place + 1));
+    let ends = places.iter().copied().chain(std::iter::once(rows));
+    RowSelection::from_consecutive_ranges(begins.zip(ends).map(|(begin, end)| begin..end), rows)
 }
 
 /// Those rows alone, which are sorted.
 pub(super) fn only(places: &[usize], rows: usize) -> RowSelection {
-    let (mut selectors, mut next) = (Vec::new(), 0);
-    for place in places {
-        if *place > next {
-            selectors.push(RowSelector::skip(place - next));
-        }
-        selectors.push(RowSelector::select(1));
-        next = place + 1;
-    }
-    if rows > next {
-        selectors.push(RowSelector::skip(rows - next));
-    }
-    selectors.into()
+    RowSelection::from_consecutive_ranges(places.iter().map(|place| *place..place + 1), rows)
 }
 
 /// The rows of a file of deleted values, with the columns of these numbers.
@@ -292,6 +270,7 @@ fn numbered_column(batch: &RecordBatch, wanted: i32, name: &str, file: &DataFile
 #[cfg(test)]
 mod tests {
     use super::*;
+    use parquet::arrow::arrow_reader::RowSelector;
 
     #[test]
     fn deleted_rows_are_left_out() {

@@ -79,7 +79,6 @@ pub(super) fn file_schema(columns: &[LakeColumn], sources: &[Source]) -> SchemaR
     Arc::new(Schema::new(columns.iter().zip(sources).filter_map(named).collect::<Vec<Field>>()))
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct LakeTable {
     pub(super) name: String,
@@ -165,12 +164,7 @@ impl LakeSnapshot {
 
     /// Keeps the files' handles open until the last holder is gone.
     fn lease(&self) -> Arc<Lease> {
-        let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
-        lease.upgrade().unwrap_or_else(|| {
-            let new = Arc::new(Lease::new(self.data().cloned().collect(), Vec::new()));
-            *lease = Arc::downgrade(&new);
-            new
-        })
+        Lease::shared(&self.lease, || self.data().cloned().collect())
     }
 }
 

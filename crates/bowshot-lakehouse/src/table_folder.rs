@@ -65,9 +65,6 @@ impl TableFolder {
     }
 
     /// The folder as it is now. Blocks.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub(crate) fn view(&self) -> Result<FolderView, Error> {
         match self {
             Self::Local(path) => {
@@ -113,9 +110,6 @@ impl FolderView {
     }
 
     /// Names directly in a folder below. Blocks.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub(crate) fn names(&self, folder: &str) -> Result<Vec<String>, Error> {
         let path = match self {
             Self::Remote(view) => return Ok(view.names(folder)),
@@ -130,9 +124,6 @@ impl FolderView {
     }
 
     /// A file as it is now. Blocks.
-    ///
-    /// # Errors
-    /// When it is not there, or no file.
     pub(crate) fn find(&self, name: &str) -> Result<ListedFile, Error> {
         self.find_all(&[name]).pop().unwrap_or_else(|| Err(Error::Missing { path: self.path(name) }))
     }

@@ -28,9 +28,6 @@ pub(super) fn places(vector: &[u8], most: usize) -> Result<Vec<u64>, String> {
 }
 
 /// The same of a vector without its length and its checksum, as logs have it within them.
-///
-/// # Errors
-/// As [`places`].
 pub(super) fn bare(content: &[u8], most: usize) -> Result<Vec<u64>, String> {
     let bitmaps = content.strip_prefix(&MAGIC).ok_or_else(damaged)?;
     match read(bitmaps, most)? {
@@ -40,9 +37,6 @@ pub(super) fn bare(content: &[u8], most: usize) -> Result<Vec<u64>, String> {
 }
 
 /// The largest value of bitmaps; what stands behind them is somebody else's.
-///
-/// # Errors
-/// As [`places`].
 pub(crate) fn largest(bitmaps: &[u8], most: usize) -> Result<Option<u64>, String> {
     read(bitmaps, most).map(|(found, _)| found.max())
 }

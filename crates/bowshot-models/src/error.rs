@@ -17,7 +17,6 @@ pub enum Error {
     TooLarge {
         /// What there is too much of.
         what: &'static str,
-        /// The limit.
         most: usize,
     },
     /// The columns are not those that the model takes.

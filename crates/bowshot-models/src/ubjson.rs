@@ -5,7 +5,6 @@ use crate::error::{Error, Result};
 use crate::limits::{DOCUMENT_DEPTH, DOCUMENT_VALUES, within};
 use crate::value_tree::{Growing, Value};
 
-/// Reads a document.
 pub(crate) fn from_ubjson(bytes: &[u8]) -> Result<Value> {
     let mut reader = Reader { bytes, values: 0 };
     let marker = reader.marker()?;

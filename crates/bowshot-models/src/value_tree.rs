@@ -77,7 +77,6 @@ pub(crate) fn place(number: f64) -> Option<usize> {
     (number >= 0.0 && number <= f64::from(u32::MAX) && number.fract() == 0.0).then_some(number as usize)
 }
 
-/// Reads JSON.
 pub(crate) fn from_json(bytes: &[u8]) -> Result<Value> {
     let left = Cell::new(DOCUMENT_VALUES);
     let mut reader = serde_json::Deserializer::from_slice(bytes);

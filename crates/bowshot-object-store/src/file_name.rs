@@ -7,7 +7,6 @@ use std::path::Path;
 /// How the rows of a file are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// Apache Parquet.
     Parquet,
     /// Separated values with a header line.
     Csv,
@@ -17,7 +16,6 @@ pub enum Format {
     Arrow,
     /// Avro object container files.
     Avro,
-    /// Apache ORC.
     Orc,
     /// Excel workbooks, of which one sheet is read.
     Excel,

@@ -27,17 +27,11 @@ pub struct Scratch {
 
 impl Scratch {
     /// Makes a folder in `base`, which is made if need be, and removes those that nobody uses any more.
-    ///
-    /// # Errors
-    /// When nothing can be made there.
     pub fn take(base: &Path) -> io::Result<Self> {
         Self::named(base, PREFIX)
     }
 
     /// The same under another prefix.
-    ///
-    /// # Errors
-    /// When nothing can be made there.
     pub fn named(base: &Path, prefix: &str) -> io::Result<Self> {
         private::folder(base)?;
         let removed = remove_abandoned(base, prefix);
@@ -52,7 +46,6 @@ impl Scratch {
         Ok(Self { path, lock_path, _lock: lock })
     }
 
-    /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -26,7 +26,6 @@ use std::sync::Arc;
 /// Values of a batch, of those below lists.
 const MAX_VALUES: usize = 64 << 20;
 
-/// See the module.
 pub(crate) struct Column {
     present: Option<Bits>,
     arrow: DataType,

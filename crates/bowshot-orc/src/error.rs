@@ -3,7 +3,6 @@
 use arrow::error::ArrowError;
 use std::io;
 
-/// See the module.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file's content contradicts itself.

@@ -6,7 +6,6 @@ use crate::Error;
 use crate::error::corrupt;
 use crate::stream::Stream;
 
-/// See the module.
 pub(crate) struct Integers {
     stream: Stream,
     second: bool,

@@ -46,10 +46,6 @@ pub trait Source: Send + Sync {
     fn size(&self) -> u64;
 
     /// Exactly the bytes of a range that lies within the file.
-    ///
-    /// # Errors
-    ///
-    /// What the file system says.
     fn read(&self, range: Range<u64>) -> io::Result<Bytes>;
 }
 

@@ -5,113 +5,83 @@ use crate::Error;
 use crate::error::corrupt;
 use prost::Message;
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct PostScript {
-    #[prost(uint64, tag = "1")]
-    pub(crate) footer_length: u64,
-    #[prost(uint64, tag = "2")]
-    pub(crate) compression: u64,
-    #[prost(uint64, optional, tag = "3")]
-    pub(crate) compression_block_size: Option<u64>,
-    #[prost(bytes = "vec", tag = "8000")]
-    pub(crate) magic: Vec<u8>,
+/// Messages: the fields that are read, each with its encoding and its number.
+macro_rules! messages {
+    ($($(#[$about:meta])* $name:ident { $($field:ident: $value:ty = ($($encoding:tt)*),)* })*) => {$(
+        $(#[$about])*
+        #[derive(Clone, PartialEq, Message)]
+        pub(crate) struct $name {
+            $(#[prost($($encoding)*)] pub(crate) $field: $value,)*
+        }
+    )*};
 }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Footer {
-    #[prost(message, repeated, tag = "3")]
-    pub(crate) stripes: Vec<StripeInformation>,
-    #[prost(message, repeated, tag = "4")]
-    pub(crate) types: Vec<Type>,
-    #[prost(uint64, tag = "6")]
-    pub(crate) number_of_rows: u64,
-    #[prost(message, repeated, tag = "7")]
-    pub(crate) statistics: Vec<ColumnStatistics>,
-    #[prost(message, optional, tag = "10")]
-    pub(crate) encryption: Option<Encryption>,
+messages! {
+    PostScript {
+        footer_length: u64 = (uint64, tag = "1"),
+        compression: u64 = (uint64, tag = "2"),
+        compression_block_size: Option<u64> = (uint64, optional, tag = "3"),
+        magic: Vec<u8> = (bytes = "vec", tag = "8000"),
+    }
+
+    Footer {
+        stripes: Vec<StripeInformation> = (message, repeated, tag = "3"),
+        types: Vec<Type> = (message, repeated, tag = "4"),
+        number_of_rows: u64 = (uint64, tag = "6"),
+        statistics: Vec<ColumnStatistics> = (message, repeated, tag = "7"),
+        encryption: Option<Encryption> = (message, optional, tag = "10"),
+    }
+
+    StripeInformation {
+        offset: u64 = (uint64, tag = "1"),
+        index_length: u64 = (uint64, tag = "2"),
+        data_length: u64 = (uint64, tag = "3"),
+        footer_length: u64 = (uint64, tag = "4"),
+        number_of_rows: u64 = (uint64, tag = "5"),
+    }
+
+    /// Subtypes are numbers of other types.
+    Type {
+        kind: u64 = (uint64, tag = "1"),
+        subtypes: Vec<u64> = (uint64, repeated, tag = "2"),
+        field_names: Vec<String> = (string, repeated, tag = "3"),
+        precision: u64 = (uint64, tag = "5"),
+        scale: u64 = (uint64, tag = "6"),
+    }
+
+    ColumnStatistics {
+        timestamp: Option<TimestampStatistics> = (message, optional, tag = "9"),
+    }
+
+    /// In milliseconds.
+    TimestampStatistics {
+        minimum: i64 = (sint64, tag = "1"),
+        maximum: i64 = (sint64, tag = "2"),
+        minimum_utc: i64 = (sint64, tag = "3"),
+        maximum_utc: i64 = (sint64, tag = "4"),
+    }
+
+    /// That it is there is all that counts.
+    Encryption {}
+
+    StripeFooter {
+        streams: Vec<Stream> = (message, repeated, tag = "1"),
+        columns: Vec<ColumnEncoding> = (message, repeated, tag = "2"),
+        writer_timezone: String = (string, tag = "3"),
+    }
+
+    Stream {
+        kind: u64 = (uint64, tag = "1"),
+        column: u64 = (uint64, tag = "2"),
+        length: u64 = (uint64, tag = "3"),
+    }
+
+    ColumnEncoding {
+        kind: u64 = (uint64, tag = "1"),
+        dictionary_size: u64 = (uint64, tag = "2"),
+    }
 }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct StripeInformation {
-    #[prost(uint64, tag = "1")]
-    pub(crate) offset: u64,
-    #[prost(uint64, tag = "2")]
-    pub(crate) index_length: u64,
-    #[prost(uint64, tag = "3")]
-    pub(crate) data_length: u64,
-    #[prost(uint64, tag = "4")]
-    pub(crate) footer_length: u64,
-    #[prost(uint64, tag = "5")]
-    pub(crate) number_of_rows: u64,
-}
-
-/// Subtypes are numbers of other types.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Type {
-    #[prost(uint64, tag = "1")]
-    pub(crate) kind: u64,
-    #[prost(uint64, repeated, tag = "2")]
-    pub(crate) subtypes: Vec<u64>,
-    #[prost(string, repeated, tag = "3")]
-    pub(crate) field_names: Vec<String>,
-    #[prost(uint64, tag = "5")]
-    pub(crate) precision: u64,
-    #[prost(uint64, tag = "6")]
-    pub(crate) scale: u64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct ColumnStatistics {
-    #[prost(message, optional, tag = "9")]
-    pub(crate) timestamp: Option<TimestampStatistics>,
-}
-
-/// In milliseconds.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct TimestampStatistics {
-    #[prost(sint64, tag = "1")]
-    pub(crate) minimum: i64,
-    #[prost(sint64, tag = "2")]
-    pub(crate) maximum: i64,
-    #[prost(sint64, tag = "3")]
-    pub(crate) minimum_utc: i64,
-    #[prost(sint64, tag = "4")]
-    pub(crate) maximum_utc: i64,
-}
-
-/// That it is there is all that counts.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Encryption {}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct StripeFooter {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) streams: Vec<Stream>,
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) columns: Vec<ColumnEncoding>,
-    #[prost(string, tag = "3")]
-    pub(crate) writer_timezone: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Stream {
-    #[prost(uint64, tag = "1")]
-    pub(crate) kind: u64,
-    #[prost(uint64, tag = "2")]
-    pub(crate) column: u64,
-    #[prost(uint64, tag = "3")]
-    pub(crate) length: u64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct ColumnEncoding {
-    #[prost(uint64, tag = "1")]
-    pub(crate) kind: u64,
-    #[prost(uint64, tag = "2")]
-    pub(crate) dictionary_size: u64,
-}
-
-/// Decodes a message.
 pub(crate) fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M, Error> {
     M::decode(bytes).map_err(|error| corrupt(format!("its metadata cannot be decoded: {error}")))
 }

@@ -19,7 +19,6 @@ pub(crate) struct Packing {
     pub(crate) block_bytes: usize,
 }
 
-/// See the module.
 pub(crate) struct Stream {
     source: Arc<dyn Source>,
     packing: Packing,

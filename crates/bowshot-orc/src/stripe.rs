@@ -22,7 +22,6 @@ pub(crate) const LENGTH: u64 = 2;
 pub(crate) const DICTIONARY: u64 = 3;
 pub(crate) const SECONDARY: u64 = 5;
 
-/// See the module.
 pub(crate) struct Stripe {
     source: Arc<dyn Source>,
     packing: Packing,

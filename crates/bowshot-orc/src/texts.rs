@@ -17,7 +17,6 @@ const MAX_WORD_BYTES: usize = 1 << 30;
 /// Bytes of the texts of a batch.
 const MAX_TEXT_BYTES: usize = i32::MAX as usize;
 
-/// See the module.
 pub(crate) enum Texts {
     Direct(Box<(Integers, Stream)>),
     Words(Box<(Integers, Words)>),

@@ -12,7 +12,6 @@ const EPOCH: i64 = 1_420_070_400;
 
 const NANOSECONDS: i64 = 1_000_000_000;
 
-/// See the module.
 pub(crate) struct Times {
     seconds: Integers,
     rest: Integers,

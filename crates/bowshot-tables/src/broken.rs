@@ -19,7 +19,6 @@ pub struct Broken {
 }
 
 impl Broken {
-    /// What it was.
     pub fn what(&self) -> What {
         self.what
     }
@@ -42,18 +41,12 @@ impl Broken {
 
 /// The names in the catalog of a data folder that cannot be read, with reasons. Changes nothing, and may be asked while a
 /// server uses the folder. A folder without a catalog has none.
-///
-/// # Errors
-/// When the catalog as a whole cannot be read.
 pub fn examine(folder: &Path) -> Result<Vec<(String, String)>, Error> {
     broken_in(folder)
 }
 
 /// The notes in the catalog of a data folder: see `catalog_kv.rs`. Changes nothing, and may be asked while a server uses the
 /// folder. A folder without a catalog has none.
-///
-/// # Errors
-/// When the catalog cannot be read.
 pub fn notes_in(folder: &Path) -> Result<BTreeMap<String, String>, Error> {
     notes_of(folder)
 }

@@ -2,6 +2,7 @@
 
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use bowshot_formats::extension_types::{EXTENSION, UUID};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
@@ -29,9 +30,8 @@ pub struct Column {
 }
 
 /// A condition that each row fulfils or leaves unknown.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// Name of the constraint.
     pub name: String,
     /// SQL expression over the columns.
     pub sql: String,
@@ -40,7 +40,7 @@ pub struct Check {
 }
 
 /// Columns whose values together tell a row from all others.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Key {
     /// Name of the constraint, if the user gave one.
     pub name: Option<String>,
@@ -51,9 +51,8 @@ pub struct Key {
 }
 
 /// A column whose rows number themselves.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Name of the column.
     pub column: String,
     /// Of the counter, which stays with the column whatever it is called.
     pub id: Uuid,
@@ -62,11 +61,13 @@ pub struct Identity {
     /// From one to the next.
     pub step: i64,
     /// What made it one.
+    #[serde(flatten)]
     pub kind: IdentityKind,
 }
 
 /// How a column that numbers its rows was declared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredKind", into = "StoredKind")]
 pub enum IdentityKind {
     /// `GENERATED ALWAYS AS IDENTITY`: no statement may give another value.
     Always,
@@ -74,6 +75,30 @@ pub enum IdentityKind {
     ByDefault,
     /// `SERIAL`, whose numbers are a default in PostgreSQL.
     Serial,
+}
+
+/// The kind as the catalog has it; those of earlier versions do not tell serial columns apart.
+#[derive(Serialize, Deserialize)]
+struct StoredKind {
+    always: bool,
+    #[serde(default)]
+    serial: bool,
+}
+
+impl From<IdentityKind> for StoredKind {
+    fn from(kind: IdentityKind) -> Self {
+        Self { always: kind == IdentityKind::Always, serial: kind == IdentityKind::Serial }
+    }
+}
+
+impl From<StoredKind> for IdentityKind {
+    fn from(stored: StoredKind) -> Self {
+        match (stored.always, stored.serial) {
+            (true, _) => Self::Always,
+            (false, true) => Self::Serial,
+            (false, false) => Self::ByDefault,
+        }
+    }
 }
 
 impl Identity {
@@ -84,20 +109,17 @@ impl Identity {
 }
 
 /// A column that is computed from the others of its row.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Generated {
-    /// Name of the column.
     pub column: String,
     /// SQL expression over the other columns.
     pub sql: String,
 }
 
 /// Columns that point to rows of another table, as the user says; nobody checks it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reference {
-    /// Name of the constraint.
     pub name: Option<String>,
-    /// Names of the columns.
     pub columns: Vec<String>,
     /// The other table, as SQL.
     pub table: String,
@@ -111,9 +133,8 @@ pub struct Reference {
 }
 
 /// The query whose rows a table has.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Materialized {
-    /// The query.
     pub sql: String,
     /// Name of the dialect that it is written in.
     pub dialect: String,
@@ -122,31 +143,62 @@ pub struct Materialized {
     /// Schema of names that do not say theirs.
     pub default_schema: String,
     /// How often the server refreshes it; `None` where only statements do.
+    #[serde(rename = "every_us", default, with = "optional_microseconds")]
     pub every: Option<Duration>,
     /// The versions of its tables that the rows show. Empty where it reads anything else than whole durable tables.
+    #[serde(default)]
     pub sources: Vec<SourceVersion>,
     /// How the rows were made.
     pub last: Option<LastRefresh>,
 }
 
 /// A version of a table that a materialized view reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceVersion {
-    /// The table.
     pub table: Uuid,
     /// Number of its commit.
     pub version: u64,
 }
 
 /// The last refresh of a materialized view.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastRefresh {
     /// When it ended, in microseconds since 1970.
     pub ended_us: i64,
     /// How long it took.
+    #[serde(rename = "took_us", with = "microseconds")]
     pub took: Duration,
     /// Why all rows were computed; `None` where only what had changed was.
     pub full: Option<String>,
+}
+
+mod microseconds {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        u64::try_from(time.as_micros()).unwrap_or(u64::MAX).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_micros)
+    }
+}
+
+mod optional_microseconds {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(
+        time: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_micros))
+    }
 }
 
 /// Where the rows of a table are kept.
@@ -160,11 +212,14 @@ pub enum Storage {
 }
 
 /// Columns and constraints of a table. Constraints are kept here and enforced by the engine.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Definition {
     /// Where the rows are kept. Stays as it is while the table is there.
+    #[serde(skip)]
     pub storage: Storage,
     /// The columns in their order.
+    #[serde(skip)]
     pub columns: Vec<Column>,
     /// The primary key. Rows that are added to a table that has one may conflict with rows that others add.
     pub primary_key: Option<Key>,

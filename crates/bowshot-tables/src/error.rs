@@ -10,19 +10,13 @@ use std::sync::Arc;
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// A catalog.
     Catalog,
-    /// A schema of a catalog.
     Schema,
-    /// A table.
     Table,
-    /// A view.
     View,
     /// A rule about who may do what.
     Rule,
-    /// A model.
     Model,
-    /// An enumerated type.
     Type,
     /// A function that SQL has made.
     Function,

@@ -4,7 +4,6 @@
 use bowshot_formats::read_options::OptionValue;
 use uuid::Uuid;
 
-/// See the module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct External {
     /// Tells the table from all others, also from earlier ones of the same name.

@@ -95,9 +95,6 @@ impl Table {
 
     /// The same, and makes what is not there, unless it is the first lookup in a segment that has many rows. Blocks, and asks
     /// `goes_on` again and again. `None` if what is to be kept does not fit.
-    ///
-    /// # Errors
-    /// From reading files.
     pub fn index_and_find_rows(
         &self,
         key: &[(usize, ArrayRef)],

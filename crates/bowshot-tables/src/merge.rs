@@ -72,10 +72,6 @@ pub(super) fn merge_children<N: Node>(
     Ok(merged)
 }
 
-pub(super) fn same_children<N: Node>(one: &BTreeMap<String, N>, other: &BTreeMap<String, N>) -> bool {
-    all_children(one, other, N::same)
-}
-
 pub(super) fn all_children<N: Node>(
     one: &BTreeMap<String, N>,
     other: &BTreeMap<String, N>,
@@ -119,57 +115,40 @@ pub(super) fn changed_tables(head: &Snapshot, merged: &Snapshot) -> Vec<(EntryNa
     found
 }
 
-impl Node for Arc<CatalogState> {
-    fn what(&self) -> What {
-        What::Catalog
-    }
+/// What has children by name is merged by them.
+macro_rules! parent_node {
+    ($state:ident, $what:expr, $children:ident) => {
+        impl Node for Arc<$state> {
+            fn what(&self) -> What {
+                $what
+            }
 
-    fn id(&self) -> Uuid {
-        self.id
-    }
+            fn id(&self) -> Uuid {
+                self.id
+            }
 
-    fn same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(self, other) || (self.id == other.id && same_children(&self.schemas, &other.schemas))
-    }
+            fn same(&self, other: &Self) -> bool {
+                Arc::ptr_eq(self, other)
+                    || (self.id == other.id && all_children(&self.$children, &other.$children, Node::same))
+            }
 
-    fn alike(&self, other: &Self) -> bool {
-        self.id == other.id && all_children(&self.schemas, &other.schemas, Node::alike)
-    }
+            fn alike(&self, other: &Self) -> bool {
+                self.id == other.id && all_children(&self.$children, &other.$children, Node::alike)
+            }
 
-    fn merge(sides: Sides<'_, Self>, name: &str) -> Result<Self, Error> {
-        if Arc::ptr_eq(sides.base, sides.head) {
-            return Ok(Arc::clone(sides.changed));
+            fn merge(sides: Sides<'_, Self>, name: &str) -> Result<Self, Error> {
+                if Arc::ptr_eq(sides.base, sides.head) {
+                    return Ok(Arc::clone(sides.changed));
+                }
+                let $children = merge_children(sides.part(|state| &state.$children), name)?;
+                Ok(Self::new($state { id: sides.head.id, $children }))
+            }
         }
-        let schemas = merge_children(sides.part(|catalog| &catalog.schemas), name)?;
-        Ok(Self::new(CatalogState { id: sides.head.id, schemas }))
-    }
+    };
 }
 
-impl Node for Arc<SchemaState> {
-    fn what(&self) -> What {
-        What::Schema
-    }
-
-    fn id(&self) -> Uuid {
-        self.id
-    }
-
-    fn same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(self, other) || (self.id == other.id && same_children(&self.entries, &other.entries))
-    }
-
-    fn alike(&self, other: &Self) -> bool {
-        self.id == other.id && all_children(&self.entries, &other.entries, Node::alike)
-    }
-
-    fn merge(sides: Sides<'_, Self>, name: &str) -> Result<Self, Error> {
-        if Arc::ptr_eq(sides.base, sides.head) {
-            return Ok(Arc::clone(sides.changed));
-        }
-        let entries = merge_children(sides.part(|schema| &schema.entries), name)?;
-        Ok(Self::new(SchemaState { id: sides.head.id, entries }))
-    }
-}
+parent_node!(CatalogState, What::Catalog, schemas);
+parent_node!(SchemaState, What::Schema, entries);
 
 impl Node for Entry {
     fn what(&self) -> What {

@@ -19,7 +19,6 @@ const MEMORY_BYTES: usize = 1 << 30;
 /// Ending of a file in the folder.
 const ENDING: &str = "model";
 
-/// See the module.
 #[derive(Debug)]
 pub struct ModelFiles {
     place: Place,

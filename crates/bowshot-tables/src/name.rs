@@ -5,7 +5,6 @@ use std::fmt;
 /// Name of a table or view.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryName {
-    /// Name of the catalog.
     pub catalog: String,
     /// Name of the schema in the catalog.
     pub schema: String,

@@ -8,7 +8,6 @@ use uuid::Uuid;
 /// Views of which the last error is known; there are no more tables than entries of a store.
 const MAX_FAILURES: usize = 10_000;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct RefreshFailures(Mutex<HashMap<Uuid, (Instant, String)>>);
 

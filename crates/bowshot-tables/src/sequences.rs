@@ -29,7 +29,6 @@ struct Reserved {
 pub struct Numbering {
     /// Of the column's identity.
     pub id: Uuid,
-    /// The first number.
     pub start: i64,
     /// From one to the next; not zero.
     pub step: i64,
@@ -56,9 +55,6 @@ impl TableStore {
     }
 
     /// Lets the numbers go on behind one that a row brought with it.
-    ///
-    /// # Errors
-    /// When the disk fails.
     pub fn skip_numbers(&self, numbering: &Numbering, used: i64) -> Result<(), Error> {
         let mut all = self.numbers().0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.get(&numbering.id).copied();

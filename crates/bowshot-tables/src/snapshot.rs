@@ -2,8 +2,9 @@
 
 use super::bounds;
 use super::catalog_kv::{self, Notes};
-use super::merge::{Node, Sides, all_children, merge_children, same_children};
+use super::merge::{Node, Sides, all_children, merge_children};
 use super::{Broken, EntryName, Error, External, Materialized, SourceVersion, Table, What};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -13,7 +14,6 @@ use uuid::Uuid;
 pub enum Entry {
     /// A table with its rows.
     Table(Arc<Table>),
-    /// A view.
     View(Arc<View>),
     /// Files under a name.
     External(Arc<External>),
@@ -22,13 +22,15 @@ pub enum Entry {
 }
 
 /// A view: its text, and the names that unqualified names in it stand for.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct View {
     /// Tells the view from all others, also from earlier ones of the same name.
+    #[serde(skip)]
     pub id: Uuid,
     /// The query, as it was written.
     pub sql: String,
     /// Name of the dialect that it is written in, which is not always that of whoever reads it.
+    #[serde(default = "first_dialect")]
     pub dialect: String,
     /// Catalog of the names in the query that name none.
     pub default_catalog: String,
@@ -38,6 +40,11 @@ pub struct View {
     pub columns: Vec<String>,
     /// What the user says about the view.
     pub comment: Option<String>,
+}
+
+/// Views of earlier versions name none.
+fn first_dialect() -> String {
+    "ansi".to_owned()
 }
 
 /// All tables at one moment. Immutable: each change gives a copy, which shares what is not changed.
@@ -183,13 +190,18 @@ impl Snapshot {
         names
     }
 
-    /// All tables.
     pub fn tables(&self) -> impl Iterator<Item = (EntryName, &Arc<Table>)> {
-        self.catalogs.iter().flat_map(|(catalog, state)| {
+        self.entries(|entry| match entry {
+            Entry::Table(table) => Some(table),
+            Entry::View(_) | Entry::External(_) | Entry::Broken(_) => None,
+        })
+    }
+
+    fn entries<'a, T>(&'a self, wanted: fn(&'a Entry) -> Option<T>) -> impl Iterator<Item = (EntryName, T)> {
+        self.catalogs.iter().flat_map(move |(catalog, state)| {
             state.schemas.iter().flat_map(move |(schema, state)| {
-                state.entries.iter().filter_map(move |(name, entry)| match entry {
-                    Entry::Table(table) => Some((EntryName::new(catalog, schema, name), table)),
-                    Entry::View(_) | Entry::External(_) | Entry::Broken(_) => None,
+                state.entries.iter().filter_map(move |(name, entry)| {
+                    Some((EntryName::new(catalog, schema, name), wanted(entry)?))
                 })
             })
         })
@@ -204,27 +216,18 @@ impl Snapshot {
         (!view.sources.is_empty()).then(|| view.sources.iter().all(shows))
     }
 
-    /// The external tables.
     pub fn externals(&self) -> impl Iterator<Item = (EntryName, &Arc<External>)> {
-        self.catalogs.iter().flat_map(|(catalog, state)| {
-            state.schemas.iter().flat_map(move |(schema, state)| {
-                state.entries.iter().filter_map(move |(name, entry)| match entry {
-                    Entry::External(external) => Some((EntryName::new(catalog, schema, name), external)),
-                    Entry::Table(_) | Entry::View(_) | Entry::Broken(_) => None,
-                })
-            })
+        self.entries(|entry| match entry {
+            Entry::External(external) => Some(external),
+            Entry::Table(_) | Entry::View(_) | Entry::Broken(_) => None,
         })
     }
 
     /// What cannot be read.
     pub fn broken(&self) -> impl Iterator<Item = (EntryName, &Arc<Broken>)> {
-        self.catalogs.iter().flat_map(|(catalog, state)| {
-            state.schemas.iter().flat_map(move |(schema, state)| {
-                state.entries.iter().filter_map(move |(name, entry)| match entry {
-                    Entry::Broken(broken) => Some((EntryName::new(catalog, schema, name), broken)),
-                    Entry::Table(_) | Entry::View(_) | Entry::External(_) => None,
-                })
-            })
+        self.entries(|entry| match entry {
+            Entry::Broken(broken) => Some(broken),
+            Entry::Table(_) | Entry::View(_) | Entry::External(_) => None,
         })
     }
 
@@ -367,7 +370,7 @@ impl Snapshot {
 
     /// Whether both have the very same contents.
     pub(super) fn same(&self, other: &Self) -> bool {
-        same_children(&self.catalogs, &other.catalogs) && self.notes.same(&other.notes)
+        all_children(&self.catalogs, &other.catalogs, Node::same) && self.notes.same(&other.notes)
     }
 
     pub(super) fn catalog_states(&self) -> &BTreeMap<String, Arc<CatalogState>> {

@@ -143,7 +143,6 @@ impl TableStore {
         }
     }
 
-    /// The newest snapshot.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.head.read().unwrap_or_else(PoisonError::into_inner))
     }

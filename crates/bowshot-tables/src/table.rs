@@ -83,7 +83,6 @@ impl Table {
         self.definition.for_operators(&self.schema)
     }
 
-    /// Number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -93,7 +92,6 @@ impl Table {
         self.bytes
     }
 
-    /// Number of segments.
     pub fn segment_count(&self) -> usize {
         self.segments.len()
     }

@@ -64,12 +64,10 @@ impl ServerProcess {
         self.flight
     }
 
-    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it still runs.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

@@ -8,36 +8,19 @@ use std::path::PathBuf;
 pub enum Error {
     /// An invalid setting.
     #[error("{text}")]
-    Setting {
-        /// What is wrong.
-        text: String,
-        /// What to do.
-        hint: String,
-    },
+    Setting { text: String, hint: String },
     /// The internal port cannot be opened.
     #[error("cannot open the cluster's port `{address}`: {source}")]
-    Listen {
-        /// Where.
-        address: String,
-        /// Why.
-        source: io::Error,
-    },
+    Listen { address: String, source: io::Error },
     /// Certificate, key or authority.
     #[error("`{}` cannot be used: {reason}", .path.display())]
-    File {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    File { path: PathBuf, reason: String },
     /// Every node that answered at the start has refused this one.
     #[error("`{address}` refused this node: {reason}")]
     Refused {
-        /// Who refused.
         address: String,
         /// Why, in its own words.
         reason: String,
-        /// What to do.
         hint: &'static str,
     },
     /// Certificates cannot be made.
@@ -54,7 +37,6 @@ impl Error {
         Self::File { path: path.into(), reason: reason.to_string() }
     }
 
-    /// What to do.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Setting { hint, .. } => Some(hint),

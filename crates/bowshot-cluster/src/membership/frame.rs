@@ -21,13 +21,11 @@ pub(crate) async fn read_line(stream: &mut (impl AsyncRead + Unpin)) -> io::Resu
     }
 }
 
-/// Writes a line.
 pub(crate) async fn write_line(stream: &mut (impl AsyncWrite + Unpin), line: &str) -> io::Result<()> {
     stream.write_all(format!("{line}\n").as_bytes()).await?;
     stream.flush().await
 }
 
-/// Reads a message.
 pub(crate) async fn read_frame<T: DeserializeOwned>(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<T> {
     let length = stream.read_u32().await?;
     if length > LARGEST_FRAME {
@@ -41,7 +39,6 @@ pub(crate) async fn read_frame<T: DeserializeOwned>(stream: &mut (impl AsyncRead
     serde_json::from_slice(&body).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Writes a message.
 pub(crate) async fn write_frame(
     stream: &mut (impl AsyncWrite + Unpin),
     message: &impl Serialize,

@@ -16,7 +16,6 @@ pub(crate) const MAX_MEMBERS: usize = 1_000;
 /// A node, as it describes itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Node {
-    #[serde(with = "uuid_text")]
     pub(crate) id: Uuid,
     pub(crate) address: String,
     pub(crate) public: String,
@@ -46,7 +45,6 @@ impl Node {
 pub(crate) struct Heartbeat {
     pub(crate) version: u32,
     /// The cluster of the sender.
-    #[serde(with = "uuid_text")]
     pub(crate) cluster: Uuid,
     /// Whether its data says so; else it adopts the receiver's.
     pub(crate) firm: bool,
@@ -68,18 +66,4 @@ pub(crate) struct Heartbeat {
 pub(crate) enum Answer {
     Beat(Heartbeat),
     Refused { reason: String },
-}
-
-/// Identifiers as text.
-mod uuid_text {
-    use serde::{Deserialize, Deserializer, Serializer, de};
-    use uuid::Uuid;
-
-    pub(super) fn serialize<S: Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(id)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uuid, D::Error> {
-        Uuid::parse_str(&String::deserialize(deserializer)?).map_err(de::Error::custom)
-    }
 }

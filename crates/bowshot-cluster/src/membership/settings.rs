@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Shortest time between heartbeats.
 const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(20);
 /// Most nodes to join.
 const MAX_JOIN: usize = 1_000;
@@ -62,7 +61,6 @@ impl Settings {
         }
     }
 
-    /// Checks the settings.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let refuse = |text: &str, hint: &str| Err(Error::setting(text, hint));
         if self.heartbeat < SHORTEST_HEARTBEAT {

@@ -1,6 +1,6 @@
 //! Tables of DuckDB: names from its functions, types from an empty result.
 
-use super::{TableMetadata, cell, pairs, quoted};
+use super::{TableMetadata, cell, quoted};
 use crate::columns::{Column, Comparison, ValueEncoding, from_driver};
 use crate::connection::schema_of;
 use crate::dialect;
@@ -13,14 +13,11 @@ use std::sync::Arc;
 /// Types that the driver returns in a wrong type, and that are selected as texts.
 const AS_TEXT: [&str; 7] = ["HUGEINT", "UHUGEINT", "UUID", "BIT", "TIME WITH TIME ZONE", "BIGNUM", "VARINT"];
 
-pub(super) async fn list_tables(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, DatabaseError> {
-    const SQL: &str = "SELECT schema_name, table_name FROM duckdb_tables() \
-         WHERE NOT internal AND NOT temporary AND database_name = current_database() \
-         UNION ALL SELECT schema_name, view_name FROM duckdb_views() \
-         WHERE NOT internal AND NOT temporary AND database_name = current_database()";
-    let rows = pool.query_texts(SQL.to_owned()).await?;
-    Ok(pairs(rows))
-}
+/// Schemas and names of tables.
+pub(super) const TABLES: &str = "SELECT schema_name, table_name FROM duckdb_tables() \
+     WHERE NOT internal AND NOT temporary AND database_name = current_database() \
+     UNION ALL SELECT schema_name, view_name FROM duckdb_views() \
+     WHERE NOT internal AND NOT temporary AND database_name = current_database()";
 
 pub(super) async fn describe_table(
     pool: &Arc<Pool>,

@@ -12,7 +12,6 @@ use datafusion::arrow::array::{Array, AsArray, RecordBatch, StructArray};
 use datafusion::arrow::datatypes::DataType;
 use std::sync::Arc;
 
-/// System schemas of servers.
 const SYSTEM_SCHEMAS: [&str; 3] = ["information_schema", "pg_catalog", "system"];
 
 pub(super) async fn list_tables(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, DatabaseError> {

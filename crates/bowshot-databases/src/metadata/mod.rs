@@ -43,12 +43,15 @@ impl TableMetadata {
 /// Schemas and tables, sorted.
 pub(crate) async fn list_tables(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, DatabaseError> {
     let mut listed = match pool.settings.kind {
-        Kind::Postgres => postgres::list_tables(pool).await?,
-        Kind::Sqlite => sqlite::list_tables(pool).await?,
-        Kind::DuckDb => duckdb::list_tables(pool).await?,
+        Kind::Postgres => pairs(pool.query_texts(postgres::TABLES.to_owned()).await?),
+        Kind::Sqlite => pairs(pool.query_texts(sqlite::TABLES.to_owned()).await?),
+        Kind::DuckDb => pairs(pool.query_texts(duckdb::TABLES.to_owned()).await?),
+        Kind::Mysql => pairs(pool.query_texts(mysql::TABLES.to_owned()).await?),
         Kind::FlightSql => flightsql::list_tables(pool).await?,
-        Kind::Mysql => mysql::list_tables(pool).await?,
     };
+    if pool.settings.kind == Kind::Mysql {
+        listed.retain(|(schema, _)| mysql::is_seen(pool, schema));
+    }
     let allowed = &pool.settings.schemas;
     listed.retain(|(schema, _)| allowed.is_empty() || allowed.contains(schema));
     listed.sort();

@@ -1,6 +1,6 @@
 //! Tables of MySQL and MariaDB, from `information_schema`. It ignores the case of names, so they are compared again here.
 
-use super::{TableMetadata, cell, pairs};
+use super::{TableMetadata, cell};
 use crate::columns::{Column, Comparison, utc};
 use crate::dialect;
 use crate::error::DatabaseError;
@@ -14,16 +14,11 @@ const SYSTEM_SCHEMAS: [&str; 4] = ["information_schema", "mysql", "performance_s
 /// The character set whose bytes are UTF-8. Others are converted by the server.
 const SAME_BYTES: &str = "utf8mb4";
 
-pub(super) async fn list_tables(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, DatabaseError> {
-    const SQL: &str = "SELECT table_schema, table_name FROM information_schema.tables \
-         WHERE table_type NOT IN ('SYSTEM VIEW', 'SEQUENCE', 'TEMPORARY')";
-    let rows = pool.query_texts(SQL.to_owned()).await?;
-    let mut listed = pairs(rows);
-    listed.retain(|(schema, _)| is_seen(pool, schema));
-    Ok(listed)
-}
+/// Schemas and names of tables.
+pub(super) const TABLES: &str = "SELECT table_schema, table_name FROM information_schema.tables \
+     WHERE table_type NOT IN ('SYSTEM VIEW', 'SEQUENCE', 'TEMPORARY')";
 
-fn is_seen(pool: &Pool, schema: &str) -> bool {
+pub(super) fn is_seen(pool: &Pool, schema: &str) -> bool {
     !SYSTEM_SCHEMAS.contains(&schema) || pool.settings.schemas.iter().any(|named| named == schema)
 }
 

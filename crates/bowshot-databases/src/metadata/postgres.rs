@@ -1,6 +1,6 @@
 //! Tables of PostgreSQL, from its catalog.
 
-use super::{TableMetadata, cell, pairs, quoted};
+use super::{TableMetadata, cell, quoted};
 use crate::columns::{Column, Comparison, ValueEncoding, utc};
 use crate::dialect;
 use crate::error::DatabaseError;
@@ -9,14 +9,11 @@ use crate::pool::Pool;
 use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use std::sync::Arc;
 
-pub(super) async fn list_tables(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, DatabaseError> {
-    const SQL: &str = "SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_class c \
-         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-         WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname <> 'information_schema' \
-         AND n.nspname !~ '^pg_' AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')";
-    let rows = pool.query_texts(SQL.to_owned()).await?;
-    Ok(pairs(rows))
-}
+/// Schemas and names of tables.
+pub(super) const TABLES: &str = "SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_class c \
+     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+     WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname <> 'information_schema' \
+     AND n.nspname !~ '^pg_' AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')";
 
 pub(super) async fn describe_table(
     pool: &Arc<Pool>,

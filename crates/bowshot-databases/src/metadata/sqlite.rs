@@ -1,6 +1,6 @@
 //! Tables of SQLite. The type of a column is the affinity of its declaration; a value of another type is an error when it is read.
 
-use super::{TableMetadata, cell, pairs, quoted};
+use super::{TableMetadata, cell, quoted};
 use crate::columns::{Column, Comparison, ValueEncoding};
 use crate::dialect;
 use crate::error::DatabaseError;
@@ -11,11 +11,9 @@ use std::sync::Arc;
 
 const SCHEMA: &str = "main";
 
-pub(super) async fn list_tables(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, DatabaseError> {
-    const SQL: &str = "SELECT 'main', name FROM main.sqlite_master WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_'";
-    let rows = pool.query_texts(SQL.to_owned()).await?;
-    Ok(pairs(rows))
-}
+/// Schemas and names of tables.
+pub(super) const TABLES: &str = "SELECT 'main', name FROM main.sqlite_master WHERE type IN ('table', 'view') \
+     AND substr(name, 1, 7) <> 'sqlite_'";
 
 pub(super) async fn describe_table(
     pool: &Arc<Pool>,

@@ -66,6 +66,31 @@ impl Wrong {
     }
 }
 
+/// Does the same with the values of every type.
+macro_rules! with_values {
+    ($column:expr, $values:ident => $what:expr) => {
+        match $column {
+            Values::Int8($values) => $what,
+            Values::Int16($values) => $what,
+            Values::Int32($values) => $what,
+            Values::Int64($values) => $what,
+            Values::UInt8($values) => $what,
+            Values::UInt16($values) => $what,
+            Values::UInt32($values) => $what,
+            Values::UInt64($values) => $what,
+            Values::Float32($values) => $what,
+            Values::Float64($values) => $what,
+            Values::Truth($values) => $what,
+            Values::Decimal($values, ..) => $what,
+            Values::Text($values) => $what,
+            Values::Bytes($values) => $what,
+            Values::Day($values) => $what,
+            Values::Moment($values) => $what,
+            Values::Span($values) => $what,
+        }
+    };
+}
+
 impl Values {
     /// An empty column; `None` for an unsupported type.
     pub(super) fn of(data_type: &DataType) -> Option<Self> {
@@ -151,48 +176,12 @@ impl Values {
     }
 
     fn push_null(&mut self) {
-        match self {
-            Self::Int8(values) => values.append_null(),
-            Self::Int16(values) => values.append_null(),
-            Self::Int32(values) => values.append_null(),
-            Self::Int64(values) => values.append_null(),
-            Self::UInt8(values) => values.append_null(),
-            Self::UInt16(values) => values.append_null(),
-            Self::UInt32(values) => values.append_null(),
-            Self::UInt64(values) => values.append_null(),
-            Self::Float32(values) => values.append_null(),
-            Self::Float64(values) => values.append_null(),
-            Self::Truth(values) => values.append_null(),
-            Self::Decimal(values, ..) => values.append_null(),
-            Self::Text(values) => values.append_null(),
-            Self::Bytes(values) => values.append_null(),
-            Self::Day(values) => values.append_null(),
-            Self::Moment(values) => values.append_null(),
-            Self::Span(values) => values.append_null(),
-        }
+        with_values!(self, values => values.append_null());
     }
 
     /// Takes the values as an array.
     pub(super) fn finish(&mut self) -> ArrayRef {
-        match self {
-            Self::Int8(values) => Arc::new(values.finish()),
-            Self::Int16(values) => Arc::new(values.finish()),
-            Self::Int32(values) => Arc::new(values.finish()),
-            Self::Int64(values) => Arc::new(values.finish()),
-            Self::UInt8(values) => Arc::new(values.finish()),
-            Self::UInt16(values) => Arc::new(values.finish()),
-            Self::UInt32(values) => Arc::new(values.finish()),
-            Self::UInt64(values) => Arc::new(values.finish()),
-            Self::Float32(values) => Arc::new(values.finish()),
-            Self::Float64(values) => Arc::new(values.finish()),
-            Self::Truth(values) => Arc::new(values.finish()),
-            Self::Decimal(values, ..) => Arc::new(values.finish()),
-            Self::Text(values) => Arc::new(values.finish()),
-            Self::Bytes(values) => Arc::new(values.finish()),
-            Self::Day(values) => Arc::new(values.finish()),
-            Self::Moment(values) => Arc::new(values.finish()),
-            Self::Span(values) => Arc::new(values.finish()),
-        }
+        with_values!(self, values => Arc::new(values.finish()))
     }
 }
 

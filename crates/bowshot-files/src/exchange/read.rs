@@ -48,7 +48,6 @@ pub struct Wanted {
     pub named: bool,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct FileRows {
     schema: SchemaRef,

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
-use tempfile::tempdir;
+use tempfile::{TempDir, tempdir};
 
 /// More than two pieces in a row group, and a last one that is not full.
 const ROWS: i64 = 50_000;
@@ -82,6 +82,15 @@ fn world(folder: &Path, bytes: u64) -> World {
     World::keeping(vec![source], options, config, ColumnCache::new(bytes))
 }
 
+/// One settled file as table `t`.
+fn one_file(batch: &RecordBatch, bytes: u64) -> (TempDir, World) {
+    let folder = tempdir().unwrap();
+    write_groups(&folder.path().join("a.parquet"), batch);
+    settle();
+    let world = world(folder.path(), bytes);
+    (folder, world)
+}
+
 /// Column chunks that a query finds in memory, and that it puts there.
 async fn chunks(world: &World, sql: &str) -> (usize, usize) {
     let plan = world.context.sql(sql).await.expect(sql).create_physical_plan().await.expect(sql);
@@ -114,6 +123,15 @@ const QUERIES: [&str; 16] = [
     "select d, first_value(s order by k) from t where d > '1970-01-20' group by d order by d limit 9",
 ];
 
+/// The answers of a folder without columns in memory.
+async fn expected(folder: &Path) -> Vec<String> {
+    let (without, mut answers) = (world(folder, 0), Vec::new());
+    for sql in QUERIES {
+        answers.push(without.table(sql).await);
+    }
+    answers
+}
+
 #[tokio::test]
 async fn kept_columns_give_the_same_answers() {
     let folder = tempdir().unwrap();
@@ -123,11 +141,7 @@ async fn kept_columns_give_the_same_answers() {
     let narrow = mixed(200_000, ROWS / 4).project(&[4, 1, 0]).unwrap();
     write_groups(&folder.path().join("part=2/c.parquet"), &narrow);
     settle();
-    let without = world(folder.path(), 0);
-    let mut expected = Vec::new();
-    for sql in QUERIES {
-        expected.push(without.table(sql).await);
-    }
+    let expected = expected(folder.path()).await;
     for limit in [64 << 20, 3 << 20, 900 << 10, 1] {
         let with = world(folder.path(), limit);
         for round in 0..4 {
@@ -146,11 +160,7 @@ async fn many_at_once_get_the_same_answers() {
     let folder = tempdir().unwrap();
     write_groups(&folder.path().join("part=1/a.parquet"), &mixed(0, ROWS));
     settle();
-    let without = world(folder.path(), 0);
-    let mut expected = Vec::new();
-    for sql in QUERIES {
-        expected.push(without.table(sql).await);
-    }
+    let expected = expected(folder.path()).await;
     let (expected, with) = (Arc::new(expected), Arc::new(world(folder.path(), 2 << 20)));
     let mut tasks = tokio::task::JoinSet::new();
     for worker in 0..6 {
@@ -170,10 +180,7 @@ async fn many_at_once_get_the_same_answers() {
 
 #[tokio::test]
 async fn the_second_scan_keeps_what_the_third_finds() {
-    let folder = tempdir().unwrap();
-    write_groups(&folder.path().join("a.parquet"), &mixed(0, ROWS));
-    settle();
-    let world = world(folder.path(), 64 << 20);
+    let (_folder, world) = one_file(&mixed(0, ROWS), 64 << 20);
     let sql = "select k, s from t";
     assert_eq!(chunks(&world, sql).await, (0, 0));
     assert_eq!(chunks(&world, sql).await, (0, 6));
@@ -191,10 +198,7 @@ async fn the_second_scan_keeps_what_the_third_finds() {
 
 #[tokio::test]
 async fn scans_that_need_few_rows_are_left_to_the_file() {
-    let folder = tempdir().unwrap();
-    write_groups(&folder.path().join("a.parquet"), &mixed(0, 16 * GROUP_ROWS as i64));
-    settle();
-    let world = world(folder.path(), 64 << 20);
+    let (_folder, world) = one_file(&mixed(0, 16 * GROUP_ROWS as i64), 64 << 20);
     for sql in [
         // In order by `k`: statistics leave one row group, and the page index few pages of it.
         "select s from t where k = 45000",
@@ -241,10 +245,7 @@ async fn a_dictionary_counts_once() {
 
 #[tokio::test]
 async fn a_join_learns_which_rows_are_not_needed() {
-    let folder = tempdir().unwrap();
-    write_groups(&folder.path().join("a.parquet"), &mixed(0, ROWS));
-    settle();
-    let world = world(folder.path(), 64 << 20);
+    let (_folder, world) = one_file(&mixed(0, ROWS), 64 << 20);
     let sql = "select count(b.s) from t a join t b on a.k = b.k where a.k % 9973 = 1";
     for _ in 0..3 {
         assert_eq!(world.value(sql).await, "4");
@@ -264,11 +265,8 @@ fn scans(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
 
 #[tokio::test]
 async fn another_content_is_another_file() {
-    let folder = tempdir().unwrap();
+    let (folder, world) = one_file(&mixed(0, ROWS), 64 << 20);
     let path = folder.path().join("a.parquet");
-    write_groups(&path, &mixed(0, ROWS));
-    settle();
-    let world = world(folder.path(), 64 << 20);
     let sql = "select sum(k) from t";
     for _ in 0..3 {
         assert_eq!(world.value(sql).await, (ROWS * (ROWS - 1) / 2).to_string());
@@ -289,11 +287,8 @@ async fn another_content_is_another_file() {
 
 #[tokio::test]
 async fn a_file_that_is_overwritten_while_it_is_read_gives_an_error_and_keeps_nothing() {
-    let folder = tempdir().unwrap();
+    let (folder, world) = one_file(&mixed(0, ROWS), 64 << 20);
     let path = folder.path().join("a.parquet");
-    write_groups(&path, &mixed(0, ROWS));
-    settle();
-    let world = world(folder.path(), 64 << 20);
     world.rows("select k from t").await.unwrap();
     let counted = world.columns.bytes();
     let plan = world.context.sql("select k, s from t").await.unwrap().create_physical_plan().await.unwrap();
@@ -333,10 +328,7 @@ async fn small_files_are_left_alone() {
 
 #[tokio::test]
 async fn a_stream_that_is_dropped_leaves_no_half_of_a_column() {
-    let folder = tempdir().unwrap();
-    write_groups(&folder.path().join("a.parquet"), &mixed(0, ROWS));
-    settle();
-    let world = world(folder.path(), 64 << 20);
+    let (_folder, world) = one_file(&mixed(0, ROWS), 64 << 20);
     world.rows("select k from t").await.unwrap();
     let counted = world.columns.bytes();
     for _ in 0..3 {

@@ -18,6 +18,7 @@ use bowshot_object_store::Error;
 use datafusion::arrow_avro::reader::ReaderBuilder;
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::iter;
 use std::sync::{Arc, OnceLock};
 
 const MAGIC: &[u8] = b"Obj\x01";
@@ -59,7 +60,7 @@ pub fn facts(file: &Arc<DataFile>) -> Result<FileFacts, Error> {
 pub fn all_rows(file: &Arc<DataFile>, most: usize) -> Result<Vec<RecordBatch>, Error> {
     let mut blocks = Blocks::open(file, None)?;
     (blocks.most, blocks.most_bytes, blocks.left_bytes) = (most, MAX_WHOLE_BLOCK_BYTES, MAX_WHOLE_BYTES);
-    blocks.collect()
+    iter::from_fn(|| blocks.batch().transpose()).collect()
 }
 
 /// The rows of one file.
@@ -69,7 +70,8 @@ pub fn open(file: &Arc<DataFile>, facts: &FileFacts, request: &Request) -> Resul
     if taken.is_empty() {
         taken.push(0);
     }
-    Ok(Batches::new(Blocks::open(file, Some(taken))?))
+    let mut blocks = Blocks::open(file, Some(taken))?;
+    Ok(Batches::until_end(move || blocks.batch()))
 }
 
 struct Blocks {
@@ -84,7 +86,6 @@ struct Blocks {
     most_bytes: usize,
     /// Bytes that all blocks may still have.
     left_bytes: usize,
-    done: bool,
 }
 
 /// What comes before the first block.
@@ -112,7 +113,7 @@ impl Blocks {
         let header = header.map_err(|error| explained(file, fault.get(), &error))?;
         let file = Arc::clone(file);
         let (most, most_bytes, left_bytes) = (usize::MAX, MAX_BLOCK_BYTES, usize::MAX);
-        Ok(Self { file, bytes, fault, header, projection, most, most_bytes, left_bytes, done: false })
+        Ok(Self { file, bytes, fault, header, projection, most, most_bytes, left_bytes })
     }
 
     fn block(&mut self) -> io::Result<Option<Block>> {
@@ -179,19 +180,6 @@ fn explained(file: &DataFile, fault: Option<&Error>, error: &io::Error) -> Error
         (Some(fault), _) => fault.clone(),
         (None, io::ErrorKind::UnexpectedEof) => Error::corrupt(file.path(), "it ends within a block"),
         (None, _) => Error::corrupt(file.path(), error),
-    }
-}
-
-impl Iterator for Blocks {
-    type Item = Result<RecordBatch, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let batch = self.batch();
-        self.done = !matches!(batch, Ok(Some(_)));
-        batch.transpose()
     }
 }
 

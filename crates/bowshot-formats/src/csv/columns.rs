@@ -6,8 +6,7 @@ use super::values::{self, Notation};
 use crate::digits;
 use arrow::array::{
     Array, ArrayRef, BooleanBuilder, Date32Builder, Decimal128Builder, Float64Builder, Int64Builder,
-    NullBufferBuilder, StringArray, TimestampMicrosecondArray, TimestampMillisecondArray,
-    TimestampNanosecondArray, TimestampSecondArray,
+    NullBufferBuilder, StringArray,
 };
 use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow::compute::{CastOptions, cast_with_options};
@@ -88,7 +87,7 @@ impl Column {
             DataType::Date32 => Values::Date(Date32Builder::with_capacity(rows)),
             DataType::Timestamp(unit, zone) => Values::Moment {
                 builder: Int64Builder::with_capacity(rows),
-                per_second: per_second(*unit),
+                per_second: values::per_second(*unit),
                 zoned: zone.is_some(),
             },
             DataType::Time64(TimeUnit::Microsecond) => Values::Time(Int64Builder::with_capacity(rows)),
@@ -213,9 +212,8 @@ impl Column {
             Values::Huge { builder, .. } => Arc::new(builder.finish().with_data_type(self.data_type.clone())),
             Values::Float(builder) => Arc::new(builder.finish()),
             Values::Date(builder) => Arc::new(builder.finish()),
-            Values::Moment { builder, .. } => moments(builder, &self.data_type)?,
-            Values::Time(builder) => {
-                Arc::new(builder.finish().reinterpret_cast::<arrow::datatypes::Time64MicrosecondType>())
+            Values::Moment { builder, .. } | Values::Time(builder) => {
+                cast_with_options(&builder.finish(), &self.data_type, &strict())?
             }
             Values::Text(texts) => Arc::new(texts.finish()?),
             Values::Cast(texts) => {
@@ -265,43 +263,6 @@ impl Wrong {
 impl From<ArrowError> for Wrong {
     fn from(error: ArrowError) -> Self {
         Self { row: 0, value: None, error }
-    }
-}
-
-fn moments(builder: &mut Int64Builder, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
-    use arrow::datatypes::{
-        TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
-    };
-    let values = builder.finish();
-    let DataType::Timestamp(unit, zone) = data_type else {
-        return Err(ArrowError::CastError(format!("{data_type} is no point in time")));
-    };
-    Ok(match unit {
-        TimeUnit::Second => {
-            let moments: TimestampSecondArray = values.reinterpret_cast::<TimestampSecondType>();
-            Arc::new(moments.with_timezone_opt(zone.clone())) as ArrayRef
-        }
-        TimeUnit::Millisecond => {
-            let moments: TimestampMillisecondArray = values.reinterpret_cast::<TimestampMillisecondType>();
-            Arc::new(moments.with_timezone_opt(zone.clone()))
-        }
-        TimeUnit::Microsecond => {
-            let moments: TimestampMicrosecondArray = values.reinterpret_cast::<TimestampMicrosecondType>();
-            Arc::new(moments.with_timezone_opt(zone.clone()))
-        }
-        TimeUnit::Nanosecond => {
-            let moments: TimestampNanosecondArray = values.reinterpret_cast::<TimestampNanosecondType>();
-            Arc::new(moments.with_timezone_opt(zone.clone()))
-        }
-    })
-}
-
-fn per_second(unit: TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
     }
 }
 

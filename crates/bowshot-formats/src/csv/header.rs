@@ -10,7 +10,6 @@ use std::collections::HashSet;
 /// Part of the records that must have more values than the header has names for those to be columns.
 const WIDE_SHARE: usize = 10;
 
-/// See the module.
 pub(crate) struct Head {
     pub header: bool,
     /// Whether the records show it.

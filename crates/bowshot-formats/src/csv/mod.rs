@@ -202,9 +202,9 @@ pub fn open(file: &Arc<DataFile>, facts: &Arc<CsvFacts>, request: &Request) -> R
     if facts.names.len() == 1 && !facts.options.exact {
         reader = reader.with_blank_rows();
     }
-    let rows = Rows::new(file, facts, (reader, fault, start), request);
+    let mut rows = Rows::new(file, facts, (reader, fault, start), request);
     match begun {
-        Ok(()) => Ok(Batches::new(rows)),
+        Ok(()) => Ok(Batches::until_end(move || rows.batch())),
         Err(trouble) => Err(rows.explain(&trouble)),
     }
 }

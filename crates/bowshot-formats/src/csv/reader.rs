@@ -15,7 +15,6 @@ pub(crate) enum Trouble {
     TooLong(usize),
 }
 
-/// See the module.
 pub(crate) struct RecordReader {
     source: Box<dyn Read + Send>,
     dialect: Dialect,

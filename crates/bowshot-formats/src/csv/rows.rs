@@ -7,7 +7,7 @@ use super::reader::{RecordReader, Trouble};
 use crate::batches::{self, Request};
 use crate::data_file::DataFile;
 use crate::rejects::Reject;
-use crate::text;
+use crate::text::{self, shown};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bowshot_object_store::Error;
@@ -16,10 +16,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Bytes of the text that a batch takes at most.
 const MAX_BATCH_BYTES: u64 = 64 << 20;
-/// Characters of a wrong value that an error shows.
-const SHOWN_CHARS: usize = 64;
 
-/// See the module.
 pub(super) struct Rows {
     pub(super) file: Arc<DataFile>,
     pub(super) facts: Arc<CsvFacts>,
@@ -35,7 +32,6 @@ pub(super) struct Rows {
     batch_rows: usize,
     /// Lines before each row of the batch.
     lines: Vec<u64>,
-    done: bool,
 }
 
 impl Rows {
@@ -78,18 +74,13 @@ impl Rows {
             schema: Arc::new(Schema::new(fields)),
             batch_rows,
             lines: Vec::new(),
-            done: false,
         }
     }
 
-    fn batch(&mut self) -> Result<Option<RecordBatch>, Error> {
+    pub(super) fn batch(&mut self) -> Result<Option<RecordBatch>, Error> {
         self.lines.clear();
         let begins = self.reader.position();
-        while self.lines.len() < self.batch_rows {
-            if !self.advance()? {
-                self.done = true;
-                break;
-            }
+        while self.lines.len() < self.batch_rows && self.advance()? {
             self.take()?;
             if self.reader.position() - begins > MAX_BATCH_BYTES {
                 break;
@@ -171,12 +162,7 @@ impl Rows {
 
     /// The line of a record in the file.
     fn line(&self, before: u64) -> u64 {
-        let above = match self.start {
-            0 => 0,
-            start => text::first_line_at(&self.file, start)
-                .map_or(0, |first| text::lines_before(&self.file, first)),
-        };
-        above + before + 1
+        text::line(&self.file, self.start, before)
     }
 
     fn wrong_value(&self, place: usize, data_type: &DataType) -> Error {
@@ -261,27 +247,6 @@ pub(super) fn explain(file: &DataFile, fault: &OnceLock<Error>, trouble: &Troubl
             detail: format!("a line is longer than {bytes} bytes"),
             hint: "set `quote=` if a quote that is never closed makes it so long, else raise `max_line_size`",
         },
-    }
-}
-
-impl Iterator for Rows {
-    type Item = Result<RecordBatch, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let batch = self.batch();
-        self.done |= batch.is_err();
-        batch.transpose()
-    }
-}
-
-fn shown(value: &[u8]) -> String {
-    let text = String::from_utf8_lossy(value);
-    match text.char_indices().nth(SHOWN_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.into_owned(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a text is as a number, a date or a time, in the notations that files have.
 
+use arrow::datatypes::TimeUnit;
 use chrono::{DateTime, NaiveDate, NaiveDateTime};
 use std::borrow::Cow;
 
@@ -63,6 +64,16 @@ impl Stamp {
         let (fraction, unit) = (i64::from(self.nanos), 1_000_000_000 / per_second);
         (fraction % unit == 0).then_some(())?;
         self.seconds.checked_mul(per_second)?.checked_add(fraction / unit)
+    }
+}
+
+/// How many units a second has.
+pub(crate) fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
     }
 }
 

@@ -28,7 +28,6 @@ pub(super) enum Piece {
     Packed(Box<Packed>),
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Packed {
     data_type: DataType,
@@ -59,10 +58,6 @@ impl Piece {
         pack(values).map_or_else(|| Self::Whole(Arc::clone(values)), |packed| Self::Packed(Box::new(packed)))
     }
 
-    /// All values.
-    ///
-    /// # Errors
-    /// When they do not make an array, which would be a fault of this module.
     pub(super) fn all(&self) -> Result<ArrayRef> {
         match self {
             Self::Whole(values) => Ok(Arc::clone(values)),
@@ -71,9 +66,6 @@ impl Piece {
     }
 
     /// The values of the rows in a mask, which has no nulls.
-    ///
-    /// # Errors
-    /// When the mask has another length.
     pub(super) fn filtered(&self, mask: &BooleanArray) -> Result<ArrayRef> {
         match self {
             Self::Whole(values) => Ok(filter(values, mask)?),

@@ -15,7 +15,6 @@ use parquet::file::metadata::PageIndexPolicy;
 use std::fmt;
 use std::sync::Arc;
 
-/// See the module.
 pub(crate) struct ColumnPlanner {
     scan: Arc<Scan>,
     /// DataFusion's way.

@@ -43,7 +43,6 @@ impl ColumnScan {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Scan {
     table: ColumnScan,

@@ -12,7 +12,6 @@ use std::sync::Arc;
 /// Bytes of the texts that cells share.
 const MAX_SHARED_BYTES: usize = 512 << 20;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Book {
     sheets: Vec<Sheet>,

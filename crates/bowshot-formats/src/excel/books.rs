@@ -16,7 +16,6 @@ const MAX_BOOKS: usize = 4_096;
 /// Sheets of a workbook that become tables.
 const MAX_SHEETS: usize = 256;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub struct Books(Mutex<HashMap<PathBuf, Known>>);
 

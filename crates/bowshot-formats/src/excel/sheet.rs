@@ -8,7 +8,6 @@ use std::io::{self, Read};
 const MAX_COLUMNS: usize = 16_384;
 const MAX_ROWS: u64 = 1_048_576;
 
-/// See the module.
 pub(super) struct Text {
     parts: Parts,
     book: Book,

@@ -46,7 +46,6 @@ impl Tag {
     }
 }
 
-/// See the module.
 pub(super) struct Parts {
     reader: Reader<Bounded>,
     buffer: Vec<u8>,

@@ -11,20 +11,19 @@ use super::shape::{self, Shape};
 use super::texts::Texts;
 use crate::csv::values::{self, Notation};
 use crate::digits;
+use crate::text::shown;
 use arrow::array::{
     Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, ListArray,
     NullBufferBuilder, StructArray, UInt64Array, new_null_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Fields, TimeUnit};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Fields};
 use arrow::error::ArrowError;
 use std::sync::Arc;
 
 /// Whole numbers up to here are floating-point numbers without loss.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
-/// Characters of a wrong value that an error shows.
-const SHOWN_CHARS: usize = 64;
 
 /// Why a column is no array.
 #[derive(Debug)]
@@ -50,7 +49,6 @@ pub(super) struct Reading {
     pub(super) checked: bool,
 }
 
-/// See the module.
 pub(super) struct Column {
     pub(super) name: String,
     data_type: DataType,
@@ -117,9 +115,11 @@ impl Column {
             }
             DataType::Float64 | DataType::Float32 | DataType::Float16 => Values::Real(Vec::new()),
             DataType::Date32 => Values::Date(Vec::new()),
-            DataType::Timestamp(unit, zone) => {
-                Values::Moment { values: Vec::new(), per_second: per_second(*unit), zoned: zone.is_some() }
-            }
+            DataType::Timestamp(unit, zone) => Values::Moment {
+                values: Vec::new(),
+                per_second: values::per_second(*unit),
+                zoned: zone.is_some(),
+            },
             DataType::List(field) => {
                 let item = Self::new(name, field.data_type(), shape.item(), reading);
                 Values::List { ends: vec![0], item: Box::new(item) }
@@ -419,21 +419,4 @@ fn real(number: &[u8]) -> Option<f64> {
 
 fn plain_real(number: &[u8]) -> Option<f64> {
     std::str::from_utf8(number).ok()?.parse().ok().filter(|value: &f64| value.is_finite())
-}
-
-fn per_second(unit: TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
-    }
-}
-
-fn shown(value: &[u8]) -> String {
-    let text = String::from_utf8_lossy(value);
-    match text.char_indices().nth(SHOWN_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.into_owned(),
-    }
 }

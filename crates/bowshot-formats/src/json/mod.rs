@@ -378,5 +378,6 @@ pub fn open(file: &Arc<DataFile>, facts: &Arc<JsonFacts>, request: &Request) -> 
         None => TextReader::open(file, request.compression)?,
     };
     let (bytes, fault) = as_utf8(text, facts.encoding, start == 0)?;
-    Ok(Batches::new(Rows::new(file, facts, Opened { bytes, fault, start }, request)))
+    let mut rows = Rows::new(file, facts, Opened { bytes, fault, start }, request);
+    Ok(Batches::until_end(move || rows.batch()))
 }

@@ -20,7 +20,6 @@ use std::sync::{Arc, OnceLock};
 /// Bytes of the text that a batch takes at most.
 const MAX_BATCH_BYTES: usize = 64 << 20;
 
-/// See the module.
 pub(super) struct Rows {
     file: Arc<DataFile>,
     facts: Arc<JsonFacts>,
@@ -34,7 +33,6 @@ pub(super) struct Rows {
     /// Lines before each row of the batch.
     lines: Vec<u64>,
     layout: Layout,
-    done: bool,
 }
 
 /// How rows follow one another.
@@ -108,20 +106,16 @@ impl Rows {
             start: opened.start,
             lines: Vec::new(),
             layout: Layout { array: facts.array, begun: false },
-            done: false,
         }
     }
 
-    fn batch(&mut self) -> Result<Option<RecordBatch>, Error> {
+    pub(super) fn batch(&mut self) -> Result<Option<RecordBatch>, Error> {
         self.lines.clear();
         let mut bytes = 0;
         while self.lines.len() < self.batch_rows && bytes < MAX_BATCH_BYTES {
             match self.row()? {
                 Some(taken) => bytes += taken,
-                None => {
-                    self.done = true;
-                    break;
-                }
+                None => break,
             }
         }
         if self.lines.is_empty() {
@@ -245,12 +239,7 @@ impl Rows {
 
     /// The number of a line of the text in its file.
     fn line(&self, before: u64) -> u64 {
-        let above = match self.start {
-            0 => 0,
-            start => text::first_line_at(&self.file, start)
-                .map_or(0, |first| text::lines_before(&self.file, first)),
-        };
-        above + before + 1
+        text::line(&self.file, self.start, before)
     }
 }
 
@@ -297,18 +286,5 @@ pub(super) fn reason(trouble: &Trouble) -> String {
             let Unfit { column, value, data_type, .. } = unfit.as_ref();
             format!("`{value}` in column `{column}` is no value of type {data_type}")
         }
-    }
-}
-
-impl Iterator for Rows {
-    type Item = Result<RecordBatch, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let batch = self.batch();
-        self.done |= batch.is_err();
-        batch.transpose()
     }
 }

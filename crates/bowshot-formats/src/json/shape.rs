@@ -14,7 +14,6 @@ use std::sync::Arc;
 /// Deeper values are text.
 const MAX_DEPTH: usize = 32;
 
-/// See the module.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) enum Shape {
     #[default]

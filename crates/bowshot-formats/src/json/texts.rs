@@ -5,7 +5,6 @@ use super::columns::Wrong;
 use arrow::array::StringArray;
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     bytes: Vec<u8>,

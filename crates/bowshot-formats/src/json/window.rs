@@ -5,7 +5,6 @@ use std::io::{self, Read};
 
 const FIRST_BYTES: usize = 256 << 10;
 
-/// See the module.
 pub(super) struct Window {
     source: Box<dyn Read + Send>,
     buffer: Vec<u8>,

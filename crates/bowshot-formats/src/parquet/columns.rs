@@ -19,7 +19,6 @@ const UNREAD: &str = "bowshot:unread";
 const VARIANT: &str = "its values are of type VARIANT, whose parts are not put together";
 const WIDE: &str = "its values are integers of more than 64 bits";
 
-/// See the module.
 pub struct Written {
     pub schema: Schema,
     /// Whether what the file says of its columns itself cannot be read, so that readers have to be told.
@@ -27,9 +26,6 @@ pub struct Written {
 }
 
 /// The columns of a file.
-///
-/// # Errors
-/// When its schemas do not fit together.
 pub fn written(metadata: &Arc<ParquetMetaData>) -> Result<Written, ParquetError> {
     let file = metadata.file_metadata();
     let (leaves, pairs) = (file.schema_descr(), file.key_value_metadata());

@@ -26,9 +26,6 @@ use std::sync::Arc;
 
 /// A footer whose bounds hold for all rows of their row groups, as far as footers can tell. Those of floating-point numbers
 /// hold for all but NaN, and are left.
-///
-/// # Errors
-/// When the footer's parts do not fit together.
 pub(crate) fn with_bounds_that_hold(
     metadata: Arc<ParquetMetaData>,
 ) -> parquet::errors::Result<Arc<ParquetMetaData>> {
@@ -42,9 +39,6 @@ pub(crate) fn with_bounds_that_hold(
 
 /// A footer that rules out rows by no bounds but those that hold for all of them, and no nulls that it does not count. Its
 /// intervals are bytes ([`intervals`]).
-///
-/// # Errors
-/// When the footer's parts do not fit together.
 pub fn ruling_out_nothing_wrong(
     metadata: Arc<ParquetMetaData>,
 ) -> parquet::errors::Result<Arc<ParquetMetaData>> {

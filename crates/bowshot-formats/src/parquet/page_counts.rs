@@ -12,9 +12,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Compares what was read of a file with its footer, where that is a whole column chunk with one value in each row.
-///
-/// # Errors
-/// Where they differ.
 pub(super) fn check(footer: &ParquetMetaData, read: &[(Range<u64>, Bytes)]) -> Result<()> {
     for (range, bytes) in read {
         let Some((chunk, rows)) = chunk_at(footer, range) else { continue };

@@ -18,9 +18,6 @@ pub struct RowGroups {
 
 impl RowGroups {
     /// Writes rows, and closes row groups that have enough. The writer may close some by itself.
-    ///
-    /// # Errors
-    /// Those of the writer.
     pub fn write<W: Write + Send>(
         &mut self,
         writer: &mut ArrowWriter<W>,

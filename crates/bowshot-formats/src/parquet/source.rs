@@ -41,7 +41,6 @@ use std::ops::Deref;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// See the module.
 pub struct NamedSource {
     inner: Arc<dyn FileSource>,
     /// Keeps the handles of the table's files.

@@ -17,7 +17,6 @@ mod types;
 /// The most columns that a statement may name or type.
 const MAX_NAMES: usize = 200_000;
 
-/// See the module.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ReadOptions {
     pub format: Option<Format>,

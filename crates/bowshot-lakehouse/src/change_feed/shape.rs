@@ -25,7 +25,6 @@ const KNOWN: [&str; 7] = [
     "vacuumProtocolCheck",
 ];
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
     columns: Arc<StructType>,

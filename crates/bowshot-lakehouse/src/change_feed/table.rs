@@ -22,7 +22,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use datafusion_datasource::compute_all_files_statistics;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// See the module. It has no version: nothing that is computed of it is kept.
 #[derive(Debug)]
@@ -99,14 +99,8 @@ impl ChangesTable {
 impl Feed {
     /// Keeps the files' handles open until the last holder is gone.
     fn lease(&self) -> Arc<Lease> {
-        let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
-        lease.upgrade().unwrap_or_else(|| {
-            let files = self.parts.iter().flat_map(|part| &part.files);
-            let new =
-                Arc::new(Lease::new(files.map(|file| Arc::clone(&file.file.data)).collect(), Vec::new()));
-            *lease = Arc::downgrade(&new);
-            new
-        })
+        let files = self.parts.iter().flat_map(|part| &part.files);
+        Lease::shared(&self.lease, || files.map(|file| Arc::clone(&file.file.data)).collect())
     }
 }
 

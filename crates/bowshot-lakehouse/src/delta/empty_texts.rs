@@ -12,7 +12,6 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use std::sync::Arc;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct WithoutEmptyTexts {
     pub(crate) inner: Arc<dyn TableProvider>,

@@ -18,7 +18,6 @@ use std::sync::{PoisonError, RwLock};
 
 const NAME: &str = "a Delta table on this machine";
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct DeltaLocal {
     files: LocalFileSystem,

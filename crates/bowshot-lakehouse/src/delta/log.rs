@@ -82,9 +82,6 @@ struct CommitInfo {
 }
 
 /// The log of the table in a folder. Blocks.
-///
-/// # Errors
-/// When it cannot be read.
 pub(crate) fn read(folder: &FolderView) -> Result<Log, Error> {
     let (mut numbers, mut checkpoints, mut last) = (Vec::new(), Vec::new(), None);
     for name in folder.names(FOLDER)? {
@@ -253,9 +250,6 @@ impl Log {
     }
 
     /// When the entries were written, by the times of their files. Blocks.
-    ///
-    /// # Errors
-    /// When one of them cannot be looked at.
     pub(crate) fn written(&self) -> Result<&Written, Error> {
         if let Some(known) = self.written.get() {
             return Ok(known);

@@ -202,9 +202,6 @@ impl DeltaFolder {
     }
 
     /// Number of the data files.
-    ///
-    /// # Errors
-    /// As [`Self::table`].
     pub(crate) async fn files(&self) -> Result<usize, Error> {
         let mut state = self.state.lock().await;
         Ok(self.look(&mut state).await?.0.files)

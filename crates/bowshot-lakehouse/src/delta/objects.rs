@@ -25,7 +25,6 @@ use url::Url;
 
 const NAME: &str = "a Delta table of an object store";
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct DeltaObjects {
     /// Tells the table from all others, in its address and before all names: what is cached of files goes by their names alone.
@@ -53,8 +52,6 @@ pub(crate) struct Registered {
 }
 
 impl Registered {
-    /// # Errors
-    /// None that is expected.
     pub(crate) fn new(runtime: &Arc<RuntimeEnv>) -> std::result::Result<Self, url::ParseError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -57,8 +57,6 @@ pub(super) struct State<'a> {
 }
 
 impl Catalog {
-    /// # Errors
-    /// When there is no database of SQLite, or none that can be read.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let inode = look(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -127,9 +125,6 @@ impl State<'_> {
     }
 
     /// Those rows of a query that `read` makes something of. There are no more than `limit`.
-    ///
-    /// # Errors
-    /// As [`Self::rows`].
     pub(super) fn some_rows<T>(
         &self,
         sql: &str,
@@ -152,17 +147,11 @@ impl State<'_> {
     }
 
     /// Whether there is a table of this name, and not a view or what a module makes up.
-    ///
-    /// # Errors
-    /// What SQLite says.
     pub(super) fn has_table(&self, name: &str) -> Result<bool, Error> {
         has_table(&self.transaction, name).map_err(|error| failed(self.path, &error))
     }
 
     /// The names of the columns of a table.
-    ///
-    /// # Errors
-    /// What SQLite says.
     pub(super) fn columns(&self, table: &str) -> Result<Vec<String>, Error> {
         let of_sqlite = |error: rusqlite::Error| failed(self.path, &error);
         let mut query = self
@@ -174,9 +163,6 @@ impl State<'_> {
     }
 
     /// Whether a table has a column, which came with a later version of the format.
-    ///
-    /// # Errors
-    /// What SQLite says.
     pub(super) fn has_column(&self, table: &str, column: &str) -> Result<bool, Error> {
         Ok(self.columns(table)?.iter().any(|name| name == column))
     }

@@ -101,9 +101,6 @@ pub(super) struct NameRow {
 }
 
 /// Schemas and tables of the newest snapshot, sorted.
-///
-/// # Errors
-/// What is wrong with the catalog.
 pub(super) fn listed(state: &State<'_>) -> Result<Vec<LakeName>, Error> {
     let snapshot = state.moment.snapshot;
     let schemas = schemas(state, snapshot)?;
@@ -186,9 +183,6 @@ fn nested_schemas(state: &State<'_>) -> Result<&'static str, Error> {
 }
 
 /// The snapshot that is meant; none that is not there.
-///
-/// # Errors
-/// What is wrong with the catalog.
 pub(super) fn snapshot(state: &State<'_>, at: Option<AsOf>) -> Result<Option<i64>, Error> {
     let newest = state.moment.snapshot;
     match at {
@@ -225,9 +219,6 @@ fn at_time(state: &State<'_>, time: DateTime<Utc>) -> Result<Option<i64>, Error>
 }
 
 /// The first snapshot that has not been expired.
-///
-/// # Errors
-/// What is wrong with the catalog.
 pub(super) fn first_snapshot(state: &State<'_>) -> Result<i64, Error> {
     let sql = "SELECT min(snapshot_id) FROM ducklake_snapshot";
     let first: Vec<Option<i64>> = state.rows(sql, &[], 1, |row| row.get(0))?;
@@ -235,9 +226,6 @@ pub(super) fn first_snapshot(state: &State<'_>) -> Result<i64, Error> {
 }
 
 /// A table at a snapshot, with at most so many files; none of a name that is not there.
-///
-/// # Errors
-/// What is wrong with the catalog, or not known here.
 pub(super) fn described(
     state: &State<'_>,
     name: &LakeName,
@@ -265,9 +253,6 @@ pub(super) fn described(
 }
 
 /// Whether a view has this name, which means a query in the dialect of DuckDB.
-///
-/// # Errors
-/// What is wrong with the catalog.
 pub(super) fn is_view(state: &State<'_>, name: &LakeName, snapshot: i64) -> Result<bool, Error> {
     if !state.has_table("ducklake_view")? {
         return Ok(false);

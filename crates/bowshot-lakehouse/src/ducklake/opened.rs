@@ -45,7 +45,6 @@ pub struct DuckLakePlace {
     pub within: Option<Vec<PathBuf>>,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct DuckLake {
     place: DuckLakePlace,

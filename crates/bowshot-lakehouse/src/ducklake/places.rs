@@ -42,9 +42,6 @@ pub(super) fn deleted(file: &Arc<DataFile>, snapshot: i64, count: &mut Count) ->
 }
 
 /// The places of rows that a data file of several snapshots has got after this one.
-///
-/// # Errors
-/// When it cannot be read, or does not say it.
 pub(super) fn later(file: &Arc<DataFile>, snapshot: i64, count: &mut Count) -> Result<Vec<i64>, Error> {
     let (mut places, mut next) = (Vec::new(), 0_i64);
     each(file, &[SNAPSHOT], |batch, rows| {

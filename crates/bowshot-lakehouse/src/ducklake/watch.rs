@@ -35,8 +35,6 @@ struct Reading {
 }
 
 impl Watch {
-    /// # Errors
-    /// When the system gives no thread.
     pub(super) fn new(handle: InterruptHandle) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let watched = Arc::clone(&shared);

@@ -37,7 +37,6 @@ pub(super) struct BlockId {
     pub(super) number: u32,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct RangeCache {
     folder: PathBuf,
@@ -81,9 +80,6 @@ struct Block {
 
 impl RangeCache {
     /// The cache in a folder, with what earlier servers have left there.
-    ///
-    /// # Errors
-    /// When the folder cannot be made or read.
     pub(super) fn open(folder: &Path, budget: u64) -> io::Result<Self> {
         private::folder(folder)?;
         let mut found = Vec::new();

@@ -45,7 +45,6 @@ impl fmt::Debug for Stores {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Client {
     /// `s3://bucket`
@@ -114,9 +113,6 @@ impl Client {
     }
 
     /// The way for a listing or an upload, whose store is the patient one.
-    ///
-    /// # Errors
-    /// Where the credentials for the address cannot be used.
     pub(super) fn way(&self, location: &Location) -> Result<Arc<Way>, Fault> {
         self.pool.to(location)
     }

@@ -274,28 +274,17 @@ impl<'a> Said<'a> {
         let retry = RetryConfig { backoff, max_retries, retry_timeout: options.timeout / 2 };
         let client = self.client(options)?;
         let limit = options.max_requests.max(1);
+        macro_rules! build {
+            ($builder:expr) => {{
+                let built = $builder.with_retry(retry).with_client_options(client).build();
+                built.map(|store| limited(store, limit))
+            }};
+        }
         let built = match self.url.scheme {
-            Scheme::S3 => {
-                self.s3()?.with_retry(retry).with_client_options(client).build().map(|it| limited(it, limit))
-            }
-            Scheme::Google => self
-                .google()?
-                .with_retry(retry)
-                .with_client_options(client)
-                .build()
-                .map(|it| limited(it, limit)),
-            Scheme::Azure => self
-                .azure()?
-                .with_retry(retry)
-                .with_client_options(client)
-                .build()
-                .map(|it| limited(it, limit)),
-            Scheme::Web => HttpBuilder::new()
-                .with_url(format!("{}/", self.url.root))
-                .with_retry(retry)
-                .with_client_options(client)
-                .build()
-                .map(|it| limited(it, limit)),
+            Scheme::S3 => build!(self.s3()?),
+            Scheme::Google => build!(self.google()?),
+            Scheme::Azure => build!(self.azure()?),
+            Scheme::Web => build!(HttpBuilder::new().with_url(format!("{}/", self.url.root))),
         };
         // What the library says may quote a value; which settings matter for the store is what helps.
         built.map_err(|_| self.unusable("its settings are incomplete or contradict one another"))

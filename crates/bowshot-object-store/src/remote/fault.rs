@@ -6,36 +6,51 @@ use object_store::client::HttpError;
 use std::path::Path;
 use std::time::Duration;
 
-/// See the module.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// There is no such object or bucket.
+    #[error("there is nothing of that name")]
     Missing,
     /// Another content than the one that was asked for.
+    #[error("it was changed or replaced meanwhile")]
     Changed,
     /// Somebody else has made it.
+    #[error("it is there already")]
     Exists,
     /// The credentials are missing, wrong or not enough.
+    #[error("the store refuses the credentials of this server ({0})")]
     Refused(u16),
     /// The same, of the credentials of the secret of this name.
+    #[error("the store refuses the credentials of the secret `{1}` ({0})")]
     RefusedSecret(u16, String),
     /// No credentials could be had.
+    #[error("there are no credentials for the store")]
     Credentials,
     /// Those that there are cannot be used, for this reason.
+    #[error("{0}")]
     Unusable(String),
     /// No answer in time.
+    #[error("the store has not answered within {} s", .0.as_secs_f64())]
     Late(Duration),
     /// The store answers with an error.
+    #[error("the store answers with status {0}")]
     Status(u16),
     /// No connection, or one that broke.
+    #[error("the store cannot be reached, or the connection to it broke")]
     Connection,
     /// The answer is none that was asked for.
+    #[error("the store cannot be used: {0}")]
     Strange(&'static str),
     /// A name below a folder that the library cannot say: with an empty part, `.`, `..` or a control character.
+    #[error(
+        "an object below it has an empty part (`a//b`), `.`, `..` or a control character in its name, which cannot be asked for"
+    )]
     OddName,
     /// The server ends.
+    #[error("the server ends")]
     Stopped,
     /// Listing is under way for the first time.
+    #[error("the store has not answered yet")]
     Unlisted,
 }
 
@@ -124,31 +139,6 @@ impl Fault {
     /// Whether a request that comes later may well go through.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Self::Late(_) | Self::Status(_) | Self::Connection | Self::Unlisted | Self::Stopped)
-    }
-}
-
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Missing => f.write_str("there is nothing of that name"),
-            Self::Changed => f.write_str("it was changed or replaced meanwhile"),
-            Self::Exists => f.write_str("it is there already"),
-            Self::Refused(status) => write!(f, "the store refuses the credentials of this server ({status})"),
-            Self::RefusedSecret(status, name) => {
-                write!(f, "the store refuses the credentials of the secret `{name}` ({status})")
-            }
-            Self::Credentials => f.write_str("there are no credentials for the store"),
-            Self::Unusable(reason) => f.write_str(reason),
-            Self::Late(limit) => write!(f, "the store has not answered within {} s", limit.as_secs_f64()),
-            Self::Status(status) => write!(f, "the store answers with status {status}"),
-            Self::Connection => f.write_str("the store cannot be reached, or the connection to it broke"),
-            Self::Strange(what) => write!(f, "the store cannot be used: {what}"),
-            Self::OddName => f.write_str(
-                "an object below it has an empty part (`a//b`), `.`, `..` or a control character in its name, which cannot be asked for",
-            ),
-            Self::Stopped => f.write_str("the server ends"),
-            Self::Unlisted => f.write_str("the store has not answered yet"),
-        }
     }
 }
 

@@ -15,7 +15,6 @@ pub(super) type Blocks = BTreeMap<u32, Bytes>;
 /// A read of neighbouring blocks.
 pub(super) type Fetch = BoxFuture<'static, Result<Blocks, Fault>>;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Fetches(Mutex<Running>);
 

@@ -27,7 +27,6 @@ const PARALLEL_RUNS: usize = 8;
 /// Bytes that a reader which goes through a file takes at once.
 pub const SEQUENTIAL_BYTES: usize = (RUN_BLOCKS as usize) << 20;
 
-/// See the module.
 #[derive(Debug)]
 pub struct RemoteFile {
     client: Arc<Client>,

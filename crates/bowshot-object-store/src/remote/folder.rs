@@ -30,7 +30,6 @@ const REMOVED_TOGETHER: usize = 256;
 /// Bytes of an object that is read in one piece.
 const MAX_SMALL_BYTES: u64 = 256 << 20;
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub struct ObjectFolder {
     client: Arc<Client>,
@@ -310,9 +309,6 @@ async fn removed(client: &Client, location: &Location) -> std::result::Result<()
 
 impl ObjectFolder {
     /// A folder of a store that is given, instead of a bucket: for tests of what is kept in such folders.
-    ///
-    /// # Errors
-    /// When no threads can be started.
     pub fn in_store(store: Arc<dyn ObjectStore>, prefix: &str) -> std::result::Result<Self, FileError> {
         let io = Io::start().map_err(|error| FileError::io(Path::new(prefix), error))?;
         let (timeout, refresh) = (Duration::from_secs(5), Duration::from_secs(1));

@@ -10,7 +10,6 @@ use tokio::task::JoinHandle;
 /// They wait for sockets, and decrypt; what is made of the bytes is computed elsewhere.
 const THREADS: usize = 2;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Io {
     runtime: Option<Runtime>,
@@ -18,10 +17,6 @@ pub(super) struct Io {
 }
 
 impl Io {
-    /// Starts the threads.
-    ///
-    /// # Errors
-    /// When the operating system gives none.
     pub(super) fn start() -> std::io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
@@ -47,9 +42,6 @@ impl Io {
     }
 
     /// Runs work here and blocks until it is done. Never to be called on one of these threads.
-    ///
-    /// # Errors
-    /// When the threads are gone.
     pub(super) fn wait<F>(&self, work: F) -> Result<F::Output, Fault>
     where
         F: Future + Send + 'static,
@@ -79,9 +71,6 @@ pub(crate) struct Task<T>(JoinHandle<T>);
 
 impl<T> Task<T> {
     /// What came of it.
-    ///
-    /// # Errors
-    /// When the threads are gone.
     pub(super) async fn done(mut self) -> Result<T, Fault> {
         (&mut self.0).await.map_err(|_| Fault::Stopped)
     }

@@ -11,7 +11,6 @@ pub const DELTA: &str = "a Delta table";
 pub const ICEBERG: &str = "an Iceberg table";
 pub const HUDI: &str = "a Hudi table";
 
-/// See the module.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// By name, without those that are hidden, unfinished or markers.

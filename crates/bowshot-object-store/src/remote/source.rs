@@ -22,7 +22,6 @@ const FAILURE_BELIEVED: Duration = Duration::from_secs(1);
 
 pub(super) type Outcome = Result<Arc<Listing>, Fault>;
 
-/// See the module.
 #[derive(Debug)]
 pub struct RemoteSource {
     pub url: RemoteUrl,
@@ -265,9 +264,6 @@ impl RemoteTable {
     }
 
     /// The format of the table that the folder is, if its own metadata decide which of its files count.
-    ///
-    /// # Errors
-    /// When the store does not answer.
     pub async fn foreign(&self) -> Result<Option<&'static str>, Error> {
         let listing = self.source.listed().await.map_err(|fault| fault.at(&self.path()))?;
         // A file is none, and a listing of it has nothing else.

@@ -14,10 +14,8 @@ use bowshot_api::Result;
 use object_store::path::Path as Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct StorePool {
-    /// The bucket.
     url: RemoteUrl,
     /// What the configuration says of it.
     place: Option<PlaceSettings>,
@@ -109,9 +107,6 @@ impl StorePool {
     }
 
     /// The way to an address.
-    ///
-    /// # Errors
-    /// When its credentials cannot be used.
     pub(super) fn to(&self, location: &Location) -> std::result::Result<Arc<Way>, Fault> {
         let secret = self.secret(location);
         let in_force = self.in_force().unwrap_or_default();

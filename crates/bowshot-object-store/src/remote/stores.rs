@@ -21,7 +21,6 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// See the module.
 #[derive(Debug)]
 pub struct Remotes {
     options: RemoteOptions,

@@ -19,7 +19,6 @@ const MAX_PARTS: usize = 10_000;
 /// Parts that are on their way at once.
 const PARALLEL_PARTS: usize = 4;
 
-/// See the module.
 pub struct Upload {
     client: Arc<Client>,
     location: Location,

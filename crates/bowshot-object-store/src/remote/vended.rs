@@ -6,7 +6,6 @@ use object_store::aws::AwsCredential;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// See the module.
 pub struct Vended {
     /// The region of the bucket, where the operator names none.
     pub(super) region: Option<String>,

@@ -32,7 +32,6 @@ pub struct RemoteFolder {
     spoiled: Arc<AtomicBool>,
 }
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub struct RemoteView {
     folder: RemoteFolder,
@@ -79,9 +78,6 @@ impl RemoteFolder {
     }
 
     /// The folder as it is now. Blocks while the store is asked.
-    ///
-    /// # Errors
-    /// When the store does not answer.
     pub fn view(&self) -> Result<RemoteView, Error> {
         let is_renewed = self.spoiled.swap(false, Ordering::AcqRel);
         if is_renewed {

@@ -31,7 +31,6 @@ pub(crate) struct Patience {
     pub(crate) max_retries: usize,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct WebClient {
     client: HttpClient,

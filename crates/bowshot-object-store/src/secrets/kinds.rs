@@ -16,15 +16,11 @@ const MAX_NAME_CHARS: usize = 128;
 pub enum SecretKind {
     /// S3 and what speaks its protocol.
     S3,
-    /// Google Cloud Storage.
     Gcs,
     /// Azure Blob Storage and Data Lake.
     Azure,
-    /// Web servers.
     Http,
-    /// PostgreSQL.
     Postgres,
-    /// MySQL and MariaDB.
     MySql,
     /// Servers that speak Flight SQL.
     FlightSql,
@@ -66,7 +62,6 @@ const KEYS: [Key; 15] = [
 /// A secret that fits together, not yet sealed. It prints without its values.
 #[derive(Debug, Clone)]
 pub struct NewSecret {
-    /// Name.
     pub name: String,
     pub(super) kind: SecretKind,
     pub(super) scope: Option<String>,

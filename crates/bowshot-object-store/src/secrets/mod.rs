@@ -29,7 +29,6 @@ pub use kinds::{NewSecret, SecretKind};
 /// Most secrets of a server: each request to an object store looks through them.
 pub const MAX_SECRETS: usize = 1_000;
 
-/// See the module.
 pub struct Secrets {
     cipher: Arc<dyn SecretCipher>,
     /// Endpoints of object stores that the operator has named, without a slash at their end.
@@ -68,9 +67,7 @@ pub struct KeptSecret {
 /// What is told of a secret.
 #[derive(Debug, Clone)]
 pub struct SecretSummary {
-    /// Name.
     pub name: String,
-    /// Type.
     pub kind: Option<&'static str>,
     /// What addresses it is about; all of its type when `None`.
     pub scope: Option<String>,
@@ -139,7 +136,6 @@ impl Secrets {
         self.in_force().get(name).cloned().ok_or_else(|| not_there(name))
     }
 
-    /// All secrets, by name.
     pub fn all(&self) -> Vec<Arc<KeptSecret>> {
         self.in_force().values().cloned().collect()
     }
@@ -234,7 +230,6 @@ impl KeptSecret {
         Self { name: name.to_owned(), text: text.to_owned(), about: Some(about), place, values }
     }
 
-    /// Name.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -40,9 +40,6 @@ impl About {
 }
 
 /// The text of a note.
-///
-/// # Errors
-/// When there is no key.
 pub(super) fn sealed(
     new: &NewSecret,
     (owner, made): (&str, i64),

@@ -27,7 +27,6 @@ const TRY_AGAIN: Duration = Duration::from_secs(5);
 /// Entries of a Delta log between two checkpoints.
 const CHECKPOINT_EVERY: u64 = 10;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
     logs: Mutex<Logs>,

@@ -106,7 +106,6 @@ pub struct Opening {
     pub current: Option<i64>,
 }
 
-/// See the module.
 pub(crate) struct Catalog {
     path: PathBuf,
     opening: Opening,
@@ -179,7 +178,6 @@ impl Catalog {
         self.opening
     }
 
-    /// Reads.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
         read(&self.connection()).map_err(|error| self.failed("cannot be read", &error))
     }

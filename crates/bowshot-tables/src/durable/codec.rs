@@ -2,66 +2,67 @@
 
 use super::types::{field_from_json, field_to_json};
 use crate::segment::fitted;
-use crate::{
-    Check, Column, DECLARED, Definition, Entry, Error, External, Generated, Identity, IdentityKind, Key,
-    LastRefresh, Materialized, Reference, SourceVersion, Storage, View,
-};
+use crate::{Column, DECLARED, Definition, Entry, Error, External, Storage, View};
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use bowshot_formats::read_options::OptionValue;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::Cursor;
 use std::sync::Arc;
-use std::time::Duration;
 use uuid::Uuid;
 
-pub(super) fn definition_to_text(definition: &Definition) -> Result<String, Error> {
-    let column = |column: &Column| {
+/// A column as the catalog has it.
+#[derive(Serialize, Deserialize)]
+struct StoredColumn {
+    field: Value,
+    default: Option<String>,
+    comment: Option<String>,
+    declared: Option<String>,
+    #[serde(default)]
+    metadata: HashMap<String, String>,
+}
+
+impl StoredColumn {
+    fn new(column: &Column) -> Result<Self, Error> {
         let field = field_to_json(&column.field, None).ok_or_else(|| {
             let (name, data_type) = (column.field.name(), column.field.data_type());
             Error::Invalid(format!("column `{name}` of type {data_type} cannot be kept in a durable table"))
         })?;
         let mut metadata = column.field.metadata().clone();
         let declared = metadata.remove(DECLARED);
-        Ok(json!({
-            "field": field,
-            "default": column.default,
-            "comment": column.comment,
-            "declared": declared,
-            "metadata": metadata,
-        }))
-    };
-    let columns = definition.columns.iter().map(column).collect::<Result<Vec<_>, Error>>()?;
-    let checks = definition
-        .checks
-        .iter()
-        .map(|check| json!({"name": check.name, "sql": check.sql, "comment": check.comment}));
-    Ok(json!({
-        "columns": columns,
-        "primary_key": definition.primary_key.as_ref().map(key_to_json),
-        "unique": definition.unique.iter().map(key_to_json).collect::<Vec<_>>(),
-        "checks": checks.collect::<Vec<_>>(),
-        "identities": definition.identities.iter().map(identity_to_json).collect::<Vec<_>>(),
-        "generated": definition
-            .generated
-            .iter()
-            .map(|generated| json!({"column": generated.column, "sql": generated.sql}))
-            .collect::<Vec<_>>(),
-        "references": definition.references.iter().map(reference_to_json).collect::<Vec<_>>(),
-        "materialized": definition.materialized.as_ref().map(materialized_to_json),
-        "comment": definition.comment,
-        "clauses": definition.clauses,
-    })
-    .to_string())
+        let (default, comment) = (column.default.clone(), column.comment.clone());
+        Ok(Self { field, default, comment, declared, metadata })
+    }
+
+    fn read(self) -> Option<Column> {
+        let mut metadata = self.metadata;
+        metadata.extend(self.declared.map(|declared| (DECLARED.to_owned(), declared)));
+        let field = Arc::new(field_from_json(&self.field)?.with_metadata(metadata));
+        Some(Column { field, default: self.default, comment: self.comment })
+    }
+}
+
+pub(super) fn definition_to_text(definition: &Definition) -> Result<String, Error> {
+    let columns = definition.columns.iter().map(StoredColumn::new).collect::<Result<Vec<_>, Error>>()?;
+    let mut value = json!(definition);
+    value["columns"] = json!(columns);
+    Ok(value.to_string())
 }
 
 pub(super) fn definition_from_text(text: &str) -> Result<Definition, Error> {
     let value: Value = serde_json::from_str(text).map_err(|error| damaged(&error))?;
-    parse_definition(&value).ok_or_else(|| damaged(&"a definition of a table is incomplete"))
+    let read = || {
+        let columns = Vec::<StoredColumn>::deserialize(&value["columns"]).ok()?;
+        let columns = columns.into_iter().map(StoredColumn::read).collect::<Option<Vec<_>>>()?;
+        let others = Definition::deserialize(&value).ok()?;
+        Some(Definition { storage: Storage::Durable, columns, ..others })
+    };
+    read().ok_or_else(|| damaged(&"a definition of a table is incomplete"))
 }
 
 /// Whether a definition is read back as it was written.
@@ -71,196 +72,20 @@ pub(crate) fn survives(definition: &Definition) -> bool {
     text.is_ok_and(|text| definition_from_text(&text).is_ok_and(|read| read == *definition))
 }
 
-fn parse_definition(value: &Value) -> Option<Definition> {
-    let column = |column: &Value| {
-        let field = field_from_json(&column["field"])?;
-        let others = column["metadata"].as_object().into_iter().flatten();
-        let mut metadata: HashMap<String, String> =
-            others.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
-        metadata.extend(optional(&column["declared"]).map(|declared| (DECLARED.to_owned(), declared)));
-        let field = Arc::new(field.with_metadata(metadata));
-        Some(Column { field, default: optional(&column["default"]), comment: optional(&column["comment"]) })
-    };
-    let check = |check: &Value| {
-        let (name, sql) = (optional(&check["name"])?, optional(&check["sql"])?);
-        Some(Check { name, sql, comment: optional(&check["comment"]) })
-    };
-    let primary_key = match &value["primary_key"] {
-        Value::Null => None,
-        key => Some(key_from_json(key)?),
-    };
-    let generated = |generated: &Value| {
-        Some(Generated { column: optional(&generated["column"])?, sql: optional(&generated["sql"])? })
-    };
-    let materialized = match &value["materialized"] {
-        Value::Null => None,
-        view => Some(materialized_from_json(view)?),
-    };
-    Some(Definition {
-        storage: Storage::Durable,
-        columns: value["columns"].as_array()?.iter().map(column).collect::<Option<_>>()?,
-        primary_key,
-        unique: each(&value["unique"], key_from_json)?,
-        checks: value["checks"].as_array()?.iter().map(check).collect::<Option<_>>()?,
-        identities: each(&value["identities"], identity_from_json)?,
-        generated: each(&value["generated"], generated)?,
-        references: each(&value["references"], reference_from_json)?,
-        materialized,
-        comment: optional(&value["comment"]),
-        clauses: optional(&value["clauses"]),
-    })
-}
-
-/// The parts of a list, which catalogs of earlier versions lack.
-fn each<T>(list: &Value, part: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
-    match list {
-        Value::Null => Some(Vec::new()),
-        list => list.as_array()?.iter().map(part).collect(),
-    }
-}
-
-fn materialized_to_json(view: &Materialized) -> Value {
-    let sources = view.sources.iter();
-    let sources = sources.map(|source| json!({"table": source.table.to_string(), "version": source.version}));
-    let last = view.last.as_ref().map(
-        |last| json!({"ended_us": last.ended_us, "took_us": microseconds(last.took), "full": last.full}),
-    );
-    json!({
-        "sql": view.sql,
-        "dialect": view.dialect,
-        "default_catalog": view.default_catalog,
-        "default_schema": view.default_schema,
-        "every_us": view.every.map(microseconds),
-        "sources": sources.collect::<Vec<_>>(),
-        "last": last,
-    })
-}
-
-/// Views of earlier versions have neither sources nor an interval.
-fn materialized_from_json(view: &Value) -> Option<Materialized> {
-    let source = |source: &Value| {
-        let table = Uuid::parse_str(source["table"].as_str()?).ok()?;
-        Some(SourceVersion { table, version: source["version"].as_u64()? })
-    };
-    let last = match &view["last"] {
-        Value::Null => None,
-        last => Some(LastRefresh {
-            ended_us: last["ended_us"].as_i64()?,
-            took: Duration::from_micros(last["took_us"].as_u64()?),
-            full: optional(&last["full"]),
-        }),
-    };
-    Some(Materialized {
-        sql: optional(&view["sql"])?,
-        dialect: optional(&view["dialect"])?,
-        default_catalog: optional(&view["default_catalog"])?,
-        default_schema: optional(&view["default_schema"])?,
-        every: view["every_us"].as_u64().map(Duration::from_micros),
-        sources: each(&view["sources"], source)?,
-        last,
-    })
-}
-
-fn microseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-fn key_to_json(key: &Key) -> Value {
-    json!({"name": key.name, "columns": key.columns, "comment": key.comment})
-}
-
-fn key_from_json(key: &Value) -> Option<Key> {
-    let (name, comment) = (optional(&key["name"]), optional(&key["comment"]));
-    Some(Key { name, columns: texts(&key["columns"])?, comment })
-}
-
-fn identity_to_json(identity: &Identity) -> Value {
-    json!({
-        "column": identity.column,
-        "id": identity.id.to_string(),
-        "start": identity.start,
-        "step": identity.step,
-        "always": identity.is_always(),
-        "serial": identity.kind == IdentityKind::Serial,
-    })
-}
-
-fn identity_from_json(identity: &Value) -> Option<Identity> {
-    let kind = match (identity["always"].as_bool()?, identity["serial"].as_bool()) {
-        (true, _) => IdentityKind::Always,
-        (false, Some(true)) => IdentityKind::Serial,
-        (false, _) => IdentityKind::ByDefault,
-    };
-    Some(Identity {
-        column: optional(&identity["column"])?,
-        id: Uuid::parse_str(identity["id"].as_str()?).ok()?,
-        start: identity["start"].as_i64()?,
-        step: identity["step"].as_i64()?,
-        kind,
-    })
-}
-
-fn reference_to_json(reference: &Reference) -> Value {
-    json!({
-        "name": reference.name,
-        "columns": reference.columns,
-        "table": reference.table,
-        "referred": reference.referred,
-        "on_delete": reference.on_delete,
-        "on_update": reference.on_update,
-        "comment": reference.comment,
-    })
-}
-
-fn reference_from_json(reference: &Value) -> Option<Reference> {
-    Some(Reference {
-        name: optional(&reference["name"]),
-        columns: texts(&reference["columns"])?,
-        table: optional(&reference["table"])?,
-        referred: texts(&reference["referred"])?,
-        on_delete: optional(&reference["on_delete"]),
-        on_update: optional(&reference["on_update"]),
-        comment: optional(&reference["comment"]),
-    })
-}
-
 pub(super) fn view_to_text(view: &View) -> String {
-    json!({
-        "sql": view.sql,
-        "dialect": view.dialect,
-        "default_catalog": view.default_catalog,
-        "default_schema": view.default_schema,
-        "columns": view.columns,
-        "comment": view.comment,
-    })
-    .to_string()
+    json!(view).to_string()
 }
 
 /// What is kept as a view: one, or an external table.
 pub(super) fn view_or_external(id: Uuid, text: &str) -> Result<Entry, Error> {
     let value: Value = serde_json::from_str(text).map_err(|error| damaged(&error))?;
     if value["external"].is_null() {
-        return Ok(Entry::View(Arc::new(view_from_json(id, &value)?)));
+        let view = View::deserialize(&value).map_err(|_| damaged(&"a definition of a view is incomplete"))?;
+        return Ok(Entry::View(Arc::new(View { id, ..view })));
     }
     let external = external_from_json(id, &value);
     let external = external.ok_or_else(|| damaged(&"a definition of an external table is incomplete"))?;
     Ok(Entry::External(Arc::new(external)))
-}
-
-fn view_from_json(id: Uuid, value: &Value) -> Result<View, Error> {
-    let view = || {
-        Some(View {
-            id,
-            sql: optional(&value["sql"])?,
-            // Views of earlier versions tell none.
-            dialect: optional(&value["dialect"]).unwrap_or_else(|| "ansi".to_owned()),
-            default_catalog: optional(&value["default_catalog"])?,
-            default_schema: optional(&value["default_schema"])?,
-            columns: texts(&value["columns"])?,
-            comment: optional(&value["comment"]),
-        })
-    };
-    view().ok_or_else(|| damaged(&"a definition of a view is incomplete"))
 }
 
 pub(super) fn external_to_text(external: &External) -> String {

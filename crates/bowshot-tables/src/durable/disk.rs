@@ -19,7 +19,6 @@ use uuid::Uuid;
 /// Files that Bowshot has written begin with this; others in a table's folder are left alone.
 pub(super) const PREFIX: &str = "bowshot-";
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Disk {
     tables: PathBuf,

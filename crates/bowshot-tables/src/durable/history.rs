@@ -16,7 +16,6 @@ use uuid::Uuid;
 /// A commit of a table that is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// The table.
     pub table: Uuid,
     /// Number of the commit; the first is 0.
     pub version: u64,

@@ -3,7 +3,7 @@
 use super::catalog::{Catalog, LAYOUT_WITH_DELETED_ROWS, LAYOUT_WITH_NOTES, raise_layout};
 use super::codec::{definition_to_text, external_to_text, rows_to_bytes, view_to_text};
 use super::file::StoredFile;
-use crate::merge::changed_tables;
+use crate::merge::{Node, changed_tables};
 use crate::segment::Segment;
 use crate::snapshot::{CatalogState, SchemaState, Snapshot};
 use crate::table::Edits;
@@ -144,7 +144,7 @@ impl Names {
     fn add_schema(&mut self, schema: &SchemaState, other: Option<&Arc<SchemaState>>) {
         let other = other.filter(|other| other.id == schema.id);
         for (name, entry) in &schema.entries {
-            if other.and_then(|other| other.entries.get(name)).is_some_and(|other| is_same(entry, other)) {
+            if other.and_then(|other| other.entries.get(name)).is_some_and(|other| entry.same(other)) {
                 continue;
             }
             let (id, durable) = match entry {
@@ -179,17 +179,7 @@ impl Names {
 impl Named {
     /// Whether both are written alike in the table `entries`.
     fn same(&self, other: &Self) -> bool {
-        is_same(&self.entry, &other.entry) && self.schema == other.schema && self.name == other.name
-    }
-}
-
-fn is_same(one: &Entry, other: &Entry) -> bool {
-    match (one, other) {
-        (Entry::Table(one), Entry::Table(other)) => Arc::ptr_eq(one, other) || one.same(other),
-        (Entry::View(one), Entry::View(other)) => one == other,
-        (Entry::External(one), Entry::External(other)) => one == other,
-        (Entry::Broken(one), Entry::Broken(other)) => Arc::ptr_eq(one, other),
-        (Entry::Table(_) | Entry::View(_) | Entry::External(_) | Entry::Broken(_), _) => false,
+        self.entry.same(&other.entry) && self.schema == other.schema && self.name == other.name
     }
 }
 

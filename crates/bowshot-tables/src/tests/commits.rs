@@ -1,10 +1,8 @@
 //! The rules of a commit, one by one. `t` has three segments; two transactions begin with the same base.
 
 use super::*;
-use crate::View;
 use bowshot_api::ErrorKind;
 use std::collections::BTreeSet;
-use uuid::Uuid;
 
 type Answer = Result<Arc<Snapshot>, Error>;
 
@@ -274,19 +272,7 @@ fn renaming_is_dropping_and_creating() {
 
 #[test]
 fn views_conflict_when_both_change_them() {
-    let view = |text: &str| {
-        let [default_catalog, default_schema] = ["bowshot", "main"].map(str::to_owned);
-        let (id, sql) = (Uuid::new_v4(), text.to_owned());
-        Entry::View(Arc::new(View {
-            id,
-            sql,
-            dialect: "ansi".to_owned(),
-            default_catalog,
-            default_schema,
-            columns: vec![],
-            comment: None,
-        }))
-    };
+    let view = |sql: &str| Entry::View(view(sql));
     let mut world = unkeyed();
     world.base = commit(&world.store, |base| base.with_entry(&name("v"), view("SELECT 1"))).unwrap();
     world.commit(|world| world.base.with_entry(&name("v"), view("SELECT 2")).unwrap()).unwrap();

@@ -1,20 +1,16 @@
 //! Rows that are deleted from files that stay.
 
-use super::durable::{change, durable, files, insert, now, open, sorted};
+use super::durable::{change, delete, durable, files, fresh, insert, now, open, reopened, sorted};
 use super::*;
 use crate::Storage;
 use bowshot_formats::table_version::AsOf;
 use datafusion::execution::runtime_env::RuntimeEnv;
 
 /// A store with a file of the ids below 10,000.
-fn filled(folder: &std::path::Path) -> Arc<TableStore> {
-    let store = open(folder);
+fn filled() -> (tempfile::TempDir, Arc<TableStore>) {
+    let (folder, store) = fresh();
     insert(&store, &rows(0..10_000));
-    store
-}
-
-fn delete(store: &Arc<TableStore>, id: i64) {
-    change(store, |table| without(store, &table.unwrap(), id).as_ref().clone());
+    (folder, store)
 }
 
 /// What a transaction has made of table `t`.
@@ -24,8 +20,7 @@ fn with(base: &Snapshot, table: impl Into<Arc<Table>>) -> Arc<Snapshot> {
 
 #[test]
 fn a_file_stays_and_its_rows_are_gone_also_after_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = filled(folder.path());
+    let (folder, store) = filled();
     let before = files(folder.path());
     for id in [0, 9_999, 7, 4_000] {
         delete(&store, id);
@@ -33,8 +28,7 @@ fn a_file_stays_and_its_rows_are_gone_also_after_a_restart() {
     let expected: Vec<i64> = (0..10_000).filter(|id| ![0, 7, 4_000, 9_999].contains(id)).collect();
     assert_eq!((ids(&now(&store)), files(folder.path())), (expected.clone(), before));
     assert_eq!(now(&store).rows(), 9_996);
-    drop(store);
-    let store = open(folder.path());
+    let store = reopened(store, &folder);
     assert_eq!(ids(&now(&store)), expected);
     assert_eq!(store.table_as_of(&now(&store), AsOf::Version(1)).unwrap().rows(), 9_999);
     let table = now(&store);
@@ -44,8 +38,7 @@ fn a_file_stays_and_its_rows_are_gone_also_after_a_restart() {
 
 #[test]
 fn a_file_that_loses_many_rows_is_written_anew() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = filled(folder.path());
+    let (_folder, store) = filled();
     change(&store, |table| table.unwrap().delete(&store, &(0..1250).collect::<Vec<_>>()).unwrap().0);
     assert!(now(&store).has_deleted_rows());
     delete(&store, 1250);
@@ -86,8 +79,7 @@ async fn queries_skip_them_and_find_addresses() {
 
 #[test]
 fn transactions_that_delete_different_rows_of_a_file_do_not_conflict() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = filled(folder.path());
+    let (folder, store) = filled();
     let base = store.snapshot();
     let [first, second, same] = [3, 4, 3].map(|id| with(&base, without(&store, &get(&base, "t"), id)));
     store.commit(&base, &first).unwrap();
@@ -103,8 +95,7 @@ fn transactions_that_delete_different_rows_of_a_file_do_not_conflict() {
 #[test]
 fn a_file_is_written_anew_beside_statements_that_delete_from_it() {
     for is_first in [true, false] {
-        let folder = tempfile::tempdir().unwrap();
-        let store = filled(folder.path());
+        let (folder, store) = filled();
         insert(&store, &rows(10_000..20_000));
         delete(&store, 3);
         let base = store.snapshot();
@@ -126,8 +117,7 @@ fn a_file_is_written_anew_beside_statements_that_delete_from_it() {
 
 #[test]
 fn versions_stay_while_other_programs_see_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = filled(folder.path());
+    let (folder, store) = filled();
     delete(&store, 3);
     let log = store.location(&now(&store)).unwrap().join("_delta_log");
     // VACUUM writes the file anew, so that the log does not name one that is gone.
@@ -139,8 +129,7 @@ fn versions_stay_while_other_programs_see_them() {
 
 #[test]
 fn a_file_that_one_transaction_writes_and_deletes_from_is_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (folder, store) = fresh();
     insert(&store, &rows([-1]));
     let base = store.snapshot();
     let there = get(&base, "t");
@@ -151,8 +140,7 @@ fn a_file_that_one_transaction_writes_and_deletes_from_is_kept() {
     // What the transaction had before the deletion goes after its commit.
     drop((base, changed, there, written));
     assert_eq!(now(&store).rows(), 10_000);
-    drop(store);
-    let store = open(folder.path());
+    let store = reopened(store, &folder);
     let expected: Vec<i64> = (-1..10_000).filter(|id| *id != 7).collect();
     assert_eq!((sorted(&now(&store)), files(folder.path()).len()), (expected, 1));
     // One that is never committed leaves nothing.

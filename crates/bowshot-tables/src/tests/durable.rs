@@ -9,10 +9,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
-use uuid::Uuid;
+use tempfile::TempDir;
 
 pub(super) fn open(folder: &Path) -> Arc<TableStore> {
     try_open(folder).unwrap()
+}
+
+/// A new data folder, and its store.
+pub(super) fn fresh() -> (TempDir, Arc<TableStore>) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    (folder, store)
+}
+
+/// The store after a restart.
+pub(super) fn reopened(store: Arc<TableStore>, folder: &TempDir) -> Arc<TableStore> {
+    drop(store);
+    open(folder.path())
 }
 
 fn try_open(folder: &Path) -> Result<Arc<TableStore>, Error> {
@@ -64,6 +77,10 @@ pub(super) fn change(store: &Arc<TableStore>, change: impl FnOnce(Option<Table>)
     store.commit(&base, &Arc::new(changed)).unwrap();
 }
 
+pub(super) fn delete(store: &Arc<TableStore>, id: i64) {
+    change(store, |table| without(store, &table.unwrap(), id).as_ref().clone());
+}
+
 pub(super) fn now(store: &TableStore) -> Arc<Table> {
     get(&store.snapshot(), "t")
 }
@@ -89,8 +106,7 @@ pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn external_tables_are_there_after_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (folder, store) = fresh();
     let external = External {
         id: Uuid::new_v4(),
         format: "csv".to_owned(),
@@ -110,36 +126,28 @@ fn external_tables_are_there_after_a_restart() {
     let base = store.snapshot();
     let made = base.with_entry(&name("x"), Entry::External(Arc::new(external.clone()))).unwrap();
     store.commit(&base, &Arc::new(made)).unwrap();
-    drop(store);
-    let store = open(folder.path());
+    let store = reopened(store, &folder);
     assert_eq!(found(&store, "x"), Some(external.clone()));
     assert_eq!(crate::examine(folder.path()).unwrap(), []);
     let base = store.snapshot();
     let renamed = base.without_entry(&name("x")).unwrap();
     let renamed = renamed.with_entry(&name("y"), Entry::External(Arc::new(external.clone()))).unwrap();
     store.commit(&base, &Arc::new(renamed)).unwrap();
-    drop(store);
-    let store = open(folder.path());
+    let store = reopened(store, &folder);
     assert_eq!((found(&store, "x"), found(&store, "y")), (None, Some(external)));
 }
 
 #[test]
 fn what_was_committed_is_there_after_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (folder, store) = fresh();
     insert(&store, &rows(0..3));
     insert(&store, &rows(10..20_000));
-    change(&store, |table| {
-        let table = table.unwrap();
-        let address = address_of(&table, 11).unwrap();
-        table.delete(&store, &[address]).unwrap().0
-    });
+    delete(&store, 11);
     let (expected, version) = (sorted(&now(&store)), now(&store).version());
     let kept_in_memory =
         store.snapshot().with_entry(&name("m"), Entry::Table(Arc::new(Table::new(definition()))));
     store.commit(&store.snapshot(), &Arc::new(kept_in_memory.unwrap())).unwrap();
-    drop(store);
-    let store = open(folder.path());
+    let store = reopened(store, &folder);
     assert_eq!(sorted(&now(&store)), expected);
     assert_eq!(now(&store).version(), version);
     assert_eq!(now(&store).definition().as_ref(), &durable());
@@ -151,16 +159,12 @@ fn what_was_committed_is_there_after_a_restart() {
 
 #[test]
 fn earlier_versions_can_be_read_until_they_are_forgotten() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (folder, store) = fresh();
     insert(&store, &rows(0..2));
     insert(&store, &rows(2..10_000));
     change(&store, |table| table.unwrap().truncate());
     insert(&store, &rows(5..6));
-    let store = {
-        drop(store);
-        open(folder.path())
-    };
+    let store = reopened(store, &folder);
     let table = now(&store);
     let at = |version| store.table_as_of(&table, AsOf::Version(version)).map(|table| sorted(&table));
     assert_eq!(at(0).unwrap(), [0, 1]);
@@ -189,8 +193,7 @@ fn earlier_versions_can_be_read_until_they_are_forgotten() {
 
 #[test]
 fn rows_move_from_the_catalog_into_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (folder, store) = fresh();
     for id in 0..10 {
         insert(&store, &rows([id]));
     }
@@ -205,8 +208,7 @@ fn rows_move_from_the_catalog_into_files() {
 
 #[test]
 fn what_no_commit_took_leaves_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (folder, store) = fresh();
     let table = Table::new(durable());
     let segment = store.copied(&table, vec![rows(0..10_000)]).unwrap();
     assert_eq!(files(folder.path()).len(), 1);
@@ -219,16 +221,14 @@ fn what_no_commit_took_leaves_nothing() {
     fs::copy(&kept, &orphan).unwrap();
     let foreign = kept.with_file_name("other.parquet");
     fs::copy(&kept, &foreign).unwrap();
-    drop(store);
-    let store = open(folder.path());
+    let store = reopened(store, &folder);
     assert!(kept.exists() && foreign.exists() && !orphan.exists());
     assert_eq!(now(&store).rows(), 10_000);
 }
 
 #[test]
 fn commits_at_the_same_time_all_count_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (folder, store) = fresh();
     insert(&store, &rows([-1]));
     thread::scope(|scope| {
         for writer in 0..8 {
@@ -263,8 +263,7 @@ fn a_catalog_that_is_none_is_left_alone() {
 
 #[test]
 fn a_missing_file_is_the_problem_of_its_table() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (folder, store) = fresh();
     insert(&store, &rows(0..10_000));
     drop(store);
     let file = files(folder.path()).pop().unwrap();
@@ -299,15 +298,10 @@ async fn a_query_reads_files_and_memory_and_finds_its_rows_again() {
 
 #[test]
 fn the_delta_log_says_what_the_files_are() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (_folder, store) = fresh();
     insert(&store, &rows(0..10_000));
     insert(&store, &rows(10_000..20_000));
-    change(&store, |table| {
-        let table = table.unwrap();
-        let address = address_of(&table, 3).unwrap();
-        table.delete(&store, &[address]).unwrap().0
-    });
+    delete(&store, 3);
     let log = store.location(&now(&store)).unwrap().join("_delta_log");
     let entry = |version: u32| fs::read_to_string(log.join(format!("{version:020}.json"))).unwrap();
     assert!(entry(0).contains("\"protocol\"") && entry(0).contains("\"metaData\""));
@@ -320,8 +314,7 @@ fn the_delta_log_says_what_the_files_are() {
 
 #[test]
 fn uniting_segments_is_nobodys_conflict() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (folder, store) = fresh();
     for id in 0..4 {
         insert(&store, &rows([id * 10, id * 10 + 1]));
     }
@@ -335,8 +328,7 @@ fn uniting_segments_is_nobodys_conflict() {
     let expected: Vec<i64> = [0, 1, 10, 11, 21, 30, 31].into_iter().chain(100..6000).collect();
     assert_eq!(sorted(&now(&store)), expected);
     drop((base, table));
-    drop(store);
-    let store = open(folder.path());
+    let store = reopened(store, &folder);
     assert_eq!(sorted(&now(&store)), expected);
     // What came back under another number is still there when its first number is forgotten.
     store.vacuum(&now(&store), chrono::Duration::zero()).unwrap();
@@ -345,8 +337,7 @@ fn uniting_segments_is_nobodys_conflict() {
 
 #[test]
 fn tables_without_their_catalog_are_not_rubbish() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (folder, store) = fresh();
     insert(&store, &rows(0..10_000));
     drop(store);
     for name in ["catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm"] {
@@ -359,8 +350,7 @@ fn tables_without_their_catalog_are_not_rubbish() {
 
 #[test]
 fn a_file_that_comes_back_is_not_removed() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (folder, store) = fresh();
     insert(&store, &rows(0..10_000));
     insert(&store, &rows(10_000..20_000));
     let base = store.snapshot();
@@ -377,8 +367,7 @@ fn a_file_that_comes_back_is_not_removed() {
 
 #[test]
 fn a_change_that_changes_nothing_gets_in_nobodys_way() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (_folder, store) = fresh();
     insert(&store, &rows(0..3));
     let base = store.snapshot();
     let same = Entry::Table(Arc::new(get(&base, "t").append(Vec::new())));
@@ -393,8 +382,7 @@ fn a_change_that_changes_nothing_gets_in_nobodys_way() {
 
 #[test]
 fn uniting_segments_changes_no_rows() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (folder, store) = fresh();
     insert(&store, &rows(0..3));
     insert(&store, &rows(3..6));
     change(&store, |table| table.unwrap().optimized(&store).unwrap().0);
@@ -403,8 +391,7 @@ fn uniting_segments_changes_no_rows() {
         assert!(!table.has_rows_of(0) && !table.has_rows_of(table.version() + 1));
     };
     check(&now(&store));
-    drop(store);
-    let store = open(folder.path());
+    let store = reopened(store, &folder);
     check(&now(&store));
     let table = now(&store);
     let segment = store.copied(&table, vec![rows([6])]).unwrap();
@@ -416,8 +403,7 @@ fn uniting_segments_changes_no_rows() {
 
 #[test]
 fn what_a_materialized_view_shows_is_committed_with_its_rows() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (folder, store) = fresh();
     let view = Materialized {
         sql: "SELECT 1".to_owned(),
         dialect: "ansi".to_owned(),
@@ -429,8 +415,7 @@ fn what_a_materialized_view_shows_is_committed_with_its_rows() {
     };
     insert(&store, &rows(0..3));
     change(&store, |table| table.unwrap().with_materialized(view.clone()));
-    drop(store);
-    let store = open(folder.path());
+    let store = reopened(store, &folder);
     assert_eq!(now(&store).definition().materialized.as_ref(), Some(&view));
     assert_eq!(store.snapshot().is_fresh(&view), Some(false), "there is no such table");
     assert_eq!(sorted(&now(&store)), [0, 1, 2]);

@@ -1,6 +1,6 @@
 //! Tables whose files are in an object store: what is there, what is not, and what is left without the copies beside the catalog.
 
-use super::durable::{change, durable, files, insert, now, open_at, sorted};
+use super::durable::{change, delete, durable, files, insert, now, open_at, sorted};
 use super::store_with_tags::StoreWithTags;
 use super::*;
 use crate::TablesPlace;
@@ -13,7 +13,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
-use uuid::Uuid;
 
 const OWNER: &str = "bowshot-owner.json";
 
@@ -28,6 +27,14 @@ impl World {
     fn new() -> Self {
         let objects = ObjectFolder::in_store(Arc::new(StoreWithTags::default()), "tables").unwrap();
         Self { disk: tempfile::tempdir().unwrap(), objects, cache_bytes: 1 << 30 }
+    }
+
+    /// With a table, whose one file is there.
+    fn with_rows() -> (Self, Arc<TableStore>) {
+        let world = Self::new();
+        let store = world.open();
+        insert(&store, &rows(0..10_000));
+        (world, store)
     }
 
     fn data(&self) -> PathBuf {
@@ -96,22 +103,13 @@ fn until(what: &str, check: impl Fn() -> bool) {
     }
 }
 
-fn delete(store: &Arc<TableStore>, id: i64) {
-    change(store, |table| {
-        let table = table.unwrap();
-        table.delete(store, &[address_of(&table, id).unwrap()]).unwrap().0
-    });
-}
-
 fn drop_table(store: &Arc<TableStore>) {
     commit(store, |base| base.without_entry(&name("t"))).unwrap();
 }
 
 #[test]
 fn what_was_committed_needs_nothing_but_the_catalog() {
-    let world = World::new();
-    let store = world.open();
-    insert(&store, &rows(0..10_000));
+    let (world, store) = World::with_rows();
     until_entries(&world, 1);
     insert(&store, &rows(10_000..20_000));
     until_entries(&world, 2);
@@ -140,9 +138,7 @@ fn what_was_committed_needs_nothing_but_the_catalog() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_read_what_is_in_the_store_alone() {
-    let world = World::new();
-    let store = world.open();
-    insert(&store, &rows(0..10_000));
+    let (world, store) = World::with_rows();
     insert(&store, &rows(20_000..30_000));
     end(store);
     world.lose_copies();
@@ -180,9 +176,7 @@ fn nothing_is_left_of_what_nobody_needs() {
 
 #[test]
 fn a_drop_is_done_to_its_end_by_the_next_start() {
-    let world = World::new();
-    let store = world.open();
-    insert(&store, &rows(0..10_000));
+    let (world, store) = World::with_rows();
     // Somebody reads the table until the end.
     let reader = now(&store);
     drop_table(&store);
@@ -229,9 +223,7 @@ fn a_folder_moves_into_a_store_and_not_back_unnoticed() {
 
 #[test]
 fn two_folders_cannot_have_one_place() {
-    let world = World::new();
-    let store = world.open();
-    insert(&store, &rows(0..10_000));
+    let (world, store) = World::with_rows();
     let other = World { disk: tempfile::tempdir().unwrap(), objects: world.objects.clone(), cache_bytes: 0 };
     let error = other.try_open().unwrap_err();
     assert!(matches!(error, Error::NotOurs { .. }), "{error}");
@@ -246,9 +238,7 @@ fn two_folders_cannot_have_one_place() {
 
 #[test]
 fn only_what_was_never_committed_is_rubbish() {
-    let world = World::new();
-    let store = world.open();
-    insert(&store, &rows(0..10_000));
+    let (world, store) = World::with_rows();
     let table = now(&store).id();
     until("the log is written", || world.rows_and_entries().1 == [0]);
     end(store);
@@ -275,9 +265,7 @@ fn only_what_was_never_committed_is_rubbish() {
 
 #[test]
 fn an_old_catalog_removes_nothing() {
-    let world = World::new();
-    let store = world.open();
-    insert(&store, &rows(0..10_000));
+    let (world, store) = World::with_rows();
     until("the log is written", || world.rows_and_entries().1 == [0]);
     // The catalog of this moment is put back later, while the mark of its run is still there.
     let old = world.disk.path().join("old");
@@ -305,9 +293,7 @@ fn an_old_catalog_removes_nothing() {
 
 #[test]
 fn backups_have_what_is_in_the_store_alone() {
-    let world = World::new();
-    let store = world.open();
-    insert(&store, &rows(0..10_000));
+    let (world, store) = World::with_rows();
     until_entries(&world, 1);
     insert(&store, &rows(10_000..20_000));
     until("the log is written", || world.rows_and_entries().1 == [0, 1]);

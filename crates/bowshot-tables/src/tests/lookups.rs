@@ -1,6 +1,6 @@
 //! Rows that are found by their keys.
 
-use super::durable::{change, insert, open};
+use super::durable::{change, fresh, insert};
 use super::*;
 use arrow::array::ArrayRef;
 
@@ -39,8 +39,7 @@ fn rows_in_memory_are_found_in_any_order() {
 
 #[test]
 fn rows_in_files_are_found_until_they_are_deleted() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (_folder, store) = fresh();
     insert(&store, &rows(0..6000));
     insert(&store, &rows((6000..12_000).rev()));
     let before = get(&store.snapshot(), "t");
@@ -92,8 +91,7 @@ fn values_of_another_type_are_not_looked_up() {
 
 #[test]
 fn what_a_statement_did_not_wait_for_is_not_begun_again_by_the_next() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let (_folder, store) = fresh();
     insert(&store, &rows(0..6000));
     let table = get(&store.snapshot(), "t");
     let key = |at: usize| -> [(usize, ArrayRef); 1] { [(at, Arc::new(Int64Array::from(vec![7])))] };

@@ -13,12 +13,13 @@ mod scans;
 mod store_with_tags;
 mod values;
 
-use super::{Column, Definition, Entry, EntryName, Error, Key, Snapshot, Table, TableStore};
+use super::{Column, Definition, Entry, EntryName, Error, Key, Snapshot, Table, TableStore, View};
 use arrow::array::{AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Int64Type, UInt64Type};
 use datafusion::catalog::TableProvider;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// Rows per batch in the sessions of the tests: few, so that small tables have several partitions.
 const BATCH_ROWS: usize = 16;
@@ -47,6 +48,18 @@ fn keyed() -> Definition {
         primary_key: Some(Key { name: None, columns: vec!["id".to_owned()], comment: None }),
         ..definition()
     }
+}
+
+fn view(sql: &str) -> Arc<View> {
+    Arc::new(View {
+        id: Uuid::new_v4(),
+        sql: sql.to_owned(),
+        dialect: "ansi".to_owned(),
+        default_catalog: "bowshot".to_owned(),
+        default_schema: "main".to_owned(),
+        columns: vec![],
+        comment: None,
+    })
 }
 
 /// A row for each id. Its value is ten times the id, or null where the id is a multiple of five.

@@ -1,9 +1,7 @@
 //! Catalogs, schemas and names within one snapshot.
 
 use super::*;
-use crate::View;
 use bowshot_api::ErrorKind;
-use uuid::Uuid;
 
 fn refusal(answer: Result<Snapshot, Error>) -> (ErrorKind, String) {
     let error = bowshot_api::Error::from(answer.unwrap_err());
@@ -16,18 +14,6 @@ fn refused(answer: Result<Snapshot, Error>, kind: ErrorKind, text: &str) {
 
 fn empty_table() -> Entry {
     Entry::Table(Arc::new(Table::new(definition())))
-}
-
-fn view(sql: &str) -> Arc<View> {
-    Arc::new(View {
-        id: Uuid::new_v4(),
-        sql: sql.to_owned(),
-        dialect: "ansi".to_owned(),
-        default_catalog: "bowshot".to_owned(),
-        default_schema: "main".to_owned(),
-        columns: vec![],
-        comment: None,
-    })
 }
 
 #[test]

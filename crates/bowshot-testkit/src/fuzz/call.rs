@@ -38,7 +38,6 @@ pub enum Ending {
 pub struct Call {
     /// HTTP method; POST in gRPC.
     pub method: Method,
-    /// Full path.
     pub path: String,
     /// Headers beyond `te` and `content-type`, and instead of them where the names are the same.
     pub headers: Vec<(String, Vec<u8>)>,
@@ -160,7 +159,6 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    /// Connects.
     pub async fn open(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;

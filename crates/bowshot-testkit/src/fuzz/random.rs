@@ -12,7 +12,6 @@ impl Random {
         random
     }
 
-    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut bits = self.0;
@@ -35,7 +34,6 @@ impl Random {
         &items[self.below(items.len())]
     }
 
-    /// Random bytes.
     pub fn bytes(&mut self, length: usize) -> Vec<u8> {
         (0..length).map(|_| self.bits() as u8).collect()
     }

@@ -50,7 +50,6 @@ pub enum Kinds {
 pub struct Fault {
     /// Number of the case: `--case` repeats it.
     pub case: u64,
-    /// Kind of case.
     pub kind: &'static str,
     /// What was wrong.
     pub text: String,
@@ -69,12 +68,10 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// All calls.
     pub fn total(&self) -> u64 {
         self.calls.values().sum()
     }
 
-    /// All faults.
     pub fn failed(&self) -> u64 {
         self.faults.values().map(|(count, _)| count).sum()
     }
@@ -166,13 +163,11 @@ impl Client {
         self.shared.plan.address
     }
 
-    /// Counts a request.
     pub fn count(&mut self, kind: &'static str) {
         self.shared.made.fetch_add(1, Ordering::Relaxed);
         *self.shared.tally.lock().unwrap_or_else(PoisonError::into_inner).calls.entry(kind).or_default() += 1;
     }
 
-    /// Notes a failure.
     pub fn fail(&mut self, kind: &'static str, text: String, request: &[u8]) {
         self.shared.note(
             kind,

@@ -24,7 +24,6 @@ pub enum Exclusion {
 }
 
 impl Exclusion {
-    /// All reasons.
     pub const ALL: [Self; 3] = [Self::SparkFunctions, Self::OutsideData, Self::RustFixtures];
 
     /// The reason in words.

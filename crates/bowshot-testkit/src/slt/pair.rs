@@ -66,7 +66,6 @@ pub enum Outcome {
 pub struct Observed(Arc<Mutex<Option<Outcome>>>);
 
 impl Observed {
-    /// Keeps an outcome.
     pub fn put(&self, outcome: &Result<DFOutput, Failure>) {
         let outcome = match outcome {
             Ok(DBOutput::Rows { types, rows }) => {
@@ -89,7 +88,6 @@ impl Observed {
 pub struct Difference {
     /// Place in the corpus.
     pub location: String,
-    /// The statement.
     pub sql: String,
     /// What plain DataFusion gave.
     pub local: Outcome,
@@ -100,7 +98,6 @@ pub struct Difference {
 /// Counts of one file.
 #[derive(Debug, Default)]
 pub struct FileResult {
-    /// Name of the file.
     pub name: String,
     /// Records that ran.
     pub records: usize,

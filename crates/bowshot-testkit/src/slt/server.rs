@@ -16,7 +16,6 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A running server.
 pub struct Server {
     address: SocketAddr,
     stop: oneshot::Sender<()>,

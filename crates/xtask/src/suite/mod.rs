@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use table::Suite;
 
 /// How one suite ended.
+#[derive(Default)]
 struct Outcome {
     name: String,
     counts: Counts,
@@ -106,16 +107,7 @@ fn source_times(step: &str, target: &str) -> Result<bool> {
 
 fn run_suite(suite: &Suite, recording: bool) -> Outcome {
     let started = Instant::now();
-    let mut outcome = Outcome {
-        name: suite.name.clone(),
-        counts: Counts::default(),
-        excluded: 0,
-        complaint: None,
-        took: Duration::ZERO,
-        recorded: None,
-        ending: Vec::new(),
-        unstable: Vec::new(),
-    };
+    let mut outcome = Outcome { name: suite.name.clone(), ..Outcome::default() };
     let missing: Vec<&str> =
         suite.needs.iter().map(String::as_str).filter(|program| !machine::has(program)).collect();
     if missing.is_empty() {
@@ -148,17 +140,17 @@ fn run_commands(suite: &Suite, recording: bool, outcome: &mut Outcome) -> Result
         std::fs::remove_file(&result_file).context("an old result file cannot be removed")?;
     }
     for command in &suite.prepare {
-        let run = process::run(&places.command(command, &suite.folder, &result_file)?, suite.limit())?;
+        let run = process::run(places.command(command, &suite.folder, &result_file)?, suite.limit())?;
         if !run.success {
             bail!("the preparation `{}` failed", command.join(" "));
         }
     }
-    let mut run = process::run(&places.command(&suite.run, &suite.folder, &result_file)?, suite.limit())?;
+    let mut run = process::run(places.command(&suite.run, &suite.folder, &result_file)?, suite.limit())?;
     let report = counts::parse(suite.counts, &run.output);
     outcome.counts = report.counts;
     let ending = ending(&run.output);
     if let Some(words) = second_run::command(suite, &report).filter(|_| !run.timed_out) {
-        let second = process::run(&places.command(&words, &suite.folder, &result_file)?, suite.limit())?;
+        let second = process::run(places.command(&words, &suite.folder, &result_file)?, suite.limit())?;
         outcome.unstable = second_run::passed(&report, &counts::parse(suite.counts, &second.output));
         let passed = outcome.unstable.len() as u64;
         outcome.counts.passed += passed;

@@ -18,7 +18,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpStream;
-use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 use uuid::Uuid;
 
 /// The name that every certificate of a node holds beside its own ones.
@@ -84,14 +84,14 @@ impl Certificates {
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, format!("invalid host `{host}`")))?;
         let stream = self.connector.connect(name, socket).await?;
         check(stream.get_ref().1.peer_certificates())?;
-        Ok(Wire::Tls(Box::new(TlsStream::Client(stream))))
+        Ok(Box::new(stream))
     }
 
     /// The other end of it.
     pub(super) async fn accept(&self, socket: TcpStream) -> io::Result<Wire> {
         let stream = self.acceptor.accept(socket).await?;
         let checked = check(stream.get_ref().1.peer_certificates());
-        let mut wire = Wire::Tls(Box::new(TlsStream::Server(stream)));
+        let mut wire: Wire = Box::new(stream);
         if let Err(error) = checked {
             refuse(&mut wire, &error.to_string()).await?;
             return Err(error);

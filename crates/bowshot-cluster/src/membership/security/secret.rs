@@ -58,7 +58,7 @@ impl SharedKey {
         let answer = read_line(&mut socket).await?;
         let proof = answer.strip_prefix(GOOD).map(str::trim_start).map(bytes).transpose()?;
         match proof {
-            Some(proof) if self.holds(Side::Called, (&mine, &theirs), &proof) => Ok(Wire::Plain(socket)),
+            Some(proof) if self.holds(Side::Called, (&mine, &theirs), &proof) => Ok(Box::new(socket)),
             _ => Err(denied("the node there has another secret")),
         }
     }
@@ -78,7 +78,7 @@ impl SharedKey {
         }
         write_line(&mut socket, &format!("{GOOD} {}", hex(&self.proof(Side::Called, &theirs, &mine))))
             .await?;
-        Ok(Wire::Plain(socket))
+        Ok(Box::new(socket))
     }
 
     fn proof(&self, side: Side, caller: &[u8; LENGTH], called: &[u8; LENGTH]) -> Vec<u8> {

@@ -15,7 +15,6 @@ pub(super) const INT64: i32 = 7;
 pub(super) const TEXT: i32 = 8;
 const DOUBLE: i32 = 11;
 
-/// Decodes a file.
 pub(super) fn model(bytes: &[u8]) -> Result<ModelProto> {
     let mut model = ModelProto::decode(bytes).map_err(|error| Error::damaged(error.to_string()))?;
     let graph = graph(&mut model)?;

@@ -3,132 +3,93 @@
 
 use prost::Message;
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ModelProto {
-    #[prost(int64, tag = "1")]
-    pub(super) ir_version: i64,
-    #[prost(message, optional, tag = "7")]
-    pub(super) graph: Option<GraphProto>,
-    #[prost(message, repeated, tag = "8")]
-    pub(super) opset_import: Vec<OperatorSetProto>,
+/// Messages: the fields that are read, each with its encoding and its number.
+macro_rules! messages {
+    ($($(#[$about:meta])* $name:ident { $($field:ident: $value:ty = ($($encoding:tt)*),)* })*) => {$(
+        $(#[$about])*
+        #[derive(Clone, PartialEq, Message)]
+        pub(super) struct $name {
+            $(#[prost($($encoding)*)] pub(super) $field: $value,)*
+        }
+    )*};
 }
 
-/// The version of the operators of a domain.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct OperatorSetProto {
-    #[prost(string, tag = "1")]
-    pub(super) domain: String,
-    #[prost(int64, tag = "2")]
-    pub(super) version: i64,
-}
+messages! {
+    ModelProto {
+        ir_version: i64 = (int64, tag = "1"),
+        graph: Option<GraphProto> = (message, optional, tag = "7"),
+        opset_import: Vec<OperatorSetProto> = (message, repeated, tag = "8"),
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct GraphProto {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) node: Vec<NodeProto>,
-    #[prost(string, tag = "2")]
-    pub(super) name: String,
-    #[prost(message, repeated, tag = "5")]
-    pub(super) initializer: Vec<TensorProto>,
-    #[prost(message, repeated, tag = "11")]
-    pub(super) input: Vec<ValueInfoProto>,
-    #[prost(message, repeated, tag = "12")]
-    pub(super) output: Vec<ValueInfoProto>,
-}
+    /// The version of the operators of a domain.
+    OperatorSetProto {
+        domain: String = (string, tag = "1"),
+        version: i64 = (int64, tag = "2"),
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct NodeProto {
-    #[prost(string, repeated, tag = "1")]
-    pub(super) input: Vec<String>,
-    #[prost(string, repeated, tag = "2")]
-    pub(super) output: Vec<String>,
-    #[prost(string, tag = "4")]
-    pub(super) op_type: String,
-    #[prost(message, repeated, tag = "5")]
-    pub(super) attribute: Vec<AttributeProto>,
-    #[prost(string, tag = "7")]
-    pub(super) domain: String,
-}
+    GraphProto {
+        node: Vec<NodeProto> = (message, repeated, tag = "1"),
+        name: String = (string, tag = "2"),
+        initializer: Vec<TensorProto> = (message, repeated, tag = "5"),
+        input: Vec<ValueInfoProto> = (message, repeated, tag = "11"),
+        output: Vec<ValueInfoProto> = (message, repeated, tag = "12"),
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct AttributeProto {
-    #[prost(string, tag = "1")]
-    pub(super) name: String,
-    #[prost(float, tag = "2")]
-    pub(super) f: f32,
-    #[prost(int64, tag = "3")]
-    pub(super) i: i64,
-    #[prost(bytes = "vec", tag = "4")]
-    pub(super) s: Vec<u8>,
-    #[prost(message, optional, tag = "5")]
-    pub(super) t: Option<TensorProto>,
-    #[prost(float, repeated, tag = "7")]
-    pub(super) floats: Vec<f32>,
-    #[prost(int64, repeated, tag = "8")]
-    pub(super) ints: Vec<i64>,
-    #[prost(bytes = "vec", repeated, tag = "9")]
-    pub(super) strings: Vec<Vec<u8>>,
-    #[prost(int32, tag = "20")]
-    pub(super) r#type: i32,
-}
+    NodeProto {
+        input: Vec<String> = (string, repeated, tag = "1"),
+        output: Vec<String> = (string, repeated, tag = "2"),
+        op_type: String = (string, tag = "4"),
+        attribute: Vec<AttributeProto> = (message, repeated, tag = "5"),
+        domain: String = (string, tag = "7"),
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct TensorProto {
-    #[prost(int64, repeated, tag = "1")]
-    pub(super) dims: Vec<i64>,
-    #[prost(int32, tag = "2")]
-    pub(super) data_type: i32,
-    #[prost(float, repeated, tag = "4")]
-    pub(super) float_data: Vec<f32>,
-    #[prost(int32, repeated, tag = "5")]
-    pub(super) int32_data: Vec<i32>,
-    #[prost(bytes = "vec", repeated, tag = "6")]
-    pub(super) string_data: Vec<Vec<u8>>,
-    #[prost(int64, repeated, tag = "7")]
-    pub(super) int64_data: Vec<i64>,
-    #[prost(string, tag = "8")]
-    pub(super) name: String,
-    #[prost(bytes = "vec", tag = "9")]
-    pub(super) raw_data: Vec<u8>,
-    #[prost(double, repeated, tag = "10")]
-    pub(super) double_data: Vec<f64>,
-}
+    AttributeProto {
+        name: String = (string, tag = "1"),
+        f: f32 = (float, tag = "2"),
+        i: i64 = (int64, tag = "3"),
+        s: Vec<u8> = (bytes = "vec", tag = "4"),
+        t: Option<TensorProto> = (message, optional, tag = "5"),
+        floats: Vec<f32> = (float, repeated, tag = "7"),
+        ints: Vec<i64> = (int64, repeated, tag = "8"),
+        strings: Vec<Vec<u8>> = (bytes = "vec", repeated, tag = "9"),
+        r#type: i32 = (int32, tag = "20"),
+    }
 
-/// An input or an output of a graph.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ValueInfoProto {
-    #[prost(string, tag = "1")]
-    pub(super) name: String,
-    #[prost(message, optional, tag = "2")]
-    pub(super) r#type: Option<TypeProto>,
-}
+    TensorProto {
+        dims: Vec<i64> = (int64, repeated, tag = "1"),
+        data_type: i32 = (int32, tag = "2"),
+        float_data: Vec<f32> = (float, repeated, tag = "4"),
+        int32_data: Vec<i32> = (int32, repeated, tag = "5"),
+        string_data: Vec<Vec<u8>> = (bytes = "vec", repeated, tag = "6"),
+        int64_data: Vec<i64> = (int64, repeated, tag = "7"),
+        name: String = (string, tag = "8"),
+        raw_data: Vec<u8> = (bytes = "vec", tag = "9"),
+        double_data: Vec<f64> = (double, repeated, tag = "10"),
+    }
 
-/// A type; other kinds than tensors are none.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct TypeProto {
-    #[prost(message, optional, tag = "1")]
-    pub(super) tensor_type: Option<TensorTypeProto>,
-}
+    /// An input or an output of a graph.
+    ValueInfoProto {
+        name: String = (string, tag = "1"),
+        r#type: Option<TypeProto> = (message, optional, tag = "2"),
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct TensorTypeProto {
-    #[prost(int32, tag = "1")]
-    pub(super) elem_type: i32,
-    #[prost(message, optional, tag = "2")]
-    pub(super) shape: Option<ShapeProto>,
-}
+    /// A type; other kinds than tensors are none.
+    TypeProto {
+        tensor_type: Option<TensorTypeProto> = (message, optional, tag = "1"),
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ShapeProto {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) dim: Vec<DimensionProto>,
-}
+    TensorTypeProto {
+        elem_type: i32 = (int32, tag = "1"),
+        shape: Option<ShapeProto> = (message, optional, tag = "2"),
+    }
 
-/// A number, or a name for one that is open.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct DimensionProto {
-    #[prost(int64, optional, tag = "1")]
-    pub(super) dim_value: Option<i64>,
-    #[prost(string, optional, tag = "2")]
-    pub(super) dim_param: Option<String>,
+    ShapeProto {
+        dim: Vec<DimensionProto> = (message, repeated, tag = "1"),
+    }
+
+    /// A number, or a name for one that is open.
+    DimensionProto {
+        dim_value: Option<i64> = (int64, optional, tag = "1"),
+        dim_param: Option<String> = (string, optional, tag = "2"),
+    }
 }

@@ -51,7 +51,6 @@ struct Input {
     kind: Kind,
 }
 
-/// Reads a graph.
 pub(super) fn read(bytes: &[u8], screened: &Screened<'_>) -> Result<Model> {
     within("bytes", bytes.len(), limits::NETWORK_BYTES)?;
     operators::check(screened)?;

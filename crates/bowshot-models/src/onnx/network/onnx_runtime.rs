@@ -86,7 +86,6 @@ fn session(file: &[u8], level: GraphOptimizationLevel) -> Result<Session> {
 }
 
 impl Engine {
-    /// Loads a graph.
     pub(super) fn new(model: &ModelProto) -> Result<Self> {
         check_divisions(model)?;
         let inputs = model.graph.iter().flat_map(|graph| &graph.input);

@@ -30,7 +30,6 @@ pub struct Backup {
 /// are lost with them when the disk is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Share {
-    /// None.
     Nothing,
     /// Files of the data folder.
     WithData,
@@ -43,7 +42,6 @@ pub enum Share {
 pub struct Copied {
     /// The moment of the state, as RFC 3339 has it.
     pub taken: String,
-    /// Tables.
     pub tables: usize,
     /// Files, the manifest not counted.
     pub files: usize,

@@ -36,7 +36,6 @@ pub(in crate::durable) struct Hold {
     pub(in crate::durable) files: BTreeSet<String>,
     /// Files that the catalog has and that are not there.
     pub(in crate::durable) missing: BTreeSet<String>,
-    /// Number of tables.
     pub(in crate::durable) tables: usize,
 }
 

@@ -18,7 +18,6 @@ const FORMAT: u32 = 1;
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 20;
 
-/// See the module.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::durable) struct Manifest {

@@ -43,9 +43,6 @@ const UNFINISHED: &str = ".bowshot-unfinished-";
 pub type Stop = AtomicBool;
 
 /// The place in an object store that has the tables of a data folder, if they are in one.
-///
-/// # Errors
-/// When the catalog cannot be read.
 pub fn tables_address(data: &Path) -> Result<Option<String>, Error> {
     if Catalog::is_in(data) { bucket::address(&Catalog::look_into(data)?) } else { Ok(None) }
 }

@@ -52,7 +52,6 @@ pub struct TablesPlace {
     pub cache_bytes: u64,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     objects: ObjectFolder,

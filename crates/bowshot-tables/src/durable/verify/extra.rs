@@ -14,9 +14,6 @@ use uuid::Uuid;
 const OURS: &str = "bowshot-";
 
 /// Looks for files and folders of tables that the catalog of a stopped folder does not know.
-///
-/// # Errors
-/// When the folder cannot be listed, or the catalog not be read.
 pub(super) fn look(folder: &Path, found: &mut Found) -> Result<(), Error> {
     let catalog = Catalog::look_into(folder)?;
     let ids = |sql: &str| {

@@ -15,9 +15,6 @@ use std::sync::atomic::Ordering;
 const OF_A_BACKUP: &str = "stop the server and copy the file back from a backup under the same name: files never change, so any backup that has it will do";
 
 /// Looks at every file that the catalog names and that is here; others may be in the store.
-///
-/// # Errors
-/// When it was stopped.
 pub(super) fn look(
     (folder, store): (&Path, Option<&str>),
     known: &Known,

@@ -41,7 +41,6 @@ pub struct Fault {
     pub place: String,
     /// What is wrong with it.
     pub problem: String,
-    /// What to do.
     pub remedy: &'static str,
 }
 
@@ -53,7 +52,6 @@ pub enum Kind {
     Stopped,
     /// A data folder that a server uses: what nobody refers to was not looked for, since it may be at work on it.
     Running,
-    /// A backup.
     Backup,
 }
 
@@ -62,11 +60,9 @@ pub enum Kind {
 pub struct Found {
     /// Of what.
     pub kind: Kind,
-    /// What is wrong.
     pub faults: Vec<Fault>,
     /// What the server puts right by itself.
     pub remarks: Vec<String>,
-    /// Tables.
     pub tables: usize,
     /// Files of rows and models.
     pub files: usize,
@@ -112,9 +108,6 @@ pub fn verify(folder: &Path, depth: Depth, stop: &Stop) -> Result<Found, Error> 
 }
 
 /// Verifies a folder that nobody changes, but for what nobody refers to. Files may be in a store instead.
-///
-/// # Errors
-/// When it was stopped.
 pub(super) fn examine(folder: &Path, depth: Depth, store: Option<&str>, stop: &Stop) -> Result<Found, Error> {
     let mut found = Found::default();
     // What cannot be read as a whole has no parts that could be looked at.
