@@ -12,16 +12,16 @@ import shutil
 import sys
 import tempfile
 import threading
-import time
 
 from durable import Database
 from histories import complaints
 from random_transactions import LISTENERS, TABLES, WIRES, Lists, Worker, is_conflict
-from server import BUSY_FACTOR, Server
+from server import BUSY_FACTOR, Server, wait_until
 
 LIVES = 2
 KEYS = 2
-SHORTEST, LONGEST = 0.3, 1.5
+# Transactions that begin before a server is killed.
+FEWEST, MOST = 20, 150
 CUTS = 0.03
 # Lists of so many earlier rounds are compared again; older ones are deleted.
 COMPARED_ROUNDS = 5
@@ -63,6 +63,12 @@ class Life:
                             if not is_conflict(error) and not self.killed.is_set():
                                 raise
 
+    def wait(self, transactions):
+        """Until so many have begun, or something is wrong."""
+        wait_until(
+            lambda: self.errors or sum(len(worker.done) for worker in self.workers) >= transactions, f"{transactions} transactions", 120
+        )
+
     def kill(self):
         """Kills the server, waits for the clients, and gives what was wrong."""
         # Errors from here on are the kill's; earlier ones are the server's own.
@@ -96,6 +102,11 @@ class Run:
                 db.run(*Lists("t", []).create())
             for number in range(self.first, self.first + count):
                 self.round(number)
+        except Exception as error:
+            if not isinstance(error, Failed) and not self.server.killed:
+                ended = self.server.process.poll()
+                error.add_note(f"the server ended with {ended}; kept: {self.folder}; its log:\n{self.server.log()[-5000:]}")
+            raise
         finally:
             if not self.server.killed:
                 self.server.kill()
@@ -109,7 +120,7 @@ class Run:
             db.run(*lists.fill())
         for life in range(LIVES):
             living = Life(self.server, lists, self.seed, f"r{number}.{life}")
-            time.sleep(rng.uniform(SHORTEST, LONGEST))
+            living.wait(rng.randrange(FEWEST, MOST))
             found += living.kill()
             workers += living.workers
             self.start()

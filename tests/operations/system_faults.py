@@ -1,7 +1,7 @@
 """`python system_faults.py`: one call of the system fails under a server that writes, one that starts, or a backup.
 
-For each kind of call, each error, and N = 1, 2, … the N-th such call fails, until so many are not made: by strace, which counts the calls of
-each thread, and below the data folder by `faults.c`, which counts those of all. Every statement ends, with success or an error that says
+For each kind of call, each error, and N = 1, 2, … the N-th such call fails, until so many are not made: by strace, which counts those
+of each thread, and below the data folder by `faults.c`, which counts those of all. Every statement ends, with success or an error that says
 why; what is there then, and after a start without faults, is what was acknowledged, and of what failed all or nothing. No panic, none that
 hangs. Prints what it has found, and `N passed, N failed`."""
 
@@ -254,7 +254,8 @@ class Run:
             hits, refused, misses = hits + case.hits(), refused + case.refused, 0 if case.hits() else misses + 1
             if not self.failures or case.folder.name not in self.failures[-1]:
                 shutil.rmtree(case.folder)
-        print(f"{kind}, {error} of {call}: N up to {number}, {hits} calls failed, {refused} times with an error", file=sys.stderr, flush=True)
+        said = f"N up to {number}, {hits} calls failed, {refused} times with an error"
+        print(f"{kind}, {error} of {call}: {said}", file=sys.stderr, flush=True)
 
 
 def main():
