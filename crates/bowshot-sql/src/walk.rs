@@ -124,270 +124,58 @@ trees!(
     Values,
 );
 
-impl VisitorMut for Changing<'_> {
-    type Break = ();
+/// The visitors above, of which each asks the one within it at each part of a tree: before what is within that part, and after it.
+macro_rules! hooks {
+    ($($hook:ident($part:ty),)*) => {
+        impl VisitorMut for Changing<'_> {
+            type Break = ();
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.0.pre_visit_query(query)
-    }
+            $(fn $hook(&mut self, part: &mut $part) -> ControlFlow<()> {
+                self.0.$hook(part)
+            })*
+        }
 
-    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.0.post_visit_query(query)
-    }
+        impl Visitor for Looking<'_> {
+            type Break = ();
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        self.0.pre_visit_select(select)
-    }
+            $(fn $hook(&mut self, part: &$part) -> ControlFlow<()> {
+                self.0.$hook(part)
+            })*
+        }
 
-    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        self.0.post_visit_select(select)
-    }
+        impl<V: VisitorMut> VisitorMut for Kept<'_, V, V::Break> {
+            type Break = ();
 
-    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
-        self.0.pre_visit_relation(relation)
-    }
+            $(fn $hook(&mut self, part: &mut $part) -> ControlFlow<()> {
+                let flow = self.visitor.$hook(part);
+                self.keep(flow)
+            })*
+        }
 
-    fn post_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
-        self.0.post_visit_relation(relation)
-    }
+        impl<V: Visitor> Visitor for Kept<'_, V, V::Break> {
+            type Break = ();
 
-    fn pre_visit_table_factor(&mut self, table_factor: &mut TableFactor) -> ControlFlow<()> {
-        self.0.pre_visit_table_factor(table_factor)
-    }
-
-    fn post_visit_table_factor(&mut self, table_factor: &mut TableFactor) -> ControlFlow<()> {
-        self.0.post_visit_table_factor(table_factor)
-    }
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        self.0.pre_visit_expr(expr)
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        self.0.post_visit_expr(expr)
-    }
-
-    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
-        self.0.pre_visit_statement(statement)
-    }
-
-    fn post_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
-        self.0.post_visit_statement(statement)
-    }
-
-    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
-        self.0.pre_visit_value(value)
-    }
-
-    fn post_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
-        self.0.post_visit_value(value)
-    }
+            $(fn $hook(&mut self, part: &$part) -> ControlFlow<()> {
+                let flow = self.visitor.$hook(part);
+                self.keep(flow)
+            })*
+        }
+    };
 }
 
-impl Visitor for Looking<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        self.0.pre_visit_query(query)
-    }
-
-    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        self.0.post_visit_query(query)
-    }
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        self.0.pre_visit_select(select)
-    }
-
-    fn post_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        self.0.post_visit_select(select)
-    }
-
-    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-        self.0.pre_visit_relation(relation)
-    }
-
-    fn post_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-        self.0.post_visit_relation(relation)
-    }
-
-    fn pre_visit_table_factor(&mut self, table_factor: &TableFactor) -> ControlFlow<()> {
-        self.0.pre_visit_table_factor(table_factor)
-    }
-
-    fn post_visit_table_factor(&mut self, table_factor: &TableFactor) -> ControlFlow<()> {
-        self.0.post_visit_table_factor(table_factor)
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        self.0.pre_visit_expr(expr)
-    }
-
-    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        self.0.post_visit_expr(expr)
-    }
-
-    fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
-        self.0.pre_visit_statement(statement)
-    }
-
-    fn post_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
-        self.0.post_visit_statement(statement)
-    }
-
-    fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
-        self.0.pre_visit_value(value)
-    }
-
-    fn post_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
-        self.0.post_visit_value(value)
-    }
-}
-
-impl<V: VisitorMut> VisitorMut for Kept<'_, V, V::Break> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_query(query);
-        self.keep(flow)
-    }
-
-    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_query(query);
-        self.keep(flow)
-    }
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_select(select);
-        self.keep(flow)
-    }
-
-    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_select(select);
-        self.keep(flow)
-    }
-
-    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_relation(relation);
-        self.keep(flow)
-    }
-
-    fn post_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_relation(relation);
-        self.keep(flow)
-    }
-
-    fn pre_visit_table_factor(&mut self, table_factor: &mut TableFactor) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_table_factor(table_factor);
-        self.keep(flow)
-    }
-
-    fn post_visit_table_factor(&mut self, table_factor: &mut TableFactor) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_table_factor(table_factor);
-        self.keep(flow)
-    }
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_expr(expr);
-        self.keep(flow)
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_expr(expr);
-        self.keep(flow)
-    }
-
-    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_statement(statement);
-        self.keep(flow)
-    }
-
-    fn post_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_statement(statement);
-        self.keep(flow)
-    }
-
-    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_value(value);
-        self.keep(flow)
-    }
-
-    fn post_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_value(value);
-        self.keep(flow)
-    }
-}
-
-impl<V: Visitor> Visitor for Kept<'_, V, V::Break> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_query(query);
-        self.keep(flow)
-    }
-
-    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_query(query);
-        self.keep(flow)
-    }
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_select(select);
-        self.keep(flow)
-    }
-
-    fn post_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_select(select);
-        self.keep(flow)
-    }
-
-    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_relation(relation);
-        self.keep(flow)
-    }
-
-    fn post_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_relation(relation);
-        self.keep(flow)
-    }
-
-    fn pre_visit_table_factor(&mut self, table_factor: &TableFactor) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_table_factor(table_factor);
-        self.keep(flow)
-    }
-
-    fn post_visit_table_factor(&mut self, table_factor: &TableFactor) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_table_factor(table_factor);
-        self.keep(flow)
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_expr(expr);
-        self.keep(flow)
-    }
-
-    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_expr(expr);
-        self.keep(flow)
-    }
-
-    fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_statement(statement);
-        self.keep(flow)
-    }
-
-    fn post_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_statement(statement);
-        self.keep(flow)
-    }
-
-    fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_value(value);
-        self.keep(flow)
-    }
-
-    fn post_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_value(value);
-        self.keep(flow)
-    }
-}
+hooks!(
+    pre_visit_query(Query),
+    post_visit_query(Query),
+    pre_visit_select(Select),
+    post_visit_select(Select),
+    pre_visit_relation(ObjectName),
+    post_visit_relation(ObjectName),
+    pre_visit_table_factor(TableFactor),
+    post_visit_table_factor(TableFactor),
+    pre_visit_expr(Expr),
+    post_visit_expr(Expr),
+    pre_visit_statement(Statement),
+    post_visit_statement(Statement),
+    pre_visit_value(ValueWithSpan),
+    post_visit_value(ValueWithSpan),
+);
