@@ -8,6 +8,7 @@ use sqlparser::ast::{
     Distinct, Expr, ObjectName, OrderByExpr, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
     TableWithJoins, ValueWithSpan, Values, Visit, VisitMut, Visitor, VisitorMut,
 };
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 /// A part of a syntax tree that can be walked over.
@@ -24,6 +25,41 @@ pub trait Tree {
         let mut kept = Kept { visitor, broken: None };
         let _ = self.look_with(&mut Looking(&mut kept));
         kept.broken.map_or(ControlFlow::Continue(()), ControlFlow::Break)
+    }
+
+    /// The same as [`Tree::walk`], with what the visitor breaks with as an error.
+    ///
+    /// # Errors
+    /// What the visitor breaks with.
+    fn try_walk<V: VisitorMut>(&mut self, visitor: &mut V) -> Result<(), V::Break> {
+        match self.walk(visitor) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(error) => Err(error),
+        }
+    }
+
+    /// Changes each expression in this part, after those within it, until there is an error.
+    ///
+    /// # Errors
+    /// The first one of `change`.
+    fn try_change_expressions<E>(&mut self, change: impl FnMut(&mut Expr) -> Result<(), E>) -> Result<(), E> {
+        self.try_walk(&mut Expressions(change))
+    }
+
+    /// Changes each expression in this part, after those within it.
+    fn change_expressions(&mut self, mut change: impl FnMut(&mut Expr)) {
+        let Ok(()) = self.try_change_expressions(|expr| {
+            change(expr);
+            Ok::<(), Infallible>(())
+        });
+    }
+
+    /// Calls `visit` for each expression in this part, before those within it.
+    fn each_expression(&self, mut visit: impl FnMut(&Expr)) {
+        self.has_expression(|expr| {
+            visit(expr);
+            false
+        });
     }
 
     /// Whether `found` holds for an expression in this part.
@@ -53,6 +89,33 @@ struct Kept<'a, V, B> {
 impl<V, B> Kept<'_, V, B> {
     fn keep(&mut self, flow: ControlFlow<B>) -> ControlFlow<()> {
         flow.map_break(|broken| self.broken = Some(broken))
+    }
+}
+
+/// Breaks a walk where there is an error.
+pub(crate) fn flow<E>(result: Result<(), E>) -> ControlFlow<E> {
+    result.map_or_else(ControlFlow::Break, ControlFlow::Continue)
+}
+
+/// Puts what `with` makes of an expression, if anything, in its place; breaks a walk where there is an error.
+pub(crate) fn replace<E>(
+    expr: &mut Expr,
+    with: impl FnOnce(&mut Expr) -> Result<Option<Expr>, E>,
+) -> ControlFlow<E> {
+    flow(with(expr).map(|other| {
+        if let Some(other) = other {
+            *expr = other;
+        }
+    }))
+}
+
+struct Expressions<F>(F);
+
+impl<E, F: FnMut(&mut Expr) -> Result<(), E>> VisitorMut for Expressions<F> {
+    type Break = E;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<E> {
+        flow((self.0)(expr))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::rewrite::is_aggregate;
 use crate::template::{self, meaning, quoted};
 use crate::walk::Tree;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
-use sqlparser::ast::{Expr, ObjectName, Query, Visitor, VisitorMut};
+use sqlparser::ast::{Expr, ObjectName, Query, Visitor};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
@@ -197,20 +197,11 @@ fn hole(expr: &Expr) -> Option<usize> {
 }
 
 pub(super) fn fill(body: &mut impl Tree, arguments: &[Expr]) {
-    let ControlFlow::Continue(()) = body.walk(&mut Fill(arguments));
-}
-
-struct Fill<'a>(&'a [Expr]);
-
-impl VisitorMut for Fill<'_> {
-    type Break = Infallible;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if let Some(argument) = hole(expr).and_then(|at| self.0.get(at)) {
+    body.change_expressions(|expr| {
+        if let Some(argument) = hole(expr).and_then(|at| arguments.get(at)) {
             *expr = Expr::Nested(Box::new(argument.clone()));
         }
-        ControlFlow::Continue(())
-    }
+    });
 }
 
 /// How a body uses one argument.

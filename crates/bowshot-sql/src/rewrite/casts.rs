@@ -3,7 +3,7 @@
 //! that says to what, and is taken away again before anything is computed.
 
 use crate::template;
-use crate::walk::Tree;
+use crate::walk::{Tree, flow};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     CastKind, DataType, Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, SetOperator, UnaryOperator,
@@ -19,13 +19,8 @@ pub(super) fn tell_apart(statement: &mut impl Tree) -> Result<()> {
     if !statement.has_expression(|expr| matches!(expr, Expr::Cast { .. })) {
         return Ok(());
     }
-    if let ControlFlow::Break(error) = statement.walk(&mut InRecursions) {
-        return Err(error);
-    }
-    match statement.walk(&mut InQueries) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut InRecursions)?;
+    statement.try_walk(&mut InQueries)
 }
 
 struct InQueries;
@@ -38,7 +33,13 @@ impl VisitorMut for InQueries {
         let mut found = Casts::default();
         let _ = query.look(&mut found);
         let alike = found.alike();
-        if alike.is_empty() { ControlFlow::Continue(()) } else { query.walk(&mut Telling(&alike)) }
+        if alike.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        flow(query.try_change_expressions(|expr| match cast(expr) {
+            Some((inner, _)) if alike.contains(&inner.to_string()) => tell(expr),
+            _ => Ok(()),
+        }))
     }
 }
 
@@ -200,21 +201,6 @@ fn cast(expr: &Expr) -> Option<(&Expr, String)> {
         |part| matches!(part, Expr::Value(value) if matches!(value.value, Value::Placeholder(_))),
     );
     (!of_client).then(|| (inner.as_ref(), data_type.to_string()))
-}
-
-struct Telling<'a>(&'a HashSet<String>);
-
-impl VisitorMut for Telling<'_> {
-    type Break = Error;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        match cast(expr) {
-            Some((inner, _)) if self.0.contains(&inner.to_string()) => {
-                tell(expr).map_or_else(ControlFlow::Break, ControlFlow::Continue)
-            }
-            _ => ControlFlow::Continue(()),
-        }
-    }
 }
 
 #[cfg(test)]

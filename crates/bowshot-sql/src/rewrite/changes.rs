@@ -3,7 +3,7 @@
 
 use super::versions::{AsOf, MARK, changed};
 use crate::template::{meaning, quoted};
-use crate::walk::Tree;
+use crate::walk::{Tree, flow};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     DataType, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Statement, TableAlias,
@@ -67,10 +67,7 @@ fn carried(text: &str) -> Option<AsOf<'_>> {
 }
 
 pub(super) fn mark(statement: &mut impl Tree) -> Result<()> {
-    match statement.walk(&mut Marks) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Marks)
 }
 
 struct Marks;
@@ -92,10 +89,7 @@ impl VisitorMut for Marks {
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        match with_changes(factor) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        flow(with_changes(factor))
     }
 }
 

@@ -10,18 +10,7 @@ use sqlparser::ast::{
 use std::ops::ControlFlow;
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
-    match statement.walk(&mut Conditions) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
-}
-
-struct Conditions;
-
-impl VisitorMut for Conditions {
-    type Break = Error;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+    statement.try_change_expressions(|expr| {
         let rewritten = match &*expr {
             Expr::BinaryOp { left, op, right } => match row_with_query(left, op, right) {
                 Ok(None) => rows(left, op, right),
@@ -38,13 +27,11 @@ impl VisitorMut for Conditions {
             Expr::AllOp { left, compare_op, right } => with_list("quantified_all", left, compare_op, right),
             _ => Ok(None),
         };
-        match rewritten {
-            Ok(Some(rewritten)) => *expr = Expr::Nested(Box::new(rewritten)),
-            Ok(None) => {}
-            Err(error) => return ControlFlow::Break(error),
+        if let Some(rewritten) = rewritten? {
+            *expr = Expr::Nested(Box::new(rewritten));
         }
-        ControlFlow::Continue(())
-    }
+        Ok(())
+    })
 }
 
 fn row(expr: &Expr) -> Option<&[Expr]> {

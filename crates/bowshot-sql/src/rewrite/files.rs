@@ -3,7 +3,7 @@
 
 use super::versions::MARK;
 use crate::template::quoted;
-use crate::walk::Tree;
+use crate::walk::{Tree, flow};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Array, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, TableAlias,
@@ -122,10 +122,7 @@ impl NamedFiles {
 }
 
 pub(super) fn mark(statement: &mut impl Tree) -> Result<()> {
-    match statement.walk(&mut Marks) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Marks)
 }
 
 struct Marks;
@@ -134,10 +131,7 @@ impl VisitorMut for Marks {
     type Break = Error;
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        match with_files(factor) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        flow(with_files(factor))
     }
 }
 

@@ -13,10 +13,7 @@ use sqlparser::ast::{
 use std::ops::ControlFlow;
 
 pub(super) fn rewrite(statement: &mut impl Tree, dialect: DialectName) -> Result<()> {
-    match statement.walk(&mut Functions(dialect)) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Functions(dialect))
 }
 
 /// Functions that give a row for each element of the list that another one gives. The other one has another name, so that

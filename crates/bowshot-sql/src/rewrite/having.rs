@@ -23,7 +23,7 @@ impl VisitorMut for Havings {
         if is_a_filter(select)
             && let Some(mut having) = select.having.take()
         {
-            let ControlFlow::Continue(()) = having.walk(&mut Aliases(&select.projection));
+            with_aliases(&mut having, &select.projection);
             let having = Box::new(Expr::Nested(Box::new(having)));
             select.selection = Some(match select.selection.take() {
                 None => *having,
@@ -54,19 +54,14 @@ fn is_a_filter(select: &Select) -> bool {
 }
 
 /// Puts what columns of the query are in the place of their names.
-struct Aliases<'a>(&'a [SelectItem]);
-
-impl VisitorMut for Aliases<'_> {
-    type Break = Infallible;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+fn with_aliases(having: &mut Expr, items: &[SelectItem]) {
+    having.change_expressions(|expr| {
         if let Expr::Identifier(name) = expr
-            && let Some(meant) = self.0.iter().find_map(|item| named(item, name))
+            && let Some(meant) = items.iter().find_map(|item| named(item, name))
         {
             *expr = Expr::Nested(Box::new(meant.clone()));
         }
-        ControlFlow::Continue(())
-    }
+    });
 }
 
 fn named<'a>(item: &'a SelectItem, name: &Ident) -> Option<&'a Expr> {

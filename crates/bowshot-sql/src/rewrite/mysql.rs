@@ -126,10 +126,7 @@ impl VisitorMut for NullOrder {
 /// under its name does not change.
 pub(super) fn assigned_variables(statement: &mut impl Tree) -> Result<()> {
     let mut assigning = Assigned { values: HashMap::new(), copied: 0 };
-    match statement.walk(&mut assigning) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut assigning)
 }
 
 /// Bytes of text that the values of one statement's variables may have in all of their places.

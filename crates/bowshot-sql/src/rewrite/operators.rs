@@ -3,7 +3,7 @@
 use super::{conditions, intervals, likes, literals, mysql, mysql_functions, mysql_truth, patterns};
 use crate::dialect::DialectName;
 use crate::template::{self, meaning};
-use crate::walk::Tree;
+use crate::walk::{Tree, replace};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -13,10 +13,7 @@ use sqlparser::ast::{
 use std::ops::ControlFlow;
 
 pub(super) fn rewrite(statement: &mut impl Tree, dialect: DialectName) -> Result<()> {
-    match statement.walk(&mut Operators(dialect)) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Operators(dialect))
 }
 
 struct Operators(DialectName);
@@ -49,12 +46,7 @@ impl VisitorMut for Operators {
             fields(root, access_chain);
             return ControlFlow::Continue(());
         }
-        match self.operator(expr) {
-            Ok(Some(rewritten)) => *expr = rewritten,
-            Ok(None) => {}
-            Err(error) => return ControlFlow::Break(error),
-        }
-        ControlFlow::Continue(())
+        replace(expr, |expr| self.operator(expr))
     }
 }
 

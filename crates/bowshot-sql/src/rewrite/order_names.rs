@@ -21,10 +21,7 @@ pub(super) fn mark(statement: &mut impl Tree, dialect: DialectName) -> Result<()
     if dialect == DialectName::MySql {
         return Ok(());
     }
-    match statement.walk(&mut Orders) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Orders)
 }
 
 struct Orders;

@@ -6,7 +6,7 @@
 
 use super::scopes::{Known, dotted, tables};
 use crate::template::{self, meaning, quoted};
-use crate::walk::Tree;
+use crate::walk::{Tree, flow};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Expr, GroupByExpr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias,
@@ -130,10 +130,7 @@ const AGGREGATES: &[&str] = &[
 ];
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
-    match statement.walk(&mut Lift(0)) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Lift(0))
 }
 
 /// How many queries have been changed.
@@ -148,10 +145,7 @@ impl VisitorMut for Lift {
             Some(OrderByKind::Expressions(keys)) => keys,
             _ => &mut none,
         };
-        match self.body(&mut query.body, order) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        flow(self.body(&mut query.body, order))
     }
 }
 

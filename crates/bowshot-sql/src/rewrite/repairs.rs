@@ -108,6 +108,17 @@ struct Inline<'a> {
     found: bool,
 }
 
+impl Inline<'_> {
+    fn put(&mut self, part: &mut impl Tree, column: &Expr) {
+        part.change_expressions(|expr| {
+            if matches!(expr, Expr::Identifier(ident) if meaning(ident) == self.name) {
+                *expr = Expr::Nested(Box::new(column.clone()));
+                self.found = true;
+            }
+        });
+    }
+}
+
 impl VisitorMut for Inline<'_> {
     type Break = Infallible;
 
@@ -119,36 +130,16 @@ impl VisitorMut for Inline<'_> {
         let Some(SelectItem::ExprWithAlias { expr, .. }) = select.projection.get(defined).cloned() else {
             return ControlFlow::Continue(());
         };
-        let mut put = Put { name: self.name, expr: &expr, found: false };
         for item in select.projection.iter_mut().skip(defined + 1) {
-            let ControlFlow::Continue(()) = item.walk(&mut put);
+            self.put(item, &expr);
         }
         for condition in
             [&mut select.selection, &mut select.having, &mut select.qualify].into_iter().flatten()
         {
-            let ControlFlow::Continue(()) = condition.walk(&mut put);
+            self.put(condition, &expr);
         }
         if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
-            let ControlFlow::Continue(()) = keys.walk(&mut put);
-        }
-        self.found |= put.found;
-        ControlFlow::Continue(())
-    }
-}
-
-struct Put<'a> {
-    name: &'a str,
-    expr: &'a Expr,
-    found: bool,
-}
-
-impl VisitorMut for Put<'_> {
-    type Break = Infallible;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if matches!(expr, Expr::Identifier(ident) if meaning(ident) == self.name) {
-            *expr = Expr::Nested(Box::new(self.expr.clone()));
-            self.found = true;
+            self.put(keys, &expr);
         }
         ControlFlow::Continue(())
     }

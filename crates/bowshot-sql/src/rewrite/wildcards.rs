@@ -138,9 +138,20 @@ impl Expand<'_> {
         let mut items: Vec<SelectItem> = Vec::new();
         for column in self.0.iter().filter(|(_, name)| pattern.fits(name)) {
             let mut expr = expr.clone();
-            let ControlFlow::Continue(()) = expr.walk(&mut Put(&reference(column)));
+            expr.change_expressions(|expr| {
+                if columns_call(expr).is_some() {
+                    *expr = reference(column);
+                }
+            });
             let mut shown = expr.clone();
-            let ControlFlow::Continue(()) = shown.walk(&mut Short);
+            // Names without their tables and quotes, for the name of a column.
+            shown.change_expressions(|expr| {
+                if let Expr::CompoundIdentifier(names) = expr
+                    && let Some(last) = names.last()
+                {
+                    *expr = Expr::Identifier(Ident::new(last.value.clone()));
+                }
+            });
             let alias = match (named, &expr) {
                 (Some(alias), _) if items.is_empty() => alias.clone(),
                 (Some(alias), _) => quoted(&format!("{}{MARK}{}", meaning(alias), items.len())),
@@ -261,35 +272,6 @@ fn columns_call(expr: &Expr) -> Option<Pattern> {
             Some(Pattern::Names(names.collect()))
         }
         _ => None,
-    }
-}
-
-struct Put<'a>(&'a Expr);
-
-impl VisitorMut for Put<'_> {
-    type Break = std::convert::Infallible;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
-        if columns_call(expr).is_some() {
-            *expr = self.0.clone();
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// Names without their tables and quotes, for the name of a column.
-struct Short;
-
-impl VisitorMut for Short {
-    type Break = std::convert::Infallible;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
-        if let Expr::CompoundIdentifier(names) = expr
-            && let Some(last) = names.last()
-        {
-            *expr = Expr::Identifier(Ident::new(last.value.clone()));
-        }
-        ControlFlow::Continue(())
     }
 }
 

@@ -13,7 +13,7 @@ mod vectors;
 pub use arrays::{elements as array_elements, parts as array_parts};
 
 use crate::dialect::DialectName;
-use crate::walk::Tree;
+use crate::walk::{Tree, flow, replace};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -26,10 +26,7 @@ pub(super) fn rewrite(statement: &mut impl Tree, dialect: DialectName) -> Result
     if dialect == DialectName::MySql {
         return Ok(());
     }
-    match statement.walk(&mut Catalog(dialect)) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Catalog(dialect))
 }
 
 struct Catalog(DialectName);
@@ -49,19 +46,11 @@ impl VisitorMut for Catalog {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
         vectors::places_in_from(factor);
-        match tables::rewrite(factor, self.0) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        flow(tables::rewrite(factor, self.0))
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        match self.changed(expr) {
-            Ok(Some(changed)) => *expr = changed,
-            Ok(None) => {}
-            Err(error) => return ControlFlow::Break(error),
-        }
-        ControlFlow::Continue(())
+        replace(expr, |expr| self.changed(expr))
     }
 }
 
