@@ -1,6 +1,6 @@
 //! Parts of file paths, as DuckDB has them.
 
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Bool as Truth, Text as Words};
 use crate::values::{Arguments, Str, StrList, Text, fill};
 use arrow::array::ArrayRef;
@@ -83,17 +83,11 @@ fn parts(path: &Path<'_>) -> Vec<Option<String>> {
 const PATH: &[&[Kind]] = &[&[Words], &[Words, Words]];
 const NAME: &[&[Kind]] = &[&[Words], &[Words, Truth], &[Words, Words], &[Words, Truth, Words]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar(
-        "parse_filename",
-        "the name of a file, without its ending if the second argument is true",
-        NAME,
-        Gives::Text,
-        |a| each::<Str>(a, file_name),
-    ),
-    scalar("parse_dirname", "the first folder of a path", PATH, Gives::Text, |a| {
-        each::<Str>(a, first_folder)
-    }),
-    scalar("parse_dirpath", "the folders of a path", PATH, Gives::Text, |a| each::<Str>(a, folders)),
-    scalar("parse_path", "the parts of a path, as a list", PATH, Gives::Texts, |a| each::<StrList>(a, parts)),
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "parse_filename": NAME, Text, |a| each::<Str>(a, file_name) =>
+        "the name of a file, without its ending if the second argument is true";
+    "parse_dirname": PATH, Text, |a| each::<Str>(a, first_folder) => "the first folder of a path";
+    "parse_dirpath": PATH, Text, |a| each::<Str>(a, folders) => "the folders of a path";
+    "parse_path": PATH, Texts, |a| each::<StrList>(a, parts) => "the parts of a path, as a list";
+};
