@@ -14,7 +14,6 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{
     BinaryExpr, Cast, Expr, Like, LogicalPlan, Operator, ScalarUDF, Signature, Volatility, lit,
 };
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::{Arc, LazyLock};
 
@@ -59,17 +58,8 @@ impl ExprPlanner for MySqlOperands {
 }
 
 /// Lists of IN, BETWEEN and LIKE, which no planner of expressions is asked for.
-#[derive(Debug)]
-pub(crate) struct MySqlLists;
-
-impl AnalyzerRule for MySqlLists {
-    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        if config.sql_parser.dialect == Dialect::MySQL { in_plan(plan, in_expression) } else { Ok(plan) }
-    }
-
-    fn name(&self) -> &'static str {
-        "mysql_lists"
-    }
+pub(crate) fn mysql_lists(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+    if config.sql_parser.dialect == Dialect::MySQL { in_plan(plan, in_expression) } else { Ok(plan) }
 }
 
 fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
