@@ -92,17 +92,13 @@ fn record(columns: &[StringArray], row: usize) -> String {
 fn arrays(values: &ArrayRef, item: &Field) -> Result<StringArray> {
     let lists = values.as_list::<i32>();
     let elements = texts(lists.values(), item)?;
-    let is_array = is_list(item.data_type());
+    let is_array = item.data_type().is_list();
     let rows = lists.offsets().windows(2).enumerate().map(|(row, ends)| {
         let [start, end] = ends else { return None };
         let places = usize::try_from(*start).ok()?..usize::try_from(*end).ok()?;
         lists.is_valid(row).then(|| array(&elements, places, is_array))
     });
     Ok(rows.collect())
-}
-
-fn is_list(of: &DataType) -> bool {
-    matches!(of, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
 }
 
 fn array(elements: &StringArray, places: std::ops::Range<usize>, is_array: bool) -> String {

@@ -32,10 +32,6 @@ impl AnalyzerRule for Texts {
     }
 }
 
-fn is_text(of: &DataType) -> bool {
-    matches!(of, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-}
-
 fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Expr>> {
     let (inner, field, tries): (&Expr, &FieldRef, bool) = match &expr {
         Expr::Cast(Cast { expr, field }) => (expr.as_ref(), field, false),
@@ -43,12 +39,12 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
         _ => return Ok(uuids::in_json(expr, columns)),
     };
     let to = field.data_type();
-    if !(is_text(to) || from_text::is_ours(to)) || !field.metadata().is_empty() {
+    if !(to.is_string() || from_text::is_ours(to)) || !field.metadata().is_empty() {
         return Ok(Transformed::no(expr));
     }
     let made = match inner.get_type(columns.all()) {
         Ok(from)
-            if is_text(to)
+            if to.is_string()
                 && (to_text::is_ours(&from)
                     || from == DataType::FixedSizeBinary(16) && uuids::is_uuid(inner, columns.all())) =>
         {
@@ -69,7 +65,7 @@ fn nested_text(expr: &Expr, columns: &Columns) -> Option<Expr> {
     else {
         return None;
     };
-    if !is_text(field.data_type()) || !field.metadata().is_empty() {
+    if !field.data_type().is_string() || !field.metadata().is_empty() {
         return None;
     }
     let (_, from) = inner.to_field(columns.all()).ok()?;

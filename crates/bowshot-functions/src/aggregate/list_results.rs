@@ -59,7 +59,7 @@ fn gives_json(_: &[FieldRef]) -> Result<Field> {
     Ok(json::json_field())
 }
 
-fn gives_list(fields: &[FieldRef]) -> Result<Field> {
+pub(super) fn gives_list(fields: &[FieldRef]) -> Result<Field> {
     let [field, ..] = fields else { return internal_err!("a list of nothing") };
     Ok(Field::new("", DataType::List(Arc::new(Field::new_list_field(field.data_type().clone(), true))), true))
 }

@@ -3,7 +3,7 @@
 use super::path::{names, path};
 use super::reader::{Reader, Step};
 use super::value::Json;
-use crate::scalar_udf::{no_overload, text_type};
+use crate::scalar_udf::{gives, no_overload, text_type};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, ListArray, ListBuilder, StringArray, StringBuilder,
 };
@@ -56,24 +56,10 @@ pub(crate) fn is_uuid(field: &Field) -> bool {
     field.metadata().get(EXTENSION).is_some_and(|name| name == "arrow.uuid")
 }
 
-/// Fields of results that no argument changes.
-macro_rules! gives {
-    ($($name:ident: $field:expr;)+) => {
-        $(pub(crate) fn $name(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-            Ok($field)
-        })+
-    };
-}
-
 gives! {
     gives_json: json_field();
     gives_jsonb: jsonb_field();
-    gives_text: Field::new("", DataType::Utf8, true);
-    gives_texts: Field::new("", list_of(Field::new_list_field(DataType::Utf8, true)), true);
     gives_jsons: Field::new("", list_of(json_field().with_name("item")), true);
-    gives_truth: Field::new("", DataType::Boolean, true);
-    gives_int: Field::new("", DataType::Int64, true);
-    gives_double: Field::new("", DataType::Float64, true);
 }
 
 pub(crate) fn list_of(element: Field) -> DataType {

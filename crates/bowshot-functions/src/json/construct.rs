@@ -1,12 +1,12 @@
 //! Functions that make JSON of other values, and the two that read text as JSON.
 
-use super::arguments::{Rows, at, each_row, gives_json, gives_jsonb, gives_text, map_trees, null, takes_one};
+use super::arguments::{Rows, at, each_row, gives_json, gives_jsonb, map_trees, null, takes_one};
 use super::order_key::order_key;
 use super::reader::Reader;
 use super::to_json::{key, write};
 use super::value::Json;
 use crate::define::Function;
-use crate::scalar_udf::{no_overload, scalar_functions, text_type, udf};
+use crate::scalar_udf::{gives_text, no_overload, scalar_functions, text_type, udf};
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, exec_err, internal_datafusion_err, plan_err};

@@ -1,15 +1,14 @@
 //! Functions that take a part out of a document.
 
 use super::arguments::{
-    Rows, Way, Ways, at, column, gives_double, gives_int, gives_json, gives_jsons, gives_part, gives_text,
-    gives_truth, is_jsonb, json_field, list_column, list_of, name_list, step, takes_step, takes_texts,
-    takes_two,
+    Rows, Way, Ways, at, column, gives_json, gives_jsons, gives_part, is_jsonb, json_field, list_column,
+    list_of, name_list, step, takes_step, takes_texts, takes_two,
 };
 use super::path::{follow, follow_names, is_many, json_path, path};
 use super::reader::{Reader, Step};
 use super::value::Json;
 use crate::define::Function;
-use crate::scalar_udf::{no_overload, scalar_functions};
+use crate::scalar_udf::{gives_double, gives_int, gives_text, gives_truth, no_overload, scalar_functions};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field};

@@ -1,14 +1,16 @@
 //! Functions that describe a document: type, length, contained values.
 
 use super::arguments::{
-    Rows, Way, Ways, at, column, gives_int, gives_jsons, gives_text, gives_texts, gives_truth, list_column,
-    list_of, step, takes_one, takes_one_or_path, takes_two,
+    Rows, Way, Ways, at, column, gives_jsons, list_column, list_of, step, takes_one, takes_one_or_path,
+    takes_two,
 };
 use super::path::follow_names;
 use super::reader::Reader;
 use super::value::Json;
 use crate::define::Function;
-use crate::scalar_udf::{no_overload, scalar_functions, text_type};
+use crate::scalar_udf::{
+    gives_int, gives_text, gives_texts, gives_truth, no_overload, scalar_functions, text_type,
+};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, exec_err};

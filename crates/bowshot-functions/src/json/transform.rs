@@ -1,14 +1,12 @@
 //! JSON as values of SQL types (`json_transform`, `from_json`), and members as rows (`json_each`).
 
-use super::arguments::{
-    Rows, at, gives_jsons, gives_text, gives_texts, json_field, list_of, map_trees, takes_one,
-};
+use super::arguments::{Rows, at, gives_jsons, json_field, list_of, map_trees, takes_one};
 use super::extract::constant_text;
 use super::inspect::lists;
 use super::reader::Reader;
 use super::value::Json;
 use crate::define::Function;
-use crate::scalar_udf::{no_overload, scalar_functions, text_type};
+use crate::scalar_udf::{gives_text, gives_texts, no_overload, scalar_functions, text_type};
 use datafusion::arrow::array::{ArrayRef, StructArray};
 use datafusion::arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::{Result, ScalarValue, exec_err};

@@ -1,11 +1,11 @@
 //! Functions on lists that DataFusion lacks.
 
 use super::list_arguments::{
-    arrays, bounded, chosen, element, elements, gives_first, gives_int, gives_ints, list_of, lists, plain,
-    takes_list, takes_list_int,
+    arrays, bounded, chosen, element, elements, gives_first, gives_ints, list_of, lists, plain, takes_list,
+    takes_list_int,
 };
 use crate::define::Function;
-use crate::scalar_udf::{no_overload, scalar_functions};
+use crate::scalar_udf::{gives_int, gives_text, no_overload, scalar_functions};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, StringArray, UInt64Array};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::kernels::length::length as byte_length;
@@ -353,10 +353,6 @@ fn index(given: &ScalarFunctionArgs, first: bool) -> Result<ColumnarValue> {
         let length = dimension(&arrays, row).and_then(|dimension| length(from, row, dimension));
         Ok(length.and_then(|length| if first { Some(1) } else { i64::try_from(length).ok() }))
     })
-}
-
-fn gives_text(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-    Ok(Field::new("", DataType::Utf8, true))
 }
 
 /// NULL for a list without elements, which has no dimensions in PostgreSQL.

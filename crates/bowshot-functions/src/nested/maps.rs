@@ -1,7 +1,7 @@
 //! Functions on maps that DataFusion lacks.
 
 use crate::define::{Function, made};
-use crate::scalar_udf::{no_overload, udf};
+use crate::scalar_udf::{gives_truth, no_overload, udf};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, ListArray, MapArray, StructArray, UInt64Array, make_comparator,
 };
@@ -71,10 +71,6 @@ fn takes_one_of(name: &str, given: &[DataType], which: usize) -> Result<Vec<Data
         Some(_) => Ok(vec![map.clone(), of.clone()]),
         None => no_overload(name, given),
     }
-}
-
-fn gives_truth(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-    Ok(Field::new("", DataType::Boolean, true))
 }
 
 fn range(map: &MapArray, row: usize) -> std::ops::Range<usize> {
