@@ -13,6 +13,7 @@ mod plan_function;
 mod planner;
 mod registry;
 mod scalar_udf;
+mod stock_methods;
 mod table;
 mod text;
 mod values;
