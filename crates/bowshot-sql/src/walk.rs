@@ -92,6 +92,22 @@ impl<V, B> Kept<'_, V, B> {
     }
 }
 
+/// Hooks of a visitor that count, in a field of this name, the queries around a place.
+macro_rules! count_queries {
+    ($depth:ident: $query:ty) => {
+        fn pre_visit_query(&mut self, _: $query) -> ControlFlow<Self::Break> {
+            self.$depth += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _: $query) -> ControlFlow<Self::Break> {
+            self.$depth = self.$depth.saturating_sub(1);
+            ControlFlow::Continue(())
+        }
+    };
+}
+pub(crate) use count_queries;
+
 /// Breaks a walk where there is an error.
 pub(crate) fn flow<E>(result: Result<(), E>) -> ControlFlow<E> {
     result.map_or_else(ControlFlow::Break, ControlFlow::Continue)

@@ -5,7 +5,7 @@
 use super::outer_aggregates::is_aggregate;
 use crate::dialect::DialectName;
 use crate::template::{self, meaning};
-use crate::walk::Tree;
+use crate::walk::{Tree, count_queries};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Distinct, Expr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
@@ -134,15 +134,7 @@ struct Marks<'a> {
 impl VisitorMut for Marks<'_> {
     type Break = Error;
 
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
-        self.queries += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
-        self.queries -= 1;
-        ControlFlow::Continue(())
-    }
+    count_queries!(queries: &mut Query);
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         self.aggregates += usize::from(is_gathered(expr));

@@ -2,7 +2,7 @@
 //! the name in brackets for nothing. Ranks are integers with a sign.
 
 use crate::template::{self, meaning};
-use crate::walk::{Tree, flow};
+use crate::walk::{Tree, count_queries, flow};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Expr, Ident, NamedWindowDefinition, NamedWindowExpr, OrderByKind, Query, Select, SetExpr, VisitorMut,
@@ -136,15 +136,7 @@ struct Put<'known> {
 impl VisitorMut for Put<'_> {
     type Break = Error;
 
-    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Error> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Error> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
+    count_queries!(depth: &mut Query);
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
