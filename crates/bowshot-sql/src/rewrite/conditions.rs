@@ -1,12 +1,11 @@
 //! Comparisons of rows and with lists of patterns: `(a, b) = (1, 2)`, `(a, b) IN (…)`, `a LIKE ANY ('x%', 'y%')`,
 //! `a = ANY (list)`.
 
+use crate::calls::arguments;
 use crate::template;
 use crate::walk::Tree;
 use bowshot_api::{Error, ErrorKind, Result};
-use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Value, VisitorMut,
-};
+use sqlparser::ast::{BinaryOperator, Expr, Function, Query, Value, VisitorMut};
 use std::ops::ControlFlow;
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
@@ -60,12 +59,7 @@ fn fields_of(value: &Expr) -> Option<Vec<&Expr>> {
         Expr::Nested(inner) => fields_of(inner),
         Expr::Tuple(fields) => Some(fields.iter().collect()),
         Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
-            let FunctionArguments::List(list) = &function.args else { return None };
-            let fields = list.args.iter().map(|argument| match argument {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(field)) => Some(field),
-                _ => None,
-            });
-            fields.collect()
+            arguments(function)
         }
         _ => None,
     }
@@ -306,12 +300,7 @@ fn is_all(function: &Function) -> bool {
 
 /// The patterns of `ALL (…)`, which the parser takes for a call.
 fn all_of_list(function: &Function) -> Option<(Vec<&Expr>, bool)> {
-    let FunctionArguments::List(list) = &function.args else { return None };
-    let patterns = list.args.iter().map(|argument| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern)) => Some(pattern),
-        _ => None,
-    });
-    match patterns.collect::<Option<Vec<_>>>()?.as_slice() {
+    match arguments(function)?.as_slice() {
         [Expr::Array(array)] => Some((array.elem.iter().collect(), true)),
         patterns => Some((patterns.to_vec(), false)),
     }

@@ -1,13 +1,13 @@
 //! `FETCH FIRST n ROWS WITH TIES`: the rows up to that rank, in the order of the query. `LIMIT o.n` and `OFFSET o.n` of a
 //! query beside others: the rows up to that number, or behind it.
 
+use crate::calls::arguments;
 use crate::sql_statement::PERCENT;
 use crate::template::{self, meaning};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, LimitClause, OrderByExpr, OrderByKind,
-    Query, SelectItem, SetExpr, Value, WindowType,
+    Expr, Function, LimitClause, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value, WindowType,
 };
 
 /// Keeps the rows up to a rank. OFFSET stays what it is, and its rows are counted.
@@ -116,11 +116,8 @@ pub(super) fn numbered(query: &mut Query) -> Result<()> {
 /// The number of `LIMIT 50%`.
 fn percentage(limit: &Expr) -> Option<Expr> {
     let Expr::Function(function) = limit else { return None };
-    match &function.args {
-        FunctionArguments::List(list) if function.name.to_string() == PERCENT => match list.args.as_slice() {
-            [FunctionArg::Unnamed(FunctionArgExpr::Expr(number))] => Some(number.clone()),
-            _ => None,
-        },
+    match arguments(function)?.as_slice() {
+        [number] if function.name.to_string() == PERCENT => Some((*number).clone()),
         _ => None,
     }
 }

@@ -16,9 +16,8 @@ use crate::dialect::DialectName;
 use crate::walk::{Tree, flow, replace};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
-    TableFactor, Value, VisitorMut,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, ObjectName, Query, Select,
+    SelectItem, SetExpr, TableFactor, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -141,37 +140,6 @@ fn unqualified(name: &mut ObjectName) {
     if name.0.len() == 2 && (is("pg_catalog") || is("information_schema")) {
         name.0.remove(0);
     }
-}
-
-/// A call of a function of ours.
-pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    let args = arguments.into_iter().map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)));
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: args.collect(),
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
-}
-
-/// The arguments of a call, if they are plain.
-fn arguments(function: &Function) -> Option<Vec<&Expr>> {
-    let FunctionArguments::List(list) = &function.args else { return None };
-    list.args
-        .iter()
-        .map(|argument| match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
-            _ => None,
-        })
-        .collect()
 }
 
 /// A text between quotes.

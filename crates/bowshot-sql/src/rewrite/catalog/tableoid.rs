@@ -1,7 +1,7 @@
 //! `tableoid`, a column that every table of PostgreSQL has and `*` does not show: the number of the table that a row is of. Of the
 //! tables of the catalog it is known from the text.
 
-use super::call;
+use crate::calls::call;
 use crate::template::meaning;
 use crate::walk::Tree;
 use sqlparser::ast::{Expr, Ident, Select, SelectItem, TableFactor, Value};
