@@ -58,20 +58,18 @@ fn file_name(path: &Path<'_>) -> String {
     (if path.cut { stem.unwrap_or(name) } else { name }).to_owned()
 }
 
+/// The path up to a place where it is divided; at the beginning that is the root.
+fn up_to(path: &Path<'_>, end: Option<usize>) -> String {
+    let text = end.and_then(|end| path.text.get(..end.max(1)));
+    text.unwrap_or_default().to_owned()
+}
+
 fn first_folder(path: &Path<'_>) -> String {
-    match path.text.find(path.divides) {
-        Some(0) => path.text.get(..1).unwrap_or_default().to_owned(),
-        Some(end) => path.text.get(..end).unwrap_or_default().to_owned(),
-        None => String::new(),
-    }
+    up_to(path, path.text.find(path.divides))
 }
 
 fn folders(path: &Path<'_>) -> String {
-    match path.text.rfind(path.divides) {
-        Some(0) => path.text.get(..1).unwrap_or_default().to_owned(),
-        Some(end) => path.text.get(..end).unwrap_or_default().to_owned(),
-        None => String::new(),
-    }
+    up_to(path, path.text.rfind(path.divides))
 }
 
 fn parts(path: &Path<'_>) -> Vec<Option<String>> {
