@@ -67,6 +67,16 @@ pub trait Tree {
         self.look(&mut Finding(found)).is_break()
     }
 
+    /// What `find` makes of the first expression in this part of which it makes anything.
+    fn find_expression<T>(&self, mut find: impl FnMut(&Expr) -> Option<T>) -> Option<T> {
+        let mut found = None;
+        self.has_expression(|expr| {
+            found = find(expr);
+            found.is_some()
+        });
+        found
+    }
+
     #[doc(hidden)]
     fn walk_with(&mut self, hooks: &mut Changing<'_>) -> ControlFlow<()>;
 

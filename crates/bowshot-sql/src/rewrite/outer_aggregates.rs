@@ -234,27 +234,15 @@ impl Levels {
 
     /// Whether an aggregate inside belongs to the query in question.
     fn owns(&self, aggregate: &Expr) -> bool {
-        let mut columns = Columns { levels: self, some: false };
-        aggregate.look(&mut columns).is_continue() && columns.some
-    }
-}
-
-/// Breaks at a column that may belong to another query.
-struct Columns<'a> {
-    levels: &'a Levels,
-    some: bool,
-}
-
-impl Visitor for Columns<'_> {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        match dotted(expr) {
-            Some((names, _)) if self.levels.of(&names) == Some(0) => self.some = true,
-            None if !matches!(expr, Expr::Identifier(_)) => {}
-            _ => return ControlFlow::Break(()),
-        }
-        ControlFlow::Continue(())
+        let mut some = false;
+        let others = aggregate.has_expression(|expr| match dotted(expr) {
+            Some((names, _)) if self.of(&names) == Some(0) => {
+                some = true;
+                false
+            }
+            column => column.is_some() || matches!(expr, Expr::Identifier(_)),
+        });
+        some && !others
     }
 }
 

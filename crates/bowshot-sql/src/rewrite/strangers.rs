@@ -5,8 +5,7 @@
 use super::scopes::{Known, Scopes, change_in_scopes, dotted};
 use crate::template::meaning;
 use crate::walk::Tree;
-use sqlparser::ast::{AccessExpr, Expr, Ident, Value, Visitor};
-use std::ops::ControlFlow;
+use sqlparser::ast::{AccessExpr, Expr, Ident, Value};
 
 /// Schemas and catalogs whose tables are found without them as well.
 const EVERYWHERE: [&str; 3] = ["pg_catalog", "pg_temp", "temp"];
@@ -35,10 +34,19 @@ pub fn keep_strangers_out(statement: &mut impl Tree, defaults: Defaults<'_>) {
 
 /// The table that was asked for by what has been written as a field of this column, and the line and column of its name.
 pub fn stranger(statement: &impl Tree, column: &str) -> Option<(String, (u64, u64))> {
-    match statement.look(&mut Find(column)) {
-        ControlFlow::Break(found) => Some(found),
-        ControlFlow::Continue(()) => None,
-    }
+    statement.find_expression(|expr| {
+        let Expr::CompoundFieldAccess { root, access_chain } = expr else { return None };
+        let Expr::Identifier(root) = root.as_ref() else { return None };
+        let fields = access_chain.iter().map_while(|access| match access {
+            AccessExpr::Dot(Expr::Value(field)) => field.value.clone().into_string(),
+            _ => None,
+        });
+        let mut table: Vec<String> = std::iter::once(meaning(root)).chain(fields).collect();
+        // The last one is the column.
+        table.pop();
+        let start = root.span.start;
+        (meaning(root) == column && table.len() > 1).then(|| (table.join("."), (start.line, start.column)))
+    })
 }
 
 impl Defaults<'_> {
@@ -84,29 +92,4 @@ fn as_fields(names: &[Ident], rest: &[AccessExpr]) -> Option<Expr> {
     let field = |name: &Ident| AccessExpr::Dot(Expr::value(Value::SingleQuotedString(meaning(name))));
     let access_chain = fields.iter().map(field).chain(rest.iter().cloned()).collect();
     Some(Expr::CompoundFieldAccess { root: Box::new(Expr::Identifier(column.clone())), access_chain })
-}
-
-struct Find<'a>(&'a str);
-
-impl Visitor for Find<'_> {
-    type Break = (String, (u64, u64));
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
-        let Expr::CompoundFieldAccess { root, access_chain } = expr else {
-            return ControlFlow::Continue(());
-        };
-        let Expr::Identifier(column) = root.as_ref() else { return ControlFlow::Continue(()) };
-        let fields = access_chain.iter().map_while(|access| match access {
-            AccessExpr::Dot(Expr::Value(field)) => field.value.clone().into_string(),
-            _ => None,
-        });
-        let mut table: Vec<String> = std::iter::once(meaning(column)).chain(fields).collect();
-        // The last one is the column.
-        table.pop();
-        let start = column.span.start;
-        if meaning(column) == self.0 && table.len() > 1 {
-            return ControlFlow::Break((table.join("."), (start.line, start.column)));
-        }
-        ControlFlow::Continue(())
-    }
 }

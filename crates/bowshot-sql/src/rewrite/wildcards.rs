@@ -19,10 +19,7 @@ pub type Named = (Option<String>, String);
 
 /// `SELECT *` of what the first SELECT with such a list reads; `None` if there is none.
 pub fn probe(statement: &mut impl Tree) -> Option<Box<Query>> {
-    match statement.walk(&mut Find { with: Vec::new() }) {
-        ControlFlow::Break(query) => Some(query),
-        ControlFlow::Continue(()) => None,
-    }
+    statement.walk(&mut Find { with: Vec::new() }).break_value()
 }
 
 /// Puts the columns into the first SELECT with such a list.
@@ -225,21 +222,7 @@ pub(super) fn has_list(expr: &Expr) -> bool {
 
 /// The `COLUMNS(…)` in an expression, if there is one.
 fn pattern_in(expr: &Expr) -> Option<Pattern> {
-    struct Look;
-    impl sqlparser::ast::Visitor for Look {
-        type Break = Pattern;
-
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Pattern> {
-            match columns_call(expr) {
-                Some(pattern) => ControlFlow::Break(pattern),
-                None => ControlFlow::Continue(()),
-            }
-        }
-    }
-    match expr.look(&mut Look) {
-        ControlFlow::Break(pattern) => Some(pattern),
-        ControlFlow::Continue(()) => None,
-    }
+    expr.find_expression(columns_call)
 }
 
 fn columns_call(expr: &Expr) -> Option<Pattern> {
