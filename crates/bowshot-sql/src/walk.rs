@@ -54,6 +54,33 @@ pub trait Tree {
         });
     }
 
+    /// Changes each query in this part, before those within it, until there is an error.
+    ///
+    /// # Errors
+    /// The first one of `change`.
+    fn try_change_queries<E>(&mut self, change: impl FnMut(&mut Query) -> Result<(), E>) -> Result<(), E> {
+        self.try_walk(&mut Queries(change))
+    }
+
+    /// Changes each SELECT in this part, before those within it.
+    fn change_selects(&mut self, mut change: impl FnMut(&mut Select)) {
+        let Ok(()) = self.try_walk(&mut Selects(|select: &mut Select| {
+            change(select);
+            Ok::<(), Infallible>(())
+        }));
+    }
+
+    /// Changes each table in FROM in this part, after those within it, until there is an error.
+    ///
+    /// # Errors
+    /// The first one of `change`.
+    fn try_change_tables<E>(
+        &mut self,
+        change: impl FnMut(&mut TableFactor) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.try_walk(&mut Factors(change))
+    }
+
     /// Calls `visit` for each expression in this part, before those within it.
     fn each_expression(&self, mut visit: impl FnMut(&Expr)) {
         self.has_expression(|expr| {
@@ -135,14 +162,26 @@ pub(crate) fn replace<E>(
     }))
 }
 
-struct Expressions<F>(F);
+/// Visitors with one hook, which calls a function.
+macro_rules! with_one_hook {
+    ($($name:ident: $hook:ident($part:ty);)+) => {
+        $(struct $name<F>(F);
 
-impl<E, F: FnMut(&mut Expr) -> Result<(), E>> VisitorMut for Expressions<F> {
-    type Break = E;
+        impl<E, F: FnMut(&mut $part) -> Result<(), E>> VisitorMut for $name<F> {
+            type Break = E;
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<E> {
-        flow((self.0)(expr))
-    }
+            fn $hook(&mut self, part: &mut $part) -> ControlFlow<E> {
+                flow((self.0)(part))
+            }
+        })+
+    };
+}
+
+with_one_hook! {
+    Expressions: post_visit_expr(Expr);
+    Queries: pre_visit_query(Query);
+    Selects: pre_visit_select(Select);
+    Factors: post_visit_table_factor(TableFactor);
 }
 
 struct Finding<F>(F);

@@ -3,11 +3,11 @@
 //! that says to what, and is taken away again before anything is computed.
 
 use crate::template;
-use crate::walk::{Tree, flow};
-use bowshot_api::{Error, Result};
+use crate::walk::Tree;
+use bowshot_api::Result;
 use sqlparser::ast::{
     CastKind, DataType, Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, SetOperator, UnaryOperator,
-    Value, Visitor, VisitorMut,
+    Value, Visitor,
 };
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -19,28 +19,22 @@ pub(super) fn tell_apart(statement: &mut impl Tree) -> Result<()> {
     if !statement.has_expression(|expr| matches!(expr, Expr::Cast { .. })) {
         return Ok(());
     }
-    statement.try_walk(&mut InRecursions)?;
-    statement.try_walk(&mut InQueries)
+    statement.try_change_queries(in_recursion)?;
+    statement.try_change_queries(in_query)
 }
 
-struct InQueries;
-
-impl VisitorMut for InQueries {
-    type Break = Error;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        type_columns(query);
-        let mut found = Casts::default();
-        let _ = query.look(&mut found);
-        let alike = found.alike();
-        if alike.is_empty() {
-            return ControlFlow::Continue(());
-        }
-        flow(query.try_change_expressions(|expr| match cast(expr) {
-            Some((inner, _)) if alike.contains(&inner.to_string()) => tell(expr),
-            _ => Ok(()),
-        }))
+fn in_query(query: &mut Query) -> Result<()> {
+    type_columns(query);
+    let mut found = Casts::default();
+    let _ = query.look(&mut found);
+    let alike = found.alike();
+    if alike.is_empty() {
+        return Ok(());
     }
+    query.try_change_expressions(|expr| match cast(expr) {
+        Some((inner, _)) if alike.contains(&inner.to_string()) => tell(expr),
+        _ => Ok(()),
+    })
 }
 
 /// `VALUES ('{}'::jsonb), ('[]')`, `VALUES (x::float8), (2.5)`: what is written out has the type of the row which tells one, as
@@ -100,24 +94,14 @@ fn is_number(expr: &Expr) -> bool {
 }
 
 /// Casts of the columns that a recursion gives: the planner casts these by itself, and may not do so silently.
-struct InRecursions;
-
-impl VisitorMut for InRecursions {
-    type Break = Error;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        let Some(with) = query.with.as_mut().filter(|with| with.recursive) else {
-            return ControlFlow::Continue(());
-        };
-        for table in &mut with.cte_tables {
-            if let SetExpr::SetOperation { op: SetOperator::Union, right, .. } = table.query.body.as_mut()
-                && let Err(error) = told_of(right)
-            {
-                return ControlFlow::Break(error);
-            }
+fn in_recursion(query: &mut Query) -> Result<()> {
+    let Some(with) = query.with.as_mut().filter(|with| with.recursive) else { return Ok(()) };
+    for table in &mut with.cte_tables {
+        if let SetExpr::SetOperation { op: SetOperator::Union, right, .. } = table.query.body.as_mut() {
+            told_of(right)?;
         }
-        ControlFlow::Continue(())
     }
+    Ok(())
 }
 
 fn told_of(term: &mut SetExpr) -> Result<()> {

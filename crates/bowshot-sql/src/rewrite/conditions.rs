@@ -5,8 +5,8 @@ use crate::calls::arguments;
 use crate::template;
 use crate::walk::Tree;
 use bowshot_api::{Error, ErrorKind, Result};
-use sqlparser::ast::{BinaryOperator, Expr, Function, Query, Value, VisitorMut};
-use std::ops::ControlFlow;
+use sqlparser::ast::{BinaryOperator, Expr, Function, Query, TableFactor, Value};
+use std::convert::Infallible;
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
     statement.try_change_expressions(|expr| {
@@ -196,7 +196,7 @@ fn row_with_query(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Opti
     let Some(compared) = compared else { return Ok(None) };
     let text = format!("(SELECT __compared FROM (SELECT 1) AS __row ({}))", columns.join(", "));
     let mut expr = template::expression(&text, &[("__compared", &compared)])?;
-    let ControlFlow::Continue(()) = expr.walk(&mut Rows(query));
+    put_rows(&mut expr, query);
     Ok(Some(expr))
 }
 
@@ -225,29 +225,22 @@ fn row_in_query(value: &Expr, query: &Query, negated: bool) -> Result<Option<Exp
     );
     let filled: Vec<(&str, &Expr)> = holes.iter().map(String::as_str).zip(left).collect();
     let mut expr = template::expression(&text, &filled)?;
-    let ControlFlow::Continue(()) = expr.walk(&mut Rows(query));
+    put_rows(&mut expr, query);
     Ok(Some(expr))
 }
 
 /// Puts a query in the place of the one that stands for it, and does not look into it: such a condition within it has been
 /// rewritten, and has rows of its own.
-struct Rows<'a>(&'a Query);
-
-impl VisitorMut for Rows<'_> {
-    type Break = std::convert::Infallible;
-
-    fn post_visit_table_factor(
-        &mut self,
-        factor: &mut sqlparser::ast::TableFactor,
-    ) -> ControlFlow<Self::Break> {
-        if let sqlparser::ast::TableFactor::Derived { subquery, alias: Some(alias), .. } = factor
+fn put_rows(expr: &mut Expr, query: &Query) {
+    let Ok(()) = expr.try_change_tables(|factor| {
+        if let TableFactor::Derived { subquery, alias: Some(alias), .. } = factor
             && alias.name.value == "__row"
             && subquery.to_string() == "SELECT 1"
         {
-            **subquery = self.0.clone();
+            **subquery = query.clone();
         }
-        ControlFlow::Continue(())
-    }
+        Ok::<(), Infallible>(())
+    });
 }
 
 /// `LIKE ANY (…)` is one LIKE or another, `LIKE ALL (…)` one and another. `NOT LIKE ANY ('a', 'b')` is neither; with an array,

@@ -3,13 +3,12 @@
 
 use super::versions::MARK;
 use crate::template::quoted;
-use crate::walk::{Tree, flow};
+use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Array, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, TableAlias,
-    TableFactor, TableFunctionArgs, UnaryOperator, Value, VisitorMut,
+    TableFactor, TableFunctionArgs, UnaryOperator, Value,
 };
-use std::ops::ControlFlow;
 
 /// Tells the name from one that carries a version.
 const FILES: &str = "files";
@@ -122,17 +121,7 @@ impl NamedFiles {
 }
 
 pub(super) fn mark(statement: &mut impl Tree) -> Result<()> {
-    statement.try_walk(&mut Marks)
-}
-
-struct Marks;
-
-impl VisitorMut for Marks {
-    type Break = Error;
-
-    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        flow(with_files(factor))
-    }
+    statement.try_change_tables(with_files)
 }
 
 fn with_files(factor: &mut TableFactor) -> Result<()> {

@@ -4,37 +4,28 @@
 use super::outer_aggregates::is_aggregate;
 use crate::dialect::DialectName;
 use crate::walk::Tree;
-use sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Ident, Select, SelectItem, VisitorMut};
-use std::convert::Infallible;
-use std::ops::ControlFlow;
+use sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Ident, Select, SelectItem};
 
 pub(super) fn rewrite(statement: &mut impl Tree, dialect: DialectName) {
     if dialect == DialectName::MySql {
-        let ControlFlow::Continue(()) = statement.walk(&mut Havings);
+        statement.change_selects(in_select);
     }
 }
 
-struct Havings;
-
-impl VisitorMut for Havings {
-    type Break = Infallible;
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
-        if is_a_filter(select)
-            && let Some(mut having) = select.having.take()
-        {
-            with_aliases(&mut having, &select.projection);
-            let having = Box::new(Expr::Nested(Box::new(having)));
-            select.selection = Some(match select.selection.take() {
-                None => *having,
-                Some(there) => Expr::BinaryOp {
-                    left: Box::new(Expr::Nested(Box::new(there))),
-                    op: BinaryOperator::And,
-                    right: having,
-                },
-            });
-        }
-        ControlFlow::Continue(())
+fn in_select(select: &mut Select) {
+    if is_a_filter(select)
+        && let Some(mut having) = select.having.take()
+    {
+        with_aliases(&mut having, &select.projection);
+        let having = Box::new(Expr::Nested(Box::new(having)));
+        select.selection = Some(match select.selection.take() {
+            None => *having,
+            Some(there) => Expr::BinaryOp {
+                left: Box::new(Expr::Nested(Box::new(there))),
+                op: BinaryOperator::And,
+                right: having,
+            },
+        });
     }
 }
 

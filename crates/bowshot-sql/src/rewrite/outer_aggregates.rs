@@ -6,7 +6,7 @@
 
 use super::scopes::{Known, dotted, tables};
 use crate::template::{self, meaning, quoted};
-use crate::walk::{Tree, flow};
+use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Expr, GroupByExpr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias,
@@ -130,24 +130,19 @@ const AGGREGATES: &[&str] = &[
 ];
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
-    statement.try_walk(&mut Lift(0))
-}
-
-/// How many queries have been changed.
-struct Lift(usize);
-
-impl VisitorMut for Lift {
-    type Break = Error;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+    let mut lift = Lift(0);
+    statement.try_change_queries(|query| {
         let mut none = Vec::new();
         let order = match query.order_by.as_mut().map(|order| &mut order.kind) {
             Some(OrderByKind::Expressions(keys)) => keys,
             _ => &mut none,
         };
-        flow(self.body(&mut query.body, order))
-    }
+        lift.body(&mut query.body, order)
+    })
 }
+
+/// How many queries have been changed.
+struct Lift(usize);
 
 impl Lift {
     fn body(&mut self, body: &mut SetExpr, order: &mut [OrderByExpr]) -> Result<()> {

@@ -99,7 +99,7 @@ impl VisitorMut for Spell<'_> {
 /// `SELECT a + 1 AS b, b * 2 AS c`. Returns whether there was one.
 pub fn inline_alias(statement: &mut impl Tree, name: &str) -> bool {
     let mut inline = Inline { name, found: false };
-    let ControlFlow::Continue(()) = statement.walk(&mut inline);
+    statement.change_selects(|select| inline.in_select(select));
     inline.found
 }
 
@@ -117,18 +117,14 @@ impl Inline<'_> {
             }
         });
     }
-}
 
-impl VisitorMut for Inline<'_> {
-    type Break = Infallible;
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+    fn in_select(&mut self, select: &mut Select) {
         let defined = select.projection.iter().position(
             |item| matches!(item, SelectItem::ExprWithAlias { alias, .. } if meaning(alias) == self.name),
         );
-        let Some(defined) = defined else { return ControlFlow::Continue(()) };
+        let Some(defined) = defined else { return };
         let Some(SelectItem::ExprWithAlias { expr, .. }) = select.projection.get(defined).cloned() else {
-            return ControlFlow::Continue(());
+            return;
         };
         for item in select.projection.iter_mut().skip(defined + 1) {
             self.put(item, &expr);
@@ -141,6 +137,5 @@ impl VisitorMut for Inline<'_> {
         if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
             self.put(keys, &expr);
         }
-        ControlFlow::Continue(())
     }
 }
