@@ -54,16 +54,19 @@ fn plan_rule(name: &'static str, analyze: Analyze) -> Rule {
 
 fn rules() -> Vec<Rule> {
     let types = TypeCoercion::new();
-    let mut rules = vec![plan_rule("mysql_lists", operators::mysql_lists), bowshot_types::casts()];
+    let mut rules = vec![
+        plan_rule("mysql_lists", operators::mysql_lists),
+        plan_rule("sql_casts", bowshot_types::sql_casts),
+    ];
     for rule in Analyzer::new().rules {
         if rule.name() == types.name() {
             rules.push(plan_rule("counted_copies", set_operations_all::counted_copies));
             rules.push(plan_rule("operators_of_sql", operators::operators_of_sql));
-            rules.push(bowshot_types::times());
+            rules.push(plan_rule("meeting_times", bowshot_types::meeting_times));
             rules.push(Arc::new(OuterTypes::new()));
-            rules.push(bowshot_types::texts());
+            rules.push(plan_rule("texts_of_times", bowshot_types::texts_of_times));
             rules.push(plan_rule("integers_in_range", integers::integers_in_range));
-            rules.push(Arc::new(operators::BothZeros) as _);
+            rules.push(plan_rule("both_zeros", operators::both_zeros));
             rules.push(plan_rule("only_one_nan", operators::only_one_nan));
             rules.push(plan_rule("nothing_below_nulls", null_masking::nothing_below_nulls));
         } else {

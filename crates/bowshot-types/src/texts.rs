@@ -10,26 +10,19 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
-use datafusion::optimizer::AnalyzerRule;
 use std::sync::Arc;
 
-/// See the module.
-#[derive(Debug)]
-pub(super) struct Texts;
-
-impl AnalyzerRule for Texts {
-    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        let zone = zone::of(config);
-        let postgres = config.sql_parser.dialect == Dialect::PostgreSQL;
-        rewritten(plan, &|expr, columns| {
-            let nested = if postgres { nested_text(&expr, columns) } else { None };
-            nested.map_or_else(|| cast(expr, columns, &zone), |text| Ok(Transformed::yes(text)))
-        })
-    }
-
-    fn name(&self) -> &str {
-        "texts_of_times"
-    }
+/// The rule of how times are written as text and read from it, once DataFusion has settled where that happens.
+///
+/// # Errors
+/// When a type cannot be told.
+pub fn texts_of_times(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+    let zone = zone::of(config);
+    let postgres = config.sql_parser.dialect == Dialect::PostgreSQL;
+    rewritten(plan, &|expr, columns| {
+        let nested = if postgres { nested_text(&expr, columns) } else { None };
+        nested.map_or_else(|| cast(expr, columns, &zone), |text| Ok(Transformed::yes(text)))
+    })
 }
 
 fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Expr>> {

@@ -39,7 +39,7 @@ pub(super) use booleans::BooleanLiterals;
 pub use enums::compared_by_labels;
 pub(super) use floats::of_one_kind;
 pub(super) use intervals::IntervalPlanner;
-pub(super) use lists::BothZeros;
+pub(super) use lists::{BothZeros, both_zeros};
 pub use mysql_numbers::MySqlOperands;
 pub(super) use mysql_numbers::mysql_lists;
 pub(super) use nan::only_one_nan;
