@@ -1,7 +1,7 @@
 //! Analyzer rules: the meaning of plans before they are optimized, where DataFusion's differs from SQL's. Sessions with a scratch
 //! catalog are plain DataFusion.
 
-use super::subqueries::{OuterTypes, unnest};
+use super::subqueries::{outer_types, unnest};
 use super::{excluded_rows, integers, null_masking, operators, set_operations_all};
 use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
@@ -63,7 +63,7 @@ fn rules() -> Vec<Rule> {
             rules.push(plan_rule("counted_copies", set_operations_all::counted_copies));
             rules.push(plan_rule("operators_of_sql", operators::operators_of_sql));
             rules.push(plan_rule("meeting_times", bowshot_types::meeting_times));
-            rules.push(Arc::new(OuterTypes::new()));
+            rules.push(plan_rule("outer_types", outer_types));
             rules.push(plan_rule("texts_of_times", bowshot_types::texts_of_times));
             rules.push(plan_rule("integers_in_range", integers::integers_in_range));
             rules.push(plan_rule("both_zeros", operators::both_zeros));

@@ -28,7 +28,7 @@ use datafusion::logical_expr::LogicalPlan;
 use std::cell::Cell;
 
 pub use one_row::function as one_row_function;
-pub(crate) use outer_types::OuterTypes;
+pub(crate) use outer_types::outer_types;
 
 /// See the module.
 pub(crate) fn unnest(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
