@@ -182,6 +182,17 @@ pub(crate) const fn window(
     row(name, about, Body::Window(make))
 }
 
+/// Rows that [`scalar`] or [`rewrite`] makes: names, what they take and give, what runs, and what they give in words.
+macro_rules! functions {
+    ($make:ident; $($name:literal $($alias:literal)*: $takes:expr, $gives:ident $(($choose:expr))?, $run:expr
+        => $about:literal $(, $more:ident($($value:expr),*))*;)+) => {
+        &[$($crate::define::$make($name, $about, $takes, $crate::define::Gives::$gives $(($choose))?, $run)
+            .aliases(&[$($alias),*])
+            $(.$more($($value),*))*),+]
+    };
+}
+pub(crate) use functions;
+
 impl Gives {
     fn data_type(self, arguments: &[DataType], constants: &[Option<&ScalarValue>]) -> Result<DataType> {
         Ok(match self {

@@ -40,6 +40,24 @@ macro_rules! scalar_functions {
 }
 pub(crate) use scalar_functions;
 
+/// Fields of results that no argument changes.
+macro_rules! gives {
+    ($($name:ident: $field:expr;)+) => {
+        $(pub(crate) fn $name(_: &str, _: &datafusion::logical_expr::ReturnFieldArgs<'_>) -> Result<Field> {
+            Ok($field)
+        })+
+    };
+}
+pub(crate) use gives;
+
+gives! {
+    gives_text: Field::new("", DataType::Utf8, true);
+    gives_texts: Field::new("", DataType::new_list(DataType::Utf8, true), true);
+    gives_truth: Field::new("", DataType::Boolean, true);
+    gives_int: Field::new("", DataType::Int64, true);
+    gives_double: Field::new("", DataType::Float64, true);
+}
+
 /// The error of a function that was called with arguments that it does not have.
 pub(crate) fn no_overload<T>(name: &str, given: &[DataType]) -> Result<T> {
     let given = given.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

@@ -1,9 +1,12 @@
 //! Analyzer rules: the meaning of plans before they are optimized, where DataFusion's differs from SQL's. Sessions with a scratch
 //! catalog are plain DataFusion.
 
-use super::subqueries::{OuterTypes, Unnest};
+use super::subqueries::{outer_types, unnest};
 use super::{excluded_rows, integers, null_masking, operators, set_operations_all};
+use datafusion::common::Result;
+use datafusion::config::ConfigOptions;
 use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::analyzer::Analyzer;
 use datafusion::optimizer::{AnalyzerRule, analyzer::type_coercion::TypeCoercion};
 use std::sync::Arc;
@@ -24,27 +27,54 @@ pub fn with_our_meaning(mut state: SessionStateBuilder) -> SessionStateBuilder {
     state.with_analyzer_rules(rules())
 }
 
-fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+type Rule = Arc<dyn AnalyzerRule + Send + Sync>;
+
+/// The meaning that a rule gives to a plan.
+type Analyze = fn(LogicalPlan, &ConfigOptions) -> Result<LogicalPlan>;
+
+#[derive(Debug)]
+struct PlanRule {
+    name: &'static str,
+    analyze: Analyze,
+}
+
+impl AnalyzerRule for PlanRule {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        (self.analyze)(plan, config)
+    }
+
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+fn plan_rule(name: &'static str, analyze: Analyze) -> Rule {
+    Arc::new(PlanRule { name, analyze })
+}
+
+fn rules() -> Vec<Rule> {
     let types = TypeCoercion::new();
-    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
-        vec![Arc::new(operators::MySqlLists), bowshot_types::casts()];
+    let mut rules = vec![
+        plan_rule("mysql_lists", operators::mysql_lists),
+        plan_rule("sql_casts", bowshot_types::sql_casts),
+    ];
     for rule in Analyzer::new().rules {
         if rule.name() == types.name() {
-            rules.push(Arc::new(set_operations_all::CountedCopies) as _);
-            rules.push(Arc::new(operators::OperatorsOfSql) as _);
-            rules.push(bowshot_types::times());
-            rules.push(Arc::new(OuterTypes::new()));
-            rules.push(bowshot_types::texts());
-            rules.push(Arc::new(integers::IntegersInRange) as _);
-            rules.push(Arc::new(operators::BothZeros) as _);
-            rules.push(Arc::new(operators::OnlyOneNan) as _);
-            rules.push(Arc::new(null_masking::NothingBelowNulls) as _);
+            rules.push(plan_rule("counted_copies", set_operations_all::counted_copies));
+            rules.push(plan_rule("operators_of_sql", operators::operators_of_sql));
+            rules.push(plan_rule("meeting_times", bowshot_types::meeting_times));
+            rules.push(plan_rule("outer_types", outer_types));
+            rules.push(plan_rule("texts_of_times", bowshot_types::texts_of_times));
+            rules.push(plan_rule("integers_in_range", integers::integers_in_range));
+            rules.push(plan_rule("both_zeros", operators::both_zeros));
+            rules.push(plan_rule("only_one_nan", operators::only_one_nan));
+            rules.push(plan_rule("nothing_below_nulls", null_masking::nothing_below_nulls));
         } else {
             rules.push(rule);
         }
     }
-    rules.push(Arc::new(excluded_rows::ExcludedRows));
+    rules.push(plan_rule("excluded_rows", excluded_rows::without_excluded_rows));
     // Last, so that all types are settled.
-    rules.push(Arc::new(Unnest));
+    rules.push(plan_rule("unnest_subqueries", unnest));
     rules
 }

@@ -1,6 +1,7 @@
 //! Parts of a statement that are computed once for several readers: queries of WITH that may give other rows each time, such as those
 //! with random functions or LIMIT without an order, and equal parts of a plan ([`super::common_subplans`]).
 
+use crate::expressions::{any_expression, any_node};
 use bowshot_sql::rewrite::SHARED;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchemaRef, Result, internal_err};
@@ -116,15 +117,8 @@ impl RelationPlanner for SharedQueries {
 
 /// The plan with its random scalar subqueries computed each by itself; of equal ones the planner computes one.
 pub fn tell_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut has_subquery = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            has_subquery |= expr.exists(|part| Ok(matches!(part, Expr::ScalarSubquery(_))))?;
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        Ok(if has_subquery { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !has_subquery {
+    let has_subquery = |expr: &Expr| expr.exists(|part| Ok(matches!(part, Expr::ScalarSubquery(_))));
+    if !any_node(&plan, |node| any_expression(node, has_subquery))? {
         return Ok(plan);
     }
     let apart = |node: LogicalPlan| node.map_expressions(|expr| expr.transform_up(one_apart));
@@ -158,25 +152,14 @@ pub fn differs(plan: &LogicalPlan) -> Result<bool> {
 
 /// Whether a query computes other values the next time.
 pub(crate) fn is_random(plan: &LogicalPlan) -> Result<bool> {
-    let mut random = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            random |= expr.is_volatile();
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        Ok(if random { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(random)
+    any_node(plan, |node| any_expression(node, |expr| Ok(expr.is_volatile())))
 }
 
 /// Whether a query takes so many rows of others, whichever they are.
 fn has_any_rows(plan: &LogicalPlan) -> Result<bool> {
-    let mut any = false;
-    plan.apply_with_subqueries(|node| {
-        any |= matches!(node, LogicalPlan::Limit(limit) if !matches!(limit.input.as_ref(), LogicalPlan::Sort(_)));
-        Ok(if any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(any)
+    any_node(plan, |node| {
+        Ok(matches!(node, LogicalPlan::Limit(limit) if !matches!(limit.input.as_ref(), LogicalPlan::Sort(_))))
+    })
 }
 
 /// Whether a query takes nothing from around it: no columns of an outer query, nor the rows of a recursion.

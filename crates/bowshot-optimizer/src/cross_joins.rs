@@ -5,6 +5,7 @@ use super::anti_joins::AntiJoins;
 use super::constant_conditions::{FILTERS, decided_above};
 use super::constant_sides::constants_on_the_right;
 use super::dependencies::{DISTINCT, JOINS, LEAVES_OUT, all_keys, nothing_follows};
+use super::expressions::{any_expression, any_node};
 use super::operators::BothZeros;
 use super::recursions::NullableColumns;
 use super::wrapped_rule::{Rule, wrapped};
@@ -89,20 +90,12 @@ fn is_long_without_need(plan: &LogicalPlan) -> Result<bool> {
 
 /// In subqueries too, which the rule goes into by itself.
 fn equals_nulls(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
+    any_node(plan, |node| {
         // The rule touches inner joins only; those of INTERSECT and EXCEPT are none.
-        found = matches!(node, LogicalPlan::Join(join)
+        let joins = matches!(node, LogicalPlan::Join(join)
             if join.join_type == JoinType::Inner && join.null_equality == NullEquality::NullEqualsNull);
-        if !found {
-            node.apply_expressions(|expr| {
-                found |= expr.exists(|expr| Ok(is_not_distinct(expr)))?;
-                Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-            })?;
-        }
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
+        Ok(joins || any_expression(node, |expr| expr.exists(|expr| Ok(is_not_distinct(expr))))?)
+    })
 }
 
 fn is_not_distinct(expr: &Expr) -> bool {

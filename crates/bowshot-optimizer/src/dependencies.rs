@@ -2,7 +2,7 @@
 //! below it, even where a join has repeated it since: `GROUP BY a.k, l.v` over a join with `(SELECT DISTINCT v …) AS l` loses
 //! `a.k`, and DISTINCT is dropped. While rules that use these dependencies run, there are none.
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, FunctionalDependencies, Result};
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
@@ -53,12 +53,7 @@ pub(super) fn nothing_follows(
 }
 
 fn has_doubtful_groups(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply(|node| {
-        found = matches!(node, LogicalPlan::Aggregate(groups) if has_doubtful_keys(groups));
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
+    plan.exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(groups) if has_doubtful_keys(groups))))
 }
 
 fn has_doubtful_keys(groups: &Aggregate) -> bool {

@@ -18,7 +18,6 @@ use datafusion::logical_expr::{
     AggregateUDF, ColumnarValue, Expr, LogicalPlan, PartitionEvaluator, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility, WindowFunctionDefinition, WindowUDF, WindowUDFImpl,
 };
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::PhysicalExpr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,23 +26,14 @@ use std::sync::Arc;
 const ROWS_OF_A_STEP: usize = 1 << 16;
 
 /// See the module.
-#[derive(Debug)]
-pub(super) struct ExcludedRows;
-
-impl AnalyzerRule for ExcludedRows {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut changed = false;
-        plan.transform_up_with_subqueries(|node| match node {
-            LogicalPlan::Window(_) => in_node(node, in_expression, &mut changed),
-            node if changed => node.recompute_schema().map(Transformed::yes),
-            node => Ok(Transformed::no(node)),
-        })
-        .data()
-    }
-
-    fn name(&self) -> &'static str {
-        "excluded_rows"
-    }
+pub(super) fn without_excluded_rows(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+    let mut changed = false;
+    plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Window(_) => in_node(node, in_expression, &mut changed),
+        node if changed => node.recompute_schema().map(Transformed::yes),
+        node => Ok(Transformed::no(node)),
+    })
+    .data()
 }
 
 fn in_expression(expr: Expr, _schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -54,12 +54,27 @@ pub(super) fn in_node(
 
 /// Whether it only passes columns on.
 fn has_no_expressions(node: &LogicalPlan) -> Result<bool> {
-    let mut none = true;
+    Ok(!any_expression(node, |expr| Ok(!matches!(expr, Expr::Column(_))))?)
+}
+
+/// Whether one of the expressions of a node, not of its inputs, is so.
+pub(super) fn any_expression(node: &LogicalPlan, is: impl Fn(&Expr) -> Result<bool>) -> Result<bool> {
+    let mut found = false;
     node.apply_expressions(|expr| {
-        none = matches!(expr, Expr::Column(_));
-        Ok(if none { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+        found = is(expr)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
-    Ok(none)
+    Ok(found)
+}
+
+/// Whether one of the nodes of a plan, or of its subqueries, is so.
+pub(super) fn any_node(plan: &LogicalPlan, is: impl Fn(&LogicalPlan) -> Result<bool>) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = is(node)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
 /// The type of an expression. The planner's own way computes on empty arrays for each operator, and the name of a function for

@@ -3,12 +3,12 @@
 //! are infinite. Its top-k of groups does not find a NaN among its keys again, and panics.
 
 use bowshot_kernels::floats;
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
 use datafusion::functions_aggregate::min_max::{Max, Min, max_udaf, min_udaf};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature};
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator};
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -87,17 +87,7 @@ struct Extreme {
 }
 
 impl AggregateUDFImpl for Extreme {
-    fn name(&self) -> &str {
-        self.of.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.of.signature()
-    }
-
-    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.of.return_type(arguments)
-    }
+    bowshot_functions::stock_methods!(of: name, signature, return_type);
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         self.of.accumulator(arguments)

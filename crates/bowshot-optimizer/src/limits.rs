@@ -9,7 +9,6 @@ use datafusion::config::ConfigOptions;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateOutputMode};
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
-use std::fmt;
 use std::sync::Arc;
 
 /// The rule that adds sorts and takes some away.
@@ -25,13 +24,8 @@ pub(super) fn above_groups(
         .collect()
 }
 
+#[derive(Debug)]
 struct AboveGroups(Arc<dyn PhysicalOptimizerRule + Send + Sync>);
-
-impl fmt::Debug for AboveGroups {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("AboveGroups").field(&self.0.name()).finish()
-    }
-}
 
 impl PhysicalOptimizerRule for AboveGroups {
     fn optimize(

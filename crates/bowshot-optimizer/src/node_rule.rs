@@ -1,10 +1,15 @@
 //! Physical rules that look at one operator after the other, from the leaves up.
 
+use datafusion::arrow::datatypes::Schema;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
+use datafusion::physical_plan::projection::ProjectionExec;
 use std::sync::Arc;
 
 /// What comes in the place of an operator, if anything.
@@ -41,4 +46,54 @@ impl PhysicalOptimizerRule for NodeRule {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+type Changed = Result<Transformed<Arc<dyn PhysicalExpr>>>;
+
+/// The projection with changed expressions, if any is.
+pub(super) fn change_projection(
+    projection: &ProjectionExec,
+    change: impl Fn(Arc<dyn PhysicalExpr>, &Schema) -> Changed,
+) -> Result<Option<ProjectionExec>> {
+    let schema = projection.input().schema();
+    let mut changed = false;
+    let mut expressions = Vec::with_capacity(projection.expr().len());
+    for ProjectionExpr { expr, alias } in projection.expr() {
+        let new = change(Arc::clone(expr), schema.as_ref())?;
+        changed |= new.transformed;
+        expressions.push(ProjectionExpr { expr: new.data, alias: alias.clone() });
+    }
+    if !changed {
+        return Ok(None);
+    }
+    let (input, schema) = (Arc::clone(projection.input()), projection.schema());
+    ProjectionExec::try_new_with_schema_metadata(expressions, input, &schema).map(Some)
+}
+
+/// The aggregation with changed arguments, if any is. Functions of which DataFusion would lose something on the way stay.
+pub(super) fn change_arguments(
+    aggregate: &AggregateExec,
+    change: impl Fn(Arc<dyn PhysicalExpr>, &Schema) -> Changed,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    // The others read states, and have the arguments for show.
+    if aggregate.mode().input_mode() != AggregateInputMode::Raw {
+        return Ok(None);
+    }
+    let schema = aggregate.input_schema();
+    let mut changed = false;
+    let mut functions = Vec::with_capacity(aggregate.aggr_expr().len());
+    for function in aggregate.aggr_expr() {
+        let arguments = function.expressions().into_iter().map(|argument| change(argument, schema.as_ref()));
+        let arguments = arguments.collect::<Result<Vec<_>>>()?;
+        let plain = !function.is_reversed() && function.order_bys().is_empty();
+        let new = if plain && arguments.iter().any(|argument| argument.transformed) {
+            let arguments = arguments.into_iter().map(|argument| argument.data).collect();
+            function.with_new_expressions(arguments, Vec::new()).map(Arc::new)
+        } else {
+            None
+        };
+        changed |= new.is_some();
+        functions.push(new.unwrap_or_else(|| Arc::clone(function)));
+    }
+    Ok(changed.then(|| Arc::new(aggregate.with_new_aggr_exprs(functions)) as Arc<_>))
 }

@@ -1,7 +1,8 @@
 //! Columns of recursive queries. A rule that rewrites an expression of a term may make it nullable; the query still has the old
 //! nullability of its terms, and could not be planned.
 
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use super::expressions::any_node;
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{LogicalPlan, RecursiveQuery};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
@@ -17,12 +18,7 @@ impl OptimizerRule for NullableColumns {
     }
 
     fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let mut recursive = false;
-        plan.apply_with_subqueries(|node| {
-            recursive |= matches!(node, LogicalPlan::RecursiveQuery(_));
-            Ok(if recursive { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if !recursive {
+        if !any_node(&plan, |node| Ok(matches!(node, LogicalPlan::RecursiveQuery(_))))? {
             return Ok(Transformed::no(plan));
         }
         plan.transform_up_with_subqueries(|node| match node {

@@ -11,30 +11,20 @@ use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{
     Cast, Distinct, Expr, ExprFunctionExt, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder, Projection,
 };
-use datafusion::optimizer::AnalyzerRule;
 use std::sync::Arc;
 
 /// See the module. Comes before types are settled, so that those of keys are settled afterwards.
-#[derive(Debug)]
-pub(super) struct CountedCopies;
-
-impl AnalyzerRule for CountedCopies {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|node| match node {
-            LogicalPlan::Join(join) if is_set_operation(&join) => {
-                let join = of_one_kind(join)?;
-                let counted =
-                    if is_distinct(&join.left) { LogicalPlan::Join(join.clone()) } else { counted(&join)? };
-                Ok(Transformed::yes(of_common_types(counted, &join)?))
-            }
-            node => Ok(Transformed::no(node)),
-        })
-        .data()
-    }
-
-    fn name(&self) -> &'static str {
-        "counted_copies"
-    }
+pub(super) fn counted_copies(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+    plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Join(join) if is_set_operation(&join) => {
+            let join = of_one_kind(join)?;
+            let counted =
+                if is_distinct(&join.left) { LogicalPlan::Join(join.clone()) } else { counted(&join)? };
+            Ok(Transformed::yes(of_common_types(counted, &join)?))
+        }
+        node => Ok(Transformed::no(node)),
+    })
+    .data()
 }
 
 /// Nothing else gives a semi or anti join in which nulls equal one another, on all columns, before the optimiser.

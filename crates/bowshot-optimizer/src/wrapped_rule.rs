@@ -5,7 +5,6 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
-use std::fmt;
 use std::sync::Arc;
 
 pub(super) type Rule = Arc<dyn OptimizerRule + Send + Sync>;
@@ -13,6 +12,7 @@ pub(super) type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 /// Rewrites a plan, with the rule inside or without.
 type Rewrite = fn(&dyn OptimizerRule, LogicalPlan, &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>>;
 
+#[derive(Debug)]
 struct WrappedRule {
     inner: Rule,
     rewrite: Rewrite,
@@ -21,12 +21,6 @@ struct WrappedRule {
 /// A rule inside of another one, which has its name.
 pub(super) fn wrapped(inner: Rule, rewrite: Rewrite) -> Rule {
     Arc::new(WrappedRule { inner, rewrite })
-}
-
-impl fmt::Debug for WrappedRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("WrappedRule").field(&self.inner.name()).finish()
-    }
 }
 
 impl OptimizerRule for WrappedRule {

@@ -109,6 +109,19 @@ macro_rules! as_the_base {
             self.base().$flag()
         })+
     };
+    ($($hook:ident($($argument:ident: $type:ty),*) -> $result:ty;)+) => {
+        $(fn $hook(&self, $($argument: $type),*) -> $result {
+            self.base().$hook($($argument),*)
+        })+
+    };
+}
+
+macro_rules! always {
+    ($($flag:ident),+ $(,)?) => {
+        $(fn $flag(&self) -> bool {
+            true
+        })+
+    };
 }
 
 impl Base for Dialect {
@@ -183,20 +196,9 @@ impl Base for Dialect {
         self.binds_as_postgres()
     }
 
-    fn supports_order_by_all(&self) -> bool {
-        true
-    }
-
-    fn supports_create_table_like_parenthesized(&self) -> bool {
-        true
-    }
-
-    fn supports_notnull_operator(&self) -> bool {
-        true
-    }
-
-    fn supports_insert_set(&self) -> bool {
-        true
+    always! {
+        supports_order_by_all, supports_create_table_like_parenthesized, supports_notnull_operator,
+        supports_insert_set
     }
 
     /// In MySQL, `INSERT INTO t SET a = 1` has no alias, and an alias stands behind the rows.
@@ -219,23 +221,17 @@ impl Base for Dialect {
         false
     }
 
-    fn is_delimited_identifier_start(&self, ch: char) -> bool {
-        self.base().is_delimited_identifier_start(ch)
-    }
-
-    fn is_nested_delimited_identifier_start(&self, ch: char) -> bool {
-        self.base().is_nested_delimited_identifier_start(ch)
-    }
-
-    fn peek_nested_delimited_identifier_quotes(
-        &self,
-        chars: Peekable<Chars<'_>>,
-    ) -> Option<(char, Option<char>)> {
-        self.base().peek_nested_delimited_identifier_quotes(chars)
-    }
-
-    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
-        self.base().identifier_quote_style(identifier)
+    as_the_base! {
+        is_delimited_identifier_start(ch: char) -> bool;
+        is_nested_delimited_identifier_start(ch: char) -> bool;
+        peek_nested_delimited_identifier_quotes(chars: Peekable<Chars<'_>>) -> Option<(char, Option<char>)>;
+        identifier_quote_style(identifier: &str) -> Option<char>;
+        is_custom_operator_part(ch: char) -> bool;
+        is_reserved_for_identifier(keyword: Keyword) -> bool;
+        get_reserved_keywords_for_select_item_operator() -> &[Keyword];
+        get_reserved_grantees_types() -> &[GranteesType];
+        is_table_factor(keyword: &Keyword, parser: &mut Parser<'_>) -> bool;
+        is_identifier_generating_function_name(ident: &Ident, parts: &[ObjectNamePart]) -> bool;
     }
 
     fn is_identifier_start(&self, ch: char) -> bool {
@@ -246,22 +242,6 @@ impl Base for Dialect {
         !self.begins_variable(ch) && self.base().is_identifier_part(ch)
     }
 
-    fn is_custom_operator_part(&self, ch: char) -> bool {
-        self.base().is_custom_operator_part(ch)
-    }
-
-    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
-        self.base().is_reserved_for_identifier(keyword)
-    }
-
-    fn get_reserved_keywords_for_select_item_operator(&self) -> &[Keyword] {
-        self.base().get_reserved_keywords_for_select_item_operator()
-    }
-
-    fn get_reserved_grantees_types(&self) -> &[GranteesType] {
-        self.base().get_reserved_grantees_types()
-    }
-
     /// `SELECT 1 FOR UPDATE`: FOR is no name without AS.
     fn is_column_alias(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
         *keyword != Keyword::FOR && self.base().is_column_alias(keyword, parser)
@@ -269,10 +249,6 @@ impl Base for Dialect {
 
     fn is_select_item_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
         explicit || self.is_column_alias(keyword, parser)
-    }
-
-    fn is_table_factor(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
-        self.base().is_table_factor(keyword, parser)
     }
 
     fn is_table_alias(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
@@ -287,10 +263,6 @@ impl Base for Dialect {
 
     fn is_table_factor_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
         explicit || self.is_table_alias(keyword, parser)
-    }
-
-    fn is_identifier_generating_function_name(&self, ident: &Ident, parts: &[ObjectNamePart]) -> bool {
-        self.base().is_identifier_generating_function_name(ident, parts)
     }
 
     fn parse_column_option(

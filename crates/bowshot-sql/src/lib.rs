@@ -6,6 +6,7 @@
 
 mod access;
 mod cache;
+mod calls;
 mod comments;
 mod copy;
 mod database;

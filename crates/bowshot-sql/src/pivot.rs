@@ -4,12 +4,12 @@
 use crate::Dialect;
 use crate::tokens::{is_blank, last_words};
 use crate::walk::Tree;
-use sqlparser::ast::{Expr, Ident, Statement, Visitor};
+use sqlparser::ast::{Expr, Ident, Statement};
 use sqlparser::dialect::GenericDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 /// The statement, if it is one of these.
 pub(crate) fn parse(parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
@@ -214,18 +214,11 @@ fn with_alias(parser: &mut Parser<'_>) -> Result<(Expr, Option<String>), ParserE
 }
 
 fn columns_of(expr: &Expr, found: &mut Vec<String>) {
-    struct Collect<'a>(&'a mut Vec<String>);
-    impl Visitor for Collect<'_> {
-        type Break = std::convert::Infallible;
-
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
-            if matches!(expr, Expr::Identifier(_)) && !self.0.contains(&expr.to_string()) {
-                self.0.push(expr.to_string());
-            }
-            ControlFlow::Continue(())
+    expr.each_expression(|part| {
+        if matches!(part, Expr::Identifier(_)) && !found.contains(&part.to_string()) {
+            found.push(part.to_string());
         }
-    }
-    let ControlFlow::Continue(()) = expr.look(&mut Collect(found));
+    });
 }
 
 fn query(text: &str) -> Result<Statement, ParserError> {

@@ -1,9 +1,10 @@
 //! Expressions whose beginning the parser would read as something else: lambdas in the arguments of functions over lists,
 //! lists that are made of others, `current_user` as a word and as a call, calls in `pg_catalog`, and NOT before EXISTS.
 
+use crate::calls::{call, call_with};
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    LambdaFunction, LambdaFunctionParameter, LambdaSyntax, ObjectName, OneOrManyWithParens, UnaryOperator,
+    Expr, FunctionArguments, Ident, LambdaFunction, LambdaFunctionParameter, LambdaSyntax, ObjectName,
+    OneOrManyWithParens, UnaryOperator,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -135,7 +136,7 @@ fn user(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
         parser.advance_token();
         parser.advance_token();
     }
-    Some(Ok(function(name, FunctionArguments::None)))
+    Some(Ok(call_with(name, FunctionArguments::None)))
 }
 
 /// Whether `[… for x in …]` comes next.
@@ -189,22 +190,7 @@ fn over_list(function: &str, list: Expr, variable: &Ident, body: Expr) -> Expr {
         body: Box::new(body),
         syntax: LambdaSyntax::Arrow,
     });
-    let args = [list, lambda].map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)));
-    let list = FunctionArgumentList { duplicate_treatment: None, args: args.into(), clauses: Vec::new() };
-    self::function(Ident::new(function), FunctionArguments::List(list))
-}
-
-fn function(name: Ident, args: FunctionArguments) -> Expr {
-    Expr::Function(Function {
-        name: ObjectName::from(vec![name]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args,
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
+    call(function, [list, lambda])
 }
 
 /// Whether `(a, b) ->` comes next, in the arguments of a function over lists.

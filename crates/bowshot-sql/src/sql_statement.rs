@@ -10,12 +10,11 @@ use crate::{
     comments, do_nothing, exclusions, fetch_counts, forms, mysql_tokens, numbers, pivot, recursion_clauses,
 };
 use bowshot_api::{Error, ErrorKind, Reason, Result};
-use sqlparser::ast::{self, Expr, UnaryOperator, Value, VisitorMut};
+use sqlparser::ast::{self, Expr, UnaryOperator, Value};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::iter::Peekable;
-use std::ops::ControlFlow;
 use std::vec::IntoIter;
 
 /// The statement of tokens, as `sqlparser` reads it.
@@ -45,12 +44,9 @@ pub(crate) fn with_sql_tokens<T>(
     read(&mut parser.with_tokens_with_locations(tokens)).map_err(|error| syntax_error(&error))
 }
 
-/// See [`AsRead`].
+/// See [`as_read`].
 pub(crate) fn check(tree: &mut impl Tree) -> Result<()> {
-    match tree.walk(&mut AsRead { internals: false }) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    as_read(tree, false)
 }
 
 /// An expression by itself, such as a default. It may use functions that statements cannot name.
@@ -64,10 +60,8 @@ pub fn parse_expression(sql: &str, dialect: Dialect) -> Result<Expr> {
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
     let mut expr = parser.parse_expr().map_err(|error| syntax_error(&error))?;
     parser.expect_token(&Token::EOF).map_err(|error| syntax_error(&error))?;
-    match expr.walk(&mut AsRead { internals: true }) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(expr),
-    }
+    as_read(&mut expr, true)?;
+    Ok(expr)
 }
 
 /// What begins the names of functions that stand for our own needs, such as the counters of identity columns.
@@ -75,28 +69,11 @@ const INTERNAL: &str = "__bowshot";
 
 /// `- -a` as `-(-a)`: the tree is written `--a`, which begins a comment where it is read again. Functions for our own needs
 /// are not there for who writes a statement.
-struct AsRead {
-    internals: bool,
-}
-
-impl AsRead {
-    fn refused(&self, expr: &Expr) -> Option<Error> {
-        let Expr::Function(function) = expr else { return None };
-        let name = function.name.0.last()?.as_ident()?;
-        let internal = name.value.get(..INTERNAL.len())?.eq_ignore_ascii_case(INTERNAL);
-        (internal && !self.internals).then(|| {
-            let told = format!("function `{}` does not exist", name.value);
-            Error::new(ErrorKind::Invalid, told).with_reason(Reason::UndefinedFunction)
-        })
-    }
-}
-
-impl VisitorMut for AsRead {
-    type Break = Error;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        if let Some(error) = self.refused(expr) {
-            return ControlFlow::Break(error);
+fn as_read(tree: &mut impl Tree, internals: bool) -> Result<()> {
+    tree.try_change_expressions(|expr| {
+        if let Some(name) = internal_function(expr).filter(|_| !internals) {
+            let told = format!("function `{name}` does not exist");
+            return Err(Error::new(ErrorKind::Invalid, told).with_reason(Reason::UndefinedFunction));
         }
         if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
             && matches!(inner.as_ref(), Expr::UnaryOp { op: UnaryOperator::Minus, .. })
@@ -104,8 +81,14 @@ impl VisitorMut for AsRead {
             let signed = std::mem::replace(inner.as_mut(), Expr::value(Value::Null));
             **inner = Expr::Nested(Box::new(signed));
         }
-        ControlFlow::Continue(())
-    }
+        Ok(())
+    })
+}
+
+fn internal_function(expr: &Expr) -> Option<&str> {
+    let Expr::Function(function) = expr else { return None };
+    let name = &function.name.0.last()?.as_ident()?.value;
+    name.get(..INTERNAL.len())?.eq_ignore_ascii_case(INTERNAL).then_some(name.as_str())
 }
 
 /// The tokens in forms that the parser knows, and its dialect, which knows earlier states of tables where they ask for some.

@@ -3,10 +3,9 @@
 use crate::texts::{read_expression, read_query};
 use crate::walk::Tree;
 use bowshot_api::{Error, ErrorKind, Result};
-use sqlparser::ast::{Expr, Ident, Query, VisitorMut};
+use sqlparser::ast::{Expr, Ident, Query};
 use std::collections::HashMap;
 use std::fmt::Display;
-use std::ops::ControlFlow;
 
 /// Text of the copies that one form is put into: a few times what a long statement has, so that they take memory of that order.
 const MAX_COPIED_BYTES: usize = 16_000_000;
@@ -74,20 +73,12 @@ pub(crate) fn meaning(ident: &Ident) -> String {
 }
 
 fn fill(piece: &mut impl Tree, holes: &[(&str, &Expr)]) {
-    let ControlFlow::Continue(()) = piece.walk(&mut Fill(holes.iter().copied().collect()));
-}
-
-struct Fill<'a>(HashMap<&'a str, &'a Expr>);
-
-impl VisitorMut for Fill<'_> {
-    type Break = std::convert::Infallible;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+    let holes: HashMap<&str, &Expr> = holes.iter().copied().collect();
+    piece.change_expressions(|expr| {
         if let Expr::Identifier(name) = expr
-            && let Some(filling) = self.0.get(name.value.as_str())
+            && let Some(filling) = holes.get(name.value.as_str())
         {
             *expr = Expr::Nested(Box::new((*filling).clone()));
         }
-        ControlFlow::Continue(())
-    }
+    });
 }

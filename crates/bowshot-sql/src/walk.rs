@@ -8,6 +8,7 @@ use sqlparser::ast::{
     Distinct, Expr, ObjectName, OrderByExpr, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
     TableWithJoins, ValueWithSpan, Values, Visit, VisitMut, Visitor, VisitorMut,
 };
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 /// A part of a syntax tree that can be walked over.
@@ -26,9 +27,81 @@ pub trait Tree {
         kept.broken.map_or(ControlFlow::Continue(()), ControlFlow::Break)
     }
 
+    /// The same as [`Tree::walk`], with what the visitor breaks with as an error.
+    ///
+    /// # Errors
+    /// What the visitor breaks with.
+    fn try_walk<V: VisitorMut>(&mut self, visitor: &mut V) -> Result<(), V::Break> {
+        match self.walk(visitor) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(error) => Err(error),
+        }
+    }
+
+    /// Changes each expression in this part, after those within it, until there is an error.
+    ///
+    /// # Errors
+    /// The first one of `change`.
+    fn try_change_expressions<E>(&mut self, change: impl FnMut(&mut Expr) -> Result<(), E>) -> Result<(), E> {
+        self.try_walk(&mut Expressions(change))
+    }
+
+    /// Changes each expression in this part, after those within it.
+    fn change_expressions(&mut self, mut change: impl FnMut(&mut Expr)) {
+        let Ok(()) = self.try_change_expressions(|expr| {
+            change(expr);
+            Ok::<(), Infallible>(())
+        });
+    }
+
+    /// Changes each query in this part, before those within it, until there is an error.
+    ///
+    /// # Errors
+    /// The first one of `change`.
+    fn try_change_queries<E>(&mut self, change: impl FnMut(&mut Query) -> Result<(), E>) -> Result<(), E> {
+        self.try_walk(&mut Queries(change))
+    }
+
+    /// Changes each SELECT in this part, before those within it.
+    fn change_selects(&mut self, mut change: impl FnMut(&mut Select)) {
+        let Ok(()) = self.try_walk(&mut Selects(|select: &mut Select| {
+            change(select);
+            Ok::<(), Infallible>(())
+        }));
+    }
+
+    /// Changes each table in FROM in this part, after those within it, until there is an error.
+    ///
+    /// # Errors
+    /// The first one of `change`.
+    fn try_change_tables<E>(
+        &mut self,
+        change: impl FnMut(&mut TableFactor) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.try_walk(&mut Factors(change))
+    }
+
+    /// Calls `visit` for each expression in this part, before those within it.
+    fn each_expression(&self, mut visit: impl FnMut(&Expr)) {
+        self.has_expression(|expr| {
+            visit(expr);
+            false
+        });
+    }
+
     /// Whether `found` holds for an expression in this part.
     fn has_expression(&self, found: impl FnMut(&Expr) -> bool) -> bool {
         self.look(&mut Finding(found)).is_break()
+    }
+
+    /// What `find` makes of the first expression in this part of which it makes anything.
+    fn find_expression<T>(&self, mut find: impl FnMut(&Expr) -> Option<T>) -> Option<T> {
+        let mut found = None;
+        self.has_expression(|expr| {
+            found = find(expr);
+            found.is_some()
+        });
+        found
     }
 
     #[doc(hidden)]
@@ -54,6 +127,61 @@ impl<V, B> Kept<'_, V, B> {
     fn keep(&mut self, flow: ControlFlow<B>) -> ControlFlow<()> {
         flow.map_break(|broken| self.broken = Some(broken))
     }
+}
+
+/// Hooks of a visitor that count, in a field of this name, the queries around a place.
+macro_rules! count_queries {
+    ($depth:ident: $query:ty) => {
+        fn pre_visit_query(&mut self, _: $query) -> ControlFlow<Self::Break> {
+            self.$depth += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _: $query) -> ControlFlow<Self::Break> {
+            self.$depth = self.$depth.saturating_sub(1);
+            ControlFlow::Continue(())
+        }
+    };
+}
+pub(crate) use count_queries;
+
+/// Breaks a walk where there is an error.
+pub(crate) fn flow<E>(result: Result<(), E>) -> ControlFlow<E> {
+    result.map_or_else(ControlFlow::Break, ControlFlow::Continue)
+}
+
+/// Puts what `with` makes of an expression, if anything, in its place; breaks a walk where there is an error.
+pub(crate) fn replace<E>(
+    expr: &mut Expr,
+    with: impl FnOnce(&mut Expr) -> Result<Option<Expr>, E>,
+) -> ControlFlow<E> {
+    flow(with(expr).map(|other| {
+        if let Some(other) = other {
+            *expr = other;
+        }
+    }))
+}
+
+/// Visitors with one hook, which calls a function.
+macro_rules! with_one_hook {
+    ($($name:ident: $hook:ident($part:ty);)+) => {
+        $(struct $name<F>(F);
+
+        impl<E, F: FnMut(&mut $part) -> Result<(), E>> VisitorMut for $name<F> {
+            type Break = E;
+
+            fn $hook(&mut self, part: &mut $part) -> ControlFlow<E> {
+                flow((self.0)(part))
+            }
+        })+
+    };
+}
+
+with_one_hook! {
+    Expressions: post_visit_expr(Expr);
+    Queries: pre_visit_query(Query);
+    Selects: pre_visit_select(Select);
+    Factors: post_visit_table_factor(TableFactor);
 }
 
 struct Finding<F>(F);
@@ -124,270 +252,58 @@ trees!(
     Values,
 );
 
-impl VisitorMut for Changing<'_> {
-    type Break = ();
+/// The visitors above, of which each asks the one within it at each part of a tree: before what is within that part, and after it.
+macro_rules! hooks {
+    ($($hook:ident($part:ty),)*) => {
+        impl VisitorMut for Changing<'_> {
+            type Break = ();
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.0.pre_visit_query(query)
-    }
+            $(fn $hook(&mut self, part: &mut $part) -> ControlFlow<()> {
+                self.0.$hook(part)
+            })*
+        }
 
-    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.0.post_visit_query(query)
-    }
+        impl Visitor for Looking<'_> {
+            type Break = ();
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        self.0.pre_visit_select(select)
-    }
+            $(fn $hook(&mut self, part: &$part) -> ControlFlow<()> {
+                self.0.$hook(part)
+            })*
+        }
 
-    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        self.0.post_visit_select(select)
-    }
+        impl<V: VisitorMut> VisitorMut for Kept<'_, V, V::Break> {
+            type Break = ();
 
-    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
-        self.0.pre_visit_relation(relation)
-    }
+            $(fn $hook(&mut self, part: &mut $part) -> ControlFlow<()> {
+                let flow = self.visitor.$hook(part);
+                self.keep(flow)
+            })*
+        }
 
-    fn post_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
-        self.0.post_visit_relation(relation)
-    }
+        impl<V: Visitor> Visitor for Kept<'_, V, V::Break> {
+            type Break = ();
 
-    fn pre_visit_table_factor(&mut self, table_factor: &mut TableFactor) -> ControlFlow<()> {
-        self.0.pre_visit_table_factor(table_factor)
-    }
-
-    fn post_visit_table_factor(&mut self, table_factor: &mut TableFactor) -> ControlFlow<()> {
-        self.0.post_visit_table_factor(table_factor)
-    }
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        self.0.pre_visit_expr(expr)
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        self.0.post_visit_expr(expr)
-    }
-
-    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
-        self.0.pre_visit_statement(statement)
-    }
-
-    fn post_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
-        self.0.post_visit_statement(statement)
-    }
-
-    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
-        self.0.pre_visit_value(value)
-    }
-
-    fn post_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
-        self.0.post_visit_value(value)
-    }
+            $(fn $hook(&mut self, part: &$part) -> ControlFlow<()> {
+                let flow = self.visitor.$hook(part);
+                self.keep(flow)
+            })*
+        }
+    };
 }
 
-impl Visitor for Looking<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        self.0.pre_visit_query(query)
-    }
-
-    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        self.0.post_visit_query(query)
-    }
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        self.0.pre_visit_select(select)
-    }
-
-    fn post_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        self.0.post_visit_select(select)
-    }
-
-    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-        self.0.pre_visit_relation(relation)
-    }
-
-    fn post_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-        self.0.post_visit_relation(relation)
-    }
-
-    fn pre_visit_table_factor(&mut self, table_factor: &TableFactor) -> ControlFlow<()> {
-        self.0.pre_visit_table_factor(table_factor)
-    }
-
-    fn post_visit_table_factor(&mut self, table_factor: &TableFactor) -> ControlFlow<()> {
-        self.0.post_visit_table_factor(table_factor)
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        self.0.pre_visit_expr(expr)
-    }
-
-    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        self.0.post_visit_expr(expr)
-    }
-
-    fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
-        self.0.pre_visit_statement(statement)
-    }
-
-    fn post_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
-        self.0.post_visit_statement(statement)
-    }
-
-    fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
-        self.0.pre_visit_value(value)
-    }
-
-    fn post_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
-        self.0.post_visit_value(value)
-    }
-}
-
-impl<V: VisitorMut> VisitorMut for Kept<'_, V, V::Break> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_query(query);
-        self.keep(flow)
-    }
-
-    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_query(query);
-        self.keep(flow)
-    }
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_select(select);
-        self.keep(flow)
-    }
-
-    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_select(select);
-        self.keep(flow)
-    }
-
-    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_relation(relation);
-        self.keep(flow)
-    }
-
-    fn post_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_relation(relation);
-        self.keep(flow)
-    }
-
-    fn pre_visit_table_factor(&mut self, table_factor: &mut TableFactor) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_table_factor(table_factor);
-        self.keep(flow)
-    }
-
-    fn post_visit_table_factor(&mut self, table_factor: &mut TableFactor) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_table_factor(table_factor);
-        self.keep(flow)
-    }
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_expr(expr);
-        self.keep(flow)
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_expr(expr);
-        self.keep(flow)
-    }
-
-    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_statement(statement);
-        self.keep(flow)
-    }
-
-    fn post_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_statement(statement);
-        self.keep(flow)
-    }
-
-    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_value(value);
-        self.keep(flow)
-    }
-
-    fn post_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_value(value);
-        self.keep(flow)
-    }
-}
-
-impl<V: Visitor> Visitor for Kept<'_, V, V::Break> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_query(query);
-        self.keep(flow)
-    }
-
-    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_query(query);
-        self.keep(flow)
-    }
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_select(select);
-        self.keep(flow)
-    }
-
-    fn post_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_select(select);
-        self.keep(flow)
-    }
-
-    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_relation(relation);
-        self.keep(flow)
-    }
-
-    fn post_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_relation(relation);
-        self.keep(flow)
-    }
-
-    fn pre_visit_table_factor(&mut self, table_factor: &TableFactor) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_table_factor(table_factor);
-        self.keep(flow)
-    }
-
-    fn post_visit_table_factor(&mut self, table_factor: &TableFactor) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_table_factor(table_factor);
-        self.keep(flow)
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_expr(expr);
-        self.keep(flow)
-    }
-
-    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_expr(expr);
-        self.keep(flow)
-    }
-
-    fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_statement(statement);
-        self.keep(flow)
-    }
-
-    fn post_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_statement(statement);
-        self.keep(flow)
-    }
-
-    fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
-        let flow = self.visitor.pre_visit_value(value);
-        self.keep(flow)
-    }
-
-    fn post_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
-        let flow = self.visitor.post_visit_value(value);
-        self.keep(flow)
-    }
-}
+hooks!(
+    pre_visit_query(Query),
+    post_visit_query(Query),
+    pre_visit_select(Select),
+    post_visit_select(Select),
+    pre_visit_relation(ObjectName),
+    post_visit_relation(ObjectName),
+    pre_visit_table_factor(TableFactor),
+    post_visit_table_factor(TableFactor),
+    pre_visit_expr(Expr),
+    post_visit_expr(Expr),
+    pre_visit_statement(Statement),
+    post_visit_statement(Statement),
+    pre_visit_value(ValueWithSpan),
+    post_visit_value(ValueWithSpan),
+);

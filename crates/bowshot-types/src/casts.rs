@@ -12,25 +12,18 @@ use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ScalarUDF};
-use datafusion::optimizer::AnalyzerRule;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-/// See the module.
-#[derive(Debug)]
-pub struct Casts;
-
-impl AnalyzerRule for Casts {
-    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = settled(plan, config)?;
-        match &config.execution.time_zone {
-            Some(zone) => Ok(zone::shown(plan, &Arc::from(zone.as_str()))),
-            None => Ok(plan),
-        }
-    }
-
-    fn name(&self) -> &str {
-        "sql_casts"
+/// The rule of what casts mean, before anything else looks at them.
+///
+/// # Errors
+/// When a cast has no meaning.
+pub fn sql_casts(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+    let plan = settled(plan, config)?;
+    match &config.execution.time_zone {
+        Some(zone) => Ok(zone::shown(plan, &Arc::from(zone.as_str()))),
+        None => Ok(plan),
     }
 }
 

@@ -1,11 +1,13 @@
 //! Functions that casts become. No statement calls them by name.
 
 use super::declared::Declared;
+use bowshot_functions::{PlanFunction, plan_function};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
 use datafusion::arrow::compute::concat;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float16Type, Float32Type, Float64Type};
-use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Float16Type, Float32Type, Float64Type};
+use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::error::DataFusionError;
+use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -125,32 +127,20 @@ impl ScalarUDFImpl for CastTo {
 
 /// Floating-point numbers without what is behind the point, halves to the even neighbour.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Rounded {
-    signature: Signature,
-}
+pub(super) struct Rounded;
 
 /// The function of [`Rounded`].
 pub(super) fn rounded() -> ScalarUDF {
-    ScalarUDF::new_from_impl(Rounded::default())
+    plan_function(Rounded, Signature::any(1, Volatility::Immutable))
 }
 
 impl Rounded {
     pub(super) const NAME: &'static str = "__bowshot_round";
 }
 
-impl Default for Rounded {
-    fn default() -> Self {
-        Self { signature: Signature::any(1, Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for Rounded {
-    fn name(&self) -> &str {
+impl PlanFunction for Rounded {
+    fn name(&self) -> &'static str {
         Self::NAME
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
@@ -160,18 +150,11 @@ impl ScalarUDFImpl for Rounded {
         }
     }
 
-    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let types: Vec<DataType> =
-            arguments.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        let nullable = arguments.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(Self::NAME, self.return_type(&types)?, nullable)))
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        on_array(arguments, |values| match whole(values) {
+    fn compute(&self, arguments: &[ArrayRef]) -> Result<ArrayRef> {
+        match whole(only(arguments)?) {
             Some(whole) => Ok(whole),
             None => exec_err!("only floating-point numbers are rounded"),
-        })
+        }
     }
 }
 
@@ -198,12 +181,14 @@ pub(super) fn on_array(
     arguments: ScalarFunctionArgs,
     make: impl Fn(&ArrayRef) -> Result<ArrayRef>,
 ) -> Result<ColumnarValue> {
-    match arguments.args.into_iter().next() {
-        Some(ColumnarValue::Array(values)) => make(&values).map(ColumnarValue::Array),
-        Some(ColumnarValue::Scalar(value)) => {
-            let made = make(&value.to_array()?)?;
-            ScalarValue::try_from_array(&made, 0).map(ColumnarValue::Scalar)
-        }
-        None => exec_err!("a cast takes one value"),
+    let first = arguments.args.get(..1).unwrap_or_default();
+    make_scalar_function(|values| make(only(values)?), Vec::new())(first)
+}
+
+/// The argument of a function that has one.
+pub(super) fn only(arguments: &[ArrayRef]) -> Result<&ArrayRef> {
+    match arguments {
+        [values] => Ok(values),
+        _ => exec_err!("a cast takes one value"),
     }
 }

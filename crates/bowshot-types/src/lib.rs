@@ -1,6 +1,6 @@
 //! SQL types: what their names mean, what casts between them do, and their values as text. Timestamps have microseconds, so that
-//! the years 0001 to 9999 fit; one with a time zone is an instant and is stored in UTC. Order of the analyzer rules: [`casts`],
-//! [`times`], DataFusion's own coercion, [`texts`].
+//! the years 0001 to 9999 fit; one with a time zone is an instant and is stored in UTC. Order of the analyzer rules: [`sql_casts`],
+//! [`meeting_times`], DataFusion's own coercion, [`texts_of_times`].
 
 pub mod casts;
 mod custom;
@@ -23,28 +23,13 @@ mod to_text;
 mod uuids;
 pub mod zone;
 
+pub use casts::sql_casts;
 pub use from_text::reads_strictly;
 pub use nested_texts::{OIDS, VECTOR};
 pub use planner::Types;
+pub use temporal::meeting_times;
+pub use texts::texts_of_times;
 pub use uuids::{are_lists_of_uuids, are_uuids, is_uuid, with_uuids};
-
-use datafusion::optimizer::AnalyzerRule;
-use std::sync::Arc;
-
-/// What casts mean, before anything else looks at them.
-pub fn casts() -> Arc<dyn AnalyzerRule + Send + Sync> {
-    Arc::new(casts::Casts)
-}
-
-/// Where times meet, before DataFusion settles their types.
-pub fn times() -> Arc<dyn AnalyzerRule + Send + Sync> {
-    Arc::new(temporal::Temporal)
-}
-
-/// How times are written as text and read from it, once DataFusion has settled where that happens.
-pub fn texts() -> Arc<dyn AnalyzerRule + Send + Sync> {
-    Arc::new(texts::Texts)
-}
 
 /// The functions whose results have other types than DataFusion gives them, and those that casts and operators become.
 pub fn registered() -> Vec<datafusion::logical_expr::ScalarUDF> {

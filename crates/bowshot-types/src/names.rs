@@ -147,9 +147,8 @@ pub fn decimal_digits(data_type: &DataType) -> Option<(i32, i32, Option<i32>)> {
 
 /// The same as clients of PostgreSQL know it: a text that nobody declared as VARCHAR is one of their type `text`.
 pub fn standard_of_postgres(field: &Field) -> String {
-    let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     let plain = Declared::of(field).is_none() && extension(field).is_none();
-    if is_text && plain { "text".to_owned() } else { standard(field) }
+    if field.data_type().is_string() && plain { "text".to_owned() } else { standard(field) }
 }
 
 /// A default as PostgreSQL writes it: a text that is written out with its type.
@@ -183,15 +182,8 @@ pub(crate) fn standard_type(data_type: &DataType) -> String {
         DataType::Timestamp(_, None) => "timestamp without time zone",
         DataType::Timestamp(_, Some(_)) => "timestamp with time zone",
         DataType::Time32(_) | DataType::Time64(_) => "time without time zone",
-        DataType::Decimal32(..)
-        | DataType::Decimal64(..)
-        | DataType::Decimal128(..)
-        | DataType::Decimal256(..) => "numeric",
-        DataType::List(_)
-        | DataType::LargeList(_)
-        | DataType::ListView(_)
-        | DataType::LargeListView(_)
-        | DataType::FixedSizeList(..) => "ARRAY",
+        of if of.is_decimal() => "numeric",
+        of if of.is_list() => "ARRAY",
         DataType::Struct(_) => "struct",
         DataType::Map(..) => "map",
         DataType::Dictionary(_, values) => return standard_type(values),
@@ -230,9 +222,7 @@ pub fn mysql(field: &Field) -> String {
         DataType::UInt32 => "int unsigned",
         DataType::Float16 | DataType::Float32 => "float",
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "varchar",
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
-            "blob"
-        }
+        of if of.is_binary() => "blob",
         DataType::Timestamp(_, Some(_)) => "timestamp",
         other => return sql_type(other).to_ascii_lowercase(),
     };
@@ -332,11 +322,8 @@ fn postgres_oid(data_type: &DataType) -> i64 {
         DataType::Timestamp(_, None) => 1114,
         DataType::Timestamp(_, Some(_)) => 1184,
         DataType::Interval(_) | DataType::Duration(_) => 1186,
-        DataType::UInt64
-        | DataType::Decimal32(..)
-        | DataType::Decimal64(..)
-        | DataType::Decimal128(..)
-        | DataType::Decimal256(..) => 1700,
+        DataType::UInt64 => 1700,
+        of if of.is_decimal() => 1700,
         DataType::List(item)
         | DataType::LargeList(item)
         | DataType::ListView(item)
@@ -357,18 +344,6 @@ pub fn declared_length(field: &Field) -> Option<i32> {
         }
         _ => None,
     }
-}
-
-/// Whether a type is a list of others.
-pub fn is_list(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::List(_)
-            | DataType::LargeList(_)
-            | DataType::ListView(_)
-            | DataType::LargeListView(_)
-            | DataType::FixedSizeList(..)
-    )
 }
 
 /// The type that a field carries beyond its Arrow type.

@@ -1,16 +1,15 @@
 //! Rows and arrays as text in PostgreSQL's forms: `(1,"a b",)`, `{1,NULL,"a b"}`, `{{1,2},{3,4}}` (`record_out` and `array_out`
 //! there), and `1 2` for the vectors of its catalog.
 
-use super::functions::on_array;
+use super::functions::only;
 use super::to_text;
 use super::uuids::are_uuids;
+use bowshot_functions::{PlanFunction, plan_function};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ScalarUDF, Signature, Volatility};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -93,17 +92,13 @@ fn record(columns: &[StringArray], row: usize) -> String {
 fn arrays(values: &ArrayRef, item: &Field) -> Result<StringArray> {
     let lists = values.as_list::<i32>();
     let elements = texts(lists.values(), item)?;
-    let is_array = is_list(item.data_type());
+    let is_array = item.data_type().is_list();
     let rows = lists.offsets().windows(2).enumerate().map(|(row, ends)| {
         let [start, end] = ends else { return None };
         let places = usize::try_from(*start).ok()?..usize::try_from(*end).ok()?;
         lists.is_valid(row).then(|| array(&elements, places, is_array))
     });
     Ok(rows.collect())
-}
-
-fn is_list(of: &DataType) -> bool {
-    matches!(of, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
 }
 
 fn array(elements: &StringArray, places: std::ops::Range<usize>, is_array: bool) -> String {
@@ -137,42 +132,30 @@ fn is_space(character: char) -> bool {
 struct NestedText {
     /// Whether it writes `1 2` for `{1,2}`.
     is_vector: bool,
-    signature: Signature,
 }
 
 /// See the module.
 pub(super) fn function(is_vector: bool) -> ScalarUDF {
-    ScalarUDF::new_from_impl(NestedText { is_vector, signature: Signature::any(1, Volatility::Immutable) })
+    plan_function(NestedText { is_vector }, Signature::any(1, Volatility::Immutable))
 }
 
-impl ScalarUDFImpl for NestedText {
-    fn name(&self) -> &str {
+impl PlanFunction for NestedText {
+    fn name(&self) -> &'static str {
         if self.is_vector { "__bowshot_vector_text" } else { "__bowshot_nested_text" }
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
         Ok(DataType::Utf8)
     }
 
-    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let nullable = arguments.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), DataType::Utf8, nullable)))
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        on_array(arguments, |values| {
-            let field = Field::new("", values.data_type().clone(), true);
-            let texts = texts(values, &field)?;
-            if !self.is_vector {
-                return Ok(Arc::new(texts) as ArrayRef);
-            }
-            let plain = |text: &str| text.trim_matches(['{', '}']).replace(',', " ");
-            Ok(Arc::new(texts.iter().map(|text| text.map(plain)).collect::<StringArray>()) as ArrayRef)
-        })
+    fn compute(&self, arguments: &[ArrayRef]) -> Result<ArrayRef> {
+        let values = only(arguments)?;
+        let texts = texts(values, &Field::new("", values.data_type().clone(), true))?;
+        if !self.is_vector {
+            return Ok(Arc::new(texts));
+        }
+        let plain = |text: &str| text.trim_matches(['{', '}']).replace(',', " ");
+        Ok(Arc::new(texts.iter().map(|text| text.map(plain)).collect::<StringArray>()))
     }
 }
 

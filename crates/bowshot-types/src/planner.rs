@@ -3,14 +3,15 @@
 use super::custom;
 use super::declared::Declared;
 use super::enums::EnumType;
+use super::names::identifier;
 use bowshot_api::Error;
 use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, IntervalUnit, TimeUnit};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryLength, CharacterLength, DataType as SqlType, ExactNumberInfo, Ident,
-    StructField, TimezoneInfo,
+    ArrayElemTypeDef, BinaryLength, CharacterLength, DataType as SqlType, ExactNumberInfo, StructField,
+    TimezoneInfo,
 };
 use std::sync::Arc;
 
@@ -133,7 +134,7 @@ impl Types {
 
     fn structure(&self, parts: &[StructField], depth: usize) -> Result<Field> {
         let parts = parts.iter().enumerate().map(|(index, part)| {
-            let name = part.field_name.as_ref().map_or_else(|| format!("c{index}"), lower_case);
+            let name = part.field_name.as_ref().map_or_else(|| format!("c{index}"), identifier);
             self.part(&name, &part.field_type, depth)
         });
         Ok(plain(DataType::Struct(parts.collect::<Result<Fields>>()?)))
@@ -153,10 +154,6 @@ fn with_labels(array: Field, item: &SqlType) -> Field {
         ) => with_labels(array, item),
         _ => array,
     }
-}
-
-fn lower_case(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_ascii_lowercase() }
 }
 
 /// Bits of the mantissa decide; FLOAT alone is the small one, as in DuckDB and MySQL. PostgreSQL's is another type by now.

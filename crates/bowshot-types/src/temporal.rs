@@ -12,29 +12,17 @@ use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{
     BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values,
 };
-use datafusion::optimizer::AnalyzerRule;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// See the module.
-#[derive(Debug)]
-pub(super) struct Temporal;
 
 /// Functions whose arguments have one type, which is that of the result.
 const ONE_TYPE: &[&str] = &["coalesce", "nvl", "ifnull", "nullif", "greatest", "least"];
 
-impl AnalyzerRule for Temporal {
-    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        settled(plan, config)
-    }
-
-    fn name(&self) -> &str {
-        "meeting_times"
-    }
-}
-
-/// The plan in which times meet as they do in SQL. What is settled stays as it is.
-pub(super) fn settled(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+/// The rule of where times meet, before DataFusion settles their types. What is settled stays as it is.
+///
+/// # Errors
+/// When a type cannot be told.
+pub fn meeting_times(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
     let zone = zone::of(config);
     let in_union = |node: LogicalPlan| match node {
         LogicalPlan::Union(union) => united(union, &zone),

@@ -10,30 +10,19 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
-use datafusion::optimizer::AnalyzerRule;
 use std::sync::Arc;
 
-/// See the module.
-#[derive(Debug)]
-pub(super) struct Texts;
-
-impl AnalyzerRule for Texts {
-    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        let zone = zone::of(config);
-        let postgres = config.sql_parser.dialect == Dialect::PostgreSQL;
-        rewritten(plan, &|node| Ok(Transformed::no(node)), &|expr, columns| {
-            let nested = if postgres { nested_text(&expr, columns) } else { None };
-            nested.map_or_else(|| cast(expr, columns, &zone), |text| Ok(Transformed::yes(text)))
-        })
-    }
-
-    fn name(&self) -> &str {
-        "texts_of_times"
-    }
-}
-
-fn is_text(of: &DataType) -> bool {
-    matches!(of, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+/// The rule of how times are written as text and read from it, once DataFusion has settled where that happens.
+///
+/// # Errors
+/// When a type cannot be told.
+pub fn texts_of_times(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+    let zone = zone::of(config);
+    let postgres = config.sql_parser.dialect == Dialect::PostgreSQL;
+    rewritten(plan, &|node| Ok(Transformed::no(node)), &|expr, columns| {
+        let nested = if postgres { nested_text(&expr, columns) } else { None };
+        nested.map_or_else(|| cast(expr, columns, &zone), |text| Ok(Transformed::yes(text)))
+    })
 }
 
 fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Expr>> {
@@ -43,12 +32,12 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
         _ => return Ok(uuids::in_json(expr, columns)),
     };
     let to = field.data_type();
-    if !(is_text(to) || from_text::is_ours(to)) || !field.metadata().is_empty() {
+    if !(to.is_string() || from_text::is_ours(to)) || !field.metadata().is_empty() {
         return Ok(Transformed::no(expr));
     }
     let made = match inner.get_type(columns.all()) {
         Ok(from)
-            if is_text(to)
+            if to.is_string()
                 && (to_text::is_ours(&from)
                     || from == DataType::FixedSizeBinary(16) && uuids::is_uuid(inner, columns.all())) =>
         {
@@ -69,7 +58,7 @@ fn nested_text(expr: &Expr, columns: &Columns) -> Option<Expr> {
     else {
         return None;
     };
-    if !is_text(field.data_type()) || !field.metadata().is_empty() {
+    if !field.data_type().is_string() || !field.metadata().is_empty() {
         return None;
     }
     let (_, from) = inner.to_field(columns.all()).ok()?;

@@ -5,20 +5,19 @@
 use super::casts::Columns;
 use super::zone::{as_instant, is_utc};
 use bowshot_api::{Error, Reason};
-use bowshot_functions::add_in_zone;
+use bowshot_functions::{PlanFunction, add_in_zone, plan_function};
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{ArrayRef, AsArray, TimestampMicrosecondArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Field, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
     TimestampMicrosecondType,
 };
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, ScalarValue, internal_err, plan_err};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, Cast, Expr, ExprSchemable, Operator, ScalarUDF, Signature, Volatility,
 };
 use std::sync::Arc;
 
@@ -93,8 +92,8 @@ fn moved(
         let sum = Expr::BinaryExpr(BinaryExpr::new(Box::new(instant), op, interval));
         return if same { Transformed::no(sum) } else { Transformed::yes(sum) };
     }
-    let function = OnTheClock::of(op == Operator::Minus);
-    Transformed::yes(ScalarUDF::new_from_impl(function).call(vec![instant, *interval]))
+    let function = on_clock(op == Operator::Minus);
+    Transformed::yes(function.call(vec![instant, *interval]))
 }
 
 /// An interval of hours and shorter units, which is as long everywhere.
@@ -109,27 +108,20 @@ fn is_time_alone(interval: &Expr) -> bool {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OnTheClock {
     back: bool,
-    signature: Signature,
 }
 
-impl OnTheClock {
-    fn of(back: bool) -> Self {
-        Self { back, signature: Signature::any(2, Volatility::Immutable) }
-    }
+fn on_clock(back: bool) -> ScalarUDF {
+    plan_function(OnTheClock { back }, Signature::any(2, Volatility::Immutable))
 }
 
 /// Forth and back, for those that look them up by name.
 pub(super) fn functions() -> [ScalarUDF; 2] {
-    [false, true].map(|back| ScalarUDF::new_from_impl(OnTheClock::of(back)))
+    [false, true].map(on_clock)
 }
 
-impl ScalarUDFImpl for OnTheClock {
-    fn name(&self) -> &str {
+impl PlanFunction for OnTheClock {
+    fn name(&self) -> &'static str {
         if self.back { "__bowshot_subtract_on_clock" } else { "__bowshot_add_on_clock" }
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
@@ -139,24 +131,11 @@ impl ScalarUDFImpl for OnTheClock {
         }
     }
 
-    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let types: Vec<DataType> =
-            arguments.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        let nullable = arguments.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constant = arguments.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
-        let arrays = ColumnarValue::values_to_arrays(&arguments.args)?;
-        let [instants, intervals] = arrays.as_slice() else {
+    fn compute(&self, arguments: &[ArrayRef]) -> Result<ArrayRef> {
+        let [instants, intervals] = arguments else {
             return internal_err!("an instant is moved by one interval");
         };
-        let made = on_the_clock(instants, intervals, self.back)?;
-        if constant {
-            return ScalarValue::try_from_array(&made, 0).map(ColumnarValue::Scalar);
-        }
-        Ok(ColumnarValue::Array(made))
+        on_the_clock(instants, intervals, self.back)
     }
 }
 

@@ -1,21 +1,20 @@
 //! Times, intervals and floating-point numbers as text, in PostgreSQL's forms: `2024-01-31 01:02:03.5`,
 //! `2024-01-31 01:02:03+00`, `1 year 2 mons 3 days 04:05:06`, `1e+20`. Arrow's forms are those of ISO 8601.
 
-use super::functions::on_array;
+use super::functions::only;
 use super::zone::per_second;
 use bowshot_api::offset_of_instant;
+use bowshot_functions::{PlanFunction, plan_function};
 use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Field, FieldRef, Float32Type, Float64Type, Int64Type, IntervalMonthDayNano,
-    IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    DataType, Float32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    IntervalUnit, TimeUnit,
 };
 use datafusion::common::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ScalarUDF, Signature, Volatility};
 use std::fmt;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -158,35 +157,24 @@ fn uuids(values: &ArrayRef) -> Result<ArrayRef> {
 
 /// The function that such casts become.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Shown {
-    signature: Signature,
-}
+struct Shown;
 
 /// See the module.
 pub(super) fn function() -> ScalarUDF {
-    ScalarUDF::new_from_impl(Shown { signature: Signature::any(1, Volatility::Immutable) })
+    plan_function(Shown, Signature::any(1, Volatility::Immutable))
 }
 
-impl ScalarUDFImpl for Shown {
-    fn name(&self) -> &str {
+impl PlanFunction for Shown {
+    fn name(&self) -> &'static str {
         "__bowshot_text"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
         Ok(DataType::Utf8)
     }
 
-    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let nullable = arguments.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), DataType::Utf8, nullable)))
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        on_array(arguments, texts)
+    fn compute(&self, arguments: &[ArrayRef]) -> Result<ArrayRef> {
+        texts(only(arguments)?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The value of one column where another one is greatest or least, and the N greatest, least or most frequent values.
 
-use super::list_results::list;
+use super::list_results::{gives_list, list};
 use super::over_lists::{Call, collected_rows, without_nulls};
 use super::value_counts::counted;
 use crate::define::{Function, aggregate};
@@ -54,11 +54,6 @@ fn takes_pair_count(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
         [of, by, count] if count.is_integer() => Ok(vec![of.clone(), by.clone(), DataType::Int64]),
         _ => no_overload(name, given),
     }
-}
-
-fn gives_list(fields: &[FieldRef]) -> Result<Field> {
-    let [field, ..] = fields else { return internal_err!("a list of nothing") };
-    Ok(Field::new("", DataType::List(Arc::new(Field::new_list_field(field.data_type().clone(), true))), true))
 }
 
 fn greatest(call: &Call, columns: &[ArrayRef]) -> Result<ScalarValue> {

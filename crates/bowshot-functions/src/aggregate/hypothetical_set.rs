@@ -4,6 +4,7 @@
 //! puts it in front.
 
 use super::over_lists::{Call, collected_rows};
+use super::quantiles::gives_float;
 use super::value_counts::counted;
 use crate::define::Function;
 use crate::scalar_udf::no_overload;
@@ -35,10 +36,6 @@ fn takes(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
 
 fn gives_int(_: &[FieldRef]) -> Result<Field> {
     Ok(Field::new("", DataType::Int64, true))
-}
-
-fn gives_float(_: &[FieldRef]) -> Result<Field> {
-    Ok(Field::new("", DataType::Float64, true))
 }
 
 /// The values in front of the one that is asked about, those equal to it, and all.

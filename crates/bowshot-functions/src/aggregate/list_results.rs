@@ -22,13 +22,17 @@ pub(crate) const FUNCTIONS: &[Function] = collected_rows! {
         "a map of the different values and how often each is there";
     "map_agg": 2, takes_pair, gives_map, map, false =>
         "a map of keys and values; of several values for a key the first";
-    "json_agg" "jsonb_agg": 1, takes_any, gives_json, json_array, false =>
+    "json_agg" "jsonb_agg": 1, takes_any, gives_json,
+        |call, columns| json_array(call, columns, None), false =>
         "the values as a JSON array; NULL without rows";
-    "json_group_array" "json_arrayagg": 1, takes_any, gives_json, json_group_array, false =>
+    "json_group_array" "json_arrayagg": 1, takes_any, gives_json,
+        |call, columns| json_array(call, columns, Some("[]")), false =>
         "the values as a JSON array; an empty one without rows";
-    "json_object_agg" "jsonb_object_agg" "json_objectagg": 2, takes_pair, gives_json, json_object, false =>
+    "json_object_agg" "jsonb_object_agg" "json_objectagg": 2, takes_pair, gives_json,
+        |call, columns| json_object(call, columns, None), false =>
         "a JSON object of keys and values; NULL without rows";
-    "json_group_object": 2, takes_pair, gives_json, json_group_object, false =>
+    "json_group_object": 2, takes_pair, gives_json,
+        |call, columns| json_object(call, columns, Some("{}")), false =>
         "a JSON object of keys and values; an empty one without rows";
 };
 
@@ -59,7 +63,7 @@ fn gives_json(_: &[FieldRef]) -> Result<Field> {
     Ok(json::json_field())
 }
 
-fn gives_list(fields: &[FieldRef]) -> Result<Field> {
+pub(super) fn gives_list(fields: &[FieldRef]) -> Result<Field> {
     let [field, ..] = fields else { return internal_err!("a list of nothing") };
     Ok(Field::new("", DataType::List(Arc::new(Field::new_list_field(field.data_type().clone(), true))), true))
 }
@@ -147,55 +151,42 @@ fn map(call: &Call, columns: &[ArrayRef]) -> Result<ScalarValue> {
     one_map(call, take(keys, &first, None)?, take(values, &first, None)?)
 }
 
-fn array_text(call: &Call, columns: &[ArrayRef]) -> Result<Option<String>> {
+/// One text that `write` puts together from the values of each row, or `empty` without rows.
+fn joined_rows(
+    rows: usize,
+    [open, close]: [char; 2],
+    empty: Option<&str>,
+    mut write: impl FnMut(usize, &mut String) -> Result<()>,
+) -> Result<ScalarValue> {
+    if rows == 0 {
+        return Ok(ScalarValue::Utf8(empty.map(str::to_owned)));
+    }
+    let mut out = String::from(open);
+    for row in 0..rows {
+        out.push_str(if row > 0 { "," } else { "" });
+        write(row, &mut out)?;
+    }
+    out.push(close);
+    Ok(ScalarValue::Utf8(Some(out)))
+}
+
+fn json_array(call: &Call, columns: &[ArrayRef], empty: Option<&str>) -> Result<ScalarValue> {
     let ([values], [field, ..]) = (columns, call.fields.as_slice()) else {
         return internal_err!("no values");
     };
-    if values.is_empty() {
-        return Ok(None);
-    }
-    let mut out = String::from("[");
-    for row in 0..values.len() {
-        out.push_str(if row > 0 { "," } else { "" });
-        json::write(values, field, row, &mut out)?;
-    }
-    out.push(']');
-    Ok(Some(out))
+    joined_rows(values.len(), ['[', ']'], empty, |row, out| json::write(values, field, row, out))
 }
 
-fn json_array(call: &Call, columns: &[ArrayRef]) -> Result<ScalarValue> {
-    Ok(ScalarValue::Utf8(array_text(call, columns)?))
-}
-
-fn json_group_array(call: &Call, columns: &[ArrayRef]) -> Result<ScalarValue> {
-    Ok(ScalarValue::Utf8(Some(array_text(call, columns)?.unwrap_or_else(|| "[]".to_owned()))))
-}
-
-fn object_text(call: &Call, columns: &[ArrayRef]) -> Result<Option<String>> {
+fn json_object(call: &Call, columns: &[ArrayRef], empty: Option<&str>) -> Result<ScalarValue> {
     let ([keys, values], [_, field]) = (columns, call.fields.as_slice()) else {
         return internal_err!("no pairs");
     };
-    if keys.is_empty() {
-        return Ok(None);
-    }
-    let mut out = String::from("{");
-    for row in 0..keys.len() {
+    joined_rows(keys.len(), ['{', '}'], empty, |row, out| {
         if keys.is_null(row) {
             return exec_err!("field name must not be null");
         }
-        out.push_str(if row > 0 { "," } else { "" });
-        json::key(keys, row, &mut out)?;
+        json::key(keys, row, out)?;
         out.push(':');
-        json::write(values, field, row, &mut out)?;
-    }
-    out.push('}');
-    Ok(Some(out))
-}
-
-fn json_object(call: &Call, columns: &[ArrayRef]) -> Result<ScalarValue> {
-    Ok(ScalarValue::Utf8(object_text(call, columns)?))
-}
-
-fn json_group_object(call: &Call, columns: &[ArrayRef]) -> Result<ScalarValue> {
-    Ok(ScalarValue::Utf8(Some(object_text(call, columns)?.unwrap_or_else(|| "{}".to_owned()))))
+        json::write(values, field, row, out)
+    })
 }

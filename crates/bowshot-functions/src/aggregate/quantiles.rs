@@ -13,9 +13,9 @@ use std::sync::Arc;
 pub(crate) const FUNCTIONS: &[Function] = collected_rows! {
     "quantile_disc" "quantile" "percentile_disc": 1, takes_any, gives_disc, disc, true =>
         "the value at a fraction of the order, or at each of a list of fractions";
-    "quantile_cont": 1, takes_range, gives_cont, cont, true =>
+    "quantile_cont": 1, takes_range, gives_disc, cont, true =>
         "the same, between two values where the fraction is";
-    "median": 1, takes_median, gives_cont, median, false =>
+    "median": 1, takes_median, gives_disc, median, false =>
         "the middle value, or what is between the two in the middle";
     "mode": 1, takes_one, gives_same, mode, true => "the most frequent value";
     "entropy": 1, takes_one, gives_float, entropy, false => "the entropy of the values in bits";
@@ -83,7 +83,7 @@ fn gives_same(fields: &[FieldRef]) -> Result<Field> {
     Ok(Field::new("", field.data_type().clone(), true))
 }
 
-fn gives_float(_: &[FieldRef]) -> Result<Field> {
+pub(super) fn gives_float(_: &[FieldRef]) -> Result<Field> {
     Ok(Field::new("", DataType::Float64, true))
 }
 
@@ -96,10 +96,6 @@ fn gives_disc(fields: &[FieldRef]) -> Result<Field> {
         }
         _ => gives_same(fields),
     }
-}
-
-fn gives_cont(fields: &[FieldRef]) -> Result<Field> {
-    gives_disc(fields)
 }
 
 /// The fractions of a call, and whether they are a list.

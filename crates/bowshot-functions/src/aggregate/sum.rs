@@ -258,6 +258,14 @@ impl<T: Number> Group<T> {
         Box::new(Self { range, total: 0, count: 0, over: false, different, of: std::marker::PhantomData })
     }
 
+    fn add<V: Number>(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let Some(values) = values.first() else { return Ok(()) };
+        let (part, over, count) = total::<V>(values)?;
+        let (sum, more) = self.total.overflowing_add(part);
+        (self.total, self.over, self.count) = (sum, self.over | over | more, self.count + count);
+        Ok(())
+    }
+
     fn checked(&self) -> Result<Option<i128>> {
         if self.over {
             return Err(self.range.overflow());
@@ -289,11 +297,7 @@ impl<T: Number> Accumulator for Group<T> {
         if let Some(different) = &mut self.different {
             return different.update_batch(values);
         }
-        let Some(values) = values.first() else { return Ok(()) };
-        let (part, over, count) = total::<T>(values)?;
-        let (sum, more) = self.total.overflowing_add(part);
-        (self.total, self.over, self.count) = (sum, self.over | over | more, self.count + count);
-        Ok(())
+        self.add::<T>(values)
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
@@ -315,11 +319,7 @@ impl<T: Number> Accumulator for Group<T> {
         if let Some(different) = &mut self.different {
             return different.merge_batch(states);
         }
-        let Some(states) = states.first() else { return Ok(()) };
-        let (part, over, count) = total::<Decimal128Type>(states)?;
-        let (sum, more) = self.total.overflowing_add(part);
-        (self.total, self.over, self.count) = (sum, self.over | over | more, self.count + count);
-        Ok(())
+        self.add::<Decimal128Type>(states)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {

@@ -5,12 +5,11 @@ use crate::scalar_udf::no_overload;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::Result;
 use datafusion::functions::core as stock;
-use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, TypeSignature,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    TypeSignature,
 };
 use std::sync::Arc;
 
@@ -74,9 +73,7 @@ fn are_uuids_and_texts(given: &[DataType]) -> bool {
 }
 
 impl ScalarUDFImpl for Choice {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
+    crate::stock_methods!(stock: name, simplify, short_circuits, documentation);
 
     fn signature(&self) -> &Signature {
         &self.signature
@@ -111,23 +108,11 @@ impl ScalarUDFImpl for Choice {
         self.stock.return_field_from_args(given)
     }
 
-    fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        self.stock.simplify(args, context)
-    }
-
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         self.stock.invoke_with_args(args)
     }
 
     fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
         self.stock.conditional_arguments(args)
-    }
-
-    fn short_circuits(&self) -> bool {
-        self.stock.short_circuits()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.stock.documentation()
     }
 }

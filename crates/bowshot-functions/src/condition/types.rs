@@ -77,17 +77,12 @@ pub(super) fn of_postgresql(data_type: &DataType) -> String {
         DataType::Int8 | DataType::UInt8 | DataType::Int16 => "smallint",
         DataType::UInt16 | DataType::Int32 => "integer",
         DataType::UInt32 | DataType::Int64 => "bigint",
-        DataType::UInt64
-        | DataType::Decimal32(..)
-        | DataType::Decimal64(..)
-        | DataType::Decimal128(..)
-        | DataType::Decimal256(..) => "numeric",
+        DataType::UInt64 => "numeric",
+        of if of.is_decimal() => "numeric",
         DataType::Float16 | DataType::Float32 => "real",
         DataType::Float64 => "double precision",
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text",
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
-            "bytea"
-        }
+        of if of.is_binary() => "bytea",
         DataType::Date32 | DataType::Date64 => "date",
         DataType::Time32(_) | DataType::Time64(_) => "time without time zone",
         DataType::Timestamp(_, Some(_)) => "timestamp with time zone",

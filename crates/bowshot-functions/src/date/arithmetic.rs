@@ -6,7 +6,7 @@ use super::calendar::{
 };
 use super::difference::unit_named;
 use super::month_names;
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Date as Day, Int as Whole, Interval as Span, Stamp as At, Text as Words};
 use crate::values::{
     Arguments, Date, Days, Int, Interval, Moment, Stamp, Stamps, Str, Text, Time, fill, map2, map3,
@@ -246,88 +246,48 @@ const DAY_FORMS: &[&[Kind]] = &[&[Day, Whole]];
 const MOVED: &[&[Kind]] = &[&[At, Span], &[Day, Whole], &[Words, Whole, At]];
 const CLOCK_FORMS: &[&[Kind]] = &[&[At, Whole]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar(
-        "date_add",
-        "a date or timestamp later: by an interval, by days, or by so many of a unit",
-        MOVED,
-        Gives::By(add_type),
-        |a| add(a, 1),
-    )
-    .aliases(&["adddate", "dateadd", "timestampadd"]),
-    scalar("subdate", "a date or timestamp earlier", MOVED, Gives::By(add_type), |a| add(a, -1)),
-    scalar(
-        "date_plus",
-        "a date or timestamp later by an interval of days or months; a date stays a date",
-        &[&[At, Span]],
-        Gives::By(days_type),
-        |a| add(a, 1),
-    ),
-    scalar("days_add", "a date so many days later", DAY_FORMS, Gives::Date, |a| add(a, 1)),
-    scalar("days_sub", "a date so many days earlier", DAY_FORMS, Gives::Date, |a| add(a, -1)),
-    scalar("weeks_add", "a date so many weeks later", DAY_FORMS, Gives::Date, |a| {
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "date_add" "adddate" "dateadd" "timestampadd": MOVED, By(add_type), |a| add(a, 1) =>
+        "a date or timestamp later: by an interval, by days, or by so many of a unit";
+    "subdate": MOVED, By(add_type), |a| add(a, -1) => "a date or timestamp earlier";
+    "date_plus": &[&[At, Span]], By(days_type), |a| add(a, 1) =>
+        "a date or timestamp later by an interval of days or months; a date stays a date";
+    "days_add": DAY_FORMS, Date, |a| add(a, 1) => "a date so many days later";
+    "days_sub": DAY_FORMS, Date, |a| add(a, -1) => "a date so many days earlier";
+    "weeks_add": DAY_FORMS, Date, |a| {
         map2::<Date, Int, Days, _>(a, |day: i32, count: i64| {
             i32::try_from(i64::from(day) + count.saturating_mul(7)).ok()
         })
-    }),
-    scalar("months_add", "a date so many months later", DAY_FORMS, Gives::Date, |a| add_months(a, 1))
-        .aliases(&["add_months"]),
-    scalar("months_sub", "a date so many months earlier", DAY_FORMS, Gives::Date, |a| add_months(a, -1)),
-    scalar("years_add", "a date so many years later", DAY_FORMS, Gives::Date, |a| add_months(a, 12)),
-    scalar("years_sub", "a date so many years earlier", DAY_FORMS, Gives::Date, |a| add_months(a, -12)),
-    scalar("hours_add", "a timestamp so many hours later", CLOCK_FORMS, Gives::By(first_moved), |a| {
-        add_clock(a, super::calendar::HOUR)
-    }),
-    scalar("minutes_add", "a timestamp so many minutes later", CLOCK_FORMS, Gives::By(first_moved), |a| {
-        add_clock(a, super::calendar::MINUTE)
-    }),
-    scalar("seconds_add", "a timestamp so many seconds later", CLOCK_FORMS, Gives::By(first_moved), |a| {
-        add_clock(a, super::calendar::SECOND)
-    }),
-    scalar(
-        "addtime",
-        "a time or timestamp later by a time",
-        &[&[At, Kind::Time], &[Kind::Time, Kind::Time]],
-        Gives::By(time_type),
-        |a| add_time(a, 1),
-    ),
-    scalar(
-        "subtime",
-        "a time or timestamp earlier by a time",
-        &[&[At, Kind::Time], &[Kind::Time, Kind::Time]],
-        Gives::By(time_type),
-        |a| add_time(a, -1),
-    ),
-    scalar("last_day", "the last day of the month", &[&[Day]], Gives::Date, last_day),
-    scalar("next_day", "the next such day of the week", &[&[Day, Words]], Gives::Date, next_day),
-    scalar(
-        "time_bucket",
-        "the start of the bucket of that width, counted from 2000-01-03, an offset or an origin",
-        &[&[Span, At], &[Span, At, At], &[Span, At, Span]],
-        Gives::By(bucket_type),
-        time_bucket,
-    ),
-    scalar(
-        "date_bin",
-        "the start of the bucket of that width, counted from an origin",
-        &[&[Span, At], &[Span, At, At]],
-        Gives::By(second_moved),
-        date_bin,
-    ),
-    scalar(
-        "period_add",
-        "a month as YYYYMM, so many months later",
-        &[&[Whole, Whole]],
-        Gives::Int,
-        period_add,
-    ),
-    scalar("period_diff", "months between two months as YYYYMM", &[&[Whole, Whole]], Gives::Int, |a| {
+    } => "a date so many weeks later";
+    "months_add" "add_months": DAY_FORMS, Date, |a| add_months(a, 1) => "a date so many months later";
+    "months_sub": DAY_FORMS, Date, |a| add_months(a, -1) => "a date so many months earlier";
+    "years_add": DAY_FORMS, Date, |a| add_months(a, 12) => "a date so many years later";
+    "years_sub": DAY_FORMS, Date, |a| add_months(a, -12) => "a date so many years earlier";
+    "hours_add": CLOCK_FORMS, By(first_moved), |a| add_clock(a, super::calendar::HOUR) =>
+        "a timestamp so many hours later";
+    "minutes_add": CLOCK_FORMS, By(first_moved), |a| add_clock(a, super::calendar::MINUTE) =>
+        "a timestamp so many minutes later";
+    "seconds_add": CLOCK_FORMS, By(first_moved), |a| add_clock(a, super::calendar::SECOND) =>
+        "a timestamp so many seconds later";
+    "addtime": &[&[At, Kind::Time], &[Kind::Time, Kind::Time]], By(time_type), |a| add_time(a, 1) =>
+        "a time or timestamp later by a time";
+    "subtime": &[&[At, Kind::Time], &[Kind::Time, Kind::Time]], By(time_type), |a| add_time(a, -1) =>
+        "a time or timestamp earlier by a time";
+    "last_day": &[&[Day]], Date, last_day => "the last day of the month";
+    "next_day": &[&[Day, Words]], Date, next_day => "the next such day of the week";
+    "time_bucket": &[&[Span, At], &[Span, At, At], &[Span, At, Span]], By(bucket_type), time_bucket =>
+        "the start of the bucket of that width, counted from 2000-01-03, an offset or an origin";
+    "date_bin": &[&[Span, At], &[Span, At, At]], By(second_moved), date_bin =>
+        "the start of the bucket of that width, counted from an origin";
+    "period_add": &[&[Whole, Whole]], Int, period_add => "a month as YYYYMM, so many months later";
+    "period_diff": &[&[Whole, Whole]], Int, |a| {
         map2::<Int, Int, crate::values::Int64, _>(a, |one: i64, other: i64| {
             months_of_period(one) - months_of_period(other)
         })
-    }),
-    scalar("sec_to_time", "seconds as hours, minutes and seconds", &[&[Whole]], Gives::Text, sec_to_time),
-    scalar("time_to_sec", "the seconds of a time", &[&[Kind::Time], &[At]], Gives::Int, |a| {
+    } => "months between two months as YYYYMM";
+    "sec_to_time": &[&[Whole]], Text, sec_to_time => "seconds as hours, minutes and seconds";
+    "time_to_sec": &[&[Kind::Time], &[At]], Int, |a| {
         if matches!(a.data_type(0)?, DataType::Time64(_)) {
             return crate::values::map1::<Time, crate::values::Int64, _>(a, |nanos: i64| {
                 nanos / 1_000_000_000
@@ -336,8 +296,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         crate::values::map1::<Stamp, crate::values::Int64, _>(a, |micros: i64| {
             micros.rem_euclid(DAY) / super::calendar::SECOND
         })
-    }),
-];
+    } => "the seconds of a time";
+};
 
 /// An interval of so many of a unit.
 pub(super) struct Unit {

@@ -2,7 +2,7 @@
 
 use super::calendar::{DAY, HOUR, MINUTE, SECOND, days_of, join};
 use super::parse::{stamp_of_text, zone_named};
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Float as Number, Int as Whole, Shown, Stamp as At, Text as Words};
 use crate::values::{
     Arguments, Date, Days, Float, Int, Moment, Moments, Nanos, Stamp, Stamps, Text, fill, map1, offset_at,
@@ -157,9 +157,10 @@ fn days_from_number(arguments: &Arguments) -> Result<ArrayRef> {
 
 const SIX: &[Kind] = &[Whole, Whole, Whole, Whole, Whole, Number];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar("make_date", "a date of year, month and day", &[&[Whole, Whole, Whole]], Gives::Date, make_date),
-    scalar("makedate", "a date of year and day of the year", &[&[Whole, Whole]], Gives::Date, |a| {
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "make_date": &[&[Whole, Whole, Whole]], Date, make_date => "a date of year, month and day";
+    "makedate": &[&[Whole, Whole]], Date, |a| {
         crate::values::map2::<Int, Int, Days, Result<Option<i32>>>(a, |year, day| {
             if day < 1 {
                 return Ok(None);
@@ -167,51 +168,24 @@ pub(super) const FUNCTIONS: &[Function] = &[
             let first = days_of(date_from(year, 1, 1)?)?;
             Ok(i32::try_from(i64::from(first) + day - 1).ok())
         })
-    }),
-    scalar(
-        "make_time",
-        "a time of hour, minute and second",
-        &[&[Whole, Whole, Number]],
-        Gives::Time,
-        make_time,
-    )
-    .aliases(&["maketime"]),
-    scalar(
-        "make_timestamp",
+    } => "a date of year and day of the year";
+    "make_time" "maketime": &[&[Whole, Whole, Number]], Time, make_time =>
+        "a time of hour, minute and second";
+    "make_timestamp" "make_timestamp_ntz": &[SIX, &[Whole]], Stamp, make_timestamp =>
         "a timestamp of year, month, day, hour, minute and second, or of microseconds since 1970",
-        &[SIX, &[Whole]],
-        Gives::Stamp,
-        make_timestamp,
-    )
-    .aliases(&["make_timestamp_ntz"])
-    .parameters(&["year", "month", "mday", "hour", "min", "sec"]),
-    scalar(
-        "make_timestamptz",
+        parameters(&["year", "month", "mday", "hour", "min", "sec"]);
+    "make_timestamptz": &[SIX, &[Whole, Whole, Whole, Whole, Whole, Number, Words]], Moment,
+        make_timestamptz =>
         "the same with a time zone, or in that of the session",
-        &[SIX, &[Whole, Whole, Whole, Whole, Whole, Number, Words]],
-        Gives::Moment,
-        make_timestamptz,
-    )
-    .parameters(&["year", "month", "mday", "hour", "min", "sec", "timezone"]),
-    scalar(
-        "to_timestamp",
-        "the timestamp of seconds since 1970, of a text, or of a text by a pattern of PostgreSQL (`YYYY-MM-DD HH24:MI:SS`) or of strftime",
-        // The first one that fits a text is chosen.
-        &[&[At], &[Number], &[Words, Words]],
-        Gives::By(to_timestamp_type),
-        to_timestamp_all,
-    ),
-    scalar(
-        "to_date",
-        "the date of a text, by a pattern of PostgreSQL or strftime if there is one",
-        &[&[Kind::Date], &[Whole], &[Words, Words]],
-        Gives::Date,
-        to_date,
-    ),
-    scalar("date", "the date of a timestamp or text", &[&[Kind::Date]], Gives::Date, |a| {
-        map1::<Date, Days, _>(a, |days: i32| days)
-    }),
-    scalar("timestamp", "the timestamp of a date or text", &[&[At], &[At, Kind::Time]], Gives::Stamp, |a| {
+        parameters(&["year", "month", "mday", "hour", "min", "sec", "timezone"]);
+    // The first one that fits a text is chosen.
+    "to_timestamp": &[&[At], &[Number], &[Words, Words]], By(to_timestamp_type), to_timestamp_all =>
+        "the timestamp of seconds since 1970, of a text, or of a text by a pattern of PostgreSQL (`YYYY-MM-DD HH24:MI:SS`) or of strftime";
+    "to_date": &[&[Kind::Date], &[Whole], &[Words, Words]], Date, to_date =>
+        "the date of a text, by a pattern of PostgreSQL or strftime if there is one";
+    "date": &[&[Kind::Date]], Date, |a| map1::<Date, Days, _>(a, |days: i32| days) =>
+        "the date of a timestamp or text";
+    "timestamp" "datetime": &[&[At], &[At, Kind::Time]], Stamp, |a| {
         if a.len() == 2 {
             return crate::values::map2::<Stamp, crate::values::Time, Stamps, _>(
                 a,
@@ -219,38 +193,25 @@ pub(super) const FUNCTIONS: &[Function] = &[
             );
         }
         map1::<Stamp, Stamps, _>(a, |micros: i64| micros)
-    })
-    .aliases(&["datetime"]),
-    scalar(
-        "try_to_timestamp",
-        "the timestamp of a text, null if it is none",
-        &[&[Shown]],
-        Gives::Stamp,
-        try_timestamp,
-    ),
-    scalar("timestamp_seconds", "the timestamp of seconds since 1970", &[&[Number]], Gives::Moment, |a| {
-        map1::<Float, Moments, _>(a, micros_of_seconds)
-    }),
-    scalar("timestamp_millis", "the timestamp of milliseconds since 1970", &[&[Whole]], Gives::Moment, |a| {
-        map1::<Int, Moments, _>(a, |ms: i64| ms.checked_mul(1000))
-    }),
-    scalar("timestamp_micros", "the timestamp of microseconds since 1970", &[&[Whole]], Gives::Moment, |a| {
-        map1::<Int, Moments, _>(a, |us: i64| us)
-    }),
-    scalar("from_days", "the date of a day number of MySQL", &[&[Whole]], Gives::Date, days_from_number),
-    scalar("date_from_unix_date", "the date of days since 1970", &[&[Whole]], Gives::Date, |a| {
-        map1::<Int, Days, _>(a, |days: i64| i32::try_from(days).ok())
-    }),
-    scalar("unix_date", "days since 1970", &[&[Kind::Date]], Gives::Int, |a| {
-        map1::<Date, crate::values::Int64, _>(a, |days: i32| i64::from(days))
-    }),
-    scalar("unix_seconds", "seconds since 1970", &[&[At]], Gives::Int, |a| {
-        map1::<Moment, crate::values::Int64, _>(a, |micros: i64| micros.div_euclid(SECOND))
-    }),
-    scalar("unix_millis", "milliseconds since 1970", &[&[At]], Gives::Int, |a| {
-        map1::<Moment, crate::values::Int64, _>(a, |micros: i64| micros.div_euclid(1000))
-    }),
-    scalar("unix_micros", "microseconds since 1970", &[&[At]], Gives::Int, |a| {
-        map1::<Moment, crate::values::Int64, _>(a, |micros: i64| micros)
-    }),
-];
+    } => "the timestamp of a date or text";
+    "try_to_timestamp": &[&[Shown]], Stamp, try_timestamp => "the timestamp of a text, null if it is none";
+    "timestamp_seconds": &[&[Number]], Moment, |a| map1::<Float, Moments, _>(a, micros_of_seconds) =>
+        "the timestamp of seconds since 1970";
+    "timestamp_millis": &[&[Whole]], Moment, |a| map1::<Int, Moments, _>(a, |ms: i64| ms.checked_mul(1000)) =>
+        "the timestamp of milliseconds since 1970";
+    "timestamp_micros": &[&[Whole]], Moment, |a| map1::<Int, Moments, _>(a, |us: i64| us) =>
+        "the timestamp of microseconds since 1970";
+    "from_days": &[&[Whole]], Date, days_from_number => "the date of a day number of MySQL";
+    "date_from_unix_date": &[&[Whole]], Date,
+        |a| map1::<Int, Days, _>(a, |days: i64| i32::try_from(days).ok()) => "the date of days since 1970";
+    "unix_date": &[&[Kind::Date]], Int,
+        |a| map1::<Date, crate::values::Int64, _>(a, |days: i32| i64::from(days)) => "days since 1970";
+    "unix_seconds": &[&[At]], Int,
+        |a| map1::<Moment, crate::values::Int64, _>(a, |micros: i64| micros.div_euclid(SECOND)) =>
+        "seconds since 1970";
+    "unix_millis": &[&[At]], Int,
+        |a| map1::<Moment, crate::values::Int64, _>(a, |micros: i64| micros.div_euclid(1000)) =>
+        "milliseconds since 1970";
+    "unix_micros": &[&[At]], Int, |a| map1::<Moment, crate::values::Int64, _>(a, |micros: i64| micros) =>
+        "microseconds since 1970";
+};

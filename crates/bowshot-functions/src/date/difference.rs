@@ -6,7 +6,7 @@ use super::calendar::{
     interval as span_of, join, out_of_range, split,
 };
 use super::fields::Field;
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Date as Day, Stamp as At, Text as Words, Time as Clock};
 use crate::values::{Arguments, Date, Int64, Lapse, Memo, Real, Stamp, Str, Text, Time, fill, map1, map2};
 use arrow::array::ArrayRef;
@@ -255,29 +255,19 @@ fn timediff(arguments: &Arguments) -> Result<ArrayRef> {
 
 const UNITS: &[&[Kind]] = &[&[Words, At, At]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar(
-        "date_diff",
-        "boundaries of a unit between two timestamps, `date_diff('day', a, b)`; without a unit, days from `b` to `a`",
-        &[&[Words, At, At], &[Day, Day]],
-        Gives::Int,
-        date_diff,
-    )
-    .aliases(&["datediff", "datediff_big"]),
-    scalar(
-        "date_sub",
-        "whole units between two timestamps, `date_sub('day', a, b)`; or a date earlier by days or an interval",
-        &[&[Words, At, At], &[At, Kind::Interval], &[Day, Kind::Int]],
-        Gives::By(date_sub_type),
-        date_sub,
-    )
-    .aliases(&["datesub"]),
-    scalar("timestampdiff", "whole units from the first timestamp to the second", UNITS, Gives::Int, |a| {
-        by_unit(a, reached_units)
-    })
-    .note("as in MySQL: from the end of a month to that of a shorter one there is no month"),
-    scalar("age", "an interval of years, months and days between two timestamps, or up to today", &[&[At, At], &[At]], Gives::Interval, ages)
-        .stable(),
-    scalar("months_between", "months between two dates, with a fraction of 31 days", &[&[At, At], &[At, At, Kind::Bool]], Gives::Float, months_between),
-    scalar("timediff", "the time between two times or timestamps", &[&[At, At], &[Clock, Clock]], Gives::Text, timediff),
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "date_diff" "datediff" "datediff_big": &[&[Words, At, At], &[Day, Day]], Int, date_diff =>
+        "boundaries of a unit between two timestamps, `date_diff('day', a, b)`; without a unit, days from `b` to `a`";
+    "date_sub" "datesub": &[&[Words, At, At], &[At, Kind::Interval], &[Day, Kind::Int]], By(date_sub_type),
+        date_sub =>
+        "whole units between two timestamps, `date_sub('day', a, b)`; or a date earlier by days or an interval";
+    "timestampdiff": UNITS, Int, |a| by_unit(a, reached_units) =>
+        "whole units from the first timestamp to the second",
+        note("as in MySQL: from the end of a month to that of a shorter one there is no month");
+    "age": &[&[At, At], &[At]], Interval, ages =>
+        "an interval of years, months and days between two timestamps, or up to today", stable();
+    "months_between": &[&[At, At], &[At, At, Kind::Bool]], Float, months_between =>
+        "months between two dates, with a fraction of 31 days";
+    "timediff": &[&[At, At], &[Clock, Clock]], Text, timediff => "the time between two times or timestamps";
+};

@@ -4,7 +4,7 @@ use super::calendar::{
     self, DAY, HOUR, MINUTE, SECOND, hundreds, julian_day, micros_of, split, week_by_mode,
 };
 use super::month_names;
-use crate::define::{Function, Gives, made, scalar};
+use crate::define::{Function, functions, made};
 use crate::values::Kind::{self, Interval as Span, Stamp as At, Time as Clock};
 use crate::values::{Arguments, Int, Int64, Interval, Moment, Real, Stamp, Str, Time, map1};
 use arrow::array::ArrayRef;
@@ -221,122 +221,93 @@ const DATES: &[&[Kind]] = &[&[At], &[Span]];
 const CLOCKS: &[&[Kind]] = &[&[At], &[Clock], &[Span]];
 const ONLY_DATES: &[&[Kind]] = &[&[At]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    made("date_part", "a part of a date, time, timestamp or interval: `date_part('year', d)`", date_part)
-        .aliases(&["datepart"]),
-    scalar("millennium", "the millennium", DATES, Gives::Int, |a| part_of(a, 0, Field::Millennium)),
-    scalar("century", "the century", DATES, Gives::Int, |a| part_of(a, 0, Field::Century)),
-    scalar("decade", "the year divided by ten", DATES, Gives::Int, |a| part_of(a, 0, Field::Decade)),
-    scalar("era", "1 after Christ, 0 before", ONLY_DATES, Gives::Int, |a| part_of(a, 0, Field::Era)),
-    scalar("year", "the year", DATES, Gives::Int, |a| part_of(a, 0, Field::Year)),
-    scalar("isoyear", "the year that the ISO week belongs to", ONLY_DATES, Gives::Int, |a| {
-        part_of(a, 0, Field::IsoYear)
-    })
-    .aliases(&["yearofweek"]),
-    scalar(
-        "yearweek",
+pub(super) const MADE: &[Function] =
+    &[made("date_part", "a part of a date, time, timestamp or interval: `date_part('year', d)`", date_part)
+        .aliases(&["datepart"])];
+
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "millennium": DATES, Int, |a| part_of(a, 0, Field::Millennium) => "the millennium";
+    "century": DATES, Int, |a| part_of(a, 0, Field::Century) => "the century";
+    "decade": DATES, Int, |a| part_of(a, 0, Field::Decade) => "the year divided by ten";
+    "era": ONLY_DATES, Int, |a| part_of(a, 0, Field::Era) => "1 after Christ, 0 before";
+    "year": DATES, Int, |a| part_of(a, 0, Field::Year) => "the year";
+    "isoyear" "yearofweek": ONLY_DATES, Int, |a| part_of(a, 0, Field::IsoYear) =>
+        "the year that the ISO week belongs to";
+    "yearweek": &[&[At], &[At, Kind::Int]], Int, |a| match a.is_mysql() || a.len() == 2 {
+        // Weeks always belong to a year here, whatever the mode says.
+        true => weeks(a, |date, mode| {
+            let (year, week) = week_by_mode(date, mode | 2);
+            year * 100 + week
+        }),
+        false => part_of(a, 0, Field::YearWeek),
+    } =>
         "ISO year and week as one number, 202419; with a mode, as MySQL's modes count weeks",
-        &[&[At], &[At, Kind::Int]],
-        Gives::Int,
-        |a| match a.is_mysql() || a.len() == 2 {
-            // Weeks always belong to a year here, whatever the mode says.
-            true => weeks(a, |date, mode| {
-                let (year, week) = week_by_mode(date, mode | 2);
-                year * 100 + week
-            }),
-            false => part_of(a, 0, Field::YearWeek),
-        },
-    )
-    .note("in dialect `mysql` the mode is 0 where it is not named"),
-    scalar("quarter", "the quarter of the year, 1 to 4", DATES, Gives::Int, |a| {
-        part_of(a, 0, Field::Quarter)
-    }),
-    scalar("month", "the month, 1 to 12", DATES, Gives::Int, |a| part_of(a, 0, Field::Month)),
-    scalar(
-        "week",
+        note("in dialect `mysql` the mode is 0 where it is not named");
+    "quarter": DATES, Int, |a| part_of(a, 0, Field::Quarter) => "the quarter of the year, 1 to 4";
+    "month": DATES, Int, |a| part_of(a, 0, Field::Month) => "the month, 1 to 12";
+    "week": &[&[At], &[At, Kind::Int], &[Span]], Int, |a| match a.is_mysql() || a.len() == 2 {
+        true if !matches!(a.data_type(0)?, DataType::Interval(_)) => {
+            weeks(a, |date, mode| week_by_mode(date, mode).1)
+        }
+        _ => part_of(a, 0, Field::Week),
+    } =>
         "the ISO week of the year; with a mode, as MySQL's modes count weeks",
-        &[&[At], &[At, Kind::Int], &[Span]],
-        Gives::Int,
-        |a| match a.is_mysql() || a.len() == 2 {
-            true if !matches!(a.data_type(0)?, DataType::Interval(_)) => {
-                weeks(a, |date, mode| week_by_mode(date, mode).1)
-            }
-            _ => part_of(a, 0, Field::Week),
-        },
-    )
-    .note("in dialect `mysql` the mode is 0 where it is not named"),
-    scalar("weekofyear", "the ISO week of the year", &[&[At]], Gives::Int, |a| part_of(a, 0, Field::Week)),
-    scalar("day", "the day of the month", DATES, Gives::Int, |a| part_of(a, 0, Field::Day))
-        .aliases(&["dayofmonth"]),
-    scalar("dayofyear", "the day of the year", ONLY_DATES, Gives::Int, |a| part_of(a, 0, Field::DayOfYear)),
-    scalar("dayofweek", "the day of the week", ONLY_DATES, Gives::Int, |a| {
+        note("in dialect `mysql` the mode is 0 where it is not named");
+    "weekofyear": &[&[At]], Int, |a| part_of(a, 0, Field::Week) => "the ISO week of the year";
+    "day" "dayofmonth": DATES, Int, |a| part_of(a, 0, Field::Day) => "the day of the month";
+    "dayofyear": ONLY_DATES, Int, |a| part_of(a, 0, Field::DayOfYear) => "the day of the year";
+    "dayofweek": ONLY_DATES, Int, |a| {
         let first = i64::from(a.is_mysql());
         map1::<Stamp, Int64, Result<i64>>(a, |micros| Ok(Field::DayOfWeek.of_stamp(split(micros)?) + first))
-    })
-    .note("Sunday is 0; in dialect `mysql` 1"),
-    scalar("isodow", "the day of the week, Monday is 1", ONLY_DATES, Gives::Int, |a| {
-        part_of(a, 0, Field::IsoDayOfWeek)
-    }),
-    scalar("weekday", "the day of the week, Monday is 0", ONLY_DATES, Gives::Int, |a| {
-        part_of(a, 0, Field::Weekday)
-    })
-    .note("as in MySQL and Spark"),
-    scalar("hour", "the hour", CLOCKS, Gives::Int, |a| part_of(a, 0, Field::Hour)),
-    scalar("minute", "the minute", CLOCKS, Gives::Int, |a| part_of(a, 0, Field::Minute)),
-    scalar("second", "the second, without its fraction", CLOCKS, Gives::Int, |a| {
-        part_of(a, 0, Field::Second)
-    }),
-    scalar("millisecond", "the second in milliseconds", CLOCKS, Gives::Int, |a| {
-        part_of(a, 0, Field::Millisecond)
-    }),
-    scalar("microsecond", "the microseconds of the minute", CLOCKS, Gives::Int, |a| {
+    } => "the day of the week", note("Sunday is 0; in dialect `mysql` 1");
+    "isodow": ONLY_DATES, Int, |a| part_of(a, 0, Field::IsoDayOfWeek) => "the day of the week, Monday is 1";
+    "weekday": ONLY_DATES, Int, |a| part_of(a, 0, Field::Weekday) =>
+        "the day of the week, Monday is 0", note("as in MySQL and Spark");
+    "hour": CLOCKS, Int, |a| part_of(a, 0, Field::Hour) => "the hour";
+    "minute": CLOCKS, Int, |a| part_of(a, 0, Field::Minute) => "the minute";
+    "second": CLOCKS, Int, |a| part_of(a, 0, Field::Second) => "the second, without its fraction";
+    "millisecond": CLOCKS, Int, |a| part_of(a, 0, Field::Millisecond) => "the second in milliseconds";
+    "microsecond": CLOCKS, Int, |a| {
         if a.is_mysql() {
             return map1::<Stamp, Int64, Result<i64>>(a, |micros| Ok(micros_of(split(micros)?)));
         }
         part_of(a, 0, Field::Microsecond)
-    })
-    .note("in dialect `mysql` those of the second"),
-    scalar("nanosecond", "the second in nanoseconds", CLOCKS, Gives::Int, |a| {
-        part_of(a, 0, Field::Nanosecond)
-    }),
-    scalar("julian", "the Julian day", ONLY_DATES, Gives::Float, |a| {
+    } => "the microseconds of the minute", note("in dialect `mysql` those of the second");
+    "nanosecond": CLOCKS, Int, |a| part_of(a, 0, Field::Nanosecond) => "the second in nanoseconds";
+    "julian": ONLY_DATES, Float, |a| {
         map1::<Stamp, Real, Result<f64>>(a, |micros| {
             let time = split(micros)?;
             let clock = micros.rem_euclid(DAY) as f64 / DAY as f64;
             Ok(julian_day(time.date()) as f64 + clock)
         })
-    }),
-    scalar("epoch", "seconds since 1970", CLOCKS, Gives::Float, |a| epoch_seconds(a, 0)),
-    scalar(
-        "epoch_ms",
-        "milliseconds since 1970; of a number, the timestamp",
-        &[&[At], &[Clock], &[Span], &[Kind::Int]],
-        Gives::By(epoch_ms_type),
-        epoch_ms,
-    ),
-    scalar("epoch_us", "microseconds since 1970", CLOCKS, Gives::Int, |a| epoch(a, SECOND)),
-    scalar("epoch_ns", "nanoseconds since 1970", CLOCKS, Gives::Int, |a| {
+    } => "the Julian day";
+    "epoch": CLOCKS, Float, |a| epoch_seconds(a, 0) => "seconds since 1970";
+    "epoch_ms": &[&[At], &[Clock], &[Span], &[Kind::Int]], By(epoch_ms_type), epoch_ms =>
+        "milliseconds since 1970; of a number, the timestamp";
+    "epoch_us": CLOCKS, Int, |a| epoch(a, SECOND) => "microseconds since 1970";
+    "epoch_ns": CLOCKS, Int, |a| {
         let micros = epoch(a, SECOND)?;
         let nanos =
             arrow::compute::kernels::numeric::mul(&micros, &arrow::array::Int64Array::new_scalar(1000))?;
         Ok(nanos)
-    }),
-    scalar("dayname", "the English name of the weekday", ONLY_DATES, Gives::Text, |a| {
+    } => "nanoseconds since 1970";
+    "dayname": ONLY_DATES, Text, |a| {
         map1::<Stamp, Str, Result<String>>(a, |micros| {
             Ok(month_names::weekday(split(micros)?.weekday().num_days_from_sunday()).to_owned())
         })
-    }),
-    scalar("monthname", "the English name of the month", ONLY_DATES, Gives::Text, |a| {
+    } => "the English name of the weekday";
+    "monthname": ONLY_DATES, Text, |a| {
         map1::<Stamp, Str, Result<String>>(a, |micros| {
             Ok(month_names::month(split(micros)?.month()).to_owned())
         })
-    }),
-    scalar("isleap", "whether the year is a leap year", ONLY_DATES, Gives::Bool, |a| {
+    } => "the English name of the month";
+    "isleap": ONLY_DATES, Bool, |a| {
         map1::<Stamp, crate::values::Flag, Result<bool>>(a, |micros| {
             Ok(calendar::is_leap(split(micros)?.year()))
         })
-    }),
-];
+    } => "whether the year is a leap year";
+};
 
 fn epoch_ms_type(arguments: &[DataType]) -> Result<DataType> {
     Ok(match arguments.first() {

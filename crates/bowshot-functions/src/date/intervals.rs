@@ -2,7 +2,7 @@
 
 use super::calendar::{DAY, HOUR, MINUTE, SECOND, interval as span_of};
 use super::fields::interval_micros;
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{
     self, Date as Day, Float as Number, Int as Whole, Interval as Span, Stamp as At, Text,
 };
@@ -136,59 +136,42 @@ const ONE: &[&[Kind]] = &[&[Whole]];
 const ONE_NUMBER: &[&[Kind]] = &[&[Number]];
 const SPAN: &[&[Kind]] = &[&[Span]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar("to_millennia", "an interval of millennia", ONE, Gives::Interval, |a| months(a, 12_000)),
-    scalar("to_centuries", "an interval of centuries", ONE, Gives::Interval, |a| months(a, 1200)),
-    scalar("to_decades", "an interval of decades", ONE, Gives::Interval, |a| months(a, 120)),
-    scalar("to_years", "an interval of years", ONE, Gives::Interval, |a| months(a, 12)),
-    scalar("to_quarters", "an interval of quarters", ONE, Gives::Interval, |a| months(a, 3)),
-    scalar("to_months", "an interval of months", ONE, Gives::Interval, |a| months(a, 1)),
-    scalar("to_weeks", "an interval of weeks", ONE, Gives::Interval, |a| days(a, 7)),
-    scalar(
-        "to_days",
-        "an interval of days; of a date, MySQL's number of the day",
-        &[&[Whole], &[Day], &[Text]],
-        Gives::By(interval_or_number),
-        to_days,
-    ),
-    scalar("to_hours", "an interval of hours", ONE_NUMBER, Gives::Interval, |a| micros(a, HOUR)),
-    scalar("to_minutes", "an interval of minutes", ONE_NUMBER, Gives::Interval, |a| micros(a, MINUTE)),
-    scalar(
-        "to_seconds",
-        "an interval of seconds; of a timestamp, MySQL's number of the second",
-        &[&[Number], &[At], &[Text]],
-        Gives::By(interval_or_number),
-        to_seconds,
-    ),
-    scalar("to_milliseconds", "an interval of milliseconds", ONE_NUMBER, Gives::Interval, |a| {
-        micros(a, 1000)
-    }),
-    scalar("to_microseconds", "an interval of microseconds", ONE_NUMBER, Gives::Interval, |a| micros(a, 1)),
-    scalar(
-        "make_interval",
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "to_millennia": ONE, Interval, |a| months(a, 12_000) => "an interval of millennia";
+    "to_centuries": ONE, Interval, |a| months(a, 1200) => "an interval of centuries";
+    "to_decades": ONE, Interval, |a| months(a, 120) => "an interval of decades";
+    "to_years": ONE, Interval, |a| months(a, 12) => "an interval of years";
+    "to_quarters": ONE, Interval, |a| months(a, 3) => "an interval of quarters";
+    "to_months": ONE, Interval, |a| months(a, 1) => "an interval of months";
+    "to_weeks": ONE, Interval, |a| days(a, 7) => "an interval of weeks";
+    "to_days": &[&[Whole], &[Day], &[Text]], By(interval_or_number), to_days =>
+        "an interval of days; of a date, MySQL's number of the day";
+    "to_hours": ONE_NUMBER, Interval, |a| micros(a, HOUR) => "an interval of hours";
+    "to_minutes": ONE_NUMBER, Interval, |a| micros(a, MINUTE) => "an interval of minutes";
+    "to_seconds": &[&[Number], &[At], &[Text]], By(interval_or_number), to_seconds =>
+        "an interval of seconds; of a timestamp, MySQL's number of the second";
+    "to_milliseconds": ONE_NUMBER, Interval, |a| micros(a, 1000) => "an interval of milliseconds";
+    "to_microseconds": ONE_NUMBER, Interval, |a| micros(a, 1) => "an interval of microseconds";
+    "make_interval": &[
+        &[],
+        &[Whole],
+        &[Whole, Whole],
+        &[Whole, Whole, Whole],
+        &[Whole, Whole, Whole, Whole],
+        &[Whole, Whole, Whole, Whole, Whole],
+        &[Whole, Whole, Whole, Whole, Whole, Whole],
+        &[Whole, Whole, Whole, Whole, Whole, Whole, Number],
+    ], Interval,
+        make_interval =>
         "an interval of years, months, weeks, days, hours, minutes and seconds",
-        &[
-            &[],
-            &[Whole],
-            &[Whole, Whole],
-            &[Whole, Whole, Whole],
-            &[Whole, Whole, Whole, Whole],
-            &[Whole, Whole, Whole, Whole, Whole],
-            &[Whole, Whole, Whole, Whole, Whole, Whole],
-            &[Whole, Whole, Whole, Whole, Whole, Whole, Number],
-        ],
-        Gives::Interval,
-        make_interval,
-    )
-    .parameters(&["years", "months", "weeks", "days", "hours", "mins", "secs"]),
-    scalar("justify_days", "30 days become a month", SPAN, Gives::Interval, |a| justify(a, Balance::Days)),
-    scalar("justify_hours", "24 hours become a day", SPAN, Gives::Interval, |a| justify(a, Balance::Hours)),
-    scalar("justify_interval", "both, with one sign for all parts", SPAN, Gives::Interval, |a| {
-        justify(a, Balance::All)
-    }),
-    scalar("interval_seconds", "the seconds of an interval", SPAN, Gives::Float, |a| {
+        parameters(&["years", "months", "weeks", "days", "hours", "mins", "secs"]);
+    "justify_days": SPAN, Interval, |a| justify(a, Balance::Days) => "30 days become a month";
+    "justify_hours": SPAN, Interval, |a| justify(a, Balance::Hours) => "24 hours become a day";
+    "justify_interval": SPAN, Interval, |a| justify(a, Balance::All) => "both, with one sign for all parts";
+    "interval_seconds": SPAN, Float, |a| {
         map1::<Interval, crate::values::Real, _>(a, |span: IntervalMonthDayNano| {
             interval_micros(span) as f64 / SECOND as f64
         })
-    }),
-];
+    } => "the seconds of an interval";
+};

@@ -32,6 +32,7 @@ pub(crate) use fields::date_part;
 pub use parse::read_time;
 
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
+    fields::MADE,
     fields::FUNCTIONS,
     constructors::FUNCTIONS,
     arithmetic::FUNCTIONS,

@@ -6,7 +6,7 @@ use super::calendar::split;
 use super::parsed_fields::Gathered;
 use super::strftime::{self, Style};
 use super::{java_pattern, pg_format, pg_number_format};
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Float as Number, Interval as Span, Stamp as At, Text as Words, Texts};
 use crate::values::{
     Arguments, Column, Float, Int64, Memo, Moment, Rows, Stamp, Stamps, Str, Text, fill, map2,
@@ -194,53 +194,21 @@ fn stamps_to_char(arguments: &Arguments) -> Result<ArrayRef> {
 const WRITES: &[&[Kind]] = &[&[At, Words]];
 const READS: &[&[Kind]] = &[&[Words, Words], &[Words, Texts]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar(
-        "strftime",
-        "a date as text by a pattern of strftime (`%Y-%m-%d`)",
-        &[&[At, Words], &[Words, At]],
-        Gives::Text,
-        |a| write_percent(a, Style::Strftime),
-    ),
-    scalar(
-        "strptime",
-        "the timestamp of a text by a pattern of strftime, or by the first of a list that fits",
-        READS,
-        Gives::Stamp,
-        |a| read_percent(a, Style::Strftime, Misfit::Error),
-    ),
-    scalar("try_strptime", "the same, null when the text does not fit", READS, Gives::Stamp, |a| {
-        read_percent(a, Style::Strftime, Misfit::Null)
-    }),
-    scalar(
-        "date_format",
-        "a date as text by a pattern of MySQL (`%Y-%m-%d %H:%i`), or of Java if it has no `%`",
-        WRITES,
-        Gives::Text,
-        date_format,
-    )
-    .aliases(&["time_format"]),
-    scalar(
-        "str_to_date",
-        "the timestamp of a text by a pattern of MySQL, null when it does not fit",
-        &[&[Words, Words]],
-        Gives::Stamp,
-        |a| read_percent(a, Style::Mysql, Misfit::Null),
-    ),
-    scalar(
-        "from_unixtime",
-        "the timestamp of seconds since 1970, or its text by a pattern of MySQL or Java",
-        &[&[Number], &[Number, Words]],
-        Gives::By(from_unixtime_type),
-        from_unixtime,
-    ),
-    scalar(
-        "to_char",
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "strftime": &[&[At, Words], &[Words, At]], Text, |a| write_percent(a, Style::Strftime) =>
+        "a date as text by a pattern of strftime (`%Y-%m-%d`)";
+    "strptime": READS, Stamp, |a| read_percent(a, Style::Strftime, Misfit::Error) =>
+        "the timestamp of a text by a pattern of strftime, or by the first of a list that fits";
+    "try_strptime": READS, Stamp, |a| read_percent(a, Style::Strftime, Misfit::Null) =>
+        "the same, null when the text does not fit";
+    "date_format" "time_format": WRITES, Text, date_format =>
+        "a date as text by a pattern of MySQL (`%Y-%m-%d %H:%i`), or of Java if it has no `%`";
+    "str_to_date": &[&[Words, Words]], Stamp, |a| read_percent(a, Style::Mysql, Misfit::Null) =>
+        "the timestamp of a text by a pattern of MySQL, null when it does not fit";
+    "from_unixtime": &[&[Number], &[Number, Words]], By(from_unixtime_type), from_unixtime =>
+        "the timestamp of seconds since 1970, or its text by a pattern of MySQL or Java";
+    "to_char" "to_varchar": &[&[At, Words], &[Span, Words], &[Kind::Number, Words]], Text, to_char =>
         "a timestamp, interval or number as text by a pattern of PostgreSQL (`YYYY-MM-DD`, `FM999,990.00`)",
-        &[&[At, Words], &[Span, Words], &[Kind::Number, Words]],
-        Gives::Text,
-        to_char,
-    )
-    .aliases(&["to_varchar"])
-    .note("patterns with `%` are those of strftime"),
-];
+        note("patterns with `%` are those of strftime");
+};

@@ -1,7 +1,7 @@
 //! Time zones: `timezone('Europe/Berlin', t)`, which is what `t AT TIME ZONE 'Europe/Berlin'` means.
 
 use super::constructors::known_zone;
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Stamp as At, Text as Words};
 use crate::values::{
     Arguments, Flag, Float, Memo, Moment, Moments, Stamp, Stamps, Text, fill, map1, offset_at, offset_micros,
@@ -81,32 +81,17 @@ fn is_finite(arguments: &Arguments) -> Result<ArrayRef> {
 
 const SHIFTED: &[&[Kind]] = &[&[At, Words]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar(
-        "timezone",
-        "a timestamp with time zone on the clock of a zone, or the moment of a timestamp in a zone",
-        &[&[Words, At]],
-        Gives::By(at_zone_type),
-        at_zone,
-    ),
-    scalar(
-        "convert_tz",
-        "a timestamp of one zone in another one",
-        &[&[At, Words, Words]],
-        Gives::Stamp,
-        convert,
-    ),
-    scalar("from_utc_timestamp", "a timestamp of UTC on the clock of a zone", SHIFTED, Gives::Stamp, |a| {
-        shift(a, |zone, utc| utc.saturating_add(offset_micros(zone, utc)))
-    }),
-    scalar("to_utc_timestamp", "a timestamp of a zone in UTC", SHIFTED, Gives::Stamp, |a| {
-        shift(a, |zone, local| local.saturating_sub(offset_at(zone, local)))
-    }),
-    scalar(
-        "isfinite",
-        "whether a number or date is finite",
-        &[&[At], &[Kind::Interval], &[Kind::Float]],
-        Gives::Bool,
-        is_finite,
-    ),
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "timezone": &[&[Words, At]], By(at_zone_type), at_zone =>
+        "a timestamp with time zone on the clock of a zone, or the moment of a timestamp in a zone";
+    "convert_tz": &[&[At, Words, Words]], Stamp, convert => "a timestamp of one zone in another one";
+    "from_utc_timestamp": SHIFTED, Stamp,
+        |a| shift(a, |zone, utc| utc.saturating_add(offset_micros(zone, utc))) =>
+        "a timestamp of UTC on the clock of a zone";
+    "to_utc_timestamp": SHIFTED, Stamp,
+        |a| shift(a, |zone, local| local.saturating_sub(offset_at(zone, local))) =>
+        "a timestamp of a zone in UTC";
+    "isfinite": &[&[At], &[Kind::Interval], &[Kind::Float]], Bool, is_finite =>
+        "whether a number or date is finite";
+};

@@ -1,9 +1,12 @@
 //! Arguments and results of the JSON functions.
 
 use super::path::{names, path};
-use super::reader::Step;
-use crate::scalar_udf::{no_overload, text_type};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray, StringBuilder};
+use super::reader::{Reader, Step};
+use super::value::Json;
+use crate::scalar_udf::{gives, no_overload, text_type};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, ListArray, ListBuilder, StringArray, StringBuilder,
+};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::common::{Result, exec_datafusion_err, exec_err, internal_datafusion_err};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs};
@@ -37,10 +40,6 @@ pub(crate) fn is_jsonb(field: &Field) -> bool {
     is_json(field) && field.metadata().get(DECLARED).is_some_and(|name| name == BINARY)
 }
 
-pub(crate) fn gives_jsonb(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-    Ok(jsonb_field())
-}
-
 /// A part of the first argument, which is JSONB if that is.
 pub(crate) fn gives_part(_: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
     let whole = given.arg_fields.first();
@@ -57,24 +56,10 @@ pub(crate) fn is_uuid(field: &Field) -> bool {
     field.metadata().get(EXTENSION).is_some_and(|name| name == "arrow.uuid")
 }
 
-pub(crate) fn gives_json(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-    Ok(json_field())
-}
-
-pub(crate) fn gives_text(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-    Ok(Field::new("", DataType::Utf8, true))
-}
-
-pub(crate) fn gives_truth(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-    Ok(Field::new("", DataType::Boolean, true))
-}
-
-pub(crate) fn gives_texts(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-    Ok(Field::new("", list_of(Field::new_list_field(DataType::Utf8, true)), true))
-}
-
-pub(crate) fn gives_jsons(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-    Ok(Field::new("", list_of(json_field().with_name("item")), true))
+gives! {
+    gives_json: json_field();
+    gives_jsonb: jsonb_field();
+    gives_jsons: Field::new("", list_of(json_field().with_name("item")), true);
 }
 
 pub(crate) fn list_of(element: Field) -> DataType {
@@ -151,6 +136,57 @@ impl Rows {
         let array = self.array(argument)?;
         array.as_string_opt().ok_or_else(|| internal_datafusion_err!("argument {argument} is no text"))
     }
+
+    /// What `make` gives for each row that has a document as its first argument.
+    pub(crate) fn map_documents<T>(
+        &self,
+        make: impl Fn(usize, &str) -> Result<Option<T>>,
+    ) -> Result<Vec<Option<T>>> {
+        let documents = self.text(0)?;
+        (0..self.count)
+            .map(|row| at(documents, row).map_or(Ok(None), |document| make(row, document)))
+            .collect()
+    }
+
+    /// A text for each of these rows.
+    pub(crate) fn map_to_texts(
+        &self,
+        make: impl Fn(usize, &str) -> Result<Option<String>>,
+    ) -> Result<ColumnarValue> {
+        let documents = self.text(0)?;
+        each_row(self.count, |row, out| {
+            out.append_option(at(documents, row).map_or(Ok(None), |document| make(row, document))?);
+            Ok(())
+        })
+    }
+}
+
+/// A text for each document of the first argument.
+pub(crate) fn map_trees(
+    given: &ScalarFunctionArgs,
+    text: impl Fn(Json<'_>) -> String,
+) -> Result<ColumnarValue> {
+    Rows::new(given)?.map_to_texts(|_, document| Ok(Some(text(Reader::tree(document)?))))
+}
+
+/// The column of these values.
+pub(crate) fn column<A: Array + FromIterator<Option<T>> + 'static, T>(
+    values: Vec<Option<T>>,
+) -> ColumnarValue {
+    ColumnarValue::Array(Arc::new(values.into_iter().collect::<A>()))
+}
+
+/// The column of these lists of texts, of the type that the result has.
+pub(crate) fn list_column(
+    given: &ScalarFunctionArgs,
+    lists: Vec<Option<Vec<Option<String>>>>,
+) -> ColumnarValue {
+    let mut out = ListBuilder::new(StringBuilder::new());
+    if let DataType::List(element) = given.return_field.data_type() {
+        out = out.with_field(Arc::clone(element));
+    }
+    out.extend(lists);
+    ColumnarValue::Array(Arc::new(out.finish()))
 }
 
 /// The value of a row, unless it is NULL.

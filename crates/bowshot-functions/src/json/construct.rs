@@ -1,12 +1,12 @@
 //! Functions that make JSON of other values, and the two that read text as JSON.
 
-use super::arguments::{Rows, at, each_row, gives_json, gives_jsonb, gives_text, null, takes_one};
+use super::arguments::{Rows, at, each_row, gives_json, gives_jsonb, map_trees, null, takes_one};
 use super::order_key::order_key;
 use super::reader::Reader;
 use super::to_json::{key, write};
 use super::value::Json;
 use crate::define::Function;
-use crate::scalar_udf::{no_overload, scalar_functions, text_type, udf};
+use crate::scalar_udf::{gives_text, no_overload, scalar_functions, text_type, udf};
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, exec_err, internal_datafusion_err, plan_err};
@@ -14,9 +14,9 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use std::sync::Arc;
 
 pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
-    "json" "parse_json": takes_one, gives_json, parsed =>
+    "json" "parse_json": takes_one, gives_json, |given| map_trees(given, |tree| tree.compact()) =>
         "text as JSON, in its shortest form; an error if it is none";
-    "jsonb": takes_one, gives_jsonb, normal =>
+    "jsonb": takes_one, gives_jsonb, |given| map_trees(given, |tree| tree.normal_text()) =>
         "text as JSONB: each key once, in PostgreSQL's order; an error if it is no JSON";
     "to_json" "to_jsonb" "row_to_json" "array_to_json": takes_any, gives_json, to_json => "any value as JSON";
     "json_object" "json_build_object" "jsonb_build_object" "jsonb_object": takes_pairs, gives_json, object =>
@@ -25,7 +25,8 @@ pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
         "an array of the arguments";
     "json_quote": takes_any, gives_json, to_json => "a value as JSON: text in quotes";
     "json_unquote": takes_one, gives_text, unquoted => "the text of a JSON string; other JSON as it is";
-    "json_pretty" "jsonb_pretty": takes_one, gives_text, pretty => "JSON over several lines";
+    "json_pretty" "jsonb_pretty": takes_one, gives_text, |given| map_trees(given, pretty) =>
+        "JSON over several lines";
 };
 
 fn takes_any(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
@@ -56,26 +57,6 @@ fn takes_pairs(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-fn parsed(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let rows = Rows::new(given)?;
-    let documents = rows.text(0)?;
-    each_row(rows.count, |row, out| {
-        let Some(document) = at(documents, row) else { return null(out) };
-        out.append_value(Reader::tree(document)?.compact());
-        Ok(())
-    })
-}
-
-fn normal(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let rows = Rows::new(given)?;
-    let documents = rows.text(0)?;
-    each_row(rows.count, |row, out| {
-        let Some(document) = at(documents, row) else { return null(out) };
-        out.append_value(normal_jsonb(document)?);
-        Ok(())
-    })
-}
-
 /// A JSON text as JSONB keeps it.
 pub fn normal_jsonb(text: &str) -> Result<String> {
     Ok(Reader::tree(text)?.normal_text())
@@ -84,16 +65,8 @@ pub fn normal_jsonb(text: &str) -> Result<String> {
 /// A function whose results are texts in the order of its arguments as JSONB, and equal where these are.
 #[must_use]
 pub fn jsonb_key() -> Arc<ScalarUDF> {
-    udf("__bowshot_jsonb_key", takes_one, gives_text, keys)
-}
-
-fn keys(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let rows = Rows::new(given)?;
-    let documents = rows.text(0)?;
-    each_row(rows.count, |row, out| {
-        let Some(document) = at(documents, row) else { return null(out) };
-        out.append_value(order_key(&Reader::tree(document)?.into_normal()));
-        Ok(())
+    udf("__bowshot_jsonb_key", takes_one, gives_text, |given| {
+        map_trees(given, |tree| order_key(&tree.into_normal()))
     })
 }
 
@@ -213,15 +186,8 @@ fn unquoted(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     })
 }
 
-fn pretty(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let rows = Rows::new(given)?;
-    let documents = rows.text(0)?;
+fn pretty(tree: Json<'_>) -> String {
     let mut text = String::new();
-    each_row(rows.count, |row, out| {
-        let Some(document) = at(documents, row) else { return null(out) };
-        text.clear();
-        Reader::tree(document)?.pretty(0, &mut text);
-        out.append_value(&text);
-        Ok(())
-    })
+    tree.pretty(0, &mut text);
+    text
 }

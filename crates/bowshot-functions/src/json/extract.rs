@@ -1,15 +1,15 @@
 //! Functions that take a part out of a document.
 
 use super::arguments::{
-    Rows, Way, Ways, at, each_row, gives_json, gives_jsons, gives_part, gives_text, gives_truth, is_jsonb,
-    json_field, list_of, name_list, null, step, takes_step, takes_texts, takes_two,
+    Rows, Way, Ways, at, column, gives_json, gives_jsons, gives_part, is_jsonb, json_field, list_column,
+    list_of, name_list, step, takes_step, takes_texts, takes_two,
 };
 use super::path::{follow, follow_names, is_many, json_path, path};
 use super::reader::{Reader, Step};
 use super::value::Json;
 use crate::define::Function;
-use crate::scalar_udf::{no_overload, scalar_functions};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanBuilder, ListBuilder, StringBuilder};
+use crate::scalar_udf::{gives_double, gives_int, gives_text, gives_truth, no_overload, scalar_functions};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, ScalarValue};
@@ -17,32 +17,36 @@ use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArg
 use std::sync::Arc;
 
 pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
-    "json_extract" "jsonb_extract" "json_query": takes_step, gives_parts, extract =>
+    "json_extract" "jsonb_extract" "json_query": takes_step, gives_parts,
+        |given| parts(given, |part| Some(part.to_owned())) =>
         "the part of a document at a key, an index, a path or a pointer; a list for `$.*` and for a list of paths; operator `->`";
     "json_extract_string" "json_extract_text" "get_json_object"
         "get_json_string": takes_step, gives_part_texts,
-        extract_text =>
+        |given| parts(given, text_of) =>
         "the same as text without quotes; operator `->>`";
-    "json_extract_path" "jsonb_extract_path": takes_texts, gives_part, extract_path =>
+    "json_extract_path" "jsonb_extract_path": takes_texts, gives_part,
+        |given| by_arguments(given, written(given)) =>
         "the part that keys and indexes lead to, one argument for each";
-    "json_extract_path_text" "jsonb_extract_path_text": takes_texts, gives_text, extract_path_text =>
+    "json_extract_path_text" "jsonb_extract_path_text": takes_texts, gives_text,
+        |given| by_arguments(given, |part| part.text()) =>
         "the same as text";
-    "json_extract_names": takes_step, gives_part, extract_names =>
+    "json_extract_names": takes_step, gives_part, |given| by_names(given, written(given)) =>
         "the part that an array of keys and indexes leads to; operator `#>`";
-    "json_extract_names_text": takes_step, gives_text, extract_names_text =>
+    "json_extract_names_text": takes_step, gives_text, |given| by_names(given, |part| part.text()) =>
         "the same as text; operator `#>>`";
-    "json_value": takes_two, gives_text, scalar_value =>
+    "json_value": takes_two, gives_text, |given| path_texts(given, scalar_of) =>
         "the scalar at a path as text; NULL where there is none";
     "json_exists" "json_path_exists" "jsonb_path_exists": takes_step, gives_truth, exists =>
         "whether a path leads to something";
-    "jsonb_path_query_first" "json_path_query_first": takes_two, gives_json, first =>
+    "jsonb_path_query_first" "json_path_query_first": takes_two, gives_json,
+        |given| path_texts(given, |parts| parts.first().map(|part| part.compact())) =>
         "the first part that a path leads to";
-    "jsonb_path_query_array" "json_path_query_array": takes_two, gives_json, all_as_array =>
+    "jsonb_path_query_array" "json_path_query_array": takes_two, gives_json, |given| path_texts(given, array_of) =>
         "all parts that a path leads to, as a JSON array";
     "json_path_query": takes_two, gives_jsons, all_as_list => "all parts that a path leads to, as a list";
-    "get_json_int": takes_two, gives_int, int_at => "the part at a path as BIGINT";
-    "get_json_double": takes_two, gives_double, double_at => "the part at a path as DOUBLE";
-    "get_json_bool": takes_two, gives_truth, truth_at => "the part at a path as BOOLEAN";
+    "get_json_int": takes_two, gives_int, |given| typed(given, &DataType::Int64) => "the part at a path as BIGINT";
+    "get_json_double": takes_two, gives_double, |given| typed(given, &DataType::Float64) => "the part at a path as DOUBLE";
+    "get_json_bool": takes_two, gives_truth, |given| typed(given, &DataType::Boolean) => "the part at a path as BOOLEAN";
 };
 
 /// Whether the second argument may lead to several parts: only a constant path can, since the type hangs on it.
@@ -67,22 +71,6 @@ fn gives_part_texts(_: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
     Ok(Field::new("", of, true))
 }
 
-fn gives_int(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-    Ok(Field::new("", DataType::Int64, true))
-}
-
-fn gives_double(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-    Ok(Field::new("", DataType::Float64, true))
-}
-
-fn extract(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    parts(given, |part| Some(part.to_owned()))
-}
-
-fn extract_text(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    parts(given, text_of)
-}
-
 /// A part as text without quotes; none for JSON's null. The part was read before, so that nothing is wrong in it.
 fn text_of(part: &str) -> Option<String> {
     match part.as_bytes().first() {
@@ -96,12 +84,10 @@ fn parts(given: &ScalarFunctionArgs, shown: fn(&str) -> Option<String>) -> Resul
         return part_lists(given, shown);
     }
     let rows = Rows::new(given)?;
-    let (documents, ways) = (rows.text(0)?, Ways::new(given, 1, step)?);
-    each_row(rows.count, |row, out| {
-        let Some(document) = at(documents, row) else { return null(out) };
+    let ways = Ways::new(given, 1, step)?;
+    rows.map_to_texts(|row, document| {
         let part = ways.at(row, |way| one(document, way))?;
-        out.append_option(part.and_then(|part| shown(&part)));
-        Ok(())
+        Ok(part.and_then(|part| shown(&part)))
     })
 }
 
@@ -116,7 +102,7 @@ fn one(document: &str, way: &Way) -> Result<Option<String>> {
 
 fn part_lists(given: &ScalarFunctionArgs, shown: fn(&str) -> Option<String>) -> Result<ColumnarValue> {
     let rows = Rows::new(given)?;
-    let (documents, paths) = (rows.text(0)?, rows.array(1)?);
+    let paths = rows.array(1)?;
     let lists = paths.as_list_opt::<i32>();
     let texts = |row: usize| -> Result<Vec<String>> {
         match lists {
@@ -124,8 +110,10 @@ fn part_lists(given: &ScalarFunctionArgs, shown: fn(&str) -> Option<String>) -> 
             None => Ok(at(rows.text(1)?, row).map(str::to_owned).into_iter().collect()),
         }
     };
-    lists_of_parts(given, rows.count, |row| {
-        let Some(document) = at(documents, row).filter(|_| !paths.is_null(row)) else { return Ok(None) };
+    let found = rows.map_documents(|row, document| {
+        if paths.is_null(row) {
+            return Ok(None);
+        }
         let mut found = Vec::new();
         for text in texts(row)? {
             let way = Way::Steps(path(&text)?);
@@ -138,30 +126,8 @@ fn part_lists(given: &ScalarFunctionArgs, shown: fn(&str) -> Option<String>) -> 
             }
         }
         Ok(Some(found))
-    })
-}
-
-/// Builds a list of texts for each row, of the type that the result has.
-fn lists_of_parts(
-    given: &ScalarFunctionArgs,
-    count: usize,
-    row: impl Fn(usize) -> Result<Option<Vec<Option<String>>>>,
-) -> Result<ColumnarValue> {
-    let mut out = ListBuilder::new(StringBuilder::new());
-    if let DataType::List(element) = given.return_field.data_type() {
-        out = out.with_field(Arc::clone(element));
-    }
-    for index in 0..count {
-        match row(index)? {
-            Some(found) => out.append_value(found),
-            None => out.append_null(),
-        }
-    }
-    Ok(ColumnarValue::Array(Arc::new(out.finish())))
-}
-
-fn extract_path(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    by_arguments(given, written(given))
+    });
+    found.map(|lists| list_column(given, lists))
 }
 
 /// How parts are written: those of JSONB with its spaces.
@@ -173,72 +139,51 @@ fn written(given: &ScalarFunctionArgs) -> fn(&Json<'_>) -> Option<String> {
     }
 }
 
-fn extract_path_text(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    by_arguments(given, |part| part.text())
-}
-
 fn by_arguments(given: &ScalarFunctionArgs, shown: fn(&Json<'_>) -> Option<String>) -> Result<ColumnarValue> {
     let rows = Rows::new(given)?;
-    let documents = rows.text(0)?;
     let names = (1..rows.width()).map(|argument| rows.text(argument)).collect::<Result<Vec<_>>>()?;
-    each_row(rows.count, |row, out| {
+    rows.map_to_texts(|row, document| {
         let names: Option<Vec<String>> = names.iter().map(|name| at(name, row).map(str::to_owned)).collect();
-        let (Some(document), Some(names)) = (at(documents, row), names) else { return null(out) };
-        let tree = Reader::tree(document)?;
-        out.append_option(follow_names(&tree, &names).and_then(shown));
-        Ok(())
+        let Some(names) = names else { return Ok(None) };
+        Ok(follow_names(&Reader::tree(document)?, &names).and_then(shown))
     })
-}
-
-fn extract_names(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    by_names(given, written(given))
-}
-
-fn extract_names_text(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    by_names(given, |part| part.text())
 }
 
 fn by_names(given: &ScalarFunctionArgs, shown: fn(&Json<'_>) -> Option<String>) -> Result<ColumnarValue> {
     let rows = Rows::new(given)?;
-    let (documents, ways) = (rows.text(0)?, Ways::new(given, 1, name_list)?);
-    each_row(rows.count, |row, out| {
-        let Some(document) = at(documents, row) else { return null(out) };
+    let ways = Ways::new(given, 1, name_list)?;
+    rows.map_to_texts(|row, document| {
         let tree = Reader::tree(document)?;
-        let part = ways.at(row, |way| match way {
+        ways.at(row, |way| match way {
             Way::Names(names) => Ok(follow_names(&tree, names).and_then(shown)),
             Way::Steps(_) => Ok(None),
-        })?;
-        out.append_option(part);
-        Ok(())
+        })
     })
 }
 
-/// Calls `with` for the parts that a row's JSONPath leads to.
+/// What `with` says of the parts that each row's JSONPath leads to.
 fn at_paths<T>(
     given: &ScalarFunctionArgs,
-    mut each: impl FnMut(Option<T>),
     with: impl Fn(&[&Json<'_>]) -> Option<T>,
-) -> Result<()> {
+) -> Result<Vec<Option<T>>> {
     let rows = Rows::new(given)?;
-    let documents = rows.text(0)?;
     let ways = Ways::new(given, 1, |array, row| match array.as_string_opt::<i32>() {
         Some(texts) if !texts.is_null(row) && texts.value(row).starts_with(['$', 'l', 's']) => {
             json_path(texts.value(row)).map(|steps| Some(Way::Steps(steps)))
         }
         _ => step(array, row),
     })?;
-    for row in 0..rows.count {
-        let Some(document) = at(documents, row) else {
-            each(None);
-            continue;
-        };
+    rows.map_documents(|row, document| {
         let tree = Reader::tree(document)?;
-        each(ways.at(row, |way| match way {
+        ways.at(row, |way| match way {
             Way::Steps(steps) => Ok(with(&lax(&tree, steps))),
             Way::Names(_) => Ok(None),
-        })?);
-    }
-    Ok(())
+        })
+    })
+}
+
+fn path_texts(given: &ScalarFunctionArgs, with: fn(&[&Json<'_>]) -> Option<String>) -> Result<ColumnarValue> {
+    at_paths(given, with).map(column::<StringArray, _>)
 }
 
 /// The parts of a path, `lax` as the standard has it: a key goes into each element of an array.
@@ -252,57 +197,25 @@ fn lax<'a, 'b>(tree: &'b Json<'a>, steps: &[Step]) -> Vec<&'b Json<'a>> {
     })
 }
 
-fn scalar_value(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let mut out = StringBuilder::new();
-    let scalar = |parts: &[&Json<'_>]| match parts {
+fn scalar_of(parts: &[&Json<'_>]) -> Option<String> {
+    match parts {
         [Json::Array(_) | Json::Object(_)] => None,
         [one] => one.text(),
         _ => None,
-    };
-    at_paths(given, |value| out.append_option(value), scalar)?;
-    Ok(ColumnarValue::Array(Arc::new(out.finish())))
+    }
 }
 
 fn exists(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let mut out = BooleanBuilder::new();
-    at_paths(given, |value| out.append_option(value), |parts| Some(!parts.is_empty()))?;
-    Ok(ColumnarValue::Array(Arc::new(out.finish())))
+    at_paths(given, |parts| Some(!parts.is_empty())).map(column::<BooleanArray, _>)
 }
 
-fn first(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let mut out = StringBuilder::new();
-    at_paths(given, |value| out.append_option(value), |parts| parts.first().map(|part| part.compact()))?;
-    Ok(ColumnarValue::Array(Arc::new(out.finish())))
-}
-
-fn all_as_array(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let mut out = StringBuilder::new();
-    let all =
-        |parts: &[&Json<'_>]| Some(Json::Array(parts.iter().map(|part| (*part).clone()).collect()).compact());
-    at_paths(given, |value| out.append_option(value), all)?;
-    Ok(ColumnarValue::Array(Arc::new(out.finish())))
+fn array_of(parts: &[&Json<'_>]) -> Option<String> {
+    Some(Json::Array(parts.iter().map(|part| (*part).clone()).collect()).compact())
 }
 
 fn all_as_list(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let mut lists = Vec::new();
-    at_paths(
-        given,
-        |value| lists.push(value),
-        |parts| Some(parts.iter().map(|part| Some(part.compact())).collect::<Vec<_>>()),
-    )?;
-    lists_of_parts(given, lists.len(), |row| Ok(lists.get(row).cloned().flatten()))
-}
-
-fn int_at(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    typed(given, &DataType::Int64)
-}
-
-fn double_at(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    typed(given, &DataType::Float64)
-}
-
-fn truth_at(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    typed(given, &DataType::Boolean)
+    let lists = at_paths(given, |parts| Some(parts.iter().map(|part| Some(part.compact())).collect()));
+    lists.map(|lists| list_column(given, lists))
 }
 
 /// The part at a path in another type; NULL where it does not have that type.

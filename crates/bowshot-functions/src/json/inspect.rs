@@ -1,53 +1,52 @@
 //! Functions that describe a document: type, length, contained values.
 
 use super::arguments::{
-    Rows, Way, Ways, at, gives_jsons, gives_text, gives_texts, gives_truth, list_of, step, takes_one,
-    takes_one_or_path, takes_two,
+    Rows, Way, Ways, at, column, gives_jsons, list_column, list_of, step, takes_one, takes_one_or_path,
+    takes_two,
 };
 use super::path::follow_names;
 use super::reader::Reader;
 use super::value::Json;
 use crate::define::Function;
-use crate::scalar_udf::{no_overload, scalar_functions, text_type};
-use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, BooleanBuilder, Int64Builder, ListBuilder, StringBuilder,
+use crate::scalar_udf::{
+    gives_int, gives_text, gives_texts, gives_truth, no_overload, scalar_functions, text_type,
 };
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, exec_err};
-use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
-    "json_type": takes_one_or_path, gives_text, sql_kind =>
+    "json_type": takes_one_or_path, gives_text, |given| texts(given, |part| part.sql_kind()) =>
         "the type of a document, or of its part at a path: OBJECT, ARRAY, VARCHAR, UBIGINT …";
-    "json_typeof" "jsonb_typeof": takes_one_or_path, gives_text, kind =>
+    "json_typeof" "jsonb_typeof": takes_one_or_path, gives_text, |given| texts(given, |part| part.kind()) =>
         "the type of a document: object, array, string, number, boolean, null";
     "json_valid" "is_json": takes_one, gives_truth, valid => "whether text is JSON";
-    "json_array_length" "jsonb_array_length": takes_one_or_path, gives_count, array_length =>
+    "json_array_length" "jsonb_array_length": takes_one_or_path, gives_int, array_length =>
         "how many elements an array has; at a path, 0 for what is no array";
-    "json_length": takes_one_or_path, gives_count, length =>
+    "json_length": takes_one_or_path, gives_int, length =>
         "how many elements or members there are; 1 for a scalar";
-    "json_depth": takes_one, gives_count, depth => "how deep arrays and objects are nested; 1 for a scalar";
+    "json_depth": takes_one, gives_int, depth => "how deep arrays and objects are nested; 1 for a scalar";
     "json_keys": takes_one_or_path, gives_texts, keys => "the keys of an object as a list";
     "json_elements": takes_one, gives_jsons, elements => "the elements of an array as a list";
     "json_elements_text": takes_one, gives_texts, element_texts =>
         "the elements of an array as a list of text";
-    "json_contains": takes_two, gives_truth, contains_anywhere =>
+    "json_contains": takes_two, gives_truth, |given| compare(given, contains_anywhere) =>
         "whether a document has another one anywhere in it";
-    "json_contained" "jsonb_contains": takes_two, gives_truth, contains =>
+    "json_contained" "jsonb_contains": takes_two, gives_truth,
+        |given| compare(given, |one, other| one.contains(other)) =>
         "whether the first document contains the second, level by level; operators `@>` and `<@`";
     "json_has_key" "jsonb_exists": takes_two, gives_truth, has_key =>
         "whether a text is a key of an object or an element of an array; operator `?`";
-    "json_has_any_key" "jsonb_exists_any": takes_keys, gives_truth, has_any =>
+    "json_has_any_key" "jsonb_exists_any": takes_keys, gives_truth,
+        |given| has(given, |document, keys| keys.iter().any(|key| is_key(document, key))) =>
         "whether one of the texts is such a key; operator `?|`";
-    "json_has_all_keys" "jsonb_exists_all": takes_keys, gives_truth, has_all =>
+    "json_has_all_keys" "jsonb_exists_all": takes_keys, gives_truth,
+        |given| has(given, |document, keys| keys.iter().all(|key| is_key(document, key))) =>
         "whether all texts are such keys; operator `?&`";
 };
-
-fn gives_count(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-    Ok(Field::new("", DataType::Int64, true))
-}
 
 fn takes_keys(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     let texts = list_of(Field::new_list_field(DataType::Utf8, true));
@@ -60,74 +59,43 @@ fn takes_keys(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// Calls `each` with what `with` says of a row's document, or of the part of it that a second argument leads to.
+/// What `with` says of each row's document, or of the part of it that a second argument leads to.
 fn of_parts<T>(
     given: &ScalarFunctionArgs,
     with: impl Fn(&Json<'_>) -> Result<Option<T>>,
-    mut each: impl FnMut(Option<T>),
-) -> Result<()> {
+) -> Result<Vec<Option<T>>> {
     let rows = Rows::new(given)?;
-    let documents = rows.text(0)?;
     let ways = (rows.width() > 1).then(|| Ways::new(given, 1, step)).transpose()?;
-    for row in 0..rows.count {
-        let Some(document) = at(documents, row) else {
-            each(None);
-            continue;
-        };
+    rows.map_documents(|row, document| {
         let tree = Reader::tree(document)?;
-        let said = match &ways {
-            None => with(&tree)?,
+        match &ways {
+            None => with(&tree),
             Some(ways) => ways.at(row, |way| match way {
                 Way::Steps(steps) => {
                     super::path::follow(&tree, steps).first().map_or(Ok(None), |part| with(part))
                 }
                 Way::Names(names) => follow_names(&tree, names).map_or(Ok(None), &with),
-            })?,
-        };
-        each(said);
-    }
-    Ok(())
+            }),
+        }
+    })
 }
 
-fn texts(
-    given: &ScalarFunctionArgs,
-    with: impl Fn(&Json<'_>) -> Result<Option<&'static str>>,
-) -> Result<ColumnarValue> {
-    let mut out = StringBuilder::new();
-    of_parts(given, with, |value| out.append_option(value))?;
-    Ok(ColumnarValue::Array(Arc::new(out.finish())))
+fn texts(given: &ScalarFunctionArgs, of: fn(&Json<'_>) -> &'static str) -> Result<ColumnarValue> {
+    of_parts(given, |part| Ok(Some(of(part)))).map(column::<StringArray, _>)
 }
 
 fn counts(
     given: &ScalarFunctionArgs,
     with: impl Fn(&Json<'_>) -> Result<Option<i64>>,
 ) -> Result<ColumnarValue> {
-    let mut out = Int64Builder::new();
-    of_parts(given, with, |value| out.append_option(value))?;
-    Ok(ColumnarValue::Array(Arc::new(out.finish())))
+    of_parts(given, with).map(column::<Int64Array, _>)
 }
 
 pub(super) fn lists(
     given: &ScalarFunctionArgs,
     with: impl Fn(&Json<'_>) -> Result<Option<Vec<Option<String>>>>,
 ) -> Result<ColumnarValue> {
-    let mut out = ListBuilder::new(StringBuilder::new());
-    if let DataType::List(element) = given.return_field.data_type() {
-        out = out.with_field(Arc::clone(element));
-    }
-    of_parts(given, with, |value| match value {
-        Some(texts) => out.append_value(texts),
-        None => out.append_null(),
-    })?;
-    Ok(ColumnarValue::Array(Arc::new(out.finish())))
-}
-
-fn sql_kind(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    texts(given, |part| Ok(Some(part.sql_kind())))
-}
-
-fn kind(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    texts(given, |part| Ok(Some(part.kind())))
+    of_parts(given, with).map(|lists| list_column(given, lists))
 }
 
 fn valid(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -199,26 +167,16 @@ fn element_texts(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 /// Compares the two documents of each row.
 fn compare(given: &ScalarFunctionArgs, with: fn(&Json<'_>, &Json<'_>) -> bool) -> Result<ColumnarValue> {
     let rows = Rows::new(given)?;
-    let (ones, others) = (rows.text(0)?, rows.text(1)?);
-    let mut out = BooleanBuilder::with_capacity(rows.count);
-    for row in 0..rows.count {
-        match (at(ones, row), at(others, row)) {
-            (Some(one), Some(other)) => out.append_value(with(&Reader::tree(one)?, &Reader::tree(other)?)),
-            _ => out.append_null(),
-        }
-    }
-    Ok(ColumnarValue::Array(Arc::new(out.finish())))
+    let others = rows.text(1)?;
+    let compared = rows.map_documents(|row, one| {
+        let Some(other) = at(others, row) else { return Ok(None) };
+        Ok(Some(with(&Reader::tree(one)?, &Reader::tree(other)?)))
+    });
+    compared.map(column::<BooleanArray, _>)
 }
 
-fn contains(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    compare(given, |one, other| one.contains(other))
-}
-
-fn contains_anywhere(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    fn anywhere(one: &Json<'_>, other: &Json<'_>) -> bool {
-        one.contains(other) || one.children().into_iter().any(|child| anywhere(child, other))
-    }
-    compare(given, anywhere)
+fn contains_anywhere(one: &Json<'_>, other: &Json<'_>) -> bool {
+    one.contains(other) || one.children().into_iter().any(|child| contains_anywhere(child, other))
 }
 
 fn is_key(document: &Json<'_>, key: &str) -> bool {
@@ -233,19 +191,22 @@ fn is_key(document: &Json<'_>, key: &str) -> bool {
 fn has_key(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let rows = Rows::new(given)?;
     let keys = rows.text(1)?;
-    has(&rows, |row, document| Ok(at(keys, row).map(|key| is_key(document, key))))
+    let found = rows.map_documents(|row, document| {
+        let tree = Reader::tree(document)?;
+        Ok(at(keys, row).map(|key| is_key(&tree, key)))
+    });
+    found.map(column::<BooleanArray, _>)
 }
 
-fn has(rows: &Rows, with: impl Fn(usize, &Json<'_>) -> Result<Option<bool>>) -> Result<ColumnarValue> {
-    let documents = rows.text(0)?;
-    let mut out = BooleanBuilder::with_capacity(rows.count);
-    for row in 0..rows.count {
-        match at(documents, row) {
-            Some(document) => out.append_option(with(row, &Reader::tree(document)?)?),
-            None => out.append_null(),
-        }
-    }
-    Ok(ColumnarValue::Array(Arc::new(out.finish())))
+/// Whether each document has those of the keys behind it that `with` asks for.
+fn has(given: &ScalarFunctionArgs, with: fn(&Json<'_>, &[String]) -> bool) -> Result<ColumnarValue> {
+    let rows = Rows::new(given)?;
+    let keys = rows.array(1)?;
+    let found = rows.map_documents(|row, document| {
+        let tree = Reader::tree(document)?;
+        Ok(key_list(keys, row)?.map(|keys| with(&tree, &keys)))
+    });
+    found.map(column::<BooleanArray, _>)
 }
 
 fn key_list(array: &ArrayRef, row: usize) -> Result<Option<Vec<String>>> {
@@ -256,20 +217,4 @@ fn key_list(array: &ArrayRef, row: usize) -> Result<Option<Vec<String>>> {
         Some(list) => super::arguments::list_texts(list, row).map(Some),
         None => super::path::names(array.as_string::<i32>().value(row)).map(Some),
     }
-}
-
-fn has_any(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let rows = Rows::new(given)?;
-    let keys = rows.array(1)?;
-    has(&rows, |row, document| {
-        Ok(key_list(keys, row)?.map(|keys| keys.iter().any(|key| is_key(document, key))))
-    })
-}
-
-fn has_all(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let rows = Rows::new(given)?;
-    let keys = rows.array(1)?;
-    has(&rows, |row, document| {
-        Ok(key_list(keys, row)?.map(|keys| keys.iter().all(|key| is_key(document, key))))
-    })
 }

@@ -1,7 +1,7 @@
 //! Functions that return a changed document.
 
 use super::arguments::{
-    Rows, at, each_row, gives_json, gives_jsonb, null, takes_one, takes_texts, takes_two,
+    Rows, at, each_row, gives_json, gives_jsonb, map_trees, null, takes_one, takes_texts, takes_two,
 };
 use super::path::{json_path, names};
 use super::reader::{Reader, Step};
@@ -35,7 +35,8 @@ pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
         |given| remove(given, key_of, |tree| tree.normal_text()) =>
         "the document without a member, or without the element at an index; operator `-`";
     "json_concat" "jsonb_concat": takes_two, gives_jsonb, concat => "two documents as one; operator `||`";
-    "json_strip_nulls" "jsonb_strip_nulls": takes_one, gives_json, strip_nulls =>
+    "json_strip_nulls" "jsonb_strip_nulls": takes_one, gives_json,
+        |given| map_trees(given, |tree| stripped(tree).compact()) =>
         "the document without the members that are null";
 };
 
@@ -197,12 +198,10 @@ fn take_out(document: &mut Json<'_>, steps: &[Step]) {
 
 fn by_paths(given: &ScalarFunctionArgs, how: How) -> Result<ColumnarValue> {
     let rows = Rows::new(given)?;
-    let documents = rows.text(0)?;
-    each_row(rows.count, |row, out| {
-        let Some(document) = at(documents, row) else { return null(out) };
+    rows.map_to_texts(|row, document| {
         let mut document = document.to_owned();
         for argument in (1..rows.width()).step_by(2) {
-            let Some(steps) = json_path_of(rows.array(argument)?, row)? else { return null(out) };
+            let Some(steps) = json_path_of(rows.array(argument)?, row)? else { return Ok(None) };
             let mut value = String::new();
             let field = given.arg_fields.get(argument + 1).map(AsRef::as_ref);
             let plain = Field::new("", DataType::Null, true);
@@ -211,26 +210,20 @@ fn by_paths(given: &ScalarFunctionArgs, how: How) -> Result<ColumnarValue> {
             put(&mut tree, &steps, Reader::tree(&value)?, how);
             document = tree.compact();
         }
-        out.append_value(&document);
-        Ok(())
+        Ok(Some(document))
     })
 }
 
 fn set(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let rows = Rows::new(given)?;
-    let (documents, ways, values) = (rows.text(0)?, rows.array(1)?, rows.text(2)?);
+    let (ways, values) = (rows.array(1)?, rows.text(2)?);
     let make = if rows.width() > 3 { Some(rows.array(3)?.as_boolean()) } else { None };
-    each_row(rows.count, |row, out| {
-        let (Some(document), Some(steps), Some(value)) =
-            (at(documents, row), names_of(ways, row)?, at(values, row))
-        else {
-            return null(out);
-        };
+    rows.map_to_texts(|row, document| {
+        let (Some(steps), Some(value)) = (names_of(ways, row)?, at(values, row)) else { return Ok(None) };
         let mut tree = Reader::tree(document)?;
         let make = make.is_none_or(|make| make.is_valid(row) && make.value(row));
         put(&mut tree, &steps, Reader::tree(value)?, if make { How::Set } else { How::Replace });
-        out.append_value(tree.normal_text());
-        Ok(())
+        Ok(Some(tree.normal_text()))
     })
 }
 
@@ -240,16 +233,13 @@ fn remove(
     written: fn(Json<'_>) -> String,
 ) -> Result<ColumnarValue> {
     let rows = Rows::new(given)?;
-    let documents = rows.text(0)?;
-    each_row(rows.count, |row, out| {
-        let Some(document) = at(documents, row) else { return null(out) };
+    rows.map_to_texts(|row, document| {
         let mut tree = Reader::tree(document)?;
         for argument in 1..rows.width() {
-            let Some(steps) = steps_of(rows.array(argument)?, row)? else { return null(out) };
+            let Some(steps) = steps_of(rows.array(argument)?, row)? else { return Ok(None) };
             take_out(&mut tree, &steps);
         }
-        out.append_value(written(tree));
-        Ok(())
+        Ok(Some(written(tree)))
     })
 }
 
@@ -288,9 +278,9 @@ fn merge_patch(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 
 fn concat(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let rows = Rows::new(given)?;
-    let (ones, others) = (rows.text(0)?, rows.text(1)?);
-    each_row(rows.count, |row, out| {
-        let (Some(one), Some(other)) = (at(ones, row), at(others, row)) else { return null(out) };
+    let others = rows.text(1)?;
+    rows.map_to_texts(|row, one| {
+        let Some(other) = at(others, row) else { return Ok(None) };
         let both = match (Reader::tree(one)?, Reader::tree(other)?) {
             (Json::Object(members), Json::Object(more)) => {
                 let mut both = Json::Object(members);
@@ -310,8 +300,7 @@ fn concat(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
                 Json::Array(elements)
             }
         };
-        out.append_value(both.normal_text());
-        Ok(())
+        Ok(Some(both.normal_text()))
     })
 }
 
@@ -322,22 +311,14 @@ fn into_elements(document: Json<'_>) -> Vec<Json<'_>> {
     }
 }
 
-fn strip_nulls(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    fn stripped(document: Json<'_>) -> Json<'_> {
-        match document {
-            Json::Array(elements) => Json::Array(elements.into_iter().map(stripped).collect()),
-            Json::Object(members) => {
-                let kept = members.into_iter().filter(|(_, value)| *value != Json::Null);
-                Json::Object(kept.map(|(key, value)| (key, stripped(value))).collect())
-            }
-            other => other,
+/// Without the members that are null.
+fn stripped(document: Json<'_>) -> Json<'_> {
+    match document {
+        Json::Array(elements) => Json::Array(elements.into_iter().map(stripped).collect()),
+        Json::Object(members) => {
+            let kept = members.into_iter().filter(|(_, value)| *value != Json::Null);
+            Json::Object(kept.map(|(key, value)| (key, stripped(value))).collect())
         }
+        other => other,
     }
-    let rows = Rows::new(given)?;
-    let documents = rows.text(0)?;
-    each_row(rows.count, |row, out| {
-        let Some(document) = at(documents, row) else { return null(out) };
-        out.append_value(stripped(Reader::tree(document)?).compact());
-        Ok(())
-    })
 }

@@ -1,14 +1,12 @@
 //! JSON as values of SQL types (`json_transform`, `from_json`), and members as rows (`json_each`).
 
-use super::arguments::{
-    Rows, at, each_row, gives_jsons, gives_text, gives_texts, json_field, list_of, null, takes_one,
-};
+use super::arguments::{Rows, at, gives_jsons, json_field, list_of, map_trees, takes_one};
 use super::extract::constant_text;
 use super::inspect::lists;
 use super::reader::Reader;
 use super::value::Json;
 use crate::define::Function;
-use crate::scalar_udf::{no_overload, scalar_functions, text_type};
+use crate::scalar_udf::{gives_text, gives_texts, no_overload, scalar_functions, text_type};
 use datafusion::arrow::array::{ArrayRef, StructArray};
 use datafusion::arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::{Result, ScalarValue, exec_err};
@@ -20,7 +18,7 @@ pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
         "JSON as a value of the type that a constant describes: `{\"a\": \"INT\"}`, or `a INT, b TEXT`";
     "json_transform_strict" "from_json_strict": takes_shape, gives_shape, |given| transform(given, true) =>
         "the same; a value that does not fit is an error instead of NULL";
-    "json_structure": takes_one, gives_text, structure =>
+    "json_structure": takes_one, gives_text, |given| map_trees(given, |tree| structure(&tree).compact()) =>
         "the types of a document, as json_transform takes them";
     "json_members": takes_one, |_, _| Ok(members_field(json_field())),
         |given| members(given, |one| Some(one.compact())) =>
@@ -121,13 +119,12 @@ fn transform(given: &ScalarFunctionArgs, strict: bool) -> Result<ColumnarValue> 
     let rows = Rows::new(given)?;
     let documents = rows.text(0)?;
     let of = given.return_field.data_type();
-    let mut values = Vec::with_capacity(rows.count);
-    for row in 0..rows.count {
-        values.push(match at(documents, row) {
-            Some(document) => value_of(&Reader::tree(document)?, of, strict)?,
-            None => ScalarValue::try_from(of)?,
-        });
-    }
+    let values = (0..rows.count)
+        .map(|row| match at(documents, row) {
+            Some(document) => value_of(&Reader::tree(document)?, of, strict),
+            None => ScalarValue::try_from(of),
+        })
+        .collect::<Result<Vec<_>>>()?;
     if values.is_empty() {
         return Ok(ColumnarValue::Array(datafusion::arrow::array::new_empty_array(of)));
     }
@@ -174,27 +171,17 @@ fn value_of(part: &Json<'_>, of: &DataType, strict: bool) -> Result<ScalarValue>
     }
 }
 
-fn structure(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    fn of(part: &Json<'_>) -> Json<'static> {
-        match part {
-            Json::Object(members) => Json::Object(
-                members.iter().map(|(key, value)| (key.clone().into_owned().into(), of(value))).collect(),
-            ),
-            Json::Array(elements) => {
-                let first =
-                    elements.iter().find(|one| **one != Json::Null).map_or(Json::Text("NULL".into()), of);
-                Json::Array(vec![first])
-            }
-            scalar => Json::Text(scalar.sql_kind().into()),
+fn structure(part: &Json<'_>) -> Json<'static> {
+    match part {
+        Json::Object(members) => Json::Object(
+            members.iter().map(|(key, value)| (key.clone().into_owned().into(), structure(value))).collect(),
+        ),
+        Json::Array(elements) => {
+            let first = elements.iter().find(|one| **one != Json::Null);
+            Json::Array(vec![first.map_or(Json::Text("NULL".into()), structure)])
         }
+        scalar => Json::Text(scalar.sql_kind().into()),
     }
-    let rows = Rows::new(given)?;
-    let documents = rows.text(0)?;
-    each_row(rows.count, |row, out| {
-        let Some(document) = at(documents, row) else { return null(out) };
-        out.append_value(of(&Reader::tree(document)?).compact());
-        Ok(())
-    })
 }
 
 fn member_keys(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {

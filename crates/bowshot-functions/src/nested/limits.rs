@@ -12,7 +12,7 @@ use datafusion::common::{Result, exec_err};
 use datafusion::functions_nested::{range, repeat, resize, set_ops};
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::sync::Arc;
 
@@ -54,13 +54,7 @@ fn guarded(of: Arc<ScalarUDF>, size: Size) -> Arc<ScalarUDF> {
 crate::define::same_by!(Guarded, of);
 
 impl ScalarUDFImpl for Guarded {
-    fn name(&self) -> &str {
-        self.of.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.of.aliases()
-    }
+    crate::stock_methods!(of: name, aliases, return_type, return_field_from_args);
 
     fn signature(&self) -> &Signature {
         &self.signature
@@ -71,14 +65,6 @@ impl ScalarUDFImpl for Guarded {
         let fields: Vec<FieldRef> = given.into_iter().map(|of| Arc::new(Field::new("", of, true))).collect();
         let fields = fields_with_udf(&fields, self.of.as_ref())?;
         Ok(fields.iter().map(|field| with_nulls(field.data_type())).collect())
-    }
-
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        self.of.return_type(given)
-    }
-
-    fn return_field_from_args(&self, given: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.of.return_field_from_args(given)
     }
 
     fn invoke_with_args(&self, given: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -86,10 +86,6 @@ pub(crate) fn gives_first(_: &str, given: &ReturnFieldArgs<'_>) -> Result<Field>
     Ok(Field::new("", first.data_type().clone(), true))
 }
 
-pub(crate) fn gives_int(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-    Ok(Field::new("", DataType::Int64, true))
-}
-
 pub(crate) fn gives_ints(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
     Ok(Field::new("", list_of(DataType::Int64), true))
 }

@@ -1,11 +1,11 @@
 //! Functions on lists that DataFusion lacks.
 
 use super::list_arguments::{
-    arrays, bounded, chosen, element, elements, gives_first, gives_int, gives_ints, list_of, lists, plain,
-    takes_list, takes_list_int,
+    arrays, bounded, chosen, element, elements, gives_first, gives_ints, list_of, lists, plain, takes_list,
+    takes_list_int,
 };
 use crate::define::Function;
-use crate::scalar_udf::{no_overload, scalar_functions};
+use crate::scalar_udf::{gives_int, gives_text, no_overload, scalar_functions};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, StringArray, UInt64Array};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::kernels::length::length as byte_length;
@@ -27,9 +27,12 @@ pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
     "list_grade_up" "array_grade_up" "grade_up": takes_list, gives_ints, grade_up =>
         "the places of the elements in their order";
     "list_unique" "array_unique": takes_list, gives_int, unique => "how many different elements there are";
-    "list_where" "array_where": takes_mask, gives_first, by_mask =>
-        "the elements that a list of booleans is true for";
-    "list_select" "array_select": takes_places, gives_first, by_places => "the elements at a list of places";
+    "list_where" "array_where":
+        |name, given| takes_list_of(name, given, |of| *of == DataType::Boolean, DataType::Boolean),
+        gives_first, by_mask => "the elements that a list of booleans is true for";
+    "list_select" "array_select":
+        |name, given| takes_list_of(name, given, DataType::is_integer, DataType::Int64),
+        gives_first, by_places => "the elements at a list of places";
     "trim_array": takes_list_int, gives_first, trimmed => "the list without so many elements at its end";
     "array_fill": takes_fill, gives_filled, filled =>
         "a list of one value, as long as a list of one number says";
@@ -206,14 +209,6 @@ fn unique(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     })
 }
 
-fn takes_mask(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
-    match given {
-        [list, mask] if element(mask).is_some_and(|of| *of.data_type() == DataType::Boolean) => plain(list)
-            .map_or_else(|| no_overload(name, given), |list| Ok(vec![list, list_of(DataType::Boolean)])),
-        _ => no_overload(name, given),
-    }
-}
-
 fn by_mask(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let arrays = arrays(given)?;
     let (from, masks) = (lists(&arrays, 0)?, lists(&arrays, 1)?);
@@ -227,12 +222,18 @@ fn by_mask(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     })
 }
 
-fn takes_places(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
-    match given {
-        [list, places] if element(places).is_some_and(|of| of.data_type().is_integer()) => plain(list)
-            .map_or_else(|| no_overload(name, given), |list| Ok(vec![list, list_of(DataType::Int64)])),
-        _ => no_overload(name, given),
-    }
+/// A list, and one of such elements, which become those of a type.
+fn takes_list_of(
+    name: &str,
+    given: &[DataType],
+    is_wanted: fn(&DataType) -> bool,
+    becomes: DataType,
+) -> Result<Vec<DataType>> {
+    let list = match given {
+        [list, other] if element(other).is_some_and(|of| is_wanted(of.data_type())) => plain(list),
+        _ => None,
+    };
+    list.map_or_else(|| no_overload(name, given), |list| Ok(vec![list, list_of(becomes)]))
 }
 
 fn by_places(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -353,10 +354,6 @@ fn index(given: &ScalarFunctionArgs, first: bool) -> Result<ColumnarValue> {
         let length = dimension(&arrays, row).and_then(|dimension| length(from, row, dimension));
         Ok(length.and_then(|length| if first { Some(1) } else { i64::try_from(length).ok() }))
     })
-}
-
-fn gives_text(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-    Ok(Field::new("", DataType::Utf8, true))
 }
 
 /// NULL for a list without elements, which has no dimensions in PostgreSQL.

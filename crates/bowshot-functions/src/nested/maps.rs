@@ -1,7 +1,7 @@
 //! Functions on maps that DataFusion lacks.
 
 use crate::define::{Function, made};
-use crate::scalar_udf::{no_overload, udf};
+use crate::scalar_udf::{gives_truth, no_overload, scalar_functions};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, ListArray, MapArray, StructArray, UInt64Array, make_comparator,
 };
@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(crate) const FUNCTIONS: &[Function] = &[
+pub(crate) const MADE: &[Function] = &[
     made("map_from_entries", "a map from a list of pairs", datafusion_spark::function::map::map_from_entries),
     made(
         "map_from_arrays",
@@ -24,31 +24,17 @@ pub(crate) const FUNCTIONS: &[Function] = &[
         datafusion_spark::function::map::map_from_arrays,
     ),
     made("str_to_map", "a map from a text such as `a:1,b:2`", datafusion_spark::function::map::str_to_map),
-    made("map_contains", "whether a map has a key", || {
-        udf(
-            "map_contains",
-            |name, given| takes_one_of(name, given, 0),
-            gives_truth,
-            |given| contains(given, 0),
-        )
-    })
-    .aliases(&["map_contains_key"]),
-    made("map_contains_value", "whether a map has a value", || {
-        udf(
-            "map_contains_value",
-            |name, given| takes_one_of(name, given, 1),
-            gives_truth,
-            |given| contains(given, 1),
-        )
-    }),
-    made("map_extract", "the value of a key, as a list of one or none", || {
-        udf("map_extract", |name, given| takes_one_of(name, given, 0), gives_values, extract)
-    })
-    .aliases(&["element_at"]),
-    made("map_concat", "several maps as one; of several values for a key the last", || {
-        udf("map_concat", takes_maps, gives_map, concat)
-    }),
 ];
+
+pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
+    "map_contains" "map_contains_key": |name, given| takes_one_of(name, given, 0), gives_truth,
+        |given| contains(given, 0) => "whether a map has a key";
+    "map_contains_value": |name, given| takes_one_of(name, given, 1), gives_truth,
+        |given| contains(given, 1) => "whether a map has a value";
+    "map_extract" "element_at": |name, given| takes_one_of(name, given, 0), gives_values, extract =>
+        "the value of a key, as a list of one or none";
+    "map_concat": takes_maps, gives_map, concat => "several maps as one; of several values for a key the last";
+};
 
 /// The fields of a map's keys and values.
 fn entries(of: &DataType) -> Option<(&FieldRef, &FieldRef)> {
@@ -71,10 +57,6 @@ fn takes_one_of(name: &str, given: &[DataType], which: usize) -> Result<Vec<Data
         Some(_) => Ok(vec![map.clone(), of.clone()]),
         None => no_overload(name, given),
     }
-}
-
-fn gives_truth(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-    Ok(Field::new("", DataType::Boolean, true))
 }
 
 fn range(map: &MapArray, row: usize) -> std::ops::Range<usize> {

@@ -29,6 +29,7 @@ pub(crate) const FUNCTIONS: &[&[Function]] = &[
     STOCK,
     limits::FUNCTIONS,
     lists::FUNCTIONS,
+    maps::MADE,
     maps::FUNCTIONS,
     quantified::FUNCTIONS,
     structs::FUNCTIONS,

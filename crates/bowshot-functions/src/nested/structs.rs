@@ -1,8 +1,7 @@
 //! Functions on structs.
 
-use super::list_arguments::list_of;
 use crate::define::Function;
-use crate::scalar_udf::{no_overload, scalar_functions};
+use crate::scalar_udf::{gives_texts, no_overload, scalar_functions};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StructArray, new_null_array};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
@@ -14,7 +13,7 @@ pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
     "struct_insert" "struct_update": takes_insert, gives_insert, insert =>
         "the struct with further members, or with others in their place: name and value alternate";
     "struct_concat": takes_structs, gives_concat, concat => "the members of several structs as one";
-    "struct_keys": takes_structs, gives_names, keys => "the names of a struct's members";
+    "struct_keys": takes_structs, gives_texts, keys => "the names of a struct's members";
     "struct_extract_at": takes_at, gives_at, at => "the member at a place";
 };
 
@@ -123,10 +122,6 @@ fn concat(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let arrays = super::list_arguments::arrays(given)?;
     let named: Vec<_> = arrays.iter().filter_map(|array| array.as_struct_opt()).flat_map(own).collect();
     of_columns(given, &named, None)
-}
-
-fn gives_names(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
-    Ok(Field::new("", list_of(DataType::Utf8), true))
 }
 
 fn keys(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {

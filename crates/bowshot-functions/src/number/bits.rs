@@ -1,6 +1,6 @@
 //! Bits of integers.
 
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Bytes as Blob, Int as Whole};
 use crate::values::{Arguments, Bytes, Int, Int64, map1, map2};
 use arrow::array::ArrayRef;
@@ -24,34 +24,27 @@ fn shift(arguments: &Arguments, left: fn(i64, u32) -> Option<i64>) -> Result<Arr
 
 const TWO: &[&[Kind]] = &[&[Whole, Whole]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar("bit_count", "how many bits are set", &[&[Whole], &[Blob]], Gives::Int, count)
-        .aliases(&["popcount"]),
-    scalar("bitwise_not", "all bits the other way round", &[&[Whole]], Gives::Int, |a| {
-        map1::<Int, Int64, _>(a, |number: i64| !number)
-    }),
-    scalar("bitwise_and", "the bits that are set in both", TWO, Gives::Int, |a| {
-        map2::<Int, Int, Int64, _>(a, |one: i64, other: i64| one & other)
-    }),
-    scalar("bitwise_or", "the bits that are set in one of both", TWO, Gives::Int, |a| {
-        map2::<Int, Int, Int64, _>(a, |one: i64, other: i64| one | other)
-    }),
-    scalar("bitwise_xor", "the bits that differ", TWO, Gives::Int, |a| {
-        map2::<Int, Int, Int64, _>(a, |one: i64, other: i64| one ^ other)
-    }),
-    scalar("shiftleft", "the bits moved to the left", TWO, Gives::Int, |a| shift(a, i64::checked_shl))
-        .aliases(&["bitwise_left_shift"]),
-    scalar("shiftright", "the bits moved to the right, with the sign", TWO, Gives::Int, |a| {
-        shift(a, i64::checked_shr)
-    })
-    .aliases(&["bitwise_right_shift"]),
-    scalar("getbit", "the bit at a position, from the right", TWO, Gives::Int, |a| {
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "bit_count" "popcount": &[&[Whole], &[Blob]], Int, count => "how many bits are set";
+    "bitwise_not": &[&[Whole]], Int, |a| map1::<Int, Int64, _>(a, |number: i64| !number) =>
+        "all bits the other way round";
+    "bitwise_and": TWO, Int, |a| map2::<Int, Int, Int64, _>(a, |one: i64, other: i64| one & other) =>
+        "the bits that are set in both";
+    "bitwise_or": TWO, Int, |a| map2::<Int, Int, Int64, _>(a, |one: i64, other: i64| one | other) =>
+        "the bits that are set in one of both";
+    "bitwise_xor": TWO, Int, |a| map2::<Int, Int, Int64, _>(a, |one: i64, other: i64| one ^ other) =>
+        "the bits that differ";
+    "shiftleft" "bitwise_left_shift": TWO, Int, |a| shift(a, i64::checked_shl) =>
+        "the bits moved to the left";
+    "shiftright" "bitwise_right_shift": TWO, Int, |a| shift(a, i64::checked_shr) =>
+        "the bits moved to the right, with the sign";
+    "getbit" "bit_get": TWO, Int, |a| {
         map2::<Int, Int, Int64, _>(a, |number: i64, position: i64| {
             u32::try_from(position)
                 .ok()
                 .and_then(|position| number.checked_shr(position))
                 .map(|bits| bits & 1)
         })
-    })
-    .aliases(&["bit_get"]),
-];
+    } => "the bit at a position, from the right";
+};

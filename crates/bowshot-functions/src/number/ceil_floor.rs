@@ -7,9 +7,8 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::functions::math;
-use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
 };
 use std::sync::Arc;
 
@@ -53,21 +52,7 @@ impl Whole {
 }
 
 impl ScalarUDFImpl for Whole {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.stock.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.stock.signature()
-    }
-
-    fn is_strict(&self) -> bool {
-        self.stock.inner().is_strict()
-    }
+    crate::stock_methods!(stock: name, aliases, signature, is_strict, output_ordering);
 
     fn return_type(&self, given: &[DataType]) -> Result<DataType> {
         let types: Vec<&DataType> = given.iter().collect();
@@ -83,10 +68,6 @@ impl ScalarUDFImpl for Whole {
             }
             None => self.stock.return_field_from_args(given),
         }
-    }
-
-    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        self.stock.output_ordering(inputs)
     }
 
     fn invoke_with_args(&self, given: ScalarFunctionArgs) -> Result<ColumnarValue> {

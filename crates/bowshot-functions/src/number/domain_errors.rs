@@ -1,6 +1,6 @@
 //! Functions of real numbers outside of their domain: an error as in PostgreSQL and DuckDB, or NULL as in MySQL.
 
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Float as Number, Int as Whole};
 use crate::values::{Arguments, Flag, Float, Int, Real, fill, map1, map2};
 use arrow::array::ArrayRef;
@@ -175,78 +175,51 @@ fn bucket_of(value: f64, (low, high): (f64, f64), count: i64) -> Result<i64> {
 const ONE: &[&[Kind]] = &[&[Number]];
 const TWO: &[&[Kind]] = &[&[Number, Number]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar("ln", "the natural logarithm", ONE, Gives::Float, |a| within(a, logarithm, f64::ln)),
-    scalar("log10", "the logarithm to base 10", ONE, Gives::Float, |a| within(a, logarithm, f64::log10)),
-    scalar("log2", "the logarithm to base 2", ONE, Gives::Float, |a| within(a, logarithm, f64::log2)),
-    scalar(
-        "log",
-        "the logarithm to base 10, or `log(base, x)`",
-        &[&[Number], &[Number, Number]],
-        Gives::Float,
-        |a| {
-            if a.is_mysql() && a.len() == 1 { within(a, logarithm, f64::ln) } else { log(a) }
-        },
-    )
-    .note("in dialect `mysql` `log(x)` is the natural one"),
-    scalar("log1p", "the natural logarithm of 1 + x", ONE, Gives::Float, |a| within(a, anywhere, f64::ln_1p)),
-    scalar("expm1", "e to a power, minus 1", ONE, Gives::Float, |a| within(a, anywhere, f64::exp_m1)),
-    scalar("sqrt", "the square root", ONE, Gives::Float, |a| within(a, root, f64::sqrt)),
-    scalar("acos", "the inverse cosine", ONE, Gives::Float, |a| within(a, unit, f64::acos)),
-    scalar("asin", "the inverse sine", ONE, Gives::Float, |a| within(a, unit, f64::asin)),
-    scalar("sec", "the secant", ONE, Gives::Float, |a| within(a, anywhere, |x| 1.0 / x.cos())),
-    scalar("csc", "the cosecant", ONE, Gives::Float, |a| within(a, anywhere, |x| 1.0 / x.sin())),
-    scalar("sind", "the sine of degrees", ONE, Gives::Float, |a| {
-        within(a, anywhere, |x| degrees(x, f64::sin))
-    }),
-    scalar("cosd", "the cosine of degrees", ONE, Gives::Float, |a| {
-        within(a, anywhere, |x| degrees(x, f64::cos))
-    }),
-    scalar("tand", "the tangent of degrees", ONE, Gives::Float, |a| {
-        within(a, anywhere, |x| degrees(x, f64::sin) / degrees(x, f64::cos))
-    }),
-    scalar("cotd", "the cotangent of degrees", ONE, Gives::Float, |a| {
-        within(a, anywhere, |x| degrees(x, f64::cos) / degrees(x, f64::sin))
-    }),
-    scalar("asind", "the inverse sine in degrees", ONE, Gives::Float, |a| {
-        within(a, unit, |x| tidy(x.asin().to_degrees()))
-    }),
-    scalar("acosd", "the inverse cosine in degrees", ONE, Gives::Float, |a| {
-        within(a, unit, |x| tidy(x.acos().to_degrees()))
-    }),
-    scalar("atand", "the inverse tangent in degrees", ONE, Gives::Float, |a| {
-        within(a, anywhere, |x| tidy(x.atan().to_degrees()))
-    }),
-    scalar("atan2d", "the inverse tangent of a quotient in degrees", TWO, Gives::Float, |a| {
-        map2::<Float, Float, Real, _>(a, |y: f64, x: f64| tidy(y.atan2(x).to_degrees()))
-    }),
-    scalar("hypot", "the length of the diagonal", TWO, Gives::Float, |a| {
-        map2::<Float, Float, Real, _>(a, f64::hypot)
-    }),
-    scalar("gamma", "the gamma function", ONE, Gives::Float, |a| within(a, pole, gamma)),
-    scalar("lgamma", "the logarithm of the gamma function", ONE, Gives::Float, |a| {
-        within(a, pole, log_gamma)
-    }),
-    scalar("erf", "the error function", ONE, Gives::Float, |a| within(a, anywhere, erf)),
-    scalar("erfc", "1 minus the error function", ONE, Gives::Float, |a| within(a, anywhere, erfc)),
-    scalar("signbit", "whether the sign is a minus", ONE, Gives::Bool, |a| {
-        map1::<Float, Flag, _>(a, f64::is_sign_negative)
-    }),
-    scalar("nextafter", "the next double on the way to the second number", TWO, Gives::Float, |a| {
-        map2::<Float, Float, Real, _>(a, next_after)
-    }),
-    scalar("isinf", "whether it is infinite", ONE, Gives::Bool, |a| {
-        map1::<Float, Flag, _>(a, f64::is_infinite)
-    }),
-    scalar(
-        "width_bucket",
-        "in which of equally wide buckets a number lies",
-        &[&[Number, Number, Number, Whole]],
-        Gives::Int,
-        width_bucket,
-    ),
-    scalar("e", "the number e", &[&[]], Gives::Float, |a| fill::<Real, _>(a, |_| std::f64::consts::E)),
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "ln": ONE, Float, |a| within(a, logarithm, f64::ln) => "the natural logarithm";
+    "log10": ONE, Float, |a| within(a, logarithm, f64::log10) => "the logarithm to base 10";
+    "log2": ONE, Float, |a| within(a, logarithm, f64::log2) => "the logarithm to base 2";
+    "log": &[&[Number], &[Number, Number]], Float, |a| {
+        if a.is_mysql() && a.len() == 1 { within(a, logarithm, f64::ln) } else { log(a) }
+    } =>
+        "the logarithm to base 10, or `log(base, x)`", note("in dialect `mysql` `log(x)` is the natural one");
+    "log1p": ONE, Float, |a| within(a, anywhere, f64::ln_1p) => "the natural logarithm of 1 + x";
+    "expm1": ONE, Float, |a| within(a, anywhere, f64::exp_m1) => "e to a power, minus 1";
+    "sqrt": ONE, Float, |a| within(a, root, f64::sqrt) => "the square root";
+    "acos": ONE, Float, |a| within(a, unit, f64::acos) => "the inverse cosine";
+    "asin": ONE, Float, |a| within(a, unit, f64::asin) => "the inverse sine";
+    "sec": ONE, Float, |a| within(a, anywhere, |x| 1.0 / x.cos()) => "the secant";
+    "csc": ONE, Float, |a| within(a, anywhere, |x| 1.0 / x.sin()) => "the cosecant";
+    "sind": ONE, Float, |a| within(a, anywhere, |x| degrees(x, f64::sin)) => "the sine of degrees";
+    "cosd": ONE, Float, |a| within(a, anywhere, |x| degrees(x, f64::cos)) => "the cosine of degrees";
+    "tand": ONE, Float, |a| within(a, anywhere, |x| degrees(x, f64::sin) / degrees(x, f64::cos)) =>
+        "the tangent of degrees";
+    "cotd": ONE, Float, |a| within(a, anywhere, |x| degrees(x, f64::cos) / degrees(x, f64::sin)) =>
+        "the cotangent of degrees";
+    "asind": ONE, Float, |a| within(a, unit, |x| tidy(x.asin().to_degrees())) =>
+        "the inverse sine in degrees";
+    "acosd": ONE, Float, |a| within(a, unit, |x| tidy(x.acos().to_degrees())) =>
+        "the inverse cosine in degrees";
+    "atand": ONE, Float, |a| within(a, anywhere, |x| tidy(x.atan().to_degrees())) =>
+        "the inverse tangent in degrees";
+    "atan2d": TWO, Float,
+        |a| map2::<Float, Float, Real, _>(a, |y: f64, x: f64| tidy(y.atan2(x).to_degrees())) =>
+        "the inverse tangent of a quotient in degrees";
+    "hypot": TWO, Float, |a| map2::<Float, Float, Real, _>(a, f64::hypot) => "the length of the diagonal";
+    "gamma": ONE, Float, |a| within(a, pole, gamma) => "the gamma function";
+    "lgamma": ONE, Float, |a| within(a, pole, log_gamma) => "the logarithm of the gamma function";
+    "erf": ONE, Float, |a| within(a, anywhere, erf) => "the error function";
+    "erfc": ONE, Float, |a| within(a, anywhere, erfc) => "1 minus the error function";
+    "signbit": ONE, Bool, |a| map1::<Float, Flag, _>(a, f64::is_sign_negative) =>
+        "whether the sign is a minus";
+    "nextafter": TWO, Float, |a| map2::<Float, Float, Real, _>(a, next_after) =>
+        "the next double on the way to the second number";
+    "isinf": ONE, Bool, |a| map1::<Float, Flag, _>(a, f64::is_infinite) => "whether it is infinite";
+    "width_bucket": &[&[Number, Number, Number, Whole]], Int, width_bucket =>
+        "in which of equally wide buckets a number lies";
+    "e": &[&[]], Float, |a| fill::<Real, _>(a, |_| std::f64::consts::E) => "the number e";
+};
 
 /// Exact at the multiples of 30 degrees, as PostgreSQL's functions of degrees are.
 fn degrees(number: f64, function: fn(f64) -> f64) -> f64 {

@@ -1,6 +1,6 @@
 //! Numbers as text: with separators, as sizes, in other bases.
 
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Float as Number, Int as Whole, Shown, Text as Words};
 use crate::values::{Arguments, Float, Int, Str, Text, fill, map1, map2, map3};
 use arrow::array::ArrayRef;
@@ -123,43 +123,29 @@ fn to_base(arguments: &Arguments) -> Result<ArrayRef> {
 
 const ONE: &[&[Kind]] = &[&[Whole]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar(
-        "format_number",
-        "with commas between thousands and so many decimal places",
-        &[&[Number, Whole]],
-        Gives::Text,
-        format_number,
-    ),
-    scalar("format_bytes", "a size in units of 1024 bytes", ONE, Gives::Text, |a| {
-        map1::<Int, Str, _>(a, |bytes: i64| size(bytes, 1024.0, BINARY))
-    })
-    .aliases(&["formatreadablesize"]),
-    scalar("formatreadabledecimalsize", "a size in units of 1000 bytes", ONE, Gives::Text, |a| {
-        map1::<Int, Str, _>(a, |bytes: i64| size(bytes, 1000.0, DECIMAL))
-    }),
-    scalar("pg_size_pretty", "a size as PostgreSQL shows it", ONE, Gives::Text, |a| {
-        map1::<Int, Str, _>(a, pretty)
-    }),
-    scalar("conv", "a number from one base in another one", &[&[Shown, Whole, Whole]], Gives::Text, |a| {
-        map3::<Text, Int, Int, Str, Result<Option<String>>>(a, converted)
-    }),
-    scalar("bin", "the binary digits", &[&[Whole], &[Words]], Gives::Text, |a| match a.data_type(0)? {
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "format_number": &[&[Number, Whole]], Text, format_number =>
+        "with commas between thousands and so many decimal places";
+    "format_bytes" "formatreadablesize": ONE, Text,
+        |a| map1::<Int, Str, _>(a, |bytes: i64| size(bytes, 1024.0, BINARY)) =>
+        "a size in units of 1024 bytes";
+    "formatreadabledecimalsize": ONE, Text,
+        |a| map1::<Int, Str, _>(a, |bytes: i64| size(bytes, 1000.0, DECIMAL)) =>
+        "a size in units of 1000 bytes";
+    "pg_size_pretty": ONE, Text, |a| map1::<Int, Str, _>(a, pretty) => "a size as PostgreSQL shows it";
+    "conv": &[&[Shown, Whole, Whole]], Text,
+        |a| map3::<Text, Int, Int, Str, Result<Option<String>>>(a, converted) =>
+        "a number from one base in another one";
+    "bin" "to_binary" "to_bin": &[&[Whole], &[Words]], Text, |a| match a.data_type(0)? {
         arrow::datatypes::DataType::Utf8 => map1::<Text, Str, _>(a, |text: &str| {
             text.bytes().map(|byte| format!("{byte:08b}")).collect::<String>()
         }),
         _ => map1::<Int, Str, _>(a, |number: i64| format!("{number:b}")),
-    })
-    .aliases(&["to_binary", "to_bin"]),
-    scalar("oct", "the octal digits", ONE, Gives::Text, |a| {
+    } => "the binary digits";
+    "oct" "to_oct": ONE, Text, |a| {
         map1::<Int, Str, _>(a, |number: i64| format!("{number:o}"))
-    })
-    .aliases(&["to_oct"]),
-    scalar(
-        "to_base",
-        "the digits in a base from 2 to 36",
-        &[&[Whole, Whole], &[Whole, Whole, Whole]],
-        Gives::Text,
-        to_base,
-    ),
-];
+    } => "the octal digits";
+    "to_base": &[&[Whole, Whole], &[Whole, Whole, Whole]], Text, to_base =>
+        "the digits in a base from 2 to 36";
+};

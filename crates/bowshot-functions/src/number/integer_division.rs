@@ -1,7 +1,7 @@
 //! Integer division, remainders, signs.
 
 use crate::condition::{binary, case, two};
-use crate::define::{Function, Gives, rewrite, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Float as Number, Int as Whole, Same};
 use crate::values::{Arguments, Float, Int, Int64, Real, map1, map2};
 use arrow::array::ArrayRef;
@@ -75,73 +75,57 @@ fn even(number: f64) -> f64 {
 const EITHER: &[&[Kind]] = &[&[Whole, Whole], &[Number, Number]];
 const TWO: &[&[Kind]] = &[&[Number, Number]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    rewrite(
-        "mod",
-        "the remainder, with the sign of the dividend",
-        &[&[Same, Same]],
-        Gives::Like(0),
-        |args| {
-            let [one, other] = two(args)?;
-            Ok(binary(one, Operator::Modulo, other))
-        },
-    ),
-    rewrite("add", "the sum", &[&[Same, Same]], Gives::Like(0), |args| {
+pub(super) const REWRITES: &[Function] = functions! {
+    rewrite;
+    "mod": &[&[Same, Same]], Like(0), |args| {
+        let [one, other] = two(args)?;
+        Ok(binary(one, Operator::Modulo, other))
+    } => "the remainder, with the sign of the dividend";
+    "add": &[&[Same, Same]], Like(0), |args| {
         let [one, other] = two(args)?;
         Ok(binary(one, Operator::Plus, other))
-    }),
-    rewrite("subtract", "the difference", &[&[Same, Same]], Gives::Like(0), |args| {
+    } => "the sum";
+    "subtract": &[&[Same, Same]], Like(0), |args| {
         let [one, other] = two(args)?;
         Ok(binary(one, Operator::Minus, other))
-    }),
-    scalar("multiply", "the product", EITHER, Gives::Like(0), |a| {
+    } => "the difference";
+    "try_divide": &[&[Number, Number]], Float, |args| {
+        let [one, other] = two(args)?;
+        let zero = binary(other.clone(), Operator::Eq, lit(0.0));
+        Ok(case(
+            zero,
+            lit(datafusion::common::ScalarValue::Float64(None)),
+            binary(one, Operator::Divide, other),
+        ))
+    } => "the quotient, null for a division by zero";
+};
+
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "multiply": EITHER, Like(0), |a| {
         if is_whole(a)? {
             return map2::<Int, Int, Int64, Result<i64>>(a, |one, other| {
                 one.checked_mul(other).ok_or_else(too_large)
             });
         }
         map2::<Float, Float, Real, _>(a, |one: f64, other: f64| one * other)
-    }),
-    scalar("div", "the quotient without its fraction", EITHER, Gives::Like(0), div),
-    scalar(
-        "divide",
-        "what `//` gives: the quotient, of whole numbers without its fraction, of others a DOUBLE",
-        EITHER,
-        Gives::Like(0),
-        |a| {
-            if is_whole(a)? {
-                return div(a);
-            }
-            map2::<Float, Float, Real, Result<f64>>(a, |one, other| match other {
-                0.0 => Err(by_zero()),
-                _ => Ok(one / other),
-            })
-        },
-    ),
-    scalar("fdiv", "the quotient rounded down", TWO, Gives::Float, |a| {
-        map2::<Float, Float, Real, _>(a, floored)
-    }),
-    scalar("fmod", "the remainder of the quotient that is rounded down", TWO, Gives::Float, |a| {
-        map2::<Float, Float, Real, _>(a, |one: f64, other: f64| one - other * floored(one, other))
-    }),
-    scalar("pmod", "the remainder that is not negative", EITHER, Gives::Like(0), pmod),
-    scalar("sign", "-1, 0 or 1", &[&[Whole], &[Number]], Gives::Like(0), sign).aliases(&["signum"]),
-    scalar("even", "rounded away from zero to an even number", &[&[Number]], Gives::Float, |a| {
-        map1::<Float, Real, _>(a, even)
-    }),
-    rewrite(
-        "try_divide",
-        "the quotient, null for a division by zero",
-        &[&[Number, Number]],
-        Gives::Float,
-        |args| {
-            let [one, other] = two(args)?;
-            let zero = binary(other.clone(), Operator::Eq, lit(0.0));
-            Ok(case(
-                zero,
-                lit(datafusion::common::ScalarValue::Float64(None)),
-                binary(one, Operator::Divide, other),
-            ))
-        },
-    ),
-];
+    } => "the product";
+    "div": EITHER, Like(0), div => "the quotient without its fraction";
+    "divide": EITHER, Like(0), |a| {
+        if is_whole(a)? {
+            return div(a);
+        }
+        map2::<Float, Float, Real, Result<f64>>(a, |one, other| match other {
+            0.0 => Err(by_zero()),
+            _ => Ok(one / other),
+        })
+    } => "what `//` gives: the quotient, of whole numbers without its fraction, of others a DOUBLE";
+    "fdiv": TWO, Float, |a| map2::<Float, Float, Real, _>(a, floored) => "the quotient rounded down";
+    "fmod": TWO, Float,
+        |a| map2::<Float, Float, Real, _>(a, |one: f64, other: f64| one - other * floored(one, other)) =>
+        "the remainder of the quotient that is rounded down";
+    "pmod": EITHER, Like(0), pmod => "the remainder that is not negative";
+    "sign" "signum": &[&[Whole], &[Number]], Like(0), sign => "-1, 0 or 1";
+    "even": &[&[Number]], Float, |a| map1::<Float, Real, _>(a, even) =>
+        "rounded away from zero to an even number";
+};

@@ -15,6 +15,7 @@ pub(crate) const FUNCTIONS: &[&[Function]] = &[
     STOCK,
     domain_errors::FUNCTIONS,
     integer_division::FUNCTIONS,
+    integer_division::REWRITES,
     rounding::FUNCTIONS,
     bits::FUNCTIONS,
     format::FUNCTIONS,

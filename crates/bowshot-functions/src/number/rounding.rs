@@ -1,7 +1,7 @@
 //! Truncation of integers, decimals and doubles to a number of digits.
 
 use crate::date::first_day_of;
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Float as Real64, Int as Whole, Number};
 use crate::values::{Arguments, Date, Days, Float, Int, Int64, Real, Text, fill, map1, map2};
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
@@ -179,30 +179,14 @@ fn bround(arguments: &Arguments) -> Result<ArrayRef> {
 
 const TRUNCATED: &[&[Kind]] = &[&[Number], &[Number, Whole], &[Kind::Date, Kind::Text]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar("scale", "how many digits a decimal has behind the point", &[&[Number]], Gives::Int, scale),
-    scalar(
-        "min_scale",
-        "how many digits behind the point a decimal needs",
-        &[&[Number]],
-        Gives::Int,
-        min_scale,
-    ),
-    scalar(
-        "trim_scale",
-        "a decimal that is written out without zeros at its end",
-        &[&[Number]],
-        Gives::Seen(trimmed_type),
-        trim_scale,
-    ),
-    scalar(
-        "trunc",
-        "without its fraction, or cut to a number of decimal places; of a date, the first day of a unit",
-        TRUNCATED,
-        Gives::Seen(truncated_type),
-        trunc,
-    )
-    .aliases(&["truncate"]),
-    scalar("rint", "rounded to an integer, halves to the even one", &[&[Real64]], Gives::Float, bround)
-        .aliases(&["round_even", "roundbankers"]),
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "scale": &[&[Number]], Int, scale => "how many digits a decimal has behind the point";
+    "min_scale": &[&[Number]], Int, min_scale => "how many digits behind the point a decimal needs";
+    "trim_scale": &[&[Number]], Seen(trimmed_type), trim_scale =>
+        "a decimal that is written out without zeros at its end";
+    "trunc" "truncate": TRUNCATED, Seen(truncated_type), trunc =>
+        "without its fraction, or cut to a number of decimal places; of a date, the first day of a unit";
+    "rint" "round_even" "roundbankers": &[&[Real64]], Float, bround =>
+        "rounded to an integer, halves to the even one";
+};

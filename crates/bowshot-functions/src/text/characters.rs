@@ -1,6 +1,6 @@
 //! Single characters: codes, accents, masks.
 
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Int as Whole, Many, Text as Words};
 use crate::values::{Arguments, Int, Int64, Str, Text, fill, map1};
 use arrow::array::ArrayRef;
@@ -122,33 +122,22 @@ fn mask(arguments: &Arguments) -> Result<ArrayRef> {
 
 const TEXT: &[&[Kind]] = &[&[Words]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar("chr", "the character of a code", &[&[Whole, Many(&Whole)]], Gives::Text, characters)
-        .aliases(&["char"]),
-    scalar("unicode", "the Unicode code of the first character", TEXT, Gives::Int, |a| {
-        map1::<Text, Int64, _>(a, code_of)
-    })
-    .aliases(&["ord"]),
-    scalar("strip_accents", "letters without their accents", TEXT, Gives::Text, |a| {
-        map1::<Text, Str, _>(a, without_accents)
-    }),
-    scalar("unaccent", "letters without accents, `ø` as `o`, `ß` as `ss`", TEXT, Gives::Text, |a| {
-        map1::<Text, Str, _>(a, unaccented)
-    }),
-    scalar("nfc_normalize", "text in Unicode normal form C", TEXT, Gives::Text, |a| {
-        map1::<Text, Str, _>(a, composed)
-    }),
-    scalar(
-        "mask",
-        "capitals as `X`, small letters as `x`, digits as `n`, or as the characters that are given",
-        &[
-            &[Words],
-            &[Words, Words],
-            &[Words, Words, Words],
-            &[Words, Words, Words, Words],
-            &[Words, Words, Words, Words, Words],
-        ],
-        Gives::Text,
-        mask,
-    ),
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "chr" "char": &[&[Whole, Many(&Whole)]], Text, characters => "the character of a code";
+    "unicode" "ord": TEXT, Int, |a| map1::<Text, Int64, _>(a, code_of) =>
+        "the Unicode code of the first character";
+    "strip_accents": TEXT, Text, |a| map1::<Text, Str, _>(a, without_accents) =>
+        "letters without their accents";
+    "unaccent": TEXT, Text, |a| map1::<Text, Str, _>(a, unaccented) =>
+        "letters without accents, `ø` as `o`, `ß` as `ss`";
+    "nfc_normalize": TEXT, Text, |a| map1::<Text, Str, _>(a, composed) => "text in Unicode normal form C";
+    "mask": &[
+        &[Words],
+        &[Words, Words],
+        &[Words, Words, Words],
+        &[Words, Words, Words, Words],
+        &[Words, Words, Words, Words, Words],
+    ], Text,
+        mask => "capitals as `X`, small letters as `x`, digits as `n`, or as the characters that are given";
+};

@@ -1,14 +1,11 @@
 //! `concat`, which passes nulls over, but not in MySQL.
 
 use crate::condition::{balanced, case};
-use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::functions::string;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, lit,
-};
+use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, lit};
 use std::sync::Arc;
 
 pub(super) fn concat() -> Arc<ScalarUDF> {
@@ -21,24 +18,10 @@ struct Concat {
 }
 
 impl ScalarUDFImpl for Concat {
+    crate::stock_methods!(stock: signature, coerce_types, return_type, return_field_from_args);
+
     fn name(&self) -> &str {
         "concat"
-    }
-
-    fn signature(&self) -> &Signature {
-        self.stock.signature()
-    }
-
-    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        self.stock.coerce_types(given)
-    }
-
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        self.stock.return_type(given)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        self.stock.return_field_from_args(args)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -1,6 +1,6 @@
 //! Bytes as text and back: hexadecimal digits, base64, escapes, URLs, hashes.
 
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::number::in_base;
 use crate::values::Kind::{self, Bytes as Binary, Int as Whole, Text as Words};
 use crate::values::{Arguments, Blob, Bytes, Int, Int64, Str, Text, map1, map2, map3};
@@ -172,104 +172,57 @@ fn outside(position: i64, bytes: &[u8]) -> DataFusionError {
 const BINARY: &[&[Kind]] = &[&[Binary]];
 const TEXT: &[&[Kind]] = &[&[Words]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar("encode", "bytes as text: `hex`, `base64`, `escape`", &[&[Binary, Words]], Gives::Text, |a| {
-        map2::<Bytes, Text, Str, Result<String>>(a, encode)
-    }),
-    scalar(
-        "hex",
-        "the hexadecimal digits of a number, text or bytes",
-        &[&[Whole], &[Binary]],
-        Gives::Text,
-        hex,
-    ),
-    scalar("unhex", "the bytes of hexadecimal digits, null when there are others", TEXT, Gives::Bytes, |a| {
-        map1::<Text, Blob, _>(a, unhex)
-    })
-    .aliases(&["from_hex"]),
-    scalar("to_base64", "bytes in base64", BINARY, Gives::Text, |a| {
-        map1::<Bytes, Str, _>(a, |bytes: &[u8]| STANDARD.encode(bytes))
-    })
-    .aliases(&["base64"]),
-    scalar("from_base64", "the bytes of base64", TEXT, Gives::Bytes, |a| {
-        map1::<Text, Blob, Result<Vec<u8>>>(a, bytes_of_base64)
-    })
-    .aliases(&["unbase64"]),
-    scalar("url_encode", "with `%` for what a URL cannot have", TEXT, Gives::Text, |a| {
-        map1::<Text, Str, _>(a, url_encoded)
-    }),
-    scalar("url_decode", "without the `%` of a URL", TEXT, Gives::Text, |a| {
-        map1::<Text, Str, Result<String>>(a, url_decoded)
-    }),
-    scalar(
-        "sha224",
-        "the SHA-224 hash in hexadecimal digits, in dialect `postgres` as bytes",
-        BINARY,
-        Gives::Text,
-        hashed::<Sha224>,
-    ),
-    scalar(
-        "sha256",
-        "the SHA-256 hash in hexadecimal digits, in dialect `postgres` as bytes",
-        BINARY,
-        Gives::Text,
-        hashed::<Sha256>,
-    ),
-    scalar(
-        "sha384",
-        "the SHA-384 hash in hexadecimal digits, in dialect `postgres` as bytes",
-        BINARY,
-        Gives::Text,
-        hashed::<Sha384>,
-    ),
-    scalar(
-        "sha512",
-        "the SHA-512 hash in hexadecimal digits, in dialect `postgres` as bytes",
-        BINARY,
-        Gives::Text,
-        hashed::<Sha512>,
-    ),
-    scalar(
-        "sha2",
-        "a SHA-2 hash of 224, 256, 384 or 512 bits in hexadecimal digits",
-        &[&[Binary, Whole]],
-        Gives::Text,
-        sha2,
-    ),
-    scalar("convert_from", "the text of bytes in UTF-8", &[&[Binary], &[Binary, Words]], Gives::Text, |a| {
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "encode": &[&[Binary, Words]], Text, |a| map2::<Bytes, Text, Str, Result<String>>(a, encode) =>
+        "bytes as text: `hex`, `base64`, `escape`";
+    "hex": &[&[Whole], &[Binary]], Text, hex => "the hexadecimal digits of a number, text or bytes";
+    "unhex" "from_hex": TEXT, Bytes, |a| map1::<Text, Blob, _>(a, unhex) =>
+        "the bytes of hexadecimal digits, null when there are others";
+    "to_base64" "base64": BINARY, Text, |a| map1::<Bytes, Str, _>(a, |bytes: &[u8]| STANDARD.encode(bytes)) =>
+        "bytes in base64";
+    "from_base64" "unbase64": TEXT, Bytes, |a| map1::<Text, Blob, Result<Vec<u8>>>(a, bytes_of_base64) =>
+        "the bytes of base64";
+    "url_encode": TEXT, Text, |a| map1::<Text, Str, _>(a, url_encoded) =>
+        "with `%` for what a URL cannot have";
+    "url_decode": TEXT, Text, |a| map1::<Text, Str, Result<String>>(a, url_decoded) =>
+        "without the `%` of a URL";
+    "sha224": BINARY, Text, hashed::<Sha224> =>
+        "the SHA-224 hash in hexadecimal digits, in dialect `postgres` as bytes";
+    "sha256": BINARY, Text, hashed::<Sha256> =>
+        "the SHA-256 hash in hexadecimal digits, in dialect `postgres` as bytes";
+    "sha384": BINARY, Text, hashed::<Sha384> =>
+        "the SHA-384 hash in hexadecimal digits, in dialect `postgres` as bytes";
+    "sha512": BINARY, Text, hashed::<Sha512> =>
+        "the SHA-512 hash in hexadecimal digits, in dialect `postgres` as bytes";
+    "sha2": &[&[Binary, Whole]], Text, sha2 =>
+        "a SHA-2 hash of 224, 256, 384 or 512 bits in hexadecimal digits";
+    "convert_from" "from_utf8": &[&[Binary], &[Binary, Words]], Text, |a| {
         map1::<Bytes, Str, Result<String>>(a, |bytes| {
             String::from_utf8(bytes.to_vec())
                 .map_err(|_| exec_datafusion_err!("invalid byte sequence for encoding UTF8"))
         })
-    })
-    .aliases(&["from_utf8"]),
-    scalar("get_byte", "the byte at a position, counted from 0", &[&[Binary, Whole]], Gives::Int, |a| {
+    } => "the text of bytes in UTF-8";
+    "get_byte": &[&[Binary, Whole]], Int, |a| {
         map2::<Bytes, Int, Int64, Result<i64>>(a, |bytes, position| {
             let byte = usize::try_from(position).ok().and_then(|position| bytes.get(position));
             byte.map(|byte| i64::from(*byte)).ok_or_else(|| outside(position, bytes))
         })
-    }),
-    scalar(
-        "set_byte",
-        "the bytes with another one at a position",
-        &[&[Binary, Whole, Whole]],
-        Gives::Bytes,
-        |a| {
-            map3::<Bytes, Int, Int, Blob, Result<Vec<u8>>>(a, |bytes, position, value| {
-                let mut changed = bytes.to_vec();
-                let byte = usize::try_from(position).ok().and_then(|position| changed.get_mut(position));
-                *byte.ok_or_else(|| outside(position, bytes))? = (value & 255) as u8;
-                Ok(changed)
-            })
-        },
-    ),
-    scalar("get_bit", "the bit at a position, counted from 0", &[&[Binary, Whole]], Gives::Int, |a| {
+    } => "the byte at a position, counted from 0";
+    "set_byte": &[&[Binary, Whole, Whole]], Bytes, |a| {
+        map3::<Bytes, Int, Int, Blob, Result<Vec<u8>>>(a, |bytes, position, value| {
+            let mut changed = bytes.to_vec();
+            let byte = usize::try_from(position).ok().and_then(|position| changed.get_mut(position));
+            *byte.ok_or_else(|| outside(position, bytes))? = (value & 255) as u8;
+            Ok(changed)
+        })
+    } => "the bytes with another one at a position";
+    "get_bit": &[&[Binary, Whole]], Int, |a| {
         map2::<Bytes, Int, Int64, Result<i64>>(a, |bytes, position| {
             let byte = usize::try_from(position).ok().and_then(|position| bytes.get(position / 8));
             byte.map(|byte| i64::from(byte >> (position & 7) & 1)).ok_or_else(|| outside(position, bytes))
         })
-    }),
-    scalar("convert_to", "the bytes of a text in UTF-8", &[&[Words, Words]], Gives::Bytes, |a| {
-        map1::<Text, Blob, _>(a, |text: &str| text.as_bytes().to_vec())
-    }),
-];
+    } => "the bit at a position, counted from 0";
+    "convert_to": &[&[Words, Words]], Bytes,
+        |a| map1::<Text, Blob, _>(a, |text: &str| text.as_bytes().to_vec()) => "the bytes of a text in UTF-8";
+};

@@ -2,7 +2,7 @@
 
 use super::printf;
 use super::quote::{identifier, literal};
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::number::with_commas;
 use crate::values::Kind::{self, Float as Number, Int as Whole, Many, Shown, Text as Words};
 use crate::values::{Arguments, Float, Int, Real, Rows, Str, Text, fill, map2};
@@ -119,18 +119,13 @@ fn to_number(text: &str, pattern: &str) -> Result<f64> {
 
 const PATTERN: &[&[Kind]] = &[&[Words, Many(&Shown)]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar(
-        "format",
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "format": &[&[Words, Many(&Shown)], &[Number, Whole]], Text, format =>
         "a pattern with values in the place of `%s`, as names for `%I`, as literals for `%L`, or of DuckDB's `{}`",
-        &[&[Words, Many(&Shown)], &[Number, Whole]],
-        Gives::Text,
-        format,
-    )
-    .note("a number and a count of places as in MySQL"),
-    scalar("printf", "a pattern of C: `%d`, `%5.2f`, `%s`, `%x`", PATTERN, Gives::Text, |a| by_pattern(a, printf::write))
-        .aliases(&["format_string"]),
-    scalar("to_number", "the number of a text by a pattern of PostgreSQL", &[&[Words, Words]], Gives::Float, |a| {
-        map2::<Text, Text, Real, Result<f64>>(a, to_number)
-    }),
-];
+        note("a number and a count of places as in MySQL");
+    "printf" "format_string": PATTERN, Text, |a| by_pattern(a, printf::write) =>
+        "a pattern of C: `%d`, `%5.2f`, `%s`, `%x`";
+    "to_number": &[&[Words, Words]], Float, |a| map2::<Text, Text, Real, Result<f64>>(a, to_number) =>
+        "the number of a text by a pattern of PostgreSQL";
+};

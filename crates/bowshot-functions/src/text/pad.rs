@@ -1,6 +1,6 @@
 //! Repeated and padded texts, up to the limit of a batch.
 
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Float as Number, Int as Whole, Text as Words};
 use crate::values::{Arguments, Float, Int, Str, Text, fill, map1, map2};
 use arrow::array::ArrayRef;
@@ -88,23 +88,13 @@ fn bar(arguments: &Arguments) -> Result<ArrayRef> {
 
 const PADDED: &[&[Kind]] = &[&[Words, Whole], &[Words, Whole, Words]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar("repeat", "the text so many times", &[&[Words, Whole]], Gives::Text, repeat)
-        .aliases(&["replicate"]),
-    scalar("space", "so many blanks", &[&[Whole]], Gives::Text, |a| {
-        map1::<Int, Str, Result<String>>(a, |count| repeated(a, " ", count))
-    }),
-    scalar("lpad", "filled up at the left to a length, or cut to it", PADDED, Gives::Text, |a| {
-        pad(a, End::Left)
-    }),
-    scalar("rpad", "filled up at the right to a length, or cut to it", PADDED, Gives::Text, |a| {
-        pad(a, End::Right)
-    }),
-    scalar(
-        "bar",
-        "a bar of blocks for a number between two others",
-        &[&[Number, Number, Number], &[Number, Number, Number, Number]],
-        Gives::Text,
-        bar,
-    ),
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "repeat" "replicate": &[&[Words, Whole]], Text, repeat => "the text so many times";
+    "space": &[&[Whole]], Text, |a| map1::<Int, Str, Result<String>>(a, |count| repeated(a, " ", count)) =>
+        "so many blanks";
+    "lpad": PADDED, Text, |a| pad(a, End::Left) => "filled up at the left to a length, or cut to it";
+    "rpad": PADDED, Text, |a| pad(a, End::Right) => "filled up at the right to a length, or cut to it";
+    "bar": &[&[Number, Number, Number], &[Number, Number, Number, Number]], Text, bar =>
+        "a bar of blocks for a number between two others";
+};

@@ -1,6 +1,6 @@
 //! Parts of file paths, as DuckDB has them.
 
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Bool as Truth, Text as Words};
 use crate::values::{Arguments, Str, StrList, Text, fill};
 use arrow::array::ArrayRef;
@@ -58,20 +58,18 @@ fn file_name(path: &Path<'_>) -> String {
     (if path.cut { stem.unwrap_or(name) } else { name }).to_owned()
 }
 
+/// The path up to a place where it is divided; at the beginning that is the root.
+fn up_to(path: &Path<'_>, end: Option<usize>) -> String {
+    let text = end.and_then(|end| path.text.get(..end.max(1)));
+    text.unwrap_or_default().to_owned()
+}
+
 fn first_folder(path: &Path<'_>) -> String {
-    match path.text.find(path.divides) {
-        Some(0) => path.text.get(..1).unwrap_or_default().to_owned(),
-        Some(end) => path.text.get(..end).unwrap_or_default().to_owned(),
-        None => String::new(),
-    }
+    up_to(path, path.text.find(path.divides))
 }
 
 fn folders(path: &Path<'_>) -> String {
-    match path.text.rfind(path.divides) {
-        Some(0) => path.text.get(..1).unwrap_or_default().to_owned(),
-        Some(end) => path.text.get(..end).unwrap_or_default().to_owned(),
-        None => String::new(),
-    }
+    up_to(path, path.text.rfind(path.divides))
 }
 
 fn parts(path: &Path<'_>) -> Vec<Option<String>> {
@@ -83,17 +81,11 @@ fn parts(path: &Path<'_>) -> Vec<Option<String>> {
 const PATH: &[&[Kind]] = &[&[Words], &[Words, Words]];
 const NAME: &[&[Kind]] = &[&[Words], &[Words, Truth], &[Words, Words], &[Words, Truth, Words]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar(
-        "parse_filename",
-        "the name of a file, without its ending if the second argument is true",
-        NAME,
-        Gives::Text,
-        |a| each::<Str>(a, file_name),
-    ),
-    scalar("parse_dirname", "the first folder of a path", PATH, Gives::Text, |a| {
-        each::<Str>(a, first_folder)
-    }),
-    scalar("parse_dirpath", "the folders of a path", PATH, Gives::Text, |a| each::<Str>(a, folders)),
-    scalar("parse_path", "the parts of a path, as a list", PATH, Gives::Texts, |a| each::<StrList>(a, parts)),
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "parse_filename": NAME, Text, |a| each::<Str>(a, file_name) =>
+        "the name of a file, without its ending if the second argument is true";
+    "parse_dirname": PATH, Text, |a| each::<Str>(a, first_folder) => "the first folder of a path";
+    "parse_dirpath": PATH, Text, |a| each::<Str>(a, folders) => "the folders of a path";
+    "parse_path": PATH, Texts, |a| each::<StrList>(a, parts) => "the parts of a path, as a list";
+};

@@ -1,6 +1,6 @@
 //! Texts and names as they stand in SQL.
 
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{Bool as Truth, Shown, Text as Words};
 use crate::values::{Arguments, Bool, Str, StrList, Text, fill, map1};
 use arrow::array::ArrayRef;
@@ -85,22 +85,13 @@ fn parse_ident(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar("quote_literal", "a value as it stands in SQL", &[&[Shown]], Gives::Text, |a| {
-        map1::<Text, Str, _>(a, literal)
-    }),
-    scalar("quote_ident", "a name as it stands in SQL", &[&[Words]], Gives::Text, |a| {
-        map1::<Text, Str, _>(a, identifier)
-    }),
-    scalar("quote_nullable", "a value as it stands in SQL, NULL for null", &[&[Shown]], Gives::Text, |a| {
-        or_null(a, literal)
-    }),
-    scalar("quote", "a value as it stands in MySQL's SQL", &[&[Shown]], Gives::Text, |a| or_null(a, quote)),
-    scalar(
-        "parse_ident",
-        "the parts of a qualified name, as a list",
-        &[&[Words], &[Words, Truth]],
-        Gives::Texts,
-        parse_ident,
-    ),
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "quote_literal": &[&[Shown]], Text, |a| map1::<Text, Str, _>(a, literal) => "a value as it stands in SQL";
+    "quote_ident": &[&[Words]], Text, |a| map1::<Text, Str, _>(a, identifier) => "a name as it stands in SQL";
+    "quote_nullable": &[&[Shown]], Text, |a| or_null(a, literal) =>
+        "a value as it stands in SQL, NULL for null";
+    "quote": &[&[Shown]], Text, |a| or_null(a, quote) => "a value as it stands in MySQL's SQL";
+    "parse_ident": &[&[Words], &[Words, Truth]], Texts, parse_ident =>
+        "the parts of a qualified name, as a list";
+};

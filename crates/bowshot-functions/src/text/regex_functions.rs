@@ -4,7 +4,7 @@ use super::regex::{
     Pattern, Spans, compile, compile_as_mysql, compile_as_postgres, compile_whole, of_glob, of_like,
     of_similar_to,
 };
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Int as Whole, Text as Words};
 use crate::values::{Arguments, Flag, Int, Int64, Memo, Rows, Str, StrList, Text, fill, map1, map2};
 use ::regex::Regex;
@@ -283,98 +283,53 @@ fn whole(arguments: &Arguments, compile: fn(&str, Option<char>) -> Result<Regex>
 const FLAGGED: &[&[Kind]] = &[&[Words, Words], &[Words, Words, Words]];
 const GROUPED: &[&[Kind]] = &[&[Words, Words], &[Words, Words, Whole], &[Words, Words, Whole, Words]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar("regexp_like", "whether a pattern is found", FLAGGED, Gives::Bool, |a| matches(a, by_dialect(a)))
-        .aliases(&["regexp", "rlike"]),
-    scalar("regexp_match", "the groups of the first match, as a list", FLAGGED, Gives::Texts, first_groups),
-    scalar(
-        "regexp_match_groups",
-        "the groups of the first match, or of each with flag `g`, as a list of lists",
-        FLAGGED,
-        Gives::By(list_of_lists),
-        all_groups,
-    ),
-    scalar(
-        "regexp_count",
-        "how often a pattern is found",
-        &[&[Words, Words], &[Words, Words, Whole], &[Words, Words, Whole, Words]],
-        Gives::Int,
-        count,
-    ),
-    scalar(
-        "regexp_instr",
-        "the position at which a pattern is found",
-        &[
-            &[Words, Words],
-            &[Words, Words, Whole],
-            &[Words, Words, Whole, Whole],
-            &[Words, Words, Whole, Whole, Whole],
-            &[Words, Words, Whole, Whole, Whole, Words],
-            &[Words, Words, Whole, Whole, Whole, Words, Whole],
-        ],
-        Gives::Int,
-        place,
-    ),
-    scalar("regexp_matches", "whether a pattern is found", FLAGGED, Gives::Bool, |a| matches(a, compile))
-        .note("as in DuckDB; in dialect `postgres` a row with the groups of each match"),
-    scalar("regexp_full_match", "whether the whole text matches a pattern", FLAGGED, Gives::Bool, |a| {
-        matches(a, compile_whole)
-    }),
-    scalar(
-        "regexp_extract",
-        "the first match, or a group of it; an empty text if there is none",
-        GROUPED,
-        Gives::Text,
-        extract,
-    ),
-    scalar(
-        "regexp_extract_all",
-        "all matches, or a group of each, as a list",
-        GROUPED,
-        Gives::Texts,
-        extract_all,
-    ),
-    scalar(
-        "regexp_substr",
-        "the n-th match from a position on, or a group of it; null if there is none",
-        &[
-            &[Words, Words],
-            &[Words, Words, Whole],
-            &[Words, Words, Whole, Whole],
-            &[Words, Words, Whole, Whole, Words],
-            &[Words, Words, Whole, Whole, Words, Whole],
-        ],
-        Gives::Text,
-        substr,
-    ),
-    scalar("regexp_split_to_array", "the parts between matches, as a list", FLAGGED, Gives::Texts, split)
-        .aliases(&["string_split_regex", "str_split_regex", "regexp_split"]),
-    scalar("regexp_escape", "the pattern that finds the text itself", &[&[Words]], Gives::Text, |a| {
-        map1::<Text, Str, _>(a, ::regex::escape)
-    }),
-    scalar(
-        "similar_to",
-        "whether the whole text matches a pattern of SIMILAR TO",
-        FLAGGED,
-        Gives::Bool,
-        similar_to,
-    ),
-    scalar("like_escape", "LIKE with an escape character", FLAGGED, Gives::Bool, |a| {
-        whole(a, |pattern, escape| of_like(pattern, escape, "s"))
-    }),
-    scalar("ilike_escape", "ILIKE with an escape character", FLAGGED, Gives::Bool, |a| {
-        whole(a, |pattern, escape| of_like(pattern, escape, "si"))
-    }),
-    scalar(
-        "glob",
-        "whether the whole text matches a pattern with `*`, `?` and `[…]`",
-        &[&[Words, Words]],
-        Gives::Bool,
-        |a| {
-            let mut known = Memo::new();
-            map2::<Text, Text, Flag, Result<bool>>(a, |text, pattern| {
-                Ok(known.get(pattern, of_glob)?.is_match(text))
-            })
-        },
-    ),
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "regexp_like" "regexp" "rlike": FLAGGED, Bool, |a| matches(a, by_dialect(a)) =>
+        "whether a pattern is found";
+    "regexp_match": FLAGGED, Texts, first_groups => "the groups of the first match, as a list";
+    "regexp_match_groups": FLAGGED, By(list_of_lists), all_groups =>
+        "the groups of the first match, or of each with flag `g`, as a list of lists";
+    "regexp_count": &[&[Words, Words], &[Words, Words, Whole], &[Words, Words, Whole, Words]], Int, count =>
+        "how often a pattern is found";
+    "regexp_instr": &[
+        &[Words, Words],
+        &[Words, Words, Whole],
+        &[Words, Words, Whole, Whole],
+        &[Words, Words, Whole, Whole, Whole],
+        &[Words, Words, Whole, Whole, Whole, Words],
+        &[Words, Words, Whole, Whole, Whole, Words, Whole],
+    ], Int,
+        place => "the position at which a pattern is found";
+    "regexp_matches": FLAGGED, Bool, |a| matches(a, compile) =>
+        "whether a pattern is found",
+        note("as in DuckDB; in dialect `postgres` a row with the groups of each match");
+    "regexp_full_match": FLAGGED, Bool, |a| matches(a, compile_whole) =>
+        "whether the whole text matches a pattern";
+    "regexp_extract": GROUPED, Text, extract =>
+        "the first match, or a group of it; an empty text if there is none";
+    "regexp_extract_all": GROUPED, Texts, extract_all => "all matches, or a group of each, as a list";
+    "regexp_substr": &[
+        &[Words, Words],
+        &[Words, Words, Whole],
+        &[Words, Words, Whole, Whole],
+        &[Words, Words, Whole, Whole, Words],
+        &[Words, Words, Whole, Whole, Words, Whole],
+    ], Text,
+        substr => "the n-th match from a position on, or a group of it; null if there is none";
+    "regexp_split_to_array" "string_split_regex" "str_split_regex" "regexp_split": FLAGGED, Texts, split =>
+        "the parts between matches, as a list";
+    "regexp_escape": &[&[Words]], Text, |a| map1::<Text, Str, _>(a, ::regex::escape) =>
+        "the pattern that finds the text itself";
+    "similar_to": FLAGGED, Bool, similar_to => "whether the whole text matches a pattern of SIMILAR TO";
+    "like_escape": FLAGGED, Bool, |a| whole(a, |pattern, escape| of_like(pattern, escape, "s")) =>
+        "LIKE with an escape character";
+    "ilike_escape": FLAGGED, Bool, |a| whole(a, |pattern, escape| of_like(pattern, escape, "si")) =>
+        "ILIKE with an escape character";
+    "glob": &[&[Words, Words]], Bool, |a| {
+        let mut known = Memo::new();
+        map2::<Text, Text, Flag, Result<bool>>(a, |text, pattern| {
+            Ok(known.get(pattern, of_glob)?.is_match(text))
+        })
+    } => "whether the whole text matches a pattern with `*`, `?` and `[…]`";
+};

@@ -1,6 +1,6 @@
 //! Similarity of texts.
 
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Text as Words};
 use crate::values::{Int64, Real, Str, Text, map1, map2};
 use datafusion::common::{Result, exec_err};
@@ -103,47 +103,29 @@ fn trigram_similarity(one: &str, other: &str) -> f64 {
 
 const TWO: &[&[Kind]] = &[&[Words, Words]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar(
-        "damerau_levenshtein",
-        "characters to change, with neighbours that change places",
-        TWO,
-        Gives::Int,
-        |a| {
-            map2::<Text, Text, Int64, Result<i64>>(a, |one, other| {
-                distance(one, other, strsim::damerau_levenshtein)
-            })
-        },
-    ),
-    scalar("hamming", "in how many places texts of one length differ", TWO, Gives::Int, |a| {
-        map2::<Text, Text, Int64, Result<i64>>(a, hamming)
-    })
-    .aliases(&["mismatches"]),
-    scalar("jaccard", "the share of characters that both have", TWO, Gives::Float, |a| {
-        map2::<Text, Text, Real, Result<f64>>(a, jaccard)
-    }),
-    scalar("jaro_similarity", "Jaro's similarity, from 0 to 1", TWO, Gives::Float, |a| {
-        map2::<Text, Text, Real, Result<f64>>(a, |one, other| similarity(one, other, strsim::jaro))
-    }),
-    scalar(
-        "jaro_winkler_similarity",
-        "the similarity of Jaro and Winkler, from 0 to 1",
-        TWO,
-        Gives::Float,
-        |a| {
-            map2::<Text, Text, Real, Result<f64>>(a, |one, other| {
-                similarity(one, other, strsim::jaro_winkler)
-            })
-        },
-    )
-    .aliases(&["jaro_winkler"]),
-    scalar("similarity", "the share of trigrams that both have", TWO, Gives::Float, |a| {
-        map2::<Text, Text, Real, _>(a, trigram_similarity)
-    }),
-    scalar("soundex", "a code of how a word sounds in English", &[&[Words]], Gives::Text, |a| {
-        map1::<Text, Str, _>(a, soundex)
-    }),
-    scalar("difference", "in how many places the soundex codes agree", TWO, Gives::Int, |a| {
-        map2::<Text, Text, Int64, _>(a, difference)
-    }),
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "damerau_levenshtein": TWO, Int, |a| {
+        map2::<Text, Text, Int64, Result<i64>>(a, |one, other| {
+            distance(one, other, strsim::damerau_levenshtein)
+        })
+    } => "characters to change, with neighbours that change places";
+    "hamming" "mismatches": TWO, Int, |a| map2::<Text, Text, Int64, Result<i64>>(a, hamming) =>
+        "in how many places texts of one length differ";
+    "jaccard": TWO, Float, |a| map2::<Text, Text, Real, Result<f64>>(a, jaccard) =>
+        "the share of characters that both have";
+    "jaro_similarity": TWO, Float,
+        |a| map2::<Text, Text, Real, Result<f64>>(a, |one, other| similarity(one, other, strsim::jaro)) =>
+        "Jaro's similarity, from 0 to 1";
+    "jaro_winkler_similarity" "jaro_winkler": TWO, Float, |a| {
+        map2::<Text, Text, Real, Result<f64>>(a, |one, other| {
+            similarity(one, other, strsim::jaro_winkler)
+        })
+    } => "the similarity of Jaro and Winkler, from 0 to 1";
+    "similarity": TWO, Float, |a| map2::<Text, Text, Real, _>(a, trigram_similarity) =>
+        "the share of trigrams that both have";
+    "soundex": &[&[Words]], Text, |a| map1::<Text, Str, _>(a, soundex) =>
+        "a code of how a word sounds in English";
+    "difference": TWO, Int, |a| map2::<Text, Text, Int64, _>(a, difference) =>
+        "in how many places the soundex codes agree";
+};

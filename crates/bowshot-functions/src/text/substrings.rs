@@ -1,6 +1,6 @@
 //! Parts of texts: found, replaced, chosen, split.
 
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Int as Whole, Many, Shown, Text as Words};
 use crate::values::{Arguments, Int, Int64, Slice, Str, StrList, Text, fill, map2, map3};
 use arrow::array::ArrayRef;
@@ -98,37 +98,16 @@ fn strcmp(arguments: &Arguments) -> Result<ArrayRef> {
 
 const FOUND: &[&[Kind]] = &[&[Words, Words], &[Words, Words, Whole]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar(
-        "locate",
-        "the position of the first text in the second, from a position on",
-        FOUND,
-        Gives::Int,
-        locate,
-    )
-    .aliases(&["charindex"]),
-    scalar(
-        "insert",
-        "so many characters from a position on replaced",
-        &[&[Words, Whole, Whole, Words]],
-        Gives::Text,
-        insert,
-    ),
-    scalar(
-        "field",
-        "the position of the first value among the others, 0 if it is not among them",
-        &[&[Shown, Many(&Shown)]],
-        Gives::Int,
-        field,
-    ),
-    scalar("elt", "the text with that number", &[&[Whole, Many(&Words)]], Gives::Text, elt),
-    scalar(
-        "string_split",
-        "the parts between separators, as a list",
-        &[&[Words, Words]],
-        Gives::Texts,
-        split,
-    )
-    .aliases(&["str_split", "split"]),
-    scalar("strcmp", "-1, 0 or 1 as texts compare", &[&[Words, Words]], Gives::Int, strcmp),
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "locate" "charindex": FOUND, Int, locate =>
+        "the position of the first text in the second, from a position on";
+    "insert": &[&[Words, Whole, Whole, Words]], Text, insert =>
+        "so many characters from a position on replaced";
+    "field": &[&[Shown, Many(&Shown)]], Int, field =>
+        "the position of the first value among the others, 0 if it is not among them";
+    "elt": &[&[Whole, Many(&Words)]], Text, elt => "the text with that number";
+    "string_split" "str_split" "split": &[&[Words, Words]], Texts, split =>
+        "the parts between separators, as a list";
+    "strcmp": &[&[Words, Words]], Int, strcmp => "-1, 0 or 1 as texts compare";
+};

@@ -1,6 +1,6 @@
 //! UUIDs, which are text: made by time, and what they tell.
 
-use crate::define::{Function, Gives, scalar};
+use crate::define::{Function, functions};
 use crate::values::Kind::{self, Text as Words};
 use crate::values::{Arguments, Int64, Moments, Str, Text, fill, map1};
 use arrow::array::ArrayRef;
@@ -43,14 +43,14 @@ fn moment_of(text: &str) -> Result<Option<i64>> {
 
 const TEXT: &[&[Kind]] = &[&[Words]];
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    scalar("uuidv7", "a UUID that begins with the time", &[&[]], Gives::Text, by_time).volatile(),
-    scalar("uuid_extract_version", "the version of a UUID", TEXT, Gives::Int, |a| {
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    scalar;
+    "uuidv7": &[&[]], Text, by_time => "a UUID that begins with the time", volatile();
+    "uuid_extract_version": TEXT, Int, |a| {
         map1::<Text, Int64, Result<i64>>(a, |text| {
             Ok(i64::try_from(parsed(text)?.get_version_num()).unwrap_or(0))
         })
-    }),
-    scalar("uuid_extract_timestamp", "the time of a UUID of version 1 or 7", TEXT, Gives::Moment, |a| {
-        map1::<Text, Moments, Result<Option<i64>>>(a, moment_of)
-    }),
-];
+    } => "the version of a UUID";
+    "uuid_extract_timestamp": TEXT, Moment, |a| map1::<Text, Moments, Result<Option<i64>>>(a, moment_of) =>
+        "the time of a UUID of version 1 or 7";
+};

@@ -76,12 +76,12 @@ impl Kind {
 
     /// How far a type is from this kind; none when it does not fit.
     fn distance(self, given: &DataType) -> Option<u32> {
-        let text = is_text(given);
+        let text = given.is_string();
         let found = match self {
             Self::Text if text => EXACT,
             Self::Text if !given.is_nested() => SHOWN,
             Self::Shown => WIDENED,
-            Self::Bytes if is_bytes(given) => EXACT,
+            Self::Bytes if given.is_binary() => EXACT,
             Self::Bytes if text => WIDENED,
             Self::Int if given.is_integer() => EXACT,
             Self::Float if given.is_floating() => EXACT,
@@ -94,7 +94,7 @@ impl Kind {
             Self::Stamp if matches!(given, DataType::Date32 | DataType::Date64) => WIDENED,
             Self::Time if matches!(given, DataType::Time32(_) | DataType::Time64(_)) => EXACT,
             Self::Interval if matches!(given, DataType::Interval(_) | DataType::Duration(_)) => EXACT,
-            Self::Texts if is_list(given) => EXACT,
+            Self::Texts if given.is_list() => EXACT,
             Self::Int | Self::Float | Self::Number | Self::Bool if text => READ,
             Self::Date | Self::Stamp | Self::Time | Self::Interval if text => READ,
             _ => return None,
@@ -111,7 +111,7 @@ impl Kind {
             Self::Float | Self::Number => DataType::Float64,
             Self::Bool => DataType::Boolean,
             // Text is read by us, in all the ways people write dates.
-            Self::Date | Self::Stamp if is_text(given) => DataType::Utf8,
+            Self::Date | Self::Stamp if given.is_string() => DataType::Utf8,
             Self::Date if matches!(given, DataType::Timestamp(..)) => micros(given),
             Self::Date => DataType::Date32,
             Self::Stamp if *given == DataType::Date32 || *given == DataType::Date64 => DataType::Date32,
@@ -127,28 +127,6 @@ impl Kind {
 fn micros(given: &DataType) -> DataType {
     let zone = if let DataType::Timestamp(_, zone) = given { zone.clone() } else { None };
     DataType::Timestamp(TimeUnit::Microsecond, zone)
-}
-
-fn is_text(given: &DataType) -> bool {
-    matches!(given, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-}
-
-fn is_bytes(given: &DataType) -> bool {
-    matches!(
-        given,
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
-    )
-}
-
-fn is_list(given: &DataType) -> bool {
-    matches!(
-        given,
-        DataType::List(_)
-            | DataType::LargeList(_)
-            | DataType::FixedSizeList(..)
-            | DataType::ListView(_)
-            | DataType::LargeListView(_)
-    )
 }
 
 /// The types that the arguments are cast to: those of the form that is nearest, of two equally near the first.

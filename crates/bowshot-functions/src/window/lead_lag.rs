@@ -4,13 +4,11 @@
 //! partition it does not.
 
 use datafusion::arrow::array::ArrayRef;
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
 use datafusion::logical_expr::function::{ExpressionArgs, PartitionEvaluatorArgs, WindowUDFFieldArgs};
-use datafusion::logical_expr::{
-    LimitEffect, PartitionEvaluator, ReversedUDWF, Signature, WindowUDF, WindowUDFImpl,
-};
+use datafusion::logical_expr::{LimitEffect, PartitionEvaluator, ReversedUDWF, WindowUDF, WindowUDFImpl};
 use datafusion::physical_expr::PhysicalExpr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,13 +29,7 @@ pub(super) fn lead() -> Arc<WindowUDF> {
 }
 
 impl WindowUDFImpl for Shift {
-    fn name(&self) -> &str {
-        self.of.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.of.signature()
-    }
+    crate::stock_methods!(of: name, signature, coerce_types);
 
     fn expressions(&self, given: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>> {
         self.of.expressions(given)
@@ -51,10 +43,6 @@ impl WindowUDFImpl for Shift {
 
     fn field(&self, given: WindowUDFFieldArgs<'_>) -> Result<FieldRef> {
         self.of.field(given)
-    }
-
-    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        self.of.coerce_types(given)
     }
 
     fn reverse_expr(&self) -> ReversedUDWF {

@@ -6,17 +6,13 @@ use bowshot_query_task::{QueryTask, step};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use datafusion::arrow::compute::kernels::length::length;
 use datafusion::arrow::compute::{CastOptions, cast_with_options, concat};
-use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{FunctionRegistry, SessionState};
-use datafusion::logical_expr::expr::Expr;
 use datafusion::logical_expr::interval_arithmetic::Interval;
-use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::sort_properties::ExprProperties;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -259,6 +255,11 @@ fn parts(costs: &[u64]) -> Vec<Range<usize>> {
 }
 
 impl ScalarUDFImpl for Guarded {
+    bowshot_functions::stock_methods!(inner:
+        name, aliases, schema_name, signature, return_type, return_field_from_args, simplify,
+        is_strict, short_circuits, output_ordering, coerce_types, documentation
+    );
+
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
@@ -274,45 +275,9 @@ impl ScalarUDFImpl for Guarded {
         Ok(ColumnarValue::Array(concat(&done)?))
     }
 
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        self.inner.schema_name(args)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arg_types)
-    }
-
     fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
         let inner = Arc::new(self.inner.inner().with_updated_config(config)?);
         Some(ScalarUDF::new_from_impl(Self { inner, cost: self.cost }))
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.inner.return_field_from_args(args)
-    }
-
-    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        self.inner.simplify(args, info)
-    }
-
-    fn is_strict(&self) -> bool {
-        self.inner.inner().is_strict()
-    }
-
-    fn short_circuits(&self) -> bool {
-        self.inner.short_circuits()
     }
 
     fn evaluate_bounds(&self, input: &[&Interval]) -> Result<Interval> {
@@ -327,20 +292,8 @@ impl ScalarUDFImpl for Guarded {
         self.inner.propagate_constraints(interval, inputs)
     }
 
-    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        self.inner.output_ordering(inputs)
-    }
-
     fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {
         self.inner.preserves_lex_ordering(inputs)
-    }
-
-    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(arg_types)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }
 

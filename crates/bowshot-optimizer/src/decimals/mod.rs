@@ -4,12 +4,11 @@
 
 mod expression;
 
+use crate::node_rule::{change_arguments, change_projection};
 use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
-use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
-use datafusion::physical_expr::{PhysicalExpr, projection::ProjectionExpr};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use expression::narrowed;
 pub use expression::{narrow, narrow_arithmetic};
@@ -22,25 +21,16 @@ pub(super) fn narrow_decimals(
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     match node.downcast_ref::<ProjectionExec>() {
         Some(projection) => in_projection(projection),
-        None => Ok(node.downcast_ref::<AggregateExec>().map(in_aggregate).transpose()?.flatten()),
+        None => match node.downcast_ref::<AggregateExec>() {
+            Some(aggregate) => change_arguments(aggregate, narrowed),
+            None => Ok(None),
+        },
     }
 }
 
 /// The projection with such arithmetic, if it has any.
 fn in_projection(projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    let schema = projection.input().schema();
-    let mut changed = false;
-    let mut expressions = Vec::with_capacity(projection.expr().len());
-    for ProjectionExpr { expr, alias } in projection.expr() {
-        let new = narrowed(Arc::clone(expr), &schema)?;
-        changed |= new.transformed;
-        expressions.push(ProjectionExpr { expr: new.data, alias: alias.clone() });
-    }
-    if !changed {
-        return Ok(None);
-    }
-    let (input, schema) = (Arc::clone(projection.input()), projection.schema());
-    let new = ProjectionExec::try_new_with_schema_metadata(expressions, input, &schema)?;
+    let Some(new) = change_projection(projection, narrowed)? else { return Ok(None) };
     Ok(says_the_same(&new, projection).then(|| Arc::new(new) as Arc<_>))
 }
 
@@ -52,40 +42,6 @@ fn says_the_same(new: &ProjectionExec, old: &ProjectionExec) -> bool {
     new.output_partitioning().to_string() == old.output_partitioning().to_string()
         && new.output_ordering() == old.output_ordering()
         && new.equivalence_properties().to_string() == old.equivalence_properties().to_string()
-}
-
-/// The aggregation with such arithmetic in its arguments, if they have any.
-fn in_aggregate(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    // The others read states, and have the arguments for show.
-    if aggregate.mode().input_mode() != AggregateInputMode::Raw {
-        return Ok(None);
-    }
-    let schema = aggregate.input_schema();
-    let mut changed = false;
-    let mut functions = Vec::with_capacity(aggregate.aggr_expr().len());
-    for function in aggregate.aggr_expr() {
-        let arguments = function.expressions().into_iter().map(|argument| narrowed(argument, &schema));
-        let arguments = arguments.collect::<Result<Vec<_>>>()?;
-        let new = if arguments.iter().any(|argument| argument.transformed) {
-            with_arguments(function, arguments.into_iter().map(|argument| argument.data).collect())
-        } else {
-            None
-        };
-        changed |= new.is_some();
-        functions.push(new.unwrap_or_else(|| Arc::clone(function)));
-    }
-    Ok(changed.then(|| Arc::new(aggregate.with_new_aggr_exprs(functions)) as Arc<_>))
-}
-
-/// The function of other arguments; `None` where DataFusion would lose something on the way.
-fn with_arguments(
-    function: &Arc<AggregateFunctionExpr>,
-    arguments: Vec<Arc<dyn PhysicalExpr>>,
-) -> Option<Arc<AggregateFunctionExpr>> {
-    if function.is_reversed() || !function.order_bys().is_empty() {
-        return None;
-    }
-    function.with_new_expressions(arguments, Vec::new()).map(Arc::new)
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDF};
-use datafusion::optimizer::AnalyzerRule;
 use function::IntegerArithmetic;
 pub(super) use literals::IntegerLiterals;
 use std::sync::{Arc, LazyLock};
@@ -33,17 +32,8 @@ static FUNCTIONS: LazyLock<[(Operator, Arc<ScalarUDF>); 3]> = LazyLock::new(|| {
 });
 
 /// See the module. Types must have been settled before.
-#[derive(Debug)]
-pub(super) struct IntegersInRange;
-
-impl AnalyzerRule for IntegersInRange {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        in_plan(plan, checked)
-    }
-
-    fn name(&self) -> &'static str {
-        "integers_in_range"
-    }
+pub(super) fn integers_in_range(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+    in_plan(plan, checked)
 }
 
 fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

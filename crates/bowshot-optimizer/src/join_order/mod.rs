@@ -19,7 +19,6 @@ use datafusion::common::extensions_options;
 use datafusion::config::ConfigOptions;
 use datafusion::physical_optimizer::PhysicalOptimizerRule as Rule;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
-use std::fmt;
 use std::sync::Arc;
 use tree::{Shape, Tree};
 
@@ -63,6 +62,7 @@ fn choosing(rules: Vec<Arc<dyn Rule + Send + Sync>>, choose: Choose) -> Vec<Arc<
 }
 
 /// Puts joins in order, then lets the rule for their sides see how many rows those are thought to have.
+#[derive(Debug)]
 struct JoinOrder {
     selection: Arc<dyn Rule + Send + Sync>,
     /// Which shape takes the place of the given one.
@@ -70,12 +70,6 @@ struct JoinOrder {
 }
 
 type Choose = fn(&mut Model, Shape) -> Shape;
-
-impl fmt::Debug for JoinOrder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("JoinOrder").field(&self.selection.name()).finish()
-    }
-}
 
 impl Rule for JoinOrder {
     fn optimize(

@@ -2,13 +2,13 @@
 //! where its own function asks for it.
 
 use super::function::NullsFirst;
+use crate::node_rule::change_projection;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::ParquetSource;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -27,20 +27,12 @@ fn above_file(projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPla
     if file.and_then(DataSourceExec::downcast_to_file_source::<ParquetSource>).is_none() {
         return Ok(None);
     }
-    let mut changed = false;
-    let mut expressions = Vec::with_capacity(projection.expr().len());
-    for ProjectionExpr { expr, alias } in projection.expr() {
-        let new = Arc::clone(expr).transform_up(|part| {
+    let changed = change_projection(projection, |expr, _| {
+        expr.transform_up(|part| {
             Ok(stock(&part).map_or_else(|| Transformed::no(part), |stock| Transformed::yes(stock as _)))
-        })?;
-        changed |= new.transformed;
-        expressions.push(ProjectionExpr { expr: new.data, alias: alias.clone() });
-    }
-    if !changed {
-        return Ok(None);
-    }
-    let (input, schema) = (Arc::clone(projection.input()), projection.schema());
-    Ok(Some(Arc::new(ProjectionExec::try_new_with_schema_metadata(expressions, input, &schema)?)))
+        })
+    })?;
+    Ok(changed.map(|new| Arc::new(new) as Arc<_>))
 }
 
 /// DataFusion's function of a column and of all steps from it, if that is what is asked for.

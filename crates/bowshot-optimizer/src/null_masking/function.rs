@@ -1,13 +1,10 @@
 //! The function that stands for one of DataFusion's, and applies the NULLs first.
 
 use bowshot_kernels::nulls::{hidden_by, nothing_below};
-use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
 use datafusion::functions::core::getfield::GetFieldFunc;
-use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExpressionPlacement, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature,
+    ColumnarValue, ExpressionPlacement, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
 };
 use std::sync::Arc;
 
@@ -60,41 +57,16 @@ impl NullsFirst {
 }
 
 impl ScalarUDFImpl for NullsFirst {
+    bowshot_functions::stock_methods!(inner:
+        signature, coerce_types, return_type, return_field_from_args, simplify, is_strict, schema_name
+    );
+
     fn name(&self) -> &str {
         self.name
     }
 
-    /// As that of the function in whose place it stands, so that columns keep their names.
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        self.inner.schema_name(args)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(arg_types)
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arg_types)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.inner.return_field_from_args(args)
-    }
-
-    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        self.inner.simplify(args, info)
-    }
-
     fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
         self.inner.placement(args)
-    }
-
-    fn is_strict(&self) -> bool {
-        self.inner.inner().is_strict()
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {

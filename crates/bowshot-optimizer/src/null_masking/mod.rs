@@ -12,7 +12,6 @@ use datafusion::config::ConfigOptions;
 use datafusion::functions::core::getfield::GetFieldFunc;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF};
-use datafusion::optimizer::AnalyzerRule;
 pub(super) use files::fields_in_files;
 use function::NullsFirst;
 use std::sync::Arc;
@@ -32,17 +31,8 @@ fn nulls_first(function: Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
 }
 
 /// See the module. Types must have been settled before.
-#[derive(Debug)]
-pub(super) struct NothingBelowNulls;
-
-impl AnalyzerRule for NothingBelowNulls {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        in_plan(plan, replaced)
-    }
-
-    fn name(&self) -> &'static str {
-        "nothing_below_nulls"
-    }
+pub(super) fn nothing_below_nulls(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+    in_plan(plan, replaced)
 }
 
 fn replaced(expr: Expr, _schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -1,18 +1,16 @@
 //! The functions that operators on intervals become.
 
 use bowshot_api::Error;
-use bowshot_functions::{interval_length, scaled_interval};
+use bowshot_functions::{PlanFunction, interval_length, plan_function, scaled_interval};
 use datafusion::arrow::array::{ArrayRef, AsArray, Decimal128Array, IntervalMonthDayNanoArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, DurationMicrosecondType, Field, FieldRef, Float64Type, IntervalMonthDayNano,
-    IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    DataType, DurationMicrosecondType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    IntervalUnit, TimeUnit,
 };
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{Expr, ScalarUDF, Signature, Volatility};
 use std::sync::{Arc, LazyLock};
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
@@ -21,8 +19,9 @@ const LENGTH: DataType = DataType::Decimal128(38, 0);
 const MICROSECONDS_OF_DAY: i64 = 86_400_000_000;
 
 static ALL: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
-    [Kind::OfDuration, Kind::Length, Kind::Times, Kind::Divided]
-        .map(|kind| Arc::new(ScalarUDF::from(OfIntervals::of(kind))))
+    [(Kind::OfDuration, 1), (Kind::Length, 1), (Kind::Times, 2), (Kind::Divided, 2)].map(
+        |(kind, arguments)| Arc::new(plan_function(kind, Signature::any(arguments, Volatility::Immutable))),
+    )
 });
 
 /// The functions, for those that look them up by name.
@@ -77,8 +76,8 @@ enum Kind {
     Divided,
 }
 
-impl Kind {
-    fn name(self) -> &'static str {
+impl PlanFunction for Kind {
+    fn name(&self) -> &'static str {
         match self {
             Self::OfDuration => "interval_of_duration",
             Self::Length => "interval_length",
@@ -86,59 +85,25 @@ impl Kind {
             Self::Divided => "interval_divide",
         }
     }
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct OfIntervals {
-    kind: Kind,
-    signature: Signature,
-}
-
-impl OfIntervals {
-    fn of(kind: Kind) -> Self {
-        let arguments = if matches!(kind, Kind::OfDuration | Kind::Length) { 1 } else { 2 };
-        Self { kind, signature: Signature::any(arguments, Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for OfIntervals {
-    fn name(&self) -> &'static str {
-        self.kind.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Ok(if self.kind == Kind::Length { LENGTH } else { INTERVAL })
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&[])?, nullable)))
+        Ok(if *self == Self::Length { LENGTH } else { INTERVAL })
     }
 
     fn is_strict(&self) -> bool {
         true
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let computed = match (self.kind, arrays.as_slice()) {
-            (Kind::OfDuration, [duration]) => of_duration(duration)?,
-            (Kind::Length, [interval]) => length(interval)?,
-            (Kind::Times, [interval, number]) => scaled(interval, number, Ok)?,
-            (Kind::Divided, [interval, number]) => scaled(interval, number, |number| {
+    fn compute(&self, arguments: &[ArrayRef]) -> Result<ArrayRef> {
+        match (self, arguments) {
+            (Self::OfDuration, [duration]) => of_duration(duration),
+            (Self::Length, [interval]) => length(interval),
+            (Self::Times, [interval, number]) => scaled(interval, number, Ok),
+            (Self::Divided, [interval, number]) => scaled(interval, number, |number| {
                 if number == 0.0 { Err(invalid("division by zero")) } else { Ok(1.0 / number) }
-            })?,
-            _ => return internal_err!("`{}` has other arguments", self.kind.name()),
-        };
-        if constant {
-            return Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&computed, 0)?));
+            }),
+            _ => internal_err!("`{}` has other arguments", self.name()),
         }
-        Ok(ColumnarValue::Array(computed))
     }
 }
 

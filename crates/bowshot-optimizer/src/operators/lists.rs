@@ -10,31 +10,25 @@ use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, lit};
-use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 /// Adds the other zero to lists of floating-point numbers with one. Types must have been settled before.
+pub(crate) fn both_zeros(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+    in_plan(plan, |expr, schema| {
+        expr.transform_up(|node| match node {
+            Expr::InList(list) => {
+                let of = list.expr.get_type(schema).ok();
+                Ok(with_both_zeros(list, of))
+            }
+            node => Ok(Transformed::no(node)),
+        })
+    })
+}
+
+/// The same for the lists that the optimiser makes of `a = 0 OR a IN (1, 2)`.
 #[derive(Debug)]
 pub(crate) struct BothZeros;
 
-impl AnalyzerRule for BothZeros {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        in_plan(plan, |expr, schema| {
-            expr.transform_up(|node| match node {
-                Expr::InList(list) => {
-                    let of = list.expr.get_type(schema).ok();
-                    Ok(with_both_zeros(list, of))
-                }
-                node => Ok(Transformed::no(node)),
-            })
-        })
-    }
-
-    fn name(&self) -> &'static str {
-        "both_zeros"
-    }
-}
-
-/// The optimiser makes lists of `a = 0 OR a IN (1, 2)`.
 impl OptimizerRule for BothZeros {
     fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         plan.transform_up_with_subqueries(|node| {

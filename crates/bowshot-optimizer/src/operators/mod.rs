@@ -32,7 +32,6 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Case, Distinct, Expr, LogicalPlan, ScalarUDF};
-use datafusion::optimizer::AnalyzerRule;
 use separate_lists::Place;
 use std::sync::Arc;
 
@@ -40,10 +39,10 @@ pub(super) use booleans::BooleanLiterals;
 pub use enums::compared_by_labels;
 pub(super) use floats::of_one_kind;
 pub(super) use intervals::IntervalPlanner;
-pub(super) use lists::BothZeros;
-pub(super) use mysql_numbers::MySqlLists;
+pub(super) use lists::{BothZeros, both_zeros};
 pub use mysql_numbers::MySqlOperands;
-pub(super) use nan::OnlyOneNan;
+pub(super) use mysql_numbers::mysql_lists;
+pub(super) use nan::only_one_nan;
 pub(super) use numbers::is_division;
 pub use parameters::{ParameterOperands, is_glued};
 pub(super) use untyped::UntypedTexts;
@@ -63,60 +62,50 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
 }
 
 /// See the module.
-#[derive(Debug)]
-pub(super) struct OperatorsOfSql;
-
-impl AnalyzerRule for OperatorsOfSql {
-    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        // To others a text stays a text beside other answers of a CASE, or other rows of a union.
-        let postgres = config.sql_parser.dialect == Dialect::PostgreSQL;
-        let mut changed = false;
-        plan.transform_up_with_subqueries(|node| match node {
-            LogicalPlan::Union(union) => {
-                let written = chars::in_union(union)?.transform_data(enums::in_union)?;
-                let typed = if postgres { written.transform_data(untyped::in_union)? } else { written };
-                let mut union = floats::union(typed.data)?;
-                union.transformed |= typed.transformed;
-                changed |= union.transformed;
-                Ok(union)
+pub(super) fn operators_of_sql(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+    // To others a text stays a text beside other answers of a CASE, or other rows of a union.
+    let postgres = config.sql_parser.dialect == Dialect::PostgreSQL;
+    let mut changed = false;
+    plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Union(union) => {
+            let written = chars::in_union(union)?.transform_data(enums::in_union)?;
+            let typed = if postgres { written.transform_data(untyped::in_union)? } else { written };
+            let mut union = floats::union(typed.data)?;
+            union.transformed |= typed.transformed;
+            changed |= union.transformed;
+            Ok(union)
+        }
+        node => {
+            let node = if postgres { in_node(node, untyped::in_choices, &mut changed)?.data } else { node };
+            let Transformed { data: node, transformed, .. } = interval_groups::by_key(node)?;
+            if transformed {
+                changed = true;
+                // The groups are rewritten below what gives them their names.
+                let rewritten = node.map_children(|below| in_node(below, in_expression, &mut changed))?;
+                return rewritten.data.recompute_schema().map(Transformed::yes);
             }
-            node => {
-                let node =
-                    if postgres { in_node(node, untyped::in_choices, &mut changed)?.data } else { node };
-                let Transformed { data: node, transformed, .. } = interval_groups::by_key(node)?;
-                if transformed {
-                    changed = true;
-                    // The groups are rewritten below what gives them their names.
-                    let rewritten = node.map_children(|below| in_node(below, in_expression, &mut changed))?;
-                    return rewritten.data.recompute_schema().map(Transformed::yes);
+            let takes_rows =
+                matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Join(_) | LogicalPlan::TableScan(_));
+            let mut rewritten =
+                in_node(node, if takes_rows { in_condition } else { in_expression }, &mut changed)?;
+            match &mut rewritten.data {
+                LogicalPlan::Sort(sort) => {
+                    order::by(sort);
+                    rewritten.transformed = true;
                 }
-                let takes_rows =
-                    matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Join(_) | LogicalPlan::TableScan(_));
-                let mut rewritten =
-                    in_node(node, if takes_rows { in_condition } else { in_expression }, &mut changed)?;
-                match &mut rewritten.data {
-                    LogicalPlan::Sort(sort) => {
-                        order::by(sort);
-                        rewritten.transformed = true;
-                    }
-                    LogicalPlan::Join(join) => {
-                        rewritten.transformed |= keys::of_join(join) | uuids::keys(join);
-                    }
-                    LogicalPlan::Aggregate(aggregate) => rewritten.transformed |= order::distinct(aggregate),
-                    LogicalPlan::Distinct(Distinct::On(distinct)) => {
-                        rewritten.transformed |= order::distinct_on(distinct);
-                    }
-                    _ => {}
+                LogicalPlan::Join(join) => {
+                    rewritten.transformed |= keys::of_join(join) | uuids::keys(join);
                 }
-                Ok(rewritten)
+                LogicalPlan::Aggregate(aggregate) => rewritten.transformed |= order::distinct(aggregate),
+                LogicalPlan::Distinct(Distinct::On(distinct)) => {
+                    rewritten.transformed |= order::distinct_on(distinct);
+                }
+                _ => {}
             }
-        })
-        .data()
-    }
-
-    fn name(&self) -> &'static str {
-        "operators_of_sql"
-    }
+            Ok(rewritten)
+        }
+    })
+    .data()
 }
 
 fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

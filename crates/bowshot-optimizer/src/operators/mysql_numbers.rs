@@ -3,18 +3,17 @@
 //! as a whole, and has no arithmetic for others.
 
 use crate::expressions::{in_plan, is_arithmetic, type_of};
+use bowshot_functions::{PlanFunction, plan_function};
 use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::logical_expr::expr::{Between, InList, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, ColumnarValue, Expr, Like, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+    BinaryExpr, Cast, Expr, Like, LogicalPlan, Operator, ScalarUDF, Signature, Volatility, lit,
 };
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::{Arc, LazyLock};
 
@@ -26,7 +25,7 @@ const EXACT: f64 = 9e15;
 
 static NUMBER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let signature = Signature::exact(vec![DataType::Utf8], Volatility::Immutable);
-    Arc::new(ScalarUDF::from(Number { signature }))
+    Arc::new(plan_function(Number, signature))
 });
 
 /// The function, for those that look it up by name.
@@ -59,17 +58,8 @@ impl ExprPlanner for MySqlOperands {
 }
 
 /// Lists of IN, BETWEEN and LIKE, which no planner of expressions is asked for.
-#[derive(Debug)]
-pub(crate) struct MySqlLists;
-
-impl AnalyzerRule for MySqlLists {
-    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        if config.sql_parser.dialect == Dialect::MySQL { in_plan(plan, in_expression) } else { Ok(plan) }
-    }
-
-    fn name(&self) -> &'static str {
-        "mysql_lists"
-    }
+pub(crate) fn mysql_lists(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+    if config.sql_parser.dialect == Dialect::MySQL { in_plan(plan, in_expression) } else { Ok(plan) }
 }
 
 fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -263,44 +253,27 @@ fn beginning(text: &str) -> &str {
 
 /// The number that a text begins with, of each row.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Number {
-    signature: Signature,
-}
+struct Number;
 
-impl ScalarUDFImpl for Number {
+impl PlanFunction for Number {
     fn name(&self) -> &'static str {
         "mysql_number"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
         Ok(DataType::Float64)
     }
 
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), DataType::Float64, nullable)))
-    }
-
     fn is_strict(&self) -> bool {
         true
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let [texts] = arrays.as_slice() else {
+    fn compute(&self, arguments: &[ArrayRef]) -> Result<ArrayRef> {
+        let [texts] = arguments else {
             return internal_err!("`{}` has other arguments", self.name());
         };
-        let numbers: Float64Array = texts.as_string::<i32>().iter().map(|text| text.map(number)).collect();
-        let numbers: ArrayRef = Arc::new(numbers);
-        if constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&numbers, 0)?));
-        }
-        Ok(ColumnarValue::Array(numbers))
+        let numbers = texts.as_string::<i32>().iter().map(|text| text.map(number));
+        Ok(Arc::new(numbers.collect::<Float64Array>()))
     }
 }
 

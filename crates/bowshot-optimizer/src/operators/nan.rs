@@ -9,7 +9,6 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, TryCast};
-use datafusion::optimizer::AnalyzerRule;
 
 /// Functions that make no NaN of other values, and that are looked at by rules which know them by their names.
 const WITHOUT: [&str; 16] = [
@@ -32,17 +31,8 @@ const WITHOUT: [&str; 16] = [
 ];
 
 /// See the module. Types must have been settled before.
-#[derive(Debug)]
-pub(crate) struct OnlyOneNan;
-
-impl AnalyzerRule for OnlyOneNan {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        in_plan(plan, |expr, schema| expr.transform_up(|node| Ok(canonical(node, schema))))
-    }
-
-    fn name(&self) -> &'static str {
-        "only_one_nan"
-    }
+pub(crate) fn only_one_nan(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+    in_plan(plan, |expr, schema| expr.transform_up(|node| Ok(canonical(node, schema))))
 }
 
 /// What is computed, with the one NaN. Within what is computed further it does not matter yet.

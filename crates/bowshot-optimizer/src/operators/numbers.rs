@@ -3,23 +3,26 @@
 //! dividend, so that `1.0 / 3` would be 0.33333. Casts to integers round, where DataFusion truncates.
 
 use bowshot_api::{Error, Reason};
+use bowshot_functions::{PlanFunction, plan_function, plan_function_of};
 use bowshot_kernels::floats;
 use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
+use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, Cast, Expr, ExprSchemable, Operator, ScalarUDF, Signature, Volatility,
 };
 use std::sync::{Arc, LazyLock};
 
-static DIVIDE: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::from(OfDoubles::of(Kind::Divide))));
-static ROUND: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::from(OfDoubles::of(Kind::Round))));
+static DIVIDE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| of_doubles(Kind::Divide, 2));
+static ROUND: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| of_doubles(Kind::Round, 1));
+
+fn of_doubles(kind: Kind, arguments: usize) -> Arc<ScalarUDF> {
+    let types = vec![DataType::Float64; arguments];
+    Arc::new(plan_function(kind, Signature::exact(types, Volatility::Immutable)))
+}
 
 /// The functions, for those that look them up by name.
 pub(crate) fn functions() -> [Arc<ScalarUDF>; 2] {
@@ -28,7 +31,7 @@ pub(crate) fn functions() -> [Arc<ScalarUDF>; 2] {
 
 /// Whether a function divides.
 pub(crate) fn is_division(function: &ScalarUDF) -> bool {
-    function.inner().downcast_ref::<OfDoubles>().is_some_and(|function| function.kind == Kind::Divide)
+    plan_function_of::<Kind>(function) == Some(&Kind::Divide)
 }
 
 pub(super) fn quotient(binary: BinaryExpr, (left, right): (&DataType, &DataType)) -> Transformed<Expr> {
@@ -81,64 +84,28 @@ enum Kind {
     Round,
 }
 
-impl Kind {
-    fn name(self) -> &'static str {
+impl PlanFunction for Kind {
+    fn name(&self) -> &'static str {
         match self {
             Self::Divide => "decimal_divide",
             Self::Round => "round_half_even",
         }
-    }
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct OfDoubles {
-    kind: Kind,
-    signature: Signature,
-}
-
-impl OfDoubles {
-    fn of(kind: Kind) -> Self {
-        let arguments = if kind == Kind::Divide { 2 } else { 1 };
-        let types = vec![DataType::Float64; arguments];
-        Self { kind, signature: Signature::exact(types, Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for OfDoubles {
-    fn name(&self) -> &'static str {
-        self.kind.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
         Ok(DataType::Float64)
     }
 
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), DataType::Float64, nullable)))
-    }
-
     fn is_strict(&self) -> bool {
         true
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let computed = match (self.kind, arrays.as_slice()) {
-            (Kind::Divide, [left, right]) => divided(left, right)?,
-            (Kind::Round, [of]) => floats::rounded(of.as_primitive::<Float64Type>()),
-            _ => return internal_err!("`{}` has other arguments", self.kind.name()),
-        };
-        let computed: ArrayRef = Arc::new(computed);
-        if constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&computed, 0)?));
-        }
-        Ok(ColumnarValue::Array(computed))
+    fn compute(&self, arguments: &[ArrayRef]) -> Result<ArrayRef> {
+        Ok(Arc::new(match (self, arguments) {
+            (Self::Divide, [left, right]) => divided(left, right)?,
+            (Self::Round, [of]) => floats::rounded(of.as_primitive::<Float64Type>()),
+            _ => return internal_err!("`{}` has other arguments", self.name()),
+        }))
     }
 }
 

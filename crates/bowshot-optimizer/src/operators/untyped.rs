@@ -41,7 +41,7 @@ impl ExprPlanner for UntypedTexts {
                     }
                 }
                 Expr::Literal(ScalarValue::Decimal128(Some(_), _, scale), _) if is_comparison(&expr.op) => {
-                    let of_text = type_of(other, schema).is_ok_and(|of| is_text_type(&of));
+                    let of_text = type_of(other, schema).is_ok_and(|of| of.is_string());
                     let wide = DataType::Decimal128(DECIMAL128_MAX_PRECISION, COMPARED_DIGITS.max(*scale));
                     of_text.then(|| cast(side, wide))
                 }
@@ -61,10 +61,6 @@ fn cast(text: &Expr, to: DataType) -> Expr {
 
 fn is_text(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(ScalarValue::Utf8(_), _))
-}
-
-fn is_text_type(of: &DataType) -> bool {
-    matches!(of, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
 fn is_comparison(op: &BinaryOperator) -> bool {
@@ -106,7 +102,7 @@ pub(super) fn in_choices(expr: Expr, schema: &DFSchema) -> Result<Transformed<Ex
 /// `CASE WHEN a THEN '1' ELSE b END + 1`: arithmetic wants the number at once. Other texts than whole numbers have other meanings in
 /// other dialects.
 fn number_of_case(side: &mut Expr, schema: &DFSchema) {
-    if !(matches!(side, Expr::Case(_)) && type_of(side, schema).is_ok_and(|of| is_text_type(&of))) {
+    if !(matches!(side, Expr::Case(_)) && type_of(side, schema).is_ok_and(|of| of.is_string())) {
         return;
     }
     let Expr::Case(case) = side else { return };

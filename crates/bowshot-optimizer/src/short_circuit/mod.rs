@@ -5,14 +5,14 @@
 mod expression;
 mod failure;
 
+use crate::node_rule::{change_arguments, change_projection};
 use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::BinaryExpr;
-use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
@@ -30,9 +30,9 @@ pub(super) fn guarded_conditions(
     if let Some(filter) = node.downcast_ref::<FilterExec>() {
         in_filter(filter)
     } else if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
-        in_projection(projection)
+        Ok(change_projection(projection, guarded)?.map(|new| Arc::new(new) as Arc<_>))
     } else if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
-        in_aggregate(aggregate)
+        change_arguments(aggregate, guarded)
     } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
         in_hash_join(join)
     } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
@@ -70,46 +70,6 @@ fn in_condition(
     }
     let ordered = conjunction(safe.into_iter().chain(failing).map(Arc::clone));
     guarded(ordered, schema).map(|guarded| Some(guarded.data))
-}
-
-fn in_projection(projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    let schema = projection.input().schema();
-    let mut changed = false;
-    let mut expressions = Vec::with_capacity(projection.expr().len());
-    for ProjectionExpr { expr, alias } in projection.expr() {
-        let new = guarded(Arc::clone(expr), &schema)?;
-        changed |= new.transformed;
-        expressions.push(ProjectionExpr { expr: new.data, alias: alias.clone() });
-    }
-    if !changed {
-        return Ok(None);
-    }
-    let (input, schema) = (Arc::clone(projection.input()), projection.schema());
-    Ok(Some(Arc::new(ProjectionExec::try_new_with_schema_metadata(expressions, input, &schema)?)))
-}
-
-fn in_aggregate(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    // The others read states, and have the arguments for show.
-    if aggregate.mode().input_mode() != AggregateInputMode::Raw {
-        return Ok(None);
-    }
-    let schema = aggregate.input_schema();
-    let mut changed = false;
-    let mut functions = Vec::with_capacity(aggregate.aggr_expr().len());
-    for function in aggregate.aggr_expr() {
-        let arguments = function.expressions().into_iter().map(|argument| guarded(argument, &schema));
-        let arguments = arguments.collect::<Result<Vec<_>>>()?;
-        let plain = !function.is_reversed() && function.order_bys().is_empty();
-        let new = if plain && arguments.iter().any(|argument| argument.transformed) {
-            let arguments = arguments.into_iter().map(|argument| argument.data).collect();
-            function.with_new_expressions(arguments, Vec::new()).map(Arc::new)
-        } else {
-            None
-        };
-        changed |= new.is_some();
-        functions.push(new.unwrap_or_else(|| Arc::clone(function)));
-    }
-    Ok(changed.then(|| Arc::new(aggregate.with_new_aggr_exprs(functions)) as Arc<_>))
 }
 
 fn in_hash_join(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {

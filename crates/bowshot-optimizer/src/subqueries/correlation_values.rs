@@ -3,6 +3,7 @@
 use super::Names;
 use super::plans::{self, Pairs};
 use crate::computed_once::ComputedOnce;
+use crate::expressions::any_expression;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result, TableReference, not_impl_err};
@@ -111,7 +112,7 @@ impl Domain {
     pub(super) fn in_plan(&self, plan: &LogicalPlan) -> Result<bool> {
         plan.exists(|node| match node {
             LogicalPlan::TableScan(scan) if self.carried_by(scan).is_some() => Ok(true),
-            node => plans::any_expression(node, |expr| self.in_expression(expr)),
+            node => any_expression(node, |expr| self.in_expression(expr)),
         })
     }
 
@@ -188,7 +189,7 @@ fn again(plan: LogicalPlan) -> Result<LogicalPlan> {
         if ComputedOnce::is(node) {
             return Ok(TreeNodeRecursion::Jump);
         }
-        by_chance |= plans::any_expression(node, |expr| Ok(expr.is_volatile()))?;
+        by_chance |= any_expression(node, |expr| Ok(expr.is_volatile()))?;
         Ok(TreeNodeRecursion::Continue)
     })?;
     if by_chance {

@@ -25,29 +25,19 @@ use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::AnalyzerRule;
 use std::cell::Cell;
 
 pub use one_row::function as one_row_function;
-pub(crate) use outer_types::OuterTypes;
+pub(crate) use outer_types::outer_types;
 
-/// The rule.
-#[derive(Debug)]
-pub(crate) struct Unnest;
-
-impl AnalyzerRule for Unnest {
-    fn name(&self) -> &str {
-        "unnest_subqueries"
+/// See the module.
+pub(crate) fn unnest(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+    if !plans::has_subqueries(&plan)? {
+        return Ok(plan);
     }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        if !plans::has_subqueries(&plan)? {
-            return Ok(plan);
-        }
-        outer_aggregates::check(&plan)?;
-        let names = Names::beyond(&plan)?;
-        plans::unions_of_nulls(walk::rewritten(plan, &names)?)
-    }
+    outer_aggregates::check(&plan)?;
+    let names = Names::beyond(&plan)?;
+    plans::unions_of_nulls(walk::rewritten(plan, &names)?)
 }
 
 /// Gives names to relations that the rule makes, unique within one plan.

@@ -2,6 +2,7 @@
 //! and do not copy the rows outside.
 
 use super::plans;
+use crate::expressions::any_expression;
 use crate::integers;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -229,7 +230,7 @@ fn one_aggregate(plan: &LogicalPlan) -> bool {
             let mut inner = Vec::new();
             node.group_expr.is_empty()
                 && node.aggr_expr.iter().all(null_over_nothing)
-                && !plans::any_expression(plan, |expr| Ok(expr.contains_outer())).unwrap_or(true)
+                && !any_expression(plan, |expr| Ok(expr.contains_outer())).unwrap_or(true)
                 && path(&node.input, &mut inner, true)
                 && distinct_names(&inner)
                 && passes_names(&node.input, &inner)

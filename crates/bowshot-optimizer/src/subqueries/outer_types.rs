@@ -14,34 +14,20 @@ use std::sync::Arc;
 const LEVELS: usize = 16;
 
 /// Coerces types, and again where a column from outside has got another type by that.
-#[derive(Debug)]
-pub(crate) struct OuterTypes(TypeCoercion);
-
-impl OuterTypes {
-    pub(crate) fn new() -> Self {
-        Self(TypeCoercion::new())
+pub(crate) fn outer_types(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+    let types = TypeCoercion::new();
+    let mut plan = types.analyze(plan, config)?;
+    if !plans::has_subqueries(&plan)? {
+        return Ok(plan);
     }
-}
-
-impl AnalyzerRule for OuterTypes {
-    fn name(&self) -> &'static str {
-        "outer_types"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut plan = self.0.analyze(plan, config)?;
-        if !plans::has_subqueries(&plan)? {
-            return Ok(plan);
+    for _ in 0..LEVELS {
+        let settled = refreshed(plan, &[])?;
+        if !settled.transformed {
+            return Ok(settled.data);
         }
-        for _ in 0..LEVELS {
-            let settled = refreshed(plan, &[])?;
-            if !settled.transformed {
-                return Ok(settled.data);
-            }
-            plan = self.0.analyze(settled.data, config)?;
-        }
-        Ok(plan)
+        plan = types.analyze(settled.data, config)?;
     }
+    Ok(plan)
 }
 
 /// The schemas of the queries around, the nearest last.

@@ -1,5 +1,6 @@
 //! Small functions that build and inspect plans.
 
+use crate::expressions::any_expression;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, NullEquality, Result, TableReference};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -47,16 +48,6 @@ pub(super) fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|node| {
         Ok(matches!(node, LogicalPlan::Subquery(_)) || any_expression(node, contains_subquery)?)
     })
-}
-
-/// Whether one of the expressions of a node, not of its inputs, is so.
-pub(super) fn any_expression(node: &LogicalPlan, is: impl Fn(&Expr) -> Result<bool>) -> Result<bool> {
-    let mut found = false;
-    node.apply_expressions(|expr| {
-        found = is(expr)?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
 }
 
 /// The columns from outside that a plan refers to, each once, in the order of the plan.

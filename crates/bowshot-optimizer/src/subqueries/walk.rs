@@ -1,6 +1,7 @@
 //! A plan from its leaves up: the inputs of a node first, then the plans of its subqueries, then the node itself.
 
 use super::{Names, forms, lateral, plans, positions};
+use crate::expressions::any_expression;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchemaRef, Result};
 use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, Subquery};
@@ -13,7 +14,7 @@ pub(super) fn rewritten(plan: LogicalPlan, names: &Names) -> Result<LogicalPlan>
         LogicalPlan::Subquery(node) => rewritten(Arc::unwrap_or_clone(node.subquery), names),
         other => {
             let plan = with_inputs(other, names)?;
-            if !plans::any_expression(&plan, plans::contains_subquery)? {
+            if !any_expression(&plan, plans::contains_subquery)? {
                 return Ok(plan);
             }
             let plan = plan.map_expressions(|expr| within(expr, names)).data()?.recompute_schema()?;

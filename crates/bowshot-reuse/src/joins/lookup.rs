@@ -14,7 +14,7 @@ use bowshot_engine::reuse::Purpose;
 use bowshot_tables::Snapshot;
 use chrono::{DateTime, Utc};
 use datafusion::common::plan_datafusion_err;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
@@ -389,13 +389,8 @@ fn below(node: &LogicalPlan) -> Vec<&LogicalPlan> {
 }
 
 fn has_join(plan: &LogicalPlan) -> bool {
-    let mut found = false;
     // Cannot fail: the closure does not.
-    let _ = plan.apply(|node| {
-        found = matches!(node, LogicalPlan::Join(_));
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    });
-    found
+    plan.exists(|node| Ok(matches!(node, LogicalPlan::Join(_)))).unwrap_or(false)
 }
 
 fn may_join(node: &LogicalPlan) -> bool {

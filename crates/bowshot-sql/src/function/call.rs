@@ -5,9 +5,9 @@
 use super::body::{HOLE, has_columns, put_query, value_of};
 use crate::rewrite::is_aggregate;
 use crate::template::{self, meaning, quoted};
-use crate::walk::Tree;
+use crate::walk::{Tree, count_queries};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
-use sqlparser::ast::{Expr, ObjectName, Query, Visitor, VisitorMut};
+use sqlparser::ast::{Expr, ObjectName, Query, Visitor};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
@@ -169,15 +169,7 @@ struct OverRows {
 impl Visitor for OverRows {
     type Break = ();
 
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth = self.depth.saturating_sub(1);
-        ControlFlow::Continue(())
-    }
+    count_queries!(depth: &Query);
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         let is_window = matches!(expr, Expr::Function(call) if call.over.is_some());
@@ -197,20 +189,11 @@ fn hole(expr: &Expr) -> Option<usize> {
 }
 
 pub(super) fn fill(body: &mut impl Tree, arguments: &[Expr]) {
-    let ControlFlow::Continue(()) = body.walk(&mut Fill(arguments));
-}
-
-struct Fill<'a>(&'a [Expr]);
-
-impl VisitorMut for Fill<'_> {
-    type Break = Infallible;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if let Some(argument) = hole(expr).and_then(|at| self.0.get(at)) {
+    body.change_expressions(|expr| {
+        if let Some(argument) = hole(expr).and_then(|at| arguments.get(at)) {
             *expr = Expr::Nested(Box::new(argument.clone()));
         }
-        ControlFlow::Continue(())
-    }
+    });
 }
 
 /// How a body uses one argument.
@@ -237,15 +220,7 @@ struct Counter {
 impl Visitor for Counter {
     type Break = Infallible;
 
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Infallible> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Infallible> {
-        self.depth = self.depth.saturating_sub(1);
-        ControlFlow::Continue(())
-    }
+    count_queries!(depth: &Query);
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Infallible> {
         if let Some(uses) = hole(expr).and_then(|at| self.uses.get_mut(at)) {
@@ -274,15 +249,7 @@ struct Strangers {
 impl Visitor for Strangers {
     type Break = String;
 
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<String> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<String> {
-        self.depth = self.depth.saturating_sub(1);
-        ControlFlow::Continue(())
-    }
+    count_queries!(depth: &Query);
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
         if let Expr::Lambda(lambda) = expr {

@@ -1,6 +1,6 @@
 //! The tables that a statement names without a schema, for who knows in which schema they are.
 
-use super::with_names::{Name, WithNames};
+use super::with_names::WithNames;
 use crate::template::{meaning, quoted};
 use crate::walk::Tree;
 use sqlparser::ast::{Ident, ObjectNamePart, Query, TableFactor, VisitorMut};
@@ -22,10 +22,7 @@ impl<F: FnMut(&Ident) -> Option<String>> VisitorMut for BareTables<F> {
     type Break = Infallible;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
-        let with = query.with.as_ref();
-        let tables = with.map(|with| with.cte_tables.as_slice()).unwrap_or_default().iter();
-        let names = tables.map(|table| Name { written: meaning(&table.alias.name), now: None }).collect();
-        self.around.enter(with.is_some_and(|with| with.recursive), names);
+        self.around.enter_query(query);
         ControlFlow::Continue(())
     }
 

@@ -4,10 +4,10 @@
 
 use crate::template;
 use crate::walk::Tree;
-use bowshot_api::{Error, Result};
+use bowshot_api::Result;
 use sqlparser::ast::{
     CastKind, DataType, Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, SetOperator, UnaryOperator,
-    Value, Visitor, VisitorMut,
+    Value, Visitor,
 };
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -19,27 +19,22 @@ pub(super) fn tell_apart(statement: &mut impl Tree) -> Result<()> {
     if !statement.has_expression(|expr| matches!(expr, Expr::Cast { .. })) {
         return Ok(());
     }
-    if let ControlFlow::Break(error) = statement.walk(&mut InRecursions) {
-        return Err(error);
-    }
-    match statement.walk(&mut InQueries) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_change_queries(in_recursion)?;
+    statement.try_change_queries(in_query)
 }
 
-struct InQueries;
-
-impl VisitorMut for InQueries {
-    type Break = Error;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        type_columns(query);
-        let mut found = Casts::default();
-        let _ = query.look(&mut found);
-        let alike = found.alike();
-        if alike.is_empty() { ControlFlow::Continue(()) } else { query.walk(&mut Telling(&alike)) }
+fn in_query(query: &mut Query) -> Result<()> {
+    type_columns(query);
+    let mut found = Casts::default();
+    let _ = query.look(&mut found);
+    let alike = found.alike();
+    if alike.is_empty() {
+        return Ok(());
     }
+    query.try_change_expressions(|expr| match cast(expr) {
+        Some((inner, _)) if alike.contains(&inner.to_string()) => tell(expr),
+        _ => Ok(()),
+    })
 }
 
 /// `VALUES ('{}'::jsonb), ('[]')`, `VALUES (x::float8), (2.5)`: what is written out has the type of the row which tells one, as
@@ -99,24 +94,14 @@ fn is_number(expr: &Expr) -> bool {
 }
 
 /// Casts of the columns that a recursion gives: the planner casts these by itself, and may not do so silently.
-struct InRecursions;
-
-impl VisitorMut for InRecursions {
-    type Break = Error;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        let Some(with) = query.with.as_mut().filter(|with| with.recursive) else {
-            return ControlFlow::Continue(());
-        };
-        for table in &mut with.cte_tables {
-            if let SetExpr::SetOperation { op: SetOperator::Union, right, .. } = table.query.body.as_mut()
-                && let Err(error) = told_of(right)
-            {
-                return ControlFlow::Break(error);
-            }
+fn in_recursion(query: &mut Query) -> Result<()> {
+    let Some(with) = query.with.as_mut().filter(|with| with.recursive) else { return Ok(()) };
+    for table in &mut with.cte_tables {
+        if let SetExpr::SetOperation { op: SetOperator::Union, right, .. } = table.query.body.as_mut() {
+            told_of(right)?;
         }
-        ControlFlow::Continue(())
     }
+    Ok(())
 }
 
 fn told_of(term: &mut SetExpr) -> Result<()> {
@@ -200,21 +185,6 @@ fn cast(expr: &Expr) -> Option<(&Expr, String)> {
         |part| matches!(part, Expr::Value(value) if matches!(value.value, Value::Placeholder(_))),
     );
     (!of_client).then(|| (inner.as_ref(), data_type.to_string()))
-}
-
-struct Telling<'a>(&'a HashSet<String>);
-
-impl VisitorMut for Telling<'_> {
-    type Break = Error;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        match cast(expr) {
-            Some((inner, _)) if self.0.contains(&inner.to_string()) => {
-                tell(expr).map_or_else(ControlFlow::Break, ControlFlow::Continue)
-            }
-            _ => ControlFlow::Continue(()),
-        }
-    }
 }
 
 #[cfg(test)]

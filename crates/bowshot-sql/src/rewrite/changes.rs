@@ -2,12 +2,13 @@
 //! catalog for names only, so the name of the table carries the range, in a form that no text can have.
 
 use super::versions::{AsOf, MARK, changed};
+use crate::calls::values;
 use crate::template::{meaning, quoted};
-use crate::walk::Tree;
+use crate::walk::{Tree, flow};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Statement, TableAlias,
-    TableFactor, TableFunctionArgs, Value, VisitorMut,
+    DataType, Expr, Ident, ObjectName, ObjectNamePart, Statement, TableAlias, TableFactor, TableFunctionArgs,
+    Value, VisitorMut,
 };
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::Parser;
@@ -67,10 +68,7 @@ fn carried(text: &str) -> Option<AsOf<'_>> {
 }
 
 pub(super) fn mark(statement: &mut impl Tree) -> Result<()> {
-    match statement.walk(&mut Marks) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Marks)
 }
 
 struct Marks;
@@ -92,10 +90,7 @@ impl VisitorMut for Marks {
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        match with_changes(factor) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        flow(with_changes(factor))
     }
 }
 
@@ -119,8 +114,7 @@ fn is_function(name: &ObjectName) -> bool {
 
 /// The name of the table, which carries the range.
 fn named(arguments: &TableFunctionArgs) -> Result<ObjectName> {
-    let given = arguments.args.iter().map(given).collect::<Option<Vec<&Expr>>>();
-    let given = given.filter(|_| arguments.settings.is_none()).ok_or_else(misused)?;
+    let given = values(&arguments.args).filter(|_| arguments.settings.is_none()).ok_or_else(misused)?;
     let (table, from, to) = match given.as_slice() {
         [table, from] => (table, from, None),
         [table, from, to] => (table, from, Some(to)),
@@ -133,13 +127,6 @@ fn named(arguments: &TableFunctionArgs) -> Result<ObjectName> {
     let marked = format!("{MARK}{CHANGES}{MARK}{from}{PART}{to}{PART}{last}");
     let parts = parts.into_iter().chain([quoted(&marked)]).map(ObjectNamePart::Identifier);
     Ok(ObjectName(parts.collect()))
-}
-
-fn given(argument: &FunctionArg) -> Option<&Expr> {
-    match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
-        _ => None,
-    }
 }
 
 fn misused() -> Error {

@@ -22,10 +22,7 @@ const OF_WORDS: &str = "utf8mb3_general_ci";
 
 pub(super) fn rewrite(statement: &mut impl Tree, dialect: DialectName) -> Result<()> {
     let is_mysql = dialect == DialectName::MySql;
-    match statement.walk(&mut Collations { is_mysql, about_tables: Vec::new() }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Collations { is_mysql, about_tables: Vec::new() })
 }
 
 struct Collations {

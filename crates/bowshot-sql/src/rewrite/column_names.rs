@@ -11,7 +11,7 @@ use crate::walk::Tree;
 use bowshot_api::Result;
 use sqlparser::ast::{
     AccessExpr, CastKind, DataType, Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
-    Statement, Visitor, VisitorMut,
+    Statement, VisitorMut,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
@@ -244,18 +244,11 @@ struct Said(HashSet<String>);
 
 impl Said {
     fn add(&mut self, expr: &Expr) {
-        let ControlFlow::Continue(()) = expr.look(self);
-    }
-}
-
-impl Visitor for Said {
-    type Break = Infallible;
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Infallible> {
-        if let Expr::Identifier(name) = expr {
-            self.0.insert(meaning(name));
-        }
-        ControlFlow::Continue(())
+        expr.each_expression(|part| {
+            if let Expr::Identifier(name) = part {
+                self.0.insert(meaning(name));
+            }
+        });
     }
 }
 

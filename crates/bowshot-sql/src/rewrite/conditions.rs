@@ -1,27 +1,15 @@
 //! Comparisons of rows and with lists of patterns: `(a, b) = (1, 2)`, `(a, b) IN (…)`, `a LIKE ANY ('x%', 'y%')`,
 //! `a = ANY (list)`.
 
+use crate::calls::arguments;
 use crate::template;
 use crate::walk::Tree;
 use bowshot_api::{Error, ErrorKind, Result};
-use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Value, VisitorMut,
-};
-use std::ops::ControlFlow;
+use sqlparser::ast::{BinaryOperator, Expr, Function, Query, TableFactor, Value};
+use std::convert::Infallible;
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
-    match statement.walk(&mut Conditions) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
-}
-
-struct Conditions;
-
-impl VisitorMut for Conditions {
-    type Break = Error;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+    statement.try_change_expressions(|expr| {
         let rewritten = match &*expr {
             Expr::BinaryOp { left, op, right } => match row_with_query(left, op, right) {
                 Ok(None) => rows(left, op, right),
@@ -38,13 +26,11 @@ impl VisitorMut for Conditions {
             Expr::AllOp { left, compare_op, right } => with_list("quantified_all", left, compare_op, right),
             _ => Ok(None),
         };
-        match rewritten {
-            Ok(Some(rewritten)) => *expr = Expr::Nested(Box::new(rewritten)),
-            Ok(None) => {}
-            Err(error) => return ControlFlow::Break(error),
+        if let Some(rewritten) = rewritten? {
+            *expr = Expr::Nested(Box::new(rewritten));
         }
-        ControlFlow::Continue(())
-    }
+        Ok(())
+    })
 }
 
 fn row(expr: &Expr) -> Option<&[Expr]> {
@@ -73,12 +59,7 @@ fn fields_of(value: &Expr) -> Option<Vec<&Expr>> {
         Expr::Nested(inner) => fields_of(inner),
         Expr::Tuple(fields) => Some(fields.iter().collect()),
         Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
-            let FunctionArguments::List(list) = &function.args else { return None };
-            let fields = list.args.iter().map(|argument| match argument {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(field)) => Some(field),
-                _ => None,
-            });
-            fields.collect()
+            arguments(function)
         }
         _ => None,
     }
@@ -215,7 +196,7 @@ fn row_with_query(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Opti
     let Some(compared) = compared else { return Ok(None) };
     let text = format!("(SELECT __compared FROM (SELECT 1) AS __row ({}))", columns.join(", "));
     let mut expr = template::expression(&text, &[("__compared", &compared)])?;
-    let ControlFlow::Continue(()) = expr.walk(&mut Rows(query));
+    put_rows(&mut expr, query);
     Ok(Some(expr))
 }
 
@@ -244,29 +225,22 @@ fn row_in_query(value: &Expr, query: &Query, negated: bool) -> Result<Option<Exp
     );
     let filled: Vec<(&str, &Expr)> = holes.iter().map(String::as_str).zip(left).collect();
     let mut expr = template::expression(&text, &filled)?;
-    let ControlFlow::Continue(()) = expr.walk(&mut Rows(query));
+    put_rows(&mut expr, query);
     Ok(Some(expr))
 }
 
 /// Puts a query in the place of the one that stands for it, and does not look into it: such a condition within it has been
 /// rewritten, and has rows of its own.
-struct Rows<'a>(&'a Query);
-
-impl VisitorMut for Rows<'_> {
-    type Break = std::convert::Infallible;
-
-    fn post_visit_table_factor(
-        &mut self,
-        factor: &mut sqlparser::ast::TableFactor,
-    ) -> ControlFlow<Self::Break> {
-        if let sqlparser::ast::TableFactor::Derived { subquery, alias: Some(alias), .. } = factor
+fn put_rows(expr: &mut Expr, query: &Query) {
+    let Ok(()) = expr.try_change_tables(|factor| {
+        if let TableFactor::Derived { subquery, alias: Some(alias), .. } = factor
             && alias.name.value == "__row"
             && subquery.to_string() == "SELECT 1"
         {
-            **subquery = self.0.clone();
+            **subquery = query.clone();
         }
-        ControlFlow::Continue(())
-    }
+        Ok::<(), Infallible>(())
+    });
 }
 
 /// `LIKE ANY (…)` is one LIKE or another, `LIKE ALL (…)` one and another. `NOT LIKE ANY ('a', 'b')` is neither; with an array,
@@ -319,12 +293,7 @@ fn is_all(function: &Function) -> bool {
 
 /// The patterns of `ALL (…)`, which the parser takes for a call.
 fn all_of_list(function: &Function) -> Option<(Vec<&Expr>, bool)> {
-    let FunctionArguments::List(list) = &function.args else { return None };
-    let patterns = list.args.iter().map(|argument| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern)) => Some(pattern),
-        _ => None,
-    });
-    match patterns.collect::<Option<Vec<_>>>()?.as_slice() {
+    match arguments(function)?.as_slice() {
         [Expr::Array(array)] => Some((array.elem.iter().collect(), true)),
         patterns => Some((patterns.to_vec(), false)),
     }

@@ -7,9 +7,8 @@ use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Array, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, TableAlias,
-    TableFactor, TableFunctionArgs, UnaryOperator, Value, VisitorMut,
+    TableFactor, TableFunctionArgs, UnaryOperator, Value,
 };
-use std::ops::ControlFlow;
 
 /// Tells the name from one that carries a version.
 const FILES: &str = "files";
@@ -122,23 +121,7 @@ impl NamedFiles {
 }
 
 pub(super) fn mark(statement: &mut impl Tree) -> Result<()> {
-    match statement.walk(&mut Marks) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
-}
-
-struct Marks;
-
-impl VisitorMut for Marks {
-    type Break = Error;
-
-    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        match with_files(factor) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
-    }
+    statement.try_change_tables(with_files)
 }
 
 fn with_files(factor: &mut TableFactor) -> Result<()> {

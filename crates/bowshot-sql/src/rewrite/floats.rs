@@ -5,9 +5,8 @@ use crate::dialect::DialectName;
 use crate::walk::Tree;
 use sqlparser::ast::{
     AlterColumnOperation, AlterTableOperation, ArrayElemTypeDef, DataType, ExactNumberInfo, Expr, Statement,
-    TimezoneInfo, VisitorMut,
+    TimezoneInfo,
 };
-use std::ops::ControlFlow;
 
 /// Those that columns of tables are declared with.
 pub(super) fn in_columns(statement: &mut Statement, dialect: DialectName) {
@@ -41,20 +40,11 @@ pub(super) fn in_columns(statement: &mut Statement, dialect: DialectName) {
 /// Those of casts.
 pub(super) fn in_casts(tree: &mut impl Tree, dialect: DialectName) {
     if dialect == DialectName::Postgres {
-        let _ = tree.walk(&mut Casts);
-    }
-}
-
-struct Casts;
-
-impl VisitorMut for Casts {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Cast { data_type, .. } = expr {
-            widen(data_type);
-        }
-        ControlFlow::Continue(())
+        tree.change_expressions(|expr| {
+            if let Expr::Cast { data_type, .. } = expr {
+                widen(data_type);
+            }
+        });
     }
 }
 

@@ -8,32 +8,19 @@ use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, NullTreatment, Value, VisitorMut, WindowFrame, WindowFrameBound, WindowFrameUnits,
-    WindowSpec, WindowType,
+    FunctionArguments, NullTreatment, Value, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec,
+    WindowType,
 };
-use std::ops::ControlFlow;
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
-    match statement.walk(&mut Frames) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
-}
-
-struct Frames;
-
-impl VisitorMut for Frames {
-    type Break = Error;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        let Expr::Function(function) = &*expr else { return ControlFlow::Continue(()) };
-        match without(function) {
-            Ok(Some(rewritten)) => *expr = Expr::Nested(Box::new(rewritten)),
-            Ok(None) => {}
-            Err(error) => return ControlFlow::Break(error),
+    statement.try_change_expressions(|expr| {
+        if let Expr::Function(function) = &*expr
+            && let Some(rewritten) = without(function)?
+        {
+            *expr = Expr::Nested(Box::new(rewritten));
         }
-        ControlFlow::Continue(())
-    }
+        Ok(())
+    })
 }
 
 /// The call over a frame with an EXCLUDE, without one.

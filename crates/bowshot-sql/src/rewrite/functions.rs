@@ -2,6 +2,7 @@
 //! would rank, and lambdas that have to hold for all elements.
 
 use super::{records, whole_rows};
+use crate::calls::{self, argument, cloned_values};
 use crate::dialect::DialectName;
 use crate::template::{self, meaning};
 use crate::walk::Tree;
@@ -13,10 +14,7 @@ use sqlparser::ast::{
 use std::ops::ControlFlow;
 
 pub(super) fn rewrite(statement: &mut impl Tree, dialect: DialectName) -> Result<()> {
-    match statement.walk(&mut Functions(dialect)) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Functions(dialect))
 }
 
 /// Functions that give a row for each element of the list that another one gives. The other one has another name, so that
@@ -138,7 +136,7 @@ fn as_row(expr: &mut Expr) {
     if let Expr::Tuple(values) = expr
         && values.len() > 1
     {
-        *expr = super::catalog::call("row", std::mem::take(values));
+        *expr = calls::call("row", std::mem::take(values));
     }
 }
 
@@ -192,7 +190,7 @@ fn name_of(name: &ObjectName) -> Option<String> {
 }
 
 fn text(name: &str) -> FunctionArg {
-    FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::value(Value::SingleQuotedString(name.to_owned()))))
+    argument(Expr::value(Value::SingleQuotedString(name.to_owned())))
 }
 
 /// `struct_insert(s, b := 2)` is `struct_insert(s, 'b', 2)`.
@@ -258,7 +256,7 @@ fn unnested(function: &Function, list: &str) -> Expr {
     let mut outer = renamed(function, "unnest");
     outer.filter = None;
     if let FunctionArguments::List(arguments) = &mut outer.args {
-        arguments.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(inner))];
+        arguments.args = vec![argument(inner)];
     }
     Expr::Function(outer)
 }
@@ -310,13 +308,7 @@ fn rows_of(factor: &mut TableFactor, dialect: DialectName) -> Result<()> {
         return Ok(());
     }
     let pairs = PAIRS.contains(&name.as_str());
-    let mut values = Vec::with_capacity(arguments.len());
-    for argument in arguments {
-        match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => values.push(value.clone()),
-            _ => return Ok(()),
-        }
-    }
+    let Some(values) = cloned_values(arguments) else { return Ok(()) };
     let constant = !values.iter().any(|value| super::joins::has_column(value) || has_parameter(value));
     if constant && !counted && list != "explode" && is_table(&name) {
         if !pairs && name != "range" {
@@ -346,13 +338,9 @@ fn lateral_unnest(factor: &TableFactor) -> Option<TableFactor> {
     if name_of(name)? != "unnest" {
         return None;
     }
-    let values = args.iter().map(|argument| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
-        _ => None,
-    });
     Some(TableFactor::UNNEST {
         alias: alias.clone(),
-        array_exprs: values.collect::<Option<Vec<_>>>()?,
+        array_exprs: cloned_values(args)?,
         with_offset: false,
         with_offset_alias: None,
         with_ordinality: *with_ordinality,

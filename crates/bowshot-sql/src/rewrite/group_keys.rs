@@ -2,7 +2,7 @@
 //! the query names become keys of the groups beside it, which makes no other groups.
 
 use super::outer_aggregates::is_aggregate;
-use super::with_names::{Name, WithNames};
+use super::with_names::WithNames;
 use crate::template::{meaning, quoted};
 use crate::walk::Tree;
 use sqlparser::ast::{
@@ -38,10 +38,7 @@ impl<F: FnMut(&ObjectName) -> Option<KeyedTable>> VisitorMut for Groups<F> {
     type Break = Infallible;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
-        let with = query.with.as_ref();
-        let tables = with.map(|with| with.cte_tables.as_slice()).unwrap_or_default().iter();
-        let names = tables.map(|table| Name { written: meaning(&table.alias.name), now: None }).collect();
-        self.around.enter(with.is_some_and(|with| with.recursive), names);
+        self.around.enter_query(query);
         ControlFlow::Continue(())
     }
 

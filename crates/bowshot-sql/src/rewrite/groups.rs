@@ -1,8 +1,9 @@
 //! Grouping sets that the planner does not know: keys in brackets, as in `ROLLUP ((a, b), c)`, and sets inside of sets, as in
 //! `GROUPING SETS (ROLLUP (a), (b))`.
 
+use crate::calls::arguments;
 use bowshot_api::{Error, Result};
-use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr};
+use sqlparser::ast::{Expr, Function, GroupByExpr};
 
 /// More sets than anybody writes.
 const MAX_CUBE: usize = 12;
@@ -35,12 +36,7 @@ fn is_sets(expr: &Expr) -> bool {
 
 /// `rollup (a, (b, c))` or `cube (…)`, read as a call.
 fn called(function: &Function) -> Option<Expr> {
-    let FunctionArguments::List(list) = &function.args else { return None };
-    let keys = list.args.iter().map(|argument| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(fields(expr)),
-        _ => None,
-    });
-    let keys = keys.collect::<Option<Vec<_>>>()?;
+    let keys = arguments(function)?.into_iter().map(fields).collect();
     match function.name.to_string().to_ascii_lowercase().as_str() {
         "rollup" => Some(Expr::Rollup(keys)),
         "cube" => Some(Expr::Cube(keys)),

@@ -4,37 +4,28 @@
 use super::outer_aggregates::is_aggregate;
 use crate::dialect::DialectName;
 use crate::walk::Tree;
-use sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Ident, Select, SelectItem, VisitorMut};
-use std::convert::Infallible;
-use std::ops::ControlFlow;
+use sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Ident, Select, SelectItem};
 
 pub(super) fn rewrite(statement: &mut impl Tree, dialect: DialectName) {
     if dialect == DialectName::MySql {
-        let ControlFlow::Continue(()) = statement.walk(&mut Havings);
+        statement.change_selects(in_select);
     }
 }
 
-struct Havings;
-
-impl VisitorMut for Havings {
-    type Break = Infallible;
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
-        if is_a_filter(select)
-            && let Some(mut having) = select.having.take()
-        {
-            let ControlFlow::Continue(()) = having.walk(&mut Aliases(&select.projection));
-            let having = Box::new(Expr::Nested(Box::new(having)));
-            select.selection = Some(match select.selection.take() {
-                None => *having,
-                Some(there) => Expr::BinaryOp {
-                    left: Box::new(Expr::Nested(Box::new(there))),
-                    op: BinaryOperator::And,
-                    right: having,
-                },
-            });
-        }
-        ControlFlow::Continue(())
+fn in_select(select: &mut Select) {
+    if is_a_filter(select)
+        && let Some(mut having) = select.having.take()
+    {
+        with_aliases(&mut having, &select.projection);
+        let having = Box::new(Expr::Nested(Box::new(having)));
+        select.selection = Some(match select.selection.take() {
+            None => *having,
+            Some(there) => Expr::BinaryOp {
+                left: Box::new(Expr::Nested(Box::new(there))),
+                op: BinaryOperator::And,
+                right: having,
+            },
+        });
     }
 }
 
@@ -54,19 +45,14 @@ fn is_a_filter(select: &Select) -> bool {
 }
 
 /// Puts what columns of the query are in the place of their names.
-struct Aliases<'a>(&'a [SelectItem]);
-
-impl VisitorMut for Aliases<'_> {
-    type Break = Infallible;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+fn with_aliases(having: &mut Expr, items: &[SelectItem]) {
+    having.change_expressions(|expr| {
         if let Expr::Identifier(name) = expr
-            && let Some(meant) = self.0.iter().find_map(|item| named(item, name))
+            && let Some(meant) = items.iter().find_map(|item| named(item, name))
         {
             *expr = Expr::Nested(Box::new(meant.clone()));
         }
-        ControlFlow::Continue(())
-    }
+    });
 }
 
 fn named<'a>(item: &'a SelectItem, name: &Ident) -> Option<&'a Expr> {

@@ -1,7 +1,7 @@
 //! Joins that the planner does not know: SEMI and ANTI, APPLY, ASOF, UNNEST of a column beside it, PIVOT and UNPIVOT.
 
 use crate::template::{self, meaning, quoted};
-use crate::walk::Tree;
+use crate::walk::{Tree, flow};
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::{
     BinaryOperator, Expr, ExprWithAlias, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
@@ -16,10 +16,7 @@ const MAX_UNPIVOTED: usize = 500;
 const MAX_PIVOTED: usize = 10_000;
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
-    match statement.walk(&mut Joins) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Joins)
 }
 
 struct Joins;
@@ -50,10 +47,7 @@ impl VisitorMut for Joins {
             TableFactor::Unpivot { .. } => unpivot(factor),
             _ => Ok(()),
         };
-        match turned {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        flow(turned)
     }
 }
 
@@ -160,21 +154,7 @@ fn named(name: &str) -> TableAlias {
 }
 
 pub(super) fn has_column(expr: &Expr) -> bool {
-    let mut expr = expr.clone();
-    matches!(expr.walk(&mut FindColumn), ControlFlow::Break(()))
-}
-
-struct FindColumn;
-
-impl VisitorMut for FindColumn {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        match expr {
-            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        }
-    }
+    expr.has_expression(|part| matches!(part, Expr::Identifier(_) | Expr::CompoundIdentifier(_)))
 }
 
 /// `a ASOF JOIN b ON a.k = b.k AND a.t >= b.t`: of the rows of `b` that fit, the one that is nearest.
@@ -341,19 +321,11 @@ fn pivoted(
 }
 
 fn columns_of(expr: &Expr, found: &mut Vec<String>) {
-    struct Collect<'a>(&'a mut Vec<String>);
-    impl VisitorMut for Collect<'_> {
-        type Break = std::convert::Infallible;
-
-        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
-            if matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
-                self.0.push(last_name(expr));
-            }
-            ControlFlow::Continue(())
+    expr.each_expression(|part| {
+        if matches!(part, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
+            found.push(last_name(part));
         }
-    }
-    let mut expr = expr.clone();
-    let ControlFlow::Continue(()) = expr.walk(&mut Collect(found));
+    });
 }
 
 fn last_name(expr: &Expr) -> String {

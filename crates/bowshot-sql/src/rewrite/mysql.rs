@@ -3,8 +3,8 @@
 
 use super::mysql_functions;
 use crate::dialect::DialectName;
-use crate::template;
 use crate::walk::Tree;
+use crate::{calls, template};
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::{
     AssignmentTarget, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
@@ -126,10 +126,7 @@ impl VisitorMut for NullOrder {
 /// under its name does not change.
 pub(super) fn assigned_variables(statement: &mut impl Tree) -> Result<()> {
     let mut assigning = Assigned { values: HashMap::new(), copied: 0 };
-    match statement.walk(&mut assigning) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut assigning)
 }
 
 /// Bytes of text that the values of one statement's variables may have in all of their places.
@@ -344,11 +341,7 @@ pub(super) fn call(function: &Function) -> Result<Option<Expr>> {
 
 /// NULL is neither the least nor the greatest of values, but the answer.
 fn extreme(name: &str, args: &[FunctionArg]) -> Result<Option<Expr>> {
-    let values = args.iter().map(|arg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
-        _ => None,
-    });
-    let Some(values) = values.collect::<Option<Vec<&Expr>>>() else { return Ok(None) };
+    let Some(values) = calls::values(args) else { return Ok(None) };
     template::check_parts(&format!("`{name}`"), values.len())?;
     let names: Vec<String> = (0..values.len()).map(|at| format!("v{at}")).collect();
     let nulls: Vec<String> = names.iter().map(|name| format!("{name} IS NULL")).collect();

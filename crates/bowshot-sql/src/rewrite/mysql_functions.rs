@@ -1,25 +1,18 @@
 //! Calls that mean something else in MySQL: lengths are in bytes, positions count from the end, and parts of a date are those of
 //! its calendar.
 
-use crate::template;
+use crate::{calls, template};
 use bowshot_api::Result;
 use sqlparser::ast::{
-    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, TypedString,
-    UnaryOperator, Value,
+    CastKind, DataType, Expr, Function, FunctionArguments, TypedString, UnaryOperator, Value,
 };
 
 /// The positional arguments of a call, if it has no others.
 fn arguments(function: &Function) -> Option<Vec<&Expr>> {
-    let list = match &function.args {
-        FunctionArguments::List(list) => list,
-        FunctionArguments::None => return Some(Vec::new()),
-        FunctionArguments::Subquery(_) => return None,
-    };
-    let values = list.args.iter().map(|argument| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
-        _ => None,
-    });
-    values.collect()
+    match &function.args {
+        FunctionArguments::None => Some(Vec::new()),
+        _ => calls::arguments(function),
+    }
 }
 
 /// `None` for calls that mean the same everywhere.

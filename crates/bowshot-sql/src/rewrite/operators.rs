@@ -1,22 +1,20 @@
 //! Operators and calls that the planner does not know, or takes for another one.
 
 use super::{conditions, intervals, likes, literals, mysql, mysql_functions, mysql_truth, patterns};
+use crate::calls::{self, argument};
 use crate::dialect::DialectName;
 use crate::template::{self, meaning};
-use crate::walk::Tree;
+use crate::walk::{Tree, replace};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Select, Statement,
-    UnaryOperator, Value, VisitorMut,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, Select, Statement, UnaryOperator,
+    Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
 pub(super) fn rewrite(statement: &mut impl Tree, dialect: DialectName) -> Result<()> {
-    match statement.walk(&mut Operators(dialect)) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Operators(dialect))
 }
 
 struct Operators(DialectName);
@@ -49,12 +47,7 @@ impl VisitorMut for Operators {
             fields(root, access_chain);
             return ControlFlow::Continue(());
         }
-        match self.operator(expr) {
-            Ok(Some(rewritten)) => *expr = rewritten,
-            Ok(None) => {}
-            Err(error) => return ControlFlow::Break(error),
-        }
-        ControlFlow::Continue(())
+        replace(expr, |expr| self.operator(expr))
     }
 }
 
@@ -312,20 +305,7 @@ fn of_columns(array: &Array) -> Option<Expr> {
     if !array.elem.has_expression(said) {
         return None;
     }
-    let arguments =
-        array.elem.iter().map(|element| FunctionArg::Unnamed(FunctionArgExpr::Expr(element.clone())));
-    let list =
-        FunctionArgumentList { duplicate_treatment: None, args: arguments.collect(), clauses: Vec::new() };
-    Some(Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new("make_array")]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    }))
+    Some(calls::call("make_array", array.elem.iter().cloned()))
 }
 
 /// `'\x41'::bytea`: bytes in hexadecimal digits.
@@ -442,6 +422,6 @@ fn separator(list: &mut FunctionArgumentList) {
     let place = list.clauses.iter().position(|clause| matches!(clause, FunctionArgumentClause::Separator(_)));
     let Some(place) = place else { return };
     if let FunctionArgumentClause::Separator(value) = list.clauses.remove(place) {
-        list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))));
+        list.args.push(argument(Expr::Value(value)));
     }
 }

@@ -5,7 +5,7 @@
 use super::outer_aggregates::is_aggregate;
 use crate::dialect::DialectName;
 use crate::template::{self, meaning};
-use crate::walk::Tree;
+use crate::walk::{Tree, count_queries};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Distinct, Expr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
@@ -21,42 +21,33 @@ pub(super) fn mark(statement: &mut impl Tree, dialect: DialectName) -> Result<()
     if dialect == DialectName::MySql {
         return Ok(());
     }
-    match statement.walk(&mut Orders) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_change_queries(in_query)
 }
 
-struct Orders;
-
-impl VisitorMut for Orders {
-    type Break = Error;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        let SetExpr::Select(select) = query.body.as_ref() else { return ControlFlow::Continue(()) };
-        let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by else {
-            return ControlFlow::Continue(());
-        };
-        let names: Vec<String> = select.projection.iter().filter_map(new_name).collect();
-        if names.is_empty() || matches!(select.distinct, Some(Distinct::On(_))) {
-            return ControlFlow::Continue(());
-        }
-        for key in keys {
-            if matches!(alone(&key.expr), Expr::Identifier(_)) {
-                continue;
-            }
-            let written = key.expr.clone();
-            let (table, tables, is_plain) = (table(select), tables(select), is_plain(select));
-            let (queries, aggregates) = (0, 0);
-            key.expr.walk(&mut Marks { names: &names, table, tables, is_plain, queries, aggregates })?;
-            if key.expr != written
-                && let Some(name) = column(select, &written)
-            {
-                key.expr = Expr::Identifier(name);
-            }
-        }
-        ControlFlow::Continue(())
+fn in_query(query: &mut Query) -> Result<()> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return Ok(()) };
+    let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by else {
+        return Ok(());
+    };
+    let names: Vec<String> = select.projection.iter().filter_map(new_name).collect();
+    if names.is_empty() || matches!(select.distinct, Some(Distinct::On(_))) {
+        return Ok(());
     }
+    for key in keys {
+        if matches!(alone(&key.expr), Expr::Identifier(_)) {
+            continue;
+        }
+        let written = key.expr.clone();
+        let (table, tables, is_plain) = (table(select), tables(select), is_plain(select));
+        let (queries, aggregates) = (0, 0);
+        key.expr.try_walk(&mut Marks { names: &names, table, tables, is_plain, queries, aggregates })?;
+        if key.expr != written
+            && let Some(name) = column(select, &written)
+        {
+            key.expr = Expr::Identifier(name);
+        }
+    }
+    Ok(())
 }
 
 fn alone(expr: &Expr) -> &Expr {
@@ -137,15 +128,7 @@ struct Marks<'a> {
 impl VisitorMut for Marks<'_> {
     type Break = Error;
 
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
-        self.queries += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
-        self.queries -= 1;
-        ControlFlow::Continue(())
-    }
+    count_queries!(queries: &mut Query);
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         self.aggregates += usize::from(is_gathered(expr));

@@ -130,30 +130,19 @@ const AGGREGATES: &[&str] = &[
 ];
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
-    match statement.walk(&mut Lift(0)) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
-}
-
-/// How many queries have been changed.
-struct Lift(usize);
-
-impl VisitorMut for Lift {
-    type Break = Error;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+    let mut lift = Lift(0);
+    statement.try_change_queries(|query| {
         let mut none = Vec::new();
         let order = match query.order_by.as_mut().map(|order| &mut order.kind) {
             Some(OrderByKind::Expressions(keys)) => keys,
             _ => &mut none,
         };
-        match self.body(&mut query.body, order) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
-    }
+        lift.body(&mut query.body, order)
+    })
 }
+
+/// How many queries have been changed.
+struct Lift(usize);
 
 impl Lift {
     fn body(&mut self, body: &mut SetExpr, order: &mut [OrderByExpr]) -> Result<()> {
@@ -240,27 +229,15 @@ impl Levels {
 
     /// Whether an aggregate inside belongs to the query in question.
     fn owns(&self, aggregate: &Expr) -> bool {
-        let mut columns = Columns { levels: self, some: false };
-        aggregate.look(&mut columns).is_continue() && columns.some
-    }
-}
-
-/// Breaks at a column that may belong to another query.
-struct Columns<'a> {
-    levels: &'a Levels,
-    some: bool,
-}
-
-impl Visitor for Columns<'_> {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        match dotted(expr) {
-            Some((names, _)) if self.levels.of(&names) == Some(0) => self.some = true,
-            None if !matches!(expr, Expr::Identifier(_)) => {}
-            _ => return ControlFlow::Break(()),
-        }
-        ControlFlow::Continue(())
+        let mut some = false;
+        let others = aggregate.has_expression(|expr| match dotted(expr) {
+            Some((names, _)) if self.of(&names) == Some(0) => {
+                some = true;
+                false
+            }
+            column => column.is_some() || matches!(expr, Expr::Identifier(_)),
+        });
+        some && !others
     }
 }
 

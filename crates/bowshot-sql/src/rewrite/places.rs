@@ -19,10 +19,7 @@ pub enum Wanted<'name> {
 
 /// Line and column, both from 1, of the first place where it stands; `None` for one that only a rewritten form has.
 pub fn place(statement: &impl Tree, wanted: Wanted<'_>) -> Option<(u64, u64)> {
-    match statement.look(&mut Look(wanted)) {
-        ControlFlow::Break(place) => Some(place),
-        ControlFlow::Continue(()) => None,
-    }
+    statement.look(&mut Look(wanted)).break_value()
 }
 
 struct Look<'a>(Wanted<'a>);

@@ -2,7 +2,7 @@
 
 use super::{groups, ties};
 use crate::template;
-use crate::walk::Tree;
+use crate::walk::{Tree, flow};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Expr, GroupByExpr, GroupByWithModifier, LimitClause, OrderByExpr, OrderByKind, Query, Select,
@@ -12,10 +12,7 @@ use sqlparser::ast::{
 use std::ops::ControlFlow;
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
-    match statement.walk(&mut Queries { is_whole: false }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Queries { is_whole: false })
 }
 
 struct Queries {
@@ -42,13 +39,6 @@ impl VisitorMut for Queries {
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
         flow(sampled(factor))
-    }
-}
-
-fn flow(result: Result<()>) -> ControlFlow<Error> {
-    match result {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => ControlFlow::Break(error),
     }
 }
 

@@ -6,38 +6,25 @@ use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Cte, Expr, Ident, Query, Select, SelectItem, SetExpr, SetOperator, TableAliasColumnDef, TableFactor,
-    VisitorMut,
 };
-use std::ops::ControlFlow;
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
-    match statement.walk(&mut Recursions) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_change_queries(in_query)
 }
 
-struct Recursions;
-
-impl VisitorMut for Recursions {
-    type Break = Error;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        for table in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
-            let carried = |lock: &sqlparser::ast::LockClause| {
-                let name = lock.of.as_ref()?.0.last()?.as_ident()?;
-                name.value.strip_prefix(CARRIED).map(str::to_owned)
-            };
-            let clauses: Vec<String> = table.query.locks.iter().filter_map(carried).collect();
-            table.query.locks.retain(|lock| carried(lock).is_none());
-            for clause in clauses {
-                if let Err(error) = Clause::read(&clause).and_then(|clause| clause.apply(table)) {
-                    return ControlFlow::Break(error);
-                }
-            }
+fn in_query(query: &mut Query) -> Result<()> {
+    for table in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
+        let carried = |lock: &sqlparser::ast::LockClause| {
+            let name = lock.of.as_ref()?.0.last()?.as_ident()?;
+            name.value.strip_prefix(CARRIED).map(str::to_owned)
+        };
+        let clauses: Vec<String> = table.query.locks.iter().filter_map(carried).collect();
+        table.query.locks.retain(|lock| carried(lock).is_none());
+        for clause in clauses {
+            Clause::read(&clause)?.apply(table)?;
         }
-        ControlFlow::Continue(())
     }
+    Ok(())
 }
 
 /// A clause in its parts.

@@ -99,7 +99,7 @@ impl VisitorMut for Spell<'_> {
 /// `SELECT a + 1 AS b, b * 2 AS c`. Returns whether there was one.
 pub fn inline_alias(statement: &mut impl Tree, name: &str) -> bool {
     let mut inline = Inline { name, found: false };
-    let ControlFlow::Continue(()) = statement.walk(&mut inline);
+    statement.change_selects(|select| inline.in_select(select));
     inline.found
 }
 
@@ -108,48 +108,34 @@ struct Inline<'a> {
     found: bool,
 }
 
-impl VisitorMut for Inline<'_> {
-    type Break = Infallible;
+impl Inline<'_> {
+    fn put(&mut self, part: &mut impl Tree, column: &Expr) {
+        part.change_expressions(|expr| {
+            if matches!(expr, Expr::Identifier(ident) if meaning(ident) == self.name) {
+                *expr = Expr::Nested(Box::new(column.clone()));
+                self.found = true;
+            }
+        });
+    }
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+    fn in_select(&mut self, select: &mut Select) {
         let defined = select.projection.iter().position(
             |item| matches!(item, SelectItem::ExprWithAlias { alias, .. } if meaning(alias) == self.name),
         );
-        let Some(defined) = defined else { return ControlFlow::Continue(()) };
+        let Some(defined) = defined else { return };
         let Some(SelectItem::ExprWithAlias { expr, .. }) = select.projection.get(defined).cloned() else {
-            return ControlFlow::Continue(());
+            return;
         };
-        let mut put = Put { name: self.name, expr: &expr, found: false };
         for item in select.projection.iter_mut().skip(defined + 1) {
-            let ControlFlow::Continue(()) = item.walk(&mut put);
+            self.put(item, &expr);
         }
         for condition in
             [&mut select.selection, &mut select.having, &mut select.qualify].into_iter().flatten()
         {
-            let ControlFlow::Continue(()) = condition.walk(&mut put);
+            self.put(condition, &expr);
         }
         if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
-            let ControlFlow::Continue(()) = keys.walk(&mut put);
+            self.put(keys, &expr);
         }
-        self.found |= put.found;
-        ControlFlow::Continue(())
-    }
-}
-
-struct Put<'a> {
-    name: &'a str,
-    expr: &'a Expr,
-    found: bool,
-}
-
-impl VisitorMut for Put<'_> {
-    type Break = Infallible;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if matches!(expr, Expr::Identifier(ident) if meaning(ident) == self.name) {
-            *expr = Expr::Nested(Box::new(self.expr.clone()));
-            self.found = true;
-        }
-        ControlFlow::Continue(())
     }
 }

@@ -7,7 +7,7 @@
 
 use super::scopes::{dotted, with_access};
 use crate::template::{meaning, quoted};
-use crate::walk::Tree;
+use crate::walk::{Tree, flow, replace};
 use bowshot_api::{Error, Reason, Result};
 use sqlparser::ast::{
     Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
@@ -47,10 +47,7 @@ pub(super) fn tell_apart<T: Tree + Changes>(statement: &mut T) -> Result<()> {
     if let Some(scope) = statement.change().and_then(|change| aliases.scope_of_change(change)) {
         aliases.scopes.push(Scope { known: scope, changed: true });
     }
-    match statement.walk(&mut aliases) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut aliases)
 }
 
 /// How the tables of each last name are written.
@@ -258,7 +255,7 @@ impl VisitorMut for Aliases {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
-        self.select(select).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        flow(self.select(select))
     }
 
     fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<Error> {
@@ -267,11 +264,6 @@ impl VisitorMut for Aliases {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        match self.renamed(expr) {
-            Ok(Some(renamed)) => *expr = renamed,
-            Ok(None) => {}
-            Err(error) => return ControlFlow::Break(error),
-        }
-        ControlFlow::Continue(())
+        replace(expr, |expr| self.renamed(expr))
     }
 }

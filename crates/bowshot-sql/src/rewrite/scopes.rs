@@ -1,10 +1,13 @@
 //! Which tables a place in a statement can see. A visitor tells what it enters and leaves.
 
 use crate::template::meaning;
+use crate::walk::Tree;
 use sqlparser::ast::{
     AccessExpr, Expr, FromTable, Ident, ObjectName, ObjectNamePart, Query, Select, SetExpr, Statement,
-    TableAlias, TableFactor, TableObject, TableWithJoins, UpdateTableFromKind,
+    TableAlias, TableFactor, TableObject, TableWithJoins, UpdateTableFromKind, VisitorMut,
 };
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 
 /// A table as a query knows it.
 pub(super) struct Known {
@@ -84,6 +87,60 @@ impl Scopes {
             hidden = hidden.saturating_sub(1).max(scope.hidden);
             seen.then_some(scope.tables.as_slice())
         })
+    }
+}
+
+/// Calls `change` for each expression, before those within it, with the tables in sight.
+pub(super) fn change_in_scopes(statement: &mut impl Tree, change: impl FnMut(&Scopes, &mut Expr)) {
+    let ControlFlow::Continue(()) = statement.walk(&mut InScopes { scopes: Scopes::default(), change });
+}
+
+struct InScopes<F> {
+    scopes: Scopes,
+    change: F,
+}
+
+impl<F: FnMut(&Scopes, &mut Expr)> VisitorMut for InScopes<F> {
+    type Break = Infallible;
+
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<Infallible> {
+        self.scopes.enter_statement(statement);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_statement(&mut self, _: &mut Statement) -> ControlFlow<Infallible> {
+        self.scopes.leave_statement();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+        self.scopes.enter_query(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
+        self.scopes.leave_query();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        self.scopes.enter_select(select);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<Infallible> {
+        self.scopes.leave_select();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Infallible> {
+        self.scopes.enter_factor(factor);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        (self.change)(&self.scopes, expr);
+        ControlFlow::Continue(())
     }
 }
 

@@ -18,10 +18,7 @@ pub const SHARED: &str = "__bowshot_shared_";
 /// `Internal`.
 pub fn share_queries(statement: &mut Statement) -> Result<()> {
     let reads = Reads::within(&*statement);
-    match statement.walk(&mut Sharing(reads)) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Sharing(reads))
 }
 
 /// How often each name is read. Too often for a name that stands for several things, which does no harm.

@@ -3,7 +3,7 @@
 
 use crate::dialect::DialectName;
 use crate::template::{meaning, quoted};
-use crate::walk::Tree;
+use crate::walk::{Tree, count_queries};
 use sqlparser::ast::{
     Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, VisitorMut,
 };
@@ -95,15 +95,7 @@ impl Names {
 impl VisitorMut for Names {
     type Break = Infallible;
 
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
+    count_queries!(depth: &mut Query);
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
         if self.depth == 0

@@ -2,14 +2,10 @@
 //! lets any schema pass before a table that is written without one. Such a name can only be that of a column `arch` with
 //! fields, so it is written as one; where there is no such column, [`stranger`] tells which table was asked for.
 
-use super::scopes::{Known, Scopes, dotted};
+use super::scopes::{Known, Scopes, change_in_scopes, dotted};
 use crate::template::meaning;
 use crate::walk::Tree;
-use sqlparser::ast::{
-    AccessExpr, Expr, Ident, Query, Select, Statement, TableFactor, Value, Visitor, VisitorMut,
-};
-use std::convert::Infallible;
-use std::ops::ControlFlow;
+use sqlparser::ast::{AccessExpr, Expr, Ident, Value};
 
 /// Schemas and catalogs whose tables are found without them as well.
 const EVERYWHERE: [&str; 3] = ["pg_catalog", "pg_temp", "temp"];
@@ -26,30 +22,40 @@ pub struct Defaults<'a> {
 /// Keeps columns of tables that are not there under that schema from being those of others. To be called before anything
 /// else is changed.
 pub fn keep_strangers_out(statement: &mut impl Tree, defaults: Defaults<'_>) {
-    let mut strangers = Strangers { scopes: Scopes::default(), defaults };
-    let ControlFlow::Continue(()) = statement.walk(&mut strangers);
+    change_in_scopes(statement, |scopes, expr| {
+        let stranger = dotted(expr)
+            .filter(|(names, _)| names.len() > 2 && defaults.is_stranger(scopes, names))
+            .and_then(|(names, rest)| as_fields(&names, rest));
+        if let Some(stranger) = stranger {
+            *expr = stranger;
+        }
+    });
 }
 
 /// The table that was asked for by what has been written as a field of this column, and the line and column of its name.
 pub fn stranger(statement: &impl Tree, column: &str) -> Option<(String, (u64, u64))> {
-    match statement.look(&mut Find(column)) {
-        ControlFlow::Break(found) => Some(found),
-        ControlFlow::Continue(()) => None,
-    }
+    statement.find_expression(|expr| {
+        let Expr::CompoundFieldAccess { root, access_chain } = expr else { return None };
+        let Expr::Identifier(root) = root.as_ref() else { return None };
+        let fields = access_chain.iter().map_while(|access| match access {
+            AccessExpr::Dot(Expr::Value(field)) => field.value.clone().into_string(),
+            _ => None,
+        });
+        let mut table: Vec<String> = std::iter::once(meaning(root)).chain(fields).collect();
+        // The last one is the column.
+        table.pop();
+        let start = root.span.start;
+        (meaning(root) == column && table.len() > 1).then(|| (table.join("."), (start.line, start.column)))
+    })
 }
 
-struct Strangers<'a> {
-    scopes: Scopes,
-    defaults: Defaults<'a>,
-}
-
-impl Strangers<'_> {
+impl Defaults<'_> {
     /// Whether the planner would take a name for a column of another table than it says.
-    fn is_stranger(&self, names: &[Ident]) -> bool {
+    fn is_stranger(&self, scopes: &Scopes, names: &[Ident]) -> bool {
         let written: Vec<String> = names.iter().map(meaning).collect();
         let qualifiers = |from: usize| (from..written.len().min(4)).filter_map(|end| written.get(..end));
         let mut taken = false;
-        for known in self.scopes.seen().flatten() {
+        for known in scopes.seen().flatten() {
             if qualifiers(1).any(|wanted| self.is(known, wanted)) {
                 return false;
             }
@@ -63,7 +69,7 @@ impl Strangers<'_> {
         if known.parts.ends_with(wanted) {
             return true;
         }
-        let Defaults { catalog, schema } = self.defaults;
+        let Self { catalog, schema } = *self;
         let full: Vec<&str> = match known.parts.as_slice() {
             [table] => vec![catalog, schema, table.as_str()],
             [schema, table] => vec![catalog, schema.as_str(), table.as_str()],
@@ -86,78 +92,4 @@ fn as_fields(names: &[Ident], rest: &[AccessExpr]) -> Option<Expr> {
     let field = |name: &Ident| AccessExpr::Dot(Expr::value(Value::SingleQuotedString(meaning(name))));
     let access_chain = fields.iter().map(field).chain(rest.iter().cloned()).collect();
     Some(Expr::CompoundFieldAccess { root: Box::new(Expr::Identifier(column.clone())), access_chain })
-}
-
-struct Find<'a>(&'a str);
-
-impl Visitor for Find<'_> {
-    type Break = (String, (u64, u64));
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
-        let Expr::CompoundFieldAccess { root, access_chain } = expr else {
-            return ControlFlow::Continue(());
-        };
-        let Expr::Identifier(column) = root.as_ref() else { return ControlFlow::Continue(()) };
-        let fields = access_chain.iter().map_while(|access| match access {
-            AccessExpr::Dot(Expr::Value(field)) => field.value.clone().into_string(),
-            _ => None,
-        });
-        let mut table: Vec<String> = std::iter::once(meaning(column)).chain(fields).collect();
-        // The last one is the column.
-        table.pop();
-        let start = column.span.start;
-        if meaning(column) == self.0 && table.len() > 1 {
-            return ControlFlow::Break((table.join("."), (start.line, start.column)));
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-impl VisitorMut for Strangers<'_> {
-    type Break = Infallible;
-
-    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<Infallible> {
-        self.scopes.enter_statement(statement);
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_statement(&mut self, _: &mut Statement) -> ControlFlow<Infallible> {
-        self.scopes.leave_statement();
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
-        self.scopes.enter_query(query);
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
-        self.scopes.leave_query();
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
-        self.scopes.enter_select(select);
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<Infallible> {
-        self.scopes.leave_select();
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Infallible> {
-        self.scopes.enter_factor(factor);
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        let stranger = dotted(expr)
-            .filter(|(names, _)| names.len() > 2 && self.is_stranger(names))
-            .and_then(|(names, rest)| as_fields(&names, rest));
-        if let Some(stranger) = stranger {
-            *expr = stranger;
-        }
-        ControlFlow::Continue(())
-    }
 }

@@ -1,16 +1,14 @@
 //! `FETCH FIRST n ROWS WITH TIES`: the rows up to that rank, in the order of the query. `LIMIT o.n` and `OFFSET o.n` of a
 //! query beside others: the rows up to that number, or behind it.
 
+use crate::calls::arguments;
 use crate::sql_statement::PERCENT;
 use crate::template::{self, meaning};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, LimitClause, OrderByExpr, OrderByKind,
-    Query, SelectItem, SetExpr, Value, VisitorMut, WindowSpec, WindowType,
+    Expr, Function, LimitClause, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value, WindowType,
 };
-use std::convert::Infallible;
-use std::ops::ControlFlow;
 
 /// Keeps the rows up to a rank. OFFSET stays what it is, and its rows are counted.
 pub(super) fn ranked(query: &mut Query, rows: Expr) -> Result<()> {
@@ -35,7 +33,7 @@ pub(super) fn ranked(query: &mut Query, rows: Expr) -> Result<()> {
     }
     let keys = keys.into_iter().map(|key| meant(key, &select.projection)).collect::<Result<Vec<_>>>()?;
     let mut condition = template::expression("rank() OVER (ORDER BY k) <= n", &[("n", &rows)])?;
-    let ControlFlow::Continue(()) = condition.walk(&mut Order(keys));
+    order_window(&mut condition, keys);
     select.qualify = Some(condition);
     Ok(())
 }
@@ -102,7 +100,7 @@ pub(super) fn numbered(query: &mut Query) -> Result<()> {
     }
     let keys = keys.into_iter().map(|key| meant(key, &select.projection)).collect::<Result<Vec<_>>>()?;
     let mut number = template::expression("row_number() OVER (ORDER BY k)", &[])?;
-    let ControlFlow::Continue(()) = number.walk(&mut Order(keys));
+    order_window(&mut number, keys);
     let text = match (&percent, &rows, &before) {
         (Some(_), ..) => "r <= floor(count(*) OVER () * n / 100.0)",
         (None, _, None) => "n IS NULL OR r <= n",
@@ -118,26 +116,17 @@ pub(super) fn numbered(query: &mut Query) -> Result<()> {
 /// The number of `LIMIT 50%`.
 fn percentage(limit: &Expr) -> Option<Expr> {
     let Expr::Function(function) = limit else { return None };
-    match &function.args {
-        FunctionArguments::List(list) if function.name.to_string() == PERCENT => match list.args.as_slice() {
-            [FunctionArg::Unnamed(FunctionArgExpr::Expr(number))] => Some(number.clone()),
-            _ => None,
-        },
+    match arguments(function)?.as_slice() {
+        [number] if function.name.to_string() == PERCENT => Some((*number).clone()),
         _ => None,
     }
 }
 
 /// Puts the keys into the window.
-struct Order(Vec<OrderByExpr>);
-
-impl VisitorMut for Order {
-    type Break = Infallible;
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if let Expr::Function(Function { over: Some(WindowType::WindowSpec(window)), .. }) = expr {
-            let WindowSpec { order_by, .. } = window;
-            *order_by = std::mem::take(&mut self.0);
+fn order_window(expr: &mut Expr, mut keys: Vec<OrderByExpr>) {
+    expr.change_expressions(|part| {
+        if let Expr::Function(Function { over: Some(WindowType::WindowSpec(window)), .. }) = part {
+            window.order_by = std::mem::take(&mut keys);
         }
-        ControlFlow::Continue(())
-    }
+    });
 }

@@ -4,7 +4,7 @@
 use super::literals;
 use crate::dialect::DialectName;
 use crate::template;
-use crate::walk::Tree;
+use crate::walk::{Tree, flow};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     DataType, Expr, Query, SetExpr, Statement, TimezoneInfo, UnaryOperator, Value, VisitorMut,
@@ -15,10 +15,7 @@ pub(super) fn rewrite(statement: &mut impl Tree, dialect: DialectName) -> Result
     if dialect != DialectName::Postgres {
         return Ok(());
     }
-    match statement.walk(&mut Rows { is_inserted: false }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Rows { is_inserted: false })
 }
 
 struct Rows {
@@ -40,7 +37,7 @@ impl VisitorMut for Rows {
             SetExpr::Values(values) if !is_inserted => {
                 let mut rows: Vec<&mut Vec<Expr>> =
                     values.rows.iter_mut().map(|row| &mut row.content).collect();
-                in_columns(&mut rows).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+                flow(in_columns(&mut rows))
             }
             _ => ControlFlow::Continue(()),
         }

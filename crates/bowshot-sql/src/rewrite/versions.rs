@@ -3,7 +3,7 @@
 
 use super::changes;
 use crate::template::{meaning, quoted};
-use crate::walk::Tree;
+use crate::walk::{Tree, flow};
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::{
     DataType, Expr, FromTable, Ident, ObjectName, ObjectNamePart, Statement, TableAlias, TableFactor,
@@ -73,10 +73,7 @@ pub fn mark_shared(name: &mut ObjectName, alias: &mut Option<TableAlias>) {
 }
 
 pub(super) fn mark(statement: &mut impl Tree) -> Result<()> {
-    match statement.walk(&mut Marks) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Marks)
 }
 
 struct Marks;
@@ -100,10 +97,7 @@ impl VisitorMut for Marks {
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        match with_version(factor) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        flow(with_version(factor))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Whole rows by the names of their tables: `SELECT t FROM t`, `count(t)`, `row_to_json(t)`, `row(t.*)`. Which columns they have is
 //! known when the planner has found no column of that name.
 
-use super::catalog::call;
 use super::scopes::Scopes;
+use crate::calls::call;
 use crate::template::{self, meaning, quoted};
 use crate::walk::Tree;
 use sqlparser::ast::{
@@ -67,7 +67,7 @@ impl Rows<'_> {
             .columns
             .iter()
             .flat_map(|name| [Expr::value(Value::SingleQuotedString((*name).to_owned())), self.column(name)]);
-        let row = call("named_struct", members.collect());
+        let row = call("named_struct", members);
         if !self.joined.last().is_some_and(|joined| *joined) {
             return Some(row);
         }

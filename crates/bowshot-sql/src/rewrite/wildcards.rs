@@ -19,10 +19,7 @@ pub type Named = (Option<String>, String);
 
 /// `SELECT *` of what the first SELECT with such a list reads; `None` if there is none.
 pub fn probe(statement: &mut impl Tree) -> Option<Box<Query>> {
-    match statement.walk(&mut Find { with: Vec::new() }) {
-        ControlFlow::Break(query) => Some(query),
-        ControlFlow::Continue(()) => None,
-    }
+    statement.walk(&mut Find { with: Vec::new() }).break_value()
 }
 
 /// Puts the columns into the first SELECT with such a list.
@@ -138,9 +135,20 @@ impl Expand<'_> {
         let mut items: Vec<SelectItem> = Vec::new();
         for column in self.0.iter().filter(|(_, name)| pattern.fits(name)) {
             let mut expr = expr.clone();
-            let ControlFlow::Continue(()) = expr.walk(&mut Put(&reference(column)));
+            expr.change_expressions(|expr| {
+                if columns_call(expr).is_some() {
+                    *expr = reference(column);
+                }
+            });
             let mut shown = expr.clone();
-            let ControlFlow::Continue(()) = shown.walk(&mut Short);
+            // Names without their tables and quotes, for the name of a column.
+            shown.change_expressions(|expr| {
+                if let Expr::CompoundIdentifier(names) = expr
+                    && let Some(last) = names.last()
+                {
+                    *expr = Expr::Identifier(Ident::new(last.value.clone()));
+                }
+            });
             let alias = match (named, &expr) {
                 (Some(alias), _) if items.is_empty() => alias.clone(),
                 (Some(alias), _) => quoted(&format!("{}{MARK}{}", meaning(alias), items.len())),
@@ -214,21 +222,7 @@ pub(super) fn has_list(expr: &Expr) -> bool {
 
 /// The `COLUMNS(…)` in an expression, if there is one.
 fn pattern_in(expr: &Expr) -> Option<Pattern> {
-    struct Look;
-    impl sqlparser::ast::Visitor for Look {
-        type Break = Pattern;
-
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Pattern> {
-            match columns_call(expr) {
-                Some(pattern) => ControlFlow::Break(pattern),
-                None => ControlFlow::Continue(()),
-            }
-        }
-    }
-    match expr.look(&mut Look) {
-        ControlFlow::Break(pattern) => Some(pattern),
-        ControlFlow::Continue(()) => None,
-    }
+    expr.find_expression(columns_call)
 }
 
 fn columns_call(expr: &Expr) -> Option<Pattern> {
@@ -261,35 +255,6 @@ fn columns_call(expr: &Expr) -> Option<Pattern> {
             Some(Pattern::Names(names.collect()))
         }
         _ => None,
-    }
-}
-
-struct Put<'a>(&'a Expr);
-
-impl VisitorMut for Put<'_> {
-    type Break = std::convert::Infallible;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
-        if columns_call(expr).is_some() {
-            *expr = self.0.clone();
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// Names without their tables and quotes, for the name of a column.
-struct Short;
-
-impl VisitorMut for Short {
-    type Break = std::convert::Infallible;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
-        if let Expr::CompoundIdentifier(names) = expr
-            && let Some(last) = names.last()
-        {
-            *expr = Expr::Identifier(Ident::new(last.value.clone()));
-        }
-        ControlFlow::Continue(())
     }
 }
 

@@ -2,7 +2,7 @@
 //! the name in brackets for nothing. Ranks are integers with a sign.
 
 use crate::template::{self, meaning};
-use crate::walk::Tree;
+use crate::walk::{Tree, count_queries, flow};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Expr, Ident, NamedWindowDefinition, NamedWindowExpr, OrderByKind, Query, Select, SetExpr, VisitorMut,
@@ -11,10 +11,7 @@ use sqlparser::ast::{
 use std::ops::ControlFlow;
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
-    match statement.walk(&mut Windows) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Windows)
 }
 
 struct Windows;
@@ -44,13 +41,6 @@ fn with_sign(expr: &mut Expr) -> Result<()> {
         *expr = template::expression("CAST(ranked AS BIGINT)", &[("ranked", expr)])?;
     }
     Ok(())
-}
-
-fn flow(result: Result<()>) -> ControlFlow<Error> {
-    match result {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => ControlFlow::Break(error),
-    }
 }
 
 /// The ORDER BY behind a SELECT, which sees the windows of that.
@@ -133,10 +123,7 @@ impl Known {
 
     /// Writes out the windows of one SELECT; those of queries within have their own names.
     fn put(&self, part: &mut impl Tree) -> Result<()> {
-        match part.walk(&mut Put { known: self, depth: 0 }) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(error) => Err(error),
-        }
+        part.try_walk(&mut Put { known: self, depth: 0 })
     }
 }
 
@@ -149,15 +136,7 @@ struct Put<'known> {
 impl VisitorMut for Put<'_> {
     type Break = Error;
 
-    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Error> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Error> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
+    count_queries!(depth: &mut Query);
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };

@@ -1,5 +1,8 @@
 //! The names that queries of WITH give to the places below them. A visitor says what it enters and leaves.
 
+use crate::template::meaning;
+use sqlparser::ast::Query;
+
 /// A query of WITH.
 pub(super) struct Name {
     pub(super) written: String,
@@ -29,6 +32,14 @@ pub(super) struct WithNames(Vec<Frame>);
 impl WithNames {
     pub(super) fn enter(&mut self, recursive: bool, names: Vec<Name>) {
         self.0.push(Frame { names, recursive, visible: 0 });
+    }
+
+    /// The same for a query whose names stay.
+    pub(super) fn enter_query(&mut self, query: &Query) {
+        let with = query.with.as_ref();
+        let tables = with.map(|with| with.cte_tables.as_slice()).unwrap_or_default().iter();
+        let names = tables.map(|table| Name { written: meaning(&table.alias.name), now: None }).collect();
+        self.enter(with.is_some_and(|with| with.recursive), names);
     }
 
     pub(super) fn leave(&mut self) {

@@ -84,8 +84,7 @@ fn type_cells(field: &Field, flavour: Flavour) -> [Cell; 13] {
     let length = names::declared_length(field).or_else(|| of_blob(field, flavour));
     let seconds = names::declared_digits(field).and_then(|digits| i32::try_from(digits).ok());
     let postgres = names::postgres(field);
-    let udt =
-        if names::is_list(data_type) { format!("_{}", postgres.name) } else { postgres.name.to_owned() };
+    let udt = if data_type.is_list() { format!("_{}", postgres.name) } else { postgres.name.to_owned() };
     let (udt_schema, udt) = match EnumType::declared(field).and_then(|of| of.name) {
         Some(name) => (name.schema, name.name),
         None => ("pg_catalog".to_owned(), udt),

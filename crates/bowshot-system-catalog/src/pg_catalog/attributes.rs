@@ -100,7 +100,7 @@ fn attribute(listed: &Listed, position: usize, field: &Field) -> [Cell; 22] {
     let generated =
         listed.definition().is_some_and(|definition| definition.generated(field.name()).is_some());
     let postgres = names::postgres(field);
-    let list = names::is_list(field.data_type());
+    let list = field.data_type().is_list();
     let (oid, length) = match EnumType::declared(field).and_then(|of| of.name) {
         Some(name) => (oids::enum_type(&name), 4),
         None if list => (postgres.array, -1),

@@ -1,6 +1,7 @@
 //! Arrays as texts, `'{1,2}'`, where it is plain that they are arrays; and `ARRAY(SELECT …)`.
 
-use super::{call, column, text, types};
+use super::{column, text, types};
+use crate::calls::call;
 use crate::template::{self, meaning, quoted};
 use bowshot_api::Result;
 use sqlparser::ast::{

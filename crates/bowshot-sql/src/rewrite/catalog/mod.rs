@@ -13,12 +13,11 @@ mod vectors;
 pub use arrays::{elements as array_elements, parts as array_parts};
 
 use crate::dialect::DialectName;
-use crate::walk::Tree;
+use crate::walk::{Tree, flow, replace};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
-    TableFactor, Value, VisitorMut,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, ObjectName, Query, Select,
+    SelectItem, SetExpr, TableFactor, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -26,10 +25,7 @@ pub(super) fn rewrite(statement: &mut impl Tree, dialect: DialectName) -> Result
     if dialect == DialectName::MySql {
         return Ok(());
     }
-    match statement.walk(&mut Catalog(dialect)) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Catalog(dialect))
 }
 
 struct Catalog(DialectName);
@@ -49,19 +45,11 @@ impl VisitorMut for Catalog {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
         vectors::places_in_from(factor);
-        match tables::rewrite(factor, self.0) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        flow(tables::rewrite(factor, self.0))
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        match self.changed(expr) {
-            Ok(Some(changed)) => *expr = changed,
-            Ok(None) => {}
-            Err(error) => return ControlFlow::Break(error),
-        }
-        ControlFlow::Continue(())
+        replace(expr, |expr| self.changed(expr))
     }
 }
 
@@ -152,37 +140,6 @@ fn unqualified(name: &mut ObjectName) {
     if name.0.len() == 2 && (is("pg_catalog") || is("information_schema")) {
         name.0.remove(0);
     }
-}
-
-/// A call of a function of ours.
-pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    let args = arguments.into_iter().map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)));
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: args.collect(),
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
-}
-
-/// The arguments of a call, if they are plain.
-fn arguments(function: &Function) -> Option<Vec<&Expr>> {
-    let FunctionArguments::List(list) = &function.args else { return None };
-    list.args
-        .iter()
-        .map(|argument| match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
-            _ => None,
-        })
-        .collect()
 }
 
 /// A text between quotes.

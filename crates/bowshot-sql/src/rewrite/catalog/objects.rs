@@ -6,7 +6,8 @@
 //! Functions are known by their names alone, so that `regproc` is a text everywhere.
 
 use super::types::{self, is_number, is_text};
-use super::{arguments, call, column, text};
+use super::{column, text};
+use crate::calls::{arguments, call};
 use sqlparser::ast::{Array, BinaryOperator, CastKind, DataType, Expr, FunctionArguments, Value};
 
 const KINDS: [&str; 5] = ["regclass", "regnamespace", "regproc", "regrole", "regtype"];

@@ -1,12 +1,10 @@
 //! `tableoid`, a column that every table of PostgreSQL has and `*` does not show: the number of the table that a row is of. Of the
 //! tables of the catalog it is known from the text.
 
-use super::call;
+use crate::calls::call;
 use crate::template::meaning;
 use crate::walk::Tree;
-use sqlparser::ast::{Expr, Ident, Select, SelectItem, TableFactor, Value, VisitorMut};
-use std::convert::Infallible;
-use std::ops::ControlFlow;
+use sqlparser::ast::{Expr, Ident, Select, SelectItem, TableFactor, Value};
 
 const COLUMN: &str = "tableoid";
 
@@ -23,7 +21,11 @@ pub(super) fn rewrite(select: &mut Select) {
             *item = SelectItem::ExprWithAlias { expr: number, alias: Ident::new(COLUMN) };
         }
     }
-    let ControlFlow::Continue(()) = select.walk(&mut Numbers(tables));
+    select.change_expressions(|expr| {
+        if let Some(number) = number(expr, &tables) {
+            *expr = number;
+        }
+    });
 }
 
 /// The tables of the catalog that are read, with the names that they are called by.
@@ -56,17 +58,4 @@ fn number(expr: &Expr, tables: &[(String, String)]) -> Option<Expr> {
         _ => return None,
     };
     Some(call("regclass", vec![Expr::value(Value::SingleQuotedString(format!("pg_catalog.{table}")))]))
-}
-
-struct Numbers(Vec<(String, String)>);
-
-impl VisitorMut for Numbers {
-    type Break = Infallible;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if let Some(number) = number(expr, &self.0) {
-            *expr = number;
-        }
-        ControlFlow::Continue(())
-    }
 }

@@ -1,12 +1,12 @@
 //! Functions of PostgreSQL's catalog that give rows: in FROM, and in the list of columns.
 
-use super::{arguments, call, column, unqualified};
+use super::{column, unqualified};
+use crate::calls::{arguments, call, cloned_values};
 use crate::dialect::DialectName;
 use crate::template;
 use bowshot_api::Result;
 use sqlparser::ast::{
-    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, Ident, Subscript, TableAlias,
-    TableAliasColumnDef, TableFactor, Value,
+    AccessExpr, Expr, Function, Ident, Subscript, TableAlias, TableAliasColumnDef, TableFactor, Value,
 };
 
 /// The function that gives a row for each element of an array, with its place.
@@ -25,11 +25,7 @@ const NONE: [(&str, &str); 2] = [
 /// `pg_catalog.unnest(l)`, which the parser takes for a call like any other.
 fn unnest(factor: &mut TableFactor) {
     let TableFactor::Table { args: Some(arguments), alias, with_ordinality, .. } = factor else { return };
-    let values = arguments.args.iter().map(|argument| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
-        _ => None,
-    });
-    let Some(array_exprs) = values.collect::<Option<Vec<_>>>() else { return };
+    let Some(array_exprs) = cloned_values(&arguments.args) else { return };
     *factor = TableFactor::UNNEST {
         alias: alias.take(),
         array_exprs,
@@ -73,13 +69,7 @@ fn of_value(factor: &mut TableFactor, name: &str) -> Result<()> {
         TableFactor::Function { args, alias, .. } => (&*args, alias),
         _ => return Ok(()),
     };
-    let mut values = Vec::with_capacity(args.len());
-    for argument in args {
-        match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => values.push(value.clone()),
-            _ => return Ok(()),
-        }
-    }
+    let Some(values) = cloned_values(args) else { return Ok(()) };
     let plain = || TableAlias { explicit: true, name: Ident::new(name), columns: Vec::new(), at: None };
     let mut alias = alias.take().unwrap_or_else(plain);
     if alias.columns.is_empty() {
@@ -126,7 +116,7 @@ pub(super) fn rewrite(factor: &mut TableFactor, dialect: DialectName) -> Result<
 /// Such a function in the list of columns.
 pub(super) fn in_a_list(function: &Function) -> Option<Expr> {
     let list = list(function)?;
-    let inner = call(list, arguments(function)?.into_iter().cloned().collect());
+    let inner = call(list, arguments(function)?.into_iter().cloned());
     Some(call("unnest", vec![inner]))
 }
 

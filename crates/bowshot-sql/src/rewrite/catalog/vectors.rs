@@ -1,6 +1,7 @@
 //! Columns of the catalog of types `int2vector` and `oidvector`: their elements are counted from 0, those of lists from 1.
 
-use super::{arguments, column};
+use super::column;
+use crate::calls::{argument, arguments};
 use crate::template;
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, Ident, ObjectName, Subscript,
@@ -64,5 +65,5 @@ pub(super) fn places_in_from(factor: &mut TableFactor) {
     let Ok(last) = template::expression("CAST(cardinality(l) AS BIGINT) - 1", &[("l", of)]) else { return };
     let first = Expr::value(Value::Number("0".to_owned(), false));
     *name = ObjectName::from(vec![Ident::new("generate_series")]);
-    *args = [first, last].map(|value| FunctionArg::Unnamed(FunctionArgExpr::Expr(value))).into();
+    *args = [first, last].map(argument).into();
 }
