@@ -2,20 +2,24 @@
 //!
 //! ```text
 //! rows N      N rows of one column `n`        insert      changes three rows
+//! wide N      N rows of 100 kB                types       one row with a column of each kind
 //! wait        one row, then nothing ever      hang        never starts
+//! break N     N rows, then divides by zero    empty       no rows
 //! bad         an internal error               wrong       a syntax error at column 4
 //! fail        divides by zero                 panic       panics when it starts
+//! fail KIND   an error of that kind           instant     one instant, 2024-07-01 12:00 UTC
 //! missing     no such table                   double      a key twice
 //! slow        takes too long                  large N     one row of N bytes
 //! echo N      its N parameters as one row     begin …     transactions
-//! set A B     a setting                       instant     one instant, 2024-07-01 12:00 UTC
-//! create …    changes a table                 USE …       of `main` only
+//! set A B     a setting                       USE …       of `main` only
+//! create …    changes a table                 SELECT …    two rows of the table with a LIMIT, else none
 //! ```
 //!
-//! Every table has the columns `a` (Int64) and `b` (Utf8).
+//! There is one table, `bowshot.main.t`, with the columns `n` (Int64) and `s` (Utf8); rows may be written into any.
 
 use crate::port::PATIENCE;
-use crate::session::TestSession;
+use crate::session::{TestSession, answer};
+use crate::types;
 use arrow::array::{ArrayRef, Int64Array, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
@@ -28,9 +32,13 @@ use bowshot_api::{
 use futures::StreamExt;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
+
+/// The text of a query, its parameters, and whether its result is kept.
+type Asked = (String, Vec<RecordBatch>, bool);
 
 /// What is open.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +49,8 @@ pub struct Counts {
     pub streams: usize,
     /// Statements that hang.
     pub hanging: usize,
+    /// Prepared statements.
+    pub prepared: usize,
 }
 
 /// See the module.
@@ -50,17 +60,30 @@ pub struct TestServer {
     about: About,
     limits: Limits,
     users_only: bool,
+    /// What the server says of itself.
+    pub lifecycle: Mutex<Lifecycle>,
     /// What is open.
     pub counts: watch::Sender<Counts>,
     /// What has had an effect.
     pub(crate) effects: Mutex<Vec<String>>,
     /// Rows that have been stored.
     pub written: Mutex<Vec<RecordBatch>>,
-    pub(crate) queries: Mutex<HashMap<QueryId, (String, Vec<RecordBatch>)>>,
+    pub(crate) queries: Mutex<HashMap<QueryId, Asked>>,
+    pub(crate) sessions: Mutex<HashMap<SessionId, Arc<TestSession>>>,
+    /// Queries that were to be cancelled.
+    pub cancelled: Mutex<Vec<QueryId>>,
+    /// Batches that were made.
+    pub made: Arc<AtomicUsize>,
+    /// How often sessions were asked for.
+    pub found: watch::Sender<usize>,
 }
 
 pub(crate) fn numbers() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]))
+}
+
+pub(crate) fn texts() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("s", DataType::Utf8, false)]))
 }
 
 pub(crate) fn instants() -> SchemaRef {
@@ -70,8 +93,8 @@ pub(crate) fn instants() -> SchemaRef {
 
 pub(crate) fn table() -> SchemaRef {
     Arc::new(Schema::new(vec![
-        Field::new("a", DataType::Int64, false),
-        Field::new("b", DataType::Utf8, true),
+        Field::new("n", DataType::Int64, false),
+        Field::new("s", DataType::Utf8, true),
     ]))
 }
 
@@ -85,17 +108,22 @@ impl TestServer {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             about: About {
-                name: "server".into(),
-                version: "1".into(),
-                arrow_version: "1".into(),
+                name: "Bowshot".into(),
+                version: "1.2.3".into(),
+                arrow_version: "59".into(),
                 languages: Languages::default(),
             },
             limits,
             users_only,
+            lifecycle: Mutex::new(Lifecycle::Ready),
             counts: watch::Sender::default(),
             effects: Mutex::default(),
             written: Mutex::default(),
             queries: Mutex::default(),
+            sessions: Mutex::default(),
+            cancelled: Mutex::default(),
+            made: Arc::default(),
+            found: watch::Sender::default(),
         })
     }
 
@@ -108,6 +136,10 @@ impl TestServer {
     /// What has had an effect since the last call.
     pub fn effects(&self) -> Vec<String> {
         std::mem::take(&mut self.effects.lock().unwrap())
+    }
+
+    fn me(&self) -> Arc<Self> {
+        self.me.upgrade().unwrap()
     }
 }
 
@@ -156,11 +188,25 @@ impl Server for TestServer {
     }
 
     fn lifecycle(&self) -> Lifecycle {
-        Lifecycle::Ready
+        *self.lifecycle.lock().unwrap()
     }
 
     fn status(&self) -> ServerStatus {
-        ServerStatus::default()
+        ServerStatus {
+            sessions: 1,
+            running_queries: 2,
+            queued_queries: 3,
+            open_results: 4,
+            result_buffer_bytes: 5,
+            result_spill_bytes: 6,
+            query_memory_bytes: 7,
+            prepared_statements: 8,
+            open_transactions: 9,
+            table_bytes: 10,
+            planning: 11,
+            burning: 12,
+            memory_bytes: 13,
+        }
     }
 
     async fn authenticate(&self, credentials: &Credentials) -> Result<Principal> {
@@ -168,6 +214,7 @@ impl Server for TestServer {
             Credentials::Password { user, password } if password.expose() == "pw" => {
                 Ok(Principal::user(user))
             }
+            Credentials::Bearer(token) if token.expose() == "token" => Ok(Principal::user("tom")),
             _ if !self.users_only => Ok(Principal::anonymous()),
             _ => Err(Error::new(ErrorKind::Unauthenticated, "wrong user or password")),
         }
@@ -189,58 +236,63 @@ impl Server for TestServer {
 
     async fn open_session(&self, principal: &Principal) -> Result<Arc<dyn Session>> {
         self.counts.send_modify(|counts| counts.sessions += 1);
-        Ok(Arc::new(TestSession {
+        let session = Arc::new(TestSession {
             id: SessionId::random(),
             principal: principal.clone(),
-            server: self.me.upgrade().unwrap(),
+            server: self.me(),
             prepared: Mutex::default(),
-            open: Mutex::default(),
+            is_open: Mutex::default(),
+            is_implicit: Mutex::default(),
             settings: Mutex::default(),
-        }))
+        });
+        self.sessions.lock().unwrap().insert(session.id, Arc::clone(&session));
+        Ok(session)
     }
 
-    fn find_session(&self, _: SessionId, _: &Principal) -> Result<Arc<dyn Session>> {
-        Err(Error::not_found("session not found"))
+    fn find_session(&self, id: SessionId, principal: &Principal) -> Result<Arc<dyn Session>> {
+        self.found.send_modify(|found| *found += 1);
+        let sessions = self.sessions.lock().unwrap();
+        let session = sessions.get(&id).filter(|session| session.principal == *principal);
+        Ok(Arc::clone(session.ok_or_else(|| Error::not_found("session not found"))?) as Arc<dyn Session>)
     }
 
     async fn attach(&self, _: &Principal, query: QueryId, _: usize) -> Result<BatchStream> {
-        let found = self.queries.lock().unwrap().remove(&query);
-        let (sql, bound) = found.ok_or_else(|| Error::not_found("result not found"))?;
-        if sql == "instant" {
-            let values = TimestampMicrosecondArray::from(vec![1_719_835_200_000_000]).with_timezone("UTC");
-            let batch = RecordBatch::try_new(instants(), vec![Arc::new(values)]).unwrap();
-            return Ok(BatchStream::from_batches(instants(), vec![batch]));
+        let mut queries = self.queries.lock().unwrap();
+        let found = queries.get(&query).cloned().ok_or_else(|| Error::not_found("result not found"))?;
+        let (sql, bound, is_kept) = found;
+        if !is_kept {
+            queries.remove(&query);
         }
-        if sql.starts_with("echo") {
-            return Ok(BatchStream::from_batches(bound[0].schema(), bound));
-        }
-        if sql.starts_with("large") {
-            let text = StringArray::from(vec!["x".repeat(usize::try_from(number(&sql)).unwrap())]);
-            let batch = RecordBatch::try_from_iter([("t", Arc::new(text) as ArrayRef)]).unwrap();
-            return Ok(BatchStream::from_batches(batch.schema(), vec![batch]));
-        }
-        if sql.starts_with("SELECT") {
-            return Ok(BatchStream::from_batches(table(), Vec::new()));
-        }
-        let counted = Counted::new(self.me.upgrade().unwrap(), |counts| &mut counts.streams);
-        let size = number(&sql);
-        // In batches of a thousand.
-        let parts = (0..size).step_by(1_000).map(move |start| {
-            let values = Int64Array::from_iter_values(start..(start + 1_000).min(size));
-            Ok(RecordBatch::try_new(numbers(), vec![Arc::new(values)]).unwrap())
-        });
-        let rest = match sql.as_str() {
-            "wait" => futures::stream::pending().boxed(),
-            _ => futures::stream::empty().boxed(),
+        drop(queries);
+        let batch = match sql.split(' ').next().unwrap_or_default() {
+            "echo" => return Ok(BatchStream::from_batches(bound[0].schema(), bound)),
+            "SELECT" if !sql.contains(" LIMIT ") => {
+                return Ok(BatchStream::from_batches(table(), Vec::new()));
+            }
+            "types" => types::batch(),
+            "insert" => {
+                let count: ArrayRef = Arc::new(Int64Array::from(vec![3]));
+                RecordBatch::try_from_iter([("count", count)]).unwrap()
+            }
+            "instant" => {
+                let values =
+                    TimestampMicrosecondArray::from(vec![1_719_835_200_000_000]).with_timezone("UTC");
+                RecordBatch::try_new(instants(), vec![Arc::new(values)]).unwrap()
+            }
+            "large" => {
+                let text = StringArray::from(vec!["x".repeat(usize::try_from(number(&sql)).unwrap())]);
+                RecordBatch::try_from_iter([("t", Arc::new(text) as ArrayRef)]).unwrap()
+            }
+            _ => {
+                let counted = Counted::new(self.me(), |counts| &mut counts.streams);
+                return Ok(generated(&sql, counted, Arc::clone(&self.made)));
+            }
         };
-        let batches = futures::stream::iter(parts).chain(rest).map(move |batch| {
-            let _ = &counted;
-            batch
-        });
-        Ok(BatchStream::new(numbers(), batches.boxed()))
+        Ok(BatchStream::from_batches(batch.schema(), vec![batch]))
     }
 
-    async fn cancel(&self, _: &Principal, _: QueryId) -> Result<CancelOutcome> {
+    async fn cancel(&self, _: &Principal, query: QueryId) -> Result<CancelOutcome> {
+        self.cancelled.lock().unwrap().push(query);
         Ok(CancelOutcome::Cancelled)
     }
 
@@ -248,7 +300,50 @@ impl Server for TestServer {
         Err(Error::not_found("query not found"))
     }
 
-    async fn progress(&self, _: &Principal, _: QueryId, _: Option<f64>, _: Duration) -> Result<Progress> {
-        Err(Error::not_found("query not found"))
+    async fn progress(&self, _: &Principal, query: QueryId, _: Option<f64>, _: Duration) -> Result<Progress> {
+        let queries = self.queries.lock().unwrap();
+        match queries.get(&query) {
+            Some((sql, bound, _)) => {
+                let schema = TestSession::description(sql, bound)?.schema;
+                Ok(Progress { answer: answer(query, schema), fraction: 0.5, done: false, failed: None })
+            }
+            None => Err(Error::not_found("query not found")),
+        }
     }
+}
+
+/// Rows in batches of a thousand, and what comes after them.
+fn generated(sql: &str, counted: Counted, made: Arc<AtomicUsize>) -> BatchStream {
+    let verb = sql.split(' ').next().unwrap_or_default();
+    let (schema, size) = match verb {
+        "wide" => (texts(), number(sql)),
+        "empty" => (numbers(), 0),
+        "SELECT" => (table(), 2),
+        _ => (numbers(), number(sql)),
+    };
+    let step = if verb == "wide" { 10 } else { 1_000 };
+    let shape = Arc::clone(&schema);
+    let parts = (0..size).step_by(step as usize).map(move |start| {
+        let values = start..(start + step).min(size);
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(values.clone()));
+        let columns: Vec<ArrayRef> = match shape.fields().len() {
+            2 => vec![numbers, Arc::new(StringArray::from_iter(values.map(|n| (n > 0).then_some("x"))))],
+            _ if shape.field(0).name() == "s" => {
+                vec![Arc::new(StringArray::from_iter_values(values.map(|_| "x".repeat(100_000))))]
+            }
+            _ => vec![numbers],
+        };
+        Ok(RecordBatch::try_new(Arc::clone(&shape), columns).unwrap())
+    });
+    let rest = match verb {
+        "wait" => futures::stream::pending().boxed(),
+        "break" => futures::stream::iter([Err(Error::invalid("divide by zero"))]).boxed(),
+        _ => futures::stream::empty().boxed(),
+    };
+    let batches = futures::stream::iter(parts).chain(rest).map(move |batch| {
+        let _ = &counted;
+        made.fetch_add(1, Ordering::Relaxed);
+        batch
+    });
+    BatchStream::new(schema, batches.boxed())
 }

@@ -1,14 +1,16 @@
 //! The sessions of the server: its statements, prepared ones, settings and tables.
 
-use crate::server::{Counted, TestServer, instants, number, numbers, table};
+use crate::server::{Counted, TestServer, instants, number, numbers, table, texts};
+use crate::types;
+use arrow::array::RecordBatchOptions;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
-    Answer, BatchStream, COMPATIBILITY_PARAMETERS, Description, Error, ErrorKind, Ingest, Layout,
-    OptionValue, Position, Prepared, PrimaryKey, Principal, QueryId, Reason, Request, Result,
+    Answer, BatchStream, COMPATIBILITY_PARAMETERS, Delivery, Description, Error, ErrorKind, IfMissing,
+    Ingest, Layout, OptionValue, Position, Prepared, PrimaryKey, Principal, QueryId, Reason, Request, Result,
     SESSION_OPTIONS, SavepointId, Session, SessionId, Statement, StatementId, TableEntry, TableFilter,
-    TableName, TransactionEnd, TransactionId,
+    TableKind, TableName, TransactionEnd, TransactionId,
 };
 use futures::StreamExt;
 use std::collections::HashMap;
@@ -26,13 +28,18 @@ const OF_POSTGRES: [&str; 8] = [
     "search_path",
 ];
 
+/// What statements begin with that return no rows.
+const UPDATES: [&str; 6] = ["insert", "create", "set", "RESET", "begin", "commit"];
+
 #[derive(Debug)]
 pub(crate) struct TestSession {
     pub(crate) id: SessionId,
     pub(crate) principal: Principal,
     pub(crate) server: Arc<TestServer>,
     pub(crate) prepared: Mutex<HashMap<StatementId, (String, Vec<RecordBatch>)>>,
-    pub(crate) open: Mutex<bool>,
+    /// Whether a transaction is open that a statement has begun, and one that the front end has.
+    pub(crate) is_open: Mutex<bool>,
+    pub(crate) is_implicit: Mutex<bool>,
     pub(crate) settings: Mutex<HashMap<String, String>>,
 }
 
@@ -48,7 +55,7 @@ impl TestSession {
         }
     }
 
-    fn description(sql: &str, bound: &[RecordBatch]) -> Result<Description> {
+    pub(crate) fn description(sql: &str, bound: &[RecordBatch]) -> Result<Description> {
         let verb = sql.trim_start_matches('(').split(' ').next().unwrap_or_default();
         let parameters = if verb == "echo" { number(sql) } else { 0 };
         let parameters = (1..=parameters).map(|index| Field::new(format!("${index}"), DataType::Utf8, true));
@@ -58,20 +65,57 @@ impl TestSession {
                 let error = Error::new(ErrorKind::Syntax, "syntax error: unexpected `x`");
                 return Err(error.with_position(Position { line: 1, column: 4 }));
             }
-            ("insert" | "create" | "set" | "RESET", _) => Arc::new(Schema::empty()),
+            (verb, _) if UPDATES.contains(&verb) => Arc::new(Schema::empty()),
+            ("types", _) => types::batch().schema(),
+            ("wide", _) => texts(),
             ("large", _) => Arc::new(Schema::new(vec![Field::new("t", DataType::Utf8, false)])),
             ("echo", [rows, ..]) => rows.schema(),
             ("echo", []) => Arc::clone(&parameters),
+            ("SELECT", _) if sql.contains("missing") => {
+                return Err(Error::not_found("table `missing` not found"));
+            }
             ("SELECT", _) => table(),
             ("instant", _) => instants(),
             _ => numbers(),
         };
-        let is_update = matches!(verb, "insert" | "create" | "set" | "RESET");
+        let is_update = UPDATES.contains(&verb);
         Ok(Description { schema, parameters, is_update, reads_only: !is_update })
     }
 
     fn note(&self, effect: impl Into<String>) {
         self.server.effects.lock().unwrap().push(effect.into());
+    }
+
+    /// What a statement does that returns no rows.
+    fn act(&self, sql: String) -> Result<()> {
+        let words: Vec<&str> = sql.split(' ').collect();
+        match words.first().map(|first| first.to_lowercase()).as_deref() {
+            Some("begin") => {
+                *self.is_open.lock().unwrap() = true;
+                *self.is_implicit.lock().unwrap() = false;
+            }
+            Some("commit" | "rollback") if !sql.contains("to") => *self.is_open.lock().unwrap() = false,
+            Some("use") if sql != "USE `main`" => return Err(Error::not_found("schema not found")),
+            Some("set") if words.len() == 3 => {
+                self.settings.lock().unwrap().insert(words[1].to_owned(), words[2].to_owned());
+            }
+            _ => {}
+        }
+        self.note(sql);
+        Ok(())
+    }
+}
+
+pub(crate) fn answer(query: QueryId, schema: SchemaRef) -> Answer {
+    Answer {
+        query,
+        schema,
+        layout: Layout::default(),
+        partitions: 1,
+        ordered: true,
+        rows: None,
+        expires: None,
+        locations: Vec::new(),
     }
 }
 
@@ -85,6 +129,10 @@ impl Session for TestSession {
         &self.principal
     }
 
+    fn statements(&self, sql: &str) -> Vec<String> {
+        sql.split(';').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    }
+
     async fn describe(&self, statement: &Statement) -> Result<Description> {
         let (sql, bound) = self.statement(statement)?;
         Self::description(&sql, &bound)
@@ -94,6 +142,7 @@ impl Session for TestSession {
         let description = Self::description(sql, &[])?;
         let id = StatementId::random();
         self.prepared.lock().unwrap().insert(id, (sql.to_owned(), Vec::new()));
+        self.server.counts.send_modify(|counts| counts.prepared += 1);
         Ok(Prepared { id, description })
     }
 
@@ -105,12 +154,18 @@ impl Session for TestSession {
     }
 
     async fn close_prepared(&self, id: StatementId) -> Result<()> {
-        self.prepared.lock().unwrap().remove(&id);
+        if self.prepared.lock().unwrap().remove(&id).is_some() {
+            self.server.counts.send_modify(|counts| counts.prepared -= 1);
+        }
         Ok(())
     }
 
     async fn start(&self, request: &Request) -> Result<Answer> {
         let (sql, bound) = self.statement(&request.statement)?;
+        let mut kinds = ErrorKind::ALL.iter().copied();
+        if let Some(kind) = kinds.find(|kind| sql == format!("fail {kind:?}")) {
+            return Err(Error::new(kind, "the secret inside"));
+        }
         match sql.as_str() {
             "panic" => panic!("a panic in a statement"),
             "hang" => {
@@ -128,50 +183,46 @@ impl Session for TestSession {
             "slow" => return Err(Error::new(ErrorKind::Timeout, "too slow")),
             _ => {}
         }
-        let answer = Answer {
-            query: QueryId::random(),
-            schema: Self::description(&sql, &bound)?.schema,
-            layout: Layout::default(),
-            partitions: 1,
-            ordered: true,
-            rows: None,
-            expires: None,
-            locations: Vec::new(),
-        };
-        self.server.queries.lock().unwrap().insert(answer.query, (sql, bound));
+        let Description { schema, is_update, .. } = Self::description(&sql, &bound)?;
+        if is_update {
+            self.act(sql.clone())?;
+        }
+        let answer = answer(QueryId::random(), schema);
+        let is_kept = request.delivery == Some(Delivery::Spool);
+        self.server.queries.lock().unwrap().insert(answer.query, (sql, bound, is_kept));
         Ok(answer)
     }
 
     async fn update(&self, request: &Request) -> Result<Option<u64>> {
         let (sql, _) = self.statement(&request.statement)?;
-        let words: Vec<&str> = sql.split(' ').collect();
-        match words.first().map(|first| first.to_lowercase()).as_deref() {
-            Some("begin") => *self.open.lock().unwrap() = true,
-            Some("commit" | "rollback") if !sql.contains("to") => *self.open.lock().unwrap() = false,
-            Some("use") if sql != "USE `main`" => return Err(Error::not_found("schema not found")),
-            Some("set") if words.len() == 3 => {
-                self.settings.lock().unwrap().insert(words[1].to_owned(), words[2].to_owned());
-            }
-            _ => {}
-        }
-        self.note(sql);
+        self.act(sql)?;
         Ok(Some(3))
     }
 
     async fn ingest(&self, ingest: &Ingest, mut rows: BatchStream) -> Result<u64> {
-        let mut count = 0;
+        if ingest.table == "missing" && ingest.if_missing == IfMissing::Fail {
+            return Err(Error::not_found("table `missing` not found"));
+        }
+        let mut taken = Vec::new();
+        if rows.schema().fields().is_empty() {
+            let options = RecordBatchOptions::new().with_row_count(Some(0));
+            taken.push(RecordBatch::try_new_with_options(rows.schema(), Vec::new(), &options).unwrap());
+        }
         while let Some(batch) = rows.next().await {
-            let batch = batch?;
+            taken.push(batch?);
             if ingest.table == "refusing" {
                 return Err(
                     Error::invalid("column `a` must not be null").with_reason(Reason::NotNullViolation)
                 );
             }
-            count += batch.num_rows() as u64;
-            self.server.written.lock().unwrap().push(batch);
         }
-        self.note(format!("wrote {count} into {}", ingest.table));
-        Ok(count)
+        let count: usize = taken.iter().map(RecordBatch::num_rows).sum();
+        self.server.written.lock().unwrap().extend(taken);
+        let (missing, exists) = (ingest.if_missing, ingest.if_exists);
+        let path = [ingest.catalog.as_deref(), ingest.schema_name.as_deref(), Some(ingest.table.as_str())];
+        let path: Vec<&str> = path.into_iter().flatten().collect();
+        self.note(format!("wrote {count} into {} {missing:?} {exists:?}", path.join("/")));
+        Ok(count as u64)
     }
 
     async fn begin(&self) -> Result<TransactionId> {
@@ -183,11 +234,14 @@ impl Session for TestSession {
     }
 
     async fn begin_implicit(&self) -> Result<()> {
-        self.note("(begin)");
+        if !self.in_transaction() && !std::mem::replace(&mut *self.is_implicit.lock().unwrap(), true) {
+            self.note("(begin)");
+        }
         Ok(())
     }
 
     async fn end_implicit(&self, end: TransactionEnd) -> Result<()> {
+        *self.is_implicit.lock().unwrap() = false;
         if !self.in_transaction() {
             self.note(format!("({end:?})"));
         }
@@ -195,7 +249,7 @@ impl Session for TestSession {
     }
 
     fn in_transaction(&self) -> bool {
-        *self.open.lock().unwrap()
+        *self.is_open.lock().unwrap()
     }
 
     async fn savepoint(&self, _: TransactionId, _: &str) -> Result<SavepointId> {
@@ -206,12 +260,14 @@ impl Session for TestSession {
         Ok(())
     }
 
-    async fn primary_key(&self, _: &TableName) -> Result<Option<PrimaryKey>> {
-        Ok(None)
+    async fn primary_key(&self, table: &TableName) -> Result<Option<PrimaryKey>> {
+        let path = [table.catalog.clone().unwrap(), table.schema_name.clone().unwrap(), table.name.clone()];
+        Ok(Some(PrimaryKey { table: path, name: None, columns: vec!["n".to_owned()] }))
     }
 
     fn options(&self) -> Vec<(String, OptionValue)> {
-        Vec::new()
+        let text = |text: &str| OptionValue::String(text.to_owned());
+        vec![("catalog".to_owned(), text("bowshot")), ("schema".to_owned(), text("main"))]
     }
 
     fn setting(&self, name: &str) -> Option<String> {
@@ -245,11 +301,31 @@ impl Session for TestSession {
         Ok(Vec::new())
     }
 
-    async fn tables(&self, _: &TableFilter) -> Result<Vec<TableEntry>> {
-        Ok(Vec::new())
+    async fn tables(&self, filter: &TableFilter) -> Result<Vec<TableEntry>> {
+        let is_meant = |pattern: &Option<String>, name: &str| {
+            pattern.as_ref().is_none_or(|pattern| bowshot_api::like(name, pattern))
+        };
+        let fits = filter.catalog.as_ref().is_none_or(|catalog| catalog == "bowshot")
+            && is_meant(&filter.schema_pattern, "main")
+            && is_meant(&filter.table_pattern, "t");
+        let entry = TableEntry {
+            catalog: "bowshot".to_owned(),
+            schema_name: "main".to_owned(),
+            name: "t".to_owned(),
+            kind: TableKind::Table,
+            schema: filter.include_schema.then(table),
+            remarks: None,
+        };
+        Ok(if fits { vec![entry] } else { Vec::new() })
     }
 
     async fn close(&self) {
-        self.server.counts.send_modify(|counts| counts.sessions -= 1);
+        if self.server.sessions.lock().unwrap().remove(&self.id).is_some() {
+            let prepared = self.prepared.lock().unwrap().drain().count();
+            self.server.counts.send_modify(|counts| {
+                counts.sessions -= 1;
+                counts.prepared -= prepared;
+            });
+        }
     }
 }

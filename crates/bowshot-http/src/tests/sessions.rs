@@ -78,7 +78,7 @@ async fn queries_are_cancelled_by_their_ids() {
     let path = format!("/v1/queries/{id}");
     let reply = running.ask("DELETE", &path, &[], b"").await;
     assert_eq!(reply.json(), json!({"query_id": id.to_string(), "state": "cancelled"}));
-    assert_eq!(running.server.effects(), [format!("cancel {id}")]);
+    assert_eq!(*running.server.cancelled.lock().unwrap(), [id]);
     assert_eq!(running.ask("GET", &path, &[], b"").await.status, 404);
     assert_eq!(running.ask("GET", "/v1/queries/1", &[], b"").await.error(), "400 invalid: invalid query id");
     running.stop().await;
