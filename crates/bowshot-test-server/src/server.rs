@@ -4,30 +4,33 @@
 //! rows N      N rows of one column `n`        insert      changes three rows
 //! wide N      N rows of 100 kB                types       one row with a column of each kind
 //! wait        one row, then nothing ever      hang        never starts
-//! break N     N rows, then divides by zero    empty       no rows
+//! break N     N rows, then divides by zero    break       panics in the middle of its result
+//! update      changes three rows              empty       no rows
 //! bad         an internal error               wrong       a syntax error at column 4
 //! fail        divides by zero                 panic       panics when it starts
 //! fail KIND   an error of that kind           instant     one instant, 2024-07-01 12:00 UTC
 //! missing     no such table                   double      a key twice
 //! slow        takes too long                  large N     one row of N bytes
-//! echo N      its N parameters as one row     begin …     transactions
+//! echo N      its N parameters as one row     ?           as many rows as its Int64 parameter has
+//! begin …     transactions                    SELECT …    two rows of the table with a LIMIT, else none
 //! set A B     a setting                       USE …       of `main` only
-//! create …    changes a table                 SELECT …    two rows of the table with a LIMIT, else none
+//! create …    changes a table
 //! ```
 //!
-//! There is one table, `bowshot.main.t`, with the columns `n` (Int64) and `s` (Utf8); rows may be written into any.
+//! There is one table, `bowshot.main.t`, with the columns `n` (Int64) and `s` (Utf8); rows may be written into any. Those of the
+//! table `stuck` are never taken after the first batch.
 
 use crate::port::PATIENCE;
-use crate::session::{TestSession, answer};
+use crate::session::TestSession;
 use crate::types;
 use arrow::array::{ArrayRef, Int64Array, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
-    About, BatchStream, CancelOutcome, Credentials, Error, ErrorKind, Languages, Lifecycle, Limits,
+    About, Answer, BatchStream, CancelOutcome, Credentials, Error, ErrorKind, Languages, Lifecycle, Limits,
     PasswordExchange, Principal, Progress, QueryId, Result, Scramble, Secret, Server, ServerStatus, Session,
-    SessionId,
+    SessionId, TransactionId,
 };
 use futures::StreamExt;
 use std::collections::HashMap;
@@ -37,8 +40,15 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
-/// The text of a query, its parameters, and whether its result is kept.
-type Asked = (String, Vec<RecordBatch>, bool);
+/// A query that was started.
+#[derive(Debug)]
+pub(crate) struct Query {
+    pub(crate) sql: String,
+    pub(crate) bound: Vec<RecordBatch>,
+    pub(crate) answer: Answer,
+    pub(crate) is_read: bool,
+    pub(crate) is_cancelled: bool,
+}
 
 /// What is open.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -68,10 +78,12 @@ pub struct TestServer {
     pub(crate) effects: Mutex<Vec<String>>,
     /// Rows that have been stored.
     pub written: Mutex<Vec<RecordBatch>>,
-    pub(crate) queries: Mutex<HashMap<QueryId, Asked>>,
+    /// Statements that were to run, with their transactions.
+    pub(crate) runs: Mutex<Vec<(String, Option<TransactionId>)>>,
+    pub(crate) queries: Mutex<HashMap<QueryId, Query>>,
     pub(crate) sessions: Mutex<HashMap<SessionId, Arc<TestSession>>>,
-    /// Queries that were to be cancelled.
-    pub cancelled: Mutex<Vec<QueryId>>,
+    /// How often credentials were checked.
+    pub checks: AtomicUsize,
     /// Batches that were made.
     pub made: Arc<AtomicUsize>,
     /// How often sessions were asked for.
@@ -119,9 +131,10 @@ impl TestServer {
             counts: watch::Sender::default(),
             effects: Mutex::default(),
             written: Mutex::default(),
+            runs: Mutex::default(),
             queries: Mutex::default(),
             sessions: Mutex::default(),
-            cancelled: Mutex::default(),
+            checks: AtomicUsize::default(),
             made: Arc::default(),
             found: watch::Sender::default(),
         })
@@ -136,6 +149,11 @@ impl TestServer {
     /// What has had an effect since the last call.
     pub fn effects(&self) -> Vec<String> {
         std::mem::take(&mut self.effects.lock().unwrap())
+    }
+
+    /// The statements that were to run since the last call.
+    pub fn runs(&self) -> Vec<(String, Option<TransactionId>)> {
+        std::mem::take(&mut self.runs.lock().unwrap())
     }
 
     fn me(&self) -> Arc<Self> {
@@ -210,11 +228,15 @@ impl Server for TestServer {
     }
 
     async fn authenticate(&self, credentials: &Credentials) -> Result<Principal> {
+        self.checks.fetch_add(1, Ordering::Relaxed);
         match credentials {
             Credentials::Password { user, password } if password.expose() == "pw" => {
                 Ok(Principal::user(user))
             }
             Credentials::Bearer(token) if token.expose() == "token" => Ok(Principal::user("tom")),
+            Credentials::Bearer(token) if token.expose().starts_with("token-") => {
+                Ok(Principal::user(token.expose().split('-').nth(1).unwrap()))
+            }
             _ if !self.users_only => Ok(Principal::anonymous()),
             _ => Err(Error::new(ErrorKind::Unauthenticated, "wrong user or password")),
         }
@@ -230,8 +252,8 @@ impl Server for TestServer {
         (user == "prover").then(|| Box::new(Exchange) as Box<dyn PasswordExchange>)
     }
 
-    fn issue_token(&self, _: &Principal) -> Secret {
-        Secret::new("token")
+    fn issue_token(&self, principal: &Principal) -> Secret {
+        Secret::new(format!("token-{}-{}", principal.name, SessionId::random()))
     }
 
     async fn open_session(&self, principal: &Principal) -> Result<Arc<dyn Session>> {
@@ -243,6 +265,7 @@ impl Server for TestServer {
             prepared: Mutex::default(),
             is_open: Mutex::default(),
             is_implicit: Mutex::default(),
+            transactions: Mutex::default(),
             settings: Mutex::default(),
         });
         self.sessions.lock().unwrap().insert(session.id, Arc::clone(&session));
@@ -256,14 +279,19 @@ impl Server for TestServer {
         Ok(Arc::clone(session.ok_or_else(|| Error::not_found("session not found"))?) as Arc<dyn Session>)
     }
 
-    async fn attach(&self, _: &Principal, query: QueryId, _: usize) -> Result<BatchStream> {
-        let mut queries = self.queries.lock().unwrap();
-        let found = queries.get(&query).cloned().ok_or_else(|| Error::not_found("result not found"))?;
-        let (sql, bound, is_kept) = found;
-        if !is_kept {
-            queries.remove(&query);
-        }
-        drop(queries);
+    async fn attach(&self, _: &Principal, query: QueryId, partition: usize) -> Result<BatchStream> {
+        let missing = || Error::not_found("result not found");
+        let (sql, bound) = {
+            let mut queries = self.queries.lock().unwrap();
+            let query = queries.get_mut(&query).filter(|_| partition == 0).ok_or_else(missing)?;
+            if query.is_cancelled {
+                return Err(cancelled());
+            }
+            if query.answer.expires.is_none() && std::mem::replace(&mut query.is_read, true) {
+                return Err(missing());
+            }
+            (query.sql.clone(), query.bound.clone())
+        };
         let batch = match sql.split(' ').next().unwrap_or_default() {
             "echo" => return Ok(BatchStream::from_batches(bound[0].schema(), bound)),
             "SELECT" if !sql.contains(" LIMIT ") => {
@@ -292,7 +320,8 @@ impl Server for TestServer {
     }
 
     async fn cancel(&self, _: &Principal, query: QueryId) -> Result<CancelOutcome> {
-        self.cancelled.lock().unwrap().push(query);
+        let mut queries = self.queries.lock().unwrap();
+        queries.get_mut(&query).ok_or_else(|| Error::not_found("query not found"))?.is_cancelled = true;
         Ok(CancelOutcome::Cancelled)
     }
 
@@ -300,16 +329,26 @@ impl Server for TestServer {
         Err(Error::not_found("query not found"))
     }
 
-    async fn progress(&self, _: &Principal, query: QueryId, _: Option<f64>, _: Duration) -> Result<Progress> {
+    async fn progress(
+        &self,
+        _: &Principal,
+        query: QueryId,
+        seen: Option<f64>,
+        _: Duration,
+    ) -> Result<Progress> {
         let queries = self.queries.lock().unwrap();
-        match queries.get(&query) {
-            Some((sql, bound, _)) => {
-                let schema = TestSession::description(sql, bound)?.schema;
-                Ok(Progress { answer: answer(query, schema), fraction: 0.5, done: false, failed: None })
-            }
-            None => Err(Error::not_found("query not found")),
+        let query = queries.get(&query).ok_or_else(|| Error::not_found("query not found"))?;
+        if query.is_cancelled {
+            return Err(cancelled());
         }
+        let done = seen == Some(0.5);
+        let fraction = if done { 1.0 } else { 0.5 };
+        Ok(Progress { answer: query.answer.clone(), fraction, done, failed: None })
     }
+}
+
+fn cancelled() -> Error {
+    Error::new(ErrorKind::Cancelled, "the query was cancelled")
 }
 
 /// Rows in batches of a thousand, and what comes after them.
@@ -337,6 +376,7 @@ fn generated(sql: &str, counted: Counted, made: Arc<AtomicUsize>) -> BatchStream
     });
     let rest = match verb {
         "wait" => futures::stream::pending().boxed(),
+        "break" if sql == verb => futures::stream::once(async { panic!("broken") }).boxed(),
         "break" => futures::stream::iter([Err(Error::invalid("divide by zero"))]).boxed(),
         _ => futures::stream::empty().boxed(),
     };

@@ -1,6 +1,6 @@
 //! The sessions of the server: its statements, prepared ones, settings and tables.
 
-use crate::server::{Counted, TestServer, instants, number, numbers, table, texts};
+use crate::server::{Counted, Query, TestServer, instants, number, numbers, table, texts};
 use crate::types;
 use arrow::array::RecordBatchOptions;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -15,6 +15,7 @@ use bowshot_api::{
 use futures::StreamExt;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
 
 /// What clients of PostgreSQL set; it is shown as it was set.
 const OF_POSTGRES: [&str; 8] = [
@@ -29,37 +30,61 @@ const OF_POSTGRES: [&str; 8] = [
 ];
 
 /// What statements begin with that return no rows.
-const UPDATES: [&str; 6] = ["insert", "create", "set", "RESET", "begin", "commit"];
+const UPDATES: [&str; 7] = ["insert", "update", "create", "set", "RESET", "begin", "commit"];
+
+/// Text, parameters and transaction of a prepared statement.
+type PreparedStatement = (String, Vec<RecordBatch>, Option<TransactionId>);
 
 #[derive(Debug)]
 pub(crate) struct TestSession {
     pub(crate) id: SessionId,
     pub(crate) principal: Principal,
     pub(crate) server: Arc<TestServer>,
-    pub(crate) prepared: Mutex<HashMap<StatementId, (String, Vec<RecordBatch>)>>,
+    pub(crate) prepared: Mutex<HashMap<StatementId, PreparedStatement>>,
     /// Whether a transaction is open that a statement has begun, and one that the front end has.
     pub(crate) is_open: Mutex<bool>,
     pub(crate) is_implicit: Mutex<bool>,
+    /// Those with a handle, and their savepoints.
+    pub(crate) transactions: Mutex<HashMap<TransactionId, Vec<SavepointId>>>,
     pub(crate) settings: Mutex<HashMap<String, String>>,
 }
 
 impl TestSession {
-    fn statement(&self, statement: &Statement) -> Result<(String, Vec<RecordBatch>)> {
+    fn statement(&self, statement: &Statement) -> Result<PreparedStatement> {
         match statement {
             Statement::Prepared(id) => {
                 let prepared = self.prepared.lock().unwrap();
                 prepared.get(id).cloned().ok_or_else(|| Error::not_found("prepared statement not found"))
             }
-            Statement::Sql(sql) => Ok((sql.clone(), Vec::new())),
+            Statement::Sql(sql) => Ok((sql.clone(), Vec::new(), None)),
             Statement::Substrait(_) => Err(Error::unsupported("no plans")),
         }
     }
 
-    pub(crate) fn description(sql: &str, bound: &[RecordBatch]) -> Result<Description> {
+    /// A statement that is to run, which needs its transaction.
+    fn run(&self, request: &Request) -> Result<(String, Vec<RecordBatch>)> {
+        let (sql, bound, transaction) = self.statement(&request.statement)?;
+        let transaction = transaction.or(request.transaction);
+        self.check(transaction)?;
+        let rows: usize = bound.iter().map(RecordBatch::num_rows).sum();
+        let sql = if sql == "?" { format!("rows {rows}") } else { sql };
+        self.server.runs.lock().unwrap().push((sql.clone(), transaction));
+        Ok((sql, bound))
+    }
+
+    fn check(&self, transaction: Option<TransactionId>) -> Result<()> {
+        match transaction {
+            Some(id) if !self.transactions.lock().unwrap().contains_key(&id) => Err(no_transaction()),
+            _ => Ok(()),
+        }
+    }
+
+    fn description(sql: &str, bound: &[RecordBatch]) -> Result<Description> {
         let verb = sql.trim_start_matches('(').split(' ').next().unwrap_or_default();
         let parameters = if verb == "echo" { number(sql) } else { 0 };
         let parameters = (1..=parameters).map(|index| Field::new(format!("${index}"), DataType::Utf8, true));
-        let parameters: SchemaRef = Arc::new(Schema::new(parameters.collect::<Vec<_>>()));
+        let number = (verb == "?").then(|| Field::new("$1", DataType::Int64, true));
+        let parameters: SchemaRef = Arc::new(Schema::new(parameters.chain(number).collect::<Vec<_>>()));
         let schema = match (verb, bound) {
             ("wrong", _) => {
                 let error = Error::new(ErrorKind::Syntax, "syntax error: unexpected `x`");
@@ -106,17 +131,8 @@ impl TestSession {
     }
 }
 
-pub(crate) fn answer(query: QueryId, schema: SchemaRef) -> Answer {
-    Answer {
-        query,
-        schema,
-        layout: Layout::default(),
-        partitions: 1,
-        ordered: true,
-        rows: None,
-        expires: None,
-        locations: Vec::new(),
-    }
+fn no_transaction() -> Error {
+    Error::not_found("transaction not found").with_hint("begin a new transaction")
 }
 
 #[async_trait]
@@ -134,22 +150,25 @@ impl Session for TestSession {
     }
 
     async fn describe(&self, statement: &Statement) -> Result<Description> {
-        let (sql, bound) = self.statement(statement)?;
+        let (sql, bound, _) = self.statement(statement)?;
         Self::description(&sql, &bound)
     }
 
-    async fn prepare(&self, sql: &str, _: Option<TransactionId>) -> Result<Prepared> {
+    async fn prepare(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared> {
+        self.check(transaction)?;
         let description = Self::description(sql, &[])?;
         let id = StatementId::random();
-        self.prepared.lock().unwrap().insert(id, (sql.to_owned(), Vec::new()));
+        self.prepared.lock().unwrap().insert(id, (sql.to_owned(), Vec::new(), transaction));
         self.server.counts.send_modify(|counts| counts.prepared += 1);
         Ok(Prepared { id, description })
     }
 
     async fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
-        if let Some(prepared) = self.prepared.lock().unwrap().get_mut(&id) {
-            prepared.1 = parameters;
-        }
+        let mut prepared = self.prepared.lock().unwrap();
+        let prepared = prepared.get_mut(&id).ok_or_else(|| Error::not_found("statement not found"))?;
+        let is_number = |batch: &RecordBatch| batch.column(0).data_type() == &DataType::Int64;
+        assert!(prepared.0 != "?" || parameters.iter().all(is_number));
+        prepared.1 = parameters;
         Ok(())
     }
 
@@ -161,7 +180,7 @@ impl Session for TestSession {
     }
 
     async fn start(&self, request: &Request) -> Result<Answer> {
-        let (sql, bound) = self.statement(&request.statement)?;
+        let (sql, bound) = self.run(request)?;
         let mut kinds = ErrorKind::ALL.iter().copied();
         if let Some(kind) = kinds.find(|kind| sql == format!("fail {kind:?}")) {
             return Err(Error::new(kind, "the secret inside"));
@@ -187,14 +206,24 @@ impl Session for TestSession {
         if is_update {
             self.act(sql.clone())?;
         }
-        let answer = answer(QueryId::random(), schema);
         let is_kept = request.delivery == Some(Delivery::Spool);
-        self.server.queries.lock().unwrap().insert(answer.query, (sql, bound, is_kept));
+        let answer = Answer {
+            query: QueryId::random(),
+            schema,
+            layout: Layout::default(),
+            partitions: 1,
+            ordered: true,
+            rows: None,
+            expires: is_kept.then(|| SystemTime::now() + Duration::from_secs(60)),
+            locations: Vec::new(),
+        };
+        let query = Query { sql, bound, answer: answer.clone(), is_read: false, is_cancelled: false };
+        self.server.queries.lock().unwrap().insert(answer.query, query);
         Ok(answer)
     }
 
     async fn update(&self, request: &Request) -> Result<Option<u64>> {
-        let (sql, _) = self.statement(&request.statement)?;
+        let (sql, _) = self.run(request)?;
         self.act(sql)?;
         Ok(Some(3))
     }
@@ -203,6 +232,8 @@ impl Session for TestSession {
         if ingest.table == "missing" && ingest.if_missing == IfMissing::Fail {
             return Err(Error::not_found("table `missing` not found"));
         }
+        self.check(ingest.transaction)?;
+        let _counted = Counted::new(Arc::clone(&self.server), |counts| &mut counts.streams);
         let mut taken = Vec::new();
         if rows.schema().fields().is_empty() {
             let options = RecordBatchOptions::new().with_row_count(Some(0));
@@ -215,21 +246,31 @@ impl Session for TestSession {
                     Error::invalid("column `a` must not be null").with_reason(Reason::NotNullViolation)
                 );
             }
+            if ingest.table == "stuck" {
+                return futures::future::pending().await;
+            }
         }
+        assert!(taken.iter().all(|batch| batch.schema() == rows.schema()));
         let count: usize = taken.iter().map(RecordBatch::num_rows).sum();
         self.server.written.lock().unwrap().extend(taken);
         let (missing, exists) = (ingest.if_missing, ingest.if_exists);
         let path = [ingest.catalog.as_deref(), ingest.schema_name.as_deref(), Some(ingest.table.as_str())];
-        let path: Vec<&str> = path.into_iter().flatten().collect();
-        self.note(format!("wrote {count} into {} {missing:?} {exists:?}", path.join("/")));
+        let path = path.into_iter().flatten().collect::<Vec<_>>().join("/");
+        let kind = if ingest.temporary { "temporary " } else { "" };
+        let within = ingest.transaction.map(|id| format!(" in {id}")).unwrap_or_default();
+        self.note(format!("wrote {count} into {kind}{path} {missing:?} {exists:?}{within}"));
         Ok(count as u64)
     }
 
     async fn begin(&self) -> Result<TransactionId> {
-        Ok(TransactionId::random())
+        let id = TransactionId::random();
+        self.transactions.lock().unwrap().insert(id, Vec::new());
+        Ok(id)
     }
 
-    async fn end(&self, _: TransactionId, _: TransactionEnd) -> Result<()> {
+    async fn end(&self, transaction: TransactionId, end: TransactionEnd) -> Result<()> {
+        self.transactions.lock().unwrap().remove(&transaction).ok_or_else(no_transaction)?;
+        self.note(format!("ended {end:?}"));
         Ok(())
     }
 
@@ -252,11 +293,20 @@ impl Session for TestSession {
         *self.is_open.lock().unwrap()
     }
 
-    async fn savepoint(&self, _: TransactionId, _: &str) -> Result<SavepointId> {
-        Ok(SavepointId::random())
+    async fn savepoint(&self, transaction: TransactionId, name: &str) -> Result<SavepointId> {
+        let id = SavepointId::random();
+        let mut transactions = self.transactions.lock().unwrap();
+        transactions.get_mut(&transaction).ok_or_else(no_transaction)?.push(id);
+        self.note(format!("saved {name}"));
+        Ok(id)
     }
 
-    async fn end_savepoint(&self, _: SavepointId, _: TransactionEnd) -> Result<()> {
+    async fn end_savepoint(&self, savepoint: SavepointId, end: TransactionEnd) -> Result<()> {
+        let transactions = self.transactions.lock().unwrap();
+        if !transactions.values().flatten().any(|known| *known == savepoint) {
+            return Err(Error::not_found("savepoint not found"));
+        }
+        self.note(format!("ended savepoint {end:?}"));
         Ok(())
     }
 
