@@ -12,7 +12,6 @@ use bowshot_policy::rules::Place;
 use bowshot_sql::Privilege;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::Result;
-use datafusion::logical_expr::TableType;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -208,10 +207,6 @@ impl SchemaProvider for MysqlSchema {
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         Ok(DEFINED.iter().find(|defined| defined.name == name).map(|defined| defined.provider(&self.0)))
-    }
-
-    async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
-        Ok(self.table_exist(name).then_some(TableType::View))
     }
 
     fn table_exist(&self, name: &str) -> bool {

@@ -56,6 +56,17 @@ pub(crate) fn check_changeable(name: &EntryName, table: &Table) -> Result<()> {
     }
 }
 
+/// Something can be made in the schema of this name.
+pub(crate) fn check_schema(pinned: &Pinned, name: &EntryName) -> Result<()> {
+    if pinned.has_schema(&name.catalog, &name.schema) {
+        return Ok(());
+    }
+    let schema = format!("{}.{}", name.catalog, name.schema);
+    Err(Error::not_found(format!("schema `{schema}` not found"))
+        .with_reason(Reason::UndefinedSchema)
+        .with_hint(format!("make it with `CREATE SCHEMA {schema}`")))
+}
+
 impl Names {
     /// The full name of a thing that is there or will be.
     pub(crate) fn resolve(&self, name: &ObjectName) -> Result<EntryName> {
@@ -171,12 +182,7 @@ impl Names {
         if self.parts.databases.has(&name.catalog) {
             return Err(external_database::only_rows(name));
         }
-        if !self.pinned.has_schema(&name.catalog, &name.schema) {
-            let schema = format!("{}.{}", name.catalog, name.schema);
-            return Err(Error::not_found(format!("schema `{schema}` not found"))
-                .with_reason(Reason::UndefinedSchema)
-                .with_hint(format!("make it with `CREATE SCHEMA {schema}`")));
-        }
+        check_schema(&self.pinned, name)?;
         if name.name.starts_with("__bowshot") {
             return Err(Error::invalid(format!("the name `{}` is reserved", name.name)));
         }

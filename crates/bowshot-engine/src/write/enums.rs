@@ -1,8 +1,8 @@
 //! `CREATE TYPE t AS ENUM ('a', 'b')`, `ALTER TYPE t ADD VALUE 'c'` and `DROP TYPE t`. Types are notes of the snapshot, as models are.
 //! Each column holds the labels of its type itself: a new label is written into all tables that have one, in the same commit.
 
-use crate::catalog::names::Names;
-use crate::write::ddl::{Ddl, Stores, put};
+use crate::catalog::names::{Names, check_schema};
+use crate::write::ddl::{Ddl, Stores, full, put};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, TEMPORARY_CATALOG};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::access::{Access, denied};
@@ -193,12 +193,7 @@ fn not_there(name: &EntryName) -> Error {
 }
 
 fn create(name: &EntryName, labels: &[String], rules: &Rules, names: &Names) -> Result<Pinned> {
-    if !names.pinned.has_schema(&name.catalog, &name.schema) {
-        let schema = format!("{}.{}", name.catalog, name.schema);
-        return Err(Error::not_found(format!("schema `{schema}` not found"))
-            .with_reason(Reason::UndefinedSchema)
-            .with_hint(format!("make it with `CREATE SCHEMA {schema}`")));
-    }
+    check_schema(&names.pinned, name)?;
     if name.name.is_empty() || name.name.len() > MAX_NAME_BYTES {
         return Err(Error::invalid(format!("the name of a type has 1 to {MAX_NAME_BYTES} bytes")));
     }
@@ -207,8 +202,7 @@ fn create(name: &EntryName, labels: &[String], rules: &Rules, names: &Names) -> 
             .with_hint("choose another name, or add labels with `ALTER TYPE … ADD VALUE`"));
     }
     if rules.types.len() >= MAX_TYPES {
-        let message = format!("there are {MAX_TYPES} types, which is the limit");
-        return Err(Error::new(ErrorKind::LimitReached, message).with_hint("drop types that are not needed"));
+        return Err(full(MAX_TYPES, "types"));
     }
     let mut changes = vec![(Key::Type(name).text(), Some(json!(labels).to_string()))];
     if !names.access.is_off() {

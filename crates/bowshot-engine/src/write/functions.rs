@@ -3,12 +3,12 @@
 
 use crate::catalog::Visible;
 use crate::catalog::functions::{Expanded, SeenFunctions};
-use crate::catalog::names::Names;
+use crate::catalog::names::{Names, check_schema};
 use crate::catalog::search_path;
 use crate::error::classify;
 use crate::plan::{self, allowed};
 use crate::write::WhenThere;
-use crate::write::ddl::Ddl;
+use crate::write::ddl::{Ddl, full};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_TEMP, TEMPORARY_CATALOG};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::access::{Access, denied};
@@ -264,17 +264,11 @@ pub(crate) fn without_temporary(pinned: &Pinned) -> Result<Pinned> {
 }
 
 fn check_room(name: &EntryName, (count, is_there): (usize, bool), pinned: &Pinned) -> Result<()> {
-    if name.catalog != TEMPORARY_CATALOG && !pinned.has_schema(&name.catalog, &name.schema) {
-        let schema = format!("{}.{}", name.catalog, name.schema);
-        return Err(Error::not_found(format!("schema `{schema}` not found"))
-            .with_reason(Reason::UndefinedSchema)
-            .with_hint(format!("make it with `CREATE SCHEMA {schema}`")));
+    if name.catalog != TEMPORARY_CATALOG {
+        check_schema(pinned, name)?;
     }
     if count >= MAX_FUNCTIONS && !is_there {
-        let message = format!("there are {MAX_FUNCTIONS} functions, which is the limit");
-        return Err(
-            Error::new(ErrorKind::LimitReached, message).with_hint("drop functions that are not needed")
-        );
+        return Err(full(MAX_FUNCTIONS, "functions"));
     }
     Ok(())
 }

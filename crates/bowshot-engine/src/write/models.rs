@@ -5,14 +5,14 @@
 
 use crate::catalog::input::InputTable;
 use crate::catalog::models::not_there;
-use crate::catalog::names::Names;
+use crate::catalog::names::{Names, check_schema};
 use crate::error::classify;
 use crate::execute::input_scan::Guess;
 use crate::write::WhenThere;
 use crate::write::copy::folder;
-use crate::write::ddl::Ddl;
+use crate::write::ddl::{Ddl, full};
 use bowshot_api::catalog_names::DEFAULT_CATALOG;
-use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_models::{Classes, Model, Task};
 use bowshot_policy::access::Access;
 use bowshot_policy::rules::{Key, ModelNote, Rules, model_place, model_text};
@@ -147,12 +147,7 @@ pub(crate) fn create(new: &NewModel, names: &Names, sent: Option<Vec<u8>>) -> Re
                     "use IF NOT EXISTS to keep it, OR REPLACE to make its next version, or another name",
                 ));
         }
-        (None, _) if rules.models.len() >= MAX_MODELS => {
-            let message = format!("there are {MAX_MODELS} models, which is the limit");
-            return Err(
-                Error::new(ErrorKind::LimitReached, message).with_hint("drop models that are not needed")
-            );
-        }
+        (None, _) if rules.models.len() >= MAX_MODELS => return Err(full(MAX_MODELS, "models")),
         _ => {}
     }
     let (bytes, called) = match (&new.file, sent) {
@@ -196,12 +191,7 @@ pub(crate) fn create(new: &NewModel, names: &Names, sent: Option<Vec<u8>>) -> Re
 }
 
 fn check_name(name: &EntryName, names: &Names) -> Result<()> {
-    if !names.pinned.has_schema(&name.catalog, &name.schema) {
-        let schema = format!("{}.{}", name.catalog, name.schema);
-        return Err(Error::not_found(format!("schema `{schema}` not found"))
-            .with_reason(Reason::UndefinedSchema)
-            .with_hint(format!("make it with `CREATE SCHEMA {schema}`")));
-    }
+    check_schema(&names.pinned, name)?;
     if name.name.is_empty() || name.name.chars().count() > MAX_NAME_CHARS {
         return Err(Error::invalid(format!("the name of a model has 1 to {MAX_NAME_CHARS} characters")));
     }
