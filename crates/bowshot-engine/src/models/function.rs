@@ -40,14 +40,7 @@ pub(crate) struct Found {
 }
 
 /// Plans are written out where they are keys: without the trees, which the hash stands for.
-impl fmt::Debug for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Found")
-            .field("name", &self.name)
-            .field("sha256", &self.sha256)
-            .finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Found { name, sha256 });
 
 /// Finds the models of one statement.
 pub(crate) trait FindModel: fmt::Debug + Send + Sync {
