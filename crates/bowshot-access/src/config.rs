@@ -102,14 +102,6 @@ impl AccessConfig {
     }
 }
 
-impl std::fmt::Debug for UserConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("UserConfig").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(UserConfig { name });
 
-impl std::fmt::Debug for TokenConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TokenConfig").field("user", &self.user).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(TokenConfig { user });

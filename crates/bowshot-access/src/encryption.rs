@@ -11,7 +11,6 @@ use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use bowshot_api::{EncryptedText, Error as ApiError, ErrorKind, Result, Secret, SecretCipher};
-use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -104,11 +103,7 @@ impl EncryptionKey {
     }
 }
 
-impl fmt::Debug for EncryptionKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EncryptionKey").field("place", &self.place).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(EncryptionKey { place });
 
 impl SecretCipher for EncryptionKey {
     fn encrypt(&self, about: &str, text: &Secret) -> Result<EncryptedText> {

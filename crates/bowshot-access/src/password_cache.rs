@@ -107,11 +107,7 @@ impl Known {
     }
 }
 
-impl std::fmt::Debug for PasswordCache {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("PasswordCache")
-    }
-}
+bowshot_api::debug_fields!(PasswordCache {});
 
 /// Whether a scramble was made with the password whose hash of the hash this is.
 fn is_made_of(twice: &Digest32, scramble: &Scramble) -> bool {

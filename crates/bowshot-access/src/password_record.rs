@@ -52,11 +52,7 @@ impl PasswordRecord {
     }
 }
 
-impl std::fmt::Debug for PasswordRecord {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("PasswordRecord")
-    }
-}
+bowshot_api::debug_fields!(PasswordRecord {});
 
 #[cfg(test)]
 mod tests {

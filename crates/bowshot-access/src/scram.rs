@@ -37,11 +37,7 @@ pub(crate) struct Verifier {
     server_key: Digest32,
 }
 
-impl fmt::Debug for Verifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Verifier")
-    }
-}
+bowshot_api::debug_fields!(Verifier {});
 
 impl fmt::Display for Verifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

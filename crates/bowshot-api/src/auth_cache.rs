@@ -1,7 +1,6 @@
 //! Authenticated callers of one connection, so that a password is not hashed for each call.
 
 use crate::{Credentials, Principal, Result, Server};
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -23,11 +22,7 @@ struct Entry {
     until: Instant,
 }
 
-impl fmt::Debug for AuthCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AuthCache")
-    }
-}
+crate::debug_fields!(AuthCache {});
 
 impl AuthCache {
     /// The principal of an authorization header: from the cache, or else by a check of its credentials.

@@ -3,7 +3,6 @@
 use crate::Secret;
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A token of an identity provider, held for the lifetime of the caller's session. Values derived from it for one
@@ -23,11 +22,7 @@ struct Held {
     derived: BTreeMap<String, Arc<dyn Any + Send + Sync>>,
 }
 
-impl fmt::Debug for CallerToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CallerToken")
-    }
-}
+crate::debug_fields!(CallerToken {});
 
 impl CallerToken {
     pub fn new(token: Secret) -> Arc<Self> {

@@ -1,6 +1,7 @@
 //! The error type of the server API. Each crate converts its own errors into it; each front end maps [`ErrorKind`],
 //! and [`Reason`] where its protocol is finer, to its own codes in one exhaustive match (`status.rs`).
 
+use crate::reason::codes;
 use crate::{Position, Reason};
 use std::fmt;
 use std::fmt::Write as _;
@@ -8,37 +9,38 @@ use std::fmt::Write as _;
 /// Result of the server API.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Kinds of errors, by what the caller should do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ErrorKind {
-    /// The text is not valid SQL: correct the statement.
-    Syntax,
-    /// The statement or a value is invalid (types, counts, unknown column): correct the request.
-    Invalid,
-    /// A named object does not exist: correct the name or create it.
-    NotFound,
-    /// An object of that name exists: choose another name.
-    AlreadyExists,
-    /// Missing or wrong credentials: authenticate again.
-    Unauthenticated,
-    /// The caller lacks the access right: ask for a grant. Never reveals whether the object exists.
-    Denied,
-    /// Bowshot does not support this: use what the hint names.
-    Unsupported,
-    /// Another writer was first: run the transaction again.
-    Conflict,
-    /// A configured limit was reached: ask for less, or raise the limit in the hint.
-    LimitReached,
-    /// The deadline passed: raise the timeout or ask for less.
-    Timeout,
-    /// The query was cancelled.
-    Cancelled,
-    /// The server is draining or a source cannot be reached: try again later.
-    Unavailable,
-    /// Stored data cannot be read: repair or replace the named file.
-    Corrupt,
-    /// A defect in Bowshot: report it with the query id.
-    Internal,
+codes! {
+    /// Kinds of errors, by what the caller should do.
+    pub enum ErrorKind {
+        /// The text is not valid SQL: correct the statement.
+        Syntax("syntax", "42601"),
+        /// The statement or a value is invalid (types, counts, unknown column): correct the request.
+        Invalid("invalid", "42000"),
+        /// A named object does not exist: correct the name or create it.
+        NotFound("not_found", "42704"),
+        /// An object of that name exists: choose another name.
+        AlreadyExists("already_exists", "42710"),
+        /// Missing or wrong credentials: authenticate again.
+        Unauthenticated("unauthenticated", "28P01"),
+        /// The caller lacks the access right: ask for a grant. Never reveals whether the object exists.
+        Denied("denied", "42501"),
+        /// Bowshot does not support this: use what the hint names.
+        Unsupported("unsupported", "0A000"),
+        /// Another writer was first: run the transaction again.
+        Conflict("conflict", "40001"),
+        /// A configured limit was reached: ask for less, or raise the limit in the hint.
+        LimitReached("limit_reached", "53400"),
+        /// The deadline passed: raise the timeout or ask for less.
+        Timeout("timeout", "57014"),
+        /// The query was cancelled.
+        Cancelled("cancelled", "57014"),
+        /// The server is draining or a source cannot be reached: try again later.
+        Unavailable("unavailable", "57P03"),
+        /// Stored data cannot be read: repair or replace the named file.
+        Corrupt("corrupt", "XX001"),
+        /// A defect in Bowshot: report it with the query id.
+        Internal("internal", "XX000"),
+    }
 }
 
 impl ErrorKind {
@@ -60,24 +62,6 @@ impl ErrorKind {
             | Self::Internal => false,
         }
     }
-
-    /// All kinds, in the order of the documentation.
-    pub const ALL: [ErrorKind; 14] = [
-        Self::Syntax,
-        Self::Invalid,
-        Self::NotFound,
-        Self::AlreadyExists,
-        Self::Unauthenticated,
-        Self::Denied,
-        Self::Unsupported,
-        Self::Conflict,
-        Self::LimitReached,
-        Self::Timeout,
-        Self::Cancelled,
-        Self::Unavailable,
-        Self::Corrupt,
-        Self::Internal,
-    ];
 }
 
 /// An error with a kind, a message for the user, and a hint that names the next action.

@@ -17,6 +17,7 @@ mod catalog;
 pub mod catalog_names;
 mod compatibility;
 mod connection_limiter;
+mod debug_fields;
 mod encryption;
 mod error;
 mod ids;

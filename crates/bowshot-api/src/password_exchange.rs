@@ -2,7 +2,6 @@
 
 use crate::{Principal, Result};
 use async_trait::async_trait;
-use std::fmt;
 
 /// One exchange of SCRAM-SHA-256 (RFC 5802, RFC 7677): two client messages, two answers. It holds the verifier, so
 /// that front ends only carry messages.
@@ -32,8 +31,4 @@ pub struct Scramble {
     pub shown: Vec<u8>,
 }
 
-impl fmt::Debug for Scramble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Scramble")
-    }
-}
+crate::debug_fields!(Scramble {});

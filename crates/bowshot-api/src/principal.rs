@@ -48,11 +48,7 @@ impl ClientCertificate {
     }
 }
 
-impl fmt::Debug for ClientCertificate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ClientCertificate")
-    }
-}
+crate::debug_fields!(ClientCertificate {});
 
 /// Credentials of a client.
 #[derive(Debug, Clone)]

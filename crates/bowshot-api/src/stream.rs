@@ -78,11 +78,7 @@ impl Stream for BatchStream {
     }
 }
 
-impl fmt::Debug for BatchStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BatchStream").field("schema", &self.schema).finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(BatchStream { schema });
 
 /// Bytes of a batch; slices count with their own length, not with that of their buffers.
 ///

@@ -15,7 +15,7 @@ use bowshot_api::{BatchStream, Layout, Location, Origin, Principal, QueryId, Res
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use futures::future::BoxFuture;
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
@@ -76,11 +76,7 @@ pub type Opened = (Vec<BatchStream>, Option<Arc<dyn ResultEndpoints>>);
 /// Starts such a plan.
 pub struct Opening(pub(crate) BoxFuture<'static, Result<Opened>>);
 
-impl fmt::Debug for Opening {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opening").finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Opening {});
 
 /// The endpoints of one result, as the node sees them that was asked.
 #[async_trait]

@@ -136,12 +136,8 @@ pub struct Asked {
     pub layout: Layout,
 }
 
-impl fmt::Debug for Asked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Texts may hold somebody's secrets.
-        f.debug_struct("Asked").field("principal", &self.principal).finish_non_exhaustive()
-    }
-}
+// Texts may hold somebody's secrets.
+bowshot_api::debug_fields!(Asked { principal });
 
 /// What is known of the result of a query.
 pub enum Answer {

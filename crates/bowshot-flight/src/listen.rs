@@ -221,7 +221,7 @@ async fn run(
     drain: CancellationToken,
     permit: Permit,
 ) {
-    let _counted = Counted::new();
+    let _counted = metrics::Counted::new(metrics::connections());
     let arrived = tokio::select! {
         arrived = arrival => arrived,
         () = drain.cancelled() => return,
@@ -311,22 +311,6 @@ async fn refuse_all(wire: Wire, error: bowshot_api::Error) {
     let http = http2_builder().serve_connection(TokioIo::new(wire), answer);
     if timeout(TURN_AWAY_TIME, http).await.is_err() {
         tracing::debug!("a connection that was refused was cut off");
-    }
-}
-
-/// One connection in the gauge.
-struct Counted;
-
-impl Counted {
-    fn new() -> Self {
-        metrics::connections().increment(1.0);
-        Self
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        metrics::connections().decrement(1.0);
     }
 }
 

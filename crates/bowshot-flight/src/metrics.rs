@@ -55,6 +55,23 @@ pub(crate) fn handed_over(way: &'static str) -> Counter {
     counter!("bowshot_same_host_bytes_total", "way" => way)
 }
 
+/// Counts in a gauge until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Counted(Gauge);
+
+impl Counted {
+    pub(crate) fn new(gauge: Gauge) -> Self {
+        gauge.increment(1.0);
+        Self(gauge)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
+}
+
 /// Records a finished call.
 pub(crate) fn finished(method: &'static str, code: Code, time: Duration) {
     counter!("bowshot_flight_requests_total", "method" => method, "code" => code_name(code)).increment(1);

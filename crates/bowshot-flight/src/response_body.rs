@@ -77,18 +77,13 @@ impl Drop for Observation {
 #[derive(Debug)]
 struct OpenStream {
     sent_bytes: ::metrics::Counter,
+    _counted: metrics::Counted,
 }
 
 impl OpenStream {
     fn new() -> Self {
-        metrics::open_streams().increment(1.0);
-        Self { sent_bytes: metrics::sent_bytes() }
-    }
-}
-
-impl Drop for OpenStream {
-    fn drop(&mut self) {
-        metrics::open_streams().decrement(1.0);
+        let counted = metrics::Counted::new(metrics::open_streams());
+        Self { sent_bytes: metrics::sent_bytes(), _counted: counted }
     }
 }
 

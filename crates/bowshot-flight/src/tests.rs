@@ -5,7 +5,6 @@ mod lifecycle;
 #[cfg(target_os = "linux")]
 mod same_host;
 mod statements;
-mod test_server;
 mod tls;
 mod transactions;
 mod writing;
@@ -19,20 +18,17 @@ use arrow_flight::sql::{ActionCreatePreparedStatementRequest, Any, ProstMessageE
 use arrow_flight::{Action, FlightData, FlightDescriptor, FlightInfo, Ticket};
 use bowshot_api::Limits;
 use bowshot_ipc::{Decoded, Decoder, EncodeOptions, Encoder};
+use bowshot_test_server::{Counts, PATIENCE, TestServer};
 use bytes::Bytes;
 use prost::Message;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use test_server::{Counts, TestServer};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Response, Status};
-
-/// Longest wait for anything in these tests.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A running front end.
 struct Port {
@@ -69,9 +65,7 @@ impl Port {
 
     /// Waits until the server holds what `wanted` says.
     async fn until(&self, wanted: impl FnMut(&Counts) -> bool) {
-        let mut counts = self.server.counts.subscribe();
-        let held = tokio::time::timeout(PATIENCE, counts.wait_for(wanted)).await;
-        held.expect("the server did not reach the state in time").unwrap();
+        self.server.until(wanted).await;
     }
 }
 

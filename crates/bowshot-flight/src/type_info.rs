@@ -3,13 +3,11 @@
 
 mod rows;
 
-use crate::metadata::batch;
-use arrow::array::{ArrayRef, BooleanArray, Int32Array, ListBuilder, StringArray, StringBuilder};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
-use bowshot_api::Result;
+use arrow_flight::sql::metadata::XdbcTypeInfoDataBuilder;
+use bowshot_api::{Error, Result};
 use rows::{TYPES, TypeRow};
-use std::sync::{Arc, LazyLock};
 
 /// Properties of a column type for drivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,15 +24,15 @@ pub(crate) struct ColumnType {
 
 /// The schema of the answer to `CommandGetXdbcTypeInfo`.
 pub(crate) fn schema() -> SchemaRef {
-    Arc::clone(&SCHEMA)
+    XdbcTypeInfoDataBuilder::new().schema()
 }
 
 /// All types, or those of one XDBC code, by code and name.
 pub(crate) fn answer(data_type: Option<i32>) -> Result<RecordBatch> {
-    let mut rows: Vec<&TypeRow> =
-        TYPES.iter().filter(|row| data_type.is_none_or(|wanted| row.data_type == wanted)).collect();
-    rows.sort_by_key(|row| (row.data_type, row.name));
-    batch(schema(), columns(&rows))
+    let mut builder = XdbcTypeInfoDataBuilder::new();
+    TYPES.iter().map(TypeRow::info).for_each(|info| builder.append(info));
+    let answer = builder.build().and_then(|types| types.record_batch(data_type));
+    answer.map_err(|error| Error::internal("the types do not fit their table").with_source(error))
 }
 
 /// The SQL type of a column with this Arrow type.
@@ -96,90 +94,12 @@ fn temporal(name: &'static str, whole: i32, unit: &TimeUnit) -> ColumnType {
     ColumnType { name, precision: Some(precision), scale: Some(digits), case_sensitive: false }
 }
 
-/// In the order of [`SCHEMA`]; ODBC drivers read by position.
-fn columns(rows: &[&TypeRow]) -> Vec<ArrayRef> {
-    vec![
-        texts(rows, |row| Some(row.name)),
-        numbers(rows, |row| Some(row.data_type)),
-        numbers(rows, |row| row.column_size),
-        texts(rows, |row| row.literal_prefix),
-        texts(rows, |row| row.literal_suffix),
-        create_params(rows),
-        numbers(rows, |_| Some(rows::NULLABLE)),
-        truths(rows, |row| Some(row.case_sensitive)),
-        numbers(rows, |row| Some(row.searchable)),
-        truths(rows, |row| row.unsigned),
-        truths(rows, |_| Some(false)),
-        truths(rows, |row| row.unsigned.map(|_| false)),
-        texts(rows, |row| Some(row.name)),
-        numbers(rows, |row| row.scales.map(|(minimum, _)| minimum)),
-        numbers(rows, |row| row.scales.map(|(_, maximum)| maximum)),
-        numbers(rows, |row| Some(row.sql_data_type)),
-        numbers(rows, |row| row.datetime_subcode),
-        numbers(rows, |row| row.radix),
-        numbers(rows, |_| None),
-    ]
-}
-
-fn texts(rows: &[&TypeRow], value: impl Fn(&TypeRow) -> Option<&'static str>) -> ArrayRef {
-    Arc::new(rows.iter().map(|row| value(row)).collect::<StringArray>())
-}
-
-fn numbers(rows: &[&TypeRow], value: impl Fn(&TypeRow) -> Option<i32>) -> ArrayRef {
-    Arc::new(rows.iter().map(|row| value(row)).collect::<Int32Array>())
-}
-
-fn truths(rows: &[&TypeRow], value: impl Fn(&TypeRow) -> Option<bool>) -> ArrayRef {
-    Arc::new(rows.iter().map(|row| value(row)).collect::<BooleanArray>())
-}
-
-fn create_params(rows: &[&TypeRow]) -> ArrayRef {
-    let mut builder = ListBuilder::new(StringBuilder::new()).with_field(create_param_field());
-    for row in rows {
-        for name in row.create_params {
-            builder.values().append_value(name);
-        }
-        builder.append(!row.create_params.is_empty());
-    }
-    Arc::new(builder.finish())
-}
-
-fn create_param_field() -> Field {
-    Field::new("item", DataType::Utf8, false)
-}
-
-static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
-    let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
-    let number = |name: &str, nullable| Field::new(name, DataType::Int32, nullable);
-    let truth = |name: &str, nullable| Field::new(name, DataType::Boolean, nullable);
-    Arc::new(Schema::new(vec![
-        text("type_name", false),
-        number("data_type", false),
-        number("column_size", true),
-        text("literal_prefix", true),
-        text("literal_suffix", true),
-        Field::new("create_params", DataType::List(Arc::new(create_param_field())), true),
-        number("nullable", false),
-        truth("case_sensitive", false),
-        number("searchable", false),
-        truth("unsigned_attribute", true),
-        truth("fixed_prec_scale", false),
-        truth("auto_increment", true),
-        text("local_type_name", true),
-        number("minimum_scale", true),
-        number("maximum_scale", true),
-        number("sql_data_type", false),
-        number("datetime_subcode", true),
-        number("num_prec_radix", true),
-        number("interval_precision", true),
-    ]))
-});
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use arrow::array::AsArray;
-    use arrow::datatypes::{Int32Type, IntervalUnit};
+    use arrow::datatypes::{Field, Int32Type, IntervalUnit};
+    use std::sync::Arc;
 
     #[test]
     fn rows_are_ordered_by_code_then_name() {

@@ -15,7 +15,6 @@ use bowshot_api::{Answer, BatchStream, Error, Layout, QueryId};
 use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::json;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -174,16 +173,9 @@ struct ResponseStream {
 }
 
 /// The body is aborted; the format may have reported the error.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the result failed")]
 struct Aborted;
-
-impl fmt::Display for Aborted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the result failed")
-    }
-}
-
-impl std::error::Error for Aborted {}
 
 impl ResponseStream {
     /// The response with rows. A short result is sent whole or fails with a status; later failures abort it.

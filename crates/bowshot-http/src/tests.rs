@@ -13,30 +13,24 @@ mod sessions;
 mod sql;
 mod stored_results;
 mod tables;
-mod test_server;
 mod tls;
 mod transports;
-mod types;
 
 use crate::{Choices, serve};
-use bowshot_api::{Limits, Server};
+use bowshot_api::Limits;
+use bowshot_test_server::{PATIENCE, Port};
 use client::{Reply, receive, request, send};
-use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
-use test_server::TestServer;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
-/// How long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(20);
+struct Running(Port);
 
-struct Running {
-    address: SocketAddr,
-    server: Arc<TestServer>,
-    stop: oneshot::Sender<()>,
-    served: JoinHandle<std::result::Result<(), crate::Error>>,
+impl Deref for Running {
+    type Target = Port;
+
+    fn deref(&self) -> &Port {
+        &self.0
+    }
 }
 
 fn choices() -> Choices {
@@ -58,15 +52,8 @@ impl Running {
     }
 
     async fn open(limits: Limits, users_only: bool, choices: Choices) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
-        let address = listener.local_addr().expect("address");
-        let server = TestServer::open(limits, users_only);
-        let (stop, stopped) = oneshot::channel();
-        let shared: Arc<dyn Server> = Arc::<TestServer>::clone(&server);
-        let served = tokio::spawn(serve(listener, shared, choices, async move {
-            _ = stopped.await;
-        }));
-        Self { address, server, stop, served }
+        let serve = |listener, server, until| serve(listener, server, choices, until);
+        Self(Port::open(limits, users_only, serve).await)
     }
 
     /// One request on a connection of its own.
@@ -86,7 +73,7 @@ impl Running {
     }
 
     async fn stop(self) {
-        self.stop.send(()).expect("still running");
-        self.served.await.expect("no panic").expect("a clean end");
+        self.0.stop();
+        self.0.stopped().await;
     }
 }

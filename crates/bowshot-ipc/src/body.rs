@@ -15,7 +15,6 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame};
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::task::JoinHandle;
@@ -179,11 +178,7 @@ impl Body for FlightBody {
     }
 }
 
-impl fmt::Debug for FlightBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FlightBody").field("finished", &self.finished).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(FlightBody { finished });
 
 fn trailers((code, message): &Status) -> HeaderMap {
     let mut trailers = HeaderMap::with_capacity(2);

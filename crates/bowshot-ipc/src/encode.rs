@@ -19,7 +19,6 @@ use arrow::record_batch::RecordBatch;
 use arrow_ipc::writer::{IpcWriteOptions, StreamEncoder};
 use arrow_ipc::{MessageHeader, MetadataVersion};
 use bytes::Bytes;
-use std::fmt;
 
 /// Buffers start at multiples of this many bytes, as the format recommends.
 pub(crate) const ALIGNMENT: usize = 64;
@@ -157,14 +156,7 @@ impl Encoder {
     }
 }
 
-impl fmt::Debug for Encoder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Encoder")
-            .field("schema", &self.schema)
-            .field("options", &self.options)
-            .finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Encoder { schema, options });
 
 /// Cuts the encoder's buffers into messages: for each of them an 8-byte prefix, the flatbuffer, its padding, the body.
 ///

@@ -8,9 +8,9 @@ use crate::compression::Compression;
 use crate::payload::Payload;
 use crate::status::{ConnectionError, Failure, Result};
 use bowshot_api::{ClientCertificate, Limits};
-use bowshot_rowwire::Socket;
 use bowshot_rowwire::connection::wait_for;
 use bowshot_rowwire::ingest::Client;
+use bowshot_rowwire::{MessageLimits, Socket};
 use bytes::{Buf, BufMut, BytesMut};
 use std::sync::Arc;
 use tokio::net::TcpStream;
@@ -21,39 +21,6 @@ use tokio_util::sync::CancellationToken;
 
 /// The most content of a packet; a full one is followed by another one of the same message.
 const FULL: usize = 0xff_ffff;
-/// Longest message without a statement or values.
-const SHORT_MESSAGE: usize = 64 << 10;
-/// Bytes of a message beside its statement.
-const OVERHEAD: usize = 1 << 20;
-
-/// The longest messages that a client may send, in bytes.
-#[derive(Debug, Clone, Copy)]
-struct MessageLimits {
-    text: usize,
-    values: usize,
-    short: usize,
-}
-
-impl MessageLimits {
-    /// Before the client has authenticated.
-    const LOGIN: Self = Self { text: SHORT_MESSAGE, values: SHORT_MESSAGE, short: SHORT_MESSAGE };
-
-    /// Of a client that has authenticated.
-    fn new(limits: &Limits) -> Self {
-        let values = limits.max_message_bytes;
-        let text = limits.max_sql_bytes.saturating_add(OVERHEAD).min(values);
-        Self { text, values, short: SHORT_MESSAGE }
-    }
-
-    /// By the first byte: statements, values of parameters, and everything else.
-    fn allowed(self, command: u8) -> usize {
-        match command {
-            0x03 | 0x16 => self.text,
-            0x17 | 0x18 => self.values,
-            _ => self.short,
-        }
-    }
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -312,10 +279,19 @@ fn head(length: usize, number: u8) -> [u8; 4] {
     [low, middle, high, number]
 }
 
+/// By the first byte: statements, values of parameters, and everything else.
+fn allowed(longest: MessageLimits, command: u8) -> usize {
+    match command {
+        0x03 | 0x16 => longest.text,
+        0x17 | 0x18 => longest.values,
+        _ => longest.short,
+    }
+}
+
 /// Takes a whole message off the buffer, if there is one, and returns the next sequence number.
 fn take(inbound: &mut BytesMut, number: u8, longest: MessageLimits) -> Result<Option<(BytesMut, u8)>> {
     let (mut at, mut total, mut next) = (0, 0, number);
-    let limit = inbound.get(4).map_or(longest.short, |command| longest.allowed(*command));
+    let limit = inbound.get(4).map_or(longest.short, |command| allowed(longest, *command));
     loop {
         let Some((head, _)) = inbound.get(at..).and_then(|rest| rest.split_first_chunk::<4>()) else {
             return Ok(None);

@@ -5,41 +5,27 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArr
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
+use datafusion::logical_expr::ptr_eq::PtrEq;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The functions for one session.
 pub fn user_attribute(gate: &Arc<SessionAccess>) -> [ScalarUDF; 2] {
     [("user_attribute", false), ("has_role", true)].map(|(name, role)| {
         let signature = Signature::exact(vec![DataType::Utf8], Volatility::Stable);
-        ScalarUDF::new_from_impl(About { name, role, gate: Arc::clone(gate), signature })
+        ScalarUDF::new_from_impl(About { name, role, gate: Arc::clone(gate).into(), signature })
     })
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct About {
     name: &'static str,
     role: bool,
-    gate: Arc<SessionAccess>,
+    gate: PtrEq<Arc<SessionAccess>>,
     signature: Signature,
-}
-
-impl PartialEq for About {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name && Arc::ptr_eq(&self.gate, &other.gate)
-    }
-}
-
-impl Eq for About {}
-
-impl Hash for About {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.name, Arc::as_ptr(&self.gate).addr()).hash(state);
-    }
 }
 
 impl ScalarUDFImpl for About {

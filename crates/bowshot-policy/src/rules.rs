@@ -206,6 +206,17 @@ pub fn place_in(key: &str) -> Option<Place> {
     Some(place).filter(|place| !place.is_empty())
 }
 
+/// What is at a place, as GRANT names it.
+pub fn object_type(place: &[String]) -> &'static str {
+    match place.len() {
+        1 => "CATALOG",
+        2 => "SCHEMA",
+        3 => "TABLE",
+        4 => "MODEL",
+        _ => "TYPE",
+    }
+}
+
 /// The place of a model.
 pub fn model_place(name: &EntryName) -> Place {
     vec![name.catalog.clone(), name.schema.clone(), String::new(), name.name.clone()]

@@ -7,7 +7,6 @@ use crate::snapshot::commit::SessionTables;
 use bowshot_api::{Error, ErrorKind, Principal, Result, Secret};
 use bowshot_tables::{Notes, Snapshot, TableStore};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -53,14 +52,7 @@ impl Default for AccessSettings {
     }
 }
 
-impl fmt::Debug for AccessSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AccessSettings")
-            .field("enforced", &self.enforced)
-            .field("users", &self.users)
-            .finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(AccessSettings { enforced, users });
 
 /// The settings as they are now: the file of users may change while the server serves, and others may have rules.
 #[derive(Debug)]

@@ -6,42 +6,11 @@ use crate::status::{ConnectionError, Failure, Result};
 use bowshot_api::{ClientCertificate, Limits};
 use bowshot_rowwire::connection::wait_for;
 use bowshot_rowwire::ingest::Client;
-use bowshot_rowwire::{Socket, Stream};
+use bowshot_rowwire::{MessageLimits, Socket, Stream};
 use bytes::{Buf, BytesMut};
 use std::sync::Arc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-
-/// Longest message without a statement or values.
-const SHORT_MESSAGE: usize = 64 << 10;
-/// Bytes of a message beside its statement.
-const OVERHEAD: usize = 1 << 20;
-
-/// The longest messages that a client may send, in bytes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct MessageLimits {
-    text: usize,
-    values: usize,
-}
-
-impl MessageLimits {
-    /// Before the client has authenticated.
-    pub(crate) const LOGIN: Self = Self { text: SHORT_MESSAGE, values: SHORT_MESSAGE };
-
-    /// Of a client that has authenticated.
-    pub(crate) fn new(limits: &Limits) -> Self {
-        let values = limits.max_message_bytes;
-        Self { text: limits.max_sql_bytes.saturating_add(OVERHEAD).min(values), values }
-    }
-
-    fn allowed(self, tag: u8) -> usize {
-        match tag {
-            b'Q' | b'P' => self.text,
-            b'B' | b'd' | b'F' => self.values,
-            _ => SHORT_MESSAGE,
-        }
-    }
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -157,6 +126,14 @@ impl Client for Wire {
     }
 }
 
+fn allowed(longest: MessageLimits, tag: u8) -> usize {
+    match tag {
+        b'Q' | b'P' => longest.text,
+        b'B' | b'd' | b'F' => longest.values,
+        _ => longest.short,
+    }
+}
+
 /// Takes a whole message off the buffer, if there is one: its tag and its content.
 fn frame(inbound: &mut BytesMut, longest: MessageLimits) -> Result<Option<(u8, BytesMut)>> {
     let Some((head, _)) = inbound.split_first_chunk::<5>() else { return Ok(None) };
@@ -165,7 +142,7 @@ fn frame(inbound: &mut BytesMut, longest: MessageLimits) -> Result<Option<(u8, B
     else {
         return Err(Failure::protocol("a message says a length that it cannot have").fatal());
     };
-    let limit = longest.allowed(tag);
+    let limit = allowed(longest, tag);
     if length > limit {
         let message = format!("a message of {length} bytes is longer than the limit of {limit}");
         return Err(Failure::new("54000", message)
@@ -184,7 +161,7 @@ mod tests {
     use super::*;
 
     fn framed(bytes: &[u8]) -> Result<Option<(u8, BytesMut)>> {
-        frame(&mut BytesMut::from(bytes), MessageLimits { text: 100, values: 1000 })
+        frame(&mut BytesMut::from(bytes), MessageLimits { text: 100, values: 1000, short: 100 })
     }
 
     #[test]

@@ -14,4 +14,4 @@ pub use error::{ConnectionError, ProtocolError, client_message};
 pub use listener::{Error, FrontEnd, ListenOptions, serve};
 pub use result_stream::ResultStream;
 pub use running_statement::RunningStatement;
-pub use socket::{Socket, Stream, accept_tls};
+pub use socket::{MessageLimits, Socket, Stream, accept_tls};

@@ -4,7 +4,6 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Delivery, Endpoints, QueryId, Request, Result, Server, Session};
 use futures::StreamExt;
-use std::fmt;
 use std::sync::Arc;
 
 /// A result that is being read. Dropping it stops the work behind it.
@@ -80,8 +79,4 @@ impl Drop for ResultStream {
     }
 }
 
-impl fmt::Debug for ResultStream {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("ResultStream").field("query", &self.query).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(ResultStream { query });

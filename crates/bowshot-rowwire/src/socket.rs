@@ -21,8 +21,35 @@ pub type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 const READ_BYTES: usize = 16 << 10;
 /// Bytes that a client may send before its statement is answered.
 const MAX_PIPELINED_BYTES: usize = 64 << 10;
+/// Longest message without a statement or values.
+const SHORT_MESSAGE: usize = 64 << 10;
+/// Bytes of a message beside its statement.
+const OVERHEAD: usize = 1 << 20;
 /// How long a client may leave bytes unread before it has authenticated.
 const LOGIN_WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest messages that a client may send, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct MessageLimits {
+    /// With a statement.
+    pub text: usize,
+    /// With values.
+    pub values: usize,
+    /// Of all others.
+    pub short: usize,
+}
+
+impl MessageLimits {
+    /// Before the client has authenticated.
+    pub const LOGIN: Self = Self { text: SHORT_MESSAGE, values: SHORT_MESSAGE, short: SHORT_MESSAGE };
+
+    /// Of a client that has authenticated.
+    pub fn new(limits: &Limits) -> Self {
+        let values = limits.max_message_bytes;
+        let text = limits.max_sql_bytes.saturating_add(OVERHEAD).min(values);
+        Self { text, values, short: SHORT_MESSAGE }
+    }
+}
 
 /// See the module.
 #[derive(Debug)]

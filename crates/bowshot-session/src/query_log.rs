@@ -6,7 +6,6 @@ mod tag_labels;
 use crate::access_metrics;
 use crate::running_statements::{RunningStatement, RunningStatements, StatementFacts};
 use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray, UInt64Array};
-use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use bowshot_access::AuditLog;
 use bowshot_api::{Error, ErrorKind, NoDecision, Principal, QueryId, Result, SessionId};
@@ -146,27 +145,30 @@ impl QueryLog {
         let text = |value: &dyn Fn(&Row) -> Option<String>| -> ArrayRef {
             Arc::new(rows.iter().map(value).collect::<StringArray>())
         };
-        let columns: Vec<ArrayRef> = vec![
-            text(&|row| Some(row.id.to_string())),
-            text(&|row| Some(row.session.to_string())),
-            text(&|row| Some(row.user.clone())),
-            text(&|row| Some(row.sql.clone())),
-            text(&|row| Some(row.outcome.to_owned())),
-            Arc::new(
-                TimestampMicrosecondArray::from_iter_values(rows.iter().map(|row| micros(row.started)))
-                    .with_timezone("+00:00"),
-            ),
-            Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.duration.as_secs_f64() * 1e3))),
-            Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.rows))),
-            Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.bytes))),
-            text(&|row| row.error.clone()),
-            text(&|row| row.waits_for.map(ToOwned::to_owned)),
-            Arc::new(rows.iter().map(|row| row.fraction).collect::<Float64Array>()),
-            Arc::new(rows.iter().map(|row| row.memory).collect::<UInt64Array>()),
-            Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.rows_in))),
-            text(&|row| shown_tag(&row.tag)),
+        let started = rows.iter().map(|row| micros(row.started));
+        let started = TimestampMicrosecondArray::from_iter_values(started).with_timezone("+00:00");
+        let durations = rows.iter().map(|row| row.duration.as_secs_f64() * 1e3);
+        let number = |value: &dyn Fn(&Row) -> Option<u64>| -> ArrayRef {
+            Arc::new(rows.iter().map(value).collect::<UInt64Array>())
+        };
+        let columns: [(&str, ArrayRef, bool); 15] = [
+            ("query_id", text(&|row| Some(row.id.to_string())), false),
+            ("session_id", text(&|row| Some(row.session.to_string())), false),
+            ("user_name", text(&|row| Some(row.user.clone())), false),
+            ("statement", text(&|row| Some(row.sql.clone())), false),
+            ("outcome", text(&|row| Some(row.outcome.to_owned())), false),
+            ("started", Arc::new(started), false),
+            ("duration_ms", Arc::new(Float64Array::from_iter_values(durations)), false),
+            ("rows", number(&|row| Some(row.rows)), false),
+            ("bytes", number(&|row| Some(row.bytes)), false),
+            ("error", text(&|row| row.error.clone()), true),
+            ("waits_for", text(&|row| row.waits_for.map(ToOwned::to_owned)), true),
+            ("progress", Arc::new(rows.iter().map(|row| row.fraction).collect::<Float64Array>()), true),
+            ("memory_bytes", number(&|row| row.memory), true),
+            ("rows_in", number(&|row| Some(row.rows_in)), false),
+            ("query_tag", text(&|row| shown_tag(&row.tag)), true),
         ];
-        RecordBatch::try_new(Arc::new(schema()), columns)
+        RecordBatch::try_from_iter_with_nullable(columns)
             .map_err(|error| Error::internal("the query log does not fit its schema").with_source(error))
     }
 }
@@ -300,28 +302,6 @@ impl Row {
             tag: statement.tag(),
         }
     }
-}
-
-fn schema() -> Schema {
-    let text =
-        |name: &str| Field::new(name, DataType::Utf8, matches!(name, "error" | "waits_for" | "query_tag"));
-    Schema::new(vec![
-        text("query_id"),
-        text("session_id"),
-        text("user_name"),
-        text("statement"),
-        text("outcome"),
-        Field::new("started", DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())), false),
-        Field::new("duration_ms", DataType::Float64, false),
-        Field::new("rows", DataType::UInt64, false),
-        Field::new("bytes", DataType::UInt64, false),
-        text("error"),
-        text("waits_for"),
-        Field::new("progress", DataType::Float64, true),
-        Field::new("memory_bytes", DataType::UInt64, true),
-        Field::new("rows_in", DataType::UInt64, false),
-        text("query_tag"),
-    ])
 }
 
 pub(crate) fn micros(time: SystemTime) -> i64 {

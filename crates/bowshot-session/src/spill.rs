@@ -119,11 +119,7 @@ impl Segment {
     }
 }
 
-impl fmt::Debug for Segment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Segment").field("bytes", &self.bytes).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Segment { bytes });
 
 impl fmt::Debug for SegmentReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,10 +6,12 @@ use crate::listing::About;
 use async_trait::async_trait;
 use bowshot_types::{OIDS, VECTOR};
 use datafusion::arrow::array::{
-    ArrayRef, BooleanBuilder, Int16Builder, Int32Builder, Int64Builder, ListBuilder, RecordBatch,
-    StringBuilder, UInt64Builder,
+    ArrayRef, ArrowPrimitiveType, BooleanArray, ListArray, ListBuilder, PrimitiveArray, RecordBatch,
+    StringArray, StringBuilder,
 };
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{
+    DataType, Field, Int16Type, Int32Type, Int64Type, Schema, SchemaRef, UInt64Type,
+};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
@@ -49,11 +51,17 @@ macro_rules! absent {
         &[$($crate::lazy_table::Defined {
             name: stringify!($table),
             columns: $crate::lazy_table::columns![$($name $kind),*],
-            rows: $crate::lazy_table::nothing,
+            rows: $crate::lazy_table::NOTHING,
         }),*]
     };
 }
 pub(crate) use absent;
+
+/// The values of a row: `cells!["heap", 2, Cell::Null]`.
+macro_rules! cells {
+    ($($cell:expr),* $(,)?) => { [$($crate::lazy_table::Cell::from($cell)),*] };
+}
+pub(crate) use cells;
 
 /// A table: its name, its columns, and what makes its rows.
 pub struct Defined {
@@ -63,7 +71,14 @@ pub struct Defined {
 }
 
 /// Adds the rows that somebody asks about.
-pub(crate) type Make = for<'a> fn(&'a CatalogView, &'a About, &'a mut Rows) -> BoxFuture<'a, Result<()>>;
+pub(crate) enum Make {
+    Now(fn(&CatalogView, &About, &mut Rows)),
+    /// With the columns of views, which are planned for that.
+    Later(for<'a> fn(&'a CatalogView, &'a About, &'a mut Rows) -> BoxFuture<'a, Result<()>>),
+}
+
+/// Of a table without rows.
+pub(crate) const NOTHING: Make = Make::Now(|_, _, _| {});
 
 impl Defined {
     fn schema(&self, flavour: Flavour) -> SchemaRef {
@@ -82,11 +97,6 @@ impl Defined {
         let schema = self.schema(visible.flavour());
         Arc::new(LazyTable { defined: self, schema, visible: Arc::clone(visible) })
     }
-}
-
-/// A table without rows.
-pub(crate) fn nothing<'a>(_: &'a CatalogView, _: &'a About, _: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
-    Box::pin(async { Ok(()) })
 }
 
 impl Kind {
@@ -118,46 +128,24 @@ pub(crate) enum Cell {
     Texts(Vec<String>),
 }
 
-impl From<&str> for Cell {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
+/// `cell_from! { text: &str => Self::Text(text.to_owned()) }`
+macro_rules! cell_from {
+    ($($value:ident: $kind:ty => $cell:expr;)*) => {
+        $(impl From<$kind> for Cell {
+            fn from($value: $kind) -> Self {
+                $cell
+            }
+        })*
+    };
 }
-
-impl From<&String> for Cell {
-    fn from(text: &String) -> Self {
-        Self::Text(text.clone())
-    }
-}
-
-impl From<String> for Cell {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<i64> for Cell {
-    fn from(number: i64) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl From<i32> for Cell {
-    fn from(number: i32) -> Self {
-        Self::Number(i64::from(number))
-    }
-}
-
-impl From<usize> for Cell {
-    fn from(number: usize) -> Self {
-        Self::Number(i64::try_from(number).unwrap_or(i64::MAX))
-    }
-}
-
-impl From<bool> for Cell {
-    fn from(truth: bool) -> Self {
-        Self::Bool(truth)
-    }
+cell_from! {
+    text: &str => Self::Text(text.to_owned());
+    text: &String => Self::Text(text.clone());
+    text: String => Self::Text(text);
+    number: i64 => Self::Number(number);
+    number: i32 => Self::Number(i64::from(number));
+    number: usize => Self::Number(i64::try_from(number).unwrap_or(i64::MAX));
+    truth: bool => Self::Bool(truth);
 }
 
 impl<T: Into<Cell>> From<Option<T>> for Cell {
@@ -166,36 +154,37 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     }
 }
 
+impl Cell {
+    fn text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    fn truth(&self) -> Option<bool> {
+        if let Self::Bool(truth) = self { Some(*truth) } else { None }
+    }
+}
+
+/// Puts other values at some places of a row.
+pub(crate) fn replace<const N: usize>(cells: &mut [Cell], changes: [(usize, Cell); N]) {
+    for (place, cell) in changes {
+        if let Some(there) = cells.get_mut(place) {
+            *there = cell;
+        }
+    }
+}
+
 /// Rows of a table while they are made.
 #[derive(Debug)]
 pub(crate) struct Rows {
     schema: SchemaRef,
     /// `None` for columns that nobody reads.
-    columns: Vec<Option<Builder>>,
-}
-
-#[derive(Debug)]
-enum Builder {
-    Count(UInt64Builder),
-    Text(StringBuilder),
-    Short(Int16Builder),
-    Int(Int32Builder),
-    Long(Int64Builder),
-    Bool(BooleanBuilder),
-    Texts(ListBuilder<StringBuilder>),
-    Shorts(ListBuilder<Int16Builder>),
-    Longs(ListBuilder<Int64Builder>),
-    Ints(ListBuilder<Int32Builder>),
+    columns: Vec<Option<Vec<Cell>>>,
 }
 
 impl Rows {
-    fn new(defined: &Defined, schema: SchemaRef, read: &[usize]) -> Self {
-        let columns = defined.columns.iter().zip(schema.fields()).enumerate();
-        let columns = columns.map(|(place, ((_, kind), field))| {
-            read.contains(&place).then(|| Builder::new(*kind, field.data_type()))
-        });
-        let columns = columns.collect();
-        Self { schema, columns }
+    fn new(schema: SchemaRef, read: &[usize]) -> Self {
+        let columns = (0..schema.fields().len()).map(|place| read.contains(&place).then(Vec::new));
+        Self { columns: columns.collect(), schema }
     }
 
     /// Whether a column is read: what takes long to find out can be left out of others.
@@ -209,7 +198,7 @@ impl Rows {
         for column in &mut self.columns {
             let cell = cells.next().unwrap_or(Cell::Null);
             if let Some(column) = column {
-                column.add(cell);
+                column.push(cell);
             }
         }
     }
@@ -218,81 +207,54 @@ impl Rows {
     fn finish(mut self, read: &[usize]) -> Result<RecordBatch> {
         let schema = Arc::new(self.schema.project(read)?);
         let columns = read.iter().filter_map(|place| self.columns.get_mut(*place)?.take());
-        Ok(RecordBatch::try_new(schema, columns.map(Builder::finish).collect())?)
+        let columns = columns.zip(schema.fields()).map(|(cells, field)| array(cells, field.data_type()));
+        let columns = columns.collect();
+        Ok(RecordBatch::try_new(schema, columns)?)
     }
 }
 
-impl Builder {
-    fn new(kind: Kind, data_type: &DataType) -> Self {
-        match kind {
-            Kind::Count if *data_type == DataType::UInt64 => Self::Count(UInt64Builder::new()),
-            Kind::Count => Self::Int(Int32Builder::new()),
-            Kind::Text => Self::Text(StringBuilder::new()),
-            Kind::Short => Self::Short(Int16Builder::new()),
-            Kind::Int => Self::Int(Int32Builder::new()),
-            Kind::Long => Self::Long(Int64Builder::new()),
-            Kind::Bool => Self::Bool(BooleanBuilder::new()),
-            Kind::Texts => Self::Texts(ListBuilder::new(StringBuilder::new())),
-            Kind::Shorts | Kind::Vector => Self::Shorts(ListBuilder::new(Int16Builder::new())),
-            Kind::Longs => Self::Longs(ListBuilder::new(Int64Builder::new())),
-            Kind::Oids => Self::Ints(ListBuilder::new(Int32Builder::new())),
-        }
+/// The values of a column; null where they are not of its type.
+fn array(cells: Vec<Cell>, data_type: &DataType) -> ArrayRef {
+    match data_type {
+        DataType::UInt64 => Arc::new(numbers::<UInt64Type>(cells)),
+        DataType::Int16 => Arc::new(numbers::<Int16Type>(cells)),
+        DataType::Int32 => Arc::new(numbers::<Int32Type>(cells)),
+        DataType::Int64 => Arc::new(numbers::<Int64Type>(cells)),
+        DataType::Boolean => Arc::new(cells.iter().map(Cell::truth).collect::<BooleanArray>()),
+        DataType::List(item) => match item.data_type() {
+            DataType::Int16 => Arc::new(lists::<Int16Type>(cells)),
+            DataType::Int32 => Arc::new(lists::<Int32Type>(cells)),
+            DataType::Int64 => Arc::new(lists::<Int64Type>(cells)),
+            _ => {
+                let mut builder = ListBuilder::new(StringBuilder::new());
+                for cell in cells {
+                    match cell {
+                        Cell::Texts(texts) => builder.append_value(texts.into_iter().map(Some)),
+                        // Lists of rights and options, which nothing here has.
+                        _ => builder.append_null(),
+                    }
+                }
+                Arc::new(builder.finish())
+            }
+        },
+        _ => Arc::new(cells.iter().map(Cell::text).collect::<StringArray>()),
     }
+}
 
-    fn add(&mut self, cell: Cell) {
-        match (self, cell) {
-            (Self::Text(builder), Cell::Text(text)) => builder.append_value(text),
-            (Self::Text(builder), _) => builder.append_null(),
-            (Self::Count(builder), Cell::Number(number)) => builder.append_option(u64::try_from(number).ok()),
-            (Self::Count(builder), _) => builder.append_null(),
-            (Self::Short(builder), Cell::Number(number)) => builder.append_option(i16::try_from(number).ok()),
-            (Self::Short(builder), _) => builder.append_null(),
-            (Self::Int(builder), Cell::Number(number)) => builder.append_option(i32::try_from(number).ok()),
-            (Self::Int(builder), _) => builder.append_null(),
-            (Self::Long(builder), Cell::Number(number)) => builder.append_value(number),
-            (Self::Long(builder), _) => builder.append_null(),
-            (Self::Bool(builder), Cell::Bool(truth)) => builder.append_value(truth),
-            (Self::Bool(builder), _) => builder.append_null(),
-            (Self::Texts(builder), Cell::Texts(texts)) => {
-                texts.iter().for_each(|text| builder.values().append_value(text));
-                builder.append(true);
-            }
-            // Lists of rights and options, which nothing here has.
-            (Self::Texts(builder), _) => builder.append(false),
-            (Self::Shorts(builder), Cell::Numbers(numbers)) => {
-                let shorts = numbers.iter().map(|number| i16::try_from(*number).ok());
-                shorts.for_each(|short| builder.values().append_option(short));
-                builder.append(true);
-            }
-            (Self::Shorts(builder), _) => builder.append(false),
-            (Self::Longs(builder), Cell::Numbers(numbers)) => {
-                numbers.iter().for_each(|number| builder.values().append_value(*number));
-                builder.append(true);
-            }
-            (Self::Longs(builder), _) => builder.append(false),
-            (Self::Ints(builder), Cell::Numbers(numbers)) => {
-                let ints = numbers.iter().map(|number| i32::try_from(*number).ok());
-                ints.for_each(|int| builder.values().append_option(int));
-                builder.append(true);
-            }
-            (Self::Ints(builder), _) => builder.append(false),
-        }
-    }
+fn numbers<T: ArrowPrimitiveType<Native: TryFrom<i64>>>(cells: Vec<Cell>) -> PrimitiveArray<T> {
+    let number = |cell| match cell {
+        Cell::Number(number) => T::Native::try_from(number).ok(),
+        _ => None,
+    };
+    cells.into_iter().map(number).collect()
+}
 
-    fn finish(self) -> ArrayRef {
-        match self {
-            Self::Text(mut builder) => Arc::new(builder.finish()),
-            Self::Count(mut builder) => Arc::new(builder.finish()),
-            Self::Short(mut builder) => Arc::new(builder.finish()),
-            Self::Int(mut builder) => Arc::new(builder.finish()),
-            Self::Long(mut builder) => Arc::new(builder.finish()),
-            Self::Bool(mut builder) => Arc::new(builder.finish()),
-            Self::Texts(mut builder) => Arc::new(builder.finish()),
-            Self::Shorts(mut builder) => Arc::new(builder.finish()),
-            Self::Longs(mut builder) => Arc::new(builder.finish()),
-            Self::Ints(mut builder) => Arc::new(builder.finish()),
-        }
-    }
+fn lists<T: ArrowPrimitiveType<Native: TryFrom<i64>>>(cells: Vec<Cell>) -> ListArray {
+    let list = |cell| match cell {
+        Cell::Numbers(all) => Some(all.into_iter().map(|number| T::Native::try_from(number).ok())),
+        _ => None,
+    };
+    ListArray::from_iter_primitive::<T, _, _>(cells.into_iter().map(list))
 }
 
 /// A table of which nothing has been made yet.
@@ -344,8 +306,11 @@ impl TableProvider for LazyTable {
             Some(read) => read.clone(),
             None => (0..self.defined.columns.len()).collect(),
         };
-        let mut rows = Rows::new(self.defined, Arc::clone(&self.schema), &read);
-        (self.defined.rows)(&self.visible, &about, &mut rows).await?;
+        let mut rows = Rows::new(Arc::clone(&self.schema), &read);
+        match self.defined.rows {
+            Make::Now(make) => make(&self.visible, &about, &mut rows),
+            Make::Later(make) => make(&self.visible, &about, &mut rows).await?,
+        }
         let rows = rows.finish(&read)?;
         let table = MemTable::try_new(rows.schema(), vec![vec![rows]])?;
         table.scan(state, projection.filter(|read| read.is_empty()), &[], limit).await
@@ -353,15 +318,10 @@ impl TableProvider for LazyTable {
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         // The filter stays above: here it only saves looking at what it takes out.
-        Ok(filters
-            .iter()
-            .map(|filter| {
-                if About::knows(self.defined.name, filter) {
-                    TableProviderFilterPushDown::Inexact
-                } else {
-                    TableProviderFilterPushDown::Unsupported
-                }
-            })
-            .collect())
+        let pushed = |filter: &&Expr| match About::knows(self.defined.name, filter) {
+            true => TableProviderFilterPushDown::Inexact,
+            false => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(pushed).collect())
     }
 }

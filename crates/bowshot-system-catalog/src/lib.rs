@@ -42,11 +42,7 @@ pub struct CatalogView {
     pub is_durable: bool,
 }
 
-impl std::fmt::Debug for CatalogView {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CatalogView").field("pinned", &self.pinned).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(CatalogView { pinned });
 
 impl CatalogView {
     fn options(&self) -> Arc<ConfigOptions> {

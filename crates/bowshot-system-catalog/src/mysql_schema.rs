@@ -3,7 +3,8 @@
 //! stands nowhere.
 
 use crate::CatalogView;
-use crate::lazy_table::{Cell, Defined, Rows, columns, nothing};
+use crate::lazy_table::Make::Now;
+use crate::lazy_table::{Cell, Defined, NOTHING, Rows, columns};
 use crate::listing::About;
 use crate::system::access::{Right, rights};
 use async_trait::async_trait;
@@ -11,8 +12,6 @@ use bowshot_policy::rules::Place;
 use bowshot_sql::Privilege;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::Result;
-use datafusion::logical_expr::TableType;
-use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -63,7 +62,7 @@ static USER: Defined = Defined {
         max_user_connections Long, plugin Text, authentication_string Text, password_expired Text,
         account_locked Text, is_role Text, default_role Text
     ],
-    rows: users,
+    rows: Now(users),
 };
 
 static DB: Defined = Defined {
@@ -75,7 +74,7 @@ static DB: Defined = Defined {
         show_view_priv Text, create_routine_priv Text, alter_routine_priv Text, execute_priv Text,
         event_priv Text, trigger_priv Text
     ],
-    rows: on_schemas,
+    rows: Now(on_schemas),
 };
 
 static TABLES_PRIV: Defined = Defined {
@@ -84,7 +83,7 @@ static TABLES_PRIV: Defined = Defined {
         host Text, db Text, user Text, table_name Text, grantor Text, timestamp Text, table_priv Text,
         column_priv Text
     ],
-    rows: on_tables,
+    rows: Now(on_tables),
 };
 
 static COLUMNS_PRIV: Defined = Defined {
@@ -92,7 +91,7 @@ static COLUMNS_PRIV: Defined = Defined {
     columns: columns![
         host Text, db Text, user Text, table_name Text, column_name Text, timestamp Text, column_priv Text
     ],
-    rows: on_columns,
+    rows: Now(on_columns),
 };
 
 /// There are no stored procedures.
@@ -102,10 +101,10 @@ static PROCS_PRIV: Defined = Defined {
         host Text, db Text, user Text, routine_name Text, routine_type Text, grantor Text, proc_priv Text,
         timestamp Text
     ],
-    rows: nothing,
+    rows: NOTHING,
 };
 
-fn users<'a>(visible: &'a CatalogView, _: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
+fn users(visible: &CatalogView, _: &About, rows: &mut Rows) {
     let access = &visible.access;
     let (rules, settings) = (access.rules(), access.settings());
     // Whether they may do everything, and whether it is a role.
@@ -124,7 +123,6 @@ fn users<'a>(visible: &'a CatalogView, _: &'a About, rows: &'a mut Rows) -> BoxF
         cells.extend([flag(is_role), "".into()]);
         rows.add(cells);
     }
-    Box::pin(std::future::ready(Ok(())))
 }
 
 /// Rights on places that have so many parts, by place and by who has them.
@@ -150,16 +148,15 @@ fn gives(rights: &[Right], name: &str) -> bool {
     })
 }
 
-fn on_schemas<'a>(visible: &'a CatalogView, _: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
+fn on_schemas(visible: &CatalogView, _: &About, rows: &mut Rows) {
     for ((place, grantee), rights) in by_place(visible, &[1, 2]) {
         let mut cells: Vec<Cell> = vec!["%".into(), part(&place, 1), grantee.into()];
         cells.extend(OF_SCHEMAS.iter().map(|name| flag(gives(&rights, name))));
         rows.add(cells);
     }
-    Box::pin(std::future::ready(Ok(())))
 }
 
-fn on_tables<'a>(visible: &'a CatalogView, _: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
+fn on_tables(visible: &CatalogView, _: &About, rows: &mut Rows) {
     for ((place, grantee), rights) in by_place(visible, &[3]) {
         let given: Vec<&str> = OF_TABLES.into_iter().filter(|name| gives(&rights, name)).collect();
         let of_columns = rights.iter().filter(|right| right.columns.is_some());
@@ -169,10 +166,9 @@ fn on_tables<'a>(visible: &'a CatalogView, _: &'a About, rows: &'a mut Rows) -> 
         cells.extend([grantor.into(), Cell::Null, given.join(",").into(), of_columns.join(",").into()]);
         rows.add(cells);
     }
-    Box::pin(std::future::ready(Ok(())))
 }
 
-fn on_columns<'a>(visible: &'a CatalogView, _: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
+fn on_columns(visible: &CatalogView, _: &About, rows: &mut Rows) {
     for ((place, grantee), rights) in by_place(visible, &[3]) {
         let mut columns: BTreeMap<&String, Vec<String>> = BTreeMap::new();
         for right in &rights {
@@ -186,7 +182,6 @@ fn on_columns<'a>(visible: &'a CatalogView, _: &'a About, rows: &'a mut Rows) ->
             rows.add(cells);
         }
     }
-    Box::pin(std::future::ready(Ok(())))
 }
 
 fn flag(is_so: bool) -> Cell {
@@ -212,10 +207,6 @@ impl SchemaProvider for MysqlSchema {
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         Ok(DEFINED.iter().find(|defined| defined.name == name).map(|defined| defined.provider(&self.0)))
-    }
-
-    async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
-        Ok(self.table_exist(name).then_some(TableType::View))
     }
 
     fn table_exist(&self, name: &str) -> bool {

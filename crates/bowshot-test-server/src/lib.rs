@@ -12,6 +12,7 @@ mod port;
 mod server;
 mod session;
 pub mod tls;
+pub mod types;
 
 pub use port::{PATIENCE, Port};
 pub use server::{Counts, TestServer};

@@ -2,35 +2,53 @@
 //!
 //! ```text
 //! rows N      N rows of one column `n`        insert      changes three rows
+//! wide N      N rows of 100 kB                types       one row with a column of each kind
 //! wait        one row, then nothing ever      hang        never starts
+//! break N     N rows, then divides by zero    break       panics in the middle of its result
+//! update      changes three rows              empty       no rows
 //! bad         an internal error               wrong       a syntax error at column 4
 //! fail        divides by zero                 panic       panics when it starts
+//! fail KIND   an error of that kind           instant     one instant, 2024-07-01 12:00 UTC
 //! missing     no such table                   double      a key twice
 //! slow        takes too long                  large N     one row of N bytes
-//! echo N      its N parameters as one row     begin …     transactions
-//! set A B     a setting                       instant     one instant, 2024-07-01 12:00 UTC
-//! create …    changes a table                 USE …       of `main` only
+//! echo N      its N parameters as one row     ?           as many rows as its Int64 parameter has
+//! begin …     transactions                    SELECT …    two rows of the table with a LIMIT, else none
+//! set A B     a setting                       USE …       of `main` only
+//! create …    changes a table
 //! ```
 //!
-//! Every table has the columns `a` (Int64) and `b` (Utf8).
+//! There is one table, `bowshot.main.t`, with the columns `n` (Int64) and `s` (Utf8); rows may be written into any. Those of the
+//! table `stuck` are never taken after the first batch.
 
 use crate::port::PATIENCE;
 use crate::session::TestSession;
+use crate::types;
 use arrow::array::{ArrayRef, Int64Array, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
-    About, BatchStream, CancelOutcome, Credentials, Error, ErrorKind, Languages, Lifecycle, Limits,
+    About, Answer, BatchStream, CancelOutcome, Credentials, Error, ErrorKind, Languages, Lifecycle, Limits,
     PasswordExchange, Principal, Progress, QueryId, Result, Scramble, Secret, Server, ServerStatus, Session,
-    SessionId,
+    SessionId, TransactionId,
 };
 use futures::StreamExt;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
+
+/// A query that was started.
+#[derive(Debug)]
+pub(crate) struct Query {
+    pub(crate) sql: String,
+    pub(crate) bound: Vec<RecordBatch>,
+    pub(crate) answer: Answer,
+    pub(crate) is_read: bool,
+    pub(crate) is_cancelled: bool,
+}
 
 /// What is open.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +59,8 @@ pub struct Counts {
     pub streams: usize,
     /// Statements that hang.
     pub hanging: usize,
+    /// Prepared statements.
+    pub prepared: usize,
 }
 
 /// See the module.
@@ -50,17 +70,32 @@ pub struct TestServer {
     about: About,
     limits: Limits,
     users_only: bool,
+    /// What the server says of itself.
+    pub lifecycle: Mutex<Lifecycle>,
     /// What is open.
     pub counts: watch::Sender<Counts>,
     /// What has had an effect.
     pub(crate) effects: Mutex<Vec<String>>,
     /// Rows that have been stored.
     pub written: Mutex<Vec<RecordBatch>>,
-    pub(crate) queries: Mutex<HashMap<QueryId, (String, Vec<RecordBatch>)>>,
+    /// Statements that were to run, with their transactions.
+    pub(crate) runs: Mutex<Vec<(String, Option<TransactionId>)>>,
+    pub(crate) queries: Mutex<HashMap<QueryId, Query>>,
+    pub(crate) sessions: Mutex<HashMap<SessionId, Arc<TestSession>>>,
+    /// How often credentials were checked.
+    pub checks: AtomicUsize,
+    /// Batches that were made.
+    pub made: Arc<AtomicUsize>,
+    /// How often sessions were asked for.
+    pub found: watch::Sender<usize>,
 }
 
 pub(crate) fn numbers() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]))
+}
+
+pub(crate) fn texts() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("s", DataType::Utf8, false)]))
 }
 
 pub(crate) fn instants() -> SchemaRef {
@@ -70,8 +105,8 @@ pub(crate) fn instants() -> SchemaRef {
 
 pub(crate) fn table() -> SchemaRef {
     Arc::new(Schema::new(vec![
-        Field::new("a", DataType::Int64, false),
-        Field::new("b", DataType::Utf8, true),
+        Field::new("n", DataType::Int64, false),
+        Field::new("s", DataType::Utf8, true),
     ]))
 }
 
@@ -85,17 +120,23 @@ impl TestServer {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             about: About {
-                name: "server".into(),
-                version: "1".into(),
-                arrow_version: "1".into(),
+                name: "Bowshot".into(),
+                version: "1.2.3".into(),
+                arrow_version: "59".into(),
                 languages: Languages::default(),
             },
             limits,
             users_only,
+            lifecycle: Mutex::new(Lifecycle::Ready),
             counts: watch::Sender::default(),
             effects: Mutex::default(),
             written: Mutex::default(),
+            runs: Mutex::default(),
             queries: Mutex::default(),
+            sessions: Mutex::default(),
+            checks: AtomicUsize::default(),
+            made: Arc::default(),
+            found: watch::Sender::default(),
         })
     }
 
@@ -108,6 +149,15 @@ impl TestServer {
     /// What has had an effect since the last call.
     pub fn effects(&self) -> Vec<String> {
         std::mem::take(&mut self.effects.lock().unwrap())
+    }
+
+    /// The statements that were to run since the last call.
+    pub fn runs(&self) -> Vec<(String, Option<TransactionId>)> {
+        std::mem::take(&mut self.runs.lock().unwrap())
+    }
+
+    fn me(&self) -> Arc<Self> {
+        self.me.upgrade().unwrap()
     }
 }
 
@@ -156,17 +206,36 @@ impl Server for TestServer {
     }
 
     fn lifecycle(&self) -> Lifecycle {
-        Lifecycle::Ready
+        *self.lifecycle.lock().unwrap()
     }
 
     fn status(&self) -> ServerStatus {
-        ServerStatus::default()
+        ServerStatus {
+            sessions: 1,
+            running_queries: 2,
+            queued_queries: 3,
+            open_results: 4,
+            result_buffer_bytes: 5,
+            result_spill_bytes: 6,
+            query_memory_bytes: 7,
+            prepared_statements: 8,
+            open_transactions: 9,
+            table_bytes: 10,
+            planning: 11,
+            burning: 12,
+            memory_bytes: 13,
+        }
     }
 
     async fn authenticate(&self, credentials: &Credentials) -> Result<Principal> {
+        self.checks.fetch_add(1, Ordering::Relaxed);
         match credentials {
             Credentials::Password { user, password } if password.expose() == "pw" => {
                 Ok(Principal::user(user))
+            }
+            Credentials::Bearer(token) if token.expose() == "token" => Ok(Principal::user("tom")),
+            Credentials::Bearer(token) if token.expose().starts_with("token-") => {
+                Ok(Principal::user(token.expose().split('-').nth(1).unwrap()))
             }
             _ if !self.users_only => Ok(Principal::anonymous()),
             _ => Err(Error::new(ErrorKind::Unauthenticated, "wrong user or password")),
@@ -183,64 +252,76 @@ impl Server for TestServer {
         (user == "prover").then(|| Box::new(Exchange) as Box<dyn PasswordExchange>)
     }
 
-    fn issue_token(&self, _: &Principal) -> Secret {
-        Secret::new("token")
+    fn issue_token(&self, principal: &Principal) -> Secret {
+        Secret::new(format!("token-{}-{}", principal.name, SessionId::random()))
     }
 
     async fn open_session(&self, principal: &Principal) -> Result<Arc<dyn Session>> {
         self.counts.send_modify(|counts| counts.sessions += 1);
-        Ok(Arc::new(TestSession {
+        let session = Arc::new(TestSession {
             id: SessionId::random(),
             principal: principal.clone(),
-            server: self.me.upgrade().unwrap(),
+            server: self.me(),
             prepared: Mutex::default(),
-            open: Mutex::default(),
+            is_open: Mutex::default(),
+            is_implicit: Mutex::default(),
+            transactions: Mutex::default(),
             settings: Mutex::default(),
-        }))
-    }
-
-    fn find_session(&self, _: SessionId, _: &Principal) -> Result<Arc<dyn Session>> {
-        Err(Error::not_found("session not found"))
-    }
-
-    async fn attach(&self, _: &Principal, query: QueryId, _: usize) -> Result<BatchStream> {
-        let found = self.queries.lock().unwrap().remove(&query);
-        let (sql, bound) = found.ok_or_else(|| Error::not_found("result not found"))?;
-        if sql == "instant" {
-            let values = TimestampMicrosecondArray::from(vec![1_719_835_200_000_000]).with_timezone("UTC");
-            let batch = RecordBatch::try_new(instants(), vec![Arc::new(values)]).unwrap();
-            return Ok(BatchStream::from_batches(instants(), vec![batch]));
-        }
-        if sql.starts_with("echo") {
-            return Ok(BatchStream::from_batches(bound[0].schema(), bound));
-        }
-        if sql.starts_with("large") {
-            let text = StringArray::from(vec!["x".repeat(usize::try_from(number(&sql)).unwrap())]);
-            let batch = RecordBatch::try_from_iter([("t", Arc::new(text) as ArrayRef)]).unwrap();
-            return Ok(BatchStream::from_batches(batch.schema(), vec![batch]));
-        }
-        if sql.starts_with("SELECT") {
-            return Ok(BatchStream::from_batches(table(), Vec::new()));
-        }
-        let counted = Counted::new(self.me.upgrade().unwrap(), |counts| &mut counts.streams);
-        let size = number(&sql);
-        // In batches of a thousand.
-        let parts = (0..size).step_by(1_000).map(move |start| {
-            let values = Int64Array::from_iter_values(start..(start + 1_000).min(size));
-            Ok(RecordBatch::try_new(numbers(), vec![Arc::new(values)]).unwrap())
         });
-        let rest = match sql.as_str() {
-            "wait" => futures::stream::pending().boxed(),
-            _ => futures::stream::empty().boxed(),
+        self.sessions.lock().unwrap().insert(session.id, Arc::clone(&session));
+        Ok(session)
+    }
+
+    fn find_session(&self, id: SessionId, principal: &Principal) -> Result<Arc<dyn Session>> {
+        self.found.send_modify(|found| *found += 1);
+        let sessions = self.sessions.lock().unwrap();
+        let session = sessions.get(&id).filter(|session| session.principal == *principal);
+        Ok(Arc::clone(session.ok_or_else(|| Error::not_found("session not found"))?) as Arc<dyn Session>)
+    }
+
+    async fn attach(&self, _: &Principal, query: QueryId, partition: usize) -> Result<BatchStream> {
+        let missing = || Error::not_found("result not found");
+        let (sql, bound) = {
+            let mut queries = self.queries.lock().unwrap();
+            let query = queries.get_mut(&query).filter(|_| partition == 0).ok_or_else(missing)?;
+            if query.is_cancelled {
+                return Err(cancelled());
+            }
+            if query.answer.expires.is_none() && std::mem::replace(&mut query.is_read, true) {
+                return Err(missing());
+            }
+            (query.sql.clone(), query.bound.clone())
         };
-        let batches = futures::stream::iter(parts).chain(rest).map(move |batch| {
-            let _ = &counted;
-            batch
-        });
-        Ok(BatchStream::new(numbers(), batches.boxed()))
+        let batch = match sql.split(' ').next().unwrap_or_default() {
+            "echo" => return Ok(BatchStream::from_batches(bound[0].schema(), bound)),
+            "SELECT" if !sql.contains(" LIMIT ") => {
+                return Ok(BatchStream::from_batches(table(), Vec::new()));
+            }
+            "types" => types::batch(),
+            "insert" => {
+                let count: ArrayRef = Arc::new(Int64Array::from(vec![3]));
+                RecordBatch::try_from_iter([("count", count)]).unwrap()
+            }
+            "instant" => {
+                let values =
+                    TimestampMicrosecondArray::from(vec![1_719_835_200_000_000]).with_timezone("UTC");
+                RecordBatch::try_new(instants(), vec![Arc::new(values)]).unwrap()
+            }
+            "large" => {
+                let text = StringArray::from(vec!["x".repeat(usize::try_from(number(&sql)).unwrap())]);
+                RecordBatch::try_from_iter([("t", Arc::new(text) as ArrayRef)]).unwrap()
+            }
+            _ => {
+                let counted = Counted::new(self.me(), |counts| &mut counts.streams);
+                return Ok(generated(&sql, counted, Arc::clone(&self.made)));
+            }
+        };
+        Ok(BatchStream::from_batches(batch.schema(), vec![batch]))
     }
 
-    async fn cancel(&self, _: &Principal, _: QueryId) -> Result<CancelOutcome> {
+    async fn cancel(&self, _: &Principal, query: QueryId) -> Result<CancelOutcome> {
+        let mut queries = self.queries.lock().unwrap();
+        queries.get_mut(&query).ok_or_else(|| Error::not_found("query not found"))?.is_cancelled = true;
         Ok(CancelOutcome::Cancelled)
     }
 
@@ -248,7 +329,61 @@ impl Server for TestServer {
         Err(Error::not_found("query not found"))
     }
 
-    async fn progress(&self, _: &Principal, _: QueryId, _: Option<f64>, _: Duration) -> Result<Progress> {
-        Err(Error::not_found("query not found"))
+    async fn progress(
+        &self,
+        _: &Principal,
+        query: QueryId,
+        seen: Option<f64>,
+        _: Duration,
+    ) -> Result<Progress> {
+        let queries = self.queries.lock().unwrap();
+        let query = queries.get(&query).ok_or_else(|| Error::not_found("query not found"))?;
+        if query.is_cancelled {
+            return Err(cancelled());
+        }
+        let done = seen == Some(0.5);
+        let fraction = if done { 1.0 } else { 0.5 };
+        Ok(Progress { answer: query.answer.clone(), fraction, done, failed: None })
     }
+}
+
+fn cancelled() -> Error {
+    Error::new(ErrorKind::Cancelled, "the query was cancelled")
+}
+
+/// Rows in batches of a thousand, and what comes after them.
+fn generated(sql: &str, counted: Counted, made: Arc<AtomicUsize>) -> BatchStream {
+    let verb = sql.split(' ').next().unwrap_or_default();
+    let (schema, size) = match verb {
+        "wide" => (texts(), number(sql)),
+        "empty" => (numbers(), 0),
+        "SELECT" => (table(), 2),
+        _ => (numbers(), number(sql)),
+    };
+    let step = if verb == "wide" { 10 } else { 1_000 };
+    let shape = Arc::clone(&schema);
+    let parts = (0..size).step_by(step as usize).map(move |start| {
+        let values = start..(start + step).min(size);
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(values.clone()));
+        let columns: Vec<ArrayRef> = match shape.fields().len() {
+            2 => vec![numbers, Arc::new(StringArray::from_iter(values.map(|n| (n > 0).then_some("x"))))],
+            _ if shape.field(0).name() == "s" => {
+                vec![Arc::new(StringArray::from_iter_values(values.map(|_| "x".repeat(100_000))))]
+            }
+            _ => vec![numbers],
+        };
+        Ok(RecordBatch::try_new(Arc::clone(&shape), columns).unwrap())
+    });
+    let rest = match verb {
+        "wait" => futures::stream::pending().boxed(),
+        "break" if sql == verb => futures::stream::once(async { panic!("broken") }).boxed(),
+        "break" => futures::stream::iter([Err(Error::invalid("divide by zero"))]).boxed(),
+        _ => futures::stream::empty().boxed(),
+    };
+    let batches = futures::stream::iter(parts).chain(rest).map(move |batch| {
+        let _ = &counted;
+        made.fetch_add(1, Ordering::Relaxed);
+        batch
+    });
+    BatchStream::new(schema, batches.boxed())
 }

@@ -44,7 +44,7 @@ pub async fn connect(stream: TcpStream, alpn: &[&[u8]]) -> io::Result<TlsStream<
 }
 
 /// A file of the clone whose tests cargo runs: another clone may have built them.
-fn file(name: &str) -> PathBuf {
+pub fn file(name: &str) -> PathBuf {
     let crate_folder =
         std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     Path::new(&crate_folder).join("../../tests/data/tls").join(name)

@@ -37,6 +37,7 @@ use bowshot_files::{SourceSpec, StorageOptions};
 use bowshot_object_store::RemoteOptions;
 use bowshot_policy::{AccessSettings, ConfiguredUser};
 use bowshot_reuse::ReuseConfig;
+use bowshot_sql::DialectName;
 use slot::Raw;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -44,14 +45,6 @@ use std::path::{Path, PathBuf};
 
 /// Smallest and largest target size of outgoing messages.
 const MESSAGE_BYTES: std::ops::RangeInclusive<usize> = (16 << 10)..=(1 << 30);
-
-/// SQL dialect of new sessions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    Ansi,
-    Postgres,
-    MySql,
-}
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +81,7 @@ pub(crate) struct Config {
     pub(crate) traces: TraceSettings,
     pub(crate) data: Option<DataFolder>,
     pub(crate) tables: TableSettings,
-    pub(crate) dialect: Dialect,
+    pub(crate) dialect: DialectName,
     pub(crate) ports_file: Option<PathBuf>,
     pub(crate) insecure: bool,
     pub(crate) log: String,
@@ -152,7 +145,7 @@ impl Default for Config {
             traces: TraceSettings::default(),
             data: None,
             tables: TableSettings::default(),
-            dialect: Dialect::Ansi,
+            dialect: DialectName::Ansi,
             ports_file: None,
             insecure: false,
             log: "warn,bowshot=info".to_owned(),
@@ -263,7 +256,7 @@ impl Config {
             metadata_cache_bytes: self.metadata_cache_bytes,
             plan_cache_entries: self.plan_cache_entries,
             listing_ttl: self.storage.refresh,
-            dialect: self.dialect.name(),
+            dialect: self.dialect.as_str(),
             batch_rows: self.batch_rows,
             scratch: self.scratch,
             temporary_bytes: self.temporary_bytes,
@@ -415,22 +408,11 @@ fn variables(
     Ok(variables)
 }
 
-impl Dialect {
-    /// As session options and flags write it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Ansi => "ansi",
-            Self::Postgres => "postgres",
-            Self::MySql => "mysql",
-        }
-    }
-
-    fn parse(text: &str) -> Result<Self, String> {
-        [Self::Ansi, Self::Postgres, Self::MySql]
-            .into_iter()
-            .find(|dialect| dialect.name() == text)
-            .ok_or_else(|| format!("expected `ansi`, `postgres` or `mysql`, not `{text}`"))
-    }
+fn dialect(text: &str) -> Result<DialectName, String> {
+    [DialectName::Ansi, DialectName::Postgres, DialectName::MySql]
+        .into_iter()
+        .find(|dialect| dialect.as_str() == text)
+        .ok_or_else(|| format!("expected `ansi`, `postgres` or `mysql`, not `{text}`"))
 }
 
 impl LogFormat {

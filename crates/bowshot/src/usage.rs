@@ -1,9 +1,8 @@
 //! Usage errors: exit code 2, with a hint.
 
-use std::fmt;
-
 /// A usage error.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub(crate) struct Usage {
     message: String,
     hint: Option<String>,
@@ -30,11 +29,3 @@ impl From<bowshot_api::Error> for Usage {
         Self { message: error.message().to_owned(), hint: error.hint().map(str::to_owned) }
     }
 }
-
-impl fmt::Display for Usage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Usage {}

@@ -20,11 +20,7 @@ pub(super) struct Fetcher {
     client: Option<HttpClient>,
 }
 
-impl std::fmt::Debug for Fetcher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Fetcher").field("source", &self.source).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Fetcher { source });
 
 #[derive(Debug, Deserialize)]
 struct Discovered {

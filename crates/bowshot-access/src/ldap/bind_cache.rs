@@ -68,8 +68,4 @@ impl BindCache {
     }
 }
 
-impl std::fmt::Debug for BindCache {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("BindCache")
-    }
-}
+bowshot_api::debug_fields!(BindCache {});

@@ -7,10 +7,10 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::error::DataFusionError;
+use datafusion::logical_expr::ptr_eq::PtrEq;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -57,29 +57,15 @@ pub(crate) fn next(store: &TableStore, numbering: &Numbering, rows: usize) -> bo
 /// The function over the counters of a store.
 pub(crate) fn function(store: &Arc<TableStore>) -> ScalarUDF {
     ScalarUDF::new_from_impl(Next {
-        store: Arc::clone(store),
+        store: Arc::clone(store).into(),
         signature: Signature::any(4, Volatility::Volatile),
     })
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct Next {
-    store: Arc<TableStore>,
+    store: PtrEq<Arc<TableStore>>,
     signature: Signature,
-}
-
-impl PartialEq for Next {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.store, &other.store)
-    }
-}
-
-impl Eq for Next {}
-
-impl Hash for Next {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        NAME.hash(state);
-    }
 }
 
 impl ScalarUDFImpl for Next {

@@ -63,7 +63,6 @@ use defaults::WithDefaults;
 use input::InputTable;
 use providers::{Catalogs, PlanRows};
 use public::Schemas;
-use std::fmt;
 use std::sync::Arc;
 
 /// What the catalogs of all sessions are made of.
@@ -166,14 +165,7 @@ pub(crate) struct Visible {
     moments: Arc<external_database::Moments>,
 }
 
-impl fmt::Debug for Visible {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Visible")
-            .field("pinned", &self.pinned)
-            .field("depth", &self.depth)
-            .finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Visible { pinned, depth });
 
 impl Visible {
     pub(crate) fn new(

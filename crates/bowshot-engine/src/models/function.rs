@@ -13,6 +13,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
+use datafusion::logical_expr::ptr_eq::PtrEq;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility,
@@ -39,15 +40,8 @@ pub(crate) struct Found {
     pub(crate) model: Arc<Model>,
 }
 
-/// Plans are written out where they are keys: without the trees, which the hash stands for.
-impl fmt::Debug for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Found")
-            .field("name", &self.name)
-            .field("sha256", &self.sha256)
-            .finish_non_exhaustive()
-    }
-}
+// Plans are written out where they are keys: without the trees, which the hash stands for.
+bowshot_api::debug_fields!(Found { name, sha256 });
 
 /// Finds the models of one statement.
 pub(crate) trait FindModel: fmt::Debug + Send + Sync {
@@ -101,14 +95,15 @@ pub(crate) fn functions_without_models() -> [Arc<ScalarUDF>; 2] {
 
 fn made(finder: Option<&Arc<dyn FindModel>>) -> [Arc<ScalarUDF>; 2] {
     Wanted::ALL.map(|wanted| {
-        let (finder, signature) = (finder.cloned(), Signature::variadic_any(Volatility::Immutable));
+        let (finder, signature) =
+            (finder.cloned().map(PtrEq::from), Signature::variadic_any(Volatility::Immutable));
         Arc::new(ScalarUDF::new_from_impl(ByName { wanted, finder, signature }))
     })
 }
 
 /// Who finds the models of a statement that is planned with this state.
 pub(super) fn finder(state: &SessionState) -> Option<&Arc<dyn FindModel>> {
-    by_name(state.scalar_functions().get(Wanted::Prediction.function())?)?.finder.as_ref()
+    by_name(state.scalar_functions().get(Wanted::Prediction.function())?)?.finder.as_deref()
 }
 
 fn by_name(function: &ScalarUDF) -> Option<&ByName> {
@@ -189,30 +184,11 @@ fn external(error: Error) -> DataFusionError {
 }
 
 /// A function whose model is found by the first argument. It never runs.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct ByName {
     wanted: Wanted,
-    finder: Option<Arc<dyn FindModel>>,
+    finder: Option<PtrEq<Arc<dyn FindModel>>>,
     signature: Signature,
-}
-
-impl PartialEq for ByName {
-    fn eq(&self, other: &Self) -> bool {
-        let same = match (&self.finder, &other.finder) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            (None, None) => true,
-            _ => false,
-        };
-        same && self.wanted == other.wanted
-    }
-}
-
-impl Eq for ByName {}
-
-impl Hash for ByName {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.wanted.hash(state);
-    }
 }
 
 impl ByName {

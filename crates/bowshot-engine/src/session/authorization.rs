@@ -6,7 +6,6 @@ use crate::authorize::{self, AuthorizedPlan, Authorizer};
 use bowshot_api::{Resource, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::{Basis, SessionAccess};
-use std::fmt;
 use std::sync::Arc;
 
 /// The rights that a query was run with whose rows are kept, to be asked about each time that they are handed out.
@@ -37,11 +36,7 @@ impl KeptRights {
     }
 }
 
-impl fmt::Debug for KeptRights {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeptRights").finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(KeptRights {});
 
 impl EngineSession {
     /// The rights as they are before a statement is planned whose rows will be kept.

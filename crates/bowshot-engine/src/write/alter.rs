@@ -3,7 +3,7 @@
 use crate::catalog::defaults::Computed;
 use crate::catalog::names::Names;
 use crate::error::classify;
-use crate::write::ddl::{Stores, put};
+use crate::write::ddl::{Stores, put, without};
 use crate::write::{constraints, define, enums, parts};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::snapshot::Pinned;
@@ -97,8 +97,7 @@ pub(crate) fn alter(
         (changes, names.entry(name))
     {
         check_free(to, names)?;
-        let pinned = names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))?;
-        return put(&pinned, to, entry.clone());
+        return put(&without(name, names)?, to, entry.clone());
     }
     let mut table = names.table(name)?;
     let mut target = name.clone();
@@ -110,11 +109,7 @@ pub(crate) fn alter(
         }
         table = Arc::new(altered(&table, name, change, store)?);
     }
-    let pinned = if target == *name {
-        names.pinned.clone()
-    } else {
-        names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))?
-    };
+    let pinned = if target == *name { names.pinned.clone() } else { without(name, names)? };
     put(&pinned, &target, Entry::Table(table))
 }
 

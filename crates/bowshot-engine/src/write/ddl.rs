@@ -230,6 +230,17 @@ pub(crate) fn put(pinned: &Pinned, name: &EntryName, entry: Entry) -> Result<Pin
     pinned.changed(&name.catalog, |tables| tables.with_entry(name, entry))
 }
 
+/// The state without what is under this name.
+pub(crate) fn without(name: &EntryName, names: &Names) -> Result<Pinned> {
+    names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))
+}
+
+/// There are as many notes of a kind as there may be.
+pub(crate) fn full(limit: usize, what: &str) -> Error {
+    Error::new(ErrorKind::LimitReached, format!("there are {limit} {what}, which is the limit"))
+        .with_hint(format!("drop {what} that are not needed"))
+}
+
 /// Transactions that run side by side do not see what the others make, and may go over the limit together.
 fn check_room(there: usize, limit: usize, what: &str) -> Result<()> {
     if there < limit {
@@ -306,7 +317,7 @@ fn drop_table(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned
         _ => false,
     };
     if goes {
-        return names.pinned.changed(&name.catalog, |tables| tables.without_entry(name));
+        return without(name, names);
     }
     let table = names.table(name).map_err(|error| match names.entry(name) {
         Some(Entry::View(_)) => error.with_hint(format!("use `DROP VIEW {name}`")),
@@ -317,14 +328,12 @@ fn drop_table(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned
             .with_reason(Reason::WrongObject)
             .with_hint(format!("use `DROP MATERIALIZED VIEW {name}`")));
     }
-    names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))
+    without(name, names)
 }
 
 fn drop_materialized(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned> {
     match names.entry(name) {
-        Some(Entry::Table(table)) if table.definition().materialized.is_some() => {
-            names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))
-        }
+        Some(Entry::Table(table)) if table.definition().materialized.is_some() => without(name, names),
         Some(there) => Err(Error::invalid(format!("`{name}` is a {}", kind(there)))
             .with_reason(Reason::WrongObject)
             .with_hint(format!("use `{} {name}`", dropped_by(there)))),
@@ -336,12 +345,8 @@ fn drop_materialized(name: &EntryName, if_exists: bool, names: &Names) -> Result
 
 fn drop_view(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned> {
     match names.entry(name) {
-        Some(Entry::View(_) | Entry::External(_)) => {
-            names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))
-        }
-        Some(Entry::Broken(broken)) if broken.what() == What::View => {
-            names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))
-        }
+        Some(Entry::View(_) | Entry::External(_)) => without(name, names),
+        Some(Entry::Broken(broken)) if broken.what() == What::View => without(name, names),
         Some(Entry::Table(_) | Entry::Broken(_)) => {
             Err(Error::invalid(format!("`{name}` is a table, not a view"))
                 .with_reason(Reason::WrongObject)

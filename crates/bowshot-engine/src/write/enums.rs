@@ -2,7 +2,7 @@
 //! Each column holds the labels of its type itself: a new label is written into all tables that have one, in the same commit.
 
 use crate::catalog::names::Names;
-use crate::write::ddl::{Ddl, Stores, put};
+use crate::write::ddl::{Ddl, Stores, full, put};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, TEMPORARY_CATALOG};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::access::{Access, denied};
@@ -202,8 +202,7 @@ fn create(name: &EntryName, labels: &[String], rules: &Rules, names: &Names) -> 
             .with_hint("choose another name, or add labels with `ALTER TYPE … ADD VALUE`"));
     }
     if rules.types.len() >= MAX_TYPES {
-        let message = format!("there are {MAX_TYPES} types, which is the limit");
-        return Err(Error::new(ErrorKind::LimitReached, message).with_hint("drop types that are not needed"));
+        return Err(full(MAX_TYPES, "types"));
     }
     let mut changes = vec![(Key::Type(name).text(), Some(json!(labels).to_string()))];
     if !names.access.is_off() {

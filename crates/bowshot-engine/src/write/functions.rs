@@ -8,7 +8,7 @@ use crate::catalog::search_path;
 use crate::error::classify;
 use crate::plan::{self, allowed};
 use crate::write::WhenThere;
-use crate::write::ddl::Ddl;
+use crate::write::ddl::{Ddl, full};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_TEMP, TEMPORARY_CATALOG};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::access::{Access, denied};
@@ -266,10 +266,7 @@ pub(crate) fn without_temporary(pinned: &Pinned) -> Result<Pinned> {
 
 fn check_room(count: usize, is_there: bool) -> Result<()> {
     if count >= MAX_FUNCTIONS && !is_there {
-        let message = format!("there are {MAX_FUNCTIONS} functions, which is the limit");
-        return Err(
-            Error::new(ErrorKind::LimitReached, message).with_hint("drop functions that are not needed")
-        );
+        return Err(full(MAX_FUNCTIONS, "functions"));
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::error::classify;
 use crate::execute::input_scan::Guess;
 use crate::write::WhenThere;
 use crate::write::copy::folder;
-use crate::write::ddl::Ddl;
+use crate::write::ddl::{Ddl, full};
 use bowshot_api::catalog_names::DEFAULT_CATALOG;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_models::{Classes, Model, Task};
@@ -147,12 +147,7 @@ pub(crate) fn create(new: &NewModel, names: &Names, sent: Option<Vec<u8>>) -> Re
                     "use IF NOT EXISTS to keep it, OR REPLACE to make its next version, or another name",
                 ));
         }
-        (None, _) if rules.models.len() >= MAX_MODELS => {
-            let message = format!("there are {MAX_MODELS} models, which is the limit");
-            return Err(
-                Error::new(ErrorKind::LimitReached, message).with_hint("drop models that are not needed")
-            );
-        }
+        (None, _) if rules.models.len() >= MAX_MODELS => return Err(full(MAX_MODELS, "models")),
         _ => {}
     }
     let (bytes, called) = match (&new.file, sent) {

@@ -2,43 +2,27 @@
 
 use super::{batch, table_schema};
 use arrow::array::{ArrayRef, BinaryArray, StringArray};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use arrow_flight::sql::{CommandGetDbSchemas, CommandGetTables};
+use arrow_flight::sql::{CommandGetCatalogs, CommandGetDbSchemas, CommandGetTableTypes, CommandGetTables};
 use bowshot_api::{Result, Session, TableEntry, TableFilter, TableKind};
 use bytes::Bytes;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 pub(super) fn catalogs_schema() -> SchemaRef {
-    static SCHEMA: LazyLock<SchemaRef> =
-        LazyLock::new(|| Arc::new(Schema::new(vec![Field::new("catalog_name", DataType::Utf8, false)])));
-    Arc::clone(&SCHEMA)
+    CommandGetCatalogs {}.into_builder().schema()
 }
 
 pub(super) fn schemas_schema() -> SchemaRef {
-    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
-        Arc::new(Schema::new(vec![
-            Field::new("catalog_name", DataType::Utf8, true),
-            Field::new("db_schema_name", DataType::Utf8, false),
-        ]))
-    });
-    Arc::clone(&SCHEMA)
+    CommandGetDbSchemas::default().into_builder().schema()
 }
 
 pub(super) fn tables_schema(include_schema: bool) -> SchemaRef {
-    static PLAIN: LazyLock<SchemaRef> = LazyLock::new(|| Arc::new(Schema::new(tables_fields())));
-    static WITH_SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
-        let mut fields = tables_fields();
-        fields.push(Field::new("table_schema", DataType::Binary, false));
-        Arc::new(Schema::new(fields))
-    });
-    if include_schema { Arc::clone(&WITH_SCHEMA) } else { Arc::clone(&PLAIN) }
+    CommandGetTables { include_schema, ..CommandGetTables::default() }.into_builder().schema()
 }
 
 pub(super) fn table_types_schema() -> SchemaRef {
-    static SCHEMA: LazyLock<SchemaRef> =
-        LazyLock::new(|| Arc::new(Schema::new(vec![Field::new("table_type", DataType::Utf8, false)])));
-    Arc::clone(&SCHEMA)
+    CommandGetTableTypes {}.into_builder().schema()
 }
 
 pub(super) async fn catalogs(session: &dyn Session) -> Result<RecordBatch> {
@@ -100,13 +84,4 @@ fn order(entry: &TableEntry) -> (&str, &str, &str, &str) {
 
 fn strings<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(values))
-}
-
-fn tables_fields() -> Vec<Field> {
-    vec![
-        Field::new("catalog_name", DataType::Utf8, true),
-        Field::new("db_schema_name", DataType::Utf8, true),
-        Field::new("table_name", DataType::Utf8, false),
-        Field::new("table_type", DataType::Utf8, false),
-    ]
 }

@@ -67,7 +67,7 @@ pub(crate) async fn serve(
     }
     let greeting = [Bytes::from_static(GREETING), Bytes::copy_from_slice(&terms.id)];
     wire.send(frames::HELLO, &greeting, None).await?;
-    let _counted = Counted::new();
+    let _counted = metrics::Counted::new(metrics::local_connections());
     let mut conversation = Conversation {
         frames: Frames::new(Arc::clone(&wire), longest),
         pool: Arc::new(Pool::new(Arc::clone(&terms.budget))),
@@ -204,20 +204,4 @@ async fn end(wire: &Wire, status: &Status) -> io::Result<()> {
     payload.put_slice(message);
     payload.put_slice(status.details());
     wire.send(frames::END, &[payload.freeze()], None).await
-}
-
-/// One connection in the gauge.
-struct Counted;
-
-impl Counted {
-    fn new() -> Self {
-        metrics::local_connections().increment(1.0);
-        Self
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        metrics::local_connections().decrement(1.0);
-    }
 }

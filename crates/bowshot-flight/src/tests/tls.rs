@@ -4,37 +4,16 @@ use super::{PATIENCE, Port};
 use crate::Choices;
 use crate::client::{Client, Error, Login, Target};
 use bowshot_api::Limits;
+use bowshot_test_server::tls::{connect, file, server_config};
 use futures::StreamExt;
-use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// A file of the clone whose tests cargo runs: another clone may have built them.
-fn file(name: &str) -> PathBuf {
-    let crate_folder =
-        std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
-    Path::new(&crate_folder).join("../../tests/data/tls").join(name)
-}
-
 fn choices() -> Choices {
-    let chain = CertificateDer::pem_file_iter(file("first.pem")).unwrap().map(Result::unwrap).collect();
-    let key = PrivateKeyDer::from_pem_file(file("first.key")).unwrap();
-    let tls = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .unwrap();
-    Choices { tls: Some(Arc::new(tls)), ..Choices::default() }
+    Choices { tls: Some(server_config()), ..Choices::default() }
 }
 
 async fn port(limits: Limits) -> Port {
@@ -85,16 +64,8 @@ async fn errors_say_what_to_do() {
 
 /// A client that has agreed on a key and then says no more than this.
 async fn silent_after(port: &Port, said: &[u8]) -> TlsStream<TcpStream> {
-    let mut authorities = RootCertStore::empty();
-    authorities.add(CertificateDer::from_pem_file(file("ca.pem")).unwrap()).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(authorities)
-        .with_no_client_auth();
     let plain = TcpStream::connect(port.address).await.unwrap();
-    let connector = TlsConnector::from(Arc::new(config));
-    let mut stream = connector.connect("localhost".try_into().unwrap(), plain).await.unwrap();
+    let mut stream = connect(plain, &[]).await.unwrap();
     stream.write_all(said).await.unwrap();
     stream.flush().await.unwrap();
     stream

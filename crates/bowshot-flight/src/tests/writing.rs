@@ -1,7 +1,6 @@
 //! Rows into tables: by command and by path, whole and broken.
 
 use super::lifecycle::{bare_call, framed};
-use super::test_server::Effect;
 use super::transactions::{begin, id_of};
 use super::*;
 use arrow::array::DictionaryArray;
@@ -27,17 +26,19 @@ fn written(answer: Bytes) -> i64 {
     DoPutUpdateResult::decode(answer).unwrap().record_count
 }
 
-fn wrote(name: &str, batches: Vec<RecordBatch>) -> Effect {
-    Effect::Wrote(name.to_owned(), None, batches)
+/// Checks what has been written since the last look.
+fn check(port: &Port, effect: &str, batches: &[RecordBatch]) {
+    assert_eq!(port.server.effects(), [format!("wrote {} into {effect}", rows(batches))]);
+    assert_eq!(std::mem::take(&mut *port.server.written.lock().unwrap()), batches);
 }
 
 #[tokio::test]
 async fn rows_arrive_as_they_were_sent() {
     let port = Port::open().await;
     let mut client = port.client().await;
-    let batches = vec![numbers(vec![1, 2]), numbers(vec![3])];
+    let batches = [numbers(vec![1, 2]), numbers(vec![3])];
     assert_eq!(written(client.put(upload(into("T"), &batches)).await.unwrap()), 3);
-    assert_eq!(port.server.effects(), [wrote("T Create Append", batches.clone())]);
+    check(&port, "T Create Append", &batches);
 
     let transaction = begin(&mut client).await;
     let full = CommandStatementIngest {
@@ -50,12 +51,12 @@ async fn rows_arrive_as_they_were_sent() {
     // The handle names the session, so the rows may come over another connection.
     let mut other = port.client().await;
     assert_eq!(written(other.put(upload(command(any(&full)), &batches)).await.unwrap()), 3);
-    let effect = Effect::Wrote("c.s.t Fail Replace".to_owned(), id_of(&transaction), batches.clone());
-    assert_eq!(port.server.effects(), [effect]);
+    let within = id_of(&transaction).unwrap();
+    check(&port, &format!("c/s/t Fail Replace in {within}"), &batches);
 
     let temporary = CommandStatementIngest { temporary: true, ..ingest("t") };
     client.put(upload(command(any(&temporary)), &batches)).await.unwrap();
-    assert_eq!(port.server.effects(), [wrote("temporary t Create Append", batches)]);
+    check(&port, "temporary t Create Append", &batches);
     port.until(|counts| counts.streams == 0).await;
 }
 
@@ -71,7 +72,7 @@ async fn no_rows_are_rows_too_if_there_is_a_schema() {
     apart.insert(0, FlightData { flight_descriptor, ..FlightData::default() });
     for messages in [only_schema, apart, upload(into("t"), &[numbers(vec![])])] {
         assert_eq!(written(client.put(messages).await.unwrap()), 0);
-        assert_eq!(port.server.effects(), [wrote("t Create Append", vec![])]);
+        check(&port, "t Create Append", &[]);
     }
 }
 
@@ -86,7 +87,7 @@ async fn dictionary_columns_come_through() {
     let messages = upload_with(into("t"), std::slice::from_ref(&batch), options);
     assert!(messages.len() > 2, "the dictionary goes by itself");
     assert_eq!(written(client.put(messages).await.unwrap()), 4);
-    assert_eq!(port.server.effects(), [wrote("t Create Append", vec![batch])]);
+    check(&port, "t Create Append", &[batch]);
 }
 
 #[tokio::test]
@@ -118,7 +119,7 @@ async fn streams_that_are_refused_write_nothing() {
     ] {
         let status = client.put(messages).await.unwrap_err();
         assert_eq!(status.code(), expected, "{status:?}");
-        assert_eq!(port.server.effects(), []);
+        assert!(port.server.effects().is_empty());
     }
     port.until(|counts| counts.streams == 0).await;
     assert!(client.put(whole).await.is_ok());
@@ -139,7 +140,7 @@ async fn a_message_that_ends_early_writes_nothing() {
     for cut in (1..whole.len()).step_by(11).chain(behind).filter(|cut| !ends.contains(cut)) {
         let headers = bare_call(&port, "DoPut", "20S", whole[..cut].to_vec()).await;
         assert_eq!(headers["grpc-status"], "3", "{cut} of {}: {headers:?}", whole.len());
-        assert_eq!(port.server.effects(), []);
+        assert!(port.server.effects().is_empty());
     }
     assert_eq!(bare_call(&port, "DoPut", "20S", whole).await.get("grpc-status"), None);
     assert_eq!(port.server.effects().len(), 1);
@@ -160,7 +161,7 @@ async fn a_client_that_falls_silent_is_let_go() {
         assert!(status.message().contains("limits.reader_timeout"), "{}", status.message());
     }
     port.until(|counts| counts.streams == 0).await;
-    assert_eq!(port.server.effects(), []);
+    assert!(port.server.effects().is_empty());
 }
 
 #[tokio::test]
@@ -181,7 +182,7 @@ async fn a_slow_table_slows_its_client() {
     // A megabyte each: what is under way fits the window of the stream, and a little more in the client.
     assert!(taken.load(Ordering::Relaxed) < 32, "{taken:?}");
     port.until(|counts| counts.streams == 0).await;
-    assert_eq!(port.server.effects(), []);
+    assert!(port.server.effects().is_empty());
 }
 
 #[tokio::test]

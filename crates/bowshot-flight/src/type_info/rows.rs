@@ -1,20 +1,32 @@
 //! The type table.
 
+use arrow_flight::sql::XdbcDataType::{
+    self, XdbcBigint, XdbcBit, XdbcDate, XdbcDatetime, XdbcDecimal, XdbcDouble, XdbcInteger, XdbcInterval,
+    XdbcReal, XdbcSmallint, XdbcTime, XdbcTimestamp, XdbcTinyint, XdbcUnknownType, XdbcVarbinary,
+    XdbcVarchar,
+};
+use arrow_flight::sql::XdbcDatetimeSubcode::{
+    self, XdbcSubcodeTime, XdbcSubcodeTimestamp, XdbcSubcodeTimestampWithTimezone, XdbcSubcodeYear,
+};
+use arrow_flight::sql::metadata::XdbcTypeInfo;
+use arrow_flight::sql::{Nullable, Searchable};
+
 /// One type as `CommandGetXdbcTypeInfo` lists it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TypeRow {
     pub(super) name: &'static str,
     /// Concise XDBC code.
-    pub(super) data_type: i32,
+    pub(super) data_type: XdbcDataType,
     /// Verbose XDBC code: `DATETIME` for the three temporal types, otherwise the same.
-    pub(super) sql_data_type: i32,
-    pub(super) datetime_subcode: Option<i32>,
+    pub(super) sql_data_type: XdbcDataType,
+    pub(super) datetime_subcode: Option<XdbcDatetimeSubcode>,
     pub(super) column_size: Option<i32>,
     pub(super) literal_prefix: Option<&'static str>,
     pub(super) literal_suffix: Option<&'static str>,
     pub(super) create_params: &'static [&'static str],
     pub(super) case_sensitive: bool,
-    pub(super) searchable: i32,
+    /// Basic is every predicate but `LIKE`.
+    pub(super) searchable: Searchable,
     /// `None` for everything but numbers.
     pub(super) unsigned: Option<bool>,
     /// Smallest and largest scale.
@@ -22,72 +34,84 @@ pub(super) struct TypeRow {
     pub(super) radix: Option<i32>,
 }
 
-/// `NULLABILITY_NULLABLE`
-pub(super) const NULLABLE: i32 = 1;
-/// `SEARCHABLE_BASIC`: every predicate but `LIKE`.
-const BASIC: i32 = 2;
-/// `SEARCHABLE_FULL`
-const FULL: i32 = 3;
-
-const UNKNOWN: i32 = 0;
-const DECIMAL: i32 = 3;
-const INTEGER: i32 = 4;
-const SMALLINT: i32 = 5;
-const REAL: i32 = 7;
-const DOUBLE: i32 = 8;
-const DATETIME: i32 = 9;
-const INTERVAL: i32 = 10;
-const VARCHAR: i32 = 12;
-const DATE: i32 = 91;
-const TIME: i32 = 92;
-const TIMESTAMP: i32 = 93;
-const VARBINARY: i32 = -3;
-const BIGINT: i32 = -5;
-const TINYINT: i32 = -6;
-const BIT: i32 = -7;
+impl TypeRow {
+    pub(super) fn info(&self) -> XdbcTypeInfo {
+        XdbcTypeInfo {
+            type_name: self.name.to_owned(),
+            data_type: self.data_type,
+            column_size: self.column_size,
+            literal_prefix: self.literal_prefix.map(str::to_owned),
+            literal_suffix: self.literal_suffix.map(str::to_owned),
+            create_params: Some(self.create_params.iter().map(|name| (*name).to_owned()).collect()),
+            nullable: Nullable::NullabilityNullable,
+            case_sensitive: self.case_sensitive,
+            searchable: self.searchable,
+            unsigned_attribute: self.unsigned,
+            fixed_prec_scale: false,
+            auto_increment: self.unsigned.map(|_| false),
+            local_type_name: Some(self.name.to_owned()),
+            minimum_scale: self.scales.map(|(minimum, _)| minimum),
+            maximum_scale: self.scales.map(|(_, maximum)| maximum),
+            sql_data_type: self.sql_data_type,
+            datetime_subcode: self.datetime_subcode,
+            num_prec_radix: self.radix,
+            interval_precision: None,
+        }
+    }
+}
 
 /// Every type that a result of Bowshot can have.
 pub(super) const TYPES: &[TypeRow] = &[
-    TypeRow { column_size: Some(1), ..plain("BOOLEAN", BIT) },
-    integer("TINYINT", TINYINT, 3, false),
-    integer("TINYINT UNSIGNED", TINYINT, 3, true),
-    integer("SMALLINT", SMALLINT, 5, false),
-    integer("SMALLINT UNSIGNED", SMALLINT, 5, true),
-    integer("INTEGER", INTEGER, 10, false),
-    integer("INTEGER UNSIGNED", INTEGER, 10, true),
-    integer("BIGINT", BIGINT, 19, false),
-    integer("BIGINT UNSIGNED", BIGINT, 20, true),
-    TypeRow { scales: None, ..integer("REAL", REAL, 7, false) },
-    TypeRow { scales: None, ..integer("DOUBLE", DOUBLE, 15, false) },
+    TypeRow { column_size: Some(1), ..plain("BOOLEAN", XdbcBit) },
+    integer("TINYINT", XdbcTinyint, 3, false),
+    integer("TINYINT UNSIGNED", XdbcTinyint, 3, true),
+    integer("SMALLINT", XdbcSmallint, 5, false),
+    integer("SMALLINT UNSIGNED", XdbcSmallint, 5, true),
+    integer("INTEGER", XdbcInteger, 10, false),
+    integer("INTEGER UNSIGNED", XdbcInteger, 10, true),
+    integer("BIGINT", XdbcBigint, 19, false),
+    integer("BIGINT UNSIGNED", XdbcBigint, 20, true),
+    TypeRow { scales: None, ..integer("REAL", XdbcReal, 7, false) },
+    TypeRow { scales: None, ..integer("DOUBLE", XdbcDouble, 15, false) },
     TypeRow {
         create_params: &["precision", "scale"],
         scales: Some((0, 76)),
-        ..integer("DECIMAL", DECIMAL, 76, false)
+        ..integer("DECIMAL", XdbcDecimal, 76, false)
     },
     TypeRow {
         column_size: Some(i32::MAX),
         create_params: &["length"],
         case_sensitive: true,
-        searchable: FULL,
-        ..quoted("VARCHAR", VARCHAR, "'")
+        searchable: Searchable::Full,
+        ..quoted("VARCHAR", XdbcVarchar, "'")
     },
-    TypeRow { column_size: Some(i32::MAX), ..quoted("VARBINARY", VARBINARY, "X'") },
-    temporal("DATE", DATE, 1, 10, "DATE '"),
-    TypeRow { scales: Some((0, 9)), ..temporal("TIME", TIME, 2, 18, "TIME '") },
-    TypeRow { scales: Some((0, 9)), ..temporal("TIMESTAMP", TIMESTAMP, 3, 29, "TIMESTAMP '") },
+    TypeRow { column_size: Some(i32::MAX), ..quoted("VARBINARY", XdbcVarbinary, "X'") },
+    // Its subcode has the number of another name.
+    temporal("DATE", XdbcDate, XdbcSubcodeYear, 10, "DATE '"),
+    TypeRow { scales: Some((0, 9)), ..temporal("TIME", XdbcTime, XdbcSubcodeTime, 18, "TIME '") },
     TypeRow {
         scales: Some((0, 9)),
-        ..temporal("TIMESTAMP WITH TIME ZONE", TIMESTAMP, 5, 35, "TIMESTAMPTZ '")
+        ..temporal("TIMESTAMP", XdbcTimestamp, XdbcSubcodeTimestamp, 29, "TIMESTAMP '")
     },
-    quoted("INTERVAL", INTERVAL, "INTERVAL '"),
-    plain("ARRAY", UNKNOWN),
-    plain("MAP", UNKNOWN),
-    plain("NULL", UNKNOWN),
-    plain("STRUCT", UNKNOWN),
-    plain("UNION", UNKNOWN),
+    TypeRow {
+        scales: Some((0, 9)),
+        ..temporal(
+            "TIMESTAMP WITH TIME ZONE",
+            XdbcTimestamp,
+            XdbcSubcodeTimestampWithTimezone,
+            35,
+            "TIMESTAMPTZ '",
+        )
+    },
+    quoted("INTERVAL", XdbcInterval, "INTERVAL '"),
+    plain("ARRAY", XdbcUnknownType),
+    plain("MAP", XdbcUnknownType),
+    plain("NULL", XdbcUnknownType),
+    plain("STRUCT", XdbcUnknownType),
+    plain("UNION", XdbcUnknownType),
 ];
 
-const fn plain(name: &'static str, data_type: i32) -> TypeRow {
+const fn plain(name: &'static str, data_type: XdbcDataType) -> TypeRow {
     TypeRow {
         name,
         data_type,
@@ -98,14 +122,14 @@ const fn plain(name: &'static str, data_type: i32) -> TypeRow {
         literal_suffix: None,
         create_params: &[],
         case_sensitive: false,
-        searchable: BASIC,
+        searchable: Searchable::Basic,
         unsigned: None,
         scales: None,
         radix: None,
     }
 }
 
-const fn integer(name: &'static str, data_type: i32, digits: i32, unsigned: bool) -> TypeRow {
+const fn integer(name: &'static str, data_type: XdbcDataType, digits: i32, unsigned: bool) -> TypeRow {
     TypeRow {
         column_size: Some(digits),
         unsigned: Some(unsigned),
@@ -115,19 +139,19 @@ const fn integer(name: &'static str, data_type: i32, digits: i32, unsigned: bool
     }
 }
 
-const fn quoted(name: &'static str, data_type: i32, prefix: &'static str) -> TypeRow {
+const fn quoted(name: &'static str, data_type: XdbcDataType, prefix: &'static str) -> TypeRow {
     TypeRow { literal_prefix: Some(prefix), literal_suffix: Some("'"), ..plain(name, data_type) }
 }
 
 const fn temporal(
     name: &'static str,
-    data_type: i32,
-    subcode: i32,
+    data_type: XdbcDataType,
+    subcode: XdbcDatetimeSubcode,
     size: i32,
     prefix: &'static str,
 ) -> TypeRow {
     TypeRow {
-        sql_data_type: DATETIME,
+        sql_data_type: XdbcDatetime,
         datetime_subcode: Some(subcode),
         column_size: Some(size),
         ..quoted(name, data_type, prefix)

@@ -3,6 +3,7 @@
 use super::Running;
 use arrow::ipc::reader::{FileReader, StreamReader};
 use arrow::record_batch::RecordBatch;
+use bowshot_test_server::types;
 use bytes::Bytes;
 use expect_test::expect;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -84,7 +85,7 @@ async fn binary_forms_are_read_by_arrow() {
     let columns = batches[0].columns().iter();
     assert!(
         columns
-            .zip(super::types::batch().columns())
+            .zip(types::batch().columns())
             .all(|(one, other)| one.as_ref() == other.as_ref() || one.data_type().is_floating())
     );
     running.stop().await;

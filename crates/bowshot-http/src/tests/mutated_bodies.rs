@@ -1,6 +1,7 @@
 //! Bodies that are nearly right: whatever they are, they have an answer, and none that blames the server.
 
 use super::{Running, tables};
+use bowshot_test_server::types;
 use std::env;
 
 /// Pseudo-random numbers (xorshift), the same in every run.
@@ -43,7 +44,7 @@ fn mutate(body: &[u8], numbers: &mut Numbers) -> Vec<u8> {
 async fn nearly_right_bodies_have_answers() {
     let rounds = env::var("BOWSHOT_MUTATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
     let running = Running::start().await;
-    let rows = [tables::batch(3), super::types::batch()];
+    let rows = [tables::batch(3), types::batch()];
     let seeds: Vec<(&str, &str, &str, Vec<u8>)> = vec![
         (
             "POST",

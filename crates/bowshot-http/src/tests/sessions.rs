@@ -74,12 +74,14 @@ async fn a_session_is_not_made_with_options_that_there_are_not() {
 #[tokio::test]
 async fn queries_are_cancelled_by_their_ids() {
     let running = Running::start().await;
-    let id = QueryId::random();
-    let path = format!("/v1/queries/{id}");
+    let started = running.ask("POST", "/v1/queries", &[SQL], b"rows 1").await.json();
+    let path = format!("/v1/queries/{}", started["query_id"].as_str().expect("an id"));
     let reply = running.ask("DELETE", &path, &[], b"").await;
-    assert_eq!(reply.json(), json!({"query_id": id.to_string(), "state": "cancelled"}));
-    assert_eq!(running.server.effects(), [format!("cancel {id}")]);
-    assert_eq!(running.ask("GET", &path, &[], b"").await.status, 404);
+    assert_eq!(reply.json(), json!({"query_id": started["query_id"], "state": "cancelled"}));
+    assert_eq!(running.ask("GET", &path, &[], b"").await.json()["state"], "cancelled");
+    assert_eq!(running.ask("GET", &format!("{path}/rows"), &[], b"").await.status, 499);
+    let unknown = format!("/v1/queries/{}", QueryId::random());
+    assert_eq!(running.ask("GET", &unknown, &[], b"").await.status, 404);
     assert_eq!(running.ask("GET", "/v1/queries/1", &[], b"").await.error(), "400 invalid: invalid query id");
     running.stop().await;
 }

@@ -86,14 +86,14 @@ async fn several_statements_run_in_their_order() {
     let running = Running::start().await;
     let reply = running.sql("insert; rows 5; insert; rows 1", "*/*").await;
     assert_eq!(reply.json()["rows"], json!([[0]]));
-    assert_eq!(running.server.effects(), ["insert", "insert", "(Commit)"]);
+    assert_eq!(running.server.effects(), ["(begin)", "insert", "insert", "(Commit)"]);
     let reply = running.sql("insert; wrong; insert", "*/*").await;
     assert_eq!(reply.status, 400);
     assert_eq!(reply.json()["error"]["position"], json!(12));
-    assert_eq!(running.server.effects(), ["insert", "(Rollback)"]);
+    assert_eq!(running.server.effects(), ["(begin)", "insert", "(Rollback)"]);
     // Queries before the last one run too.
     assert!(running.sql("insert; break 1; insert", "*/*").await.error().contains("divide by zero"));
-    assert_eq!(running.server.effects(), ["insert", "(Rollback)"]);
+    assert_eq!(running.server.effects(), ["(begin)", "insert", "(Rollback)"]);
     running.stop().await;
 }
 
@@ -101,7 +101,7 @@ async fn several_statements_run_in_their_order() {
 async fn transactions_do_not_end_unseen() {
     let running = Running::start().await;
     let reply = running.sql("begin; insert; commit", "*/*").await;
-    assert_eq!((reply.status, running.server.effects().len()), (200, 4));
+    assert_eq!((reply.status, running.server.effects().len()), (200, 5));
     for sql in ["begin", "begin; insert", "begin; rows 1"] {
         let expected = "400 invalid: the transaction would be rolled back at the end of the request";
         assert_eq!(running.sql(sql, "*/*").await.error(), expected);
@@ -125,16 +125,17 @@ async fn a_script_has_its_session_to_itself() {
     assert_eq!(reply.error(), expected);
     let mut other = send(running.address, &ask("insert; insert")).await;
     assert_eq!(running.sql("rows 1", "*/*").await.status, 200);
-    assert_eq!(running.server.effects(), ["insert"]);
+    assert_eq!(running.server.effects(), ["(begin)", "insert"]);
     // Whoever leaves is undone before the next begins.
     drop(script);
     assert_eq!(receive(&mut other).await.status, 200);
-    assert_eq!(running.server.effects(), ["(Rollback)", "insert", "insert", "(Commit)"]);
+    assert_eq!(running.server.effects(), ["(Rollback)", "(begin)", "insert", "insert", "(Commit)"]);
     // The rows of the last statement hold nobody up.
     let reading = send(running.address, &ask("insert; wait")).await;
     running.server.until(|counts| counts.streams == 1).await;
     assert_eq!(receive(&mut send(running.address, &ask("insert; insert")).await).await.status, 200);
-    assert_eq!(running.server.effects(), ["insert", "(Commit)", "insert", "insert", "(Commit)"]);
+    let both = ["(begin)", "insert", "(Commit)", "(begin)", "insert", "insert", "(Commit)"];
+    assert_eq!(running.server.effects(), both);
     drop(reading);
     running.server.until(|counts| counts.streams == 0 && counts.prepared == 0).await;
     running.stop().await;

@@ -26,7 +26,7 @@ async fn a_kept_result_is_read_in_any_part() {
     let running = Running::start().await;
     let started = running.keep("insert; rows 2500").await;
     assert_eq!(started["columns"], json!([{"name": "n", "type": "Int64", "nullable": false}]));
-    assert_eq!(running.server.effects(), ["insert", "(Commit)"]);
+    assert_eq!(running.server.effects(), ["(begin)", "insert", "(Commit)"]);
     let id = &started["query_id"];
     // Over the borders of batches of a thousand, backwards, at the end, beyond it.
     assert_eq!(running.part(id, "?offset=998&limit=4").await, json!([[998], [999], [1000], [1001]]));

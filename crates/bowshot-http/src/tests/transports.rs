@@ -1,7 +1,6 @@
 //! Callers of other machines, over connections that are encrypted or not.
 
 use super::choices;
-use super::test_server::TestServer;
 use crate::caller::{Caller, Peer};
 use crate::cleanup::cleanup_queue;
 use crate::handshake::Transport;
@@ -12,6 +11,7 @@ use axum::http::Request;
 use axum::response::IntoResponse;
 use bowshot_api::ConnectionLimiter;
 use bowshot_api::Limits;
+use bowshot_test_server::TestServer;
 use std::sync::Arc;
 
 /// The status of a request from an address, `0` if it may.

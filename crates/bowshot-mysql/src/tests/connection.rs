@@ -89,7 +89,7 @@ async fn a_kill_ends_what_runs_and_nothing_else() {
     other.query(&format!("KILL QUERY {}", client.id)).await;
     assert_eq!(client.query("rows 1").await, "T[n 8] D[0] EOF[auto]");
     assert!(other.query("KILL 999999").await.starts_with("E[1094 "));
-    assert_eq!(other.query("SELECT CONNECTION_ID()").await, "T[a 8|b 253] EOF[auto]");
+    assert_eq!(other.query("SELECT CONNECTION_ID()").await, "T[n 8|s 253] EOF[auto]");
     other.command(0x0c, &client.id.to_le_bytes()).await;
     assert_eq!(other.result(false).await.0, "OK[0 auto]");
     client.number = 0;

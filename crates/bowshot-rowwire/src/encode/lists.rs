@@ -2,7 +2,6 @@
 
 use arrow::array::{Array, ArrayRef, AsArray, OffsetSizeTrait};
 use arrow::datatypes::{DataType, FieldRef};
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,11 +25,7 @@ impl ListItems {
     }
 }
 
-impl fmt::Debug for ListItems {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("ListItems").field("field", &self.field).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(ListItems { field });
 
 /// The elements of a column of lists; `None` for a column of another type.
 pub fn list_items(array: &ArrayRef) -> Option<ListItems> {

@@ -8,11 +8,11 @@ use datafusion::arrow::array::Float64Array;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::error::Result;
 use datafusion::functions::math;
+use datafusion::logical_expr::ptr_eq::PtrEq;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// It changes the session, each time that it is called.
@@ -82,30 +82,16 @@ impl Generator {
 pub(super) fn function(facts: &Facts) -> ScalarUDF {
     let signature = Signature::nullary(Volatility::Volatile);
     let aliases = vec!["rand".to_owned()];
-    let (seeded, unseeded) = (facts.seeded.clone(), math::random());
+    let (seeded, unseeded) = (Arc::clone(&facts.seeded.0).into(), math::random());
     ScalarUDF::new_from_impl(Random { seeded, unseeded, signature, aliases })
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct Random {
-    seeded: SeededRandom,
+    seeded: PtrEq<Arc<Mutex<Option<Generator>>>>,
     unseeded: Arc<ScalarUDF>,
     signature: Signature,
     aliases: Vec<String>,
-}
-
-impl PartialEq for Random {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.seeded.0, &other.seeded.0)
-    }
-}
-
-impl Eq for Random {}
-
-impl Hash for Random {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name().hash(state);
-    }
 }
 
 impl ScalarUDFImpl for Random {
@@ -126,7 +112,7 @@ impl ScalarUDFImpl for Random {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let mut seeded = self.seeded.lock();
+        let mut seeded = self.seeded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(generator) = seeded.as_mut() {
             let drawn: Vec<f64> = (0..arguments.number_rows).map(|_| generator.draw()).collect();
             return Ok(ColumnarValue::Array(Arc::new(Float64Array::from(drawn))));

@@ -4,9 +4,10 @@
 use crate::CatalogView;
 use crate::client::Flavour;
 use crate::information_schema::tables::{full, yes};
-use crate::lazy_table::{Cell, Defined, Rows, columns};
+use crate::lazy_table::{Cell, Defined, Make, Rows, cells, columns};
 use crate::listing::{About, Listed};
 use crate::pg_catalog::attributes;
+use bowshot_api::catalog_names::DEFAULT_CATALOG;
 use bowshot_tables::IdentityKind;
 use bowshot_types::enums::EnumType;
 use bowshot_types::names;
@@ -25,7 +26,7 @@ pub(crate) static COLUMNS: Defined = Defined {
         is_generated Text, generation_expression Text, is_updatable Text, column_type Text, column_key Text,
         extra Text, column_comment Text
     ],
-    rows: made,
+    rows: Make::Later(made),
 };
 
 fn made<'a>(visible: &'a CatalogView, about: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
@@ -74,7 +75,7 @@ fn row(visible: &CatalogView, listed: &Listed, position: usize, field: &Field) -
 }
 
 /// From `data_type` to `udt_name`.
-fn type_cells(field: &Field, flavour: Flavour) -> [Cell; 13] {
+fn type_cells(field: &Field, flavour: Flavour) -> impl Iterator<Item = Cell> {
     let data_type = field.data_type();
     let digits = match flavour {
         Flavour::MySql => names::decimal_digits(data_type),
@@ -94,21 +95,13 @@ fn type_cells(field: &Field, flavour: Flavour) -> [Cell; 13] {
         Flavour::Postgres => names::standard_of_postgres(field),
         Flavour::Bowshot => names::standard(field),
     };
-    [
-        data_type_name.into(),
-        length.into(),
-        length.and_then(|length| if is_text { length.checked_mul(4) } else { Some(length) }).into(),
-        digits.map(|(digits, _, _)| digits).into(),
-        digits.map(|(_, base, _)| base).into(),
-        digits.and_then(|(_, _, scale)| scale).into(),
-        seconds.or_else(|| names::second_digits(data_type)).into(),
-        Cell::Null,
-        is_text.then_some("UTF8").into(),
-        is_text.then_some("C").into(),
-        bowshot_api::catalog_names::DEFAULT_CATALOG.into(),
-        udt_schema.into(),
-        udt.into(),
-    ]
+    let bytes = length.and_then(|length| if is_text { length.checked_mul(4) } else { Some(length) });
+    let [precision, base] = [digits.map(|(digits, _, _)| digits), digits.map(|(_, base, _)| base)];
+    let scale = digits.and_then(|(_, _, scale)| scale);
+    let seconds = seconds.or_else(|| names::second_digits(data_type));
+    let [set, collation] = ["UTF8", "C"].map(|name| is_text.then_some(name));
+    let first = cells![data_type_name, length, bytes, precision, base, scale, seconds, Cell::Null];
+    first.into_iter().chain(cells![set, collation, DEFAULT_CATALOG, udt_schema, udt])
 }
 
 /// Bytes that MySQL says a column of type BLOB may have.

@@ -2,13 +2,11 @@
 
 use crate::CatalogView;
 use crate::information_schema::tables::full;
-use crate::lazy_table::{Cell, Defined, Kind, Rows, columns};
+use crate::lazy_table::Make::Now;
+use crate::lazy_table::{Cell, Defined, Rows, cells, columns};
 use crate::listing::{About, Listed};
 use crate::pg_catalog::constraints::{referred_columns, seen_referred};
-use Kind::Text;
 use bowshot_tables::{Entry, EntryName, Key, Reference};
-use datafusion::error::Result;
-use futures::future::BoxFuture;
 
 pub(crate) static TABLE_CONSTRAINTS: Defined = Defined {
     name: "table_constraints",
@@ -17,10 +15,7 @@ pub(crate) static TABLE_CONSTRAINTS: Defined = Defined {
         table_schema Text, table_name Text, constraint_type Text, is_deferrable Text, initially_deferred Text,
         enforced Text, nulls_distinct Text
     ],
-    rows: |visible, about, rows| {
-        constraints(visible, about, rows);
-        ready(())
-    },
+    rows: Now(constraints),
 };
 
 pub(crate) static KEY_COLUMN_USAGE: Defined = Defined {
@@ -31,10 +26,7 @@ pub(crate) static KEY_COLUMN_USAGE: Defined = Defined {
         position_in_unique_constraint Int, referenced_table_schema Text, referenced_table_name Text,
         referenced_column_name Text
     ],
-    rows: |visible, about, rows| {
-        key_columns(visible, about, rows);
-        ready(())
-    },
+    rows: Now(key_columns),
 };
 
 /// MySQL's table of indexes: keys, since there are no indexes.
@@ -45,10 +37,7 @@ pub(crate) static STATISTICS: Defined = Defined {
         index_name Text, seq_in_index Int, column_name Text, collation Text, cardinality Int, nullable Text,
         index_type Text, index_comment Text
     ],
-    rows: |visible, about, rows| {
-        statistics(visible, about, rows);
-        ready(())
-    },
+    rows: Now(statistics),
 };
 
 pub(crate) static CONSTRAINT_COLUMN_USAGE: Defined = Defined {
@@ -57,32 +46,19 @@ pub(crate) static CONSTRAINT_COLUMN_USAGE: Defined = Defined {
         table_catalog Text, table_schema Text, table_name Text, column_name Text, constraint_catalog Text,
         constraint_schema Text, constraint_name Text
     ],
-    rows: |visible, about, rows| {
-        usage(visible, about, rows);
-        ready(())
-    },
+    rows: Now(usage),
 };
 
 pub(crate) static REFERENTIAL_CONSTRAINTS: Defined = Defined {
     name: "referential_constraints",
-    columns: &[
-        ("constraint_catalog", Text),
-        ("constraint_schema", Text),
-        ("constraint_name", Text),
-        ("unique_constraint_catalog", Text),
-        ("unique_constraint_schema", Text),
-        ("unique_constraint_name", Text),
-        ("match_option", Text),
-        ("update_rule", Text),
-        ("delete_rule", Text),
+    columns: columns![
+        constraint_catalog Text, constraint_schema Text, constraint_name Text, unique_constraint_catalog Text,
+        unique_constraint_schema Text, unique_constraint_name Text, match_option Text, update_rule Text,
+        delete_rule Text,
         // MySQL's.
-        ("table_name", Text),
-        ("referenced_table_name", Text),
+        table_name Text, referenced_table_name Text
     ],
-    rows: |visible, about, rows| {
-        referential(visible, about, rows);
-        ready(())
-    },
+    rows: Now(referential),
 };
 
 pub(crate) static CHECK_CONSTRAINTS: Defined = Defined {
@@ -90,15 +66,8 @@ pub(crate) static CHECK_CONSTRAINTS: Defined = Defined {
     columns: columns![
         constraint_catalog Text, constraint_schema Text, constraint_name Text, check_clause Text, table_name Text
     ],
-    rows: |visible, about, rows| {
-        checks(visible, about, rows);
-        ready(())
-    },
+    rows: Now(checks),
 };
-
-fn ready<'a>((): ()) -> BoxFuture<'a, Result<()>> {
-    Box::pin(std::future::ready(Ok(())))
-}
 
 /// What a key is called: PostgreSQL's name where the user gave none.
 pub fn key_name(table: &EntryName, key: &Key, kind: KeyKind) -> String {
@@ -135,7 +104,7 @@ pub(crate) fn references(listed: &Listed) -> &[Reference] {
 
 /// Catalog, schema and name of a constraint, which is where its table is.
 fn constraint(listed: &Listed, name: &str) -> [Cell; 3] {
-    [(&listed.name.catalog).into(), (&listed.name.schema).into(), name.into()]
+    cells![&listed.name.catalog, &listed.name.schema, name]
 }
 
 /// The names of all constraints of a table, with their kinds.
@@ -155,7 +124,7 @@ fn constraints(visible: &CatalogView, about: &About, rows: &mut Rows) {
             // Nobody checks what points to other tables.
             let enforced = if kind == "FOREIGN KEY" { "NO" } else { "YES" };
             let distinct = (kind == "UNIQUE").then_some("YES");
-            let rest = [kind.into(), "NO".into(), "NO".into(), enforced.into(), distinct.into()];
+            let rest = cells![kind, "NO", "NO", enforced, distinct];
             rows.add(constraint(&listed, &name).into_iter().chain(full(&listed)).chain(rest));
         }
     }
@@ -165,7 +134,7 @@ fn key_columns(visible: &CatalogView, about: &About, rows: &mut Rows) {
     for listed in visible.listed(about) {
         for (name, key, _) in keys(&listed) {
             for (position, column) in key.columns.iter().enumerate() {
-                let rest = [Cell::from(column), (position + 1).into()];
+                let rest = cells![column, position + 1];
                 rows.add(constraint(&listed, &name).into_iter().chain(full(&listed)).chain(rest));
             }
         }
@@ -175,15 +144,11 @@ fn key_columns(visible: &CatalogView, about: &About, rows: &mut Rows) {
             let columns = pointed_to(visible, &listed, reference).map(|(_, columns)| columns);
             let columns = columns.as_ref().or(other.as_ref().map(|_| &reference.referred));
             for (position, column) in reference.columns.iter().enumerate() {
-                let place = Cell::from(position + 1);
-                let rest = [
-                    column.into(),
-                    place.clone(),
-                    place,
-                    other.as_ref().map(|other| &other.schema).into(),
-                    other.as_ref().map(|other| &other.name).into(),
-                    columns.and_then(|columns| columns.get(position)).into(),
-                ];
+                let place = position + 1;
+                let (schema, table) =
+                    (other.as_ref().map(|to| &to.schema), other.as_ref().map(|to| &to.name));
+                let referred = columns.and_then(|columns| columns.get(position));
+                let rest = cells![column, place, place, schema, table, referred];
                 rows.add(constraint(&listed, &name).into_iter().chain(full(&listed)).chain(rest));
             }
         }
@@ -195,18 +160,8 @@ fn statistics(visible: &CatalogView, about: &About, rows: &mut Rows) {
         for (name, key, kind) in keys(&listed) {
             let name = if kind == KeyKind::Primary { "PRIMARY" } else { name.as_str() };
             for (position, column) in key.columns.iter().enumerate() {
-                let rest = [
-                    Cell::from(0_i64),
-                    (&listed.name.schema).into(),
-                    name.into(),
-                    (position + 1).into(),
-                    column.into(),
-                    "A".into(),
-                    Cell::Null,
-                    "".into(),
-                    "HASH".into(),
-                    "".into(),
-                ];
+                let index = cells![0, &listed.name.schema, name, position + 1, column];
+                let rest = index.into_iter().chain(cells!["A", Cell::Null, "", "HASH", ""]);
                 rows.add(full(&listed).into_iter().chain(rest));
             }
         }
@@ -225,9 +180,8 @@ fn usage(visible: &CatalogView, _: &About, rows: &mut Rows) {
             let name = reference_name(&listed.name, reference);
             let Some((other, columns)) = pointed_to(visible, &listed, reference) else { continue };
             for column in &columns {
-                let table = [(&other.catalog).into(), (&other.schema).into(), (&other.name).into()];
-                let row: [Cell; 3] = table;
-                rows.add(row.into_iter().chain([column.into()]).chain(constraint(&listed, &name)));
+                let row = cells![&other.catalog, &other.schema, &other.name, column];
+                rows.add(row.into_iter().chain(constraint(&listed, &name)));
             }
         }
     }
@@ -259,10 +213,9 @@ fn referential(visible: &CatalogView, about: &About, rows: &mut Rows) {
             let name = reference_name(&listed.name, reference);
             let unique = unique_name(visible, &listed, reference);
             let other = other_seen(visible, &listed, reference).map(|other| other.name);
-            let tables = [Cell::from(&listed.name.name), other.into()];
             let [update, delete] = [&reference.on_update, &reference.on_delete]
-                .map(|action| Cell::from(action.as_deref().unwrap_or("NO ACTION")));
-            let rest = ["NONE".into(), update, delete].into_iter().chain(tables);
+                .map(|action| action.as_deref().unwrap_or("NO ACTION"));
+            let rest = cells!["NONE", update, delete, &listed.name.name, other];
             rows.add(constraint(&listed, &name).into_iter().chain(unique).chain(rest));
         }
     }
@@ -277,16 +230,16 @@ fn unique_name(visible: &CatalogView, listed: &Listed, reference: &Reference) ->
         let mut keys = primary.chain(definition.unique.iter().map(|key| (key, KeyKind::Unique)));
         let (key, kind) = keys.find(|(key, _)| key.columns == columns)?;
         let name = key_name(&other, key, kind);
-        Some([other.catalog.into(), other.schema.into(), name.into()])
+        Some(cells![other.catalog, other.schema, name])
     });
-    found.unwrap_or([Cell::Null, Cell::Null, Cell::Null])
+    found.unwrap_or([const { Cell::Null }; 3])
 }
 
 fn checks(visible: &CatalogView, about: &About, rows: &mut Rows) {
     for listed in visible.listed(about) {
         let Some(definition) = listed.definition() else { continue };
         for check in &definition.checks {
-            let rest = [Cell::from(&check.sql), (&listed.name.name).into()];
+            let rest = cells![&check.sql, &listed.name.name];
             rows.add(constraint(&listed, &check.name).into_iter().chain(rest));
         }
     }

@@ -1,7 +1,8 @@
 //! What MySQL has beside the standard, for its clients: tables with rows.
 
 use crate::information_schema::tables::yes;
-use crate::lazy_table::{Cell, Defined, columns};
+use crate::lazy_table::Make::Now;
+use crate::lazy_table::{Cell, Defined, cells, columns};
 use crate::system::access::rights;
 use bowshot_sql::Privilege;
 use datafusion::sql::sqlparser::keywords::{
@@ -13,11 +14,10 @@ pub(super) static ENGINES: Defined = Defined {
     columns: columns![
         engine Text, support Text, comment Text, transactions Text, xa Text, savepoints Text
     ],
-    rows: |_, _, rows| {
+    rows: Now(|_, _, rows| {
         let about = "Arrow in memory and Parquet files";
         rows.add(["Bowshot", "DEFAULT", about, "YES", "NO", "YES"].map(Cell::from));
-        Box::pin(std::future::ready(Ok(())))
-    },
+    }),
 };
 
 /// The session that asks; of others `system.sessions` tells.
@@ -26,25 +26,22 @@ pub(super) static PROCESSLIST: Defined = Defined {
     columns: columns![
         id Long, user Text, host Text, db Text, command Text, time Long, state Text, info Text
     ],
-    rows: |visible, _, rows| {
-        let (id, user) = (Cell::from(visible.number()), Cell::from(&visible.principal.name));
-        let rest = [visible.default_names().1.into(), "Query".into(), 0.into(), "executing".into()];
-        rows.add([id, user, "".into()].into_iter().chain(rest));
-        Box::pin(std::future::ready(Ok(())))
-    },
+    rows: Now(|visible, _, rows| {
+        let (id, user, schema) = (visible.number(), &visible.principal.name, visible.default_names().1);
+        rows.add(cells![id, user, "", schema, "Query", 0, "executing"]);
+    }),
 };
 
 /// Rights on everything, and on schemas. Those on tables have a table of the standard.
 pub(super) static USER_PRIVILEGES: Defined = Defined {
     name: "user_privileges",
     columns: columns![grantee Text, table_catalog Text, privilege_type Text, is_grantable Text],
-    rows: |visible, _, rows| {
+    rows: Now(|visible, _, rows| {
         let all = visible.access.is_everything();
         let right = if all { "ALL PRIVILEGES" } else { "USAGE" };
         let grantee = format!("'{}'@'%'", visible.principal.name);
-        rows.add([grantee.into(), "def".into(), right.into(), if all { "YES" } else { "NO" }.into()]);
-        Box::pin(std::future::ready(Ok(())))
-    },
+        rows.add(cells![grantee, "def", right, yes(all)]);
+    }),
 };
 
 pub(super) static SCHEMA_PRIVILEGES: Defined = Defined {
@@ -52,38 +49,35 @@ pub(super) static SCHEMA_PRIVILEGES: Defined = Defined {
     columns: columns![
         grantee Text, table_catalog Text, table_schema Text, privilege_type Text, is_grantable Text
     ],
-    rows: |visible, _, rows| {
+    rows: Now(|visible, _, rows| {
         for right in rights(&visible.access) {
             let ([_, schema], None) = (right.place.as_slice(), &right.columns) else { continue };
             let privilege = right.privilege;
             let name = if privilege == Privilege::Own { "ALL PRIVILEGES" } else { privilege.as_str() };
             let grantee = format!("'{}'@'%'", right.grantee);
-            rows.add([grantee.into(), "def".into(), schema.into(), name.into(), yes(right.grantable)]);
+            rows.add(cells![grantee, "def", schema, name, yes(right.grantable)]);
         }
-        Box::pin(std::future::ready(Ok(())))
-    },
+    }),
 };
 
 pub(super) static KEYWORDS: Defined = Defined {
     name: "keywords",
     columns: columns![word Text, reserved Int],
-    rows: |_, _, rows| {
+    rows: Now(|_, _, rows| {
         let is_reserved = |word: &str| {
             let all = RESERVED_FOR_COLUMN_ALIAS.iter().chain(RESERVED_FOR_TABLE_ALIAS);
             all.into_iter().any(|reserved| format!("{reserved:?}") == word)
         };
         for word in ALL_KEYWORDS {
-            rows.add([(*word).into(), i32::from(is_reserved(word)).into()]);
+            rows.add(cells![*word, i32::from(is_reserved(word))]);
         }
-        Box::pin(std::future::ready(Ok(())))
-    },
+    }),
 };
 
 pub(super) static COLLATIONS_OF_SETS: Defined = Defined {
     name: "collation_character_set_applicability",
     columns: columns![collation_name Text, character_set_name Text],
-    rows: |_, _, rows| {
-        rows.add(["utf8mb4_bin".into(), "utf8mb4".into()]);
-        Box::pin(std::future::ready(Ok(())))
-    },
+    rows: Now(|_, _, rows| {
+        rows.add(cells!["utf8mb4_bin", "utf8mb4"]);
+    }),
 };

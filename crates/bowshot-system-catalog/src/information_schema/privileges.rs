@@ -3,7 +3,7 @@
 
 use crate::CatalogView;
 use crate::information_schema::tables::{full, yes};
-use crate::lazy_table::{Cell, Defined, Rows, columns};
+use crate::lazy_table::{Cell, Defined, Make, Rows, columns};
 use crate::listing::{About, Listed, What};
 use crate::system::access::{Right, rights};
 use bowshot_sql::Privilege;
@@ -21,7 +21,7 @@ pub(crate) static TABLE_PRIVILEGES: Defined = Defined {
         grantor Text, grantee Text, table_catalog Text, table_schema Text, table_name Text,
         privilege_type Text, is_grantable Text, with_hierarchy Text
     ],
-    rows: of_tables,
+    rows: Make::Now(of_tables),
 };
 
 pub(crate) static COLUMN_PRIVILEGES: Defined = Defined {
@@ -30,7 +30,7 @@ pub(crate) static COLUMN_PRIVILEGES: Defined = Defined {
         grantor Text, grantee Text, table_catalog Text, table_schema Text, table_name Text, column_name Text,
         privilege_type Text, is_grantable Text
     ],
-    rows: of_columns,
+    rows: Make::Later(of_columns),
 };
 
 /// The rights on one table, and which of them each gives.
@@ -56,11 +56,7 @@ fn begin(listed: &Listed, right: &Right) -> Vec<Cell> {
     cells
 }
 
-fn of_tables<'a>(
-    visible: &'a CatalogView,
-    about: &'a About,
-    rows: &'a mut Rows,
-) -> BoxFuture<'a, Result<()>> {
+fn of_tables(visible: &CatalogView, about: &About, rows: &mut Rows) {
     let all = rights(&visible.access);
     for listed in visible.listed(about) {
         for (right, kind) in on(&listed, &all, &OF_TABLES).filter(|(right, _)| right.columns.is_none()) {
@@ -69,7 +65,6 @@ fn of_tables<'a>(
             rows.add(cells);
         }
     }
-    Box::pin(std::future::ready(Ok(())))
 }
 
 fn of_columns<'a>(

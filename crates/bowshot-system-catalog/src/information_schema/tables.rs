@@ -2,91 +2,46 @@
 
 use crate::CatalogView;
 use crate::information_schema::columns::comment;
-use crate::lazy_table::{Cell, Defined, Kind, Rows, columns};
+use crate::lazy_table::Make::Now;
+use crate::lazy_table::{Cell, Defined, Rows, cells, columns, replace};
 use crate::listing::{About, Listed, What};
-use Kind::{Count, Text};
-use datafusion::error::Result;
-use futures::future::BoxFuture;
 
 pub(crate) static TABLES: Defined = Defined {
     name: "tables",
-    columns: &[
-        ("table_catalog", Text),
-        ("table_schema", Text),
-        ("table_name", Text),
-        ("table_type", Text),
-        ("self_referencing_column_name", Text),
-        ("reference_generation", Text),
-        ("user_defined_type_catalog", Text),
-        ("user_defined_type_schema", Text),
-        ("user_defined_type_name", Text),
-        ("is_insertable_into", Text),
-        ("is_typed", Text),
-        ("commit_action", Text),
-        ("table_comment", Text),
+    columns: columns![
+        table_catalog Text, table_schema Text, table_name Text, table_type Text,
+        self_referencing_column_name Text, reference_generation Text, user_defined_type_catalog Text,
+        user_defined_type_schema Text, user_defined_type_name Text, is_insertable_into Text, is_typed Text,
+        commit_action Text, table_comment Text,
         // MySQL's: what the statement that made the table says beside its columns.
-        ("create_options", Text),
-        ("engine", Text),
-        ("version", Count),
-        ("row_format", Text),
-        ("table_rows", Count),
-        ("avg_row_length", Count),
-        ("data_length", Count),
-        ("max_data_length", Count),
-        ("index_length", Count),
-        ("data_free", Count),
-        ("auto_increment", Count),
-        ("create_time", Text),
-        ("update_time", Text),
-        ("check_time", Text),
-        ("table_collation", Text),
-        ("checksum", Count),
+        create_options Text, engine Text, version Count, row_format Text, table_rows Count,
+        avg_row_length Count, data_length Count, max_data_length Count, index_length Count, data_free Count,
+        auto_increment Count, create_time Text, update_time Text, check_time Text, table_collation Text,
+        checksum Count
     ],
-    rows: |visible, about, rows| {
-        tables(visible, about, rows);
-        ready(())
-    },
+    rows: Now(tables),
 };
 
 pub(crate) static VIEWS: Defined = Defined {
     name: "views",
-    columns: &[
-        ("table_catalog", Text),
-        ("table_schema", Text),
-        ("table_name", Text),
-        ("view_definition", Text),
-        ("check_option", Text),
-        ("is_updatable", Text),
-        ("is_insertable_into", Text),
+    columns: columns![
+        table_catalog Text, table_schema Text, table_name Text, view_definition Text, check_option Text,
+        is_updatable Text, is_insertable_into Text,
         // MySQL's, which dumps ask for.
-        ("definer", Text),
-        ("security_type", Text),
-        ("character_set_client", Text),
-        ("collation_connection", Text),
+        definer Text, security_type Text, character_set_client Text, collation_connection Text
     ],
-    rows: |visible, about, rows| {
-        views(visible, about, rows);
-        ready(())
-    },
+    rows: Now(views),
 };
 
 pub(crate) static SCHEMATA: Defined = Defined {
     name: "schemata",
-    columns: &[
-        ("catalog_name", Text),
-        ("schema_name", Text),
-        ("schema_owner", Text),
-        ("default_character_set_catalog", Text),
-        ("default_character_set_schema", Text),
-        ("default_character_set_name", Text),
-        ("sql_path", Text),
+    columns: columns![
+        catalog_name Text, schema_name Text, schema_owner Text, default_character_set_catalog Text,
+        default_character_set_schema Text, default_character_set_name Text, sql_path Text,
         // MySQL's: clients compare with it, as texts are compared anyway.
-        ("default_collation_name", Text),
+        default_collation_name Text
     ],
-    rows: |visible, _, rows| {
-        schemata(visible, rows);
-        ready(())
-    },
+    rows: Now(schemata),
 };
 
 pub(crate) static CHARACTER_SETS: Defined = Defined {
@@ -95,11 +50,9 @@ pub(crate) static CHARACTER_SETS: Defined = Defined {
         character_set_catalog Text, character_set_schema Text, character_set_name Text,
         character_repertoire Text, form_of_use Text, default_collate_name Text, maxlen Int
     ],
-    rows: |_, _, rows| {
-        let row = [Cell::Null, Cell::Null, "UTF8".into(), "UCS".into(), "UTF8".into(), "C".into(), 4.into()];
-        rows.add(row);
-        ready(())
-    },
+    rows: Now(|_, _, rows| {
+        rows.add(cells![Cell::Null, Cell::Null, "UTF8", "UCS", "UTF8", "C", 4]);
+    }),
 };
 
 pub(crate) static COLLATIONS: Defined = Defined {
@@ -107,38 +60,30 @@ pub(crate) static COLLATIONS: Defined = Defined {
     columns: columns![
         collation_catalog Text, collation_schema Text, collation_name Text, pad_attribute Text
     ],
-    rows: |_, _, rows| {
-        rows.add([Cell::Null, "pg_catalog".into(), "C".into(), "NO PAD".into()]);
-        ready(())
-    },
+    rows: Now(|_, _, rows| {
+        rows.add(cells![Cell::Null, "pg_catalog", "C", "NO PAD"]);
+    }),
 };
 
 pub(crate) static CATALOG_NAME: Defined = Defined {
     name: "information_schema_catalog_name",
     columns: columns![catalog_name Text],
-    rows: |visible, _, rows| {
+    rows: Now(|visible, _, rows| {
         rows.add([visible.default_names().0.into()]);
-        ready(())
-    },
+    }),
 };
 
 pub(crate) static ROLES: Defined = Defined {
     name: "enabled_roles",
     columns: columns![role_name Text],
-    rows: |visible, _, rows| {
+    rows: Now(|visible, _, rows| {
         rows.add([Cell::from(&visible.principal.name)]);
-        ready(())
-    },
+    }),
 };
-
-/// For rows that are made without waiting.
-fn ready<'a>((): ()) -> BoxFuture<'a, Result<()>> {
-    Box::pin(std::future::ready(Ok(())))
-}
 
 /// Catalog, schema and name, as most tables begin with them.
 pub(crate) fn full(listed: &Listed) -> [Cell; 3] {
-    [(&listed.name.catalog).into(), (&listed.name.schema).into(), (&listed.name.name).into()]
+    cells![&listed.name.catalog, &listed.name.schema, &listed.name.name]
 }
 
 pub(crate) fn yes(truth: bool) -> Cell {
@@ -157,14 +102,9 @@ fn tables(visible: &CatalogView, about: &About, rows: &mut Rows) {
         let commit = (listed.is_temporary() && own).then_some("PRESERVE");
         let cells = full(&listed).into_iter();
         let nothing = std::iter::repeat_n(Cell::Null, 5);
-        let rest = [
-            yes(own),
-            "NO".into(),
-            commit.into(),
-            comment(listed.comment(), visible.flavour()),
-            listed.clauses().into(),
-            (kind != "VIEW").then_some("Bowshot").into(),
-        ];
+        let comment = comment(listed.comment(), visible.flavour());
+        let engine = (kind != "VIEW").then_some("Bowshot");
+        let rest = cells![yes(own), "NO", commit, comment, listed.clauses(), engine];
         rows.add(cells.chain([kind.into()]).chain(nothing).chain(rest).chain(sizes(&listed)));
     }
 }
@@ -174,30 +114,24 @@ fn sizes(listed: &Listed) -> [Cell; 13] {
     let mut cells = [const { Cell::Null }; 13];
     let What::Table(table) = &listed.what else { return cells };
     let average = table.bytes().checked_div(table.rows()).unwrap_or(0);
-    for (place, number) in [(2, table.rows()), (3, average), (4, table.bytes()), (6, 0), (7, 0)] {
-        if let Some(cell) = cells.get_mut(place) {
-            *cell = Cell::Number(number.cast_signed());
-        }
-    }
-    if let Some(cell) = cells.last_mut() {
-        *cell = "utf8mb4_bin".into();
-    }
+    let sizes = [(2, table.rows()), (3, average), (4, table.bytes()), (6, 0), (7, 0)];
+    replace(&mut cells, sizes.map(|(place, number)| (place, Cell::Number(number.cast_signed()))));
+    replace(&mut cells, [(12, "utf8mb4_bin".into())]);
     cells
 }
 
 fn views(visible: &CatalogView, about: &About, rows: &mut Rows) {
     for listed in visible.listed(about) {
         let Some(view) = listed.view() else { continue };
-        let rest = [(&view.sql).into(), "NONE".into(), yes(false), yes(false)];
+        let rest = cells![&view.sql, "NONE", yes(false), yes(false)];
         let of_mysql = ["root@%", "INVOKER", "utf8mb4", "utf8mb4_bin"].map(Cell::from);
         rows.add(full(&listed).into_iter().chain(rest).chain(of_mysql));
     }
 }
 
-fn schemata(visible: &CatalogView, rows: &mut Rows) {
+fn schemata(visible: &CatalogView, _: &About, rows: &mut Rows) {
     for (catalog, schema) in visible.all_schemas() {
         let owner = &visible.principal.name;
-        let rest = [Cell::Null, Cell::Null, "UTF8".into(), Cell::Null, "utf8mb4_bin".into()];
-        rows.add([catalog.into(), schema.into(), owner.into()].into_iter().chain(rest));
+        rows.add(cells![catalog, schema, owner, Cell::Null, Cell::Null, "UTF8", Cell::Null, "utf8mb4_bin"]);
     }
 }

@@ -1,7 +1,8 @@
 //! What goes on: the session that asks, and how often tables were changed. Of other sessions `system.sessions` tells.
 
-use crate::lazy_table::{Cell, Defined, columns};
-use crate::pg_catalog::classes::{here, ready};
+use crate::lazy_table::Make::Now;
+use crate::lazy_table::{Cell, Defined, cells, columns};
+use crate::pg_catalog::classes::here;
 use crate::pg_catalog::oids;
 
 pub(crate) static ACTIVITY: Defined = Defined {
@@ -12,29 +13,17 @@ pub(crate) static ACTIVITY: Defined = Defined {
         query_start Text, state_change Text, wait_event_type Text, wait_event Text, state Text,
         backend_xid Long, backend_xmin Long, query_id Long, query Text, backend_type Text
     ],
-    rows: |visible, _, rows| {
+    rows: Now(|visible, _, rows| {
         let (catalog, _) = visible.default_names();
         let named = visible.settings().into_iter().find(|setting| setting.name == "application_name");
         let unknown = |count| std::iter::repeat_n(Cell::Null, count);
-        let first = [
-            Cell::from(oids::catalog(&catalog)),
-            catalog.into(),
-            visible.number().into(),
-            Cell::Null,
-            oids::OWNER.into(),
-            (&visible.principal.name).into(),
-            named.map(|setting| setting.value).into(),
-        ];
-        rows.add(
-            first
-                .into_iter()
-                .chain(unknown(9))
-                .chain(["active".into()])
-                .chain(unknown(4))
-                .chain(["client backend".into()]),
-        );
-        ready()
-    },
+        let (oid, user) = (oids::catalog(&catalog), &visible.principal.name);
+        let application = named.map(|setting| setting.value);
+        let first = cells![oid, catalog, visible.number(), Cell::Null, oids::OWNER, user, application];
+        let state = unknown(9).chain(["active".into()]);
+        let kind = unknown(4).chain(["client backend".into()]);
+        rows.add(first.into_iter().chain(state).chain(kind));
+    }),
 };
 
 pub(crate) static CURSORS: Defined = Defined {
@@ -42,13 +31,11 @@ pub(crate) static CURSORS: Defined = Defined {
     columns: columns![
         name Text, statement Text, is_holdable Bool, is_binary Bool, is_scrollable Bool, creation_time Text
     ],
-    rows: |visible, _, rows| {
+    rows: Now(|visible, _, rows| {
         for cursor in visible.cursors() {
-            let (name, sql) = (Cell::from(cursor.name), Cell::from(&*cursor.sql));
-            rows.add([name, sql, cursor.is_held.into(), false.into(), false.into(), Cell::Null]);
+            rows.add(cells![cursor.name, &*cursor.sql, cursor.is_held, false, false]);
         }
-        ready()
-    },
+    }),
 };
 
 pub(crate) static USER_TABLES: Defined = Defined {
@@ -59,13 +46,11 @@ pub(crate) static USER_TABLES: Defined = Defined {
         n_tup_hot_upd Long, n_mod_since_analyze Long, last_vacuum Text, last_autovacuum Text,
         last_analyze Text, last_autoanalyze Text
     ],
-    rows: |visible, about, rows| {
+    rows: Now(|visible, about, rows| {
         for listed in here(visible, about) {
             let Some(live) = listed.rows() else { continue };
             let name = &listed.name;
-            let first = [oids::table(name).into(), (&name.schema).into(), (&name.name).into(), live.into()];
-            rows.add(first.into_iter().chain([Cell::from(0)]));
+            rows.add(cells![oids::table(name), &name.schema, &name.name, live, 0]);
         }
-        ready()
-    },
+    }),
 };

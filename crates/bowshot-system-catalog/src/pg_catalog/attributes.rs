@@ -3,9 +3,10 @@
 use crate::CatalogView;
 use crate::functions::relations::quoted;
 use crate::information_schema::keys_of;
-use crate::lazy_table::{Cell, Defined, Rows, columns};
+use crate::lazy_table::Make::{Later, Now};
+use crate::lazy_table::{Cell, Defined, Rows, cells, columns, replace};
 use crate::listing::{About, Listed};
-use crate::pg_catalog::classes::{here, ready};
+use crate::pg_catalog::classes::here;
 use crate::pg_catalog::constraints::comments;
 use crate::pg_catalog::oids;
 use bowshot_tables::{Column, EntryName, Identity, IdentityKind};
@@ -28,48 +29,46 @@ pub(crate) static ATTRIBUTE: Defined = Defined {
         attisdropped Bool, attislocal Bool, attinhcount Short, attcollation Long, attstattarget Short,
         attacl Texts, attoptions Texts, attfdwoptions Texts, attmissingval Texts
     ],
-    rows: attributes,
+    rows: Later(attributes),
 };
 
 pub(crate) static ATTRDEF: Defined = Defined {
     name: "pg_attrdef",
     columns: columns![oid Long, adrelid Long, adnum Short, adbin Text],
-    rows: |visible, about, rows| {
+    rows: Now(|visible, about, rows| {
         for listed in here(visible, about) {
             let Some(definition) = listed.definition() else { continue };
             let oid = oids::table(&listed.name);
             for (position, column) in definition.columns.iter().enumerate() {
                 let Some(default) = default(visible, &listed, column) else { continue };
                 let own = oids::constraint(&listed.name, column.field.name());
-                rows.add([own.into(), oid.into(), (position + 1).into(), default.into()]);
+                rows.add(cells![own, oid, position + 1, default]);
             }
         }
-        ready()
-    },
+    }),
 };
 
 pub(crate) static DESCRIPTION: Defined = Defined {
     name: "pg_description",
     columns: columns![objoid Long, classoid Long, objsubid Int, description Text],
-    rows: |visible, about, rows| {
+    rows: Now(|visible, about, rows| {
         for listed in here(visible, about) {
             let oid = oids::table(&listed.name);
             if let Some(comment) = listed.comment() {
-                rows.add([oid.into(), PG_CLASS.into(), 0.into(), comment.into()]);
+                rows.add(cells![oid, PG_CLASS, 0, comment]);
             }
             let Some(definition) = listed.definition() else { continue };
             for (position, column) in definition.columns.iter().enumerate() {
                 if let Some(comment) = &column.comment {
-                    rows.add([oid.into(), PG_CLASS.into(), (position + 1).into(), comment.into()]);
+                    rows.add(cells![oid, PG_CLASS, position + 1, comment]);
                 }
             }
             for (name, comment) in comments(&listed.name, definition) {
                 let oid = oids::constraint(&listed.name, &name);
-                rows.add([oid.into(), PG_CONSTRAINT.into(), 0.into(), comment.into()]);
+                rows.add(cells![oid, PG_CONSTRAINT, 0, comment]);
             }
         }
-        ready()
-    },
+    }),
 };
 
 fn attributes<'a>(
@@ -95,7 +94,7 @@ fn attributes<'a>(
     })
 }
 
-fn attribute(listed: &Listed, position: usize, field: &Field) -> [Cell; 22] {
+fn attribute(listed: &Listed, position: usize, field: &Field) -> Vec<Cell> {
     let column = listed.definition().and_then(|definition| definition.columns.get(position));
     let generated =
         listed.definition().is_some_and(|definition| definition.generated(field.name()).is_some());
@@ -106,48 +105,25 @@ fn attribute(listed: &Listed, position: usize, field: &Field) -> [Cell; 22] {
         None if list => (postgres.array, -1),
         None => (postgres.oid, postgres.length),
     };
-    [
-        oids::table(&listed.name).into(),
-        field.name().into(),
-        oid.into(),
-        length.into(),
-        (position + 1).into(),
-        (-1).into(),
-        modifier(field).into(),
-        i32::from(list).into(),
-        (length > 0 && length <= 8).into(),
-        "i".into(),
-        if length < 0 { "x" } else { "p" }.into(),
-        "".into(),
-        // What a view reads may be so; the view itself says nothing of it.
-        (!field.is_nullable() && !listed.is_view()).into(),
-        column.is_some_and(|column| column.default.is_some() || is_serial(listed, column)).into(),
-        false.into(),
-        identity(listed, field.name()).into(),
-        if generated { "s" } else { "" }.into(),
-        false.into(),
-        true.into(),
-        0.into(),
-        // That of the type, so that nobody takes it for one of the column's own.
-        if matches!(postgres.oid, 25 | 1042 | 1043) { 100 } else { 0 }.into(),
-        (-1).into(),
-    ]
+    let (table, name) = (oids::table(&listed.name), field.name());
+    let (is_short, storage) = (length > 0 && length <= 8, if length < 0 { "x" } else { "p" });
+    let mut cells = Vec::from(cells![table, name, oid, length, position + 1, -1, modifier(field)]);
+    cells.extend(cells![i32::from(list), is_short, "i", storage, ""]);
+    // What a view reads may be so; the view itself says nothing of it.
+    let is_required = !field.is_nullable() && !listed.is_view();
+    let has_default = column.is_some_and(|column| column.default.is_some() || is_serial(listed, column));
+    let generated = if generated { "s" } else { "" };
+    cells.extend(cells![is_required, has_default, false, identity(listed, name), generated, false, true, 0]);
+    // That of the type, so that nobody takes it for one of the column's own.
+    let collation = if matches!(postgres.oid, 25 | 1042 | 1043) { 100 } else { 0 };
+    cells.extend(cells![collation, -1]);
+    cells
 }
 
 /// The column of an index over that of its table.
-fn of_index(mut cells: [Cell; 22], index: i64, place: usize) -> [Cell; 22] {
-    for (at, cell) in [
-        (0, Cell::from(index)),
-        (4, (place + 1).into()),
-        (12, false.into()),
-        (13, false.into()),
-        (15, "".into()),
-        (16, "".into()),
-    ] {
-        if let Some(there) = cells.get_mut(at) {
-            *there = cell;
-        }
-    }
+fn of_index(mut cells: Vec<Cell>, index: i64, place: usize) -> Vec<Cell> {
+    replace(&mut cells, [(0, index.into()), (4, (place + 1).into()), (12, false.into()), (13, false.into())]);
+    replace(&mut cells, [(15, "".into()), (16, "".into())]);
     cells
 }
 

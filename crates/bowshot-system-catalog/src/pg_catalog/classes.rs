@@ -2,27 +2,28 @@
 
 use crate::CatalogView;
 use crate::information_schema::keys_of;
-use crate::lazy_table::{Cell, Defined, Rows, columns};
+use crate::lazy_table::Make::{Later, Now};
+use crate::lazy_table::{Cell, Defined, Rows, cells, columns, replace};
 use crate::listing::{About, Listed};
 use crate::pg_catalog::oids;
 use bowshot_api::catalog_names::{PG_TEMP, TEMPORARY_CATALOG};
+use bowshot_tables::EntryName;
 use datafusion::error::Result;
 use futures::future::BoxFuture;
 
 pub(crate) static NAMESPACE: Defined = Defined {
     name: "pg_namespace",
     columns: columns![oid Long, nspname Text, nspowner Long, nspacl Texts],
-    rows: |visible, _, rows| {
+    rows: Now(|visible, _, rows| {
         let current = visible.default_names().0;
         let is_here = |catalog: &str| catalog == current || catalog == TEMPORARY_CATALOG;
         for (catalog, schema) in visible.schemas_within(is_here) {
-            let oid = Cell::from(oids::schema(&catalog, &schema));
+            let oid = oids::schema(&catalog, &schema);
             // Under the name that finds its tables: PostgreSQL has a number behind it.
-            let name = if catalog == TEMPORARY_CATALOG { PG_TEMP.into() } else { schema.into() };
-            rows.add([oid, name, oids::OWNER.into()]);
+            let name = if catalog == TEMPORARY_CATALOG { PG_TEMP } else { schema.as_str() };
+            rows.add(cells![oid, name, oids::OWNER]);
         }
-        ready()
-    },
+    }),
 };
 
 pub(crate) static CLASS: Defined = Defined {
@@ -36,7 +37,7 @@ pub(crate) static CLASS: Defined = Defined {
         relreplident Text, relispartition Bool, relrewrite Long, relfrozenxid Long, relminmxid Long,
         relacl Texts, reloptions Texts, relpartbound Text
     ],
-    rows: classes,
+    rows: Later(classes),
 };
 
 pub(crate) static TABLES: Defined = Defined {
@@ -45,28 +46,24 @@ pub(crate) static TABLES: Defined = Defined {
         schemaname Text, tablename Text, tableowner Text, tablespace Text, hasindexes Bool, hasrules Bool,
         hastriggers Bool, rowsecurity Bool
     ],
-    rows: |visible, about, rows| {
+    rows: Now(|visible, about, rows| {
         for listed in here(visible, about).into_iter().filter(|listed| kind(listed) == "r") {
             let key = listed.definition().is_some_and(|definition| definition.primary_key.is_some());
-            let (schema, name) = (Cell::from(&listed.name.schema), Cell::from(&listed.name.name));
-            let owner = Cell::from(&visible.principal.name);
-            rows.add([schema, name, owner, Cell::Null, key.into(), false.into(), false.into(), false.into()]);
+            let (EntryName { schema, name, .. }, owner) = (&listed.name, &visible.principal.name);
+            rows.add(cells![schema, name, owner, Cell::Null, key, false, false, false]);
         }
-        ready()
-    },
+    }),
 };
 
 pub(crate) static VIEWS: Defined = Defined {
     name: "pg_views",
     columns: columns![schemaname Text, viewname Text, viewowner Text, definition Text],
-    rows: |visible, about, rows| {
+    rows: Now(|visible, about, rows| {
         for listed in here(visible, about) {
             let Some(view) = listed.view() else { continue };
-            let owner = Cell::from(&visible.principal.name);
-            rows.add([(&listed.name.schema).into(), (&listed.name.name).into(), owner, (&view.sql).into()]);
+            rows.add(cells![&listed.name.schema, &listed.name.name, &visible.principal.name, &view.sql]);
         }
-        ready()
-    },
+    }),
 };
 
 pub(crate) static MATVIEWS: Defined = Defined {
@@ -75,20 +72,14 @@ pub(crate) static MATVIEWS: Defined = Defined {
         schemaname Text, matviewname Text, matviewowner Text, tablespace Text, hasindexes Bool,
         ispopulated Bool, definition Text
     ],
-    rows: |visible, about, rows| {
+    rows: Now(|visible, about, rows| {
         for listed in here(visible, about) {
             let Some(sql) = listed.materialized() else { continue };
-            let (schema, name) = (Cell::from(&listed.name.schema), Cell::from(&listed.name.name));
-            let owner = Cell::from(&visible.principal.name);
-            rows.add([schema, name, owner, Cell::Null, false.into(), true.into(), sql.into()]);
+            let (EntryName { schema, name, .. }, owner) = (&listed.name, &visible.principal.name);
+            rows.add(cells![schema, name, owner, Cell::Null, false, true, sql]);
         }
-        ready()
-    },
+    }),
 };
-
-pub(crate) fn ready<'a>() -> BoxFuture<'a, Result<()>> {
-    Box::pin(std::future::ready(Ok(())))
-}
 
 /// The tables of the catalog in force, and the session's own: a connection of PostgreSQL's knows one database.
 pub(crate) fn here(visible: &CatalogView, about: &About) -> Vec<Listed> {
@@ -127,42 +118,21 @@ fn classes<'a>(visible: &'a CatalogView, about: &'a About, rows: &'a mut Rows) -
     })
 }
 
-fn class(listed: &Listed, columns: usize) -> [Cell; 28] {
-    let oid = oids::table(&listed.name);
-    let row_count = listed.rows().unwrap_or(-1);
+fn class(listed: &Listed, columns: usize) -> Vec<Cell> {
+    let (oid, name) = (oids::table(&listed.name), &listed.name.name);
     let definition = listed.definition();
     let key = definition.is_some_and(|definition| definition.primary_key.is_some());
-    [
-        oid.into(),
-        (&listed.name.name).into(),
-        oids::schema(&listed.name.catalog, &listed.name.schema).into(),
-        if listed.is_internal() { 0 } else { oids::row_type(&listed.name) }.into(),
-        0.into(),
-        oids::OWNER.into(),
-        if listed.is_view() { 0 } else { 2 }.into(),
-        oid.into(),
-        0.into(),
-        // Tables have no pages: DuckDB would read those that there are by their numbers.
-        0.into(),
-        row_count.into(),
-        Cell::Null,
-        Cell::Null,
-        0.into(),
-        key.into(),
-        false.into(),
-        if listed.is_temporary() { "t" } else { "p" }.into(),
-        kind(listed).into(),
-        columns.into(),
-        definition.map_or(0, |definition| definition.checks.len()).into(),
-        listed.is_view().into(),
-        false.into(),
-        false.into(),
-        false.into(),
-        false.into(),
-        true.into(),
-        if listed.is_view() { "n" } else { "d" }.into(),
-        false.into(),
-    ]
+    let checks = definition.map_or(0, |definition| definition.checks.len());
+    let namespace = oids::schema(&listed.name.catalog, &listed.name.schema);
+    let row_type = if listed.is_internal() { 0 } else { oids::row_type(&listed.name) };
+    let (access_method, identity) = if listed.is_view() { (0, "n") } else { (2, "d") };
+    let persistence = if listed.is_temporary() { "t" } else { "p" };
+    let mut cells = Vec::from(cells![oid, name, namespace, row_type, 0, oids::OWNER, access_method, oid, 0]);
+    // Tables have no pages: DuckDB would read those that there are by their numbers.
+    cells.extend(cells![0, listed.rows().unwrap_or(-1), Cell::Null, Cell::Null, 0, key, false]);
+    cells.extend(cells![persistence, kind(listed), columns, checks, listed.is_view()]);
+    cells.extend(cells![false, false, false, false, true, identity, false]);
+    cells
 }
 
 /// PostgreSQL's letter for what a table is.
@@ -175,22 +145,10 @@ fn kind(listed: &Listed) -> &'static str {
 }
 
 /// The index that PostgreSQL would have for a key.
-fn index(listed: &Listed, name: &str, columns: usize) -> [Cell; 28] {
+fn index(listed: &Listed, name: &str, columns: usize) -> Vec<Cell> {
     let mut cells = class(listed, columns);
     let oid = oids::constraint(&listed.name, name);
-    for (place, cell) in [
-        (0, Cell::from(oid)),
-        (1, name.into()),
-        (3, 0.into()),
-        (6, 403.into()),
-        (7, oid.into()),
-        (14, false.into()),
-        (17, "i".into()),
-        (19, 0.into()),
-    ] {
-        if let Some(there) = cells.get_mut(place) {
-            *there = cell;
-        }
-    }
+    replace(&mut cells, [(0, oid.into()), (1, name.into()), (3, 0.into()), (6, 403.into()), (7, oid.into())]);
+    replace(&mut cells, [(14, false.into()), (17, "i".into()), (19, 0.into())]);
     cells
 }

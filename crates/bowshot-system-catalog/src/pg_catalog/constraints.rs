@@ -3,9 +3,10 @@
 use crate::CatalogView;
 use crate::functions::relations;
 use crate::information_schema::{KeyKind, key_name, keys_of, reference_name, references};
-use crate::lazy_table::{Cell, Defined, columns};
+use crate::lazy_table::Make::Now;
+use crate::lazy_table::{Cell, Defined, cells, columns, replace};
 use crate::listing::Listed;
-use crate::pg_catalog::classes::{here, ready};
+use crate::pg_catalog::classes::here;
 use crate::pg_catalog::oids;
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
@@ -20,7 +21,7 @@ pub(crate) static CONSTRAINT: Defined = Defined {
         coninhcount Short, connoinherit Bool, conperiod Bool, conkey Shorts, confkey Shorts, conpfeqop Longs,
         conppeqop Longs, conffeqop Longs, confdelsetcols Shorts, conexclop Longs, conbin Text
     ],
-    rows: |visible, about, rows| {
+    rows: Now(|visible, about, rows| {
         for listed in here(visible, about) {
             let Some(definition) = listed.definition() else { continue };
             for (name, key, kind) in keys_of(&listed) {
@@ -36,8 +37,7 @@ pub(crate) static CONSTRAINT: Defined = Defined {
                 rows.add(foreign(visible, &listed, reference));
             }
         }
-        ready()
-    },
+    }),
 };
 
 pub(crate) static INDEX: Defined = Defined {
@@ -49,30 +49,28 @@ pub(crate) static INDEX: Defined = Defined {
         indisreplident Bool, indkey Vector, indcollation Oids, indclass Oids, indoption Vector, indexprs Text,
         indpred Text
     ],
-    rows: |visible, about, rows| {
+    rows: Now(|visible, about, rows| {
         for listed in here(visible, about) {
             for (name, key, kind) in keys_of(&listed) {
                 rows.add(index(&listed, &name, key, kind));
             }
         }
-        ready()
-    },
+    }),
 };
 
 pub(crate) static INDEXES: Defined = Defined {
     name: "pg_indexes",
     columns: columns![schemaname Text, tablename Text, indexname Text, tablespace Text, indexdef Text],
-    rows: |visible, about, rows| {
+    rows: Now(|visible, about, rows| {
         for listed in here(visible, about) {
             let (schema, table) = (&listed.name.schema, &listed.name.name);
             for (name, key, _) in keys_of(&listed) {
                 let columns = key.columns.join(", ");
                 let text = format!("CREATE UNIQUE INDEX {name} ON {schema}.{table} USING btree ({columns})");
-                rows.add([schema.into(), table.into(), name.into(), Cell::Null, text.into()]);
+                rows.add(cells![schema, table, name, Cell::Null, text]);
             }
         }
-        ready()
-    },
+    }),
 };
 
 /// The constraints of a table that are commented on, with what is said.
@@ -88,32 +86,13 @@ pub(crate) fn comments<'a>(table: &EntryName, definition: &'a Definition) -> Vec
 }
 
 /// The index that PostgreSQL would have for a key.
-fn index(listed: &Listed, name: &str, key: &Key, kind: KeyKind) -> [Cell; 21] {
-    let count = key.columns.len();
-    [
-        oids::constraint(&listed.name, name).into(),
-        oids::table(&listed.name).into(),
-        count.into(),
-        count.into(),
-        true.into(),
-        false.into(),
-        (kind == KeyKind::Primary).into(),
-        false.into(),
-        true.into(),
-        false.into(),
-        true.into(),
-        false.into(),
-        true.into(),
-        true.into(),
-        false.into(),
-        positions(listed, key),
-        // How texts are compared, and which orders values, is the same everywhere.
-        Cell::Numbers(vec![0; count]),
-        Cell::Numbers(vec![0; count]),
-        Cell::Numbers(vec![0; count]),
-        Cell::Null,
-        Cell::Null,
-    ]
+fn index(listed: &Listed, name: &str, key: &Key, kind: KeyKind) -> impl Iterator<Item = Cell> {
+    let (oid, table) = (oids::constraint(&listed.name, name), oids::table(&listed.name));
+    let (count, is_primary) = (key.columns.len(), kind == KeyKind::Primary);
+    let first = cells![oid, table, count, count, true, false, is_primary, false, true, false];
+    let rest = cells![true, false, true, true, false, positions(listed, key)];
+    // How texts are compared, and which orders values, is the same everywhere.
+    first.into_iter().chain(rest).chain(std::iter::repeat_n(Cell::Numbers(vec![0; count]), 3))
 }
 
 /// Places of the columns of a key, from one.
@@ -128,7 +107,7 @@ fn places(definition: Option<&Definition>, columns: &[String]) -> Cell {
 }
 
 /// What points to another table, which nobody enforces.
-fn foreign(visible: &CatalogView, listed: &Listed, reference: &Reference) -> [Cell; 28] {
+fn foreign(visible: &CatalogView, listed: &Listed, reference: &Reference) -> Vec<Cell> {
     let name = reference_name(&listed.name, reference);
     let key = places(listed.definition().map(AsRef::as_ref), &reference.columns);
     let mut cells = constraint(listed, (&name, "f"), 0, (key, Cell::Null));
@@ -139,18 +118,10 @@ fn foreign(visible: &CatalogView, listed: &Listed, reference: &Reference) -> [Ce
         _ => None,
     };
     let columns = definition.map_or_else(Vec::new, |definition| referred_columns(reference, definition));
-    for (place, cell) in [
-        (6, Cell::from(false)),
-        (12, oids::table(&referred).into()),
-        (13, action_letter(reference.on_update.as_deref()).into()),
-        (14, action_letter(reference.on_delete.as_deref()).into()),
-        (15, "s".into()),
-        (21, places(definition, &columns)),
-    ] {
-        if let Some(there) = cells.get_mut(place) {
-            *there = cell;
-        }
-    }
+    let [update, delete] =
+        [&reference.on_update, &reference.on_delete].map(|action| action_letter(action.as_deref()).into());
+    replace(&mut cells, [(6, false.into()), (12, oids::table(&referred).into()), (13, update), (14, delete)]);
+    replace(&mut cells, [(15, "s".into()), (21, places(definition, &columns))]);
     cells
 }
 
@@ -217,36 +188,12 @@ fn constraint(
     (name, kind): (&str, &str),
     index: i64,
     (key, text): (Cell, Cell),
-) -> [Cell; 28] {
+) -> Vec<Cell> {
+    let oid = oids::constraint(&listed.name, name);
     let schema = oids::schema(&listed.name.catalog, &listed.name.schema);
-    [
-        oids::constraint(&listed.name, name).into(),
-        name.into(),
-        schema.into(),
-        kind.into(),
-        false.into(),
-        false.into(),
-        true.into(),
-        true.into(),
-        oids::table(&listed.name).into(),
-        0.into(),
-        index.into(),
-        0.into(),
-        0.into(),
-        " ".into(),
-        " ".into(),
-        " ".into(),
-        true.into(),
-        0.into(),
-        true.into(),
-        false.into(),
-        key,
-        Cell::Null,
-        Cell::Null,
-        Cell::Null,
-        Cell::Null,
-        Cell::Null,
-        Cell::Null,
-        text,
-    ]
+    let mut cells = Vec::from(cells![oid, name, schema, kind, false, false, true, true]);
+    cells.extend(cells![oids::table(&listed.name), 0, index, 0, 0, " ", " ", " ", true, 0, true, false, key]);
+    cells.extend([const { Cell::Null }; 6]);
+    cells.push(text);
+    cells
 }

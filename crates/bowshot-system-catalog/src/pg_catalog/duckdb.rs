@@ -3,11 +3,12 @@
 
 use crate::client::Flavour;
 use crate::information_schema::type_name;
-use crate::lazy_table::{Cell, Defined, Kind, Rows, columns};
+use crate::lazy_table::Make::{Later, Now};
+use crate::lazy_table::{Cell, Defined, Kind, Rows, cells, columns};
 use crate::listing::{About, Listed, What};
-use crate::pg_catalog::classes::ready;
 use crate::pg_catalog::oids;
 use crate::{CatalogView, definition_text};
+use bowshot_tables::EntryName;
 use bowshot_types::names;
 use datafusion::error::Result;
 use futures::future::BoxFuture;
@@ -22,7 +23,7 @@ pub(crate) static TABLES: Defined = Defined {
         table_oid Long, comment Text, internal Bool, temporary Bool, has_primary_key Bool,
         estimated_size Long, column_count Long, index_count Long, check_constraint_count Long, sql Text
     ],
-    rows: tables,
+    rows: Later(tables),
 };
 
 pub(crate) static VIEWS: Defined = Defined {
@@ -31,13 +32,13 @@ pub(crate) static VIEWS: Defined = Defined {
         database_name Text, database_oid Long, schema_name Text, schema_oid Long, view_name Text,
         view_oid Long, comment Text, internal Bool, temporary Bool, sql Text
     ],
-    rows: |visible, about, rows| {
+    rows: Now(|visible, about, rows| {
         for listed in visible.listed(about).into_iter().filter(Listed::is_view) {
-            let rest = [listed.is_internal().into(), listed.is_temporary().into(), text_of(&listed, visible)];
-            rows.add(names_of(&listed).into_iter().chain([listed.comment().into()]).chain(rest));
+            let (internal, temporary) = (listed.is_internal(), listed.is_temporary());
+            let rest = cells![listed.comment(), internal, temporary, text_of(&listed, visible)];
+            rows.add(names_of(&listed).into_iter().chain(rest));
         }
-        ready()
-    },
+    }),
 };
 
 pub(crate) static COLUMNS: Defined = Defined {
@@ -48,7 +49,7 @@ pub(crate) static COLUMNS: Defined = Defined {
         is_nullable Bool, data_type Text, data_type_id Long, character_maximum_length Int,
         numeric_precision Int, numeric_precision_radix Int, numeric_scale Int
     ],
-    rows: columns,
+    rows: Later(columns),
 };
 
 pub(crate) static SCHEMAS: Defined = Defined {
@@ -57,21 +58,13 @@ pub(crate) static SCHEMAS: Defined = Defined {
         oid Long, database_name Text, database_oid Long, schema_name Text, comment Text, internal Bool,
         sql Text
     ],
-    rows: |visible, _, rows| {
+    rows: Now(|visible, _, rows| {
         for (catalog, schema) in visible.all_schemas() {
             let internal = ["information_schema", "pg_catalog", "system"].contains(&schema.as_str());
             let (oid, database) = (oids::schema(&catalog, &schema), oids::catalog(&catalog));
-            rows.add([
-                oid.into(),
-                catalog.into(),
-                database.into(),
-                schema.into(),
-                Cell::Null,
-                internal.into(),
-            ]);
+            rows.add(cells![oid, catalog, database, schema, Cell::Null, internal]);
         }
-        ready()
-    },
+    }),
 };
 
 pub(crate) static DATABASES: Defined = Defined {
@@ -80,59 +73,37 @@ pub(crate) static DATABASES: Defined = Defined {
         database_name Text, database_oid Long, path Text, comment Text, internal Bool, type Text,
         readonly Bool
     ],
-    rows: |visible, _, rows| {
+    rows: Now(|visible, _, rows| {
         for catalog in visible.catalog_names() {
             let oid = oids::catalog(&catalog);
-            let cells = [oid.into(), Cell::Null, Cell::Null, false.into(), "bowshot".into(), false.into()];
-            rows.add([Cell::from(catalog)].into_iter().chain(cells));
+            rows.add(cells![catalog, oid, Cell::Null, Cell::Null, false, "bowshot", false]);
         }
-        ready()
-    },
+    }),
 };
 
 pub(crate) static SETTINGS: Defined = Defined {
     name: "duckdb_settings",
     columns: columns![name Text, value Text, description Text, input_type Text, scope Text],
-    rows: |visible, _, rows| {
+    rows: Now(|visible, _, rows| {
         for setting in visible.settings() {
-            let (name, text) = (Cell::from(setting.name), Cell::from(setting.text));
-            rows.add([name, setting.value.into(), text, "VARCHAR".into(), "SESSION".into()]);
+            rows.add(cells![setting.name, setting.value, setting.text, "VARCHAR", "SESSION"]);
         }
-        ready()
-    },
+    }),
 };
 
-pub(crate) static SQLITE_MASTER: Defined = Defined {
-    name: "sqlite_master",
-    columns: SQLITE_COLUMNS,
-    rows: |visible, about, rows| {
-        sqlite(visible, about, rows);
-        ready()
-    },
-};
+pub(crate) static SQLITE_MASTER: Defined =
+    Defined { name: "sqlite_master", columns: SQLITE_COLUMNS, rows: Now(sqlite) };
 
-pub(crate) static SQLITE_SCHEMA: Defined = Defined {
-    name: "sqlite_schema",
-    columns: SQLITE_COLUMNS,
-    rows: |visible, about, rows| {
-        sqlite(visible, about, rows);
-        ready()
-    },
-};
+pub(crate) static SQLITE_SCHEMA: Defined =
+    Defined { name: "sqlite_schema", columns: SQLITE_COLUMNS, rows: Now(sqlite) };
 
 const SQLITE_COLUMNS: &[(&str, Kind)] = columns![type Text, name Text, tbl_name Text, rootpage Int, sql Text];
 
 /// Names and numbers of catalog, schema and table, as DuckDB's tables begin with them.
 fn names_of(listed: &Listed) -> [Cell; 6] {
-    let name = &listed.name;
-    [
-        (&name.catalog).into(),
-        oids::catalog(&name.catalog).into(),
-        (&name.schema).into(),
-        oids::schema(&name.catalog, &name.schema).into(),
-        (&name.name).into(),
-        oids::table(name).into(),
-    ]
+    let EntryName { catalog, schema, name } = &listed.name;
+    let (database, table) = (oids::catalog(catalog), oids::table(&listed.name));
+    cells![catalog, database, schema, oids::schema(catalog, schema), name, table]
 }
 
 /// The statement that would make it again; null for what no statement makes.
@@ -158,18 +129,10 @@ fn tables<'a>(visible: &'a CatalogView, about: &'a About, rows: &'a mut Rows) ->
                 What::Table(table) => Some(table.rows().cast_signed()),
                 _ => None,
             };
-            let rest = [
-                listed.comment().into(),
-                listed.is_internal().into(),
-                listed.is_temporary().into(),
-                key.into(),
-                size.into(),
-                columns.into(),
-                usize::from(key).into(),
-                definition.map_or(0, |definition| definition.checks.len()).into(),
-                text_of(&listed, visible),
-            ];
-            rows.add(names_of(&listed).into_iter().chain(rest));
+            let checks = definition.map_or(0, |definition| definition.checks.len());
+            let about = cells![listed.comment(), listed.is_internal(), listed.is_temporary()];
+            let rest = cells![key, size, columns, usize::from(key), checks, text_of(&listed, visible)];
+            rows.add(names_of(&listed).into_iter().chain(about).chain(rest));
         }
         Ok(())
     })
@@ -182,21 +145,15 @@ fn columns<'a>(visible: &'a CatalogView, about: &'a About, rows: &'a mut Rows) -
             for (position, field) in schema.fields().iter().enumerate() {
                 let column = listed.definition().and_then(|definition| definition.columns.get(position));
                 let digits = names::number_digits(field.data_type());
-                let rest = [
-                    field.name().into(),
-                    (position + 1).into(),
-                    column.and_then(|column| column.comment.clone()).into(),
-                    listed.is_internal().into(),
-                    column.and_then(|column| column.default.clone()).into(),
-                    field.is_nullable().into(),
-                    type_name(field, Flavour::Bowshot).into(),
-                    names::postgres(field).oid.into(),
-                    Cell::Null,
-                    digits.map(|(digits, _, _)| digits).into(),
-                    digits.map(|(_, base, _)| base).into(),
-                    digits.and_then(|(_, _, scale)| scale).into(),
-                ];
-                rows.add(names_of(&listed).into_iter().chain(rest));
+                let comment = column.and_then(|column| column.comment.clone());
+                let default = column.and_then(|column| column.default.clone());
+                let first = cells![field.name(), position + 1, comment, listed.is_internal(), default];
+                let (name, oid) = (type_name(field, Flavour::Bowshot), names::postgres(field).oid);
+                let kind = cells![field.is_nullable(), name, oid, Cell::Null];
+                let precision = digits.map(|(digits, _, _)| digits);
+                let base = digits.map(|(_, base, _)| base);
+                let numbers = cells![precision, base, digits.and_then(|(_, _, scale)| scale)];
+                rows.add(names_of(&listed).into_iter().chain(first).chain(kind).chain(numbers));
             }
         }
         Ok(())
@@ -207,6 +164,6 @@ fn sqlite(visible: &CatalogView, about: &About, rows: &mut Rows) {
     for listed in visible.listed_of_users(about) {
         let kind = if listed.is_view() { "view" } else { "table" };
         let name = &listed.name.name;
-        rows.add([kind.into(), name.into(), name.into(), 0.into(), text_of(&listed, visible)]);
+        rows.add(cells![kind, name, name, 0, text_of(&listed, visible)]);
     }
 }

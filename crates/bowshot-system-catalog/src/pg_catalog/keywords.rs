@@ -1,7 +1,7 @@
 //! Functions that give rows and are asked by clients of PostgreSQL: its keywords, and what could be installed.
 
-use crate::lazy_table::{Defined, columns, nothing};
-use crate::pg_catalog::classes::ready;
+use crate::lazy_table::Make::Now;
+use crate::lazy_table::{Defined, NOTHING, cells, columns};
 use crate::pg_catalog::server;
 use datafusion::sql::sqlparser::keywords::{
     ALL_KEYWORDS, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
@@ -12,7 +12,7 @@ pub(crate) static FUNCTIONS: [&Defined; 4] = [&KEYWORDS, &AVAILABLE, &VERSIONS, 
 static KEYWORDS: Defined = Defined {
     name: "pg_get_keywords",
     columns: columns![word Text, catcode Text, barelabel Bool, catdesc Text, baredesc Text],
-    rows: |_, _, rows| {
+    rows: Now(|_, _, rows| {
         let reserved = RESERVED_FOR_COLUMN_ALIAS.iter().chain(RESERVED_FOR_TABLE_ALIAS);
         let reserved: Vec<String> = reserved.map(|word| format!("{word:?}").to_ascii_lowercase()).collect();
         for word in ALL_KEYWORDS {
@@ -21,17 +21,16 @@ static KEYWORDS: Defined = Defined {
             let (code, told) = if is_reserved { ("R", "reserved") } else { ("U", "unreserved") };
             let (bare, label) =
                 if is_reserved { (false, "requires AS") } else { (true, "can be bare label") };
-            rows.add([word.into(), code.into(), bare.into(), told.into(), label.into()]);
+            rows.add(cells![word, code, bare, told, label]);
         }
-        ready()
-    },
+    }),
 };
 
 /// The function of that name does not know what is installed.
 static AVAILABLE: Defined = Defined {
     name: "pg_available_extensions",
     columns: columns![name Text, default_version Text, comment Text],
-    rows: nothing,
+    rows: NOTHING,
 };
 
 static VERSIONS: Defined = Defined {
@@ -40,5 +39,5 @@ static VERSIONS: Defined = Defined {
         name Text, version Text, superuser Bool, trusted Bool, relocatable Bool, schema Text, requires Texts,
         comment Text
     ],
-    rows: nothing,
+    rows: NOTHING,
 };

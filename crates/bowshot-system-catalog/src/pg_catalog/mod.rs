@@ -22,7 +22,6 @@ use crate::lazy_table::Defined;
 use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::Result;
-use datafusion::logical_expr::TableType;
 use std::sync::Arc;
 
 static DEFINED: &[&Defined] = &[
@@ -95,10 +94,6 @@ impl SchemaProvider for PgCatalog {
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         Ok(find(name).map(|defined| defined.provider(&self.0)))
-    }
-
-    async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
-        Ok(self.table_exist(name).then_some(TableType::View))
     }
 
     fn table_exist(&self, name: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Where tables are kept, how texts are compared, and what functions are written in: one way each.
 
-use crate::lazy_table::{Cell, Defined, columns};
-use crate::pg_catalog::classes::ready;
+use crate::lazy_table::Make::Now;
+use crate::lazy_table::{Defined, cells, columns};
 use crate::pg_catalog::oids;
 
 /// Number of the schema of what is built in.
@@ -14,33 +14,21 @@ pub(crate) static COLLATION: Defined = Defined {
         collisdeterministic Bool, collencoding Int, collcollate Text, collctype Text, colllocale Text,
         collicurules Text, collversion Text, colliculocale Text
     ],
-    rows: |_, _, rows| {
+    rows: Now(|_, _, rows| {
         for (oid, name, provider) in [(100, "default", "d"), (950, "C", "c"), (951, "POSIX", "c")] {
-            rows.add([
-                oid.into(),
-                name.into(),
-                PG_CATALOG.into(),
-                oids::OWNER.into(),
-                provider.into(),
-                true.into(),
-                (-1).into(),
-                "C".into(),
-                "C".into(),
-            ]);
+            rows.add(cells![oid, name, PG_CATALOG, oids::OWNER, provider, true, -1, "C", "C"]);
         }
-        ready()
-    },
+    }),
 };
 
 pub(crate) static TABLESPACE: Defined = Defined {
     name: "pg_tablespace",
     columns: columns![oid Long, spcname Text, spcowner Long, spcacl Texts, spcoptions Texts],
-    rows: |_, _, rows| {
+    rows: Now(|_, _, rows| {
         for (oid, name) in [(1663, "pg_default"), (1664, "pg_global")] {
-            rows.add([oid.into(), name.into(), oids::OWNER.into()]);
+            rows.add(cells![oid, name, oids::OWNER]);
         }
-        ready()
-    },
+    }),
 };
 
 pub(crate) static LANGUAGE: Defined = Defined {
@@ -49,13 +37,9 @@ pub(crate) static LANGUAGE: Defined = Defined {
         oid Long, lanname Text, lanowner Long, lanispl Bool, lanpltrusted Bool, lanplcallfoid Long,
         laninline Long, lanvalidator Long, lanacl Texts
     ],
-    rows: |_, _, rows| {
+    rows: Now(|_, _, rows| {
         for (oid, name) in [(12, "internal"), (14, "sql")] {
-            let none = || Cell::from(0);
-            let trusted = name == "sql";
-            let first = [oid.into(), name.into(), oids::OWNER.into(), false.into(), trusted.into()];
-            rows.add(first.into_iter().chain([none(), none(), none()]));
+            rows.add(cells![oid, name, oids::OWNER, false, name == "sql", 0, 0, 0]);
         }
-        ready()
-    },
+    }),
 };

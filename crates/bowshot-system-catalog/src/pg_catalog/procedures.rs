@@ -1,14 +1,13 @@
 //! Functions, by their names: what built-in ones take and give depends on what they are called with.
 
 use crate::CatalogView;
-use crate::lazy_table::{Cell, Defined, Rows, columns};
+use crate::lazy_table::Make::Now;
+use crate::lazy_table::{Cell, Defined, Rows, cells, columns, replace};
 use crate::listing::About;
 use crate::pg_catalog::oids;
 use crate::sql_functions;
 use bowshot_policy::FunctionNote;
 use bowshot_tables::EntryName;
-use datafusion::error::Result;
-use futures::future::BoxFuture;
 
 /// Number of the schema of what is built in, and of its language.
 const PG_CATALOG: i64 = 11;
@@ -28,10 +27,10 @@ pub(crate) static PROC: Defined = Defined {
         proargdefaults Text, protrftypes Longs, prosrc Text, probin Text, prosqlbody Text, proconfig Texts,
         proacl Texts
     ],
-    rows: procedures,
+    rows: Now(procedures),
 };
 
-fn procedures<'a>(visible: &'a CatalogView, _: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
+fn procedures(visible: &CatalogView, _: &About, rows: &mut Rows) {
     let state = visible.context.state();
     let of_types = crate::pg_catalog::types::functions();
     let mut named: Vec<(&String, &str)> = of_types.iter().map(|name| (name, "f")).collect();
@@ -52,39 +51,16 @@ fn procedures<'a>(visible: &'a CatalogView, _: &'a About, rows: &'a mut Rows) ->
             rows.add(sql_function(&name, &note));
         }
     }
-    Box::pin(std::future::ready(Ok(())))
 }
 
-fn procedure(name: &str, kind: &str) -> [Cell; 26] {
-    [
-        oids::function(name).into(),
-        name.into(),
-        PG_CATALOG.into(),
-        oids::OWNER.into(),
-        INTERNAL.into(),
-        1.into(),
-        0.into(),
-        // It takes any number of anything.
-        ANY.into(),
-        kind.into(),
-        false.into(),
-        false.into(),
-        false.into(),
-        false.into(),
-        "s".into(),
-        "s".into(),
-        1.into(),
-        0.into(),
-        ANY.into(),
-        Cell::Numbers(vec![ANY]),
-        "-".into(),
-        Cell::Null,
-        Cell::Null,
-        Cell::Null,
-        Cell::Null,
-        Cell::Null,
-        name.into(),
-    ]
+fn procedure(name: &str, kind: &str) -> Vec<Cell> {
+    let mut cells = Vec::from(cells![oids::function(name), name, PG_CATALOG, oids::OWNER, INTERNAL, 1, 0]);
+    // It takes any number of anything.
+    cells.extend(cells![ANY, kind, false, false, false, false, "s", "s", 1, 0, ANY]);
+    cells.extend([Cell::Numbers(vec![ANY]), "-".into()]);
+    cells.extend([const { Cell::Null }; 5]);
+    cells.push(name.into());
+    cells
 }
 
 /// A function of SQL: its types are known by name alone, and read as those of anything.
@@ -92,9 +68,9 @@ fn sql_function(name: &EntryName, note: &FunctionNote) -> Vec<Cell> {
     let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let defaults = note.parameters.iter().filter(|parameter| parameter.default.is_some()).count();
     let names = note.parameters.iter().map(|parameter| parameter.name.clone()).collect();
-    let mut cells = Vec::from(procedure(&name.name, "f"));
-    let changes: [(usize, Cell); 11] = [
-        (0, oids::sql_function(name).into()),
+    let mut cells = procedure(&name.name, "f");
+    let changes = [
+        (0, Cell::from(oids::sql_function(name))),
         (2, oids::schema(&name.catalog, &name.schema).into()),
         (4, SQL.into()),
         (7, 0.into()),
@@ -106,10 +82,6 @@ fn sql_function(name: &EntryName, note: &FunctionNote) -> Vec<Cell> {
         (22, Cell::Texts(names)),
         (25, note.body.as_str().into()),
     ];
-    for (at, cell) in changes {
-        if let Some(there) = cells.get_mut(at) {
-            *there = cell;
-        }
-    }
+    replace(&mut cells, changes);
     cells
 }

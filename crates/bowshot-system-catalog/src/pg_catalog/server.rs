@@ -1,8 +1,9 @@
 //! The server, its catalogs, users and settings.
 
 use crate::CatalogView;
-use crate::lazy_table::{Cell, Defined, Kind, Rows, columns};
-use crate::pg_catalog::classes::ready;
+use crate::lazy_table::Make::Now;
+use crate::lazy_table::{Cell, Defined, Kind, Rows, cells, columns};
+use crate::listing::About;
 use crate::pg_catalog::oids;
 
 pub(crate) static DATABASE: Defined = Defined {
@@ -13,25 +14,12 @@ pub(crate) static DATABASE: Defined = Defined {
         datlocale Text, daticulocale Text, daticurules Text, datcollversion Text, datfrozenxid Long,
         datminmxid Long, dathasloginevt Bool
     ],
-    rows: |visible, _, rows| {
+    rows: Now(|visible, _, rows| {
         for catalog in visible.catalog_names() {
             let oid = oids::catalog(&catalog);
-            rows.add([
-                oid.into(),
-                catalog.into(),
-                oids::OWNER.into(),
-                6.into(),
-                "c".into(),
-                false.into(),
-                true.into(),
-                (-1).into(),
-                1663.into(),
-                "C".into(),
-                "C".into(),
-            ]);
+            rows.add(cells![oid, catalog, oids::OWNER, 6, "c", false, true, -1, 1663, "C", "C"]);
         }
-        ready()
-    },
+    }),
 };
 
 pub(crate) static ROLES: Defined = Defined {
@@ -41,25 +29,10 @@ pub(crate) static ROLES: Defined = Defined {
         rolreplication Bool, rolconnlimit Int, rolpassword Text, rolvaliduntil Text, rolbypassrls Bool,
         rolconfig Texts, oid Long
     ],
-    rows: |visible, _, rows| {
-        let [no, yes] = [|| Cell::Bool(false), || Cell::Bool(true)];
-        rows.add([
-            Cell::from(&visible.principal.name),
-            no(),
-            yes(),
-            no(),
-            yes(),
-            yes(),
-            no(),
-            (-1).into(),
-            "********".into(),
-            Cell::Null,
-            no(),
-            Cell::Null,
-            oids::OWNER.into(),
-        ]);
-        ready()
-    },
+    rows: Now(|visible, _, rows| {
+        let first = cells![&visible.principal.name, false, true, false, true, true, false, -1, "********"];
+        rows.add(first.into_iter().chain(cells![Cell::Null, false, Cell::Null, oids::OWNER]));
+    }),
 };
 
 /// The same users, as the table that PostgreSQL shows to superusers.
@@ -70,13 +43,10 @@ pub(crate) static AUTHID: Defined = Defined {
         rolcanlogin Bool, rolreplication Bool, rolbypassrls Bool, rolconnlimit Int, rolpassword Text,
         rolvaliduntil Text
     ],
-    rows: |visible, _, rows| {
-        let rights = [false, true, false, true, true, false, false].map(Cell::Bool);
-        let name = Cell::from(&visible.principal.name);
-        let first = [Cell::from(oids::OWNER), name];
-        rows.add(first.into_iter().chain(rights).chain([Cell::from(-1)]));
-        ready()
-    },
+    rows: Now(|visible, _, rows| {
+        let rights = cells![false, true, false, true, true, false, false, -1];
+        rows.add(cells![oids::OWNER, &visible.principal.name].into_iter().chain(rights));
+    }),
 };
 
 pub(crate) static USER: Defined = Defined {
@@ -85,39 +55,17 @@ pub(crate) static USER: Defined = Defined {
         usename Text, usesysid Long, usecreatedb Bool, usesuper Bool, userepl Bool, usebypassrls Bool,
         passwd Text
     ],
-    rows: |visible, _, rows| {
-        let name = Cell::from(&visible.principal.name);
-        rows.add([
-            name,
-            oids::OWNER.into(),
-            true.into(),
-            false.into(),
-            false.into(),
-            false.into(),
-            "********".into(),
-        ]);
-        ready()
-    },
+    rows: Now(|visible, _, rows| {
+        rows.add(cells![&visible.principal.name, oids::OWNER, true, false, false, false, "********"]);
+    }),
 };
 
-pub(crate) static SETTINGS: Defined = Defined {
-    name: "pg_settings",
-    columns: OF_SETTINGS,
-    rows: |visible, _, rows| {
-        settings(visible, rows);
-        ready()
-    },
-};
+pub(crate) static SETTINGS: Defined =
+    Defined { name: "pg_settings", columns: OF_SETTINGS, rows: Now(settings) };
 
 /// The same as a function, which pgAdmin calls.
-pub(super) static ALL_SETTINGS: Defined = Defined {
-    name: "pg_show_all_settings",
-    columns: OF_SETTINGS,
-    rows: |visible, _, rows| {
-        settings(visible, rows);
-        ready()
-    },
-};
+pub(super) static ALL_SETTINGS: Defined =
+    Defined { name: "pg_show_all_settings", columns: OF_SETTINGS, rows: Now(settings) };
 
 const OF_SETTINGS: &[(&str, Kind)] = columns![
     name Text, setting Text, unit Text, category Text, short_desc Text, extra_desc Text, context Text,
@@ -125,38 +73,20 @@ const OF_SETTINGS: &[(&str, Kind)] = columns![
     sourcefile Text, sourceline Int, pending_restart Bool
 ];
 
-fn settings(visible: &CatalogView, rows: &mut Rows) {
+fn settings(visible: &CatalogView, _: &About, rows: &mut Rows) {
     for setting in visible.settings() {
-        let (name, text) = (Cell::from(setting.name), Cell::from(setting.text));
-        let (unit, category) = (Cell::Null, "Session".into());
-        rows.add([
-            name,
-            setting.value.into(),
-            unit,
-            category,
-            text,
-            Cell::Null,
-            "user".into(),
-            "string".into(),
-            "session".into(),
-            Cell::Null,
-            Cell::Null,
-            Cell::Null,
-            Cell::Null,
-            Cell::Null,
-            Cell::Null,
-            Cell::Null,
-            false.into(),
-        ]);
+        let first = cells![setting.name, setting.value, Cell::Null, "Session", setting.text, Cell::Null];
+        let nothing = std::iter::repeat_n(Cell::Null, 7);
+        let rest = cells!["user", "string", "session"].into_iter().chain(nothing).chain([false.into()]);
+        rows.add(first.into_iter().chain(rest));
     }
 }
 
 pub(crate) static AM: Defined = Defined {
     name: "pg_am",
     columns: columns![oid Long, amname Text, amhandler Text, amtype Text],
-    rows: |_, _, rows| {
-        rows.add([2.into(), "heap".into(), "heap_tableam_handler".into(), "t".into()]);
-        rows.add([403.into(), "btree".into(), "bthandler".into(), "i".into()]);
-        ready()
-    },
+    rows: Now(|_, _, rows| {
+        rows.add(cells![2, "heap", "heap_tableam_handler", "t"]);
+        rows.add(cells![403, "btree", "bthandler", "i"]);
+    }),
 };

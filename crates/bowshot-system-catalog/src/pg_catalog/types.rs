@@ -1,8 +1,9 @@
 //! Types, those of the rows of tables and enumerated ones included. Their functions are texts, which are compared as such.
 
-use crate::lazy_table::{Cell, Defined, columns};
+use crate::lazy_table::Make::Now;
+use crate::lazy_table::{Cell, Defined, cells, columns};
 use crate::listing::Listed;
-use crate::pg_catalog::classes::{here, ready};
+use crate::pg_catalog::classes::here;
 use crate::pg_catalog::oids;
 use bowshot_tables::EntryName;
 use bowshot_types::enums::EnumType;
@@ -22,7 +23,7 @@ pub(crate) static TYPE: Defined = Defined {
         typnotnull Bool, typbasetype Long, typtypmod Int, typndims Int, typcollation Long, typdefaultbin Text,
         typdefault Text, typacl Texts
     ],
-    rows: |visible, about, rows| {
+    rows: Now(|visible, about, rows| {
         for known in POSTGRES_TYPES {
             rows.add(of(known));
             if known.array != 0 {
@@ -39,24 +40,22 @@ pub(crate) static TYPE: Defined = Defined {
             rows.add(row);
             rows.add(array);
         }
-        ready()
-    },
+    }),
 };
 
 pub(crate) static ENUM: Defined = Defined {
     name: "pg_enum",
     columns: columns![oid Long, enumtypid Long, enumsortorder Long, enumlabel Text],
-    rows: |visible, _, rows| {
+    rows: Now(|visible, _, rows| {
         for EnumType { name, labels } in visible.enum_types() {
             let Some(name) = name else { continue };
             let oid = oids::enum_type(&name);
             for (place, label) in labels.iter().enumerate() {
                 let own = oids::enum_label(&name, label);
-                rows.add([own.into(), oid.into(), (place + 1).into(), label.into()]);
+                rows.add(cells![own, oid, place + 1, label]);
             }
         }
-        ready()
-    },
+    }),
 };
 
 /// An enumerated type, and that of arrays of it.
@@ -182,36 +181,17 @@ fn array_of(known: PostgresType) -> impl Iterator<Item = Cell> {
 
 fn cells(known: PostgresType, shape: Shape) -> impl Iterator<Item = Cell> {
     let Shape { oid, name, namespace, length, category, relation, element, array, functions } = shape;
-    let is_text = matches!(known.oid, 19 | 25 | 1042 | 1043);
-    let function = |what: &str| Cell::from(format!("{functions}{what}"));
+    let function = |what: &str| format!("{functions}{what}");
     // What cannot be sent has no functions for it; `-` is PostgreSQL's name of none.
-    let sent = |what: &str| if functions.starts_with("any") { "-".into() } else { function(what) };
-    let none = || Cell::from("-");
-    let first = [
-        oid.into(),
-        name.into(),
-        namespace.into(),
-        oids::OWNER.into(),
-        length.into(),
-        (length > 0 && length <= 8).into(),
-        match category {
-            "P" => "p",
-            "C" => "c",
-            "E" => "e",
-            _ => "b",
-        }
-        .into(),
-        category.into(),
-        matches!(known.oid, 16 | 25 | 701 | 1184 | 1186).into(),
-        true.into(),
-        ",".into(),
-        relation.into(),
-        none(),
-        element.into(),
-        array.into(),
-        function("in"),
-        function("out"),
-    ];
+    let sent = |what: &str| if functions.starts_with("any") { "-".to_owned() } else { function(what) };
+    let is_short = length > 0 && length <= 8;
+    let kind = match category {
+        "P" => "p",
+        "C" => "c",
+        "E" => "e",
+        _ => "b",
+    };
+    let is_preferred = matches!(known.oid, 16 | 25 | 701 | 1184 | 1186);
     let align = match length {
         8 => "d",
         _ if known.name == "record" => "d",
@@ -220,10 +200,12 @@ fn cells(known: PostgresType, shape: Shape) -> impl Iterator<Item = Cell> {
         _ => "i",
     };
     let storage = if length == -1 { "x" } else { "p" };
-    let second = [sent("recv"), sent("send"), none(), none(), none(), align.into(), storage.into()];
-    let collation = if is_text { 100 } else { 0 };
-    let third: [Cell; 5] = [false.into(), 0.into(), (-1).into(), 0.into(), collation.into()];
-    first.into_iter().chain(second).chain(third)
+    let collation = if matches!(known.oid, 19 | 25 | 1042 | 1043) { 100 } else { 0 };
+    let first = cells![oid, name, namespace, oids::OWNER, length, is_short, kind, category, is_preferred];
+    let related = cells![true, ",", relation, "-", element, array];
+    let called = cells![function("in"), function("out"), sent("recv"), sent("send"), "-", "-", "-"];
+    let rest = cells![align, storage, false, 0, -1, 0, collation];
+    first.into_iter().chain(related).chain(called).chain(rest)
 }
 
 /// PostgreSQL's letter for a kind of type.

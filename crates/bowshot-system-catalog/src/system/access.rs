@@ -4,7 +4,7 @@ use crate::system::tables::batch;
 use bowshot_api::Result;
 use bowshot_policy::access::Access;
 use bowshot_policy::grants::{self, Given};
-use bowshot_policy::rules::{Place, Policy, Token};
+use bowshot_policy::rules::{Place, Policy, Token, object_type};
 use bowshot_sql::Privilege;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray};
 use serde_json::{Map, Value, json};
@@ -98,16 +98,6 @@ fn texts(values: impl IntoIterator<Item = Option<String>>) -> ArrayRef {
     Arc::new(values.into_iter().collect::<StringArray>())
 }
 
-fn kind(place: &Place) -> &'static str {
-    match place.len() {
-        1 => "CATALOG",
-        2 => "SCHEMA",
-        3 => "TABLE",
-        4 => "MODEL",
-        _ => "TYPE",
-    }
-}
-
 fn part(place: &Place, n: usize) -> Option<String> {
     place.get(n).cloned()
 }
@@ -122,7 +112,7 @@ fn grants(access: &Access) -> Result<RecordBatch> {
     let column = |value: &dyn Fn(&Right) -> Option<String>| texts(rights.iter().map(value));
     batch(vec![
         ("grantee", column(&|right| Some(right.grantee.clone()))),
-        ("object_type", column(&|right| Some(kind(&right.place).to_owned()))),
+        ("object_type", column(&|right| Some(object_type(&right.place).to_owned()))),
         ("table_catalog", column(&|right| part(&right.place, 0))),
         ("table_schema", column(&|right| part(&right.place, 1))),
         ("table_name", column(&|right| named(&right.place))),
@@ -271,7 +261,7 @@ pub fn grants_of(access: &Access, name: &str) -> Vec<String> {
     let mine = |grantee: &str| grantee == name || (name == access.user() && access.has_role(grantee));
     for right in rights(access).iter().filter(|right| mine(&right.grantee)) {
         let columns = list(&right.columns).map(|columns| format!(" ({columns})")).unwrap_or_default();
-        let (privilege, kind) = (right.privilege.as_str(), kind(&right.place));
+        let (privilege, kind) = (right.privilege.as_str(), object_type(&right.place));
         let place: Vec<&str> =
             right.place.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
         let place = place.join(".");

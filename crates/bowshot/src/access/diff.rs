@@ -3,6 +3,7 @@
 
 use super::file::{OPTION, ObjectPath, Policy, Rights, RulesFile, User};
 use super::state::State;
+use bowshot_policy::rules::object_type;
 use bowshot_sql::{
     AccessStatement, Dialect, DialectName, Privilege, Statement, parse, parse_expression, rewrite,
 };
@@ -209,7 +210,7 @@ fn said(
     (take, give): (Named<'_>, Named<'_>),
     cascade: bool,
 ) -> Vec<String> {
-    let on = format!("ON {} {}", kind(place), whole(place));
+    let on = format!("ON {} {}", object_type(place), whole(place));
     let grantee = quoted(grantee);
     let behind = if cascade { " CASCADE" } else { "" };
     let mut statements = Vec::new();
@@ -228,16 +229,6 @@ fn of_kind(rights: &[(bool, String)], option: bool) -> Option<String> {
     let these: Vec<&str> =
         rights.iter().filter(|(of, _)| *of == option).map(|(_, right)| right.as_str()).collect();
     (!these.is_empty()).then(|| these.join(", "))
-}
-
-fn kind(place: &ObjectPath) -> &'static str {
-    match place.len() {
-        1 => "CATALOG",
-        2 => "SCHEMA",
-        3 => "TABLE",
-        4 => "MODEL",
-        _ => "TYPE",
-    }
 }
 
 /// The names of rights; ALL if all are there.

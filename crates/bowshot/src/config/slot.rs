@@ -1,11 +1,12 @@
 //! Where the value of a setting lives, with its type: how it is read, shown and named.
 
 use super::value::{self, Listen};
-use super::{DataFolder, Dialect, LogFormat};
+use super::{DataFolder, LogFormat, dialect};
 use bowshot_api::Secret;
 use bowshot_databases::is_lake;
 use bowshot_files::SourceSpec;
 use bowshot_object_store::is_remote;
+use bowshot_sql::DialectName;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ pub(super) enum Slot<'a> {
     Text(&'a mut String),
     Path(&'a mut Option<PathBuf>),
     Data(&'a mut Option<DataFolder>),
-    Dialect(&'a mut Dialect),
+    Dialect(&'a mut DialectName),
     LogFormat(&'a mut LogFormat),
     Sources(&'a mut Vec<SourceSpec>),
     /// Shown to nobody, and never on the command line.
@@ -74,7 +75,7 @@ impl Slot<'_> {
             Self::Path(place) => *place = Some(path(text, base)?),
             Self::Data(place) if text == "memory" => *place = Some(DataFolder::Memory),
             Self::Data(place) => *place = Some(DataFolder::At(path(text, base)?)),
-            Self::Dialect(place) => *place = Dialect::parse(text)?,
+            Self::Dialect(place) => *place = dialect(text)?,
             Self::LogFormat(place) => *place = LogFormat::parse(text)?,
             Self::Sources(place) => *place = sources(raw, base)?,
             Self::Secret(place) => *place = Some(Secret::new(text)),
@@ -123,7 +124,7 @@ impl Slot<'_> {
                 Some(DataFolder::Memory) => "memory".to_owned(),
                 Some(DataFolder::At(path)) => path.display().to_string(),
             },
-            Self::Dialect(place) => place.name().to_owned(),
+            Self::Dialect(place) => place.as_str().to_owned(),
             Self::LogFormat(place) => place.name().to_owned(),
             Self::Addresses(place) | Self::Places(place) => place.join(", "),
             Self::Sources(place) => place.iter().map(show_source).collect::<Vec<_>>().join(", "),

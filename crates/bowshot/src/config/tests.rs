@@ -49,7 +49,7 @@ fn flags_win_over_variables_over_the_file_over_defaults() {
     let config = loaded.expect("good");
     assert_eq!(config.flight.to_string(), "127.0.0.1:3");
     assert_eq!(config.http.to_string(), "127.0.0.1:2");
-    assert_eq!(config.dialect, Dialect::MySql);
+    assert_eq!(config.dialect, DialectName::MySql);
     assert_eq!((config.limits.max_sessions, config.limits.max_endpoints), (2, 1));
     assert_eq!(config.limits.max_running_queries, Limits::default().max_running_queries);
 }

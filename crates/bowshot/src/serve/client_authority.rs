@@ -9,13 +9,13 @@ use bowshot_access::{ClientTrust, TrustedFiles};
 use rustls::crypto::aws_lc_rs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::task::{AbortHandle, spawn_blocking};
+use tokio::task::{JoinSet, spawn_blocking};
 
 /// Watches the files until it is dropped.
 #[derive(Debug)]
 pub(crate) struct ClientAuthority {
     trust: Arc<ClientTrust>,
-    look: AbortHandle,
+    _look: JoinSet<()>,
 }
 
 #[derive(Debug)]
@@ -48,19 +48,13 @@ impl ClientAuthority {
         let content = look(Arc::clone(&files)).await.map_err(refuse)?;
         let trust = ClientTrust::new(options, content.files(), Arc::new(aws_lc_rs::default_provider()))
             .map_err(|error| Usage::from(bowshot_api::Error::from(error)))?;
-        let look = tokio::spawn(follow(files, content, Arc::clone(&trust))).abort_handle();
-        Ok(Some(Self { trust, look }))
+        let look = JoinSet::from_iter([follow(files, content, Arc::clone(&trust))]);
+        Ok(Some(Self { trust, _look: look }))
     }
 
     /// Trusted authorities and revocations.
     pub(crate) fn trust(&self) -> Arc<ClientTrust> {
         Arc::clone(&self.trust)
-    }
-}
-
-impl Drop for ClientAuthority {
-    fn drop(&mut self) {
-        self.look.abort();
     }
 }
 

@@ -8,7 +8,7 @@ use bowshot_cluster::membership::{Cluster, Error, Settings};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::{JoinSet, spawn_blocking};
 use uuid::Uuid;
 
 /// Versions that two nodes must share to run plans of one another.
@@ -51,23 +51,15 @@ pub(super) async fn join(
         error @ (Error::Listen { .. } | Error::Refused { .. }) => anyhow::Error::from(as_door(&error)),
         error => mistake(error).into(),
     })?;
-    let remember = data.map(|folder| tokio::spawn(remember(cluster.clone(), folder.join(CLUSTER_FILE))));
-    Ok(Some(Node { cluster, remember }))
+    let remember = data.map(|folder| remember(cluster.clone(), folder.join(CLUSTER_FILE)));
+    Ok(Some(Node { cluster, _remember: JoinSet::from_iter(remember) }))
 }
 
 /// This server in its cluster. Dropping it leaves without notice.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) cluster: Cluster,
-    remember: Option<JoinHandle<()>>,
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        if let Some(remember) = &self.remember {
-            remember.abort();
-        }
-    }
+    _remember: JoinSet<()>,
 }
 
 /// An error of the machine or of other nodes, with its hint.

@@ -4,7 +4,6 @@
 use arrow::array::{
     ArrayRef, BooleanArray, Int64Array, StringArray, TimestampMicrosecondArray, UInt32Array, UInt64Array,
 };
-use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, Principal, Result};
 use bowshot_cluster::QueryStages;
@@ -40,69 +39,51 @@ impl SystemTables for NodeTables {
     }
 
     fn rows(&self, name: &str, principal: &Principal) -> Option<Result<RecordBatch>> {
-        match (name, &self.cluster) {
-            (NODES, Some(cluster)) => {
-                let myself = cluster.myself();
-                Some(rows(&cluster.members(), &myself))
-            }
-            // A single server is no cluster.
-            (NODES, None) => Some(Ok(RecordBatch::new_empty(Arc::new(schema())))),
-            (STAGES, _) => Some(self.stages.rows()),
+        match name {
+            NODES => Some(rows(self.cluster.as_ref())),
+            STAGES => Some(self.stages.rows()),
             _ => self.others.rows(name, principal),
         }
     }
 }
 
-fn rows(members: &[Member], myself: &Member) -> Result<RecordBatch> {
+/// A single server is no cluster.
+fn rows(cluster: Option<&Cluster>) -> Result<RecordBatch> {
+    let members = cluster.map(|cluster| cluster.members()).unwrap_or_default();
+    let myself = cluster.map(|cluster| cluster.myself());
     let text = |value: &dyn Fn(&Member) -> String| -> ArrayRef {
         Arc::new(members.iter().map(|member| Some(value(member))).collect::<StringArray>())
+    };
+    let truth = |value: &dyn Fn(&Member) -> bool| -> ArrayRef {
+        Arc::new(members.iter().map(|member| Some(value(member))).collect::<BooleanArray>())
     };
     let times = |value: &dyn Fn(&Member) -> Option<SystemTime>| -> ArrayRef {
         let times = members.iter().map(|member| value(member).map(micros));
         Arc::new(times.collect::<TimestampMicrosecondArray>().with_timezone("+00:00"))
     };
-    let columns: Vec<ArrayRef> = vec![
-        text(&|member| member.id.to_string()),
-        text(&|member| member.address.clone()),
-        text(&|member| member.public.clone()),
-        text(&|member| member.state.name().to_owned()),
-        Arc::new(members.iter().map(|member| Some(member.id == myself.id)).collect::<BooleanArray>()),
-        Arc::new(
-            members.iter().map(|member| Some(member.takes_work_of(&myself.build))).collect::<BooleanArray>(),
-        ),
-        Arc::new(members.iter().map(|member| Some(member.guarded)).collect::<BooleanArray>()),
-        text(&|member| member.build.clone()),
-        times(&|member| Some(member.since)),
-        times(&|member| member.last_heard),
-        Arc::new(members.iter().map(|member| member.clock_skew_ms).collect::<Int64Array>()),
-        Arc::new(UInt32Array::from_iter_values(members.iter().map(|member| member.threads))),
-        Arc::new(UInt64Array::from_iter_values(members.iter().map(|member| member.memory))),
+    let skews: Int64Array = members.iter().map(|member| member.clock_skew_ms).collect();
+    let threads = UInt32Array::from_iter_values(members.iter().map(|member| member.threads));
+    let memory = UInt64Array::from_iter_values(members.iter().map(|member| member.memory));
+    let is_myself = |member: &Member| myself.as_ref().is_some_and(|myself| member.id == myself.id);
+    let takes_work =
+        |member: &Member| myself.as_ref().is_some_and(|myself| member.takes_work_of(&myself.build));
+    let columns: [(&str, ArrayRef, bool); 13] = [
+        ("node_id", text(&|member| member.id.to_string()), false),
+        ("address", text(&|member| member.address.clone()), false),
+        ("public", text(&|member| member.public.clone()), false),
+        ("state", text(&|member| member.state.name().to_owned()), false),
+        ("this_node", truth(&is_myself), false),
+        ("takes_work", truth(&takes_work), false),
+        ("guarded", truth(&|member| member.guarded), false),
+        ("build", text(&|member| member.build.clone()), false),
+        ("since", times(&|member| Some(member.since)), false),
+        ("last_heard", times(&|member| member.last_heard), true),
+        ("clock_skew_ms", Arc::new(skews), true),
+        ("threads", Arc::new(threads), false),
+        ("memory_bytes", Arc::new(memory), false),
     ];
-    RecordBatch::try_new(Arc::new(schema()), columns)
+    RecordBatch::try_from_iter_with_nullable(columns)
         .map_err(|error| Error::internal("the nodes do not fit their table").with_source(error))
-}
-
-fn schema() -> Schema {
-    let text = |name: &str| Field::new(name, DataType::Utf8, false);
-    let truth = |name: &str| Field::new(name, DataType::Boolean, false);
-    let time = |name: &str, nullable: bool| {
-        Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())), nullable)
-    };
-    Schema::new(vec![
-        text("node_id"),
-        text("address"),
-        text("public"),
-        text("state"),
-        truth("this_node"),
-        truth("takes_work"),
-        truth("guarded"),
-        text("build"),
-        time("since", false),
-        time("last_heard", true),
-        Field::new("clock_skew_ms", DataType::Int64, true),
-        Field::new("threads", DataType::UInt32, false),
-        Field::new("memory_bytes", DataType::UInt64, false),
-    ])
 }
 
 fn micros(time: SystemTime) -> i64 {

@@ -17,7 +17,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::task::{AbortHandle, spawn_blocking};
+use tokio::task::{JoinSet, spawn_blocking};
 
 /// How often the files are checked.
 pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ const LARGEST_FILE: u64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Tls {
     config: Arc<ServerConfig>,
-    look: AbortHandle,
+    _look: JoinSet<()>,
 }
 
 impl Tls {
@@ -64,19 +64,13 @@ impl Tls {
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
         }
-        let look = tokio::spawn(follow(files, seen, provider, identity)).abort_handle();
-        Ok(Some(Self { config: Arc::new(config), look }))
+        let look = JoinSet::from_iter([follow(files, seen, provider, identity)]);
+        Ok(Some(Self { config: Arc::new(config), _look: look }))
     }
 
     /// What a front end needs to encrypt.
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.config)
-    }
-}
-
-impl Drop for Tls {
-    fn drop(&mut self) {
-        self.look.abort();
     }
 }
 

@@ -6,26 +6,22 @@ use bowshot_access::AccessConfig;
 use bowshot_session::Bowshot;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::task::{AbortHandle, spawn_blocking};
+use tokio::task::{JoinSet, spawn_blocking};
 
 /// How often the file is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Follows the file. Dropping it ends that.
 #[derive(Debug)]
-pub(crate) struct FollowUsers(AbortHandle);
+pub(crate) struct FollowUsers {
+    _task: JoinSet<()>,
+}
 
 impl FollowUsers {
     /// Follows the file of users from now on. SIGHUP ends no server from now on, whether it has such a file or not.
     pub(crate) fn begin(config: &Config, server: &Arc<Bowshot>) -> Self {
         let (hangups, config) = (Hangups::listen(), Arc::new(config.clone()));
-        Self(tokio::spawn(follow(config, Arc::downgrade(server), hangups)).abort_handle())
-    }
-}
-
-impl Drop for FollowUsers {
-    fn drop(&mut self) {
-        self.0.abort();
+        Self { _task: JoinSet::from_iter([follow(config, Arc::downgrade(server), hangups)]) }
     }
 }
 

@@ -4,13 +4,13 @@ use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 /// Listens as long as it lives.
 #[derive(Debug)]
 pub(super) struct Interrupts {
     state: Arc<State>,
-    listener: JoinHandle<()>,
+    _listener: JoinSet<()>,
 }
 
 #[derive(Debug, Default)]
@@ -22,8 +22,8 @@ struct State {
 impl Interrupts {
     pub(super) fn listen() -> Self {
         let state = Arc::<State>::default();
-        let listener = tokio::spawn(listen(Arc::clone(&state)));
-        Self { state, listener }
+        let listener = JoinSet::from_iter([listen(Arc::clone(&state))]);
+        Self { state, _listener: listener }
     }
 
     /// A new statement begins: earlier presses do not count.
@@ -40,12 +40,6 @@ impl Interrupts {
             }
             notified.await;
         }
-    }
-}
-
-impl Drop for Interrupts {
-    fn drop(&mut self) {
-        self.listener.abort();
     }
 }
 

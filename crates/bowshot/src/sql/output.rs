@@ -16,7 +16,6 @@ use clap::ValueEnum;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::path::{Path, PathBuf};
@@ -111,14 +110,9 @@ impl Destination {
 }
 
 /// The output could not be written: the disk is full, or nobody reads the pipe.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the result cannot be written")]
 pub(super) struct WriteFailed;
-
-impl fmt::Display for WriteFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the result cannot be written")
-    }
-}
 
 /// Takes the batches of one result.
 pub(super) struct Sink {

@@ -33,7 +33,6 @@ use datafusion::sql::sqlparser::ast::{Expr, ObjectName};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::collections::BTreeSet;
-use std::fmt;
 use uuid::Uuid;
 
 pub(crate) use self::tokens::told;
@@ -66,12 +65,8 @@ enum Needs {
     Nobody,
 }
 
-impl fmt::Debug for AccessChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The notes may hold a hash.
-        f.debug_struct("AccessChange").field("needs", &self.needs).finish_non_exhaustive()
-    }
-}
+// The notes may hold a hash.
+bowshot_api::debug_fields!(AccessChange { needs });
 
 impl AccessChange {
     /// # Errors

@@ -5,7 +5,8 @@ use arrow::datatypes::{DataType, Field, Fields, Int32Type, IntervalMonthDayNano}
 use arrow::record_batch::RecordBatch;
 use std::sync::Arc;
 
-pub(super) fn batch() -> RecordBatch {
+/// The rows.
+pub fn batch() -> RecordBatch {
     let fields =
         Fields::from(vec![Field::new("a", DataType::Int64, true), Field::new("b", DataType::Utf8, true)]);
     let columns: Vec<ArrayRef> =
