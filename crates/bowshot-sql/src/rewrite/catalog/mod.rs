@@ -16,8 +16,8 @@ use crate::dialect::DialectName;
 use crate::walk::{Tree, flow, replace};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, ObjectName, Query, Select,
-    SelectItem, SetExpr, TableFactor, Value, VisitorMut,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, ObjectName, Query, Select, SelectItem,
+    SetExpr, TableFactor, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
