@@ -1,17 +1,14 @@
-//! What `CREATE TABLE` and `CREATE VIEW` define.
+//! What CREATE TABLE makes.
 
+use crate::catalog::defaults;
 use crate::catalog::names::{Names, ident};
-use crate::catalog::{Visible, defaults, search_path};
 use crate::error::classify;
-use crate::materialized::sources;
 use crate::write::ddl::Ddl;
 use crate::write::enums;
 use crate::write::parts::{self, Parts};
-use crate::write::{NewTable, NewView, WhenThere, Write};
+use crate::write::{NewTable, WhenThere, Write};
 use bowshot_api::{Error, Layout, Reason, Result, SAME_NAME_MARK, display_name};
-use bowshot_sql::REFRESH_OPTION;
-use bowshot_sql::rewrite::Source;
-use bowshot_tables::{Check, Definition, EntryName, Materialized, Storage, View};
+use bowshot_tables::{Check, Definition, Storage};
 use bowshot_types::declared::{self, Declared};
 use bowshot_types::{names, result_metadata, storage_type};
 use datafusion::arrow::datatypes::{Field, Fields, Schema, SchemaRef};
@@ -20,13 +17,12 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, CreateTable, CreateTableLikeKind, CreateTableOptions, CreateView, Expr as SqlExpr, SqlOption, Value,
+    self, CreateTable, CreateTableLikeKind, CreateTableOptions, Expr as SqlExpr, SqlOption, Value,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 use uuid::Uuid;
 
 /// What a table is to be, and the query that gives its rows for `CREATE TABLE … AS`.
@@ -76,7 +72,7 @@ pub(crate) fn table<'a>(
 }
 
 /// The columns of a query with what is declared for them, in the types in which its rows come.
-fn made_schema(rows: &LogicalPlan, state: &SessionState) -> Schema {
+pub(super) fn made_schema(rows: &LogicalPlan, state: &SessionState) -> Schema {
     let made = result_metadata::analysed_schema(state, rows);
     let fields = rows.schema().fields().iter().zip(made.fields());
     let fields =
@@ -334,7 +330,7 @@ fn text(value: &SqlExpr) -> Option<String> {
 }
 
 /// A text in quotes.
-fn written(value: &SqlExpr) -> Option<String> {
+pub(super) fn written(value: &SqlExpr) -> Option<String> {
     let SqlExpr::Value(value) = value else { return None };
     match &value.value {
         Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => Some(text.clone()),
@@ -401,104 +397,6 @@ pub(crate) fn check_expressions(definition: &Definition, state: &SessionState) -
         }
     }
     Ok(())
-}
-
-/// What a view is to be. Its query is planned once, so that one that cannot work is refused now.
-pub(crate) fn view<'a>(
-    create: CreateView,
-    names: &'a Names,
-    visible: &'a Visible,
-    source: Source<'a>,
-) -> BoxFuture<'a, Result<(Write, Option<LogicalPlan>)>> {
-    async move {
-        if create.to.is_some() || create.or_alter {
-            return Err(
-                Error::unsupported("only plain views can be created").with_hint("use `CREATE TABLE … AS`")
-            );
-        }
-        let when_there = when_there(create.or_replace, create.if_not_exists)?;
-        let name = names.new_name(&create.name, create.temporary)?;
-        let written = bowshot_sql::view_query(source.text, bowshot_sql::Dialect::new(source.dialect));
-        let sql = written.map_or_else(|| create.query.to_string(), ToOwned::to_owned);
-        let sql = search_path::qualify_view(sql, source.dialect, names, visible)?;
-        // What everybody sees is not made of the tables of one session.
-        let state = if create.temporary { visible.state() } else { visible.without_own().state() };
-        let query = Statement::Statement(Box::new(ast::Statement::Query(create.query)));
-        let plan = crate::plan::logical(&state, query).await.map_err(classify)?;
-        crate::plan::allowed::check_readable(&plan)?;
-        if !plan.get_parameter_fields().map_err(classify)?.is_empty() {
-            return Err(
-                Error::invalid("a view has no parameters").with_hint("write the values into its query")
-            );
-        }
-        let columns: Vec<String> = create.columns.iter().map(|column| ident(&column.name)).collect();
-        if columns.is_empty() {
-            distinct_names(plan.schema().fields())?;
-        }
-        let made = plan.schema().fields().len();
-        if !columns.is_empty() && columns.len() != made {
-            return Err(Error::invalid(format!(
-                "the view names {} columns, its query gives {made}",
-                columns.len()
-            )));
-        }
-        if create.materialized {
-            let query = Materialized {
-                sql,
-                dialect: source.dialect.as_str().to_owned(),
-                default_catalog: names.default_catalog.clone(),
-                default_schema: names.default_schema.clone(),
-                every: refresh_option(&create.options)?,
-                sources: sources::versions(&plan),
-                last: None,
-            };
-            return materialized(
-                name,
-                (query, create.comment),
-                plan,
-                (&columns, when_there),
-                (names, &state),
-            );
-        }
-        let view = View {
-            id: Uuid::new_v4(),
-            sql,
-            dialect: source.dialect.as_str().to_owned(),
-            default_catalog: names.default_catalog.clone(),
-            default_schema: names.default_schema.clone(),
-            columns,
-            comment: create.comment,
-        };
-        Ok((Write::Ddl(Ddl::CreateView(NewView { name, view, when_there })), None))
-    }
-    .boxed()
-}
-
-/// How often `CREATE MATERIALIZED VIEW … REFRESH …` wants the view refreshed.
-fn refresh_option(options: &CreateTableOptions) -> Result<Option<Duration>> {
-    let CreateTableOptions::With(options) = options else { return Ok(None) };
-    let mode = options.iter().find_map(|option| match option {
-        SqlOption::KeyValue { key, value } if key.value == REFRESH_OPTION => written(value),
-        _ => None,
-    });
-    mode.map_or(Ok(None), |mode| bowshot_sql::refresh_mode(&mode))
-}
-
-/// A table of the rows that a query gives now, with the query, so that it can be run again.
-fn materialized(
-    name: EntryName,
-    (query, comment): (Materialized, Option<String>),
-    plan: LogicalPlan,
-    (columns, when_there): (&[String], WhenThere),
-    (names, state): (&Names, &SessionState),
-) -> Result<(Write, Option<LogicalPlan>)> {
-    let plan =
-        if columns.is_empty() { plan } else { crate::plan::renamed(plan, columns).map_err(classify)? };
-    let storage = names.storage(&name, None)?;
-    let mut definition = of_rows(&made_schema(&plan, state), storage)?;
-    definition.comment = comment;
-    definition.materialized = Some(query);
-    Ok((Write::CreateAs(NewTable { name, definition, when_there }), Some(plan)))
 }
 
 /// Refuses a query that gives two columns one name.

@@ -29,6 +29,7 @@ pub(crate) mod copy;
 pub(crate) mod data_modifying_with;
 pub(crate) mod ddl;
 pub(crate) mod define;
+mod define_view;
 mod enums;
 mod external;
 pub(crate) mod external_database;

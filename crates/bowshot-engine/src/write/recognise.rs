@@ -11,8 +11,8 @@ use crate::write::ddl::{Commented, Ddl};
 use crate::write::returned_states::{self, RowChange};
 use crate::write::returning::{self, Returning};
 use crate::write::{
-    Affected, Write, altering, define, enums, external, external_rewrite, hidden_columns, insert, merge,
-    nulls,
+    Affected, Write, altering, define, define_view, enums, external, external_rewrite, hidden_columns,
+    insert, merge, nulls,
 };
 use bowshot_api::catalog_names::{
     CHANGE_SCHEMA, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TARGET, TEMPORARY_CATALOG,
@@ -85,7 +85,8 @@ pub(crate) fn recognise<'a>(
                 Recognised::Write(Box::new(write), rows.unwrap_or_else(nothing))
             }
             Statement::CreateView(create) => {
-                let (write, rows) = Box::pin(define::view(create.clone(), names, visible, source)).await?;
+                let (write, rows) =
+                    Box::pin(define_view::view(create.clone(), names, visible, source)).await?;
                 Recognised::Write(Box::new(write), rows.unwrap_or_else(nothing))
             }
             Statement::AlterTable(alter) => {
