@@ -55,6 +55,8 @@ class Relay:
         self._pump(pair, True)
         back.join()
         self.pairs.pop(pair, None)
+        for one in pair:
+            one.close()
 
     def _pump(self, pair, is_client):
         source, sink = pair if is_client else pair[::-1]

@@ -48,7 +48,7 @@ def outcome(connection, table, sql, values=None):
             return cursor.statusmessage, cursor.fetchall() if cursor.description else None
     except psycopg.Error as error:
         # Which one of several rows is named is not settled.
-        return error.sqlstate, re.sub(r"\(\d+\) twice", "(…) twice", str(error).replace(table, "{t}"))
+        return error.sqlstate, re.sub(r"\(-?\d+\) twice", "(…) twice", str(error).replace(table, "{t}"))
 
 
 def same(pair, sql, values=None):
