@@ -174,6 +174,9 @@ async fn planned(mut insert: ast::Insert, columns: SchemaRef, visible: &Visible)
     insert.table_alias = None;
     let visible = own::planned_apart(&mut insert, visible).await?;
     let statement = Parsed::Statement(Box::new(Statement::Insert(insert)));
+    // Who takes the rows refuses NULL; a plan would not name the column.
+    let fields = columns.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    let columns = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let state = visible.with_target(Arc::new(EmptyTable::new(columns))).state();
     let plan = plan::logical(&state, statement).await.map_err(classify)?;
     match plan {
