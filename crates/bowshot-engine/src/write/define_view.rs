@@ -3,7 +3,7 @@
 use crate::catalog::names::{Names, ident};
 use crate::catalog::{Visible, search_path};
 use crate::error::classify;
-use crate::materialized::sources;
+use crate::materialized::{self, sources};
 use crate::write::ddl::Ddl;
 use crate::write::define::{distinct_names, made_schema, of_rows, when_there, written};
 use crate::write::{NewTable, NewView, WhenThere, Write};
@@ -60,15 +60,22 @@ pub(crate) fn view<'a>(
             )));
         }
         if create.materialized {
-            let query = Materialized {
+            let mut query = Materialized {
                 sql,
                 dialect: source.dialect.as_str().to_owned(),
                 default_catalog: names.default_catalog.clone(),
                 default_schema: names.default_schema.clone(),
                 every: refresh_option(&create.options)?,
                 sources: sources::versions(&plan),
+                meaning: None,
                 last: None,
             };
+            // As it is planned by each refresh.
+            if !query.sources.is_empty() {
+                let planned = Box::pin(materialized::query(&query, visible)).await.ok();
+                query.meaning =
+                    planned.map(|planned| materialized::meaning(&planned, state.config_options()));
+            }
             return materialized(
                 name,
                 (query, create.comment),
