@@ -280,6 +280,18 @@ def test_a_query_that_means_something_else_has_other_rows(sales, before, query, 
     assert sales.rows("EXPLAIN REFRESH MATERIALIZED VIEW meant") == [("nothing", None)]
 
 
+def test_a_view_keeps_the_columns_of_its_query(sales):
+    query = "SELECT day, count(*), sum(price) FROM sales GROUP BY day"
+    sales.run("CREATE MATERIALIZED VIEW whole AS SELECT day, count(*) AS c, sum(price) AS p FROM sales GROUP BY day")
+    expected = bag(sales.rows(query))
+    for change in ("ADD COLUMN more INT", "DROP COLUMN c", "ALTER COLUMN p TYPE DECIMAL(38, 0)"):
+        with pytest.raises(Exception, match="columns of its query"):
+            sales.run(f"ALTER TABLE whole {change}")
+    sales.run("ALTER TABLE whole RENAME COLUMN c TO counted")
+    assert "whole" in plan(sales, query)
+    assert bag(sales.rows(query)) == expected
+
+
 def test_a_view_answers_sessions_of_its_dialect(sales):
     query = "SELECT day, concat(store, note) AS t FROM sales WHERE note IS NULL"
     sales.run("INSERT INTO sales VALUES (1, 's1', 1, NULL)", f"CREATE MATERIALIZED VIEW texts AS {query}")
