@@ -40,3 +40,16 @@ pub(crate) fn meaning(query: &LogicalPlan, options: &ConfigOptions) -> String {
     let dialect = plan::dialect(options).name();
     Materialized::digest(&format!("{}\n{}\n{}", dialect.as_str(), tables.join(" "), query.display_indent()))
 }
+
+/// A new view, with what its query means: it is planned as each refresh plans it.
+pub(crate) async fn with_meaning(
+    view: Materialized,
+    visible: &Visible,
+    options: &ConfigOptions,
+) -> Materialized {
+    if view.sources.is_empty() {
+        return view;
+    }
+    let planned = query(&view, visible).await.ok();
+    Materialized { meaning: planned.map(|planned| meaning(&planned, options)), ..view }
+}

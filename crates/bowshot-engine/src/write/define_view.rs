@@ -60,7 +60,7 @@ pub(crate) fn view<'a>(
             )));
         }
         if create.materialized {
-            let mut query = Materialized {
+            let query = Materialized {
                 sql,
                 dialect: source.dialect.as_str().to_owned(),
                 default_catalog: names.default_catalog.clone(),
@@ -70,12 +70,7 @@ pub(crate) fn view<'a>(
                 meaning: None,
                 last: None,
             };
-            // As it is planned by each refresh.
-            if !query.sources.is_empty() {
-                let planned = Box::pin(materialized::query(&query, visible)).await.ok();
-                query.meaning =
-                    planned.map(|planned| materialized::meaning(&planned, state.config_options()));
-            }
+            let query = Box::pin(materialized::with_meaning(query, visible, state.config_options())).await;
             return materialized(
                 name,
                 (query, create.comment),
