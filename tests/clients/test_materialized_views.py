@@ -244,6 +244,83 @@ def test_why_all_rows_are_computed(sales, query, reason):
     sales.run("DROP MATERIALIZED VIEW other")
 
 
+@pytest.mark.parametrize(
+    ("before", "query", "after", "expected"),
+    [
+        (
+            ["CREATE VIEW some AS SELECT day FROM sales WHERE day < 2"],
+            "SELECT day, count(*) AS c FROM some GROUP BY day",
+            ["CREATE OR REPLACE VIEW some AS SELECT day FROM sales WHERE day > 7"],
+            [(8, 10), (9, 10)],
+        ),
+        (
+            ["CREATE FUNCTION moved(x INT) RETURNS INT RETURN x * 0"],
+            "SELECT moved(day) AS d, count(*) AS c FROM sales GROUP BY moved(day)",
+            ["CREATE OR REPLACE FUNCTION moved(x INT) RETURNS INT RETURN x * 0 + 1"],
+            [(1, 100)],
+        ),
+        (
+            ["CREATE TABLE one AS SELECT 1 AS k, 10 AS v", "CREATE TABLE two AS SELECT 1 AS k, 20 AS v"],
+            "SELECT one.k, sum(one.v) AS v FROM one JOIN two ON one.k = two.k GROUP BY one.k",
+            ["ALTER TABLE one RENAME TO three", "ALTER TABLE two RENAME TO one", "ALTER TABLE three RENAME TO two"],
+            [(1, 20)],
+        ),
+    ],
+    ids=["view", "function", "names"],
+)
+def test_a_query_that_means_something_else_has_other_rows(sales, before, query, after, expected):
+    sales.run(*before, f"CREATE MATERIALIZED VIEW meant AS {query}", *after)
+    assert "meant" not in plan(sales, query)
+    assert bag(sales.rows(query)) == expected
+    ((extent, reason),) = sales.rows("EXPLAIN REFRESH MATERIALIZED VIEW meant")
+    assert (extent, "means something else" in reason) == ("full", True)
+    sales.run("REFRESH MATERIALIZED VIEW meant")
+    assert bag(sales.rows("SELECT * FROM meant")) == expected
+    assert "meant" in plan(sales, query)
+    assert sales.rows("EXPLAIN REFRESH MATERIALIZED VIEW meant") == [("nothing", None)]
+
+
+def test_a_view_keeps_the_columns_of_its_query(sales):
+    query = "SELECT day, count(*), sum(price) FROM sales GROUP BY day"
+    sales.run("CREATE MATERIALIZED VIEW whole AS SELECT day, count(*) AS c, sum(price) AS p FROM sales GROUP BY day")
+    expected = bag(sales.rows(query))
+    for change in ("ADD COLUMN more INT", "DROP COLUMN c", "ALTER COLUMN p TYPE DECIMAL(38, 0)"):
+        with pytest.raises(Exception, match="columns of its query"):
+            sales.run(f"ALTER TABLE whole {change}")
+    sales.run("ALTER TABLE whole RENAME COLUMN c TO counted")
+    assert "whole" in plan(sales, query)
+    assert bag(sales.rows(query)) == expected
+
+
+def test_a_view_answers_sessions_of_its_dialect(sales):
+    query = "SELECT day, concat(store, note) AS t FROM sales WHERE note IS NULL"
+    sales.run("INSERT INTO sales VALUES (1, 's1', 1, NULL)", f"CREATE MATERIALIZED VIEW texts AS {query}")
+    assert "texts" in plan(sales, query)
+    assert sales.rows(query) == [(1, "s1")]
+    sales.run("SET dialect = 'mysql'")
+    assert sales.rows(query) == [(1, None)]
+    sales.run("SET dialect = 'ansi'")
+    assert "texts" in plan(sales, query)
+
+
+def test_what_depends_on_the_time_zone_is_computed_as_a_whole(sales):
+    sales.run("SET TIME ZONE 'UTC'", "CREATE TABLE moments (n BIGINT, at TIMESTAMPTZ)")
+    sales.run("INSERT INTO moments VALUES (0, '2020-01-01 01:00:00+00')")
+    hours, days = "SELECT extract(hour FROM to_timestamp(n)) AS h FROM moments", "SELECT at::DATE AS d, count(*) AS c FROM moments GROUP BY at::DATE"
+    latest = "SELECT n, max(at) AS m, count(at) AS c FROM moments WHERE at IS NOT NULL GROUP BY n"
+    for name, query in (("hours", hours), ("days", days), ("latest", latest)):
+        sales.run(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    sales.run("SET TIME ZONE 'America/New_York'")
+    assert sales.rows(hours) == [(19,)]
+    sales.run("INSERT INTO moments VALUES (0, '2019-12-31 22:00:00+00')")
+    ((extent, reason),) = sales.rows("EXPLAIN REFRESH MATERIALIZED VIEW days")
+    assert (extent, "time zone" in reason) == ("full", True)
+    assert sales.rows("EXPLAIN REFRESH MATERIALIZED VIEW latest") == [("incremental", None)]
+    sales.run("REFRESH MATERIALIZED VIEW days")
+    assert sales.rows("SELECT d::VARCHAR, c FROM days") == [("2019-12-31", 2)]
+    sales.run("SET TIME ZONE 'UTC'")
+
+
 def test_explain_refresh(sales):
     assert sales.rows("EXPLAIN REFRESH MATERIALIZED VIEW by_day") == [("nothing", None)]
     sales.run("DELETE FROM sales WHERE day = 3")

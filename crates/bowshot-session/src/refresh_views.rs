@@ -2,7 +2,7 @@
 
 use crate::server::Shared;
 use crate::session::ClientSession;
-use bowshot_api::{Lifecycle, Request, Result, Session};
+use bowshot_api::{Lifecycle, OptionValue, Request, Result, Session};
 use bowshot_engine::DueRefresh;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -32,7 +32,11 @@ async fn refresh(server: &Arc<Shared>, due: &DueRefresh) -> Result<()> {
     let owner = due.owner()?;
     let engine = server.engine.open_session(&owner)?;
     let session = ClientSession::new(owner, engine, Arc::clone(server));
-    let done = session.update(&Request::sql(due.sql())).await;
+    let dialect = OptionValue::String(due.dialect().to_owned());
+    let done = match session.set_option("dialect", Some(dialect)).await {
+        Ok(()) => session.update(&Request::sql(due.sql())).await,
+        Err(error) => Err(error),
+    };
     session.close().await;
     done.map(drop)
 }

@@ -3,6 +3,7 @@
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use bowshot_formats::extension_types::{EXTENSION, UUID};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
@@ -148,8 +149,18 @@ pub struct Materialized {
     /// The versions of its tables that the rows show. Empty where it reads anything else than whole durable tables.
     #[serde(default)]
     pub sources: Vec<SourceVersion>,
+    /// The [`Self::digest`] of what the query meant when its rows were made: views, functions and names that it uses may be others now.
+    #[serde(default)]
+    pub meaning: Option<String>,
     /// How the rows were made.
     pub last: Option<LastRefresh>,
+}
+
+impl Materialized {
+    /// A digest of a text that says what a query means.
+    pub fn digest(meaning: &str) -> String {
+        Sha256::digest(meaning).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 /// A version of a table that a materialized view reads.

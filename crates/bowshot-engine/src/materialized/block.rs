@@ -6,7 +6,9 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, DataFusionError, JoinType, NullEquality, TableReference};
 use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, TableScan, Volatility};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, TableScan, Volatility,
+};
 use uuid::Uuid;
 
 /// A query over tables of this server, each of which it reads once.
@@ -146,7 +148,10 @@ fn is_comparable(expr: &Expr, schema: &DFSchema) -> bool {
             Expr::Literal(value, _) => has_zone(&value.data_type()),
             Expr::Cast(cast) => has_zone(cast.field.data_type()),
             Expr::TryCast(cast) => has_zone(cast.field.data_type()),
-            Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Immutable,
+            Expr::ScalarFunction(call) => {
+                let is_plain = part.get_type(schema).is_ok_and(|made| !has_zone(&made));
+                !is_plain || call.func.signature().volatility != Volatility::Immutable
+            }
             Expr::Alias(_)
             | Expr::AggregateFunction(_)
             | Expr::Between(_)
@@ -171,6 +176,6 @@ fn is_comparable(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(refused, Ok(false))
 }
 
-fn has_zone(data_type: &DataType) -> bool {
+pub(crate) fn has_zone(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Timestamp(_, Some(_)))
 }

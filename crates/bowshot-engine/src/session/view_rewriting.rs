@@ -4,9 +4,11 @@ use super::EngineSession;
 use crate::materialized::block::Block;
 use crate::materialized::rewrite::{View, rewritten, shows};
 use crate::materialized::{self, sources};
+use crate::plan;
 use crate::reuse::SessionCache;
 use bowshot_api::Layout;
 use bowshot_policy::snapshot::Pinned;
+use bowshot_sql::DialectName;
 use bowshot_tables::{Definition, Entry, EntryName, Snapshot, Table};
 use bowshot_types::result_metadata::result_schema;
 use datafusion::arrow::datatypes::Schema;
@@ -31,8 +33,8 @@ struct Known {
     /// The snapshot whose views these are.
     snapshot: Weak<Snapshot>,
     names: Arc<Vec<EntryName>>,
-    /// The queries of definitions; `None` for one that answers no other.
-    blocks: Vec<(Arc<Definition>, Option<Arc<Block>>)>,
+    /// The queries of definitions in sessions of a dialect; `None` for one that answers no other.
+    blocks: Vec<(Arc<Definition>, DialectName, Option<Arc<Block>>)>,
 }
 
 impl KnownViews {
@@ -54,18 +56,20 @@ impl KnownViews {
         Arc::clone(&known.names)
     }
 
-    fn block(&self, definition: &Arc<Definition>) -> Option<Option<Arc<Block>>> {
+    fn block(&self, definition: &Arc<Definition>, dialect: DialectName) -> Option<Option<Arc<Block>>> {
         let known = self.lock();
-        let found = known.blocks.iter().find(|(there, _)| Arc::ptr_eq(there, definition));
-        found.map(|(_, block)| block.clone())
+        let is_meant =
+            |there: &Arc<Definition>, of: DialectName| Arc::ptr_eq(there, definition) && of == dialect;
+        let found = known.blocks.iter().find(|(there, of, _)| is_meant(there, *of));
+        found.map(|(_, _, block)| block.clone())
     }
 
-    fn keep(&self, definition: &Arc<Definition>, block: Option<Arc<Block>>) {
+    fn keep(&self, definition: &Arc<Definition>, dialect: DialectName, block: Option<Arc<Block>>) {
         let mut known = self.lock();
         if known.blocks.len() >= MAX_BLOCKS {
             known.blocks.remove(0);
         }
-        known.blocks.push((Arc::clone(definition), block));
+        known.blocks.push((Arc::clone(definition), dialect, block));
     }
 }
 
@@ -87,7 +91,7 @@ impl EngineSession {
             return None;
         }
         let staleness = Duration::from_millis(options.max_staleness_ms);
-        let views = self.fitting_views(&names, (plan, pinned), staleness).await;
+        let views = self.fitting_views(&names, (plan, pinned), (staleness, state)).await;
         if views.is_empty() {
             return None;
         }
@@ -101,7 +105,7 @@ impl EngineSession {
         &self,
         names: &[EntryName],
         (plan, pinned): (&LogicalPlan, &Pinned),
-        staleness: Duration,
+        (staleness, state): (Duration, &SessionState),
     ) -> Vec<View> {
         let (tables, access) = (tables_by_id(plan), self.gate.access(pinned));
         let mut views = Vec::new();
@@ -114,25 +118,33 @@ impl EngineSession {
             if !shows(table, &read, staleness) {
                 continue;
             }
-            if let Some(block) = self.view_block(table, pinned).await {
+            if let Some(block) = self.view_block(table, pinned, state).await {
                 views.push(View { name: name.clone(), table: Arc::clone(table), block });
             }
         }
         views
     }
 
-    /// The query of a view, planned once for each definition.
-    async fn view_block(&self, table: &Arc<Table>, pinned: &Pinned) -> Option<Arc<Block>> {
-        let definition = table.definition();
-        if let Some(known) = self.shared.views.block(definition) {
+    /// The query of a view, planned once for each definition and dialect. None that means something else now than when the rows were
+    /// made, or in this dialect something else than in theirs.
+    async fn view_block(
+        &self,
+        table: &Arc<Table>,
+        pinned: &Pinned,
+        state: &SessionState,
+    ) -> Option<Arc<Block>> {
+        let (definition, options) = (table.definition(), state.config_options());
+        let dialect = plan::dialect(options).name();
+        if let Some(known) = self.shared.views.block(definition, dialect) {
             return known;
         }
         let view = definition.materialized.as_ref()?;
         let query = Box::pin(materialized::query(view, &self.visible(pinned))).await.ok()?;
-        let block = Block::read(&query).map(Arc::new);
+        let is_meant = view.meaning.as_ref() == Some(&materialized::meaning(&query, options));
+        let block = Block::read(&query).filter(|_| is_meant).map(Arc::new);
         // Whoever sees a part of the tables has another plan, which says nothing to others.
         if block.is_some() || sources::tables(&query).is_some() {
-            self.shared.views.keep(definition, block.clone());
+            self.shared.views.keep(definition, dialect, block.clone());
         }
         block
     }

@@ -134,7 +134,8 @@ async fn create_as(
     let made = insert(&new.name, adding(&new.name, &table, place), Casts::Assign, rows, place).await?;
     let Some(view) = &new.definition.materialized else { return Ok(made) };
     let extent = Extent::Full("the view was made".to_owned());
-    let refresh = Refresh { name: new.name.clone(), extent, sources: view.sources.clone() };
+    let (sources, meaning) = (view.sources.clone(), view.meaning.clone());
+    let refresh = Refresh { name: new.name.clone(), extent, sources, meaning };
     refreshed(&refresh, made, began)
 }
 

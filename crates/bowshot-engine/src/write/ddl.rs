@@ -161,6 +161,7 @@ impl Ddl {
             Self::DropTable { name, if_exists } => drop_table(name, *if_exists, names)?,
             Self::DropView { name, if_exists } => drop_view(name, *if_exists, names)?,
             Self::Alter { name, if_exists, changes } => {
+                check_view_columns(name, changes, names)?;
                 alter::alter(name, *if_exists, changes, names, store)?
             }
             Self::Comment { name, about, text } => comment((name, about), text.as_ref(), names, store)?,
@@ -305,6 +306,20 @@ fn create_view(new: &NewView, names: &Names) -> Result<Pinned> {
         Some(()) => put(&names.pinned, &new.name, Entry::View(Arc::new(new.view.clone()))),
         None => Ok(names.pinned.clone()),
     }
+}
+
+/// A materialized view has the columns of its query: by their places it answers queries of its tables.
+fn check_view_columns(name: &EntryName, changes: &[Alteration], names: &Names) -> Result<()> {
+    use Alteration::{AddColumn, DropColumn, SetType};
+    let Some(Entry::Table(table)) = names.entry(name) else { return Ok(()) };
+    let changes_columns =
+        |change: &Alteration| matches!(change, AddColumn(_) | DropColumn { .. } | SetType { .. });
+    if table.definition().materialized.is_none() || !changes.iter().any(changes_columns) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("`{name}` is a materialized view: it has the columns of its query"))
+        .with_reason(Reason::WrongObject)
+        .with_hint("make it anew with `CREATE OR REPLACE MATERIALIZED VIEW … AS …`"))
 }
 
 fn drop_table(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned> {

@@ -3,7 +3,7 @@
 use crate::catalog::names::{Names, ident};
 use crate::catalog::{Visible, search_path};
 use crate::error::classify;
-use crate::materialized::sources;
+use crate::materialized::{self, sources};
 use crate::write::ddl::Ddl;
 use crate::write::define::{distinct_names, made_schema, of_rows, when_there, written};
 use crate::write::{NewTable, NewView, WhenThere, Write};
@@ -67,8 +67,10 @@ pub(crate) fn view<'a>(
                 default_schema: names.default_schema.clone(),
                 every: refresh_option(&create.options)?,
                 sources: sources::versions(&plan),
+                meaning: None,
                 last: None,
             };
+            let query = Box::pin(materialized::with_meaning(query, visible, state.config_options())).await;
             return materialized(
                 name,
                 (query, create.comment),

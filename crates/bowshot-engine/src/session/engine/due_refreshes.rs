@@ -14,6 +14,7 @@ pub struct DueRefresh {
     id: Uuid,
     name: EntryName,
     owner: Result<Principal>,
+    dialect: String,
 }
 
 impl DueRefresh {
@@ -26,6 +27,11 @@ impl DueRefresh {
             Ok(owner) => Ok(owner.clone()),
             Err(error) => Err(error.duplicate()),
         }
+    }
+
+    /// The dialect of its query, in which it is refreshed.
+    pub fn dialect(&self) -> &str {
+        &self.dialect
     }
 
     /// The statement that refreshes it.
@@ -47,13 +53,15 @@ impl Engine {
                 && is_older(view, every, now)
                 && !shows_all(&snapshot, view)
         };
-        let due = snapshot.tables().filter(|(_, table)| {
-            let view = table.definition().materialized.as_ref();
-            view.and_then(|view| Some((view, view.every?)))
-                .is_some_and(|(view, every)| is_due(table, view, every))
+        let due = snapshot.tables().filter_map(|(name, table)| {
+            let view = table.definition().materialized.as_ref()?;
+            if !is_due(table, view, view.every?) {
+                return None;
+            }
+            let (owner, dialect) = (self.owner(&snapshot, &name), view.dialect.clone());
+            Some(DueRefresh { id: table.id(), owner, dialect, name })
         });
-        due.map(|(name, table)| DueRefresh { id: table.id(), owner: self.owner(&snapshot, &name), name })
-            .collect()
+        due.collect()
     }
 
     /// Notes how a refresh has ended, which `system.materialized_views` shows.

@@ -1,13 +1,15 @@
 //! Which queries of materialized views can be computed in part: filters, projections and inner joins of tables of this server,
 //! perhaps grouped.
 
+use crate::materialized::block::has_zone;
 use crate::materialized::sources::own_table;
 use bowshot_tables::Table;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, JoinType};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Volatility};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Volatility};
 use std::sync::Arc;
 
 /// What tells which rows of a view a change of its tables concerns.
@@ -88,8 +90,9 @@ fn step_name(plan: &LogicalPlan) -> String {
 fn check_expressions(query: &LogicalPlan) -> Result<(), String> {
     let mut refused = None;
     let walked = query.apply(|node| {
+        let schema = merge_schema(&node.inputs());
         node.apply_expressions(|expr| {
-            refused = refused.take().or_else(|| refusal(expr));
+            refused = refused.take().or_else(|| refusal(expr, &schema));
             Ok(if refused.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })
     });
@@ -101,7 +104,7 @@ fn check_expressions(query: &LogicalPlan) -> Result<(), String> {
 }
 
 /// Why an expression keeps a query from being computed in part.
-fn refusal(expr: &Expr) -> Option<String> {
+fn refusal(expr: &Expr, schema: &DFSchema) -> Option<String> {
     let mut refused = None;
     let walked = expr.apply(|part| {
         refused = match part {
@@ -114,11 +117,32 @@ fn refusal(expr: &Expr) -> Option<String> {
             Expr::GroupingSet(_) => Some("its query has grouping sets".to_owned()),
             Expr::WindowFunction(_) => Some("its query has window functions".to_owned()),
             Expr::Unnest(_) => Some("its query has unnested lists".to_owned()),
+            part if depends_on_zone(part, schema) => {
+                Some("its query depends on the time zone of the session".to_owned())
+            }
             _ => None,
         };
         Ok(if refused.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     walked.map_or_else(|error| Some(error.to_string()), |_| refused)
+}
+
+/// Whether an expression turns timestamps with time zone into something else, or something else into them. To compare two of them,
+/// or to find the last one, no zone is needed. What is of no known type may be one.
+fn depends_on_zone(expr: &Expr, schema: &DFSchema) -> bool {
+    let is_zoned = |expr: &Expr| !expr.get_type(schema).is_ok_and(|found| !has_zone(&found));
+    let mut inputs = Vec::new();
+    let walked = expr.apply_children(|child| {
+        inputs.push(is_zoned(child));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    let has_zoned = inputs.contains(&true);
+    match expr {
+        Expr::Column(_) | Expr::Literal(..) | Expr::Alias(_) | Expr::IsNull(_) | Expr::IsNotNull(_) => false,
+        Expr::AggregateFunction(call) => has_zoned && call.func.name() != "count" && !is_zoned(expr),
+        Expr::Cast(_) | Expr::TryCast(_) | Expr::ScalarFunction(_) => has_zoned || is_zoned(expr),
+        _ => walked.is_err() || has_zoned && inputs.contains(&false),
+    }
 }
 
 /// For each expression of GROUP BY a column of the result that shows it.

@@ -29,6 +29,8 @@ pub(crate) struct Refresh {
     pub(crate) extent: Extent,
     /// The versions of its tables that it shows then.
     pub(crate) sources: Vec<SourceVersion>,
+    /// What its query means now.
+    pub(crate) meaning: Option<String>,
 }
 
 /// Which rows are computed.
@@ -49,6 +51,7 @@ struct Target<'a> {
     query: LogicalPlan,
     /// The columns of the query once it is analysed.
     made: SchemaRef,
+    meaning: &'a str,
 }
 
 /// How a view is brought up to date, and the plan that gives the rows for it.
@@ -65,15 +68,17 @@ pub(crate) async fn refresh(
     let view = definition(&name, &table)?;
     let query = Box::pin(materialized::query(view, visible)).await?;
     let sources = sources::versions(&query);
-    let made = result_metadata::analysed_schema(&visible.state(), &query);
-    let target = Target { table: &table, view, query, made };
+    let state = visible.state();
+    let made = result_metadata::analysed_schema(&state, &query);
+    let meaning = materialized::meaning(&query, state.config_options());
+    let target = Target { table: &table, view, query, made, meaning: &meaning };
     let planned = target.changes(&visible.parts.tables)?;
     let (extent, rows) = match planned {
         Ok(Some(rows)) => (Extent::Changes, rows),
         Ok(None) => (Extent::Nothing, target.query),
         Err(reason) => (Extent::Full(reason), target.query),
     };
-    Ok((Refresh { name, extent, sources }, rows))
+    Ok((Refresh { name, extent, sources, meaning: Some(meaning) }, rows))
 }
 
 /// EXPLAIN of it: a row with what is computed and, for all rows, the reason.
@@ -100,7 +105,8 @@ impl Refresh {
             Extent::Nothing | Extent::Changes => None,
         };
         let last = LastRefresh { ended_us: Utc::now().timestamp_micros(), took, full };
-        Materialized { sources: self.sources.clone(), last: Some(last), ..view.clone() }
+        let (sources, meaning) = (self.sources.clone(), self.meaning.clone());
+        Materialized { sources, meaning, last: Some(last), ..view.clone() }
     }
 }
 
@@ -119,7 +125,9 @@ impl Target<'_> {
     fn changes(&self, store: &TableStore) -> Result<Result<Option<LogicalPlan>, String>> {
         let read = Form::read(&self.query).and_then(|form| {
             self.check_columns(&form)?;
-            Ok((self.sources(&form, store)?, form))
+            let sources = self.sources(&form, store)?;
+            self.check_meaning()?;
+            Ok((sources, form))
         });
         let (sources, form) = match read {
             Ok(read) => read,
@@ -150,6 +158,17 @@ impl Target<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Rows that stay were made by what the query meant then.
+    fn check_meaning(&self) -> Result<(), String> {
+        match self.view.meaning.as_deref() == Some(self.meaning) {
+            true => Ok(()),
+            false => {
+                Err("its query means something else now: a view, a function, a name or the dialect"
+                    .to_owned())
+            }
+        }
     }
 
     /// The tables as the view shows them beside what they are now.

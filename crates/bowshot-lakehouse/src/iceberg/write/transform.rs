@@ -156,7 +156,10 @@ fn truncated(values: &ArrayRef, width: i32) -> Result<ArrayRef, ArrowError> {
             let (data_type, width) = (values.data_type().clone(), i128::from(width));
             let values = values.as_primitive::<Decimal128Type>();
             let truncated = values.unary::<_, Decimal128Type>(|value| value - value.rem_euclid(width));
-            Arc::new(truncated.with_data_type(data_type))
+            let truncated = truncated.with_data_type(data_type);
+            // A wide step may leave the digits of the column, and its bytes in a manifest.
+            truncated.validate_decimal_precision(truncated.precision())?;
+            Arc::new(truncated)
         }
         DataType::Utf8 => {
             let prefix = |text: &str| text.chars().take(length).collect::<String>();
@@ -241,6 +244,13 @@ mod tests {
         assert_eq!(one("void", int(3)), ScalarValue::Int32(None));
         assert_eq!(one("bucket[16]", int(34)), int(2_017_239_379 % 16));
         assert_eq!(one("bucket[16]", ScalarValue::Int64(Some(34))), int(2_017_239_379 % 16));
+    }
+
+    #[test]
+    fn a_decimal_that_leaves_its_digits_is_an_error() {
+        let values = ScalarValue::Decimal128(Some(-99), 2, 0).to_array().unwrap();
+        assert!(Transform::Truncate(1000).apply(&values).is_err());
+        assert!(Transform::Truncate(9).apply(&values).is_ok());
     }
 
     #[test]
