@@ -194,12 +194,13 @@ impl TableStore {
         let Some((name, newest)) = head.tables().find(|(_, there)| there.id() == table.id()) else {
             return Ok(Vacuumed::default());
         };
-        if !newest.has_deleted_rows() {
+        let is_behind = |shown: Option<u64>| shown.is_some_and(|shown| shown < newest.version());
+        if !newest.has_deleted_rows() && !is_behind(folder.keeper.record(newest, folder)?) {
             return vacuum(self, folder, newest, retain, u64::MAX);
         }
         // Versions are kept while others still see an earlier one.
-        if let Err(error) = tidy(self, &name, Work::Files) {
-            tracing::debug!(table = %name, %error, "files keep their deleted rows");
+        if let Err(error) = self.settle_table(&name, newest) {
+            tracing::debug!(table = %name, %error, "others still see an earlier version");
         }
         let head = self.snapshot();
         match head.tables().find(|(_, there)| there.id() == table.id()) {
