@@ -272,18 +272,19 @@ fn files_at(catalog: &Catalog, table: Uuid, version: u64) -> Result<HashMap<Stri
 }
 
 /// Whether rows that are still in the catalog came in the place of others, in versions after the one that the log shows. Rows that
-/// were united there have lost their versions: they do if any of these took rows out.
+/// were united there have lost their versions: they do if any of these took rows out, or is forgotten.
 fn waits_for_rows(catalog: &Catalog, table: &Table, shown: u64) -> Result<bool, Error> {
     if table.shared_segments().iter().all(|segment| segment.memory().is_none()) {
         return Ok(false);
     }
     let sql = "SELECT EXISTS (
-                   SELECT 1 FROM segments s JOIN versions v ON v.table_id = s.table_id AND v.version = s.added
+                   SELECT 1 FROM segments s LEFT JOIN versions v ON v.table_id = s.table_id AND v.version = s.added
                    WHERE s.table_id = ?1 AND s.file IS NULL
                    AND s.added > ?2 AND s.added <= ?3 AND (s.removed IS NULL OR s.removed > ?3)
-                   AND (v.rows_removed > 0 OR v.rows_added = 0 OR (s.row_count > v.rows_added AND EXISTS (
-                       SELECT 1 FROM versions o WHERE o.table_id = ?1
-                       AND o.version > ?2 AND o.version <= ?3 AND o.rows_removed > 0))))";
+                   AND (v.version IS NULL OR v.rows_removed > 0 OR v.rows_added = 0 OR (s.row_count > v.rows_added AND (
+                       EXISTS (SELECT 1 FROM versions o WHERE o.table_id = ?1
+                               AND o.version > ?2 AND o.version <= ?3 AND o.rows_removed > 0)
+                       OR NOT EXISTS (SELECT 1 FROM versions o WHERE o.table_id = ?1 AND o.version = ?2 + 1)))))";
     let values = params![table.id().to_string(), shown.cast_signed(), table.version().cast_signed()];
     catalog.read(|connection| connection.query_row(sql, values, |row| row.get(0)))
 }

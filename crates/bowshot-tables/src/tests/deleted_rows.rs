@@ -3,6 +3,7 @@
 use super::durable::{change, delete, durable, files, fresh, insert, now, open, reopened, sorted};
 use super::*;
 use crate::Storage;
+use crate::durable::vacuum;
 use bowshot_formats::table_version::AsOf;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use serde_json::Value;
@@ -147,6 +148,25 @@ fn shown_rows(log: &Path) -> Vec<u64> {
         counts.push(files.values().sum());
     }
     counts
+}
+
+#[test]
+fn versions_go_while_other_programs_see_an_earlier_one_and_its_files_stay() {
+    let (folder, store) = filled();
+    let log = store.location(&now(&store)).unwrap().join("_delta_log");
+    delete(&store, 3);
+    delete(&store, 4);
+    let forget = || {
+        let (table, none) = (now(&store), chrono::Duration::zero());
+        vacuum(&store, store.folder().unwrap(), &table, none, u64::MAX).unwrap()
+    };
+    let done = forget();
+    assert_eq!((done.versions, done.files, files(folder.path()).len()), (2, 0, 1));
+    // The log goes on from what it shows.
+    change(&store, |table| table.unwrap().delete(&store, &(10..5_000).collect::<Vec<_>>()).unwrap().0);
+    assert_eq!(shown_rows(&log), [10_000, 5_008]);
+    let done = forget();
+    assert_eq!((done.versions, done.files), (1, 1));
 }
 
 #[test]
