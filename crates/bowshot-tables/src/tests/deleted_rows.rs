@@ -187,6 +187,10 @@ fn other_programs_never_see_one_half_of_a_change() {
     store.settle();
     assert_eq!(shown_rows(&log), [10_000, 10_000, 1_000]);
     assert_eq!(now(&store).rows(), 1_000);
+    // The log goes on when the rows that it waits for are deleted.
+    change(&store, |table| table.unwrap().delete(&store, &(0..500).collect::<Vec<_>>()).unwrap().0);
+    change(&store, |table| table.unwrap().truncate());
+    assert_eq!(shown_rows(&log), [10_000, 10_000, 1_000, 0]);
 }
 
 #[test]
