@@ -1,9 +1,9 @@
 //! Keeps the Delta log of a table up to date: what the catalog says, for others to read.
 //! <https://github.com/delta-io/delta/blob/master/PROTOCOL.md>
 //!
-//! Rows that are still in the catalog are not in the log, nor is a state in which files have rows that are deleted. Each entry of the log names the version of the table that it
-//! shows, so that after a crash the log and the catalog find together again. Of tables in a store the log is there, and what is
-//! here is a copy of it.
+//! Rows that are still in the catalog are not in the log, nor is a state in which files have rows that are deleted, or lack rows
+//! that took the place of others. Each entry of the log names the version of the table that it shows, so that after a crash the
+//! log and the catalog find together again. Of tables in a store the log is there, and what is here is a copy of it.
 
 use super::bucket::names_in;
 use super::catalog::Catalog;
@@ -77,6 +77,13 @@ impl Logs {
             None => HashMap::new(),
         };
         let mut actions = changes(table, &old_files)?;
+        let shown = before.as_ref().map_or(0, |before| before.version);
+        let removes = actions.iter().any(|action| !action["remove"].is_null());
+        if removes && waits_for_rows(catalog, table, shown)? {
+            // Others would see rows go, and those in their place later.
+            self.known.extend(before.map(|before| (table.id(), before)));
+            return Ok(None);
+        }
         let redefined = before.as_ref().is_none_or(|before| before.columns != columns);
         let delta_version = match &before {
             Some(before) if actions.is_empty() && !redefined => before.delta_version,
@@ -262,6 +269,24 @@ fn files_at(catalog: &Catalog, table: Uuid, version: u64) -> Result<HashMap<Stri
         })?;
         rows.collect()
     })
+}
+
+/// Whether rows that are still in the catalog came in the place of others, in versions after the one that the log shows. Rows that
+/// were united there have lost their versions: they do if any of these took rows out, or is forgotten.
+fn waits_for_rows(catalog: &Catalog, table: &Table, shown: u64) -> Result<bool, Error> {
+    if table.shared_segments().iter().all(|segment| segment.memory().is_none()) {
+        return Ok(false);
+    }
+    let sql = "SELECT EXISTS (
+                   SELECT 1 FROM segments s LEFT JOIN versions v ON v.table_id = s.table_id AND v.version = s.added
+                   WHERE s.table_id = ?1 AND s.file IS NULL
+                   AND s.added > ?2 AND s.added <= ?3 AND (s.removed IS NULL OR s.removed > ?3)
+                   AND (v.version IS NULL OR v.rows_removed > 0 OR v.rows_added = 0 OR (s.row_count > v.rows_added AND (
+                       EXISTS (SELECT 1 FROM versions o WHERE o.table_id = ?1
+                               AND o.version > ?2 AND o.version <= ?3 AND o.rows_removed > 0)
+                       OR NOT EXISTS (SELECT 1 FROM versions o WHERE o.table_id = ?1 AND o.version = ?2 + 1)))))";
+    let values = params![table.id().to_string(), shown.cast_signed(), table.version().cast_signed()];
+    catalog.read(|connection| connection.query_row(sql, values, |row| row.get(0)))
 }
 
 /// The actions that lead from the old files to those of the table.

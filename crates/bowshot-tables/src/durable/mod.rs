@@ -64,4 +64,6 @@ pub(super) use disk::{Disk, make_folder, sync_folder};
 pub(super) use file::StoredFile;
 pub(super) use load::{Leftovers, Loaded, broken_in, load, notes_of};
 pub(super) use persist::{Persisted, persist};
+#[cfg(test)]
+pub(super) use upkeep::vacuum;
 pub(super) use writer::write_file;

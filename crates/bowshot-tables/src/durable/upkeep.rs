@@ -194,12 +194,13 @@ impl TableStore {
         let Some((name, newest)) = head.tables().find(|(_, there)| there.id() == table.id()) else {
             return Ok(Vacuumed::default());
         };
-        if !newest.has_deleted_rows() {
+        let is_behind = |shown: Option<u64>| shown.is_some_and(|shown| shown < newest.version());
+        if !newest.has_deleted_rows() && !is_behind(folder.keeper.record(newest, folder)?) {
             return vacuum(self, folder, newest, retain, u64::MAX);
         }
-        // Versions are kept while others still see an earlier one.
-        if let Err(error) = tidy(self, &name, Work::Files) {
-            tracing::debug!(table = %name, %error, "files keep their deleted rows");
+        // Files are kept while others still see them.
+        if let Err(error) = self.settle_table(&name, newest) {
+            tracing::debug!(table = %name, %error, "others still see an earlier version");
         }
         let head = self.snapshot();
         match head.tables().find(|(_, there)| there.id() == table.id()) {
@@ -215,7 +216,7 @@ pub(super) fn trim(store: &TableStore, folder: &Folder, table: &Table) -> Result
 }
 
 /// Keeps the versions that were current within `retain`, but no more than `limit`.
-fn vacuum(
+pub(crate) fn vacuum(
     store: &TableStore,
     folder: &Folder,
     table: &Table,
@@ -225,11 +226,9 @@ fn vacuum(
     let before = (Utc::now() - retain).timestamp_micros();
     let oldest = oldest_kept(folder, table, before)?.max(table.version().saturating_sub(limit));
     let shown = folder.keeper.record(table, folder)?;
-    // What the log of the table says next is told by the difference to what it shows.
-    let oldest = shown.map_or(oldest, |shown| oldest.min(shown));
     // No commit may bring a file back, and nobody find an earlier version, between the two steps.
     let _turn = store.take_turn();
-    let (versions, files) = forget(folder, table, oldest.cast_signed())?;
+    let (versions, files) = forget(folder, table, oldest.cast_signed(), shown)?;
     let place = folder.disk.folder(table.id());
     for name in &files {
         if let Err(error) = folder.disk.doom(&place.join(name)) {
@@ -251,8 +250,14 @@ fn oldest_kept(folder: &Folder, table: &Table, before_us: i64) -> Result<u64, Er
     Ok(found.cast_unsigned().min(table.version()))
 }
 
-/// Takes the versions before one out of the catalog. Gives their number, and the files that no version has any more.
-fn forget(folder: &Folder, table: &Table, oldest: i64) -> Result<(usize, Vec<String>), Error> {
+/// Takes the versions before one out of the catalog. Gives their number, and the files that no version has any more. The files that
+/// the log shows stay: what it says next is told by the difference to them.
+fn forget(
+    folder: &Folder,
+    table: &Table,
+    oldest: i64,
+    shown: Option<u64>,
+) -> Result<(usize, Vec<String>), Error> {
     let id = table.id().to_string();
     let catalog = &folder.catalog;
     catalog.write(|connection| {
@@ -269,10 +274,13 @@ fn forget(folder: &Folder, table: &Table, oldest: i64) -> Result<(usize, Vec<Str
             .map_err(failed)?;
         let mut statement = connection
             .prepare_cached(
-                "DELETE FROM segments WHERE table_id = ? AND removed IS NOT NULL AND removed <= ? RETURNING file",
+                "DELETE FROM segments WHERE table_id = ?1 AND removed IS NOT NULL AND removed <= ?2
+                 AND NOT (file IS NOT NULL AND added <= ?3 AND removed > ?3) RETURNING file",
             )
             .map_err(failed)?;
-        let files = statement.query_map(params![id, oldest], |row| row.get::<_, Option<String>>(0));
+        // Without a log, no file is shown.
+        let shown = shown.map_or(-1, u64::cast_signed);
+        let files = statement.query_map(params![id, oldest, shown], |row| row.get::<_, Option<String>>(0));
         let files = files.and_then(Iterator::collect::<rusqlite::Result<HashSet<_>>>).map_err(failed)?;
         // A file may have come back under another number.
         let mut there = connection

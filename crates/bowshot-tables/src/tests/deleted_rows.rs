@@ -3,8 +3,12 @@
 use super::durable::{change, delete, durable, files, fresh, insert, now, open, reopened, sorted};
 use super::*;
 use crate::Storage;
+use crate::durable::vacuum;
 use bowshot_formats::table_version::AsOf;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::Path;
 
 /// A store with a file of the ids below 10,000.
 fn filled() -> (tempfile::TempDir, Arc<TableStore>) {
@@ -125,6 +129,68 @@ fn versions_stay_while_other_programs_see_them() {
     assert_eq!((done.versions, done.files, files(folder.path()).len()), (2, 1, 1));
     let entry = std::fs::read_to_string(log.join(format!("{:020}.json", 1))).unwrap();
     assert_eq!((entry.matches("\"add\"").count(), entry.matches("\"remove\"").count()), (1, 1));
+}
+
+/// How many rows each state has that a Delta log shows.
+fn shown_rows(log: &Path) -> Vec<u64> {
+    let (mut files, mut counts): (HashMap<String, u64>, _) = (HashMap::new(), Vec::new());
+    while let Ok(entry) = std::fs::read_to_string(log.join(format!("{:020}.json", counts.len()))) {
+        for line in entry.lines() {
+            let action: Value = serde_json::from_str(line).unwrap();
+            if let Some(path) = action["remove"]["path"].as_str() {
+                files.remove(path);
+            }
+            if let Some(path) = action["add"]["path"].as_str() {
+                let stats: Value = serde_json::from_str(action["add"]["stats"].as_str().unwrap()).unwrap();
+                files.insert(path.to_owned(), stats["numRecords"].as_u64().unwrap());
+            }
+        }
+        counts.push(files.values().sum());
+    }
+    counts
+}
+
+#[test]
+fn versions_go_while_other_programs_see_an_earlier_one_and_its_files_stay() {
+    let (folder, store) = filled();
+    let log = store.location(&now(&store)).unwrap().join("_delta_log");
+    delete(&store, 3);
+    delete(&store, 4);
+    let forget = || {
+        let (table, none) = (now(&store), chrono::Duration::zero());
+        vacuum(&store, store.folder().unwrap(), &table, none, u64::MAX).unwrap()
+    };
+    let done = forget();
+    assert_eq!((done.versions, done.files, files(folder.path()).len()), (2, 0, 1));
+    // The log goes on from what it shows.
+    change(&store, |table| table.unwrap().delete(&store, &(10..5_000).collect::<Vec<_>>()).unwrap().0);
+    assert_eq!(shown_rows(&log), [10_000, 5_008]);
+    let done = forget();
+    assert_eq!((done.versions, done.files), (1, 1));
+}
+
+#[test]
+fn other_programs_never_see_one_half_of_a_change() {
+    let (_folder, store) = filled();
+    let log = store.location(&now(&store)).unwrap().join("_delta_log");
+    // The file is written anew, and the rows in the place of others are few.
+    change(&store, |table| {
+        let (left, _) = table.unwrap().delete(&store, &(0..2_000).collect::<Vec<_>>()).unwrap();
+        let segment = store.copied(&left, vec![rows(20_000..22_000)]).unwrap();
+        left.append(segment.into_iter().collect())
+    });
+    let done = store.vacuum(&now(&store), chrono::Duration::zero()).unwrap();
+    assert_eq!((shown_rows(&log), done.files), (vec![10_000, 10_000], 1));
+    // What is left of two files is few rows.
+    let gone: Vec<u64> = (0..8_000).chain((0..1_000).map(|row| (1_u64 << 32) | row)).collect();
+    change(&store, |table| table.unwrap().delete(&store, &gone).unwrap().0);
+    store.settle();
+    assert_eq!(shown_rows(&log), [10_000, 10_000, 1_000]);
+    assert_eq!(now(&store).rows(), 1_000);
+    // The log goes on when the rows that it waits for are deleted.
+    change(&store, |table| table.unwrap().delete(&store, &(0..500).collect::<Vec<_>>()).unwrap().0);
+    change(&store, |table| table.unwrap().truncate());
+    assert_eq!(shown_rows(&log), [10_000, 10_000, 1_000, 0]);
 }
 
 #[test]
