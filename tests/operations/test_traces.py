@@ -1,9 +1,11 @@
 """Traces over OTLP: the road of a query as spans, the caller's span above them, and nothing that waits for a collector."""
 
 import contextlib
+import json
 import secrets
 import socket
 import time
+import urllib.request
 
 import grpc
 import mysql.connector
