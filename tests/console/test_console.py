@@ -191,7 +191,7 @@ def test_catalog(console):
     page = console.page
     table = f"stock_{console.size}"
     # A script is one transaction, and a transaction is one version.
-    console.run(f"CREATE OR REPLACE TABLE {table} (id BIGINT PRIMARY KEY, note TEXT)", "done")
+    console.run(f"CREATE OR REPLACE TABLE {table} (id BIGINT PRIMARY KEY, note TEXT)", "changed")
     console.run(f"INSERT INTO {table} VALUES (1, 'a')", "1 row changed")
     console.run(f"UPDATE {table} SET note = 'b'", "1 row changed")
     console.go("Catalog")
