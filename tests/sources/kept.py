@@ -112,3 +112,12 @@ def settled(place, database, name="t"):
 
     wait_until(shown, f"the log of {name} shows {count} rows", 20)
     return table
+
+
+def vacuumed(place, database, table, name="t"):
+    """Vacuums until the bucket has only the files of the log: small files that are united meanwhile leave some again."""
+    def is_clean():
+        database.run(f"VACUUM {name} RETAIN 0 HOURS")
+        return place.rows_of(table) == place.files_in_log(table)
+
+    wait_until(is_clean, "no other files are left", 20)

@@ -12,7 +12,7 @@ import pytest
 import delta
 import kept
 from durable import Database, start_that_fails
-from kept import identity, numbers, rows, settled
+from kept import identity, numbers, rows, settled, vacuumed
 from program import bowshot
 from server import wait_until
 
@@ -127,8 +127,8 @@ def test_drop_and_vacuum_leave_nothing(place):
         database.ingest("t", numbers(0, 20_000))
         database.ingest("other", numbers(0, 10_000))
         table, other = identity(database, "t"), identity(database, "other")
-        database.run("UPDATE t SET value = 0 WHERE id < 100", "DELETE FROM t WHERE id >= 19000", "VACUUM t RETAIN 0 HOURS")
-        wait_until(lambda: len(place.rows_of(table)) == 1, "one file is left", 10)
+        database.run("UPDATE t SET value = 0 WHERE id < 100", "DELETE FROM t WHERE id >= 19000")
+        vacuumed(place, database, table)
         assert database.one("SELECT count(*) FROM t") == 19_000
         database.run("DROP TABLE t")
         wait_until(lambda: not any(name.startswith(table) for name in place.names()), "the table is gone", 10)
@@ -197,8 +197,7 @@ def test_what_was_acknowledged_survives_a_kill_without_the_copies(place):
     with place.serve() as server:
         table = settled(place, server.database)
         # What the killed ones were uploading is gone, and what earlier versions had, too.
-        server.database.run("VACUUM t RETAIN 0 HOURS")
-        wait_until(lambda: place.rows_of(table) == place.files_in_log(table), "no other files are left", 20)
+        vacuumed(place, server.database, table)
         server.database.run("DROP TABLE t")
         wait_until(lambda: place.names() == [], "all is gone", 20)
 

@@ -10,7 +10,7 @@ import pytest
 import kept
 import proxy as faults
 from durable import Database
-from kept import identity, numbers, rows, settled
+from kept import identity, numbers, rows, settled, vacuumed
 from server import BUSY_FACTOR, wait_until
 
 
@@ -153,8 +153,7 @@ def test_everything_is_right_in_the_end(place, proxy, name):
             wait_until(lambda: answers(server, sql, expected), "the same rows", 30)
         all_up(proxy)
         table = settled(place, server.database)
-        server.database.run("VACUUM t RETAIN 0 HOURS")
-        wait_until(lambda: place.rows_of(table) == place.files_in_log(table), "no other files are left", 20)
+        vacuumed(place, server.database, table)
 
 
 def answers(server, sql, expected):
