@@ -4,12 +4,12 @@
 //! A full file is renamed to the next number (`audit.jsonl.1`, `audit.jsonl.2`, …), and the next file continues its
 //! chain. Whoever can write the file can forge a whole chain: store the last hash elsewhere, or ship the lines.
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The hash before the first line.
@@ -83,7 +83,7 @@ impl AuditLog {
 
     /// Appends a record; returns whether it was written. [`Self::check`] reports failures.
     pub fn write(&self, facts: Map<String, Value>) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match state.write(facts, &self.options) {
             Ok(()) => {
                 state.failed = None;
@@ -102,7 +102,7 @@ impl AuditLog {
     /// # Errors
     /// Why the last line could not be written, if lines are required. From time to time it is tried again.
     pub fn check(&self) -> Result<(), String> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some((since, reason)) = &state.failed else { return Ok(()) };
         if !self.options.required {
             return Ok(());
@@ -121,10 +121,6 @@ impl AuditLog {
                 Err(error.to_string())
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

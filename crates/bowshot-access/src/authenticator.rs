@@ -11,8 +11,9 @@ use crate::password::{Own, Passwords};
 use crate::token::{self, FixedTokens, IssuedTokens, PersonalToken, PersonalTokens, TokenHash};
 use crate::{AccessConfig, Error};
 use bowshot_api::{Credentials, ErrorKind, Principal, Scramble, Secret};
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Begins the name under which a token is sent as a password; no user's does.
@@ -282,11 +283,11 @@ impl Authenticator {
         let Some(known) = &self.known else { return };
         let gone = known.passwords.renew(users);
         let tokens = PersonalTokens::new(tokens);
-        let mut personal = known.personal.write().unwrap_or_else(PoisonError::into_inner);
+        let mut personal = known.personal.write();
         let others = *personal != tokens;
         *personal = tokens;
         drop(personal);
-        let mut issued = known.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut issued = known.issued.lock();
         gone.iter().for_each(|user| issued.revoke(user));
         if others || !gone.is_empty() {
             self.epoch.fetch_add(1, Ordering::AcqRel);
@@ -312,10 +313,10 @@ impl Authenticator {
             Arc::new(Directories::new(config.ldap)?)
         };
         let gone = known.passwords.configure(config.users)?;
-        *known.fixed.write().unwrap_or_else(PoisonError::into_inner) = fixed;
-        *known.issuers.write().unwrap_or_else(PoisonError::into_inner) = others;
-        *known.directories.write().unwrap_or_else(PoisonError::into_inner) = directories;
-        let mut issued = known.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        *known.fixed.write() = fixed;
+        *known.issuers.write() = others;
+        *known.directories.write() = directories;
+        let mut issued = known.issued.lock();
         gone.iter().for_each(|user| issued.revoke(user));
         self.epoch.fetch_add(1, Ordering::AcqRel);
         Ok(())
@@ -336,7 +337,7 @@ impl Authenticator {
         if let Some(known) = self.known.as_ref().filter(|_| principal.authenticated) {
             // An issued token outlives the forwarded one.
             let principal = Principal { bearer: None, ..principal.clone() };
-            let mut issued = known.issued.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut issued = known.issued.lock();
             issued.insert(token::hash(&token), &principal, Instant::now());
         }
         token
@@ -345,11 +346,11 @@ impl Authenticator {
 
 impl Known {
     fn issuers(&self) -> Arc<Issuers> {
-        Arc::clone(&self.issuers.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.issuers.read())
     }
 
     fn directories(&self) -> Arc<Directories> {
-        Arc::clone(&self.directories.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.directories.read())
     }
 
     /// The kind of a user that a directory may check; `None` for others.
@@ -367,17 +368,17 @@ impl Known {
         if let Some(principal) = self.revocable(&hash) {
             return Some(principal);
         }
-        let issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        let issued = self.issued.lock();
         issued.find(&hash, Instant::now()).filter(|principal| self.still_holds(principal)).cloned()
     }
 
     /// Whose token of the configuration or of the catalog this is.
     fn revocable(&self, hash: &TokenHash) -> Option<Principal> {
-        let fixed = self.fixed.read().unwrap_or_else(PoisonError::into_inner);
+        let fixed = self.fixed.read();
         if let Some(user) = fixed.find(hash) {
             return Some(Principal { token: Some(*hash), ..Principal::user(user) });
         }
-        let personal = self.personal.read().unwrap_or_else(PoisonError::into_inner);
+        let personal = self.personal.read();
         personal.find(hash, SystemTime::now())
     }
 

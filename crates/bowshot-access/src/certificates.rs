@@ -10,6 +10,7 @@ pub use self::summary::CertificateSummary;
 use crate::Error;
 use crate::authenticator::check_name;
 use bowshot_api::{ClientCertificate, ErrorKind, Principal};
+use parking_lot::{Mutex, RwLock};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -19,8 +20,8 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Certificates whose names are remembered; beyond, all are read anew.
@@ -94,7 +95,7 @@ impl ClientTrust {
     /// As [`ClientTrust::new`]; everything stays as it is then.
     pub fn renew(&self, files: TrustedFiles<'_>) -> Result<(), Error> {
         let current = Current::read(self.options, files, &self.provider)?;
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(current);
+        *self.current.write() = Arc::new(current);
         self.generation.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
@@ -114,12 +115,12 @@ impl ClientTrust {
         now: SystemTime,
     ) -> bowshot_api::Result<Principal> {
         let (current, print) = (self.current(), fingerprint(certificate));
-        let known = current.lock().get(&print).cloned();
+        let known = current.known.lock().get(&print).cloned();
         let (name, ends) = match known {
             Some(known) => known,
             None => {
                 let found = current.judge(certificate, self.options.name, now)?;
-                let mut known = current.lock();
+                let mut known = current.known.lock();
                 if known.len() >= REMEMBERED {
                     known.clear();
                 }
@@ -135,7 +136,7 @@ impl ClientTrust {
     }
 
     fn current(&self) -> Arc<Current> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.current.read())
     }
 }
 
@@ -175,11 +176,6 @@ impl Current {
         }
         let verifier = builder.build().map_err(|error| bad(error.to_string()))?;
         Ok(Self { verifier, known: Mutex::default() })
-    }
-
-    /// A poisoned lock still guards whole entries.
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 32], (String, SystemTime)>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn judge(

@@ -11,11 +11,12 @@ use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use bowshot_api::{EncryptedText, Error as ApiError, ErrorKind, Result, Secret, SecretCipher};
+use parking_lot::Mutex;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 const KEY_BYTES: usize = 32;
 /// Bytes that name a key.
@@ -71,7 +72,7 @@ impl EncryptionKey {
 
     /// The keys; `make` creates missing ones.
     fn keys(&self, make: bool) -> Result<Option<Arc<Keys>>> {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.keys.lock();
         if let Some(keys) = keys.as_ref() {
             return Ok(Some(Arc::clone(keys)));
         }

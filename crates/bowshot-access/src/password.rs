@@ -7,9 +7,9 @@ use crate::{Error, UserConfig};
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use argon2::{Algorithm, Argon2, Params};
 use bowshot_api::{Scramble, Secret};
+use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Instant;
 
 /// Most memory that one check may take, in KiB: a mistyped cost must not take the machine down at the first login.
@@ -83,17 +83,13 @@ impl Users {
 
     /// Replaces `users`; returns the names of removed users and changed passwords.
     fn replace(self, users: &RwLock<Self>) -> Vec<String> {
-        let mut users = users.write().unwrap_or_else(PoisonError::into_inner);
+        let mut users = users.write();
         let before = std::mem::replace(&mut *users, self);
         let gone =
             before.by_name.into_iter().filter(|(name, stored)| users.by_name.get(name) != Some(stored));
         let gone = gone.map(|(name, _)| name);
         gone.chain(before.without.into_iter().filter(|name| !users.without.contains(name))).collect()
     }
-}
-
-fn read(users: &RwLock<Users>) -> RwLockReadGuard<'_, Users> {
-    users.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The kind of a user on this server.
@@ -171,16 +167,16 @@ impl Passwords {
         if self.stored(user).is_some() {
             return Own::Password;
         }
-        let without = |users: &RwLock<Users>| read(users).without.contains(user);
+        let without = |users: &RwLock<Users>| users.read().without.contains(user);
         if without(&self.configured) || without(&self.added) { Own::Name } else { Own::Nothing }
     }
 
     /// Configured users take precedence over the catalog's.
     fn stored(&self, user: &str) -> Option<PasswordRecord> {
-        let configured = read(&self.configured);
+        let configured = self.configured.read();
         match configured.by_name.get(user) {
             None if configured.without.contains(user) => None,
-            None => read(&self.added).by_name.get(user).cloned(),
+            None => self.added.read().by_name.get(user).cloned(),
             known => known.cloned(),
         }
     }
@@ -205,7 +201,7 @@ impl Passwords {
     fn stand_in(&self, user: &str) -> Option<PasswordRecord> {
         let digest = Sha256::digest(user.as_bytes());
         let number = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-        let (configured, added) = (read(&self.configured), read(&self.added));
+        let (configured, added) = (self.configured.read(), self.added.read());
         // Catalog users serve as stand-ins only without configured ones, since they change.
         let of = if configured.stand_ins.is_empty() { &added.stand_ins } else { &configured.stand_ins };
         let count = u64::try_from(of.len()).ok().filter(|count| *count > 0)?;

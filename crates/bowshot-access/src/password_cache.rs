@@ -5,9 +5,9 @@
 use crate::Error;
 use crate::password_record::PasswordRecord;
 use bowshot_api::{Scramble, Secret};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq;
 
@@ -46,14 +46,14 @@ impl PasswordCache {
     /// Records that this password of `user` matches `stored`.
     pub(crate) fn note(&self, user: &str, stored: &PasswordRecord, password: &Secret) {
         let digest = self.digest(user, password);
-        self.lock().insert(user.to_owned(), Known { stored: stored.clone(), digest, scrambles: None });
+        self.users.lock().insert(user.to_owned(), Known { stored: stored.clone(), digest, scrambles: None });
     }
 
     /// Accepts scrambles of this password, if it is cached for `user` with `stored`.
     pub(crate) fn expect(&self, user: &str, stored: &PasswordRecord, password: &Secret, now: Instant) {
         let digest = self.digest(user, password);
         let twice = sha256(&[&sha256(&[password.expose().as_bytes()])]);
-        let mut users = self.lock();
+        let mut users = self.users.lock();
         let known = users.get_mut(user).filter(|known| known.fits(stored, &digest));
         if let Some(known) = known {
             known.scrambles = Some(Scrambles { twice, until: now + SCRAMBLES_LAST });
@@ -61,13 +61,13 @@ impl PasswordCache {
     }
 
     pub(crate) fn forget(&self, users: &[String]) {
-        self.lock().retain(|user, _| !users.contains(user));
+        self.users.lock().retain(|user, _| !users.contains(user));
     }
 
     /// Whether this password is cached for `user` with `stored`.
     pub(crate) fn was(&self, user: &str, stored: &PasswordRecord, password: &Secret) -> bool {
         let digest = self.digest(user, password);
-        self.lock().get(user).is_some_and(|known| known.fits(stored, &digest))
+        self.users.lock().get(user).is_some_and(|known| known.fits(stored, &digest))
     }
 
     /// Whether a scramble matches the password of `user` with `stored`; `None`, in the same time, if that is not
@@ -80,7 +80,7 @@ impl PasswordCache {
         now: Instant,
     ) -> Option<bool> {
         let known = {
-            let users = self.lock();
+            let users = self.users.lock();
             let known = users.get(user).filter(|known| Some(&known.stored) == stored);
             known.and_then(|known| known.scrambles)
         };
@@ -93,10 +93,6 @@ impl PasswordCache {
     fn digest(&self, user: &str, password: &Secret) -> Digest32 {
         let length = (user.len() as u64).to_be_bytes();
         sha256(&[&self.key, &length, user.as_bytes(), password.expose().as_bytes()])
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
-        self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -14,13 +14,14 @@ use crate::Error;
 use crate::outgoing::{self, HttpClient, Question};
 use async_trait::async_trait;
 use bowshot_api::{AccessKind, AccessRequest, ErrorKind, NoDecision, PolicyDecisionPoint, Secret};
+use parking_lot::Mutex;
 use reqwest::header::HeaderValue;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -174,11 +175,11 @@ impl HttpPolicyDecisionPoint {
     }
 
     fn find(&self, key: &[u8; 32], now: Instant) -> Option<Decision> {
-        self.lock().get(key).filter(|cached| cached.until > now).map(|cached| cached.decision.clone())
+        self.cached.lock().get(key).filter(|cached| cached.until > now).map(|cached| cached.decision.clone())
     }
 
     fn insert(&self, key: [u8; 32], decision: &Decision, now: Instant) {
-        let mut cached = self.lock();
+        let mut cached = self.cached.lock();
         if cached.len() >= MAX_CACHED {
             cached.retain(|_, cached| cached.until > now);
         }
@@ -188,14 +189,9 @@ impl HttpPolicyDecisionPoint {
         cached.insert(key, CachedDecision { decision: decision.clone(), until: now + self.cache });
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], CachedDecision>> {
-        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Tells the operator, now and then.
     fn log_failure(&self, reason: &str) {
-        let (mut last_logged, now) =
-            (self.last_logged.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        let (mut last_logged, now) = (self.last_logged.lock(), Instant::now());
         if last_logged.is_none_or(|before| now.duration_since(before) >= LOG_INTERVAL) {
             *last_logged = Some(now);
             tracing::warn!(reason, "the policy service gave no decision on a statement");

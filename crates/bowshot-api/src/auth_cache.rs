@@ -1,8 +1,8 @@
 //! Authenticated callers of one connection, so that a password is not hashed for each call.
 
 use crate::{Credentials, Principal, Result, Server};
+use parking_lot::Mutex;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Credentials are checked again after this time, so that revoked ones do not stay valid for the whole connection.
@@ -47,7 +47,7 @@ impl AuthCache {
     }
 
     fn find(&self, header: &[u8], epoch: u64, now: Instant) -> Option<Principal> {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         let time = SystemTime::now();
         entries
             .retain(|entry| entry.until > now && entry.epoch == epoch && !entry.principal.has_expired(time));
@@ -56,7 +56,7 @@ impl AuthCache {
 
     /// `epoch` is the value from before the check.
     fn insert(&self, header: &[u8], principal: &Principal, epoch: u64, now: Instant) {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         if entries.len() >= MAX_ENTRIES {
             entries.remove(0);
         }
@@ -66,11 +66,6 @@ impl AuthCache {
             epoch,
             until: now + TTL,
         });
-    }
-
-    /// Entries are consistent even if the lock is poisoned.
-    fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

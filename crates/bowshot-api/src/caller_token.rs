@@ -1,9 +1,10 @@
 //! The caller's login token, forwarded to other servers that accept it.
 
 use crate::Secret;
+use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A token of an identity provider, held for the lifetime of the caller's session. Values derived from it for one
 /// server, such as connections, are cached with it and dropped with it.
@@ -31,13 +32,13 @@ impl CallerToken {
 
     /// The token; `None` after [`Self::forget`].
     pub fn token(&self) -> Option<Secret> {
-        self.lock().as_ref().map(|held| held.token.clone())
+        self.0.lock().as_ref().map(|held| held.token.clone())
     }
 
     /// Replaces the token by that of `newer`, and drops the values derived from the old one.
     pub fn take_over(&self, newer: &Self) {
         let Some(token) = newer.token() else { return };
-        let mut held = self.lock();
+        let mut held = self.0.lock();
         if held.as_ref().is_some_and(|held| held.token.expose() != token.expose()) {
             *held = Some(Held { token, derived: BTreeMap::new() });
         }
@@ -45,7 +46,7 @@ impl CallerToken {
 
     /// Drops the token and all values derived from it.
     pub fn forget(&self) {
-        let gone = self.lock().take();
+        let gone = self.0.lock().take();
         drop(gone);
     }
 
@@ -56,7 +57,7 @@ impl CallerToken {
         fits: impl FnOnce(&T) -> bool,
         make: impl FnOnce() -> T,
     ) -> Option<Arc<T>> {
-        let mut held = self.lock();
+        let mut held = self.0.lock();
         let held = held.as_mut()?;
         let there = held.derived.get(name).cloned().and_then(|value| value.downcast::<T>().ok());
         if let Some(there) = there.filter(|there| fits(there)) {
@@ -65,9 +66,5 @@ impl CallerToken {
         let made = Arc::new(make());
         held.derived.insert(name.to_owned(), Arc::<T>::clone(&made));
         Some(made)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Held>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,9 +2,10 @@
 //! unauthenticated connections.
 
 use crate::Network;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A limit on concurrent connections, in total and per network.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ impl ConnectionLimiter {
 
     /// A permit for a client at this address; `None` if the limit is reached.
     pub fn try_acquire(self: &Arc<Self>, address: IpAddr) -> Option<Permit> {
-        let (mut held, network) = (self.lock(), Network::from(address));
+        let (mut held, network) = (self.held.lock(), Network::from(address));
         let count = held.networks.get(&network).copied().unwrap_or(0);
         if held.total >= self.total || count >= self.per_network {
             return None;
@@ -44,10 +45,6 @@ impl ConnectionLimiter {
         held.networks.insert(network, count + 1);
         drop(held);
         Some(Permit { limiter: Arc::clone(self), address })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -60,7 +57,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut held = self.limiter.lock();
+        let mut held = self.limiter.held.lock();
         held.total = held.total.saturating_sub(1);
         let network = Network::from(self.address);
         if let Some(count) = held.networks.get_mut(&network) {

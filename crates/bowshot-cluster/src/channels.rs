@@ -18,8 +18,9 @@ use datafusion_distributed::{
 use futures::stream::BoxStream;
 use http::HeaderMap;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tonic::transport::Endpoint;
 use tower::service_fn;
@@ -44,13 +45,13 @@ impl Channels {
 
     /// Drops the connection to a node.
     pub(crate) fn forget(&self, address: &str) {
-        self.lock().remove(address);
+        self.open.lock().remove(address);
     }
 
     /// The connection to a node, opened at its first use.
     pub(crate) async fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
         let address = url.authority().to_owned();
-        if let Some(channel) = self.lock().get(&address) {
+        if let Some(channel) = self.open.lock().get(&address) {
             return Ok(channel.clone());
         }
         let (cluster, to) = (self.cluster.clone(), address.clone());
@@ -69,13 +70,8 @@ impl Channels {
             .await
             .map_err(unreachable(&address))?;
         let channel = BoxCloneSyncChannel::new(channel);
-        self.lock().insert(address, channel.clone());
+        self.open.lock().insert(address, channel.clone());
         Ok(channel)
-    }
-
-    /// A poisoned lock still guards whole connections.
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, BoxCloneSyncChannel>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

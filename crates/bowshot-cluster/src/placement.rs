@@ -43,9 +43,10 @@ use datafusion_distributed::{
     display_plan_ascii,
 };
 use futures::future::{BoxFuture, FutureExt, join_all};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 use url::Url;
 use uuid::Uuid;
@@ -162,7 +163,7 @@ impl Nodes {
 
     /// The context of tasks on other nodes for these options.
     fn part(&self, engine: &bowshot_engine::Engine, options: Options) -> Result<Arc<TaskContext>> {
-        let mut last = self.part.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.part.lock();
         if let Some((of, context)) = last.as_ref()
             && *of == options
         {

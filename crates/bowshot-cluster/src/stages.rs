@@ -10,9 +10,10 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_distributed::{NetworkBoundaryExt, NetworkBroadcastExec, NetworkShuffleExec};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Plans that run on several nodes now.
@@ -46,7 +47,7 @@ struct Stage {
 impl QueryStages {
     /// A row for each task of each stage.
     pub fn rows(&self) -> bowshot_api::Result<RecordBatch> {
-        let plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let plans = self.0.lock();
         let mut tasks = Vec::new();
         for run in plans.running.values() {
             for stage in &run.stages {
@@ -97,7 +98,7 @@ impl QueryStages {
         let stages = stages(plan, members, myself)?;
         let query = QueryTask::current().and_then(|job| job.query());
         let run = Running { query, started: SystemTime::now(), stages };
-        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut plans = self.0.lock();
         let key = plans.next;
         plans.next += 1;
         plans.running.insert(key, run);
@@ -119,7 +120,7 @@ impl fmt::Debug for Noted {
 
 impl Drop for Noted {
     fn drop(&mut self) {
-        let mut plans = self.of.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut plans = self.of.0.lock();
         plans.running.remove(&self.key);
     }
 }

@@ -6,8 +6,9 @@ use crate::snapshot::Pinned;
 use crate::snapshot::commit::SessionTables;
 use bowshot_api::{Error, ErrorKind, Principal, Result, Secret};
 use bowshot_tables::{Notes, Snapshot, TableStore};
+use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What the configuration says about access.
@@ -69,7 +70,7 @@ impl CurrentSettings {
     }
 
     pub fn now(&self) -> Arc<AccessSettings> {
-        Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.now.read())
     }
 
     /// Whether rights are needed for a reason of this server: its configuration, or rules.
@@ -79,7 +80,7 @@ impl CurrentSettings {
 
     /// From now on rights are needed, whether there is a rule or not. Whether that is new.
     pub fn enforce(&self) -> bool {
-        let mut settings = self.now.write().unwrap_or_else(PoisonError::into_inner);
+        let mut settings = self.now.write();
         let is_new = !settings.enforced;
         if is_new {
             *settings = Arc::new(AccessSettings { enforced: true, ..AccessSettings::clone(&settings) });
@@ -88,7 +89,7 @@ impl CurrentSettings {
     }
 
     pub fn set_users(&self, users: BTreeMap<String, ConfiguredUser>) {
-        let mut settings = self.now.write().unwrap_or_else(PoisonError::into_inner);
+        let mut settings = self.now.write();
         *settings = Arc::new(AccessSettings { users, ..AccessSettings::clone(&settings) });
     }
 }
@@ -155,7 +156,7 @@ impl SessionAccess {
             return Access::everything(&settings, &self.principal);
         }
         let newest = self.tables.shared.snapshot();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(last) = &known.access
             && Arc::ptr_eq(&last.notes, &notes)
             && Arc::ptr_eq(&last.tables, pinned.shared())
@@ -244,7 +245,7 @@ impl SessionAccess {
         if access.is_everything() {
             return pinned.clone();
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(seen) = &known.seen
             && Arc::ptr_eq(&seen.tables, pinned.shared())
             && seen.access.is_same(access)

@@ -16,6 +16,7 @@ use bowshot_api::{Error, ErrorKind, QueryId, Result};
 use bowshot_ipc::os::thread_bytes;
 use datafusion::error::DataFusionError;
 use futures::stream::{self, Stream, StreamExt};
+use parking_lot::Mutex;
 use planning::PlanningPermit;
 use std::any::Any;
 use std::cell::RefCell;
@@ -23,7 +24,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -115,7 +116,7 @@ impl QueryTask {
 
     /// Since when it is being planned, if it is.
     pub fn planning_since(&self) -> Option<Instant> {
-        lock(&self.place).as_ref().map(PlanningPermit::since)
+        self.place.lock().as_ref().map(PlanningPermit::since)
     }
 
     /// Bytes of memory that its work has taken and not given back.
@@ -130,7 +131,7 @@ impl QueryTask {
 
     /// Keeps something until the query task is over.
     pub fn hold(&self, thing: impl Any + Send) {
-        let mut held = lock(&self.held);
+        let mut held = self.held.lock();
         if self.stopped().is_none() {
             held.push(Box::new(thing));
         }
@@ -138,7 +139,7 @@ impl QueryTask {
 
     /// Gives back what it keeps of a kind.
     pub fn release<T: Any + Send>(&self) -> Option<T> {
-        let mut held = lock(&self.held);
+        let mut held = self.held.lock();
         let at = held.iter().position(|thing| thing.is::<T>())?;
         held.remove(at).downcast::<T>().ok().map(|thing| *thing)
     }
@@ -153,9 +154,9 @@ impl QueryTask {
         if self.stopped.compare_exchange(0, code, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return;
         }
-        let held = std::mem::take(&mut *lock(&self.held));
+        let held = std::mem::take(&mut *self.held.lock());
         drop(held);
-        if let Some(place) = lock(&self.place).as_mut() {
+        if let Some(place) = self.place.lock().as_mut() {
             place.orphan();
         }
         self.stop.notify_waiters();
@@ -377,10 +378,6 @@ impl<F> fmt::Debug for Inside<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inside").field("task", &self.task).finish_non_exhaustive()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -2,12 +2,13 @@
 //! the thread move to another one meanwhile. How many statements are planned at once is limited, for all and for each user.
 //! A planning whose query task is over is orphaned: it gives its permit back, unless too many are orphaned already.
 
-use super::{QueryTask, lock, run_blocking};
+use super::{QueryTask, run_blocking};
 use bowshot_api::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -51,7 +52,7 @@ impl Planning {
     }
 
     fn of_user(&self, user: &Arc<str>) -> Arc<Semaphore> {
-        let mut users = lock(&self.users);
+        let mut users = self.users.lock();
         if let Some(places) = users.get(user).and_then(Weak::upgrade) {
             return places;
         }
@@ -114,7 +115,7 @@ struct Leaving<'a>(&'a QueryTask);
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        let place = lock(&self.0.place).take();
+        let place = self.0.place.lock().take();
         drop(place);
     }
 }
@@ -135,12 +136,12 @@ pub async fn run_planning<T>(work: impl Future<Output = Result<T>> + Send) -> Re
 /// As [`run_planning`].
 pub async fn with_planning_permit<T>(work: impl Future<Output = Result<T>> + Send) -> Result<T> {
     let Some(task) = QueryTask::current() else { return work.await };
-    if lock(&task.place).is_some() {
+    if task.place.lock().is_some() {
         return work.await;
     }
     let place = task.planning.enter(&task.user).await?;
     task.check()?;
-    *lock(&task.place) = Some(place);
+    *task.place.lock() = Some(place);
     let leaving = Leaving(&task);
     if task.stopped().is_some() {
         return Err(task

@@ -8,7 +8,8 @@ use super::keys::{Algorithm, Keys};
 use super::token::Unverified;
 use crate::Error;
 use bowshot_api::Principal;
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Older keys are not trusted, even if the issuer cannot be reached: it may have revoked one.
@@ -130,9 +131,9 @@ impl Issuer {
         if let Some(keys) = self.look(|state, now| good(state, now) || !state.may_ask(now)) {
             return keys;
         }
-        self.lock().asked = Some(Instant::now());
+        self.state.lock().asked = Some(Instant::now());
         let fetched = self.fetcher.fetch().await.and_then(|document| Keys::parse(&document));
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match fetched {
             Ok(keys) => {
                 *state = State {
@@ -151,12 +152,8 @@ impl Issuer {
     }
 
     fn look(&self, is_enough: impl Fn(&State, Instant) -> bool) -> Option<Arc<Keys>> {
-        let (state, now) = (self.lock(), Instant::now());
+        let (state, now) = (self.state.lock(), Instant::now());
         is_enough(&state, now).then(|| state.believed(now))
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

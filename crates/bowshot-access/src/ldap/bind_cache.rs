@@ -3,9 +3,9 @@
 
 use crate::Error;
 use bowshot_api::{Principal, Secret};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use subtle::ConstantTimeEq;
 
@@ -33,7 +33,7 @@ impl BindCache {
 
     pub(super) fn find(&self, user: &str, password: &Secret, now: Instant) -> Option<Principal> {
         let digest = self.digest(user, password);
-        let users = self.lock();
+        let users = self.users.lock();
         let right = users.get(user).filter(|right| right.until > now)?;
         bool::from(right.digest.ct_eq(&digest)).then(|| right.principal.clone())
     }
@@ -44,7 +44,7 @@ impl BindCache {
             return;
         }
         let digest = self.digest(user, password);
-        let mut users = self.lock();
+        let mut users = self.users.lock();
         if users.len() >= MAX_USERS {
             users.retain(|_, right| right.until > now);
         }
@@ -61,10 +61,6 @@ impl BindCache {
         hash.update(user.as_bytes());
         hash.update(password.expose().as_bytes());
         hash.finalize().into()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, CachedBind>> {
-        self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

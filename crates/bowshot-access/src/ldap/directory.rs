@@ -8,9 +8,10 @@ use futures::future::{Either, select};
 use ldap3::{
     Ldap, LdapConnAsync, LdapConnSettings, LdapError, ResultEntry, Scope, SearchEntry, SearchOptions,
 };
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -93,8 +94,7 @@ impl Directory {
 
     /// Tells the operator that it gives no answers, now and then.
     pub(super) fn complain(&self, reason: &str) {
-        let (mut complained, now) =
-            (self.complained.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        let (mut complained, now) = (self.complained.lock(), Instant::now());
         if complained.is_none_or(|before| now.duration_since(before) >= COMPLAINT_PAUSE) {
             *complained = Some(now);
             tracing::warn!(directory = self.name(), reason, "a directory does not answer");

@@ -12,10 +12,11 @@ use crate::membership::signing::Signing;
 use crate::membership::stream::WorkStream;
 use crate::membership::table::{Moment, Table, Timing};
 use futures::Stream;
+use parking_lot::Mutex;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -81,7 +82,7 @@ impl Cluster {
 
     /// This node.
     pub fn myself(&self) -> Member {
-        let table = self.state.table();
+        let table = self.state.table.lock();
         let id = table.me().id;
         let members = table.members(Moment::now());
         drop(table);
@@ -115,7 +116,7 @@ impl Cluster {
 
     /// Whether a node signed a message. With a shared secret, any node may have.
     pub fn is_signed(&self, node: Uuid, message: &[u8], signature: &[u8]) -> bool {
-        let me = self.state.table().me().id;
+        let me = self.state.table.lock().me().id;
         self.state.signing.is_signed((node, me), message, signature)
     }
 
@@ -142,7 +143,7 @@ impl Cluster {
 
     /// Connections for work from members. They can be taken once, and are refused before.
     pub fn work(&self) -> Option<WorkIncoming> {
-        let incoming = self.incoming.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let incoming = self.incoming.lock().take()?;
         self.state.begin_serving();
         Some(WorkIncoming(incoming))
     }
@@ -159,7 +160,7 @@ impl Cluster {
     /// takes no work, and errors of the network.
     pub async fn connect(&self, address: &str) -> io::Result<WorkStream> {
         let (peer, id) = {
-            let table = self.state.table();
+            let table = self.state.table.lock();
             let Some(node) = table.node_at(address) else {
                 return Err(io::Error::new(
                     io::ErrorKind::NotFound,
@@ -200,7 +201,7 @@ impl Cluster {
     pub async fn leave(&self, drain: Duration) {
         let (since, deadline) = (self.state.begin_leaving(), Instant::now() + drain);
         let told = async {
-            while !self.state.table().all_answered_since(since) {
+            while !self.state.table.lock().all_answered_since(since) {
                 sleep(self.state.settings.heartbeat.min(Duration::from_millis(20))).await;
             }
         };

@@ -73,7 +73,7 @@ async fn keep_asking(state: Arc<NodeState>, address: String) {
 /// The time until the next heartbeat: dead members get fewer.
 fn pace(state: &NodeState, address: &str, answers: bool) -> Duration {
     let heartbeat = state.settings.heartbeat;
-    match state.table().state_at(address) {
+    match state.table.lock().state_at(address) {
         Some(State::Dead) => (heartbeat * 5).min(LONGEST_PACE).max(heartbeat),
         None if !answers => (heartbeat * 2).min(LONGEST_PACE).max(heartbeat),
         _ => heartbeat,

@@ -5,10 +5,11 @@ use crate::membership::message::Answer;
 use crate::membership::node_state::NodeState;
 use crate::membership::security::{Purpose, accept, refuse};
 use crate::membership::stream::{Wire, WorkStream};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, TryAcquireError};
@@ -116,7 +117,7 @@ impl Handler {
     /// Counts refusals, and logs them now and then.
     fn note_refusal(&self, from: IpAddr, reason: &str) {
         metrics::counter!("bowshot_cluster_refused_connections_total").increment(1);
-        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refusals = self.refusals.lock();
         refusals.unreported += 1;
         if refusals.reported.is_none_or(|reported| reported.elapsed() >= REPORT_INTERVAL) {
             let connections = std::mem::take(&mut refusals.unreported);
@@ -141,7 +142,7 @@ struct HandshakePermit {
 
 impl HandshakePermit {
     fn take(handler: &Arc<Handler>, from: IpAddr) -> Option<Self> {
-        let mut unproven = handler.unproven.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unproven = handler.unproven.lock();
         let all: usize = unproven.values().sum();
         let of_address = unproven.entry(from).or_default();
         if all >= MAX_UNPROVEN || *of_address >= MAX_UNPROVEN_OF_ADDRESS {
@@ -156,7 +157,7 @@ impl HandshakePermit {
 
 impl Drop for HandshakePermit {
     fn drop(&mut self) {
-        let mut unproven = self.handler.unproven.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unproven = self.handler.unproven.lock();
         if let Some(number) = unproven.get_mut(&self.from) {
             *number = number.saturating_sub(1);
             if *number == 0 {

@@ -8,9 +8,10 @@ use crate::membership::settings::Settings;
 use crate::membership::signing::Signing;
 use crate::membership::stream::WorkStream;
 use crate::membership::table::{Change, Moment, Report, Table};
+use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
@@ -27,7 +28,7 @@ pub(crate) struct NodeState {
     pub(crate) settings: Settings,
     pub(crate) keys: Keys,
     pub(crate) signing: Signing,
-    table: Mutex<Table>,
+    pub(crate) table: Mutex<Table>,
     identity: Mutex<ClusterIdentity>,
     /// Nodes to join that advertise another address.
     aliases: Mutex<BTreeMap<String, String>>,
@@ -66,29 +67,25 @@ impl NodeState {
         state
     }
 
-    pub(crate) fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Members as of the last update.
     pub(crate) fn members(&self) -> Arc<Vec<Member>> {
-        Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.snapshot.read())
     }
 
     pub(crate) fn cluster(&self) -> Uuid {
-        self.identity.lock().unwrap_or_else(PoisonError::into_inner).cluster
+        self.identity.lock().cluster
     }
 
     /// Fixes the cluster.
     pub(crate) fn settle(&self) -> Uuid {
-        let mut mine = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mine = self.identity.lock();
         mine.firm = true;
         mine.cluster
     }
 
     /// Updates the states of all members and the snapshot.
     pub(crate) fn refresh(&self) {
-        self.update(&mut self.table(), true);
+        self.update(&mut self.table.lock(), true);
     }
 
     fn update(&self, table: &mut Table, is_regular: bool) {
@@ -102,7 +99,7 @@ impl NodeState {
         if has_changed {
             count(&members);
         }
-        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(members);
+        *self.snapshot.write() = Arc::new(members);
         changes.iter().for_each(log);
         if has_changed {
             self.changes.send_modify(|version| *version += 1);
@@ -111,8 +108,8 @@ impl NodeState {
 
     /// Addresses for heartbeats: all members, and nodes to join that are not members yet.
     pub(crate) fn targets(&self) -> BTreeSet<String> {
-        let table = self.table();
-        let aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table.lock();
+        let aliases = self.aliases.lock();
         let is_open = |address: &&String| {
             let other = aliases.get(*address).and_then(|real| table.state_at(real));
             **address != table.me().address && other.is_none_or(|state| state == State::Dead)
@@ -122,8 +119,8 @@ impl NodeState {
     }
 
     pub(crate) fn heartbeat(&self, address: &str) -> Heartbeat {
-        let ClusterIdentity { cluster, firm } = *self.identity.lock().unwrap_or_else(PoisonError::into_inner);
-        let (now, table) = (Moment::now(), self.table());
+        let ClusterIdentity { cluster, firm } = *self.identity.lock();
+        let (now, table) = (Moment::now(), self.table.lock());
         Heartbeat {
             version: VERSION,
             cluster,
@@ -143,7 +140,7 @@ impl NodeState {
         }
         let (address, id, key) = (beat.from.address.clone(), beat.from.id, beat.signing_key);
         let word = Report { from: beat.from, reaches_me: beat.reaches_you, known: beat.known };
-        let mut table = self.table();
+        let mut table = self.table.lock();
         self.signing.hear(id, key, |id| table.node(id).is_some());
         let was_dead = table.state_at(&address) == Some(State::Dead);
         table.heard(&word, Moment::now());
@@ -166,12 +163,12 @@ impl NodeState {
     ) -> io::Result<()> {
         self.check(&beat).map_err(denied)?;
         if beat.from.address != address {
-            let mut aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut aliases = self.aliases.lock();
             aliases.insert(address.to_owned(), beat.from.address.clone());
         }
         let (id, key) = (beat.from.id, beat.signing_key);
         let word = Report { from: beat.from, reaches_me: beat.reaches_you, known: beat.known };
-        let mut table = self.table();
+        let mut table = self.table.lock();
         self.signing.hear(id, key, |id| table.node(id).is_some());
         table.answered(&word, clock_skew_ms, asked, Moment::now());
         self.update(&mut table, false);
@@ -180,7 +177,7 @@ impl NodeState {
 
     /// Handles a failed call.
     pub(crate) fn failed(&self, address: &str) {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         table.failed(address);
         self.update(&mut table, false);
     }
@@ -192,7 +189,7 @@ impl NodeState {
 
     /// Announces that this node takes work.
     pub(crate) fn begin_serving(&self) {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         table.serve();
         self.update(&mut table, false);
         drop(table);
@@ -201,7 +198,7 @@ impl NodeState {
 
     /// Announces whether this node has access rules.
     pub(crate) fn tell_guarded(&self, guarded: bool) {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         let is_new = table.guard(guarded);
         self.update(&mut table, false);
         drop(table);
@@ -212,7 +209,7 @@ impl NodeState {
 
     /// Announces that this node leaves; returns the time.
     pub(crate) fn begin_leaving(&self) -> Instant {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         // Heartbeats from now on contain it.
         let now = Moment::now();
         table.leave(now);
@@ -224,7 +221,7 @@ impl NodeState {
 
     /// Whether this node takes work of another one.
     pub(crate) fn check_work_of(&self, id: Uuid) -> Result<(), &'static str> {
-        let table = self.table();
+        let table = self.table.lock();
         let Some(node) = table.node(id) else { return Err("the calling node is not known yet") };
         if node.build != table.me().build {
             return Err("the calling node runs another build");
@@ -246,7 +243,7 @@ impl NodeState {
         if !beat.from.is_sound() {
             return Err("invalid description of the node".to_owned());
         }
-        let mut mine = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mine = self.identity.lock();
         match (beat.firm, mine.firm) {
             (true, true) if beat.cluster != mine.cluster => {
                 let (one, other) = (beat.cluster, mine.cluster);

@@ -4,10 +4,10 @@
 use crate::membership::error::Error;
 use aws_lc_rs::hmac::{self, HMAC_SHA256, Key};
 use aws_lc_rs::rand;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
 /// Bytes of a key.
@@ -55,7 +55,7 @@ impl Signing {
     /// A node has told its own key. `is_known` says whose keys are still wanted.
     pub(crate) fn hear(&self, node: Uuid, key: Option<SigningKey>, is_known: impl Fn(Uuid) -> bool) {
         let (Some(SigningKey(bytes)), true) = (key, self.distributed.is_some()) else { return };
-        let mut theirs = self.lock();
+        let mut theirs = self.theirs.lock();
         if !theirs.contains_key(&node) {
             theirs.retain(|node, _| is_known(*node));
         }
@@ -74,12 +74,7 @@ impl Signing {
         if self.distributed.is_none() || node == me {
             return hmac::verify(&self.mine, message, tag).is_ok();
         }
-        self.lock().get(&node).is_some_and(|key| hmac::verify(key, message, tag).is_ok())
-    }
-
-    /// A poisoned lock still guards whole keys.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Key>> {
-        self.theirs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.theirs.lock().get(&node).is_some_and(|key| hmac::verify(key, message, tag).is_ok())
     }
 }
 

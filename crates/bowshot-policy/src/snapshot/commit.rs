@@ -4,7 +4,8 @@ use crate::snapshot::Pinned;
 use bowshot_api::Result;
 use bowshot_api::catalog_names::TEMPORARY_CATALOG;
 use bowshot_tables::TableStore;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
 
 /// See the module. Only this session changes its own tables.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl SessionTables {
     /// The tables as they are now.
     pub fn pin(&self) -> Pinned {
         // Both sides are taken under the lock, so that no commit can begin between them.
-        let before = self.lock_before();
+        let before = self.before.lock();
         before.clone().unwrap_or_else(|| self.newest())
     }
 
@@ -38,11 +39,11 @@ impl SessionTables {
         let reads = base.reads();
         let reads_own = reads.iter().any(|name| name.catalog == TEMPORARY_CATALOG);
         if Arc::ptr_eq(base.own(), changed.own()) && !reads_own {
-            let _turn = self.turn.read().unwrap_or_else(PoisonError::into_inner);
+            let _turn = self.turn.read();
             self.shared.commit_serializable(base.shared(), changed.shared(), reads)?;
             return Ok(());
         }
-        let _turn = self.turn.write().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.write();
         // Nobody else commits to this side during the turn.
         self.own.check_unchanged(base.own(), &reads)?;
         let mut both = Both::begin(self);
@@ -56,10 +57,6 @@ impl SessionTables {
     fn newest(&self) -> Pinned {
         Pinned::new(self.shared.snapshot(), self.own.snapshot())
     }
-
-    fn lock_before(&self) -> MutexGuard<'_, Option<Pinned>> {
-        self.before.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A commit over both sides. Until it ends, the session sees what was before; if it fails, its own side is put back.
@@ -71,7 +68,7 @@ struct Both<'a> {
 
 impl<'a> Both<'a> {
     fn begin(tables: &'a SessionTables) -> Self {
-        let mut place = tables.lock_before();
+        let mut place = tables.before.lock();
         let before = tables.newest();
         *place = Some(before.clone());
         Self { tables, before, kept: false }
@@ -80,7 +77,7 @@ impl<'a> Both<'a> {
 
 impl Drop for Both<'_> {
     fn drop(&mut self) {
-        let mut place = self.tables.lock_before();
+        let mut place = self.tables.before.lock();
         if !self.kept {
             self.tables.own.reset(self.before.own());
         }

@@ -10,10 +10,11 @@ use datafusion::config::{ConfigNonZeroUsize, ConfigOptions};
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use futures::StreamExt;
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker, ready};
 
 /// Names of columns that begin so are those of statements that change tables.
@@ -110,7 +111,7 @@ impl StreamedTable {
         pool: &Arc<dyn MemoryPool>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<RecordBatch>>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.batches == 0 && state.kept.is_none() && self.scans.load(Ordering::Relaxed) > 1 {
             let memory = MemoryConsumer::new("rows of the client").register(pool);
             state.kept = Some(Kept { batches: Vec::new(), memory });
@@ -142,7 +143,7 @@ impl StreamedTable {
     /// An error of the statement, with the rows that were at work if that is known: those that came last, unless all have come
     /// or several scans read them.
     pub fn located(&self, error: Error) -> Error {
-        let state = self.lock();
+        let state = self.state.lock();
         let known = self.ordered && state.rows.is_some() && state.kept.is_none() && state.last > 0;
         if !known || error.kind() != ErrorKind::Invalid {
             return error;
@@ -156,10 +157,6 @@ impl StreamedTable {
     fn read_already(&self) -> Error {
         Error::unsupported(format!("the plan reads `{}` again after it has gone", self.name))
             .with_hint("write the rows into a temporary table first, and read that")
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -203,14 +200,14 @@ struct Waiting(Mutex<Vec<Waker>>);
 
 impl Waiting {
     fn add(&self, waker: &Waker) {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.0.lock();
         if !waiting.iter().any(|other| other.will_wake(waker)) {
             waiting.push(waker.clone());
         }
     }
 
     fn wake_all(&self) {
-        let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let waiting = std::mem::take(&mut *self.0.lock());
         waiting.into_iter().for_each(Waker::wake);
     }
 }

@@ -8,8 +8,9 @@ use bowshot_api::Result;
 use bowshot_api::catalog_names::TEMPORARY_CATALOG;
 use bowshot_tables::{Entry, EntryName, Error, Snapshot};
 use input::StreamedTable;
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Names of tables, which all clones of a state add to.
 type NameSet = Arc<Mutex<BTreeSet<EntryName>>>;
@@ -159,10 +160,10 @@ impl Pinned {
 
 fn insert(names: Option<&NameSet>, name: &EntryName) {
     if let Some(names) = names {
-        names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        names.lock().insert(name.clone());
     }
 }
 
 fn all(names: Option<&NameSet>) -> BTreeSet<EntryName> {
-    names.map(|names| names.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
+    names.map(|names| names.lock().clone()).unwrap_or_default()
 }
