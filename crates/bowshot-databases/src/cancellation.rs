@@ -1,7 +1,8 @@
 //! Cancels a statement of another database from outside of the thread that it runs on.
 
 use adbc_core::CancelHandle;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::thread;
 
 /// How far a statement has come, and what cancels it.
@@ -23,7 +24,7 @@ impl Cancellation {
 
     /// Sets the handles of a statement that begins. `false` if it was cancelled before.
     pub(crate) fn arm(&self, handles: Vec<Box<dyn CancelHandle>>) -> bool {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let may_run = !matches!(*state, State::Cancelled);
         if may_run {
             *state = State::Running(handles);
@@ -37,7 +38,7 @@ impl Cancellation {
 
     /// The statement has ended, so the next one on its connection is not cancelled. `false` if it was cancelled.
     pub(crate) fn finish(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let finished = !matches!(*state, State::Cancelled);
         if finished {
             *state = State::Finished;
@@ -47,7 +48,7 @@ impl Cancellation {
 
     /// Cancels the statement, on another thread: the driver may have to call the server.
     pub(crate) fn cancel(&self) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let handles = match &mut *state {
             State::Running(handles) => std::mem::take(handles),
             State::Finished | State::Cancelled => return,
@@ -64,11 +65,7 @@ impl Cancellation {
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
-        matches!(*self.lock(), State::Cancelled)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        matches!(*self.0.lock(), State::Cancelled)
     }
 }
 

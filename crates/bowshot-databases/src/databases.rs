@@ -22,9 +22,10 @@ use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, 
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::{StreamExt, TryStreamExt};
+use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 use tokio::runtime::Handle;
 
 /// Most databases of one server.
@@ -108,7 +109,7 @@ impl ExternalDatabases {
     }
 
     fn add(&self, name: &str, new: New) -> Result<()> {
-        let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
+        let mut sources = self.sources.write();
         if sources.contains_key(name) || self.catalogs.has(name) || self.lakes.get(name).is_some() {
             return Err(Error::new(
                 ErrorKind::AlreadyExists,
@@ -128,13 +129,9 @@ impl ExternalDatabases {
         Ok(())
     }
 
-    fn sources(&self) -> RwLockReadGuard<'_, BTreeMap<String, Arc<Source>>> {
-        self.sources.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A database as it was opened.
     fn find_source(&self, name: &str) -> Result<Arc<Source>> {
-        self.sources().get(name).cloned().ok_or_else(|| not_found(name))
+        self.sources.read().get(name).cloned().ok_or_else(|| not_found(name))
     }
 
     /// A database with its current credentials. If its secret was replaced, its connections are dropped.
@@ -147,7 +144,7 @@ impl ExternalDatabases {
             return Ok(source);
         };
         let renewed = Source::new(renewed, source.attached);
-        let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
+        let mut sources = self.sources.write();
         match sources.get_mut(name) {
             Some(there) if Arc::ptr_eq(there, &source) => {
                 *there = Arc::clone(&renewed);
@@ -188,14 +185,15 @@ impl ExternalDatabases {
 #[async_trait]
 impl Databases for ExternalDatabases {
     fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.sources().keys().cloned().chain(self.catalogs.names()).collect();
+        let mut names: Vec<String> =
+            self.sources.read().keys().cloned().chain(self.catalogs.names()).collect();
         names.extend(self.lakes.names());
         names.sort_unstable();
         names
     }
 
     fn has(&self, database: &str) -> bool {
-        self.sources().contains_key(database)
+        self.sources.read().contains_key(database)
             || self.catalogs.has(database)
             || self.lakes.get(database).is_some()
     }
@@ -340,13 +338,13 @@ impl Databases for ExternalDatabases {
         }
         match lake {
             Some(_) => self.lakes.remove(name),
-            None => drop(self.sources.write().unwrap_or_else(PoisonError::into_inner).remove(name)),
+            None => drop(self.sources.write().remove(name)),
         }
         Ok(())
     }
 
     fn rows(&self) -> Result<RecordBatch> {
-        let sources: Vec<Arc<Source>> = self.sources().values().cloned().collect();
+        let sources: Vec<Arc<Source>> = self.sources.read().values().cloned().collect();
         let mut rows: Vec<DatabaseStatus> =
             sources.iter().map(|source| source.status()).chain(self.catalogs.statuses()).collect();
         rows.extend(self.lakes.statuses());

@@ -8,16 +8,17 @@ use adbc_core::options::{AdbcVersion, OptionDatabase, OptionValue};
 use adbc_core::{Driver, Optionable};
 use adbc_driver_manager::{ManagedConnection, ManagedDatabase, ManagedDriver};
 use bowshot_api::Secret;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 /// Loaded drivers by path. None is unloaded: its threads may still run.
 static LOADED: LazyLock<Mutex<HashMap<PathBuf, ManagedDriver>>> = LazyLock::new(Mutex::default);
 
 fn loaded(path: &Path, kind: Kind) -> Result<ManagedDriver, DatabaseError> {
-    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut loaded = LOADED.lock();
     if let Some(driver) = loaded.get(path) {
         return Ok(driver.clone());
     }

@@ -6,9 +6,10 @@ use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_engine::databases::Attachment;
 use bowshot_files::FileCatalog;
 use bowshot_lakehouse::{DuckLake, DuckLakePlace};
+use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 /// The name of the kind, and the scheme of a location.
 const KIND: &str = "ducklake";
@@ -146,7 +147,7 @@ impl Lake {
             kept.retain(|(schema, _)| self.may_have_schema(schema));
             listed = Arc::new(kept);
         }
-        self.seen().0 = Some(listed.len());
+        self.seen.lock().0 = Some(listed.len());
         Ok(listed)
     }
 
@@ -169,12 +170,8 @@ impl Lake {
             }
             Err(error) => Some(error.message().to_owned()),
         };
-        self.seen().1 = problem;
+        self.seen.lock().1 = problem;
         done
-    }
-
-    fn seen(&self) -> std::sync::MutexGuard<'_, (Option<usize>, Option<String>)> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -203,19 +200,19 @@ impl Lakes {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<Arc<Lake>> {
-        self.all().get(name).cloned()
+        self.lakes.read().get(name).cloned()
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
-        self.all().keys().cloned().collect()
+        self.lakes.read().keys().cloned().collect()
     }
 
     pub(crate) fn add(&self, lake: Arc<Lake>) {
-        self.all_mut().insert(lake.settings.place.name.clone(), lake);
+        self.lakes.write().insert(lake.settings.place.name.clone(), lake);
     }
 
     pub(crate) fn remove(&self, name: &str) {
-        self.all_mut().remove(name);
+        self.lakes.write().remove(name);
     }
 
     pub(crate) fn configured(&self, settings: LakeSettings) -> Arc<Lake> {
@@ -246,7 +243,7 @@ impl Lakes {
     /// Rows of `system.databases`.
     pub(crate) fn statuses(&self) -> Vec<DatabaseStatus> {
         let of_one = |lake: &Arc<Lake>| {
-            let (tables, problem) = lake.seen().clone();
+            let (tables, problem) = lake.seen.lock().clone();
             DatabaseStatus {
                 name: lake.settings.place.name.clone(),
                 kind: KIND,
@@ -259,15 +256,7 @@ impl Lakes {
                 problem,
             }
         };
-        self.all().values().map(of_one).collect()
-    }
-
-    fn all(&self) -> RwLockReadGuard<'_, BTreeMap<String, Arc<Lake>>> {
-        self.lakes.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn all_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Arc<Lake>>> {
-        self.lakes.write().unwrap_or_else(PoisonError::into_inner)
+        self.lakes.read().values().map(of_one).collect()
     }
 }
 

@@ -1,7 +1,8 @@
 //! What is kept for a while for whoever needs one next. What nobody takes in time is dropped by a thread that is there as long as
 //! something is kept: dropping may block.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use parking_lot::Mutex;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,11 +27,11 @@ impl<T: Send + 'static> IdleItems<T> {
 
     /// The one that came last.
     pub(crate) fn take(&self) -> Option<T> {
-        lock(&self.items).kept.pop().map(|(item, _)| item)
+        self.items.lock().kept.pop().map(|(item, _)| item)
     }
 
     pub(crate) fn keep(&self, item: T) {
-        let mut items = lock(&self.items);
+        let mut items = self.items.lock();
         items.kept.push((item, Instant::now()));
         if items.is_watched {
             return;
@@ -50,7 +51,7 @@ impl<T: Send + 'static> IdleItems<T> {
 
     /// Drops all of them.
     pub(crate) fn clear(&self) {
-        let kept = std::mem::take(&mut lock(&self.items).kept);
+        let kept = std::mem::take(&mut self.items.lock().kept);
         drop(kept);
     }
 }
@@ -59,7 +60,7 @@ impl<T: Send + 'static> IdleItems<T> {
 fn drop_old<T>(items: &Weak<Mutex<Items<T>>>, kept_for: Duration) {
     while let Some(items) = items.upgrade() {
         let (old, next) = {
-            let mut items = lock(&items);
+            let mut items = items.lock();
             let old = items.kept.iter().take_while(|(_, since)| since.elapsed() >= kept_for).count();
             let old: Vec<(T, Instant)> = items.kept.drain(..old).collect();
             let next = items.kept.first().map(|(_, since)| kept_for.saturating_sub(since.elapsed()));
@@ -73,10 +74,6 @@ fn drop_old<T>(items: &Weak<Mutex<Items<T>>>, kept_for: Duration) {
             None => return,
         }
     }
-}
-
-fn lock<T>(items: &Mutex<Items<T>>) -> MutexGuard<'_, Items<T>> {
-    items.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

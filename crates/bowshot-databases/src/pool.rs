@@ -10,8 +10,9 @@ use crate::mysql;
 use crate::settings::DatabaseSettings;
 use adbc_core::Database;
 use adbc_driver_manager::ManagedDatabase;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -125,19 +126,19 @@ impl Pool {
     fn by_driver(&self) -> Result<DatabaseConnection, DatabaseError> {
         let connection = self.database()?.new_connection().map_err(|error| {
             // The driver may have cached something of a server that was replaced.
-            lock(&self.database).take();
+            self.database.lock().take();
             DatabaseError::from_connect(&error, &self.settings)
         })?;
         Ok(DatabaseConnection::Driver(connection))
     }
 
     fn database(&self) -> Result<ManagedDatabase, DatabaseError> {
-        if let Some(database) = lock(&self.database).as_ref() {
+        if let Some(database) = self.database.lock().as_ref() {
             return Ok(database.0.clone());
         }
         // Not under the lock: it may connect.
         let opened = driver::opened(&self.settings)?;
-        let mut database = lock(&self.database);
+        let mut database = self.database.lock();
         Ok(database.get_or_insert(ManagedDatabaseSlot(opened)).0.clone())
     }
 }
@@ -166,8 +167,4 @@ impl Lease {
             self.pool.idle.keep(connection);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,8 +8,9 @@ use crate::pool::Pool;
 use crate::settings::DatabaseSettings;
 use crate::status::DatabaseStatus;
 use bowshot_api::{Error, Result};
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Most tables of a database with cached columns.
@@ -93,7 +94,7 @@ impl Source {
     /// A table by its exact name.
     pub(crate) async fn described(&self, schema: &str, table: &str) -> Result<Option<Arc<TableMetadata>>> {
         let name = (schema.to_owned(), table.to_owned());
-        if let Some((since, cached)) = lock(&self.columns).get(&name)
+        if let Some((since, cached)) = self.columns.lock().get(&name)
             && since.elapsed() < self.settings.cache_ttl
         {
             return Ok(Some(Arc::clone(cached)));
@@ -107,7 +108,7 @@ impl Source {
         }
         let found = self.record(metadata::describe_table(&self.pool, schema, table).await)?;
         let Some(found) = found.map(Arc::new) else { return Ok(None) };
-        let mut columns = lock(&self.columns);
+        let mut columns = self.columns.lock();
         if columns.len() >= MAX_CACHED_TABLES {
             columns.retain(|_, (since, _)| since.elapsed() < self.settings.cache_ttl);
         }
@@ -119,7 +120,7 @@ impl Source {
 
     /// Drops the cached columns of a table.
     pub(crate) fn forget(&self, schema: &str, table: &str) {
-        lock(&self.columns).remove(&(schema.to_owned(), table.to_owned()));
+        self.columns.lock().remove(&(schema.to_owned(), table.to_owned()));
     }
 
     /// Its row of `system.databases`.
@@ -139,7 +140,7 @@ impl Source {
 
     /// The last error, until a success.
     pub(crate) fn problem(&self) -> Option<String> {
-        lock(&self.problem).clone()
+        self.problem.lock().clone()
     }
 
     /// The public error, which is recorded.
@@ -147,7 +148,7 @@ impl Source {
         match done {
             Ok(done) => {
                 // The database is back, so its tables are listed again.
-                if lock(&self.problem).take().is_some()
+                if self.problem.lock().take().is_some()
                     && let Ok(mut listing) = self.listing.try_lock()
                     && matches!(listing.as_ref(), Some((_, Err(_))))
                 {
@@ -164,16 +165,12 @@ impl Source {
                         | DatabaseError::Busy(_)
                         | DatabaseError::Driver(_)
                 ) {
-                    *lock(&self.problem) = Some(fault.to_string());
+                    *self.problem.lock() = Some(fault.to_string());
                 }
                 Err(fault.into_public(&self.settings))
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The error for a missing database.

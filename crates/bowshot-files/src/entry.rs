@@ -12,8 +12,9 @@ use bowshot_lakehouse::table_folder::TableFolder;
 use bowshot_lakehouse::table_formats::ForeignFolder;
 use bowshot_object_store::secrets::{InForce, same};
 use bowshot_object_store::{Error, RemoteFolder, RemoteTable, pause};
+use parking_lot::{Mutex, RwLock};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long it is believed that an object store does not answer.
@@ -122,7 +123,7 @@ impl TableEntry {
         if let Some(known) = self.known_foreign().filter(|known| Some(known.kind()) == kind) {
             return Ok(Some(known));
         }
-        let mut foreign = self.foreign.write().unwrap_or_else(PoisonError::into_inner);
+        let mut foreign = self.foreign.write();
         // Somebody else may have been here meanwhile.
         if foreign.as_ref().map(|known| known.kind()) != kind {
             let folder = || TableFolder::Remote(RemoteFolder::of(remote));
@@ -134,7 +135,7 @@ impl TableEntry {
     }
 
     fn known_foreign(&self) -> Option<Arc<ForeignFolder>> {
-        self.foreign.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.foreign.read().clone()
     }
 
     /// Whether it still is a table of its format, or still none: data files of a new one come before its metadata.
@@ -153,7 +154,7 @@ impl TableEntry {
         if let Some(fresh) = self.fresh() {
             return fresh;
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(fresh) = self.fresh() {
             return fresh;
         }
@@ -167,7 +168,7 @@ impl TableEntry {
         };
         let next_check = Instant::now() + pause;
         let published = Published { outcome: outcome.clone(), next_check, surprises, in_force };
-        *self.published.write().unwrap_or_else(PoisonError::into_inner) = Some(published);
+        *self.published.write() = Some(published);
         outcome
     }
 
@@ -190,7 +191,7 @@ impl TableEntry {
         if let Some(problem) = &self.definition.problem {
             return Some(Err(problem.clone()));
         }
-        let published = self.published.read().unwrap_or_else(PoisonError::into_inner);
+        let published = self.published.read();
         let published = published.as_ref()?;
         let surprised = published.surprises != self.workshop.sources.surprises()
             || !same(published.in_force.as_ref(), self.definition.in_force().as_ref())
@@ -233,7 +234,7 @@ impl TableEntry {
     }
 
     fn unchanged(&self, found: &[ListedFile]) -> Option<Arc<Snapshot>> {
-        let published = self.published.read().unwrap_or_else(PoisonError::into_inner);
+        let published = self.published.read();
         let snapshot = published.as_ref()?.outcome.as_ref().ok()?;
         snapshot.is_of(found).then(|| Arc::clone(snapshot))
     }

@@ -29,10 +29,11 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use object_store::ObjectStore;
 use object_store::path::Path as Location;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// Files of other nodes' scans whose footers are remembered.
@@ -227,7 +228,7 @@ impl PortableFiles {
 
     fn open(&self, file: &PortableFile) -> Result<Opened, Error> {
         let metadata = std::fs::metadata(&file.path).map_err(|error| Error::of_known(&file.path, error))?;
-        if let Some((data, facts)) = self.lock().get(file)
+        if let Some((data, facts)) = self.known.lock().get(file)
             && data.identity().has_content_of(&metadata)
         {
             return Ok((Arc::clone(data), Arc::clone(facts)));
@@ -238,7 +239,7 @@ impl PortableFiles {
         }
         let data = DataFile::new(file.path.clone(), identity, Arc::clone(&self.pool));
         let facts = Arc::new(parquet::facts(&data, &self.sources)?);
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         if known.len() >= REMEMBERED {
             known.clear();
         }
@@ -246,11 +247,6 @@ impl PortableFiles {
         drop(known);
         self.sources.store.sweep();
         Ok((data, facts))
-    }
-
-    /// A poisoned lock still guards whole files.
-    fn lock(&self) -> MutexGuard<'_, HashMap<PortableFile, Opened>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

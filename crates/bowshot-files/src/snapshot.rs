@@ -17,7 +17,8 @@ use bowshot_object_store::file_name::Format;
 use datafusion::common::Result as DataFusionResult;
 use datafusion::datasource::physical_plan::FileGroup;
 use datafusion_datasource::compute_all_files_statistics;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use parking_lot::Mutex;
+use std::sync::{Arc, Weak};
 
 #[derive(Debug)]
 pub(crate) struct Snapshot {
@@ -101,7 +102,7 @@ impl Snapshot {
     /// statistics of many files takes longer than planning the rest of a query.
     pub(crate) fn groups(&self, kept: &[usize], partitions: usize) -> DataFusionResult<Groups> {
         let all = kept.len() == self.files.len();
-        let mut cached = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.groups.lock();
         if let (true, Some((_, groups))) = (all, cached.as_ref().filter(|(count, _)| *count == partitions)) {
             return Ok(Arc::clone(groups));
         }

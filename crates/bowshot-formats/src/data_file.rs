@@ -9,6 +9,7 @@ use crate::decoded_columns::{ColumnCache, FileColumns};
 use bowshot_ipc::{FilePages, MappedFile};
 use bowshot_object_store::{Error, FileIdentity, RemoteFile, SEQUENTIAL_BYTES};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -17,7 +18,7 @@ use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// `O_NONBLOCK`: a pipe that took the file's place since it was listed must not hang the open call.
 const NO_WAIT: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 0x4 };
@@ -129,7 +130,7 @@ impl DataFile {
 
     /// The open file; opens it if need be.
     fn open(self: &Arc<Self>) -> Result<Arc<File>, Error> {
-        if let Some(file) = lock(&self.handle).as_ref() {
+        if let Some(file) = self.handle.lock().as_ref() {
             return Ok(Arc::clone(file));
         }
         let file = std::fs::OpenOptions::new()
@@ -139,7 +140,7 @@ impl DataFile {
             .map_err(|error| Error::of_known(&self.path, error))?;
         self.verify(&file)?;
         let file = Arc::new(file);
-        *lock(&self.handle) = Some(Arc::clone(&file));
+        *self.handle.lock() = Some(Arc::clone(&file));
         if let Some(oldest) = self.pool.handles.add(self) {
             oldest.close();
         }
@@ -149,7 +150,7 @@ impl DataFile {
     /// The mapped file, which must be an Arrow file. The map stays while the table's files do, since touching the
     /// pages of a new one costs time; only when there are too many the oldest goes.
     pub fn map(self: &Arc<Self>) -> Result<Arc<MappedFile>, Error> {
-        if let Some(map) = lock(&self.map).as_ref() {
+        if let Some(map) = self.map.lock().as_ref() {
             return Ok(Arc::clone(map));
         }
         let explain = |error| arrow_ipc::explain(self, error);
@@ -164,9 +165,9 @@ impl DataFile {
             }
         };
         let map = Arc::new(map);
-        *lock(&self.map) = Some(Arc::clone(&map));
+        *self.map.lock() = Some(Arc::clone(&map));
         if let Some(oldest) = self.pool.maps.add(self) {
-            *lock(&oldest.map) = None;
+            *oldest.map.lock() = None;
         }
         Ok(map)
     }
@@ -178,7 +179,7 @@ impl DataFile {
         if range.len() < SHARED_BYTES || self.remote.is_some() {
             return None;
         }
-        let known = lock(&self.pages).clone();
+        let known = self.pages.lock().clone();
         let pages = match known {
             Some(pages) => pages,
             None => self.map_pages().ok()?,
@@ -192,7 +193,7 @@ impl DataFile {
         if !self.pages_shared.load(Ordering::Acquire) {
             return Ok(());
         }
-        let pages = lock(&self.pages).clone();
+        let pages = self.pages.lock().clone();
         match pages {
             Some(pages) => pages.check().map_err(|error| arrow_ipc::explain(self, error)),
             None => self.verify(self.open()?.as_ref()),
@@ -205,7 +206,7 @@ impl DataFile {
         let pages = FilePages::open(&self.path).map_err(|error| arrow_ipc::explain(self, error))?;
         self.verify_path()?;
         let pages = Arc::new(pages);
-        *lock(&self.pages) = Some(Arc::clone(&pages));
+        *self.pages.lock() = Some(Arc::clone(&pages));
         Ok(pages)
     }
 
@@ -221,8 +222,8 @@ impl DataFile {
 
     /// Closes the handle and the map of pages; reads that are running keep theirs.
     pub fn close(&self) {
-        *lock(&self.handle) = None;
-        *lock(&self.pages) = None;
+        *self.handle.lock() = None;
+        *self.pages.lock() = None;
     }
 
     /// What stopped an earlier read of this content.
@@ -351,7 +352,7 @@ impl Queue {
 
     /// Adds a file; gives the one that must go for it.
     fn add(&self, file: &Arc<DataFile>) -> Option<Arc<DataFile>> {
-        let mut files = lock(&self.files);
+        let mut files = self.files.lock();
         files.push_back(Arc::downgrade(file));
         if files.len() <= self.limit {
             return None;
@@ -359,10 +360,6 @@ impl Queue {
         files.retain(|file| file.strong_count() > 0);
         if files.len() > self.limit { files.pop_front()?.upgrade() } else { None }
     }
-}
-
-fn lock<T>(slot: &Mutex<T>) -> MutexGuard<'_, T> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Keeps the handles of a table's files while a plan may read them; they close with the last plan.
@@ -380,7 +377,7 @@ impl Lease {
 
     /// The lease that somebody still has, or a new one of these files.
     pub fn shared(last: &Mutex<Weak<Self>>, files: impl FnOnce() -> Vec<Arc<DataFile>>) -> Arc<Self> {
-        let mut last = lock(last);
+        let mut last = last.lock();
         last.upgrade().unwrap_or_else(|| {
             let new = Arc::new(Self::new(files(), Vec::new()));
             *last = Arc::downgrade(&new);

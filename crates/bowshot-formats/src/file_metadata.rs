@@ -12,8 +12,9 @@ use bowshot_object_store::Error;
 use bowshot_object_store::file_name::{Format, Kind};
 use bowshot_orc::OrcFile;
 use datafusion::common::Statistics;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 #[derive(Debug)]
 pub struct FileFacts {
@@ -141,7 +142,7 @@ impl FactSources {
     /// The same columns, in one piece with those of the file before if they are equal: a table may be made of a hundred
     /// thousand files.
     fn shared(&self, columns: SchemaRef) -> SchemaRef {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         match last.upgrade().filter(|last| *last == columns) {
             Some(last) => last,
             None => {

@@ -1,6 +1,6 @@
 //! Lines that were left out of a file because they could not be read, where that was asked for.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 /// Lines of which a file keeps the reasons.
 const MAX_REJECTS: usize = 1_000;
@@ -20,7 +20,7 @@ pub struct Rejects(Mutex<Vec<Reject>>);
 
 impl Rejects {
     pub fn add(&self, reject: Reject) {
-        let mut rejects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rejects = self.0.lock();
         // A file is read more than once.
         if rejects.len() < MAX_REJECTS && !rejects.contains(&reject) {
             rejects.push(reject);
@@ -29,7 +29,7 @@ impl Rejects {
 
     /// By their number.
     pub fn list(&self) -> Vec<Reject> {
-        let mut rejects = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut rejects = self.0.lock().clone();
         rejects.sort_by_key(|reject| reject.line);
         rejects
     }

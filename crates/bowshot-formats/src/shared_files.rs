@@ -9,8 +9,9 @@ use bowshot_ipc::{MappedFile, Witness};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::ExecutionPlan;
+use parking_lot::Mutex;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A file and what becomes of the map that rows are views of.
 type Witnessed = (PathBuf, Witness);
@@ -32,20 +33,16 @@ impl SharedFiles {
 
     pub fn add(&self, file: &DataFile, mapped: &MappedFile) {
         let witness = mapped.witness();
-        let mut files = self.lock();
+        let mut files = self.0.lock();
         if !files.iter().rev().take(LOOKED_BACK).any(|(_, known)| known.is_of_same_map(&witness)) {
             files.push((file.path().to_path_buf(), witness));
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Witnessed>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Origin for SharedFiles {
     fn check(&self) -> Result<()> {
-        let files = self.lock();
+        let files = self.0.lock();
         let checked = files.iter().try_for_each(|(path, witness)| {
             witness.check().map_err(|error| arrow_ipc::explain_at(path, error))
         });

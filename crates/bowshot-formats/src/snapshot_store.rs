@@ -16,12 +16,13 @@ use object_store::{
     Attributes, CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
     ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
+use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 
 const NAME: &str = "bowshot files";
 /// Bytes that are worth a thread of their own.
@@ -62,18 +63,18 @@ impl SnapshotStore {
     /// Makes a file readable for as long as somebody holds it.
     pub fn add(&self, file: &Arc<DataFile>) -> ObjectMeta {
         let meta = object_meta(file);
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.write();
         files.insert(meta.location.clone(), Arc::downgrade(file));
         meta
     }
 
     /// Forgets the files that nobody holds.
     pub fn sweep(&self) {
-        self.files.write().unwrap_or_else(PoisonError::into_inner).retain(|_, file| file.strong_count() > 0);
+        self.files.write().retain(|_, file| file.strong_count() > 0);
     }
 
     fn find(&self, location: &Path) -> Result<Arc<DataFile>> {
-        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.read();
         files.get(location).and_then(Weak::upgrade).ok_or_else(|| object_store::Error::NotFound {
             path: location.to_string(),
             source: "no table uses this content any more".into(),

@@ -27,9 +27,10 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use datafusion_datasource::compute_all_files_statistics;
+use parking_lot::Mutex;
 use parquet::arrow::arrow_reader::RowSelection;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// What the metadata of a table say of one moment.
 #[derive(Debug)]
@@ -278,7 +279,7 @@ impl Group {
     /// The files in so many partitions, and what the planner may believe about all of them. It is kept: to unite the statistics of
     /// many files takes longer than planning the rest of a query.
     fn partitions(&self, count: usize) -> Result<Groups> {
-        let mut kept = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.planned.lock();
         if let Some((_, groups)) = kept.as_ref().filter(|(of, _)| *of == count) {
             return Ok(Arc::clone(groups));
         }

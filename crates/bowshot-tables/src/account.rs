@@ -4,10 +4,11 @@ use super::Error;
 use super::key_lookup::LookupBudget;
 use arrow::array::RecordBatch;
 use bowshot_api::allocations;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The memory of one store.
 pub(super) struct Account {
@@ -55,7 +56,7 @@ impl Account {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.held().bytes
+        self.held.lock().bytes
     }
 
     /// The memory for finding rows by their keys, which is counted apart.
@@ -66,7 +67,7 @@ impl Account {
     /// Counts the allocations of the rows that are not counted yet, or nothing when that would go over the limit.
     pub(super) fn claim(self: &Arc<Self>, rows: &RecordBatch) -> Result<Claim, Error> {
         let allocations = allocations(rows.columns());
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let new = allocations.iter().filter(|(address, _)| !held.allocations.contains_key(*address));
         let wanted = held.bytes.saturating_add(new.map(|(_, bytes)| bytes).sum());
         if wanted > self.limit_bytes {
@@ -78,15 +79,11 @@ impl Account {
         }
         Ok(Claim { account: Arc::clone(self), addresses: allocations.into_keys().collect() })
     }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut held = self.account.held();
+        let mut held = self.account.held.lock();
         for address in &self.addresses {
             let Some(allocation) = held.allocations.get_mut(address) else { continue };
             allocation.users -= 1;

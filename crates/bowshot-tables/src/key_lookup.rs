@@ -10,9 +10,10 @@ use arrow::compute::{concat, take};
 use arrow::datatypes::{DataType, FieldRef, Schema};
 use arrow::error::ArrowError;
 use arrow::row::{Row, RowConverter, Rows, SortField};
+use parking_lot::Mutex;
 use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 /// Bytes that the indexes and columns of a store may take, or a quarter of its memory for rows if that is less.
@@ -178,7 +179,7 @@ fn is_few(segment: &Segment) -> bool {
 }
 
 fn index(segment: &Segment, wanted: &Wanted, making: Making<'_>) -> Result<Option<Arc<KeyIndex>>, Error> {
-    let there = || segment.lookups().kept().index(&wanted.key);
+    let there = || segment.lookups().kept.lock().index(&wanted.key);
     let always = || true;
     let making: Making<'_> = if making.is_none() && is_few(segment) { Some(&always) } else { making };
     let (None, Some(goes_on)) = (there(), making) else { return Ok(there()) };
@@ -197,7 +198,7 @@ fn columns(segment: &Segment, wanted: &Wanted, making: Making<'_>) -> Result<Opt
         let columns = values(segment, &wanted.columns)?.next().transpose()?;
         return Ok(columns.map(|columns| columns.into_iter().map(|column| Arc::from([column])).collect()));
     }
-    let there = || segment.lookups().kept().columns(&wanted.columns);
+    let there = || segment.lookups().kept.lock().columns(&wanted.columns);
     let (None, Some(goes_on)) = (there(), making) else { return Ok(there()) };
     keep(segment, &wanted.columns, goes_on, |room| decoded(segment, &wanted.columns, room))?;
     Ok(there())
@@ -207,7 +208,7 @@ fn columns(segment: &Segment, wanted: &Wanted, making: Making<'_>) -> Result<Opt
 fn decoded(segment: &Segment, columns: &[Place], room: &mut Room<'_>) -> Result<Option<Kept>, Error> {
     let mut missing: Vec<Place> = Vec::new();
     for place in columns {
-        if segment.lookups().kept().column(&place.1).is_none() && !missing.contains(place) {
+        if segment.lookups().kept.lock().column(&place.1).is_none() && !missing.contains(place) {
             missing.push(place.clone());
         }
     }
@@ -334,25 +335,17 @@ struct Kept {
 }
 
 impl SegmentLookups {
-    fn refused(&self) -> MutexGuard<'_, Vec<(Vec<Place>, u64)>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn refuses(&self, columns: &[Place], now: u64) -> bool {
-        self.refused().iter().any(|(refused, until)| refused == columns && now < *until)
+        self.refused.lock().iter().any(|(refused, until)| refused == columns && now < *until)
     }
 
     fn refuse(&self, columns: &[Place], until: u64) {
-        let mut refused = self.refused();
+        let mut refused = self.refused.lock();
         refused.retain(|(there, _)| there != columns);
         if refused.len() >= MAX_REFUSALS {
             refused.remove(0);
         }
         refused.push((columns.to_vec(), until));
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -378,7 +371,7 @@ fn keep(
     make: impl FnOnce(&mut Room<'_>) -> Result<Option<Kept>, Error>,
 ) -> Result<(), Error> {
     let (lookups, account) = (segment.lookups(), segment.account());
-    let Ok(_making) = lookups.making.try_lock() else { return Ok(()) };
+    let Some(_making) = lookups.making.try_lock() else { return Ok(()) };
     let now = account.lookups().now();
     if lookups.refuses(columns, now) {
         return Ok(());
@@ -389,7 +382,7 @@ fn keep(
         lookups.refuse(columns, account.lookups().now() + seconds);
         return Ok(());
     };
-    let mut kept = lookups.kept();
+    let mut kept = lookups.kept.lock();
     let is_first = kept.reserved.is_empty();
     kept.indexes.extend(made.indexes);
     kept.columns.extend(made.columns);
@@ -450,7 +443,7 @@ impl LookupBudget {
     }
 
     fn list(&self, lookups: &Arc<SegmentLookups>) {
-        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listed = self.listed.lock();
         listed.retain(|there| there.strong_count() > 0);
         listed.push(Arc::downgrade(lookups));
     }
@@ -458,7 +451,7 @@ impl LookupBudget {
     /// Lets go what was not used for a while.
     fn drop_idle(&self) {
         let (now, mut idle) = (self.now(), Vec::new());
-        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listed = self.listed.lock();
         listed.retain(|there| match there.upgrade() {
             Some(there) if now >= there.used_at.load(Ordering::Relaxed) + IDLE_SECONDS => {
                 idle.push(there);
@@ -469,7 +462,7 @@ impl LookupBudget {
         // Freeing large arrays takes time.
         drop(listed);
         for lookups in idle {
-            let kept = std::mem::take(&mut *lookups.kept());
+            let kept = std::mem::take(&mut *lookups.kept.lock());
             drop(kept);
         }
     }

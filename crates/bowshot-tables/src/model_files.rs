@@ -5,12 +5,13 @@
 use super::Error;
 use super::durable::{make_folder, sync_folder};
 use bowshot_object_store::private;
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use uuid::Uuid;
 
@@ -59,7 +60,7 @@ impl ModelFiles {
         match &self.place {
             Place::Folder(folder) => write(folder, &name, &bytes)?,
             Place::Memory(kept) => {
-                let mut kept = lock(kept);
+                let mut kept = kept.lock();
                 let there: usize = kept.values().map(|kept| kept.bytes.len()).sum();
                 if !kept.contains_key(&name) && there.saturating_add(bytes.len()) > MEMORY_BYTES {
                     return Err(Error::TooMuch(format!(
@@ -78,7 +79,7 @@ impl ModelFiles {
     /// `Unavailable` when it cannot be read.
     pub fn get(&self, name: &str) -> Result<Option<Arc<[u8]>>, Error> {
         match &self.place {
-            Place::Memory(kept) => Ok(lock(kept).get(name).map(|kept| Arc::clone(&kept.bytes))),
+            Place::Memory(kept) => Ok(kept.lock().get(name).map(|kept| Arc::clone(&kept.bytes))),
             Place::Folder(folder) => {
                 let path = path_of(folder, name);
                 match fs::read(&path) {
@@ -95,7 +96,7 @@ impl ModelFiles {
     pub fn sweep(&self, named: &HashSet<String>, age: Duration) {
         match &self.place {
             Place::Memory(kept) => {
-                lock(kept).retain(|name, kept| named.contains(name) || kept.since.elapsed() < age);
+                kept.lock().retain(|name, kept| named.contains(name) || kept.since.elapsed() < age);
             }
             Place::Folder(folder) => {
                 let Ok(entries) = fs::read_dir(folder) else { return };
@@ -150,10 +151,6 @@ fn path_of(folder: &Path, name: &str) -> PathBuf {
 /// The hash of a file in hexadecimal digits.
 fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

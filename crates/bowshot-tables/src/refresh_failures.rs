@@ -1,7 +1,7 @@
 //! Materialized views that the server could not refresh by itself, until it can. Forgotten when the server ends.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use uuid::Uuid;
 
@@ -12,13 +12,9 @@ const MAX_FAILURES: usize = 10_000;
 pub(super) struct RefreshFailures(Mutex<HashMap<Uuid, (Instant, String)>>);
 
 impl RefreshFailures {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, (Instant, String)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes how a refresh of a view has ended.
     pub(super) fn note(&self, view: Uuid, error: Option<String>) {
-        let mut failures = self.lock();
+        let mut failures = self.0.lock();
         match error {
             Some(error) if failures.len() < MAX_FAILURES || failures.contains_key(&view) => {
                 failures.insert(view, (Instant::now(), error));
@@ -30,6 +26,6 @@ impl RefreshFailures {
 
     /// When the last refresh of a view failed, and why.
     pub(super) fn of(&self, view: Uuid) -> Option<(Instant, String)> {
-        self.lock().get(&view).cloned()
+        self.0.lock().get(&view).cloned()
     }
 }

@@ -2,9 +2,9 @@
 //! is never given again, whatever became of its row, and there may be gaps.
 
 use super::{Error, TableStore};
+use parking_lot::Mutex;
 use rusqlite::OptionalExtension;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
 
 /// Numbers that are put aside with one write to disk.
@@ -43,7 +43,7 @@ impl TableStore {
     /// `Invalid` when there are no more; when the disk fails.
     pub fn next_numbers(&self, numbering: &Numbering, count: usize) -> Result<i64, Error> {
         let count = i64::try_from(count).map_err(|_| exhausted())?;
-        let mut all = self.numbers().0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.numbers().0.lock();
         let reserved = match all.get(&numbering.id) {
             Some(reserved) if reserved.left >= count => *reserved,
             known => self.reserve(numbering, known.copied(), count)?,
@@ -56,7 +56,7 @@ impl TableStore {
 
     /// Lets the numbers go on behind one that a row brought with it.
     pub fn skip_numbers(&self, numbering: &Numbering, used: i64) -> Result<(), Error> {
-        let mut all = self.numbers().0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.numbers().0.lock();
         let known = all.get(&numbering.id).copied();
         let next = match known {
             Some(known) => known.next,

@@ -19,10 +19,11 @@ use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use bowshot_formats::decoded_columns::ColumnCache;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Instant;
 use uuid::Uuid;
 
@@ -38,8 +39,8 @@ pub struct TableStore {
     head: RwLock<Arc<Snapshot>>,
     /// Commits that wait for their turn.
     waiting: Mutex<Vec<Arc<Request>>>,
-    /// Held by the commit that is merging for all that wait.
-    turn: Mutex<()>,
+    /// Held by the commit that is merging for all that wait, and by whoever keeps commits out.
+    pub(super) turn: Mutex<()>,
     account: Arc<Account>,
     folder: Option<Folder>,
     numbers: Numbers,
@@ -144,7 +145,7 @@ impl TableStore {
     }
 
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.head.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.head.read())
     }
 
     /// The newest committed notes as texts, for as long as the store is there. A function, so that whatever reads secrets among
@@ -216,22 +217,22 @@ impl TableStore {
             reads,
             outcome: Mutex::default(),
         });
-        lock(&self.waiting).push(Arc::clone(&request));
-        let turn = lock(&self.turn);
+        self.waiting.lock().push(Arc::clone(&request));
+        let turn = self.turn.lock();
         // Whoever had the turn before may have done this commit along with its own.
         let persisted =
-            if lock(&request.outcome).is_none() { self.commit_waiting() } else { Persisted::default() };
+            if request.outcome.lock().is_none() { self.commit_waiting() } else { Persisted::default() };
         drop(turn);
         if let Some(folder) = &self.folder {
             folder.keeper.after_commit(folder, persisted);
         }
-        let outcome = lock(&request.outcome).take();
+        let outcome = request.outcome.lock().take();
         outcome.unwrap_or_else(|| Err(Error::Invalid("a commit was lost".to_owned())))
     }
 
     /// Commits all that wait, in their order; those that conflict with one before fail.
     fn commit_waiting(&self) -> Persisted {
-        let requests = mem::take(&mut *lock(&self.waiting));
+        let requests = mem::take(&mut *self.waiting.lock());
         let mut all = Persisted::default();
         match self.commit_together(&requests) {
             Ok(persisted) => all = persisted,
@@ -241,13 +242,13 @@ impl TableStore {
                     let alone = std::slice::from_ref(request);
                     match self.commit_together(alone) {
                         Ok(persisted) => all.add(persisted),
-                        Err(error) => *lock(&request.outcome) = Some(Err(error)),
+                        Err(error) => *request.outcome.lock() = Some(Err(error)),
                     }
                 }
             }
             Err(error) => {
                 for request in &requests {
-                    lock(&request.outcome).get_or_insert_with(|| Err(error.again()));
+                    request.outcome.lock().get_or_insert_with(|| Err(error.again()));
                 }
             }
         }
@@ -271,7 +272,7 @@ impl TableStore {
                     next = snapshot;
                     merged.push(request);
                 }
-                Err(error) => *lock(&request.outcome) = Some(Err(error)),
+                Err(error) => *request.outcome.lock() = Some(Err(error)),
             }
         }
         if merged.is_empty() {
@@ -284,7 +285,7 @@ impl TableStore {
         };
         let next = self.publish(next);
         for request in merged {
-            *lock(&request.outcome) = Some(Ok(Arc::clone(&next)));
+            *request.outcome.lock() = Some(Ok(Arc::clone(&next)));
         }
         Ok(persisted)
     }
@@ -296,15 +297,10 @@ impl TableStore {
         if are_unchanged(reads, base, &self.snapshot()) { Ok(()) } else { Err(Error::NotSerializable) }
     }
 
-    /// Keeps commits out for as long as it lives.
-    pub(super) fn take_turn(&self) -> MutexGuard<'_, ()> {
-        lock(&self.turn)
-    }
-
     fn publish(&self, next: Snapshot) -> Arc<Snapshot> {
         let next = Arc::new(next);
         let replaced = {
-            let mut head = self.head.write().unwrap_or_else(PoisonError::into_inner);
+            let mut head = self.head.write();
             mem::replace(&mut *head, Arc::clone(&next))
         };
         // Outside the lock: this may be the last user of many rows.
@@ -315,7 +311,7 @@ impl TableStore {
     /// Returns to an earlier snapshot of this store. For stores with one writer, who takes the last commit back.
     pub fn reset(&self, earlier: &Arc<Snapshot>) {
         let replaced = {
-            let mut head = self.head.write().unwrap_or_else(PoisonError::into_inner);
+            let mut head = self.head.write();
             mem::replace(&mut *head, Arc::clone(earlier))
         };
         drop(replaced);
@@ -421,8 +417,4 @@ fn kept(disk: &Disk, head: &Snapshot, leftovers: &Leftovers) -> Keeper {
     let keeper = Keeper::with_dropped(leftovers.dropped());
     keeper.look_at_all(head);
     keeper
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

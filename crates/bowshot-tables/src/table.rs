@@ -10,7 +10,8 @@ use arrow::array::{BooleanArray, BooleanBufferBuilder, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::thread;
 use uuid::Uuid;
 
@@ -397,7 +398,7 @@ fn on_threads<T: Send, R: Send>(threads: usize, items: Vec<T>, work: impl Fn(T) 
         return items.into_iter().map(work).collect();
     }
     let items = Mutex::new(items.into_iter().enumerate());
-    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || items.lock().next();
     let mut results = thread::scope(|scope| {
         let run = || {
             let mut done = Vec::new();

@@ -6,7 +6,7 @@ use bowshot_lakehouse::change_feed::{self, ChangeRange, Changes};
 use bowshot_lakehouse::iceberg::{IcebergCatalog, IcebergSettings};
 use bowshot_lakehouse::{DuckLake, DuckLakePlace};
 use datafusion::catalog::TableProvider;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 impl FileCatalog {
     /// A table of files as it was; `None` if there is none of this name.
@@ -62,14 +62,14 @@ impl FileCatalog {
     /// Nothing is read yet.
     pub fn lake(&self, place: DuckLakePlace) -> Arc<DuckLake> {
         let lake = DuckLake::new(place, Arc::clone(&self.workshop), self.limits.max_files);
-        let mut lakes = self.lakes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lakes = self.lakes.lock();
         lakes.retain(|lake| lake.strong_count() > 0);
         lakes.push(Arc::downgrade(&lake));
         lake
     }
 
     pub(super) fn lakes(&self) -> Vec<Arc<DuckLake>> {
-        let lakes = self.lakes.lock().unwrap_or_else(PoisonError::into_inner);
+        let lakes = self.lakes.lock();
         lakes.iter().filter_map(Weak::upgrade).collect()
     }
 }

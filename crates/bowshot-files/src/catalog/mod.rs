@@ -26,10 +26,11 @@ use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::DataFusionError;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::TableType;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 /// All tables of the configured sources.
@@ -149,7 +150,7 @@ impl FileCatalog {
 
     /// The same of the files that statements have named lately.
     pub fn describe_named(&self) -> Vec<TableSummary> {
-        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let named = self.named.lock().clone();
         named.iter().map(|entry| summary(entry)).collect()
     }
 
@@ -187,7 +188,7 @@ impl FileCatalog {
         paths: Vec<String>,
         options: ReadOptions,
     ) -> Result<Arc<TableEntry>, Error> {
-        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = self.named.lock();
         if let Some(known) = named.iter().find(|entry| entry.definition.name == name) {
             return Ok(Arc::clone(known));
         }
@@ -212,7 +213,7 @@ impl FileCatalog {
     }
 
     fn entries(&self) -> Entries {
-        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = self.tables.lock();
         if Instant::now() >= tables.next_check {
             let started = Instant::now();
             let mut entries = BTreeMap::new();
@@ -250,7 +251,7 @@ impl FileCatalog {
     async fn find_later(self: &Arc<Self>, name: &str) -> Option<Arc<TableEntry>> {
         self.list_with_other_secrets().await;
         let due = {
-            let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+            let tables = self.tables.lock();
             Instant::now() >= tables.next_check
         };
         if due {
@@ -269,14 +270,14 @@ impl FileCatalog {
     async fn list_with_other_secrets(&self) {
         let now = self.options.remotes.as_ref().and_then(|remotes| remotes.in_force());
         let are_same = || {
-            let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+            let tables = self.tables.lock();
             same(tables.in_force.as_ref(), now.as_ref())
         };
         if are_same() {
             return;
         }
         self.list_due().await;
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner).in_force = now;
+        self.tables.lock().in_force = now;
     }
 
     /// Lists the stores whose last listing is too old; whether there were any.
@@ -288,7 +289,7 @@ impl FileCatalog {
             return false;
         }
         futures::future::join_all(due.into_iter().map(|store| store.expected(STORE_PATIENCE))).await;
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner).next_check = Instant::now();
+        self.tables.lock().next_check = Instant::now();
         true
     }
 

@@ -1,8 +1,9 @@
 //! What all kept column chunks may take together, and which give way to others.
 
 use super::file::{ChunkId, FileColumns};
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// After this time a use counts half.
@@ -84,7 +85,7 @@ impl ColumnCache {
 
     /// Makes a kept chunk one that may give way.
     pub(super) fn list(&self, file: &Arc<FileColumns>, chunk: ChunkId) {
-        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listed = self.listed.lock();
         if listed.places.len() >= 64.max(2 * listed.swept) {
             listed.places.retain(|(file, _)| file.strong_count() > 0);
             listed.swept = listed.places.len();
@@ -115,7 +116,7 @@ impl ColumnCache {
 
     /// Chunks below that heat that take so many bytes together with what is free. They are listed no more.
     fn colder(&self, bytes: u64, heat: u8) -> Option<Vec<(Arc<FileColumns>, ChunkId)>> {
-        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listed = self.listed.lock();
         let mut found = self.limit.saturating_sub(self.used.load(Ordering::Relaxed));
         let (mut going, mut places) = (Vec::new(), Vec::new());
         for _ in 0..listed.places.len().min(MAX_SWEEP) {

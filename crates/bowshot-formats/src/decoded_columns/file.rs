@@ -2,10 +2,11 @@
 
 use super::cache::{ColumnCache, Heat, Reservation};
 use super::packed::Piece;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// What counting the uses of a chunk takes, in the table and around it.
 const COUNTER_BYTES: u64 = 128;
@@ -58,7 +59,7 @@ impl FileColumns {
     /// Whether a scan should take the way through the cache for this chunk: its values are kept, or this will be the use
     /// that keeps them.
     pub(super) fn is_of_use(&self, id: ChunkId) -> bool {
-        self.lock().get(&id).is_some_and(|chunk| match chunk.content {
+        self.chunks.lock().get(&id).is_some_and(|chunk| match chunk.content {
             Content::Kept(..) => true,
             Content::Nowhere => chunk.uses.saturating_add(1) >= WORTH,
             Content::Coming => false,
@@ -68,7 +69,7 @@ impl FileColumns {
     /// Counts a use, and gives the values if they are kept.
     pub(super) fn use_chunk(&self, id: ChunkId) -> Option<Pieces> {
         let age = self.cache.age();
-        let mut chunks = self.lock();
+        let mut chunks = self.chunks.lock();
         if !chunks.contains_key(&id) && !self.make_counter(&mut chunks, age) {
             return None;
         }
@@ -85,13 +86,13 @@ impl FileColumns {
 
     /// The values if they are kept, for a use that does not count.
     pub(super) fn find(&self, id: ChunkId) -> Option<Pieces> {
-        self.lock().get(&id)?.pieces()
+        self.chunks.lock().get(&id)?.pieces()
     }
 
     /// Begins to keep a chunk that was used before, if there is room for so many bytes and nobody else is at it.
     pub(super) fn fill(self: &Arc<Self>, id: ChunkId, bytes: u64) -> Option<Filling> {
         let heat = {
-            let mut chunks = self.lock();
+            let mut chunks = self.chunks.lock();
             let chunk = chunks.get_mut(&id)?;
             if chunk.uses < WORTH || !matches!(chunk.content, Content::Nowhere) {
                 return None;
@@ -107,7 +108,7 @@ impl FileColumns {
 
     /// The bytes of a kept chunk that would give way to one of that heat.
     pub(super) fn size_if_colder(&self, id: ChunkId, heat: u8) -> Option<u64> {
-        let chunks = self.lock();
+        let chunks = self.chunks.lock();
         let chunk = chunks.get(&id)?;
         // One use more is no difference: two chunks that are used in turn would drive each other out.
         let colder = chunk.heat.at(self.cache.age()).saturating_add(1) < heat;
@@ -119,7 +120,7 @@ impl FileColumns {
 
     /// Lets a kept chunk go; scans that have it use it to their end.
     pub(super) fn forget(&self, id: ChunkId) {
-        let left = match self.lock().get_mut(&id) {
+        let left = match self.chunks.lock().get_mut(&id) {
             Some(chunk) if matches!(chunk.content, Content::Kept(..)) => {
                 std::mem::replace(&mut chunk.content, Content::Nowhere)
             }
@@ -130,7 +131,7 @@ impl FileColumns {
     }
 
     fn set(&self, id: ChunkId, content: Content) {
-        if let Some(chunk) = self.lock().get_mut(&id) {
+        if let Some(chunk) = self.chunks.lock().get_mut(&id) {
             chunk.content = content;
         }
     }
@@ -145,10 +146,6 @@ impl FileColumns {
         self.cache.uncount(COUNTER_BYTES * (before - chunks.len()) as u64);
         self.cache.count(COUNTER_BYTES)
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<ChunkId, Chunk>> {
-        self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Chunk {
@@ -162,14 +159,14 @@ impl Chunk {
 
 impl Drop for FileColumns {
     fn drop(&mut self) {
-        let chunks = self.chunks.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let chunks = self.chunks.get_mut();
         self.cache.uncount(COUNTER_BYTES * chunks.len() as u64);
     }
 }
 
 impl fmt::Debug for FileColumns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileColumns").field("known", &self.lock().len()).finish_non_exhaustive()
+        f.debug_struct("FileColumns").field("known", &self.chunks.lock().len()).finish_non_exhaustive()
     }
 }
 

@@ -4,10 +4,11 @@
 use super::book::Book;
 use crate::data_file::{DataFile, HandlePool};
 use bowshot_object_store::{Error, FileIdentity};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// Workbooks whose sheets are kept.
@@ -27,7 +28,7 @@ impl Books {
     pub fn sheets(&self, path: &Path) -> Arc<[String]> {
         let Ok(metadata) = std::fs::metadata(path) else { return Arc::default() };
         let identity = FileIdentity::new(&metadata, SystemTime::now());
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        let known = self.0.lock().get(path).cloned();
         if let Some((_, sheets)) = known.filter(|(known, _)| *known == identity && identity.settled) {
             return sheets;
         }
@@ -41,7 +42,7 @@ impl Books {
             sheets.truncate(MAX_SHEETS);
         }
         let sheets: Arc<[String]> = sheets.into();
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if known.len() >= MAX_BOOKS {
             known.clear();
         }

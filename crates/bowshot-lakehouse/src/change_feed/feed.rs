@@ -20,10 +20,11 @@ use bowshot_formats::read_options::ReadOptions;
 use bowshot_formats::snapshot_file::SnapshotFile;
 use bowshot_object_store::Error;
 use datafusion::common::ScalarValue;
+use parking_lot::Mutex;
 use parquet::arrow::arrow_reader::RowSelection;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 const INSERT: &str = "insert";
 const DELETE: &str = "delete";

@@ -12,9 +12,9 @@ use object_store::{
     Attributes, CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
     ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
+use parking_lot::RwLock;
 use std::fmt;
 use std::future::ready;
-use std::sync::{PoisonError, RwLock};
 
 const NAME: &str = "a Delta table on this machine";
 
@@ -27,7 +27,7 @@ pub(crate) struct DeltaLocal {
 impl DeltaLocal {
     /// Has entries of the log shown with such numbers in full, from now on.
     pub(crate) fn write_in_full(&self, decimals: Decimals) {
-        *self.decimals.write().unwrap_or_else(PoisonError::into_inner) = decimals;
+        *self.decimals.write() = decimals;
     }
 }
 
@@ -52,7 +52,7 @@ impl ObjectStore for DeltaLocal {
             let (path, source) = (location.to_string(), "the log is read without it".into());
             return Err(object_store::Error::NotFound { path, source });
         }
-        let decimals = self.decimals.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let decimals = self.decimals.read().clone();
         if decimals.0.is_empty() || !is_whole || !log::is_entry(location.as_ref()) {
             return Ok(found);
         }

@@ -37,7 +37,7 @@ use object_store::ObjectStore;
 use object_store::prefix::PrefixStore;
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tokio::sync::Mutex;
 use url::Url;
 
@@ -54,7 +54,7 @@ pub struct DeltaFolder {
     objects: Option<Registered>,
     state: Mutex<State>,
     /// Files of the changes that were read last.
-    changed: Arc<std::sync::Mutex<KnownFiles>>,
+    changed: Arc<parking_lot::Mutex<KnownFiles>>,
 }
 
 #[derive(Debug, Default)]
@@ -147,13 +147,12 @@ impl DeltaFolder {
         let (workshop, changed) = (Arc::clone(&self.workshop), Arc::clone(&self.changed));
         let build = move || {
             // Who comes meanwhile looks at the files anew.
-            let known = || changed.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut files = std::mem::take(&mut *known());
+            let mut files = std::mem::take(&mut *changed.lock());
             let Range { view, commits, before, now, columns } = &range;
             let columns: &Fields = columns.fields();
             let building = Building { folder: view, workshop: &workshop, now, columns, wanted: &wanted };
             let feed = building.feed(commits, before.as_deref(), &mut files);
-            *known() = files;
+            *changed.lock() = files;
             feed
         };
         self.blocking(build).await.map_err(|error| match error {

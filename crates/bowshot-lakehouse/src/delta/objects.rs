@@ -16,11 +16,12 @@ use object_store::{
     Attributes, CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
     ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
+use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use url::Url;
 
 const NAME: &str = "a Delta table of an object store";
@@ -81,18 +82,18 @@ impl DeltaObjects {
         let objects = objects.filter(|(name, object)| !misleads(name, object.size)).collect();
         // Listings are large: one is not kept for each table.
         let state = State { view: Some(view.without_listing()), objects, decimals: Decimals::default() };
-        *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
-        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.state.write() = state;
+        *self.fault.lock() = None;
     }
 
     /// Has entries of the log shown with such numbers in full, until another view is shown.
     pub(crate) fn write_in_full(&self, decimals: Decimals) {
-        self.state.write().unwrap_or_else(PoisonError::into_inner).decimals = decimals;
+        self.state.write().decimals = decimals;
     }
 
     /// What has gone wrong since something was shown: the library flattens errors to text.
     pub(crate) fn fault(&self) -> Option<Error> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.fault.lock().clone()
     }
 
     async fn find(&self, location: &Path) -> Result<(RemoteView, ObjectMeta)> {
@@ -102,7 +103,7 @@ impl DeltaObjects {
         };
         let name = self.name(location).filter(|name| !misleads(name, u64::MAX)).ok_or_else(missing)?;
         let (view, listed) = {
-            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            let state = self.state.read();
             (state.view.clone().ok_or_else(missing)?, state.objects.get(name).cloned())
         };
         if let Some(object) = listed {
@@ -112,7 +113,7 @@ impl DeltaObjects {
         match view.head(name).await {
             Ok(object) if misleads(name, object.size) => Err(missing()),
             Ok(object) => {
-                let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+                let mut state = self.state.write();
                 state.objects.insert(name.to_owned(), object.clone());
                 Ok((view, object))
             }
@@ -134,7 +135,7 @@ impl DeltaObjects {
     }
 
     fn failed(&self, error: Error) -> object_store::Error {
-        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+        *self.fault.lock() = Some(error.clone());
         object_store::Error::Generic { store: NAME, source: Box::new(error) }
     }
 
@@ -153,7 +154,7 @@ impl ObjectStore for DeltaObjects {
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         let (view, object) = self.find(location).await?;
         let range = wanted(options.range.as_ref(), object.size);
-        let decimals = self.state.read().unwrap_or_else(PoisonError::into_inner).decimals.clone();
+        let decimals = self.state.read().decimals.clone();
         if !decimals.0.is_empty() && !options.head && options.range.is_none() && is_entry(location.as_ref()) {
             let entry = self.read(&view, &object, vec![range]).await?.pop().unwrap_or_default();
             let meta = ObjectMeta { location: location.clone(), ..object };
@@ -185,7 +186,7 @@ impl ObjectStore for DeltaObjects {
             Some(prefix) if *prefix != own => self.name(prefix).map(|name| format!("{name}/")),
             _ => Some(String::new()),
         };
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.read();
         let listed: Vec<Result<ObjectMeta>> = match folder {
             None => Vec::new(),
             Some(folder) => {

@@ -18,12 +18,13 @@ use bowshot_formats::snapshot_file::SnapshotFile;
 use bowshot_object_store::file_name::{Compression, Format, Kind};
 use bowshot_object_store::{Error, FileIdentity};
 use datafusion::common::ScalarValue;
+use parking_lot::Mutex;
 use parquet::arrow::arrow_reader::RowSelection;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// What loading one state of a table needs.

@@ -13,11 +13,12 @@ use bowshot_formats::table_summary::TableSummary;
 use bowshot_formats::table_version::{AsOf, TableVersion};
 use bowshot_object_store::{Error, FileIdentity};
 use datafusion::catalog::TableProvider;
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Tables of one lake that are remembered.
@@ -114,7 +115,7 @@ impl DuckLake {
     fn listed_now(&self) -> Result<Names, Error> {
         self.reading(|catalog| {
             let state = catalog.state()?;
-            let known = lock(&self.listing).clone();
+            let known = self.listing.lock().clone();
             if let Some((moment, known)) = known
                 && moment == state.moment
             {
@@ -122,7 +123,7 @@ impl DuckLake {
             }
             let names = metadata::listed(&state)?.into_iter().map(|name| (name.schema, name.table));
             let names = Arc::new(names.collect::<Vec<_>>());
-            *lock(&self.listing) = Some((state.moment.clone(), Arc::clone(&names)));
+            *self.listing.lock() = Some((state.moment.clone(), Arc::clone(&names)));
             Ok(names)
         })
     }
@@ -189,7 +190,7 @@ impl DuckLake {
                 let is_newest = described.is_newest;
                 let (snapshot, version) = self.loaded(name, *described)?;
                 if is_newest {
-                    let mut recent = lock(&self.recent);
+                    let mut recent = self.recent.lock();
                     if recent.len() >= MAX_KNOWN {
                         recent.clear();
                     }
@@ -205,14 +206,14 @@ impl DuckLake {
 
     /// A table whose catalog has not changed since it was looked at.
     fn recent(&self, name: &LakeName, moment: &Moment) -> Option<Known> {
-        let recent = lock(&self.recent);
+        let recent = self.recent.lock();
         let (of, known) = recent.get(name)?;
         (of == moment && !known.0.has_fault()).then(|| known.clone())
     }
 
     /// Reads of the catalog, of which one is open at a time; a replaced one is opened again.
     fn reading<T>(&self, read: impl FnOnce(&mut Catalog) -> Result<T, Error>) -> Result<T, Error> {
-        let mut guard = lock(&self.catalog);
+        let mut guard = self.catalog.lock();
         let Slot { open, pause } = &mut *guard;
         if pause.is_some_and(|until| Instant::now() < until) {
             return Err(catalog::too_slow(&self.place.catalog));
@@ -245,13 +246,13 @@ impl DuckLake {
         mut described: Described,
     ) -> Result<(Arc<LakeSnapshot>, TableVersion), Error> {
         let loaded = {
-            let mut tables = lock(&self.tables);
+            let mut tables = self.tables.lock();
             if tables.len() >= MAX_KNOWN && !tables.contains_key(&described.table) {
                 tables.clear();
             }
             Arc::clone(tables.entry(described.table).or_default())
         };
-        let mut loaded = lock(&loaded);
+        let mut loaded = loaded.lock();
         if let Some((last, snapshot, version)) = &loaded.last
             && is_same(last, &described)
             && !snapshot.has_fault()
@@ -334,7 +335,7 @@ impl DuckLake {
 
     /// Names of all tables as they were listed last, without a look at the catalog; that of the lake where they were not.
     pub fn names(&self) -> Vec<(String, PathBuf)> {
-        let (path, known) = (&self.place.catalog, lock(&self.listing).clone());
+        let (path, known) = (&self.place.catalog, self.listing.lock().clone());
         match known {
             Some((_, names)) => names.iter().map(|name| (self.full(name), path.clone())).collect(),
             None => vec![(self.place.name.clone(), path.clone())],
@@ -422,8 +423,4 @@ impl Write for Said {
         self.0.update(text);
         Ok(())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,10 @@
 //! A deadline for what SQLite reads of a catalog: whoever writes one can make that last as long as he likes. One thread for each
 //! catalog that is open, which ends with it; it sleeps as long as nobody reads.
 
+use parking_lot::{Condvar, Mutex};
 use rusqlite::InterruptHandle;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,7 @@ impl Watch {
 
     /// A read that begins now; there is one at a time.
     pub(super) fn begin(&self, patience: Duration) -> Watched {
-        let mut reading = self.0.lock();
+        let mut reading = self.0.reading.lock();
         reading.until = Instant::now().checked_add(patience);
         if reading.is_asleep {
             self.0.changed.notify_one();
@@ -56,28 +57,24 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.0.lock().is_over = true;
+        self.0.reading.lock().is_over = true;
         self.0.changed.notify_one();
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        self.0.lock().until = None;
+        self.0.reading.lock().until = None;
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Reading> {
-        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn watch(&self, handle: &InterruptHandle) {
-        let mut reading = self.lock();
+        let mut reading = self.reading.lock();
         while !reading.is_over {
             let Some(until) = reading.until else {
                 reading.is_asleep = true;
-                reading = self.changed.wait(reading).unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait(&mut reading);
                 reading.is_asleep = false;
                 continue;
             };
@@ -88,8 +85,7 @@ impl Shared {
                 handle.interrupt();
             }
             let wait = if left.is_zero() { AGAIN } else { left };
-            let woken = self.changed.wait_timeout(reading, wait);
-            reading = woken.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut reading, wait);
         }
     }
 }

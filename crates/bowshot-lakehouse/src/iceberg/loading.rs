@@ -15,10 +15,11 @@ use bowshot_formats::read_options::ReadOptions;
 use bowshot_formats::snapshot_file::SnapshotFile;
 use bowshot_object_store::Error;
 use datafusion::common::ScalarValue;
+use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Manifests that are read at once where that means to wait for a network.
 const PARALLEL_MANIFESTS: usize = 16;

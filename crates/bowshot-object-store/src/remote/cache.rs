@@ -11,12 +11,12 @@
 
 use crate::private;
 use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// Bytes of a block; the last one of a file has fewer.
@@ -56,7 +56,7 @@ struct Filling<'a> {
 
 impl Drop for Filling<'_> {
     fn drop(&mut self) {
-        self.cache.filling.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.file);
+        self.cache.filling.lock().remove(&self.file);
         self.cache.filled.notify_all();
     }
 }
@@ -103,22 +103,22 @@ impl RangeCache {
             state.add(id, bytes, false);
         }
         let gone = state.shrink(budget);
-        *cache.lock() = state;
+        *cache.state.lock() = state;
         cache.remove(&gone);
         Ok(cache)
     }
 
     /// Bytes that are kept.
     pub(super) fn bytes(&self) -> u64 {
-        self.lock().bytes
+        self.state.lock().bytes
     }
 
     /// The bytes of a block, if they are there and what they were. Blocks on the disk.
     pub(super) fn get(&self, id: BlockId) -> Option<Bytes> {
-        let proven = self.lock().touch(id)?.proven;
+        let proven = self.state.lock().touch(id)?.proven;
         let read = fs::read(self.path(id)).ok().and_then(|bytes| opened(id, bytes, proven));
         match &read {
-            Some(_) if !proven => self.lock().prove(id),
+            Some(_) if !proven => self.state.lock().prove(id),
             Some(_) => {}
             None => self.forget(id),
         }
@@ -128,7 +128,7 @@ impl RangeCache {
     /// Keeps a block. Blocks on the disk.
     pub(super) fn put(&self, id: BlockId, bytes: &Bytes) {
         let total = (bytes.len() + TRAILER_BYTES) as u64;
-        if total > self.budget || self.lock().blocks.contains_key(&id) {
+        if total > self.budget || self.state.lock().blocks.contains_key(&id) {
             return;
         }
         let written = self.write(&self.path(id), |file| {
@@ -169,23 +169,23 @@ impl RangeCache {
     }
 
     fn open_kept(&self, id: BlockId) -> Option<fs::File> {
-        self.lock().touch(id)?;
+        self.state.lock().touch(id)?;
         fs::File::open(self.path(id)).ok()
     }
 
     /// None after another has filled the file, or could not: nobody waits for more than one.
     fn begin_filling(&self, file: FileKey) -> Option<Filling<'_>> {
-        let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut filling = self.filling.lock();
         if filling.insert(file) {
             return Some(Filling { cache: self, file });
         }
-        drop(self.filled.wait_while(filling, |filling| filling.contains(&file)));
+        self.filled.wait_while(&mut filling, |filling| filling.contains(&file));
         None
     }
 
     fn added(&self, id: BlockId, bytes: u64) {
         let gone = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.add(id, bytes, true);
             state.shrink(self.budget)
         };
@@ -209,7 +209,7 @@ impl RangeCache {
     }
 
     fn forget(&self, id: BlockId) {
-        self.lock().drop_block(id);
+        self.state.lock().drop_block(id);
         let _ = fs::remove_file(self.path(id));
     }
 
@@ -234,10 +234,6 @@ impl RangeCache {
             number => format!("{name}-{number:08x}"),
         };
         self.folder.join(shelf).join(file)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

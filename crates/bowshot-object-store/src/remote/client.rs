@@ -10,11 +10,12 @@ use bytes::Bytes;
 use futures::TryStreamExt;
 use object_store::path::Path as Location;
 use object_store::{GetOptions, GetRange, ListResult, ObjectMeta, ObjectStore};
+use parking_lot::Mutex;
 use std::fmt;
 use std::future::Future;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The first pause between two attempts; each later one is twice as long, and all are shortened at random.
@@ -72,7 +73,7 @@ impl Counts {
     }
 
     pub(super) fn last_error(&self) -> Option<String> {
-        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last_error.lock().clone()
     }
 }
 
@@ -241,7 +242,7 @@ impl Client {
             && !matches!(fault, Fault::Missing | Fault::Exists)
         {
             self.counts.failed.fetch_add(1, Ordering::Relaxed);
-            *self.counts.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault.to_string());
+            *self.counts.last_error.lock() = Some(fault.to_string());
         }
         done
     }

@@ -5,9 +5,9 @@ use super::cache::FileKey;
 use super::fault::Fault;
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt, Shared, WeakShared};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 /// Blocks of a file by their numbers.
 pub(super) type Blocks = BTreeMap<u32, Bytes>;
@@ -24,7 +24,7 @@ type Running = HashMap<(FileKey, Range<u32>), WeakShared<Fetch>>;
 impl Fetches {
     /// The read of these blocks that is under way, else the one that `fetch` begins.
     pub(super) fn join(&self, run: (FileKey, Range<u32>), fetch: impl FnOnce() -> Fetch) -> Shared<Fetch> {
-        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.0.lock();
         if let Some(fetch) = running.get(&run).and_then(WeakShared::upgrade) {
             return fetch;
         }

@@ -4,9 +4,10 @@
 use async_trait::async_trait;
 use object_store::CredentialProvider;
 use object_store::aws::AwsCredential;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long what was read is believed.
@@ -53,7 +54,7 @@ impl CredentialProvider for Credentials {
     type Credential = AwsCredential;
 
     async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some((_, credential)) = known.as_ref().filter(|(read, _)| read.elapsed() < BELIEVED) {
             return Ok(Arc::clone(credential));
         }

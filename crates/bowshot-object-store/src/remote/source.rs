@@ -8,9 +8,10 @@ use super::listing::Listing;
 use super::url::{RemoteUrl, Scheme};
 use crate::secrets::{InForce, KeptSecret, same};
 use crate::{Error, FileIdentity, file_name};
+use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Listing takes at most one part of so many of the time.
@@ -88,7 +89,8 @@ impl RemoteSource {
     /// Whether the store is to be asked before anything else is told: something is another content by now, or the credentials are
     /// others.
     pub(super) fn is_stale(&self) -> bool {
-        self.lock().last.as_ref().is_some_and(|last| !self.counts(last)) || self.stale.load(Ordering::Acquire)
+        self.state.lock().last.as_ref().is_some_and(|last| !self.counts(last))
+            || self.stale.load(Ordering::Acquire)
     }
 
     /// Whether a listing still says what is there, and who may see it.
@@ -105,7 +107,7 @@ impl RemoteSource {
     /// in the background.
     pub fn known(self: &Arc<Self>) -> (Option<Arc<Listing>>, Option<Fault>) {
         let (good, fault, due) = {
-            let state = self.lock();
+            let state = self.state.lock();
             let fault = state.last.as_ref().and_then(|last| last.outcome.as_ref().err().cloned());
             let due = state.last.as_ref().is_none_or(|last| Instant::now() >= last.good_until);
             (state.good.clone(), fault, due)
@@ -166,7 +168,7 @@ impl RemoteSource {
     }
 
     fn fresh(&self) -> Option<Outcome> {
-        let state = self.lock();
+        let state = self.state.lock();
         let last =
             state.last.as_ref().filter(|last| Instant::now() < last.good_until && self.counts(last))?;
         Some(last.outcome.clone())
@@ -176,7 +178,7 @@ impl RemoteSource {
     async fn list_once(&self, asked: Instant) -> Outcome {
         let _one = self.listing.lock().await;
         if let Some(last) =
-            self.lock().last.as_ref().filter(|last| last.finished >= asked && self.counts(last))
+            self.state.lock().last.as_ref().filter(|last| last.finished >= asked && self.counts(last))
         {
             return last.outcome.clone();
         }
@@ -188,7 +190,7 @@ impl RemoteSource {
             Err(_) => FAILURE_BELIEVED,
         };
         let finished = Instant::now();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Ok(listing) = &outcome {
             state.good = Some(Arc::clone(listing));
         }
@@ -240,10 +242,6 @@ impl RemoteSource {
     pub fn file(&self, object: &object_store::ObjectMeta) -> Arc<RemoteFile> {
         let path = self.url.shown(object.location.as_ref());
         RemoteFile::new(&self.client, object, path, &self.stale)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -12,7 +12,8 @@ use crate::Error;
 use crate::secrets::{InForce, KeptSecret, Secrets, same};
 use bowshot_api::Result;
 use object_store::path::Path as Location;
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub(super) struct StorePool {
@@ -89,7 +90,7 @@ impl StorePool {
         let pool = Self { url, place, options, vended, open: Mutex::default() };
         if pool.secret(&pool.url.location).is_none() {
             let way = pool.opened(None)?;
-            pool.lock().push(Arc::new(way));
+            pool.open.lock().push(Arc::new(way));
         }
         Ok(pool)
     }
@@ -110,7 +111,7 @@ impl StorePool {
     pub(super) fn to(&self, location: &Location) -> std::result::Result<Arc<Way>, Fault> {
         let secret = self.secret(location);
         let in_force = self.in_force().unwrap_or_default();
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         open.retain(|way| match &way.secret {
             Some(secret) => in_force.get(secret.name()).is_some_and(|now| Arc::ptr_eq(now, secret)),
             None => true,
@@ -137,10 +138,6 @@ impl StorePool {
 
     fn secrets(&self) -> Option<&Secrets> {
         self.options.secrets.as_deref().filter(|_| self.vended.is_none())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Way>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

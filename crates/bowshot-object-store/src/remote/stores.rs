@@ -16,10 +16,11 @@ use super::{credentials, upload::Upload};
 use crate::Error as FileError;
 use crate::secrets::InForce;
 use bowshot_api::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Debug)]
 pub struct Remotes {
@@ -101,7 +102,7 @@ impl Remotes {
 
     /// What was asked of the buckets that are open.
     pub fn describe(&self) -> Vec<PlaceSummary> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open.lock();
         let cache =
             open.shared.as_ref().and_then(|shared| shared.cache.as_ref()).map_or(0, RangeCache::bytes);
         let of_one = |client: &Arc<Client>| {
@@ -203,7 +204,7 @@ impl Remotes {
     }
 
     fn client_by(&self, url: &RemoteUrl, options: &RemoteOptions) -> Result<Arc<Client>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let settings = self.settings_of(url);
         let place = settings.map(|place| place.url.clone()).unwrap_or_default();
         let key = (url.root.clone(), place, options.secrets.is_some());
@@ -237,7 +238,7 @@ impl Remotes {
             ));
         }
         let pool = StorePool::vended(&url, self.settings_of(&url), &self.options, vended)?;
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let client = Client::new(url.root.clone(), pool, self.shared(&mut open)?);
         Ok(RemoteFolder::named(url, Arc::new(client)))
     }
@@ -258,7 +259,7 @@ impl Remotes {
             connect_timeout: credentials::CONNECT_TIMEOUT,
             max_retries,
         };
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         WebClient::new(self.shared(&mut open)?, patience, (plain, authority))
     }
 

@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use object_store::CredentialProvider;
 use object_store::aws::AwsCredential;
+use parking_lot::Mutex;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 pub struct Vended {
     /// The region of the bucket, where the operator names none.
@@ -19,7 +20,7 @@ impl Vended {
 
     /// Signs requests with others from now on.
     pub fn renew(&self, credential: AwsCredential) {
-        *self.credential.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(credential);
+        *self.credential.lock() = Arc::new(credential);
     }
 }
 
@@ -28,7 +29,7 @@ impl CredentialProvider for Vended {
     type Credential = AwsCredential;
 
     async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
-        Ok(Arc::clone(&self.credential.lock().unwrap_or_else(PoisonError::into_inner)))
+        Ok(Arc::clone(&self.credential.lock()))
     }
 }
 

@@ -20,9 +20,10 @@ mod tests;
 
 use crate::remote::StoreScope;
 use bowshot_api::{Error, Result, Secret, SecretCipher};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 pub use kinds::{NewSecret, SecretKind};
 
@@ -147,7 +148,7 @@ impl Secrets {
 
     /// What the newest notes say, which is the same in memory as long as no secret is made or dropped. Never waits for anything.
     pub fn in_force(&self) -> Arc<InForce> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         // Before there are tables, nothing is in force; when they are gone, what was.
         let Some(notes) = self.newest.get().and_then(|newest| newest()) else {
             return Arc::clone(&known.in_force);

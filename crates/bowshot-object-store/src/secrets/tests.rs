@@ -44,7 +44,7 @@ fn secrets(key: &'static str) -> Arc<Secrets> {
 type Catalog = Arc<Mutex<Arc<Texts>>>;
 
 fn newest(catalog: &Catalog) -> Arc<Texts> {
-    Arc::clone(&catalog.lock().unwrap())
+    Arc::clone(&catalog.lock())
 }
 
 fn read_from(secrets: &Secrets, catalog: &Catalog) {
@@ -58,7 +58,7 @@ fn commit(catalog: &Catalog, (key, text): (String, Option<String>)) {
         Some(text) => texts.insert(key, text),
         None => texts.remove(&key),
     };
-    *catalog.lock().unwrap() = Arc::new(texts);
+    *catalog.lock() = Arc::new(texts);
 }
 
 const LAKE: &[(&str, &str)] =

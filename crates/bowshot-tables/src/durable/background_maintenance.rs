@@ -5,9 +5,10 @@ use super::persist::Persisted;
 use super::upkeep::{self, Work};
 use crate::store::{Folder, TableStore};
 use crate::{Error, Snapshot, Table};
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
@@ -107,9 +108,9 @@ impl Keeper {
 
     /// Shows others what a commit has done to files; soon, where a store has to be asked for that.
     pub(crate) fn after_commit(&self, folder: &Folder, persisted: Persisted) {
-        self.todo().dropped.extend(persisted.dropped);
+        self.todo.lock().dropped.extend(persisted.dropped);
         if folder.disk.bucket().is_some() {
-            self.todo().unpublished.extend(persisted.changed.iter().map(|table| table.id()));
+            self.todo.lock().unpublished.extend(persisted.changed.iter().map(|table| table.id()));
             return;
         }
         for table in persisted.changed {
@@ -120,17 +121,17 @@ impl Keeper {
     /// All durable tables are to be shown to others as they are.
     pub(crate) fn look_at_all(&self, snapshot: &Snapshot) {
         let durable = snapshot.tables().filter(|(_, table)| table.definition().is_durable());
-        self.todo().unpublished.extend(durable.map(|(_, table)| table.id()));
+        self.todo.lock().unpublished.extend(durable.map(|(_, table)| table.id()));
     }
 
     /// Brings the Delta log of a table up to this state, or notes that it must be done. Gives whether it is done.
     fn publish(&self, table: &Table, folder: &Folder) -> bool {
         let published = {
-            let mut logs = lock(&self.logs);
+            let mut logs = self.logs.lock();
             // After a failure nobody knows what is written: the next attempt looks.
             logs.publish(table, &folder.catalog, &folder.disk).inspect_err(|_| logs.forget(table.id()))
         };
-        let mut todo = self.todo();
+        let mut todo = self.todo.lock();
         match published {
             Ok(version) => {
                 if let Some(version) =
@@ -161,7 +162,7 @@ impl Keeper {
 
     /// Whether the rows of a table are being moved, so that others must leave its segments as they are.
     pub(crate) fn is_tidying(&self, table: Uuid) -> bool {
-        self.todo().tidying == Some(table)
+        self.todo.lock().tidying == Some(table)
     }
 
     /// The catalog knows what the Delta log says, so that versions may be forgotten before the one that is given: the log shows
@@ -170,7 +171,7 @@ impl Keeper {
         if let Some(bucket) = folder.disk.bucket() {
             bucket.make_whole(table.id(), &folder.disk, &folder.catalog)?;
         }
-        let mut logs = lock(&self.logs);
+        let mut logs = self.logs.lock();
         let recorded = logs.publish(table, &folder.catalog, &folder.disk);
         let recorded = recorded.and_then(|_| logs.record(table.id(), &folder.catalog));
         recorded.inspect_err(|_| logs.forget(table.id()))?;
@@ -185,9 +186,9 @@ impl Keeper {
             self.due(table).into_iter().map(move |work| (name.clone(), (table.id(), work)))
         });
         for (name, (table, work)) in due.collect::<Vec<_>>() {
-            self.todo().tidying = (work == Work::FewRows).then_some(table);
+            self.todo.lock().tidying = (work == Work::FewRows).then_some(table);
             let tidied = upkeep::tidy(store, &name, work);
-            let mut todo = self.todo();
+            let mut todo = self.todo.lock();
             todo.tidying = None;
             match tidied {
                 Ok(_) => drop(todo.waiting_since.remove(&(table, work))),
@@ -216,7 +217,7 @@ impl Keeper {
                     true => Ok(()),
                     false => bucket.confirm(),
                 });
-                shown.inspect_err(|_| self.todo().unpublished.extend(&due))?;
+                shown.inspect_err(|_| self.todo.lock().unpublished.extend(&due))?;
             } else {
                 self.publish(table, folder);
             }
@@ -226,7 +227,7 @@ impl Keeper {
 
     /// Writes the checkpoints that are due. To be called outside of any runtime.
     pub(super) fn write_checkpoints(&self, folder: &Folder) {
-        let checkpoints: Vec<_> = self.todo().checkpoints.drain().collect();
+        let checkpoints: Vec<_> = self.todo.lock().checkpoints.drain().collect();
         for (table, version) in checkpoints {
             if let Err(error) = delta::checkpoint(&folder.disk, table, version) {
                 tracing::warn!(%table, %error, "a Delta log has no new checkpoint");
@@ -236,7 +237,7 @@ impl Keeper {
 
     /// Takes the tables whose Delta logs are to be written now. What has failed in a store is left alone for a while.
     fn due_to_show(&self, folder: &Folder) -> HashSet<Uuid> {
-        let mut todo = self.todo();
+        let mut todo = self.todo.lock();
         let due = std::mem::take(&mut todo.unpublished);
         let early = todo.tell_again.is_some_and(|time| Instant::now() < time);
         if folder.disk.bucket().is_none() || !early {
@@ -260,7 +261,7 @@ impl Keeper {
                 Some(stay.clamp(FEW_ROWS_STAY, DELETED_ROWS_STAY_AT_MOST))
             }
         };
-        let mut todo = self.todo();
+        let mut todo = self.todo.lock();
         let is_due = |(work, stay): (Work, Option<Duration>)| {
             let key = (table.id(), work);
             if todo.not_before.get(&key).is_some_and(|time| Instant::now() < *time) {
@@ -279,10 +280,10 @@ impl Keeper {
 
     /// Forgets old versions of the tables that have changed.
     fn trim(&self, store: &TableStore, snapshot: &Snapshot, folder: &Folder) {
-        if self.todo().trimmed.is_some_and(|last| last.elapsed() < TRIM_EVERY) {
+        if self.todo.lock().trimmed.is_some_and(|last| last.elapsed() < TRIM_EVERY) {
             return;
         }
-        let before = std::mem::take(&mut self.todo().trimmed_at);
+        let before = std::mem::take(&mut self.todo.lock().trimmed_at);
         let mut now = HashMap::new();
         for (name, table) in snapshot.tables().filter(|(_, table)| table.definition().is_durable()) {
             now.insert(table.id(), table.version());
@@ -292,7 +293,7 @@ impl Keeper {
                 tracing::warn!(table = %name, %error, "old versions of a table are kept for now");
             }
         }
-        let mut todo = self.todo();
+        let mut todo = self.todo.lock();
         (todo.trimmed, todo.trimmed_at) = (Some(Instant::now()), now);
     }
 
@@ -302,14 +303,14 @@ impl Keeper {
     /// When one cannot be removed from a store, where it is tried again. One that is here goes at the next start.
     pub(super) fn remove_dropped(&self, folder: &Folder) -> Result<(), Error> {
         let (used, mut gone): (Vec<_>, Vec<_>) =
-            self.todo().dropped.drain(..).partition(|table| folder.disk.is_used(*table));
-        self.todo().dropped.extend(used);
+            self.todo.lock().dropped.drain(..).partition(|table| folder.disk.is_used(*table));
+        self.todo.lock().dropped.extend(used);
         while let Some(table) = gone.pop() {
             match self.remove_table(table, folder) {
                 Ok(()) => {}
                 Err(error) if folder.disk.bucket().is_some() => {
                     gone.push(table);
-                    self.todo().dropped.append(&mut gone);
+                    self.todo.lock().dropped.append(&mut gone);
                     return Err(error);
                 }
                 Err(error) => {
@@ -323,7 +324,7 @@ impl Keeper {
     fn remove_table(&self, table: Uuid, folder: &Folder) -> Result<(), Error> {
         {
             // Held until the folder is gone. Nobody writes a log into it after that: the catalog does not have the table.
-            let mut logs = lock(&self.logs);
+            let mut logs = self.logs.lock();
             logs.forget(table);
             folder.disk.remove_folder(table)?;
         }
@@ -335,12 +336,4 @@ impl Keeper {
             done.map(drop).map_err(|error| folder.catalog.failed("cannot be written", &error))
         })
     }
-
-    fn todo(&self) -> MutexGuard<'_, Todo> {
-        lock(&self.todo)
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,10 +3,10 @@
 use super::codec::damaged;
 use crate::Error;
 use bowshot_object_store::private;
+use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
 /// The file in a data folder.
@@ -179,23 +179,23 @@ impl Catalog {
     }
 
     pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
-        read(&self.connection()).map_err(|error| self.failed("cannot be read", &error))
+        read(&self.connection.lock()).map_err(|error| self.failed("cannot be read", &error))
     }
 
     /// Writes all or nothing. When it is not known whether the disk has kept it, nothing more is written: what a later
     /// transaction builds on might be gone after a crash.
     pub(crate) fn write<T>(&self, write: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
-        if let Some(reason) = self.lock_stopped().clone() {
+        if let Some(reason) = self.stopped.lock().clone() {
             return Err(Error::Stopped { reason });
         }
-        let mut connection = self.connection();
+        let mut connection = self.connection.lock();
         let transaction =
             connection.transaction().map_err(|error| self.failed("cannot be written", &error))?;
         let result = write(&transaction)?;
         transaction.commit().map_err(|error| {
             let failed = self.failed("cannot be written", &error);
             if error.sqlite_error_code() != Some(ErrorCode::DiskFull) {
-                *self.lock_stopped() = Some(explain(&self.path, &error));
+                *self.stopped.lock() = Some(explain(&self.path, &error));
             }
             failed
         })?;
@@ -204,19 +204,11 @@ impl Catalog {
 
     /// Whether it is not known what of the last transaction is on disk.
     pub(super) fn is_stopped(&self) -> bool {
-        self.lock_stopped().is_some()
+        self.stopped.lock().is_some()
     }
 
     pub(crate) fn failed(&self, doing: &'static str, error: &rusqlite::Error) -> Error {
         Error::Catalog { doing, reason: explain(&self.path, error) }
-    }
-
-    fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_stopped(&self) -> MutexGuard<'_, Option<String>> {
-        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,11 +8,12 @@ use bowshot_formats::file_metadata::FactSources;
 use bowshot_formats::snapshot_store::SnapshotStore;
 use bowshot_object_store::private;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::UNIX_EPOCH;
 use uuid::Uuid;
 
@@ -104,7 +105,7 @@ impl Disk {
     /// The folder of a table, made if need be so that it survives a crash.
     pub(super) fn made_folder(&self, table: Uuid) -> Result<PathBuf, Error> {
         let folder = self.folder(table);
-        let mut made = lock(&self.made);
+        let mut made = self.made.lock();
         if !made.contains(&table) || !folder.is_dir() {
             make_folder(&folder)?;
             sync_folder(&self.tables)?;
@@ -132,7 +133,7 @@ impl Disk {
 
     /// Somebody may read this file from now on. Gives what all its readers share.
     pub(super) fn enter(&self, path: &Path) -> Arc<Slot> {
-        let mut users = lock(&self.users);
+        let mut users = self.users.lock();
         let those = users.entry(path.to_path_buf()).or_default();
         those.count += 1;
         Arc::clone(&those.slot)
@@ -140,7 +141,7 @@ impl Disk {
 
     /// One reader less. The last one removes a file that belongs to no table.
     pub(super) fn leave(&self, path: &Path, kept: bool) {
-        let mut users = lock(&self.users);
+        let mut users = self.users.lock();
         let Some(those) = users.get_mut(path) else { return };
         those.count -= 1;
         those.doomed |= !kept;
@@ -157,7 +158,7 @@ impl Disk {
 
     /// Removes a file, now or when its last reader is done.
     pub(super) fn doom(&self, path: &Path) -> Result<(), Error> {
-        if let Some(users) = lock(&self.users).get_mut(path) {
+        if let Some(users) = self.users.lock().get_mut(path) {
             users.doomed = true;
             return Ok(());
         }
@@ -174,7 +175,7 @@ impl Disk {
 
     /// A file that was to go belongs to a table again.
     pub(super) fn revive(&self, path: &Path) {
-        if let Some(users) = lock(&self.users).get_mut(path) {
+        if let Some(users) = self.users.lock().get_mut(path) {
             users.doomed = false;
         }
     }
@@ -182,13 +183,13 @@ impl Disk {
     /// Whether somebody may read files of a table.
     pub(super) fn is_used(&self, table: Uuid) -> bool {
         let folder = self.folder(table);
-        lock(&self.users).keys().any(|path| path.starts_with(&folder))
+        self.users.lock().keys().any(|path| path.starts_with(&folder))
     }
 
     /// Names of the files of a table that somebody may read, or is writing.
     pub(super) fn used_names(&self, table: Uuid) -> HashSet<String> {
         let folder = self.folder(table);
-        let users = lock(&self.users);
+        let users = self.users.lock();
         let names = users.keys().filter(|path| path.starts_with(&folder)).filter_map(|path| path.file_name());
         names.map(|name| name.to_string_lossy().into_owned()).collect()
     }
@@ -209,7 +210,7 @@ impl Disk {
                 let written = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
                 let written_ms =
                     written.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-                let read_ms = lock(&self.users).get(&path).map_or(0, |users| users.slot.used_ms());
+                let read_ms = self.users.lock().get(&path).map_or(0, |users| users.slot.used_ms());
                 let used_ms = written_ms.max(read_ms);
                 copies.push(LocalCopy { bytes: about.len(), used_ms, path });
             }
@@ -219,7 +220,7 @@ impl Disk {
 
     /// Whether a query reads a file.
     pub(super) fn is_read(&self, path: &Path) -> bool {
-        lock(&self.users).get(path).is_some_and(|users| users.slot.is_read())
+        self.users.lock().get(path).is_some_and(|users| users.slot.is_read())
     }
 
     /// Removes a file that the store has, unless a query reads it. Gives whether it is gone.
@@ -234,7 +235,7 @@ impl Disk {
     /// Removes the folder of a table that is not there any more.
     pub(super) fn remove_folder(&self, table: Uuid) -> Result<(), Error> {
         let folder = self.folder(table);
-        lock(&self.made).remove(&table);
+        self.made.lock().remove(&table);
         match fs::remove_dir_all(&folder) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -304,10 +305,6 @@ fn remove_file(path: &Path) -> Result<(), Error> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::file("remove", path, error)),
         _ => Ok(()),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn listed(folder: &Path) -> Result<Vec<PathBuf>, Error> {

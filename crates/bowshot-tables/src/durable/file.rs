@@ -14,12 +14,13 @@ use bowshot_formats::parquet;
 use bowshot_formats::snapshot_file::SnapshotFile;
 use bowshot_object_store::FileIdentity;
 use datafusion::common::ScalarValue;
+use parking_lot::Mutex;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
@@ -37,6 +38,7 @@ pub(crate) struct StoredFile {
 /// What all segments that have the same file share.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
+    /// Locked while somebody looks at the file.
     look: Mutex<Option<Look>>,
     /// When it was last read, since 1970.
     used_ms: AtomicU64,
@@ -103,14 +105,14 @@ impl StoredFile {
 
     /// Whether [`Self::look`] gives an answer at once.
     pub(crate) fn is_looked_at(&self) -> bool {
-        self.slot.look.try_lock().is_ok_and(|look| look.is_some())
+        self.slot.look.try_lock().is_some_and(|look| look.is_some())
     }
 
     /// Reads the footer, once; of a file that is not here, the store's. Fails if the file is gone, or is not the one that
     /// was written. May wait for the store.
     pub(crate) fn look(&self) -> Result<Look, Error> {
         self.slot.touch();
-        let mut slot = self.slot.lock();
+        let mut slot = self.slot.look.lock();
         if let Some(look) = slot.as_ref().filter(|look| self.still_counts(look)) {
             let look = look.clone();
             drop(slot);
@@ -176,7 +178,7 @@ impl StoredFile {
             (opened, _) => return Ok(opened.map_err(failed)?),
         };
         // Whoever wants it too waits here, and then finds it; nobody takes it away meanwhile.
-        let _slot = self.slot.lock();
+        let _slot = self.slot.look.lock();
         if let Ok(opened) = File::open(&self.path) {
             return Ok(opened);
         }
@@ -236,11 +238,6 @@ impl StoredFile {
 }
 
 impl Slot {
-    /// Waits while somebody else looks at the file.
-    fn lock(&self) -> MutexGuard<'_, Option<Look>> {
-        self.look.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn touch(&self) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         self.used_ms.store(u64::try_from(now).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -252,12 +249,12 @@ impl Slot {
 
     /// Whether a plan has the file, or somebody is about to look at it.
     pub(super) fn is_read(&self) -> bool {
-        self.look.try_lock().map_or(true, |look| has_readers(look.as_ref()))
+        self.look.try_lock().is_none_or(|look| has_readers(look.as_ref()))
     }
 
     /// Takes the file away while nobody can begin to read it. Does nothing, and gives false, while a plan reads it.
     pub(super) fn give_up(&self, remove: impl FnOnce() -> Result<(), Error>) -> Result<bool, Error> {
-        let mut look = self.lock();
+        let mut look = self.look.lock();
         if has_readers(look.as_ref()) {
             return Ok(false);
         }

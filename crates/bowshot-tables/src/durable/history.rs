@@ -67,7 +67,7 @@ impl TableStore {
             return Err(Error::NoVersion("tables in memory keep no earlier versions".to_owned()));
         };
         // Held against VACUUM, which else might take files away between the steps.
-        let _turn = self.take_turn();
+        let _turn = self.turn.lock();
         let id = table.id().to_string();
         let version = self.resolve(table, as_of)?;
         let signed = version.cast_signed();

@@ -227,7 +227,7 @@ pub(crate) fn vacuum(
     let oldest = oldest_kept(folder, table, before)?.max(table.version().saturating_sub(limit));
     let shown = folder.keeper.record(table, folder)?;
     // No commit may bring a file back, and nobody find an earlier version, between the two steps.
-    let _turn = store.take_turn();
+    let _turn = store.turn.lock();
     let (versions, files) = forget(folder, table, oldest.cast_signed(), shown)?;
     let place = folder.disk.folder(table.id());
     for name in &files {

@@ -17,10 +17,11 @@ use bowshot_formats::table_version::AsOf;
 use bowshot_object_store::{Remotes, Vended};
 use datafusion::catalog::TableProvider;
 use object_store::aws::AwsCredential;
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Tables whose files are remembered.
@@ -129,7 +130,7 @@ impl IcebergCatalog {
 
     /// What went wrong last, until something has gone right.
     pub fn problem(&self) -> Option<String> {
-        lock(&self.problem).clone()
+        self.problem.lock().clone()
     }
 
     /// How many tables were listed last, if they were.
@@ -183,7 +184,7 @@ impl IcebergCatalog {
             self.look(&mut slot, schema, table).await?
         };
         let Some((known, given)) = found else {
-            lock(&self.tables).remove(&(schema.to_owned(), table.to_owned()));
+            self.tables.lock().remove(&(schema.to_owned(), table.to_owned()));
             return Ok(None);
         };
         let found = known.folder.table_of(table, Some(given), as_of).await;
@@ -357,7 +358,7 @@ impl IcebergCatalog {
 
     fn slot(&self, schema: &str, table: &str) -> Arc<tokio::sync::Mutex<Slot>> {
         let name = (schema.to_owned(), table.to_owned());
-        let mut tables = lock(&self.tables);
+        let mut tables = self.tables.lock();
         if tables.len() >= MAX_KNOWN && !tables.contains_key(&name) {
             // Those that somebody is asking for now stay.
             tables.retain(|_, slot| Arc::strong_count(slot) > 1);
@@ -368,11 +369,7 @@ impl IcebergCatalog {
     /// The error as it is told, which is remembered.
     fn noted<T>(&self, done: std::result::Result<T, CatalogFault>) -> Result<T> {
         let told = done.map_err(|fault| fault.of(self.name()));
-        *lock(&self.problem) = told.as_ref().err().map(|error| error.message().to_owned());
+        *self.problem.lock() = told.as_ref().err().map(|error| error.message().to_owned());
         told
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

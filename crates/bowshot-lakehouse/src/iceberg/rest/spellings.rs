@@ -4,8 +4,9 @@
 use super::fault::CatalogFault;
 use super::names::parts;
 use super::service::Service;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Namespaces whose tables are remembered, and how much is of each; a longer list is asked for whenever it is needed.
@@ -80,7 +81,7 @@ impl Spellings {
     }
 
     fn slot(&self, schema: &str) -> Arc<Slot> {
-        let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut namespaces = self.namespaces.lock();
         if namespaces.len() >= MAX_NAMESPACES && !namespaces.contains_key(schema) {
             // Those that somebody is asking for now stay.
             namespaces.retain(|_, slot| Arc::strong_count(slot) > 1);

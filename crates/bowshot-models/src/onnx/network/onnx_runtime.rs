@@ -8,10 +8,11 @@ use ort::environment::Environment;
 use ort::session::builder::GraphOptimizationLevel;
 use ort::session::{Session, SessionInputValue};
 use ort::value::{DynValue, Tensor as Given, TensorElementType, ValueType};
+use parking_lot::Mutex;
 use prost::Message;
 use std::panic::catch_unwind;
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 /// The library is one for the process, whoever asks: so it says itself.
 static RUNTIME: OnceLock<Environment> = OnceLock::new();
@@ -97,7 +98,7 @@ impl Engine {
 
     /// The outputs, in the order of the graph's, for inputs in the order of its inputs.
     pub(super) fn run(&self, inputs: Vec<Tensor>, rows: usize) -> Result<Vec<Output>> {
-        let waiting = self.lock().pop();
+        let waiting = self.idle.lock().pop();
         let mut session = match waiting {
             Some(session) => session,
             None => session(&self.file, GraphOptimizationLevel::Level3)?,
@@ -105,7 +106,7 @@ impl Engine {
         let outputs = self.outputs(&mut session, inputs, rows).map_err(|error| {
             Error::input(format!("the ONNX graph cannot be computed for these rows: {error}"))
         });
-        let mut idle = self.lock();
+        let mut idle = self.idle.lock();
         if idle.len() < SESSIONS {
             idle.push(session);
         }
@@ -128,10 +129,6 @@ impl Engine {
         }
         let outputs = session.run(given)?;
         outputs.values().map(|value| output(&value)).collect()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Session>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

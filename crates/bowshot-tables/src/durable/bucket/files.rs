@@ -4,8 +4,8 @@
 use super::super::catalog::Catalog;
 use super::super::delta::our_entry;
 use super::super::disk::{Disk, PREFIX};
+use super::Bucket;
 use super::log::{LOG, newest_entry};
-use super::{Bucket, lock};
 use crate::Error;
 use bowshot_object_store::Listed;
 use rusqlite::{OptionalExtension, params};
@@ -32,8 +32,8 @@ impl Bucket {
         disk: &Disk,
         catalog: &Catalog,
     ) -> Result<(), Error> {
-        let _one = lock(&self.bringing);
-        if lock(&self.whole).contains(&table) {
+        let _one = self.bringing.lock();
+        if self.whole.lock().contains(&table) {
             return Ok(());
         }
         self.check_ours()?;
@@ -54,13 +54,13 @@ impl Bucket {
             self.objects.remove(&orphans)?;
             tracing::info!(%table, removed = orphans.len(), "files of writers that were killed are removed from the store");
         }
-        lock(&self.whole).insert(table);
+        self.whole.lock().insert(table);
         Ok(())
     }
 
     /// Whether [`Self::make_whole`] was done for a table.
     pub(super) fn is_whole(&self, table: Uuid) -> bool {
-        lock(&self.whole).contains(&table)
+        self.whole.lock().contains(&table)
     }
 
     /// A log that tells of later commits than the catalog has is the sign of a catalog that was put back from somewhere.
@@ -162,7 +162,7 @@ impl Bucket {
         let there = self.objects.list(&table.to_string())?;
         let names: Vec<String> = there.into_iter().map(|one| one.name).collect();
         self.objects.remove(&names)?;
-        lock(&self.whole).remove(&table);
+        self.whole.lock().remove(&table);
         Ok(())
     }
 

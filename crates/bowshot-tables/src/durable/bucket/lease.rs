@@ -5,7 +5,7 @@
 //! The catalog notes a run before the store does: whichever of the two a crash comes between, the next start knows both.
 
 use super::super::catalog::{Catalog, LAYOUT_WITH_BUCKET, raise_layout};
-use super::{Bucket, lock};
+use super::Bucket;
 use crate::Error;
 use bowshot_object_store::ObjectFolder;
 use chrono::{SecondsFormat, Utc};
@@ -60,7 +60,7 @@ impl Bucket {
     /// Takes the place, as far as the store answers.
     pub(super) fn take(&self, objects: &ObjectFolder, catalog: &Catalog) -> Result<(), Error> {
         let taken = taken(objects, catalog);
-        let mut claim = lock(&self.claim);
+        let mut claim = self.claim.lock();
         *claim = match &taken {
             Ok(run) => Claim::Ours(*run),
             Err(Error::NotOurs { reason, .. }) => Claim::Lost(reason.clone()),
@@ -81,7 +81,7 @@ impl Bucket {
 
     /// Writes nothing more to the store.
     pub(super) fn lose(&self, reason: &str) -> Error {
-        *lock(&self.claim) = Claim::Lost(reason.to_owned());
+        *self.claim.lock() = Claim::Lost(reason.to_owned());
         let error = Error::NotOurs { address: self.objects.address(), reason: reason.to_owned() };
         tracing::error!(%error, "no files of tables are written any more");
         error

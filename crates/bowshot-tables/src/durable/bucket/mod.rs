@@ -31,10 +31,11 @@ use crate::{Error, TableStore};
 use bowshot_api::ErrorKind;
 use bowshot_object_store::{ObjectFolder, RemoteFile};
 use lease::Claim;
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -119,13 +120,13 @@ impl Bucket {
 
     /// Whether it is of use to begin with what needs the store.
     pub(crate) fn is_answering(&self) -> bool {
-        !self.failing.load(Ordering::Relaxed) && matches!(*lock(&self.claim), Claim::Ours(_))
+        !self.failing.load(Ordering::Relaxed) && matches!(*self.claim.lock(), Claim::Ours(_))
     }
 
     /// Fails if nothing may be written to the store.
     pub(super) fn check_ours(&self) -> Result<Uuid, Error> {
         let address = self.objects.address();
-        match &*lock(&self.claim) {
+        match &*self.claim.lock() {
             Claim::Ours(run) => Ok(*run),
             Claim::Lost(reason) => Err(Error::NotOurs { address, reason: reason.clone() }),
             Claim::Waiting(reason) => Err(bowshot_api::Error::new(
@@ -147,7 +148,7 @@ impl Bucket {
 
     /// Nobody needs this file any more. It is removed in the background.
     pub(super) fn forget_file(&self, name: String) {
-        let mut unneeded = lock(&self.unneeded);
+        let mut unneeded = self.unneeded.lock();
         if unneeded.len() < MAX_UNNEEDED {
             unneeded.push(name);
         }
@@ -155,13 +156,13 @@ impl Bucket {
 
     /// Removes the files that nobody needs.
     pub(super) fn remove_unneeded(&self) -> Result<(), Error> {
-        let names = std::mem::take(&mut *lock(&self.unneeded));
+        let names = std::mem::take(&mut *self.unneeded.lock());
         if names.is_empty() {
             return Ok(());
         }
         let removed = self.check_ours().and_then(|_| Ok(self.objects.remove(&names)?));
         if removed.is_err() {
-            let mut unneeded = lock(&self.unneeded);
+            let mut unneeded = self.unneeded.lock();
             let room = MAX_UNNEEDED.saturating_sub(unneeded.len());
             unneeded.extend(names.into_iter().take(room));
         }
@@ -209,8 +210,4 @@ impl Bucket {
             None => error,
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

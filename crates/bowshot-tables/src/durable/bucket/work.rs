@@ -1,7 +1,7 @@
 //! The thread that does what concerns the store and what nobody waits for. What fails is tried again; a store that does not
 //! answer holds up nobody but this thread.
 
-use super::{Bucket, lock};
+use super::Bucket;
 use crate::Error;
 use crate::store::{Folder, TableStore};
 use bowshot_api::ErrorKind;
@@ -56,7 +56,7 @@ struct Look {
 impl Bucket {
     fn round(&self, store: &Arc<TableStore>, look: &mut Look) -> Result<(), Error> {
         let Some(folder) = store.folder() else { return Ok(()) };
-        if matches!(*lock(&self.claim), super::Claim::Waiting(_)) {
+        if matches!(*self.claim.lock(), super::Claim::Waiting(_)) {
             self.take(&self.objects, &folder.catalog)?;
             tracing::info!("the store of the tables answers: files are written again");
         }
@@ -87,7 +87,7 @@ impl Bucket {
     fn noted(&self, error: Error) -> Duration {
         let error = bowshot_api::Error::from(error);
         let before = self.failing.swap(error.kind() == ErrorKind::Unavailable, Ordering::Relaxed);
-        if !before && !matches!(*lock(&self.claim), super::Claim::Lost(_)) {
+        if !before && !matches!(*self.claim.lock(), super::Claim::Lost(_)) {
             tracing::warn!(%error, "the store of the tables cannot be looked after for now");
         }
         TRY_AGAIN
