@@ -9,9 +9,10 @@ use bowshot_tables::{Entry, EntryName, Snapshot, Storage, Table, TableStore};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::ResolvedTableReference;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
 /// Digests of schemas by address.
 type Digests = HashMap<usize, (Weak<Schema>, u64)>;
@@ -140,7 +141,7 @@ fn of_files(files: &dyn Versioned, schema: &SchemaRef) -> Option<Content> {
 fn digest(schema: &SchemaRef) -> u64 {
     static KNOWN: LazyLock<Mutex<Digests>> = LazyLock::new(Mutex::default);
     let place = Arc::as_ptr(schema).addr();
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = KNOWN.lock();
     if let Some((there, digest)) = known.get(&place)
         && there.as_ptr() == Arc::as_ptr(schema)
     {

@@ -2,10 +2,11 @@
 //! the user with the fewest.
 
 use bowshot_api::{Error, ErrorKind, Limits, Result, SessionId};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -105,12 +106,12 @@ impl Admission {
 
     /// Statements with a slot, paused ones included.
     pub(crate) fn running(&self) -> usize {
-        let state = self.queue.lock();
+        let state = self.queue.state.lock();
         state.running + state.paused
     }
 
     pub(crate) fn waiting(&self) -> usize {
-        self.queue.lock().waiting.len()
+        self.queue.state.lock().waiting.len()
     }
 }
 
@@ -122,20 +123,16 @@ struct LeaveQueue<'a> {
 
 impl Drop for LeaveQueue<'_> {
     fn drop(&mut self) {
-        self.queue.lock().waiting.retain(|waiter| waiter.number != self.number);
+        self.queue.state.lock().waiting.retain(|waiter| waiter.number != self.number);
     }
 }
 
 type Waiting = (oneshot::Receiver<Slot>, u64);
 
 impl WaitQueue {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A slot if one is free and no waiter is eligible for it, else a position in the queue.
     fn enter(self: &Arc<Self>, requester: &Requester) -> Result<Result<Slot, Waiting>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.has_free_slot(requester, self.limits)
             && !state.waiting.iter().any(|other| state.has_free_slot(&other.requester, self.limits))
         {
@@ -167,7 +164,7 @@ impl WaitQueue {
     fn admit_waiting(self: &Arc<Self>) {
         loop {
             let waiter = {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 let Some(at) = state.next_waiter(self.limits) else { return };
                 let waiter = state.waiting.remove(at);
                 state.count(&waiter.requester);
@@ -237,7 +234,7 @@ fn full(message: &str, limit: &str) -> Error {
 impl Slot {
     /// Lends the slot while the statement waits for its client, unless too many are paused: each holds its results.
     pub(crate) fn pause(&self) {
-        let mut state = self.queue.lock();
+        let mut state = self.queue.state.lock();
         if self.is_paused() || !state.may_pause(&self.requester, self.queue.limits) {
             return;
         }
@@ -251,7 +248,7 @@ impl Slot {
 
     /// Takes the slot back without queueing, even above the limit.
     pub(crate) fn resume(&self) {
-        let mut state = self.queue.lock();
+        let mut state = self.queue.state.lock();
         if self.paused.swap(false, Ordering::AcqRel) {
             state.end_pause(&self.requester);
             state.count(&self.requester);
@@ -265,7 +262,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut state = self.queue.lock();
+        let mut state = self.queue.state.lock();
         if self.is_paused() {
             state.end_pause(&self.requester);
         } else {

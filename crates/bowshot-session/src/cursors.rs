@@ -16,8 +16,9 @@ use bowshot_api::{
 use bowshot_engine::{Action, CursorStatement, Execution, KeptRights};
 use bowshot_system_catalog::client::OpenCursor;
 use futures::StreamExt;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::OwnedMutexGuard;
 
 /// Open cursors of one session: each may hold a full buffer of rows.
@@ -172,7 +173,7 @@ fn missing(name: &str) -> Error {
 
 impl Cursors {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Cursor>> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.0.lock();
         open.retain(|_, cursor| !cursor.rows.try_lock().is_ok_and(|rows| rows.is_none()));
         open
     }

@@ -12,9 +12,10 @@ use bowshot_engine::distribution::not_here;
 use bowshot_engine::endpoints::{EndpointId, EndpointState, EndpointStore, Handout, LocalEndpoint};
 use bowshot_query_task::QueryTask;
 use futures::StreamExt;
+use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -40,12 +41,12 @@ impl Endpoints {
     }
 
     pub(crate) fn open_now(&self) -> usize {
-        self.lock().values().filter(|endpoint| endpoint.ended_at().is_none()).count()
+        self.all.lock().values().filter(|endpoint| endpoint.ended_at().is_none()).count()
     }
 
     /// Fails all endpoints at the end of a drain.
     pub(crate) fn fail_all(&self) {
-        let all: Vec<Arc<Endpoint>> = self.lock().values().map(Arc::clone).collect();
+        let all: Vec<Arc<Endpoint>> = self.all.lock().values().map(Arc::clone).collect();
         for endpoint in all {
             endpoint.fail(Error::new(ErrorKind::Unavailable, "the server is stopping"));
         }
@@ -53,14 +54,9 @@ impl Endpoints {
 
     /// Removes endpoints that ended long ago.
     pub(crate) fn forget(&self, now: Instant) {
-        self.lock().retain(|_, endpoint| {
+        self.all.lock().retain(|_, endpoint| {
             endpoint.ended_at().is_none_or(|at| now.saturating_duration_since(at) < REMEMBERED)
         });
-    }
-
-    /// Entries are consistent even if the lock is poisoned.
-    fn lock(&self) -> MutexGuard<'_, HashMap<EndpointId, Arc<Endpoint>>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -72,7 +68,7 @@ impl EndpointStore for Endpoints {
         streams: usize,
         origin: Option<Arc<dyn Origin>>,
     ) -> Result<Arc<dyn LocalEndpoint>> {
-        let mut all = self.lock();
+        let mut all = self.all.lock();
         if let Some(endpoint) = all.get(&id) {
             return Ok(Arc::<Endpoint>::clone(endpoint));
         }
@@ -96,7 +92,7 @@ impl EndpointStore for Endpoints {
     }
 
     fn find(&self, id: EndpointId) -> Option<Arc<dyn LocalEndpoint>> {
-        self.lock().get(&id).map(|endpoint| Arc::<Endpoint>::clone(endpoint) as _)
+        self.all.lock().get(&id).map(|endpoint| Arc::<Endpoint>::clone(endpoint) as _)
     }
 }
 

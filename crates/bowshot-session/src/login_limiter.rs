@@ -3,10 +3,11 @@
 //! so disconnecting does not help.
 
 use bowshot_api::{Error, ErrorKind, Network, Result};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
@@ -143,7 +144,7 @@ impl LoginLimiter {
     }
 
     fn queue(&self, network: Option<Network>) -> Arc<Queue> {
-        let mut queues = lock(&self.queues);
+        let mut queues = self.queues.lock();
         if let Some(queue) = queues.get(&network).and_then(Weak::upgrade) {
             return queue;
         }
@@ -159,7 +160,7 @@ impl LoginLimiter {
 
     /// Counts an attempt as failed; returns whether there were too many before.
     pub(crate) fn count(&self, source: &Source) -> bool {
-        let (mut attempts, now) = (lock(&self.attempts), Instant::now());
+        let (mut attempts, now) = (self.attempts.lock(), Instant::now());
         let before = count(&mut attempts.wrong, source, now);
         let of_network = source.network.map(|network| count(&mut attempts.networks, &network, now));
         before.is_none_or(|before| before >= FREE_ATTEMPTS)
@@ -168,15 +169,15 @@ impl LoginLimiter {
 
     /// Undoes the count of an attempt without an outcome.
     fn uncount(&self, source: &Source) {
-        lock(&self.attempts).subtract(source, 1);
+        self.attempts.lock().subtract(source, 1);
     }
 
     /// Returns the outcome of a counted attempt, delayed by its failures.
     pub(crate) async fn answer<T>(&self, source: &Source, outcome: Result<T>) -> Result<T> {
         match &outcome {
-            Ok(_) => lock(&self.attempts).forget(source),
+            Ok(_) => self.attempts.lock().forget(source),
             Err(error) if error.kind() == ErrorKind::Unauthenticated => {
-                let delay = lock(&self.attempts).delay(source);
+                let delay = self.attempts.lock().delay(source);
                 tokio::time::sleep(delay).await;
             }
             Err(_) => self.uncount(source),
@@ -187,7 +188,7 @@ impl LoginLimiter {
     /// Whether the outcome of a scramble counts. After a few failures none does, right or wrong, so that scrambles
     /// give no second way to guess; the answer is never delayed.
     pub(crate) fn take_at_once(&self, source: &Source, is_right: bool) -> bool {
-        let mut attempts = lock(&self.attempts);
+        let mut attempts = self.attempts.lock();
         let wrong = attempts.wrong.get(source);
         let is_full = attempts.wrong.len() >= MAX_KNOWN && wrong.is_none();
         if is_full || wrong.is_some_and(|wrong| wrong.lately() >= FREE_ATTEMPTS) {
@@ -256,10 +257,6 @@ fn count<K: Clone + Eq + Hash>(known: &mut HashMap<K, Wrong>, key: &K, now: Inst
 fn crowded() -> Error {
     Error::new(ErrorKind::LimitReached, "too many logins with a password at once")
         .with_hint("try again later; log in once and use the bearer token that the server returns")
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

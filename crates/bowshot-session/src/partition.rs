@@ -6,9 +6,10 @@ use crate::spill::{Accounts, Segment, SegmentReader};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Delivery, Error, Origin, Result, batch_bytes};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -117,10 +118,6 @@ impl Partition {
         self
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Fails if the storage of buffered rows has changed.
     pub(crate) fn check(&self) -> Result<()> {
         self.origins.iter().try_for_each(|origin| origin.check())
@@ -140,7 +137,7 @@ impl Partition {
             let writable = self.writable.notified();
             tokio::pin!(writable);
             let tail = {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 if state.end.is_some() {
                     return Ok(Err(Stopped));
                 }
@@ -200,7 +197,7 @@ impl Partition {
                 segment
             }
         };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.end.is_some() {
             // What was there was discarded meanwhile.
             segment.free();
@@ -217,7 +214,7 @@ impl Partition {
 
     /// Marks the end of a producer.
     pub(crate) fn producer_done(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.producers = state.producers.saturating_sub(1);
         if state.producers == 0 && state.end.is_none() {
             state.end = Some(Ok(()));
@@ -227,7 +224,7 @@ impl Partition {
 
     /// Fails the partition unless all rows were read; readers get the error after their current batch.
     pub(crate) fn fail(&self, error: Error) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.end.is_none() || matches!(state.end, Some(Ok(()))) && state.has_rows() {
             state.end = Some(Err(error));
             self.discard(&mut state);
@@ -261,7 +258,7 @@ impl Partition {
             let readable = self.readable.notified();
             tokio::pin!(readable);
             {
-                let state = self.lock();
+                let state = self.state.lock();
                 match &state.end {
                     Some(Err(error)) => return Err(error.duplicate()),
                     Some(Ok(())) => return Ok(()),
@@ -277,7 +274,7 @@ impl Partition {
 
     /// Attaches the reader. `false` if a streamed result has or had one.
     pub(crate) fn claim(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.claimed && self.policy.delivery == Delivery::Stream {
             return false;
         }
@@ -288,16 +285,16 @@ impl Partition {
     }
 
     pub(crate) fn is_claimed(&self) -> bool {
-        self.lock().claimed
+        self.state.lock().claimed
     }
 
     pub(crate) fn has_readers(&self) -> bool {
-        self.lock().readers > 0
+        self.state.lock().readers > 0
     }
 
     /// The reader's activity; `None` before the first one.
     pub(crate) fn activity(&self) -> Option<ReaderActivity> {
-        let state = self.lock();
+        let state = self.state.lock();
         let is_read = state.readers > 0;
         let waits = is_read && !state.has_rows() && state.end.is_none();
         let since = if waits { Instant::now() } else { state.attended };
@@ -306,12 +303,12 @@ impl Partition {
 
     /// Records activity of the reader.
     fn attend(&self) {
-        self.lock().attended = Instant::now();
+        self.state.lock().attended = Instant::now();
     }
 
     /// Returns the failure. Rows read from a segment after one may come from freed space.
     fn failed(&self) -> Result<()> {
-        match &self.lock().end {
+        match &self.state.lock().end {
             Some(Err(error)) => Err(error.duplicate()),
             Some(Ok(())) | None => Ok(()),
         }
@@ -320,24 +317,24 @@ impl Partition {
     /// The reader has finished a segment.
     fn segment_ended(&self) {
         if self.policy.delivery == Delivery::Stream {
-            self.lock().reading = None;
+            self.state.lock().reading = None;
         }
     }
 
     /// Whether all producers have ended or failed.
     pub(crate) fn has_ended(&self) -> bool {
-        self.lock().end.is_some()
+        self.state.lock().end.is_some()
     }
 
     /// Rows and bytes so far.
     pub(crate) fn totals(&self) -> (u64, u64) {
-        let state = self.lock();
+        let state = self.state.lock();
         (state.rows, state.bytes)
     }
 
     /// The reader detaches. The rest of a streamed result is discarded.
     pub(crate) fn release_reader(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.readers = state.readers.saturating_sub(1);
         state.attended = Instant::now();
         if self.policy.delivery == Delivery::Stream {
@@ -351,7 +348,7 @@ impl Partition {
     }
 
     fn at(&self, position: usize) -> Found {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let index = position.saturating_sub(state.base);
         let Some(item) = state.items.get(index).cloned() else {
             return match &state.end {
@@ -411,7 +408,7 @@ impl State {
 
 impl Drop for Partition {
     fn drop(&mut self) {
-        let memory = self.lock().memory as u64;
+        let memory = self.state.lock().memory as u64;
         self.accounts.memory.fetch_sub(memory, Ordering::Relaxed);
     }
 }

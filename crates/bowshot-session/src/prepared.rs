@@ -3,8 +3,9 @@
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, ErrorKind, Limits, Reason, Result, StatementId, TransactionId, allocations};
 use bowshot_engine::{AuthorizedPlan, is_key_lookup};
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A plan pins the files of its tables; older plans are made again from the text.
@@ -49,12 +50,8 @@ pub(crate) struct PreparedStatements {
 }
 
 impl PreparedStatements {
-    fn lock(&self) -> MutexGuard<'_, HashMap<StatementId, PreparedStatement>> {
-        self.statements.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn add(&self, statement: PreparedStatement, limits: &Limits) -> Result<StatementId> {
-        let mut statements = self.lock();
+        let mut statements = self.statements.lock();
         if statements.len() >= limits.max_prepared_statements {
             let message = format!("{} prepared statements are open in this session", statements.len());
             return Err(Error::new(ErrorKind::LimitReached, message)
@@ -67,7 +64,7 @@ impl PreparedStatements {
     }
 
     pub(crate) fn get(&self, id: StatementId) -> Result<PreparedStatement> {
-        self.lock().get(&id).cloned().ok_or_else(|| not_found(id))
+        self.statements.lock().get(&id).cloned().ok_or_else(|| not_found(id))
     }
 
     /// Replaces the parameters of a statement.
@@ -78,7 +75,7 @@ impl PreparedStatements {
         // A column from a client shares the whole message that it arrived in.
         let bytes = allocations(parameters.iter().flat_map(RecordBatch::columns)).values().sum::<u64>();
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let mut statements = self.lock();
+        let mut statements = self.statements.lock();
         let statement = statements.get_mut(&id).ok_or_else(|| not_found(id))?;
         (statement.parameters, statement.parameter_bytes) = (Arc::default(), 0);
         check_bytes(&statements, bytes, limits)?;
@@ -89,7 +86,7 @@ impl PreparedStatements {
     }
 
     pub(crate) fn replan(&self, id: StatementId, plan: &AuthorizedPlan) {
-        if let Some(statement) = self.lock().get_mut(&id) {
+        if let Some(statement) = self.statements.lock().get_mut(&id) {
             statement.plan = plan.clone();
             statement.is_expired = false;
         }
@@ -97,19 +94,19 @@ impl PreparedStatements {
 
     /// Invalidates all plans.
     pub(crate) fn expire_plans(&self) {
-        self.lock().values_mut().for_each(|statement| statement.is_expired = true);
+        self.statements.lock().values_mut().for_each(|statement| statement.is_expired = true);
     }
 
     pub(crate) fn remove(&self, id: StatementId) {
-        self.lock().remove(&id);
+        self.statements.lock().remove(&id);
     }
 
     pub(crate) fn clear(&self) {
-        self.lock().clear();
+        self.statements.lock().clear();
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.lock().len()
+        self.statements.lock().len()
     }
 }
 

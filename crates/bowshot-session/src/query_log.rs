@@ -10,9 +10,10 @@ use arrow::record_batch::RecordBatch;
 use bowshot_access::AuditLog;
 use bowshot_api::{Error, ErrorKind, NoDecision, Principal, QueryId, Result, SessionId};
 use bowshot_system_catalog::system::SystemTables;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tag_labels::TagLabels;
 
@@ -134,7 +135,7 @@ impl QueryLog {
     }
 
     pub(crate) fn rows(&self, principal: &Principal) -> Result<RecordBatch> {
-        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let records = self.records.lock();
         let mut rows: Vec<Row> = records
             .iter()
             .filter(|record| record.user == principal.name)
@@ -310,7 +311,7 @@ pub(crate) fn micros(time: SystemTime) -> i64 {
 }
 
 fn keep(records: &Mutex<VecDeque<Arc<QueryRecord>>>, record: &Arc<QueryRecord>) {
-    let mut records = records.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut records = records.lock();
     if records.len() >= CAPACITY {
         records.pop_front();
     }
@@ -338,7 +339,7 @@ impl SystemTables for QueryLog {
         match name {
             "queries" => Some(QueryLog::rows(self, principal)),
             "access_log" => {
-                let decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
+                let decisions = self.decisions.lock();
                 let decisions: Vec<Arc<QueryRecord>> = decisions.iter().cloned().collect();
                 Some(access_log::rows(&decisions))
             }

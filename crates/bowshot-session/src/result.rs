@@ -20,10 +20,11 @@ use bowshot_query_task::{QueryRuntime, Stop};
 use futures::future::select_all;
 use futures::{FutureExt, StreamExt};
 use lifetime::WaitGuard;
+use parking_lot::Mutex;
 use producer::fill;
 use remote::{RemoteResult, follow};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tracing::Span;
 
@@ -195,7 +196,7 @@ impl QueryResult {
             };
             tasks.push(AbortOnDrop(self.context.timers.spawn(watch).abort_handle()));
         }
-        let mut owned = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owned = self.tasks.lock();
         // Finished work needs no handle; a failed query must not hold the others.
         if self.failure().is_none() {
             *owned = tasks;
@@ -299,7 +300,7 @@ impl QueryResult {
     /// Fails the query, stops its work and notifies all readers.
     pub(crate) fn fail(&self, error: Error) {
         {
-            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut failure = self.failure.lock();
             if failure.is_some() || self.recorded.load(Ordering::Acquire) && self.is_read() {
                 return;
             }
@@ -312,7 +313,7 @@ impl QueryResult {
         if let Some(remote) = &self.remote {
             remote.fail(&self.runtime, error.duplicate());
         }
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.tasks.lock().clear();
         for partition in &self.partitions {
             partition.fail(error.duplicate());
         }
@@ -323,7 +324,7 @@ impl QueryResult {
     }
 
     fn statement(&self) -> Option<Arc<RunningStatement>> {
-        self.statement.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Arc::clone)
+        self.statement.lock().as_ref().map(Arc::clone)
     }
 
     /// A producer waits for a reader or has ended: if all do, the slot is lent to others.
@@ -340,7 +341,7 @@ impl QueryResult {
     }
 
     fn with_slot(&self, act: impl FnOnce(&Slot), state: State) {
-        if let Some(slot) = self.slot.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        if let Some(slot) = self.slot.lock().as_ref() {
             act(slot);
         }
         if let Some(statement) = self.statement() {
@@ -370,11 +371,11 @@ impl QueryResult {
         if self.recorded.swap(true, Ordering::AcqRel) {
             return;
         }
-        drop(self.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
-        drop(self.stream.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.slot.lock().take());
+        drop(self.stream.lock().take());
         let mut facts = StatementFacts::default();
         let (rows, bytes) = self.totals();
-        if let Some(statement) = self.statement.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(statement) = self.statement.lock().take() {
             // The log record is written here.
             statement.mark_logged();
             facts = statement.facts();
@@ -397,7 +398,7 @@ impl QueryResult {
     }
 
     pub(crate) fn failure(&self) -> Option<Error> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Error::duplicate)
+        self.failure.lock().as_ref().map(Error::duplicate)
     }
 
     /// Whether all producers have ended.
@@ -452,7 +453,7 @@ impl QueryResult {
 
     /// Whether it still holds its slot.
     pub(crate) fn holds_slot(&self) -> bool {
-        self.slot.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.slot.lock().is_some()
     }
 }
 
@@ -483,7 +484,7 @@ impl Drop for ReaderGuard {
             if let Some(statement) = self.query.statement() {
                 statement.job.stop(Stop::Over);
             }
-            self.query.tasks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            self.query.tasks.lock().clear();
         }
         if let Some(gone) = self.gone.take() {
             gone();

@@ -2,8 +2,9 @@
 
 use crate::result::QueryResult;
 use bowshot_api::{CancelOutcome, Error, ErrorKind, Principal, QueryId, Reason, Result, SessionId};
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Remembered ended queries, so that late tickets get the right error.
@@ -38,17 +39,13 @@ pub(crate) enum Ended {
 }
 
 impl Results {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// All open queries. Call their methods outside of this lock: their own may be held over disk writes.
     fn all(&self) -> Vec<Arc<QueryResult>> {
-        self.lock().open.values().map(Arc::clone).collect()
+        self.state.lock().open.values().map(Arc::clone).collect()
     }
 
     pub(crate) fn insert(&self, query: Arc<QueryResult>) {
-        self.lock().open.insert(query.id, query);
+        self.state.lock().open.insert(query.id, query);
     }
 
     /// An open query of this principal.
@@ -56,7 +53,7 @@ impl Results {
     /// # Errors
     /// `NotFound` with the reason, or the error that the query ended with.
     pub(crate) fn find(&self, principal: &Principal, id: QueryId) -> Result<Arc<QueryResult>> {
-        let state = self.lock();
+        let state = self.state.lock();
         if let Some(query) = state.open.get(&id).filter(|query| &query.principal == principal) {
             return Ok(Arc::clone(query));
         }
@@ -92,7 +89,7 @@ impl Results {
                 query.wait_until_failed_remotely().await;
                 Ok(CancelOutcome::Cancelled)
             }
-            Err(error) => match self.lock().ended.get(&id).filter(|(owner, _)| owner == principal) {
+            Err(error) => match self.state.lock().ended.get(&id).filter(|(owner, _)| owner == principal) {
                 Some((_, Ended::Failed(ended))) if ended.kind() == ErrorKind::Cancelled => {
                     Ok(CancelOutcome::Cancelled)
                 }
@@ -105,7 +102,7 @@ impl Results {
     /// Removes a query and remembers its end.
     pub(crate) fn end(&self, id: QueryId, how: Ended) {
         let removed = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let removed = state.open.remove(&id);
             if let Some(query) = &removed {
                 state.ended.insert(id, (query.principal.clone(), how));
@@ -186,6 +183,6 @@ impl Results {
     }
 
     pub(crate) fn open(&self) -> usize {
-        self.lock().open.len()
+        self.state.lock().open.len()
     }
 }

@@ -7,9 +7,10 @@ use bowshot_api::{Error, Principal, QueryId, SessionId, shows_statements, statem
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::snapshot::input::StreamedTable;
 use bowshot_query_task::{QueryTask, Stop};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use tracing::Span;
 
@@ -136,12 +137,12 @@ impl RunningStatement {
 
     /// Records the tables that it reads and changes.
     pub(crate) fn set_tables(&self, tables: Vec<(String, bool)>) {
-        *lock(&self.touched) = tables;
+        *self.touched.lock() = tables;
     }
 
     /// Sets the tag of the session, which a script may change between its statements.
     pub(crate) fn set_tag(&self, tag: &Arc<str>) {
-        let mut known = lock(&self.tag);
+        let mut known = self.tag.lock();
         if *known != *tag {
             self.span.record("bowshot.query_tag", &**tag);
             *known = Arc::clone(tag);
@@ -150,7 +151,7 @@ impl RunningStatement {
 
     /// The tag of its session, or an empty text.
     pub(crate) fn tag(&self) -> Arc<str> {
-        Arc::clone(&lock(&self.tag))
+        Arc::clone(&self.tag.lock())
     }
 
     /// Adds a wait for a slot.
@@ -162,9 +163,9 @@ impl RunningStatement {
     pub(crate) fn facts(&self) -> StatementFacts {
         StatementFacts {
             tag: self.tag(),
-            tables: lock(&self.touched).clone(),
+            tables: self.touched.lock().clone(),
             rows_in: self.rows_in(),
-            rows_affected: *lock(&self.rows_affected),
+            rows_affected: *self.rows_affected.lock(),
             queued: Duration::from_micros(self.queued_us.load(Ordering::Relaxed)),
         }
     }
@@ -172,28 +173,28 @@ impl RunningStatement {
     /// Resets the record for the next statement of a script.
     pub(crate) fn reset_for_next_statement(&self) {
         self.logged.store(false, Ordering::Release);
-        lock(&self.touched).clear();
-        *lock(&self.rows_affected) = None;
+        self.touched.lock().clear();
+        *self.rows_affected.lock() = None;
     }
 
     /// Sets the result, which has the statistics.
     pub(crate) fn set_result(&self, result: &Arc<QueryResult>) {
-        *lock(&self.result) = Arc::downgrade(result);
+        *self.result.lock() = Arc::downgrade(result);
     }
 
     pub(crate) fn result(&self) -> Option<Arc<QueryResult>> {
-        lock(&self.result).upgrade()
+        self.result.lock().upgrade()
     }
 
     /// Sets the slot, which is lent while the statement waits for its client.
     pub(crate) fn set_slot(&self, slot: &Arc<Slot>) {
-        *lock(&self.slot) = Arc::downgrade(slot);
+        *self.slot.lock() = Arc::downgrade(slot);
     }
 
     /// Lends the slot while the statement waits for rows.
     pub(crate) fn pause_for_rows(&self) {
         self.set_state(State::WaitsForRows);
-        if let Some(slot) = lock(&self.slot).upgrade() {
+        if let Some(slot) = self.slot.lock().upgrade() {
             slot.pause();
         }
     }
@@ -201,7 +202,7 @@ impl RunningStatement {
     /// Takes the slot back.
     pub(crate) fn resume(&self) {
         self.set_state(State::Running);
-        if let Some(slot) = lock(&self.slot).upgrade() {
+        if let Some(slot) = self.slot.lock().upgrade() {
             slot.resume();
         }
     }
@@ -231,7 +232,7 @@ impl RunningStatement {
 
     /// Records how many rows it has changed or exported.
     pub(crate) fn set_rows_affected(&self, rows: Option<u64>) {
-        *lock(&self.rows_affected) = rows;
+        *self.rows_affected.lock() = rows;
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -251,7 +252,7 @@ impl Drop for RunningStatement {
     fn drop(&mut self) {
         self.job.stop(Stop::Over);
         if let Some(registry) = self.registry.upgrade() {
-            lock(&registry.statements).remove(&self.id);
+            registry.statements.lock().remove(&self.id);
         }
     }
 }
@@ -298,29 +299,25 @@ impl RunningStatements {
             registry: Arc::downgrade(self),
             span,
         });
-        lock(&self.statements).insert(statement.id, Arc::downgrade(&statement));
+        self.statements.lock().insert(statement.id, Arc::downgrade(&statement));
         statement
     }
 
     /// The statements of one user in order of arrival.
     pub(crate) fn by_principal(&self, principal: &Principal) -> Vec<Arc<RunningStatement>> {
-        let all: Vec<_> = lock(&self.statements).values().filter_map(Weak::upgrade).collect();
+        let all: Vec<_> = self.statements.lock().values().filter_map(Weak::upgrade).collect();
         let mut own: Vec<_> = all.into_iter().filter(|statement| statement.principal == *principal).collect();
         own.sort_by_key(|statement| statement.arrived);
         own
     }
 
     pub(crate) fn find(&self, principal: &Principal, id: QueryId) -> Option<Arc<RunningStatement>> {
-        let found = lock(&self.statements).get(&id).and_then(Weak::upgrade);
+        let found = self.statements.lock().get(&id).and_then(Weak::upgrade);
         found.filter(|statement| statement.principal == *principal)
     }
 
     pub(crate) fn by_session(&self, session: SessionId) -> Vec<Arc<RunningStatement>> {
-        let all: Vec<_> = lock(&self.statements).values().filter_map(Weak::upgrade).collect();
+        let all: Vec<_> = self.statements.lock().values().filter_map(Weak::upgrade).collect();
         all.into_iter().filter(|statement| statement.requester.session == session).collect()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -25,10 +25,11 @@ use bowshot_api::{
 };
 use bowshot_engine::Engine;
 use bowshot_policy::{ConfiguredUser, UsersSeen};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::Handle;
 
@@ -191,7 +192,7 @@ impl Shared {
 
     /// Applies changes of users in the catalog.
     fn renew_users(&self) {
-        let mut seen = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.users.lock();
         if let Some(users) = self.engine.users(&mut seen) {
             self.authenticator.renew(users.passwords, users.tokens);
         }

@@ -27,10 +27,11 @@ use bowshot_engine::{Dialect, DialectName, EngineSession, redact_secrets};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_query_task::{run_planning, with_planning_permit};
 use futures::StreamExt;
+use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use tracing::{Instrument, Span, info_span};
 use transaction_settings::SettingChanges;
@@ -114,7 +115,7 @@ impl ClientSession {
     }
 
     pub(crate) fn without_secrets<'a>(&self, sql: &'a str) -> Cow<'a, str> {
-        let name = DialectName::parse(&self.lock_options().dialect).unwrap_or(DialectName::Ansi);
+        let name = DialectName::parse(&self.options.lock().dialect).unwrap_or(DialectName::Ansi);
         redact_secrets(sql, Dialect::new(name))
     }
 
@@ -161,29 +162,25 @@ impl ClientSession {
         self.prepared.count()
     }
 
-    fn lock_options(&self) -> MutexGuard<'_, Options> {
-        self.options.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn current_options(&self) -> Options {
-        self.lock_options().clone()
+        self.options.lock().clone()
     }
 
     /// How long a statement may run; zero for no limit.
     pub(crate) fn timeout(&self) -> Duration {
-        query::timeout(&self.lock_options(), self)
+        query::timeout(&self.options.lock(), self)
     }
 
     fn layout(&self) -> Layout {
-        self.lock_options().layout
+        self.options.lock().layout
     }
 
     pub(crate) fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.used.lock() = Instant::now();
     }
 
     pub(crate) fn idle(&self) -> Duration {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.used.lock().elapsed()
     }
 
     /// Extends the session's expiry to that of newer credentials.
@@ -191,7 +188,7 @@ impl ClientSession {
         if let (Some(held), Some(newer)) = (&self.principal.bearer, &principal.bearer) {
             held.take_over(newer);
         }
-        let mut expires = self.expires.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut expires = self.expires.lock();
         *expires = match (*expires, principal.expires) {
             (Some(until), Some(newer)) => Some(until.max(newer)),
             _ => None,
@@ -203,7 +200,7 @@ impl ClientSession {
     }
 
     pub(crate) fn has_expired(&self, now: SystemTime) -> bool {
-        let expires = self.expires.lock().unwrap_or_else(PoisonError::into_inner);
+        let expires = self.expires.lock();
         expires.is_some_and(|expires| expires <= now)
     }
 
@@ -330,7 +327,7 @@ impl Session for ClientSession {
     }
 
     fn last_write(&self) -> LastWrite {
-        self.lock_last_write().clone()
+        self.last_write.lock().clone()
     }
 
     async fn ingest(&self, ingest: &Ingest, rows: BatchStream) -> Result<u64> {
@@ -414,7 +411,7 @@ impl Session for ClientSession {
     }
 
     fn options(&self) -> Vec<(String, OptionValue)> {
-        self.lock_options().list()
+        self.options.lock().list()
     }
 
     fn setting(&self, name: &str) -> Option<String> {

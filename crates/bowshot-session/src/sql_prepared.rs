@@ -2,23 +2,20 @@
 
 use bowshot_api::{Error, ErrorKind, Limits, Reason, Result};
 use bowshot_system_catalog::client::NamedStatement;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub(crate) struct NamedStatements(Mutex<HashMap<String, NamedStatement>>);
 
 impl NamedStatements {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, NamedStatement>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a statement.
     ///
     /// # Errors
     /// `AlreadyExists`; `LimitReached` when the session would have too many, or too large ones.
     pub(crate) fn add(&self, name: &str, sql: &str, types: &[String], limits: &Limits) -> Result<()> {
-        let mut named = self.lock();
+        let mut named = self.0.lock();
         if named.contains_key(name) {
             let message = format!("prepared statement `{name}` exists");
             return Err(Error::new(ErrorKind::AlreadyExists, message)
@@ -46,7 +43,7 @@ impl NamedStatements {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<NamedStatement> {
-        self.lock().get(name).cloned()
+        self.0.lock().get(name).cloned()
     }
 
     /// Removes one, or all.
@@ -57,7 +54,7 @@ impl NamedStatements {
         match name {
             None => self.clear(),
             Some(name) => {
-                let removed = self.lock().remove(name);
+                let removed = self.0.lock().remove(name);
                 removed.ok_or_else(|| {
                     Error::not_found(format!("prepared statement `{name}` not found"))
                         .with_reason(Reason::UndefinedStatement)
@@ -68,7 +65,7 @@ impl NamedStatements {
     }
 
     pub(crate) fn clear(&self) {
-        self.lock().clear();
+        self.0.lock().clear();
     }
 }
 

@@ -3,8 +3,9 @@
 use bowshot_api::Result;
 use bowshot_engine::{EngineSession, Transaction, first_word};
 use bowshot_policy::snapshot::{Isolation, Pinned};
+use parking_lot::Mutex;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedMutexGuard;
 
@@ -18,11 +19,11 @@ impl LastUse {
     }
 
     pub(crate) fn touch(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.0.lock() = Instant::now();
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.0.lock().elapsed()
     }
 }
 

@@ -6,8 +6,9 @@ use crate::transaction_scope::{LastUse, LockedTransaction, Scope};
 use bowshot_api::{Error, ErrorKind, Reason, Result, SavepointId, TransactionEnd, TransactionId};
 use bowshot_engine::{EngineSession, Transaction, TransactionStatement};
 use bowshot_policy::snapshot::Isolation;
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Open transactions of one session.
@@ -62,16 +63,16 @@ impl Transactions {
     }
 
     pub(crate) fn is_open(&self, id: TransactionId) -> bool {
-        self.lock().contains_key(&id)
+        self.open.lock().contains_key(&id)
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.lock().len()
+        self.open.lock().len()
     }
 
     /// Begins a transaction; its snapshot is taken at its first statement.
     pub(crate) fn begin(&self, read_only: bool) -> Result<TransactionId> {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         if open.len() >= MAX_OPEN {
             return Err(Error::new(
                 ErrorKind::LimitReached,
@@ -101,7 +102,7 @@ impl Transactions {
             TransactionEnd::Commit => self.end(id, end, engine).await,
             // Running statements change nothing visible: do not wait for them.
             TransactionEnd::Rollback => {
-                self.lock().remove(&id);
+                self.open.lock().remove(&id);
                 self.forget_current(id);
                 self.cursors.transaction_ended(id, end);
                 Ok(())
@@ -122,7 +123,7 @@ impl Transactions {
         }
         // Waits for a running statement.
         let transaction = self.hold(id).await?;
-        if self.lock().remove(&id).is_none() {
+        if self.open.lock().remove(&id).is_none() {
             return Err(unknown(id));
         }
         self.forget_current(id);
@@ -140,7 +141,7 @@ impl Transactions {
         match self.scope(Some(id)).await? {
             Scope::Within(mut transaction) => {
                 let savepoint = transaction.savepoint(name)?;
-                savepoints.lock().unwrap_or_else(PoisonError::into_inner).insert(savepoint);
+                savepoints.lock().insert(savepoint);
                 Ok(savepoint)
             }
             Scope::Alone => Err(unknown(id)),
@@ -148,9 +149,8 @@ impl Transactions {
     }
 
     pub(crate) async fn end_savepoint(&self, savepoint: SavepointId, end: TransactionEnd) -> Result<()> {
-        let holds =
-            |open: &Open| open.savepoints.lock().unwrap_or_else(PoisonError::into_inner).contains(&savepoint);
-        let owner = self.lock().iter().find(|(_, open)| holds(open)).map(|(id, _)| *id);
+        let holds = |open: &Open| open.savepoints.lock().contains(&savepoint);
+        let owner = self.open.lock().iter().find(|(_, open)| holds(open)).map(|(id, _)| *id);
         if let Some(id) = owner
             && let Ok(Scope::Within(mut transaction)) = self.scope(Some(id)).await
         {
@@ -237,8 +237,8 @@ impl Transactions {
             TransactionEnd::Commit => transaction.release(savepoint)?,
             TransactionEnd::Rollback => transaction.roll_back_to(savepoint)?,
         }
-        if let Some(open) = self.lock().get(&id) {
-            let mut savepoints = open.savepoints.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = self.open.lock().get(&id) {
+            let mut savepoints = open.savepoints.lock();
             savepoints.retain(|savepoint| transaction.has_savepoint(*savepoint));
         }
         self.cursors.savepoint_ended(id, transaction.savepoint_count(), end);
@@ -253,8 +253,8 @@ impl Transactions {
     /// The savepoint count of the current transaction, if any. Waits for no statement.
     pub(crate) fn current_savepoints(&self) -> Option<usize> {
         let id = self.current()?;
-        let open = self.lock().get(&id)?.clone();
-        Some(open.savepoints.lock().unwrap_or_else(PoisonError::into_inner).len())
+        let open = self.open.lock().get(&id)?.clone();
+        Some(open.savepoints.lock().len())
     }
 
     async fn named(&self, id: TransactionId, name: &str, end: TransactionEnd) -> Result<()> {
@@ -269,7 +269,7 @@ impl Transactions {
 
     /// Rolls back idle transactions.
     pub(crate) fn end_idle(&self, timeout: Duration) {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         // A locked one is running a statement.
         let idle = |open: &Open| open.used.elapsed() >= timeout && open.state.try_lock().is_ok();
         let ended: Vec<TransactionId> =
@@ -277,7 +277,7 @@ impl Transactions {
         ended.iter().for_each(|id| drop(open.remove(id)));
         drop(open);
         ended.iter().for_each(|id| self.cursors.transaction_ended(*id, TransactionEnd::Rollback));
-        let mut remembered = self.timed_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = self.timed_out.lock();
         remembered.extend(ended);
         while remembered.len() > MAX_OPEN {
             remembered.pop_front();
@@ -285,7 +285,7 @@ impl Transactions {
     }
 
     fn forget_timed_out(&self, id: TransactionId) -> bool {
-        let mut remembered = self.timed_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = self.timed_out.lock();
         let before = remembered.len();
         remembered.retain(|ended| *ended != id);
         remembered.len() < before
@@ -294,19 +294,19 @@ impl Transactions {
     /// The only open transaction, if there is exactly one. Drivers need it where the protocol names none: bulk
     /// ingest, and prepared statements that outlive their transaction.
     pub(crate) fn only(&self) -> Option<TransactionId> {
-        let open = self.lock();
+        let open = self.open.lock();
         let mut ids = open.keys();
         ids.next().copied().filter(|_| ids.next().is_none())
     }
 
     /// The transaction while it is open, else the only open one.
     pub(crate) fn successor(&self, id: TransactionId) -> TransactionId {
-        if self.lock().contains_key(&id) { id } else { self.only().unwrap_or(id) }
+        if self.open.lock().contains_key(&id) { id } else { self.only().unwrap_or(id) }
     }
 
     /// Rolls back all transactions and closes all cursors.
     pub(crate) fn clear(&self) {
-        self.lock().clear();
+        self.open.lock().clear();
         self.cursors.clear();
     }
 
@@ -325,11 +325,11 @@ impl Transactions {
     }
 
     fn current_block(&self) -> Option<Current> {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.current.lock()
     }
 
     fn set_current(&self, current: Current) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(current);
+        *self.current.lock() = Some(current);
     }
 
     /// The transaction of a savepoint statement: the named one, else the current one.
@@ -349,7 +349,7 @@ impl Transactions {
     }
 
     fn find(&self, id: TransactionId) -> Result<Open> {
-        let open = self.lock();
+        let open = self.open.lock();
         if let Some(transaction) = open.get(&id) {
             transaction.used.touch();
             return Ok(transaction.clone());
@@ -361,14 +361,10 @@ impl Transactions {
     }
 
     fn forget_current(&self, id: TransactionId) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         if current.is_some_and(|current| current.id == id) {
             *current = None;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<TransactionId, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

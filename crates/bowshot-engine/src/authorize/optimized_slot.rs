@@ -5,7 +5,8 @@ use bowshot_api::Layout;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::LogicalPlan;
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// What a plan was optimized for.
 #[derive(Debug, Clone)]
@@ -49,13 +50,12 @@ pub(crate) enum NextRun {
 pub(crate) struct OptimizedSlot(Mutex<NextRun>);
 
 impl OptimizedSlot {
-    /// A poisoned lock still guards a whole value.
     pub(crate) fn get(&self) -> NextRun {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     pub(crate) fn put(&self, next: NextRun) {
-        let before = std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), next);
+        let before = std::mem::replace(&mut *self.0.lock(), next);
         drop(before);
     }
 }

@@ -9,8 +9,9 @@ use bowshot_policy::Reading;
 use bowshot_tables::EntryName;
 use datafusion::catalog::TableProvider;
 use datafusion::error::{DataFusionError, Result};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The states of databases that one statement has seen first, so that it sees no others.
 pub(super) type Moments = Mutex<BTreeMap<String, Option<AsOf>>>;
@@ -102,12 +103,11 @@ impl Visible {
 
     /// The state of a database that the statement reads, if it has states at all.
     async fn moment(&self, database: &str) -> bowshot_api::Result<Option<AsOf>> {
-        let known = || self.moments.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = known().get(database).copied();
+        let seen = self.moments.lock().get(database).copied();
         if let Some(seen) = seen {
             return Ok(seen);
         }
         let newest = self.parts.databases.newest_state(database).await?;
-        Ok(*known().entry(database.to_owned()).or_insert(newest))
+        Ok(*self.moments.lock().entry(database.to_owned()).or_insert(newest))
     }
 }

@@ -7,9 +7,10 @@ use bowshot_types::zone;
 use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use parking_lot::Mutex;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// The session's state with the catalogs of one statement. It is made at its first use: it holds a copy of the names of all
 /// functions, which takes longer than all that a small change does without it.
@@ -62,13 +63,13 @@ pub(crate) struct SpareStates {
 
 impl SpareStates {
     fn take(&self, session: u64) -> Option<Box<SessionState>> {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let place = kept.iter().rposition(|(of, _)| *of == session)?;
         Some(kept.remove(place).1)
     }
 
     fn keep(&self, session: u64, state: Box<SessionState>) {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         // Where statements of one session ran side by side, one state is enough.
         let gone = match kept.iter().position(|(of, _)| *of == session) {
             None if kept.len() < MAX_SPARE => None,
@@ -77,11 +78,6 @@ impl SpareStates {
         kept.push((session, state));
         drop(kept);
         drop(gone);
-    }
-
-    /// A poisoned lock still guards whole states.
-    fn lock(&self) -> MutexGuard<'_, Vec<(u64, Box<SessionState>)>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -143,9 +139,9 @@ mod tests {
             session.keep(SessionContext::new().state());
             session.keep(SessionContext::new().state());
         }
-        assert_eq!(all.lock().len(), MAX_SPARE);
+        assert_eq!(all.kept.lock().len(), MAX_SPARE);
         assert!(all.take(sessions[0].session).is_none() && all.take(sessions[2].session).is_some());
         drop(sessions);
-        assert!(all.lock().is_empty());
+        assert!(all.kept.lock().is_empty());
     }
 }

@@ -10,8 +10,9 @@ use bowshot_policy::rules::{ModelNote, Rules, model_place};
 use bowshot_system_catalog::system::models::may_ask;
 use bowshot_tables::{EntryName, Snapshot};
 use datafusion::execution::{FunctionRegistry, SessionState};
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Gives a state the functions that ask the models of a statement.
 pub(super) fn register(state: &mut SessionState, visible: &Visible) {
@@ -55,15 +56,9 @@ struct SeenModels {
     found: Mutex<HashMap<String, Arc<Found>>>,
 }
 
-impl SeenModels {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Found>>> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl FindModel for SeenModels {
     fn find(&self, name: &str) -> Result<Arc<Found>> {
-        if let Some(found) = self.lock().get(name) {
+        if let Some(found) = self.found.lock().get(name) {
             return Ok(Arc::clone(found));
         }
         let full = bowshot_sql::read_name(name).ok_or_else(|| {
@@ -78,7 +73,7 @@ impl FindModel for SeenModels {
         let (note, full) = found.ok_or_else(|| not_there(&first))?;
         let model = self.models.get(&note.sha256)?;
         let found = Arc::new(Found { name: full.to_string(), sha256: note.sha256.clone(), model });
-        self.lock().insert(name.to_owned(), Arc::clone(&found));
+        self.found.lock().insert(name.to_owned(), Arc::clone(&found));
         Ok(found)
     }
 }

@@ -25,9 +25,10 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 use futures::future::{BoxFuture, Shared};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use futures::{FutureExt, TryFutureExt};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// DataFusion's planner, which plans what is computed once as well.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ struct Readers(Mutex<HashMap<u64, Arc<Rows>>>);
 
 impl Readers {
     fn rows(&self, once: &ComputedOnce, partitions: usize) -> Arc<Rows> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let place = known.len() + 1;
         let partitions = if once.in_order() { 1 } else { partitions.max(1) };
         let rows = || Arc::new(Rows { place, partitions, computing: OnceLock::new() });

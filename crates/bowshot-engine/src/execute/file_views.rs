@@ -17,8 +17,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::future::ready;
 use futures::stream::{self, StreamExt};
+use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, resume_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The files that rows of a plan may be views of.
 #[derive(Debug, Default)]
@@ -81,7 +82,7 @@ pub(crate) struct Origins(Arc<Mutex<Vec<Arc<dyn Origin>>>>);
 impl Origins {
     /// Notes those of the streams of one more plan.
     pub(crate) fn add(&self, streams: &[BatchStream]) {
-        let mut origins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut origins = self.0.lock();
         for origin in streams.iter().filter_map(BatchStream::origin) {
             // All streams of a plan have the same.
             if !origins.last().is_some_and(|last| Arc::ptr_eq(last, origin)) {
@@ -93,7 +94,7 @@ impl Origins {
 
 impl Origin for Origins {
     fn check(&self) -> Result<()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().try_for_each(|origin| origin.check())
+        self.0.lock().iter().try_for_each(|origin| origin.check())
     }
 }
 

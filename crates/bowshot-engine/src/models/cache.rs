@@ -3,9 +3,10 @@
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_models::Model;
 use bowshot_tables::TableStore;
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of the models that are kept; plans hold theirs for as long as they need them.
@@ -69,7 +70,7 @@ impl Models {
     }
 
     fn recent(&self, sha256: &str) -> Option<Arc<Model>> {
-        let mut read = self.lock();
+        let mut read = self.read.lock();
         let at = read.iter().rposition(|kept| kept.sha256 == sha256)?;
         let kept = read.remove(at);
         let model = Arc::clone(&kept.model);
@@ -79,7 +80,7 @@ impl Models {
 
     fn keep(&self, sha256: String, model: &Arc<Model>, file_bytes: usize) {
         let bytes = model.memory(file_bytes);
-        let mut read = self.lock();
+        let mut read = self.read.lock();
         read.retain(|kept| kept.sha256 != sha256);
         read.push(Kept { sha256, model: Arc::clone(model), bytes });
         let mut gone = Vec::new();
@@ -89,11 +90,6 @@ impl Models {
         drop(read);
         // Outside the lock: many nodes may go.
         drop(gone);
-    }
-
-    /// A poisoned lock still guards whole models.
-    fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -14,9 +14,10 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast;
+use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A second less than a prepared statement uses the plan of a key lookup: one from here is not too old as soon as it is prepared.
@@ -99,17 +100,12 @@ impl PlanCache {
 
     #[cfg(test)]
     pub(super) fn has_plans_of(&self, session: u64) -> bool {
-        self.lock().contains_key(&session)
+        self.sessions.lock().contains_key(&session)
     }
 
     #[cfg(test)]
     pub(super) fn bare_plans(&self) -> Vec<BarePlan> {
-        self.lock().values().flatten().map(|cached| cached.plan.clone()).collect()
-    }
-
-    /// A poisoned lock still guards whole plans.
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Vec<CachedPlan>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock().values().flatten().map(|cached| cached.plan.clone()).collect()
     }
 }
 
@@ -139,7 +135,7 @@ impl SessionPlans {
 
     /// The plan of the first that is wanted, with its counts.
     pub(super) fn find(&self, is_wanted: impl Fn(&CachedPlan) -> bool) -> Option<(BarePlan, Arc<Counts>)> {
-        let mut sessions = self.all.lock();
+        let mut sessions = self.all.sessions.lock();
         let found = sessions.get_mut(&self.session)?.iter_mut().find(|cached| is_wanted(cached))?;
         found.used = Instant::now();
         Some((found.plan.clone(), Arc::clone(&found.counts)))
@@ -153,7 +149,7 @@ impl SessionPlans {
         }
         let Some(plan) = BarePlan::new(plan, self.without_rows(plan.pinned())) else { return };
         let bytes = estimated_bytes(plan.plan().planned().plan(), &key);
-        let mut sessions = self.all.lock();
+        let mut sessions = self.all.sessions.lock();
         // Dropped without the lock, since a plan may be the last one that holds what tables are.
         let mut gone = Vec::new();
         let mut counts = Arc::<Counts>::default();
@@ -184,6 +180,7 @@ impl SessionPlans {
         let pinned_of = |cached: &CachedPlan| cached.plan.plan().pinned().clone();
         let recent: Vec<Pinned> = self
             .all
+            .sessions
             .lock()
             .get(&self.session)
             .map_or_else(Vec::new, |plans| plans.iter().rev().take(SHARING).map(pinned_of).collect());
@@ -194,7 +191,7 @@ impl SessionPlans {
 
 impl Drop for SessionPlans {
     fn drop(&mut self) {
-        let gone = self.all.lock().remove(&self.session);
+        let gone = self.all.sessions.lock().remove(&self.session);
         drop(gone);
     }
 }
@@ -220,7 +217,7 @@ fn estimated_bytes(plan: &LogicalPlan, key: &PlanKey) -> u64 {
 
 impl PlanRows for PlanCache {
     fn rows(&self, user: Option<&str>) -> Result<RecordBatch> {
-        let sessions = self.lock();
+        let sessions = self.sessions.lock();
         let all = sessions.values().flatten();
         let seen: Vec<&CachedPlan> =
             all.filter(|cached| user.is_none_or(|user| *cached.user == *user)).collect();

@@ -16,8 +16,9 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -38,13 +39,9 @@ struct Known {
 }
 
 impl KnownViews {
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The views of which it is known what they show.
     fn names(&self, snapshot: &Arc<Snapshot>) -> Arc<Vec<EntryName>> {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         if !std::ptr::eq(known.snapshot.as_ptr(), Arc::as_ptr(snapshot)) {
             let is_known = |table: &Table| {
                 table.definition().materialized.as_ref().is_some_and(|view| !view.sources.is_empty())
@@ -57,7 +54,7 @@ impl KnownViews {
     }
 
     fn block(&self, definition: &Arc<Definition>, dialect: DialectName) -> Option<Option<Arc<Block>>> {
-        let known = self.lock();
+        let known = self.0.lock();
         let is_meant =
             |there: &Arc<Definition>, of: DialectName| Arc::ptr_eq(there, definition) && of == dialect;
         let found = known.blocks.iter().find(|(there, of, _)| is_meant(there, *of));
@@ -65,7 +62,7 @@ impl KnownViews {
     }
 
     fn keep(&self, definition: &Arc<Definition>, dialect: DialectName, block: Option<Arc<Block>>) {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         if known.blocks.len() >= MAX_BLOCKS {
             known.blocks.remove(0);
         }

@@ -5,9 +5,10 @@
 use super::throttle::Throttle;
 use bowshot_ipc::os::ThreadClock;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -100,8 +101,9 @@ impl<T> Slot<T> {
 
     /// Takes a step; `None` when the job was handed over.
     fn poll(&self, context: &mut Context<'_>) -> Poll<Option<T>> {
-        let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(future) = job.as_mut() else { return Poll::Ready(None) };
+        let mut job = self.job.lock();
+        // Out of its place for the step: a job that panics is not continued.
+        let Some(mut future) = job.take() else { return Poll::Ready(None) };
         self.note(|work| {
             work.step = ThreadClock::of_this_thread().and_then(|clock| Some((clock, clock.time()?)));
         });
@@ -109,29 +111,25 @@ impl<T> Slot<T> {
         self.note(|work| *work = Work { before: work.now(), step: None });
         if polled.is_ready() {
             // A finished job is not handed over.
-            *job = None;
             return polled;
         }
+        *job = Some(future);
         if self.wanted.load(Ordering::Relaxed) { Poll::Ready(None) } else { polled }
     }
 
     /// Processor time, including the current step.
     fn worked(&self) -> Duration {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner).now()
+        self.work.lock().now()
     }
 
     /// Takes the job, unless it is in a step; then it is handed over after that.
     fn take(&self) -> Option<BoxFuture<'static, T>> {
         self.wanted.store(true, Ordering::Relaxed);
-        match self.job.try_lock() {
-            Ok(mut job) => job.take(),
-            // A job that panicked is not continued.
-            Err(TryLockError::Poisoned(_) | TryLockError::WouldBlock) => None,
-        }
+        self.job.try_lock()?.take()
     }
 
     fn note(&self, change: impl FnOnce(&mut Work)) {
-        change(&mut self.work.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.work.lock());
     }
 }
 

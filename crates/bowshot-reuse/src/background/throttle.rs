@@ -3,8 +3,8 @@
 //! may take a share of the time in which queries run.
 
 use bowshot_ipc::os::thread_time;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -129,7 +129,7 @@ impl Throttle {
 
     /// The total pause, which is not a cost of the work.
     pub(crate) fn waited(&self) -> Duration {
-        self.lock().waited()
+        self.clock.lock().waited()
     }
 
     /// Runs a job with a time limit that excludes pauses; `None` if it takes longer.
@@ -146,7 +146,7 @@ impl Throttle {
     }
 
     fn wait(&self) -> Wait {
-        let mut clock = self.lock();
+        let mut clock = self.clock.lock();
         self.charge(&mut clock);
         clock.waiting += 1;
         clock.since.get_or_insert_with(Instant::now);
@@ -155,7 +155,7 @@ impl Throttle {
 
     fn ended(&self, wait: &Wait) {
         let waited = wait.started.elapsed();
-        let mut clock = self.lock();
+        let mut clock = self.clock.lock();
         self.charge(&mut clock);
         clock.waiting = clock.waiting.saturating_sub(1);
         if clock.waiting == 0 {
@@ -169,10 +169,6 @@ impl Throttle {
     fn charge(&self, clock: &mut Clock) {
         let more = clock.advance().saturating_mul(100 - self.share) / self.share;
         clock.debt = clock.debt.saturating_add(more).min(MAX_DEBT);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Clock> {
-        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a query thread runs now, and no query waits for the background.
@@ -293,7 +289,7 @@ mod tests {
             for _ in 0..20 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 // More than a slow machine sleeps too long.
-                throttle.lock().waited += Duration::from_secs(10);
+                throttle.clock.lock().waited += Duration::from_secs(10);
             }
         };
         assert_eq!(throttle.within(Duration::from_millis(80), aside).await, Some(()));

@@ -8,9 +8,10 @@ use crate::cache::shape::{ColumnRef, JoinShape};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use bowshot_ipc::MappedFile;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// A join without its rows.
@@ -134,13 +135,13 @@ impl CachedJoin {
         if let Some(loaded) = self.loaded() {
             return Ok(loaded);
         }
-        let _one = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.reading.lock();
         if let Some(loaded) = self.loaded() {
             return Ok(loaded);
         }
-        let file = self.lock().file.clone().ok_or(Error::Gone)?;
+        let file = self.rows.lock().file.clone().ok_or(Error::Gone)?;
         let mapped = file.map()?;
-        let mut rows = self.lock();
+        let mut rows = self.rows.lock();
         if rows.file.is_some() {
             rows.mapped = Some(mapped.clone());
         }
@@ -149,7 +150,7 @@ impl CachedJoin {
 
     /// The rows if they are in memory or mapped.
     pub(crate) fn loaded(&self) -> Option<Loaded> {
-        let rows = self.lock();
+        let rows = self.rows.lock();
         match &rows.memory {
             Some(batches) => Some(Loaded::in_memory(Arc::clone(&self.schema), Arc::clone(batches))),
             None => rows.mapped.clone(),
@@ -164,7 +165,7 @@ impl CachedJoin {
 
     /// Where the rows are.
     pub(crate) fn place(&self) -> RowLocation {
-        let rows = self.lock();
+        let rows = self.rows.lock();
         match (&rows.memory, &rows.file) {
             (Some(_), _) => RowLocation::Memory,
             (None, Some(_)) => RowLocation::Disk,
@@ -173,11 +174,11 @@ impl CachedJoin {
     }
 
     pub(crate) fn disk_bytes(&self) -> u64 {
-        self.lock().file.as_ref().map_or(0, |file| file.bytes)
+        self.rows.lock().file.as_ref().map_or(0, |file| file.bytes)
     }
 
     pub(crate) fn memory_batches(&self) -> Option<Arc<[RecordBatch]>> {
-        self.lock().memory.clone()
+        self.rows.lock().memory.clone()
     }
 
     pub(crate) fn schema(&self) -> &SchemaRef {
@@ -185,16 +186,16 @@ impl CachedJoin {
     }
 
     pub(crate) fn keep_file(&self, file: CacheFile) {
-        self.lock().file = Some(file);
+        self.rows.lock().file = Some(file);
     }
 
     pub(crate) fn leave_memory(&self) {
-        self.lock().memory = None;
+        self.rows.lock().memory = None;
     }
 
     pub(crate) fn leave_disk(&self) {
         let file = {
-            let mut rows = self.lock();
+            let mut rows = self.rows.lock();
             rows.mapped = None;
             rows.file.take()
         };
@@ -239,10 +240,6 @@ impl CachedJoin {
         let uses = self.hits() as f64 + self.about.expected_uses;
         let saved = self.about.cost.as_secs_f64() * 1e3 * uses;
         saved / (self.about.bytes.max(1) as f64) / (1.0 + idle as f64 / 3600.0)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Rows> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,9 +5,9 @@ use crate::cache::sequence::Pattern;
 use crate::cache::shape::{ColumnRef, JoinShape, TableName, Tree};
 use crate::cache::slice::Slices;
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// Joins of one template that are stored.
@@ -107,7 +107,7 @@ impl History {
     pub(crate) fn see(&self, shape: &JoinShape, columns: &BTreeSet<ColumnRef>, now: DateTime<Utc>) -> Seen {
         let key = Key::of(shape);
         let tables = shape.names();
-        let mut templates = self.lock();
+        let mut templates = self.templates.lock();
         if !templates.contains_key(&key) && templates.len() >= self.limit {
             let least = templates.iter().min_by_key(|(_, template)| (template.count.min(2), template.last));
             let least = least.map(|(key, _)| key.clone());
@@ -144,7 +144,7 @@ impl History {
         least: u64,
         now: DateTime<Utc>,
     ) -> Vec<(f64, Order)> {
-        let templates = self.lock();
+        let templates = self.templates.lock();
         let often =
             templates.values().filter(|template| template.count >= least && template.passed < GIVEN_UP);
         let next = often.filter_map(|template| {
@@ -156,7 +156,7 @@ impl History {
 
     /// The last join of each template with its rank, or the last slice of those that are too large.
     pub(crate) fn latest(&self, least: u64, now: DateTime<Utc>) -> Vec<(f64, Order)> {
-        let templates = self.lock();
+        let templates = self.templates.lock();
         let latest = templates.values().filter_map(|template| {
             let tables = template.seen.last()?;
             let (filters, count) = match template.slices.is_too_large(tables, &template.filters) {
@@ -170,7 +170,7 @@ impl History {
 
     /// The slices that continue the last two of each template that is too large, with their ranks.
     pub(crate) fn next_slices(&self, least: u64, now: DateTime<Utc>) -> Vec<(f64, Order)> {
-        let templates = self.lock();
+        let templates = self.templates.lock();
         let often = templates.values().filter(|template| template.count >= least);
         let next = often.filter_map(|template| {
             let tables = template.seen.last()?;
@@ -182,12 +182,13 @@ impl History {
 
     /// Unused joins of a template in a row.
     pub(crate) fn unused(&self, order: &Order) -> u32 {
-        self.lock().get(&Key::of_names(&order.tables, &order.tree, &order.settings)).map_or(0, |it| it.unused)
+        let key = Key::of_names(&order.tables, &order.tree, &order.settings);
+        self.templates.lock().get(&key).map_or(0, |it| it.unused)
     }
 
     /// Records the time and size of a computed join.
     pub(crate) fn computed(&self, shape: &JoinShape, cost_ms: u64, bytes: u64) {
-        if let Some(template) = self.lock().get_mut(&Key::of(shape)) {
+        if let Some(template) = self.templates.lock().get_mut(&Key::of(shape)) {
             (template.cost_ms, template.bytes) = (cost_ms, bytes);
         }
     }
@@ -196,7 +197,7 @@ impl History {
     /// are cached.
     pub(crate) fn too_large(&self, shape: &JoinShape) -> bool {
         let filters = shape.tree.filters();
-        self.lock().get_mut(&Key::of(shape)).is_some_and(|template| {
+        self.templates.lock().get_mut(&Key::of(shape)).is_some_and(|template| {
             template.slices.note_too_large(&shape.names(), &filters) && template.filters == filters
         })
     }
@@ -205,13 +206,13 @@ impl History {
     pub(crate) fn does_not_fit(&self, order: &Order) -> bool {
         let key = Key::of_names(&order.tables, &order.tree, &order.settings);
         let filters = order.tree.filters();
-        self.lock().get(&key).is_some_and(|it| it.slices.is_too_large(&order.tables, &filters))
+        self.templates.lock().get(&key).is_some_and(|it| it.slices.is_too_large(&order.tables, &filters))
     }
 
     /// Number of requests of a join, and whether it does not fit the cache.
     pub(crate) fn known(&self, shape: &JoinShape) -> (u64, bool) {
         let (tables, filters) = (shape.names(), shape.tree.filters());
-        self.lock().get(&Key::of(shape)).map_or((0, false), |template| {
+        self.templates.lock().get(&Key::of(shape)).map_or((0, false), |template| {
             let (count, wanted) = template.wanted(&tables, &filters);
             (count, template.slices.is_too_large(&tables, wanted))
         })
@@ -227,7 +228,7 @@ impl History {
     /// it was not requested.
     pub(crate) fn passed(&self, order: &Order, now: DateTime<Utc>) {
         let key = Key::of_names(&order.tables, &order.tree, &order.settings);
-        if let Some(template) = self.lock().get_mut(&key)
+        if let Some(template) = self.templates.lock().get_mut(&key)
             && !template.seen.contains(&order.tables)
             && !template.ahead.contains(&order.tables)
             && template.passed_at.is_none_or(|last| now - DateTime::<Utc>::from(last) >= PASSING_DAY)
@@ -240,19 +241,19 @@ impl History {
 
     /// Records that a precomputed query read a join: whether it was useful depends on the use of that query's result.
     pub(crate) fn read_ahead(&self, shape: &JoinShape) {
-        if let Some(template) = self.lock().get_mut(&Key::of(shape)) {
+        if let Some(template) = self.templates.lock().get_mut(&Key::of(shape)) {
             template.note_ahead(shape);
         }
     }
 
     /// Forgets the template of a join.
     pub(crate) fn forget(&self, shape: &JoinShape) {
-        self.lock().remove(&Key::of(shape));
+        self.templates.lock().remove(&Key::of(shape));
     }
 
     /// Records whether a computed join was used.
     pub(crate) fn used(&self, shape: &JoinShape, used: bool) {
-        if let Some(template) = self.lock().get_mut(&Key::of(shape)) {
+        if let Some(template) = self.templates.lock().get_mut(&Key::of(shape)) {
             if used {
                 // A query with more conditions on two tables has another template, but uses this join.
                 template.note_ahead(shape);
@@ -264,7 +265,7 @@ impl History {
     }
 
     pub(crate) fn templates(&self) -> Vec<Template> {
-        self.lock().values().cloned().collect()
+        self.templates.lock().values().cloned().collect()
     }
 
     /// The templates as text.
@@ -281,17 +282,13 @@ impl History {
         let known: Vec<Template> = serde_json::from_str(text)?;
         let known = known.into_iter().filter(|template| is_known(&template.key.settings)).take(self.limit);
         let known = known.map(Template::with_key_of_names).map(|template| (template.key.clone(), template));
-        self.lock().extend(known);
+        self.templates.lock().extend(known);
         Ok(())
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Template>> {
-        self.templates.lock().unwrap_or_else(PoisonError::into_inner)
+        self.templates.lock().clear();
     }
 }
 

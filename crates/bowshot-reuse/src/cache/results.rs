@@ -7,11 +7,12 @@ use crate::cache::file::{self, CacheFile, now_milliseconds};
 use crate::cache::shape::{TableKey, TableName};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Approximate bytes of a description without the text of the query.
@@ -144,14 +145,14 @@ impl ResultFiles {
 
     /// Whether a result of a query, up to a size, may be on disk.
     pub(crate) fn may_have(&self, digest: u64, tables: &[TableKey], largest: u64) -> bool {
-        let files = self.lock();
+        let files = self.files.lock();
         let entries = files.by_digest.get(&digest).map(Vec::as_slice).unwrap_or_default();
         entries.iter().any(|entry| *entry.tables == *tables && entry.memory <= largest)
     }
 
     /// Whether writes pause after a failure of the disk.
     pub(crate) fn rests(&self) -> bool {
-        self.lock().rests_until.is_some_and(|end| Instant::now() < end)
+        self.files.lock().rests_until.is_some_and(|end| Instant::now() < end)
     }
 
     /// The result of a query over tables with these contents. Blocks. A file that cannot be read is removed.
@@ -161,7 +162,7 @@ impl ResultFiles {
         tables: &[TableKey],
         query: &str,
     ) -> Option<(ResultInfo, SchemaRef, Vec<RecordBatch>)> {
-        let entries = self.lock().by_digest.get(&digest)?.clone();
+        let entries = self.files.lock().by_digest.get(&digest)?.clone();
         for entry in entries.into_iter().filter(|entry| *entry.tables == *tables) {
             let read = entry.file.description::<ResultInfo>().and_then(|about| {
                 let wanted =
@@ -170,7 +171,7 @@ impl ResultFiles {
             });
             match read {
                 Ok(Some(found)) => {
-                    self.lock().touch(&entry);
+                    self.files.lock().touch(&entry);
                     return Some(found);
                 }
                 Ok(None) => {}
@@ -187,7 +188,7 @@ impl ResultFiles {
 
     /// Records a use from memory; false if the result is not on disk.
     pub(crate) fn used(&self, digest: u64, tables: &[TableKey]) -> bool {
-        let mut files = self.lock();
+        let mut files = self.files.lock();
         let entries = files.by_digest.get(&digest).cloned().unwrap_or_default();
         let found = entries.iter().find(|entry| *entry.tables == *tables);
         found.is_some_and(|entry| {
@@ -225,7 +226,7 @@ impl ResultFiles {
             }
             Err(error) => {
                 failed("write", &error);
-                self.lock().rests_until = Instant::now().checked_add(REST);
+                self.files.lock().rests_until = Instant::now().checked_add(REST);
                 Written::Later
             }
         }
@@ -247,7 +248,7 @@ impl ResultFiles {
     }
 
     fn has(&self, about: &ResultInfo) -> bool {
-        let entries = self.lock().by_digest.get(&about.digest).cloned().unwrap_or_default();
+        let entries = self.files.lock().by_digest.get(&about.digest).cloned().unwrap_or_default();
         let same = |other: ResultInfo| other.query == about.query;
         entries.iter().any(|entry| {
             *entry.tables == *about.tables && entry.file.description::<ResultInfo>().is_ok_and(same)
@@ -257,7 +258,7 @@ impl ResultFiles {
     /// Removes results whose tables have changed, according to `holds`.
     pub(crate) fn remove_changed(&self, holds: impl Fn(&TableKey) -> bool) {
         let all: Vec<Arc<[TableKey]>> =
-            self.lock().by_digest.values().flatten().map(|entry| Arc::clone(&entry.tables)).collect();
+            self.files.lock().by_digest.values().flatten().map(|entry| Arc::clone(&entry.tables)).collect();
         let distinct: HashSet<&TableKey> = all.iter().flat_map(|tables| tables.iter()).collect();
         let changed: HashSet<&TableKey> = distinct.into_iter().filter(|table| !holds(table)).collect();
         if !changed.is_empty() {
@@ -271,7 +272,7 @@ impl ResultFiles {
     }
 
     fn add(&self, about: ResultInfo, file: CacheFile, bytes: u64) {
-        let mut files = self.lock();
+        let mut files = self.files.lock();
         files.clock += 1;
         let (tables, memory, used) = (about.tables.into(), about.bytes, AtomicU64::new(files.clock));
         let entry = Entry { file, tables, bytes, memory, used };
@@ -282,19 +283,15 @@ impl ResultFiles {
     }
 
     fn make_room(&self, bytes: u64) {
-        let gone = self.lock().make_room(bytes, self.limit);
+        let gone = self.files.lock().make_room(bytes, self.limit);
         gone.iter().for_each(|entry| entry.file.remove());
     }
 
     fn remove(&self, which: impl Fn(u64, &Arc<Entry>) -> bool) -> usize {
-        let gone = self.lock().take(which);
+        let gone = self.files.lock().take(which);
         // Outside the lock: files are removed here.
         gone.iter().for_each(|entry| entry.file.remove());
         gone.len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Files> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

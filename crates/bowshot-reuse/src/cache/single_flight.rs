@@ -1,8 +1,9 @@
 //! One computation at a time for each key; others may wait for its end.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// Keys that are being computed.
@@ -28,7 +29,7 @@ impl<K: Eq + Hash> Default for SingleFlight<K> {
 impl<K: Eq + Hash + Clone> SingleFlight<K> {
     /// Permission to compute `key`, unless it is being computed.
     pub(crate) fn begin(&self, key: &K) -> Option<Flight<K>> {
-        let mut running = lock(&self.running);
+        let mut running = self.running.lock();
         if running.contains_key(key) {
             return None;
         }
@@ -41,7 +42,7 @@ impl<K: Eq + Hash + Clone> SingleFlight<K> {
     /// that has ended.
     #[cfg(test)]
     pub(crate) async fn wait(&self, key: &K, timeout: std::time::Duration) -> bool {
-        let receiver = lock(&self.running).get(key).cloned();
+        let receiver = self.running.lock().get(key).cloned();
         let Some(mut receiver) = receiver else { return false };
         // The dropped sender, an error here, means the end.
         let ended = async { while receiver.changed().await.is_ok() {} };
@@ -52,13 +53,9 @@ impl<K: Eq + Hash + Clone> SingleFlight<K> {
 impl<K: Eq + Hash> Drop for Flight<K> {
     fn drop(&mut self) {
         if let Some(key) = self.key.take() {
-            lock(&self.running).remove(&key);
+            self.running.lock().remove(&key);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

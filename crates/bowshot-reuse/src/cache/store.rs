@@ -11,11 +11,12 @@ use crate::cache::shape::{ColumnRef, JoinShape, Match, TableKey, columns_in};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use disk::{Described, Disk};
+use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 mod disk;
@@ -81,7 +82,7 @@ impl Store {
             }
             let bytes = file.bytes;
             let join = Arc::new(CachedJoin::in_file(file.number(), about, file));
-            let mut joins = store.lock();
+            let mut joins = store.joins.lock();
             joins.disk += bytes;
             joins.add(join);
         }
@@ -96,7 +97,7 @@ impl Store {
         conditions: &[String],
         columns: &BTreeSet<ColumnRef>,
     ) -> Option<(Arc<CachedJoin>, Match)> {
-        let candidates = self.lock().by_tables.get(&digest(&wanted.tables))?.clone();
+        let candidates = self.joins.lock().by_tables.get(&digest(&wanted.tables))?.clone();
         let fitting = candidates.into_iter().filter_map(|join| {
             let found = join.about.shape.gives(wanted, conditions)?;
             has_columns(&join.about, &found, conditions, columns).then_some((join, found))
@@ -106,7 +107,7 @@ impl Store {
 
     /// Requirements of queries that the joins can answer.
     pub(crate) fn needs(&self) -> Arc<Needs> {
-        self.lock().needs()
+        self.joins.lock().needs()
     }
 
     /// Joins of the same tables and conditions, in any version, that this process has computed.
@@ -122,12 +123,12 @@ impl Store {
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<CachedJoin>> {
-        self.lock().by_tables.values().flatten().map(Arc::clone).collect()
+        self.joins.lock().by_tables.values().flatten().map(Arc::clone).collect()
     }
 
     /// Bytes in memory and on disk.
     pub(crate) fn sizes(&self) -> (u64, u64) {
-        let joins = self.lock();
+        let joins = self.joins.lock();
         (joins.memory, joins.disk)
     }
 
@@ -138,7 +139,7 @@ impl Store {
 
     /// Pins or unpins a join.
     pub(crate) fn pin(&self, id: u64, pinned: bool) -> Result<bool, Error> {
-        let joins = self.lock();
+        let joins = self.joins.lock();
         let Some(join) = joins.by_tables.values().flatten().find(|join| join.id == id) else {
             return Ok(false);
         };
@@ -166,7 +167,7 @@ impl Store {
         let about = JoinInfo { bytes: about.bytes + ENTRY_BYTES, ..about };
         let mut join = CachedJoin::in_memory(self.next_id(), about, schema, batches);
         let (join, dropped) = {
-            let mut joins = self.lock();
+            let mut joins = self.joins.lock();
             let mut dropped = joins.replaced_by(&join);
             // Uses of the earlier version count for this one.
             join.about.expected_uses += dropped.iter().map(|old| old.hits()).max().unwrap_or_default() as f64;
@@ -200,7 +201,7 @@ impl Store {
 
     /// Removes joins with a matching table. Running queries are not affected.
     pub(crate) fn remove_of(&self, gone: impl Fn(&TableKey) -> bool) -> usize {
-        let removed = self.lock().take(|join| join.about.shape.tables.iter().any(&gone));
+        let removed = self.joins.lock().take(|join| join.about.shape.tables.iter().any(&gone));
         removed.iter().for_each(|join| join.leave_disk());
         self.publish_sizes();
         removed.len()
@@ -208,7 +209,7 @@ impl Store {
 
     /// Forgets a join in all its versions. Queries that read it go on.
     pub(crate) fn remove_versions_of(&self, shape: &JoinShape) {
-        let removed = self.lock().take(|join| {
+        let removed = self.joins.lock().take(|join| {
             let other = &join.about.shape;
             is_named_like(other, shape) && other.settings == shape.settings && other.tree == shape.tree
         });
@@ -218,7 +219,7 @@ impl Store {
 
     /// Forgets a join. Queries that read it go on.
     pub(crate) fn remove(&self, id: u64) -> bool {
-        let removed = self.lock().take(|join| join.id == id);
+        let removed = self.joins.lock().take(|join| join.id == id);
         removed.iter().for_each(|join| join.leave_disk());
         self.publish_sizes();
         !removed.is_empty()
@@ -239,10 +240,6 @@ impl Store {
         let (memory, disk) = self.sizes();
         metrics::gauge!("bowshot_join_cache_bytes", "place" => "memory").set(memory as f64);
         metrics::gauge!("bowshot_join_cache_bytes", "place" => "disk").set(disk as f64);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Joins> {
-        self.joins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,6 @@ use super::JoinCache;
 use std::error::Error;
 use std::fs;
 use std::io::{self, Write};
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 /// Its name in the folder of the cache.
@@ -39,7 +38,7 @@ impl JoinCache {
 
     /// Writes the history if it has changed.
     pub(super) fn save_history(&self) {
-        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut saved = self.saved.lock();
         let (Some(folder), Ok(text)) = (self.store.folder(), self.history.to_text()) else { return };
         let is_there = text == saved.text && (text.is_empty() || folder.join(FILE).exists());
         if is_there || saved.rests_until.is_some_and(|end| Instant::now() < end) {

@@ -4,9 +4,10 @@ use super::JoinCache;
 use super::lookup::View;
 use chrono::{DateTime, Utc};
 use datafusion::logical_expr::LogicalPlan;
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// Most waiting plans; each holds the state of its tables.
@@ -31,7 +32,7 @@ pub(super) struct Learner {
 impl Learner {
     /// Queues a plan.
     pub(super) fn push(&self, sighting: Sighting) -> Result<(), Box<Sighting>> {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         if waiting.len() >= MAX_WAITING {
             return Err(Box::new(sighting));
         }
@@ -40,25 +41,21 @@ impl Learner {
         self.more.notify_one();
         Ok(())
     }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Sighting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl JoinCache {
     /// Analyses the waiting plans. Called before the history is read.
     pub(super) fn learn(&self) {
         // At least one turn: the last plan may be in progress.
-        let waiting = self.learner.lock().len().max(1);
+        let waiting = self.learner.waiting.lock().len().max(1);
         (0..waiting).all(|_| self.learn_one());
     }
 
     /// Analyses one plan; whether there was one.
     fn learn_one(&self) -> bool {
-        let _turn = self.learner.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.learner.turn.lock();
         // A separate statement, so that the lock is released.
-        let next = self.learner.lock().pop_front();
+        let next = self.learner.waiting.lock().pop_front();
         let Some(sighting) = next else { return false };
         if catch_unwind(AssertUnwindSafe(|| self.learn_from(&sighting))).is_err() {
             tracing::error!("a plan could not be learned from");

@@ -8,9 +8,10 @@ use crate::keys;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use chrono::Utc;
 use futures::FutureExt;
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often it looks.
@@ -72,7 +73,7 @@ impl Prediction {
 impl Watch {
     /// Notes that a join was computed, or could not be. It rests for a while, `least` at least.
     pub(super) fn ended(&self, order: &Order, took: Duration, least: Duration) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.ended.len() >= MAX_REMEMBERED {
             state.ended.retain(|_, (ended, rest)| ended.elapsed() < *rest);
         }
@@ -84,32 +85,32 @@ impl Watch {
 
     /// Notes that a join was computed and thrown away.
     pub(super) fn discarded(&self) {
-        self.lock().dropped.clear();
+        self.state.lock().dropped.clear();
     }
 
     /// Whether a join was computed so recently that it is not yet computed again; `unused` forecasts in a row make it
     /// wait longer.
     pub(super) fn rests(&self, order: &Order, unused: u32) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         let Some((ended, rest)) = state.ended.get(order) else { return false };
         ended.elapsed() < rest.saturating_mul(1 << unused.min(MAX_DOUBLINGS))
     }
 
     /// A number that is another one after [`Self::clear`].
     pub(super) fn generation(&self) -> u64 {
-        self.lock().generation
+        self.state.lock().generation
     }
 
     /// Forgets what was predicted, and has what is being computed thrown away.
     pub(super) fn clear(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.predicted.clear();
         state.generation += 1;
     }
 
     /// Forgets that a join was predicted; one that is `running` is to be thrown away.
     pub(super) fn forget(&self, shape: &JoinShape, running: bool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.predicted.retain(|predicted| !predicted.order.is_of(shape));
         if running {
             state.dropped.push(shape.clone());
@@ -118,7 +119,7 @@ impl Watch {
 
     /// Whether a join that was computed is to be thrown away.
     pub(super) fn is_dropped(&self, shape: &JoinShape) -> bool {
-        self.lock().dropped.iter().any(|dropped| {
+        self.state.lock().dropped.iter().any(|dropped| {
             dropped.names() == shape.names()
                 && dropped.settings == shape.settings
                 && dropped.tree.without_filters() == shape.tree.without_filters()
@@ -127,19 +128,15 @@ impl Watch {
 
     /// The tables that there were at the last look; none before the first.
     pub(super) fn tables(&self) -> HashSet<TableName> {
-        self.lock().tables.clone()
+        self.state.lock().tables.clone()
     }
 
     /// The joins that were predicted, those of higher rank first.
     pub(super) fn predicted(&self) -> Vec<(f64, Order)> {
         let mut predicted: Vec<_> =
-            self.lock().predicted.iter().map(|it| (it.rank, it.order.clone())).collect();
+            self.state.lock().predicted.iter().map(|it| (it.rank, it.order.clone())).collect();
         predicted.sort_by(|one, other| other.0.total_cmp(&one.0));
         predicted
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -199,7 +196,7 @@ impl JoinCache {
     /// Adds the joins that tables continue that were not there before.
     fn predict(&self, now: HashSet<TableName>) {
         let mut appeared: Vec<TableName> = {
-            let mut state = self.watch.lock();
+            let mut state = self.watch.state.lock();
             let appeared = now.difference(&state.tables).cloned().collect();
             state.tables = now;
             appeared
@@ -208,7 +205,7 @@ impl JoinCache {
             .sort_by_cached_key(|name| (name.catalog.clone(), name.schema.clone(), Pattern::of(&name.table)));
         for table in appeared {
             let next = self.history.continued_by(&table, self.config.fill_after, Utc::now());
-            let mut state = self.watch.lock();
+            let mut state = self.watch.state.lock();
             for (rank, order) in next {
                 state.predicted.retain(|other| !other.is(&order));
                 self.retire(&mut state, &order);
@@ -257,18 +254,18 @@ impl JoinCache {
         let mut versions = HashMap::new();
         for (rank, order, forecast) in wanted {
             if self.history.does_not_fit(&order) {
-                self.watch.lock().done(&order);
+                self.watch.state.lock().done(&order);
                 continue;
             }
             let unused = self.history.unused(&order);
             let Some(keys) = self.settled(&order, &mut versions).await else { continue };
             if self.is_there(&order, keys) {
-                self.watch.lock().done(&order);
+                self.watch.state.lock().done(&order);
             } else if !self.watch.rests(&order, unused) {
                 self.queue.push(Job { order, rank, forecast, generation });
             }
         }
-        self.watch.lock().versions = versions;
+        self.watch.state.lock().versions = versions;
     }
 
     /// The versions of the tables of a join, if they are what they were at the last look.
@@ -283,7 +280,7 @@ impl JoinCache {
                 Some(key) => key.clone(),
                 None => keys::find(name, &self.sources).await?.key,
             };
-            settled &= self.watch.lock().versions.get(name) == Some(&key);
+            settled &= self.watch.state.lock().versions.get(name) == Some(&key);
             versions.insert(name.clone(), key.clone());
             found.push(key);
         }

@@ -36,11 +36,12 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use history_file::Saved;
 use learner::Learner;
 use maintenance::Watch;
+use parking_lot::Mutex;
 use queue::Queue;
 use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 

@@ -1,7 +1,7 @@
 //! Joins that wait to be computed, by the time that they save. The queue is bounded.
 
 use crate::cache::{JoinShape, Order};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Joins that may wait.
@@ -36,7 +36,7 @@ struct Jobs {
 impl Queue {
     /// Adds a join, or makes the one that waits wider. The least one leaves a full queue.
     pub(super) fn push(&self, job: Job) {
-        let mut jobs = self.lock();
+        let mut jobs = self.jobs.lock();
         // What is at work already is looked at again when it has come to its end.
         if jobs.current.as_ref().is_some_and(|at| at.generation == job.generation && at.order == job.order) {
             return;
@@ -59,14 +59,14 @@ impl Queue {
 
     /// Waits until there is a join.
     pub(super) async fn filled(&self) {
-        while self.lock().waiting.is_empty() {
+        while self.jobs.lock().waiting.is_empty() {
             self.more.notified().await;
         }
     }
 
     /// The next join, if there is one. It counts as being computed until [`Queue::end`].
     pub(super) fn next(&self) -> Option<Job> {
-        let mut jobs = self.lock();
+        let mut jobs = self.jobs.lock();
         if jobs.waiting.is_empty() {
             return None;
         }
@@ -77,7 +77,7 @@ impl Queue {
 
     /// The computation is over, whatever came of it.
     pub(super) fn end(&self) {
-        self.lock().current = None;
+        self.jobs.lock().current = None;
         self.ended.notify_waiters();
     }
 
@@ -89,7 +89,7 @@ impl Queue {
             // From here on no end is missed.
             ended.as_mut().enable();
             {
-                let jobs = self.lock();
+                let jobs = self.jobs.lock();
                 if jobs.current.as_ref().is_none_or(|job| job.order != *order)
                     && jobs.waiting.iter().all(|job| job.order != *order)
                 {
@@ -102,7 +102,7 @@ impl Queue {
 
     /// Forgets the orders of a join. True if one of them is being computed.
     pub(super) fn forget(&self, shape: &JoinShape) -> bool {
-        let mut jobs = self.lock();
+        let mut jobs = self.jobs.lock();
         jobs.waiting.retain(|job| !job.order.is_of(shape));
         self.ended.notify_waiters();
         jobs.current.as_ref().is_some_and(|job| job.order.is_of(shape))
@@ -110,29 +110,25 @@ impl Queue {
 
     /// Forgets what waits.
     pub(super) fn clear(&self) {
-        self.lock().waiting.clear();
+        self.jobs.lock().waiting.clear();
         self.ended.notify_waiters();
     }
 
     /// Whether a join is being computed, or waits for that.
     pub(super) fn is_busy(&self) -> bool {
-        let jobs = self.lock();
+        let jobs = self.jobs.lock();
         jobs.current.is_some() || !jobs.waiting.is_empty()
     }
 
     /// Whether a join that has all rows of this one is being computed, or waits for that.
     pub(super) fn is_at(&self, shape: &JoinShape) -> bool {
-        let (jobs, filters) = (self.lock(), shape.tree.filters());
+        let (jobs, filters) = (self.jobs.lock(), shape.tree.filters());
         let mut orders = jobs.waiting.iter().chain(&jobs.current).map(|job| &job.order);
         orders.any(|order| order.is_of(shape) && order.tree.filters().is_subset(&filters))
     }
 
     /// What waits, the next one first.
     pub(super) fn waiting(&self) -> Vec<Job> {
-        self.lock().waiting.clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Jobs> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.jobs.lock().waiting.clone()
     }
 }

@@ -7,9 +7,10 @@ use crate::cache::{Pattern, TableName};
 use bowshot_api::{Layout, Principal};
 use bowshot_engine::internals::{SearchPath, dialect};
 use bowshot_engine::reuse::Asked;
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Templates that are remembered; the one that was not asked for longest leaves.
@@ -96,7 +97,7 @@ impl Questions {
     pub(super) fn again(&self, asked: &Asked, kept: &CachedResult) {
         match &kept.template {
             Some(noted) if noted.asked.text == asked.text && noted.asked.principal == asked.principal => {
-                if let Some(template) = self.lock().get_mut(&noted.template) {
+                if let Some(template) = self.templates.lock().get_mut(&noted.template) {
                     template.count += 1;
                     (template.unused, template.used) = (0, Instant::now());
                 }
@@ -106,7 +107,7 @@ impl Questions {
     }
 
     fn add(&self, key: &Arc<Key>, asked: &Asked, tables: Vec<TableName>) {
-        let mut templates = self.lock();
+        let mut templates = self.templates.lock();
         if templates.len() >= MAX_TEMPLATES && !templates.contains_key(key) {
             let oldest = templates.values().map(|template| template.used).min();
             templates.retain(|_, template| Some(template.used) != oldest);
@@ -133,7 +134,7 @@ impl Questions {
         let often = |template: &Template| template.count >= least && template.unused < MAX_UNUSED;
         // A copy, so that nobody waits for what comes now.
         let templates: Vec<_> = {
-            let templates = self.lock();
+            let templates = self.templates.lock();
             let chosen = templates.iter().filter(|(_, template)| often(template));
             chosen.map(|(key, template)| (Arc::clone(key), template.clone())).collect()
         };
@@ -173,18 +174,14 @@ impl Questions {
 
     /// Notes that a question was asked ahead. Whoever asks it takes that back.
     pub(super) fn asked_ahead(&self, template: &Key) {
-        if let Some(template) = self.lock().get_mut(template) {
+        if let Some(template) = self.templates.lock().get_mut(template) {
             template.unused += 1;
         }
     }
 
     /// Forgets all templates.
     pub(super) fn clear(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<Key>, Template>> {
-        self.templates.lock().unwrap_or_else(PoisonError::into_inner)
+        self.templates.lock().clear();
     }
 }
 

@@ -10,7 +10,8 @@ use bowshot_engine::reuse::{Asked, Computed};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use futures::{StreamExt, stream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What takes less time is not worth the room.
@@ -120,7 +121,7 @@ impl Shared {
         if !self.take(more) {
             return false;
         }
-        if let Some(part) = self.lock().parts.get_mut(place).filter(|_| copy.num_rows() > 0) {
+        if let Some(part) = self.state.lock().parts.get_mut(place).filter(|_| copy.num_rows() > 0) {
             part.batches.push(copy);
         }
         true
@@ -128,7 +129,7 @@ impl Shared {
 
     /// Takes room for some bytes; false if the result is lost.
     fn take(&self, bytes: u64) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.lost {
             return false;
         }
@@ -144,7 +145,7 @@ impl Shared {
 
     /// Keeps the result if this was the last stream of it.
     fn ended(&self, place: usize, waited: Duration) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(part) = state.parts.get_mut(place) {
             (part.ended, part.waited) = (true, waited);
         }
@@ -177,7 +178,7 @@ impl Shared {
 
     /// Gives up, and all that was recorded.
     fn lose(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.lost = true;
         let bytes = std::mem::take(&mut state.bytes);
         let parts = std::mem::take(&mut state.parts);
@@ -185,15 +186,11 @@ impl Shared {
         self.cache.store.end(bytes);
         drop(parts);
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let bytes = self.lock().bytes;
+        let bytes = self.state.lock().bytes;
         self.cache.store.end(bytes);
     }
 }

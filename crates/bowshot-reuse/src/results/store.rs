@@ -6,9 +6,10 @@ use super::key::{Question, ResultKey};
 use super::query_patterns::Noted;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Results at most: one that leaves is looked for among all.
@@ -153,7 +154,7 @@ impl Store {
 
     /// The result of a query, if it is there for what its tables hold now.
     pub(super) fn find(&self, question: &Question) -> Option<Arc<CachedResult>> {
-        let candidates = self.lock().by_digest.get(&question.digest)?.clone();
+        let candidates = self.entries.lock().by_digest.get(&question.digest)?.clone();
         // Outside the lock, since plans may be large.
         candidates.into_iter().find(|result| result.key == question.key)
     }
@@ -161,7 +162,7 @@ impl Store {
     /// Notes that a result was given.
     pub(super) fn hit(&self, result: &CachedResult) {
         result.hits.fetch_add(1, Ordering::Relaxed);
-        result.used_at(self.lock().clock);
+        result.used_at(self.entries.lock().clock);
         metrics::counter!("bowshot_result_cache_hits_total").increment(1);
     }
 
@@ -171,7 +172,7 @@ impl Store {
         if new.bytes > limit {
             return;
         }
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let there = entries.by_digest.get(&digest).map(Vec::as_slice).unwrap_or_default();
         if there.iter().any(|at| at.begun > new.begun && at.key.is_of_same_query(&new.key)) {
             return;
@@ -189,12 +190,12 @@ impl Store {
     }
 
     pub(super) fn all(&self) -> Vec<Arc<CachedResult>> {
-        self.lock().by_digest.values().flatten().map(Arc::clone).collect()
+        self.entries.lock().by_digest.values().flatten().map(Arc::clone).collect()
     }
 
     /// Forgets a result, if it is there.
     pub(super) fn forget(&self, result: &Arc<CachedResult>) {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let gone = entries.take(|_, at| Arc::ptr_eq(at, result));
         entries.publish();
         drop(entries);
@@ -203,15 +204,11 @@ impl Store {
 
     /// Forgets all results. Queries that are given one go on.
     pub(super) fn clear(&self) {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let gone = entries.take(|_, _| true);
         entries.publish();
         drop(entries);
         drop(gone);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -68,7 +68,7 @@ async fn whoever_leaves_gives_the_permit_back() {
     assert_eq!(free(&logins), (1, MAX_WAITING));
     let other = source([10, 0, 0, 3], "bob");
     drop(now(Box::pin(logins.enter(&other))));
-    assert_eq!(lock(&logins.queues).len(), 1, "queues go with those who wait in them");
+    assert_eq!(logins.queues.lock().len(), 1, "queues go with those who wait in them");
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ fn answers_come_the_later_the_more_were_wrong() {
     let delays: Vec<Duration> = (0..12)
         .map(|_| {
             logins.count(&eve);
-            lock(&logins.attempts).delay(&eve)
+            logins.attempts.lock().delay(&eve)
         })
         .collect();
     assert_eq!(delays[2], Duration::ZERO);

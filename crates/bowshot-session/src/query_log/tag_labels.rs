@@ -1,7 +1,8 @@
 //! The metric of tagged statements. Tags are texts of clients, so only the first [`MAX_TAGS`] become label values.
 
+use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Tags with a label value of their own; statements of further ones are counted together.
 const MAX_TAGS: usize = 100;
@@ -25,7 +26,7 @@ impl TagLabels {
         if tag.is_empty() {
             return None;
         }
-        let mut tags = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tags = self.0.lock();
         if !tags.contains(tag) {
             if tags.len() >= MAX_TAGS {
                 return Some(Arc::from(OTHER));

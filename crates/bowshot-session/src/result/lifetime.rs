@@ -3,7 +3,6 @@
 use super::{FETCH_GRACE, QueryResult};
 use crate::partition::ReaderActivity;
 use bowshot_api::{Delivery, Error, ErrorKind, Origin, Result};
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -44,13 +43,13 @@ impl QueryResult {
     }
 
     pub(super) fn expires(&self) -> Instant {
-        *self.expires.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.expires.lock()
     }
 
     /// Extends the result's life by another timeout.
     pub(crate) fn touch(&self) -> SystemTime {
         let timeout = self.context.limits.result_timeout;
-        *self.expires.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + timeout;
+        *self.expires.lock() = Instant::now() + timeout;
         SystemTime::now() + timeout
     }
 }

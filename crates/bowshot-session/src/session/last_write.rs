@@ -4,17 +4,16 @@
 use super::ClientSession;
 use bowshot_api::LastWrite;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
 
 impl ClientSession {
     /// Clears the effect of the previous statement.
     pub(crate) fn clear_last_write(&self) {
-        *self.lock_last_write() = LastWrite::default();
+        *self.last_write.lock() = LastWrite::default();
     }
 
     /// Records the effect of a statement, and its generated number, or else the one that it set.
     pub(crate) fn note_write(&self, mut last: LastWrite) {
-        let mut before = self.lock_last_write();
+        let mut before = self.last_write.lock();
         match last.generated {
             Some(number) => self.generated.store(number, Ordering::Relaxed),
             None => last.generated = before.generated,
@@ -25,14 +24,10 @@ impl ClientSession {
     /// Sets the last generated number, for `last_insert_id(number)`.
     pub(super) fn set_last_generated(&self, number: i64) {
         self.generated.store(number, Ordering::Relaxed);
-        self.lock_last_write().generated = Some(number);
+        self.last_write.lock().generated = Some(number);
     }
 
     pub(crate) fn last_generated(&self) -> i64 {
         self.generated.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn lock_last_write(&self) -> MutexGuard<'_, LastWrite> {
-        self.last_write.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -40,7 +40,7 @@ impl ClientSession {
             }
             other => other,
         };
-        let mut options = self.lock_options();
+        let mut options = self.options.lock();
         let mut changed = options.clone();
         let setting =
             changed.set(name, value.as_ref(), (&self.server.defaults, &self.server.context.limits))?;
@@ -91,7 +91,7 @@ impl ClientSession {
             return Err(Error::new(ErrorKind::LimitReached, message)
                 .with_hint("name tables of other schemas by `schema.table`"));
         }
-        let mut options = self.lock_options();
+        let mut options = self.options.lock();
         let found = self.engine.schemas_of_path(list, &self.engine.pin());
         let schema = match found.into_iter().next() {
             Some(schema) => schema,
@@ -108,11 +108,11 @@ impl ClientSession {
     }
 
     fn is_postgres(&self) -> bool {
-        is_postgres(&self.lock_options())
+        is_postgres(&self.options.lock())
     }
 
     fn has_schema(&self, schema: &str) -> bool {
-        let catalog = self.lock_options().catalog.clone();
+        let catalog = self.options.lock().catalog.clone();
         let schemas = self.engine.schemas(Some(&catalog), None, &self.engine.pin());
         schemas.iter().any(|(_, there)| there == schema)
     }
@@ -120,7 +120,7 @@ impl ClientSession {
     /// Sets catalog and schema together.
     pub(crate) fn use_names(&self, catalog: &str, schema: &str) -> Result<()> {
         self.remember_settings();
-        let mut options = self.lock_options();
+        let mut options = self.options.lock();
         self.engine.set_config("datafusion.catalog.default_catalog", catalog)?;
         self.engine.set_config("datafusion.catalog.default_schema", schema)?;
         self.engine.set_config(SESSION_SEARCH_PATH, "")?;
@@ -132,7 +132,7 @@ impl ClientSession {
 
     /// The default isolation level.
     pub(crate) fn isolation(&self) -> Isolation {
-        self.lock_options().isolation()
+        self.options.lock().isolation()
     }
 
     /// Resets all options to those of a new session.
@@ -144,7 +144,7 @@ impl ClientSession {
 
     /// Restores earlier options, here and in the engine.
     pub(crate) fn put_back(&self, earlier: Options) {
-        let mut options = self.lock_options();
+        let mut options = self.options.lock();
         let current = options.engine_settings();
         // A value that is set again would count as another configuration in the keys of cached joins.
         let changed = earlier.engine_settings().into_iter().filter(|setting| !current.contains(setting));

@@ -8,7 +8,6 @@ use crate::settings_view;
 use bowshot_api::{Error, OptionValue, Reason, Result, TransactionEnd, TransactionId};
 use bowshot_engine::{Assignment, DialectName, TransactionStatement};
 use std::collections::BTreeMap;
-use std::sync::{MutexGuard, PoisonError};
 
 /// Settings to restore at the end of the session's transaction.
 #[derive(Debug, Default)]
@@ -35,7 +34,7 @@ impl ClientSession {
         self.remember_settings();
         self.change_setting(name, value)?;
         // A commit keeps it.
-        self.lock_changes().locals.remove(setting_lookup::find(name)?.name());
+        self.setting_changes.lock().locals.remove(setting_lookup::find(name)?.name());
         Ok(())
     }
 
@@ -45,7 +44,7 @@ impl ClientSession {
             self.remember_settings();
             let before = self.value_of(name)?;
             self.change_setting(name, value.clone().map(OptionValue::String))?;
-            self.lock_changes().locals.entry(setting_lookup::find(name)?.name()).or_insert(before);
+            self.setting_changes.lock().locals.entry(setting_lookup::find(name)?.name()).or_insert(before);
         }
         Ok(())
     }
@@ -116,7 +115,7 @@ impl ClientSession {
             None => changed.parameters.remove(ISOLATION),
         };
         let of_session = Assignment { name: ISOLATION.to_owned(), value: None };
-        self.lock_changes().locals.insert(ISOLATION, of_session);
+        self.setting_changes.lock().locals.insert(ISOLATION, of_session);
     }
 
     /// Sets the isolation of a named transaction.
@@ -134,7 +133,7 @@ impl ClientSession {
         if self.transactions.current().is_some() {
             return;
         }
-        let SettingChanges { mut locals, earlier } = std::mem::take(&mut *self.lock_changes());
+        let SettingChanges { mut locals, earlier } = std::mem::take(&mut *self.setting_changes.lock());
         if end == TransactionEnd::Rollback
             && let Some(first) = earlier.into_iter().next()
         {
@@ -151,7 +150,7 @@ impl ClientSession {
     /// Restores settings made after a savepoint on its rollback; after its release they belong to the enclosing one.
     pub(crate) fn end_savepoint_settings(&self, end: TransactionEnd) {
         let Some(savepoints) = self.transactions.current_savepoints() else { return };
-        let mut changes = self.lock_changes();
+        let mut changes = self.setting_changes.lock();
         match end {
             TransactionEnd::Commit => {
                 for earlier in &mut changes.earlier {
@@ -177,7 +176,7 @@ impl ClientSession {
         if DialectName::parse(&options.dialect) == Some(DialectName::MySql) {
             return;
         }
-        let mut changes = self.lock_changes();
+        let mut changes = self.setting_changes.lock();
         if changes.earlier.last().is_none_or(|last| last.savepoints < savepoints) {
             let locals = changes.locals.clone();
             changes.earlier.push(EarlierSettings { savepoints, options, locals });
@@ -185,11 +184,7 @@ impl ClientSession {
     }
 
     pub(super) fn forget_locals(&self) {
-        self.lock_changes().locals.clear();
-    }
-
-    fn lock_changes(&self) -> MutexGuard<'_, SettingChanges> {
-        self.setting_changes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.setting_changes.lock().locals.clear();
     }
 
     /// An assignment of the current value; without value for a default parameter.

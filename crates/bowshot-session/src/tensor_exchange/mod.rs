@@ -18,10 +18,11 @@ use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Error, ErrorKind, Result, TensorExchange};
 use bowshot_engine::EngineSession;
 use futures::StreamExt;
+use parking_lot::Mutex;
 use reduction::{Contribution, Shape, Sums};
 use std::collections::{BTreeSet, HashMap};
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 use tokio::sync::watch;
 use tokio::time::timeout_at;
@@ -118,8 +119,8 @@ impl TensorExchanges {
         engine: EngineSession,
         group: String,
     ) -> Result<Member> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, open| open.upgrade().is_some_and(|open| !open.lock().failed));
+        let mut all = self.0.lock();
+        all.retain(|_, open| open.upgrade().is_some_and(|open| !open.state.lock().failed));
         let key = (group.clone(), exchange.name.clone());
         let there = all.get(&key).and_then(Weak::upgrade);
         let open = match there {
@@ -169,13 +170,9 @@ impl Open {
         Ok(self)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A rank and the current round; preferably the rank of a member that left after contributing, which may be back.
     fn take_rank(&self) -> Result<(usize, u64)> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let left = state.counted.difference(&state.present).next().copied();
         let free = (0..self.exchange.members.get()).find(|rank| !state.present.contains(rank));
         let Some(rank) = left.or(free) else {
@@ -191,7 +188,7 @@ impl Open {
     /// Adds a contribution, unless its round is over or its rank has contributed.
     fn add(&self, (rank, round): (usize, u64), batch: &RecordBatch) -> Result<()> {
         let given = Contribution::of(batch, &self.shape)?;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // A member that left may be back with another rank.
         if state.failed || state.round != round || !state.present.contains(&rank) {
             return Ok(());
@@ -216,7 +213,7 @@ impl Open {
 
     /// Ends a round on timeout: with enough contributions, or as failed.
     fn expire(&self, round: u64) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let late = state.began.is_some_and(|began| began.elapsed() >= self.exchange.patience);
         if state.failed || state.round != round || !late {
             return Ok(());
@@ -235,14 +232,14 @@ impl Member {
     async fn result(&mut self) -> Result<RecordBatch> {
         let mut over = self.open.over.subscribe();
         let round = self.round;
-        let since = self.open.lock().began;
+        let since = self.open.state.lock().began;
         if let Some(since) = since {
             let until = (since + self.open.exchange.patience).into();
             if timeout_at(until, over.wait_for(|next| *next > round)).await.is_err() {
                 self.open.expire(round)?;
             }
         }
-        let state = self.open.lock();
+        let state = self.open.state.lock();
         match &state.newest {
             Some(newest) if !state.failed && state.round > round => {
                 self.round = state.round;
@@ -262,7 +259,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.open.lock().present.remove(&self.rank);
+        self.open.state.lock().present.remove(&self.rank);
     }
 }
 
@@ -298,7 +295,7 @@ mod tests {
 
     fn newest(open: &Open) -> Option<f64> {
         use arrow::array::AsArray;
-        let state = open.lock();
+        let state = open.state.lock();
         state.newest.as_ref().map(|row| row.column(0).as_primitive::<Float64Type>().value(0))
     }
 
@@ -308,7 +305,7 @@ mod tests {
         let [one, two] = [(); 2].map(|()| open.take_rank().expect("free"));
         send(&open, one, 3.0);
         send(&open, two, 6.0);
-        open.lock().present.remove(&one.0);
+        open.state.lock().present.remove(&one.0);
         let back = open.take_rank().expect("its rank");
         assert_eq!(back, one);
         send(&open, back, 3.0);
@@ -327,8 +324,8 @@ mod tests {
     fn late_contributions_do_not_count() {
         let open = open(2);
         let one = open.take_rank().expect("free");
-        open.lock().present.remove(&one.0);
+        open.state.lock().present.remove(&one.0);
         send(&open, one, 1.0);
-        assert_eq!(open.lock().sums.count, 0);
+        assert_eq!(open.state.lock().sums.count, 0);
     }
 }

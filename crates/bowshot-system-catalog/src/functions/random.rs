@@ -13,7 +13,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// It changes the session, each time that it is called.
 pub(crate) static CHANGING: &[FunctionSpec] = &[spec("setseed", (1, 1), TEXT, set_seed)];
@@ -29,7 +30,7 @@ fn set_seed(call: &Call<'_>) -> Result<ScalarValue> {
                 .with_hint("give it a number from -1 to 1"),
         ));
     }
-    *call.facts.seeded.lock() = Some(Generator::new(seed));
+    *call.facts.seeded.0.lock() = Some(Generator::new(seed));
     // A function without a value shows an empty text.
     text("")
 }
@@ -41,12 +42,7 @@ pub struct SeededRandom(Arc<Mutex<Option<Generator>>>);
 impl SeededRandom {
     /// Whether the numbers of the session can be repeated, so that its statements must draw them in one order.
     pub fn is_seeded(&self) -> bool {
-        self.lock().is_some()
-    }
-
-    /// A poisoned lock still guards a whole generator.
-    fn lock(&self) -> MutexGuard<'_, Option<Generator>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().is_some()
     }
 }
 
@@ -112,7 +108,7 @@ impl ScalarUDFImpl for Random {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let mut seeded = self.seeded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seeded = self.seeded.lock();
         if let Some(generator) = seeded.as_mut() {
             let drawn: Vec<f64> = (0..arguments.number_rows).map(|_| generator.draw()).collect();
             return Ok(ColumnarValue::Array(Arc::new(Float64Array::from(drawn))));

@@ -10,7 +10,7 @@ use crate::cache::shape::TableKey;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Pause of writes after a failure of the disk.
@@ -52,13 +52,13 @@ impl Store {
         if self.budget.folder.is_none() {
             return;
         }
-        if self.disk().rests() {
-            self.disk().unwritten.insert(join.id);
+        if self.disk.lock().rests() {
+            self.disk.lock().unwritten.insert(join.id);
             return;
         }
         if let Err(error) = self.try_to_write(join, pause) {
             failed("write", &error);
-            let mut disk = self.disk();
+            let mut disk = self.disk.lock();
             disk.rests_until = Instant::now().checked_add(REST);
             disk.unwritten.insert(join.id);
         }
@@ -67,7 +67,7 @@ impl Store {
 
     /// A join that could not be written, after the pause.
     pub(crate) fn unwritten(&self) -> Option<Arc<CachedJoin>> {
-        let mut disk = self.disk();
+        let mut disk = self.disk.lock();
         if disk.rests() {
             return None;
         }
@@ -84,7 +84,7 @@ impl Store {
     /// The folder, taken again if it was removed.
     pub(crate) fn claimed(&self) -> Result<&Path, Error> {
         let folder = self.budget.folder.as_deref().ok_or(Error::Gone)?;
-        self.disk().claim.as_mut().ok_or(Error::Gone)?.renew(folder)?;
+        self.disk.lock().claim.as_mut().ok_or(Error::Gone)?.renew(folder)?;
         Ok(folder)
     }
 
@@ -99,7 +99,7 @@ impl Store {
             let described = Described { program: this_program(), about: &join.about };
             let _bytes = file.describe(&described).inspect_err(|_| file.remove())?;
         }
-        let mut joins = self.lock();
+        let mut joins = self.joins.lock();
         if joins.contains(join) {
             joins.disk += file.bytes;
             join.keep_file(file);
@@ -114,7 +114,7 @@ impl Store {
         let now = SystemTime::now();
         loop {
             let victim = {
-                let mut joins = self.lock();
+                let mut joins = self.joins.lock();
                 if joins.disk + join.about.bytes <= self.budget.disk_bytes {
                     return true;
                 }
@@ -133,9 +133,5 @@ impl Store {
             };
             victim.leave_disk();
         }
-    }
-
-    fn disk(&self) -> MutexGuard<'_, Disk> {
-        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
