@@ -8,7 +8,6 @@ use bowshot_api::{Credentials, Error, ErrorKind, Principal, Result, Secret};
 use bytes::Bytes;
 use http::HeaderMap;
 use prost::Message;
-use std::sync::Mutex;
 use std::time::Duration;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::{Response, Status, Streaming};
@@ -25,11 +24,6 @@ pub(crate) fn credentials(headers: &HeaderMap) -> Result<Credentials> {
         (None, Some(value)) => Credentials::in_token_header(value.as_bytes()),
         (None, None) => Ok(Credentials::Anonymous),
     }
-}
-
-/// A poisoned lock still guards whole entries: every change is one call on the collection.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Authenticates a call; returns the bearer token too, since it may name a session.

@@ -27,9 +27,10 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use headers::Headers;
+use parking_lot::Mutex;
 use prost::Message;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response};
@@ -221,25 +222,21 @@ impl Client {
         let mut answers = self.accept(response);
         while answers.message().await?.is_some() {}
         if let Some(trailers) = answers.trailers().await? {
-            self.headers().learn(&trailers);
+            self.headers.lock().learn(&trailers);
         }
         Ok(())
     }
 
     fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
-        self.headers().apply(request.metadata_mut());
+        self.headers.lock().apply(request.metadata_mut());
         request
     }
 
     /// Takes the message out and remembers tokens and cookies.
     fn accept<T>(&self, response: Response<T>) -> T {
-        self.headers().learn(response.metadata());
+        self.headers.lock().learn(response.metadata());
         response.into_inner()
-    }
-
-    fn headers(&self) -> std::sync::MutexGuard<'_, Headers> {
-        self.headers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

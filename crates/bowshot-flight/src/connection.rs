@@ -3,7 +3,6 @@
 //! connection; others end after `session_timeout`.
 
 use crate::Profile;
-use crate::auth::lock;
 use crate::connection_limiter::EvictionHandle;
 use crate::lost_sessions::LostSessions;
 use bowshot_api::{
@@ -12,10 +11,11 @@ use bowshot_api::{
 };
 use bowshot_ipc::Primed;
 use http::HeaderValue;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 /// Named sessions that one connection keeps alive; proxies may carry several.
 const NAMED_SESSIONS: usize = 64;
@@ -54,11 +54,11 @@ impl Shared {
     }
 
     fn token(&self, token: &Secret) -> Option<Arc<TokenSession>> {
-        lock(&self.tokens).get(token.expose()).map(Arc::clone)
+        self.tokens.lock().get(token.expose()).map(Arc::clone)
     }
 
     fn keep_token(&self, token: &Secret, principal: &Principal) -> Result<()> {
-        let mut tokens = lock(&self.tokens);
+        let mut tokens = self.tokens.lock();
         let limit = self.server.limits().max_sessions;
         if tokens.len() >= limit {
             tokens.retain(|_, entry| self.is_used(entry));
@@ -86,7 +86,7 @@ impl Shared {
 
     /// Notes that a cookie has named a session, so that it outlives its connection.
     fn untie(&self, id: SessionId) {
-        if let Some(named) = lock(&self.tied).get(&id) {
+        if let Some(named) = self.tied.lock().get(&id) {
             named.store(true, Ordering::Relaxed);
         }
     }
@@ -234,11 +234,11 @@ impl Connection {
         }
         let session = self.open_session(caller).await?;
         let named = Arc::new(AtomicBool::new(false));
-        lock(&self.shared.tied).insert(session.id(), Arc::clone(&named));
+        self.shared.tied.lock().insert(session.id(), Arc::clone(&named));
         sessions.retain(|tied| {
             let other = &tied.principal != caller.principal;
             if !other {
-                lock(&self.shared.tied).remove(&tied.id);
+                self.shared.tied.lock().remove(&tied.id);
             }
             other
         });
@@ -282,7 +282,7 @@ impl Connection {
     }
 
     fn name(&self, id: SessionId, principal: &Principal) {
-        let mut named = lock(&self.named);
+        let mut named = self.named.lock();
         if named.iter().any(|(known, _)| *known == id) {
             return;
         }
@@ -297,7 +297,7 @@ impl Connection {
     pub(crate) fn touch(&self) {
         // An expired session is replaced when it is next needed.
         let touched = |id, principal: &Principal| self.server().find_session(id, principal).is_ok();
-        lock(&self.named).retain(|(id, principal)| touched(*id, principal));
+        self.named.lock().retain(|(id, principal)| touched(*id, principal));
         // A held lock means that a session is in use.
         let Ok(sessions) = self.sessions.try_lock() else { return };
         for tied in sessions.iter().flatten() {
@@ -309,7 +309,7 @@ impl Connection {
     pub(crate) async fn end(&self) {
         let sessions = self.sessions.lock().await.take();
         for tied in sessions.into_iter().flatten() {
-            lock(&self.shared.tied).remove(&tied.id);
+            self.shared.tied.lock().remove(&tied.id);
             if tied.named.load(Ordering::Relaxed) {
                 continue;
             }

@@ -3,10 +3,11 @@
 
 use crate::auth::lock;
 use bowshot_api::Network;
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -78,7 +79,7 @@ impl ConnectionLimiter {
     pub(crate) fn try_acquire(self: &Arc<Self>, address: Option<IpAddr>) -> Option<PendingPermit> {
         let (eviction, network) = (EvictionHandle::default(), address.map(Network::from));
         {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             if let Some(network) = network {
                 let taken = state.networks.entry(network).or_default();
                 if *taken >= self.per_network {
@@ -97,7 +98,7 @@ impl ConnectionLimiter {
             return Some(PendingPermit { permit, waits: false });
         }
         let oldest = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             // The last entry is the new connection.
             if state.unauthenticated.len() > 1 { state.unauthenticated.pop_front() } else { None }
         };
@@ -130,7 +131,7 @@ impl PendingPermit {
 impl Drop for Permit {
     fn drop(&mut self) {
         let Some(network) = self.network else { return };
-        let mut state = lock(&self.limiter.state);
+        let mut state = self.limiter.state.lock();
         if let Some(taken) = state.networks.get_mut(&network) {
             *taken = taken.saturating_sub(1);
             if *taken == 0 {

@@ -1,11 +1,10 @@
 //! Sessions with changed state that were closed with their connection. A client that reconnects silently, as gRPC
 //! does, must get an error: its next INSERT would go to the default schema.
 
-use crate::auth::lock;
 use bowshot_api::{Error, OptionValue, Principal, Result, Session};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Lost sessions that are remembered, and for how long.
@@ -44,7 +43,7 @@ impl LostSessions {
         if session.options() == opened_with {
             return;
         }
-        let mut lost = lock(&self.lost);
+        let mut lost = self.lost.lock();
         if lost.len() >= REMEMBERED {
             lost.pop_front();
         }
@@ -56,7 +55,7 @@ impl LostSessions {
     /// # Errors
     /// `NotFound` where a session of such a client is lost, or the server may have been started again under it.
     pub(crate) fn check(&self, principal: &Principal, address: IpAddr) -> Result<()> {
-        let mut lost = lock(&self.lost);
+        let mut lost = self.lost.lock();
         lost.retain(|session| session.at.elapsed() < REMEMBERED_FOR);
         let own =
             lost.iter().position(|session| session.principal == *principal && session.address == address);

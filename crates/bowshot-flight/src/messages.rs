@@ -6,11 +6,12 @@ use arrow_flight::FlightData;
 use bytes::{Buf, Bytes};
 use http_body::Body;
 use hyper::body::Incoming;
+use parking_lot::Mutex;
 use prost::Message;
 use prost::encoding::{WireType, decode_key, decode_varint};
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::task::coop::consume_budget;
 use tonic::Status;
 
@@ -213,7 +214,7 @@ impl Unread {
     }
 
     pub(crate) fn take(&self) -> Option<Messages> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }
 

@@ -8,8 +8,9 @@ use bowshot_api::{Error, ErrorKind};
 use bytes::Bytes;
 use futures::StreamExt;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use parking_lot::Mutex;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -117,7 +118,7 @@ impl BodyRest {
 
     /// Drains the rest so that the client sees the error, unless the client has stalled.
     pub(crate) async fn wait(&self) {
-        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let left = self.0.lock().take();
         if let Some(pieces) = left {
             drain(pieces).await;
         }
@@ -125,7 +126,7 @@ impl BodyRest {
 
     /// Drains the rest so that the client sees the error, unless it has stalled.
     pub(crate) async fn drain(&self, reason: &Error) {
-        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let left = self.0.lock().take();
         let is_over = matches!(reason.kind(), ErrorKind::Timeout | ErrorKind::Cancelled);
         if let (Some(pieces), false) = (left, is_over) {
             drain(pieces).await;
@@ -167,13 +168,13 @@ impl HttpBody for SharedBody {
 impl Drop for SharedBody {
     fn drop(&mut self) {
         let left = self.body.take().filter(|body| !body.is_end_stream()).map(Body::into_data_stream);
-        *self.leftover.0.lock().unwrap_or_else(PoisonError::into_inner) = left;
+        *self.leftover.0.lock() = left;
     }
 }
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        *self.leftover.0.lock().unwrap_or_else(PoisonError::into_inner) = self.pieces.take();
+        *self.leftover.0.lock() = self.pieces.take();
     }
 }
 

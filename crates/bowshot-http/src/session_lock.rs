@@ -2,8 +2,9 @@
 //! other requests share the lock.
 
 use bowshot_api::{Error, ErrorKind, Limits, OptionValue, Result, Session, SessionId};
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -47,7 +48,7 @@ impl SessionLocks {
     }
 
     fn get(&self, session: SessionId) -> Arc<Semaphore> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.retain(|_, lock| lock.strong_count() > 0);
         if let Some(lock) = all.get(&session).and_then(Weak::upgrade) {
             return lock;

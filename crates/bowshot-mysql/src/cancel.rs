@@ -4,9 +4,10 @@ use crate::status::Failure;
 use bowshot_api::Principal;
 use bowshot_rowwire::RunningStatement;
 use bowshot_sql::mysql::Kill;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// The connections of one listener.
@@ -36,15 +37,11 @@ pub(crate) struct ConnectionId {
     connection: Arc<OpenConnection>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl ConnectionIds {
     /// A new number.
     pub(crate) fn give(self: &Arc<Self>) -> ConnectionId {
         let connection = Arc::<OpenConnection>::default();
-        let mut table = lock(&self.0);
+        let mut table = self.0.lock();
         loop {
             table.last = table.last.checked_add(1).unwrap_or(1);
             let id = table.last;
@@ -57,9 +54,9 @@ impl ConnectionIds {
 
     /// Cancels the statement of another connection of the same user, or ends that connection.
     pub(crate) fn kill(&self, principal: &Principal, id: u64, kill: Kill) -> Result<(), Failure> {
-        let found = u32::try_from(id).ok().and_then(|id| lock(&self.0).connections.get(&id).cloned());
+        let found = u32::try_from(id).ok().and_then(|id| self.0.lock().connections.get(&id).cloned());
         let found = found.ok_or_else(|| Failure::new(1094, "HY000", format!("unknown thread id: {id}")))?;
-        if lock(&found.principal).as_ref() != Some(principal) {
+        if found.principal.lock().as_ref() != Some(principal) {
             return Err(Failure::new(1095, "HY000", format!("you are not owner of thread {id}")));
         }
         tracing::debug!(id, ?kill, "a connection is killed");
@@ -74,7 +71,7 @@ impl ConnectionIds {
 impl ConnectionId {
     /// Sets the user of the connection.
     pub(crate) fn belongs_to(&self, principal: &Principal) {
-        *lock(&self.connection.principal) = Some(principal.clone());
+        *self.connection.principal.lock() = Some(principal.clone());
     }
 
     /// As [`ConnectionIds::kill`].
@@ -100,7 +97,7 @@ impl ConnectionId {
 
 impl Drop for ConnectionId {
     fn drop(&mut self) {
-        lock(&self.numbers.0).connections.remove(&self.id);
+        self.numbers.0.lock().connections.remove(&self.id);
     }
 }
 

@@ -3,8 +3,9 @@
 
 use bowshot_api::QueryId;
 use bowshot_rowwire::RunningStatement;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// The keys of all connections of one listener.
@@ -20,10 +21,6 @@ pub(crate) struct CancelKey {
     statement: Arc<RunningStatement>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Two random numbers from the operating system.
 fn random() -> (i32, i32) {
     let id = QueryId::random();
@@ -35,7 +32,7 @@ fn random() -> (i32, i32) {
 impl CancelKeys {
     /// A new key.
     pub(crate) fn issue(self: &Arc<Self>) -> CancelKey {
-        let mut keys = lock(&self.0);
+        let mut keys = self.0.lock();
         let statement = Arc::<RunningStatement>::default();
         loop {
             let (process, secret) = random();
@@ -49,10 +46,10 @@ impl CancelKeys {
 
     /// Cancels the statement of a connection. The client does not learn whether the key was valid.
     pub(crate) fn cancel(&self, process: i32, secret: i32) {
-        let statement = lock(&self.0)
-            .get(&process)
-            .filter(|(known, _)| *known ^ secret == 0)
-            .map(|(_, statement)| Arc::clone(statement));
+        let keys = self.0.lock();
+        let found = keys.get(&process).filter(|(known, _)| *known ^ secret == 0);
+        let statement = found.map(|(_, statement)| Arc::clone(statement));
+        drop(keys);
         if statement.is_some_and(|statement| statement.cancel()) {
             tracing::debug!(process, "a statement is cancelled");
         }
@@ -73,7 +70,7 @@ impl CancelKey {
 
 impl Drop for CancelKey {
     fn drop(&mut self) {
-        lock(&self.keys.0).remove(&self.process);
+        self.keys.0.lock().remove(&self.process);
     }
 }
 
@@ -97,6 +94,6 @@ mod tests {
         keys.cancel(key.process, key.secret);
         assert!(!token.is_cancelled());
         drop(key);
-        assert!(lock(&keys.0).is_empty());
+        assert!(keys.0.lock().is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! The statement that runs on a connection, so that another connection can cancel it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// See the module.
@@ -11,22 +11,18 @@ impl RunningStatement {
     /// A statement begins, which the token cancels.
     pub fn begin(&self) -> CancellationToken {
         let token = CancellationToken::new();
-        *self.lock() = Some(token.clone());
+        *self.0.lock() = Some(token.clone());
         token
     }
 
     /// The statement has ended: cancelling it later has no effect.
     pub fn end(&self) {
-        *self.lock() = None;
+        *self.0.lock() = None;
     }
 
     /// Cancels the statement that runs; says whether there is one.
     pub fn cancel(&self) -> bool {
-        let token = self.lock().clone();
+        let token = self.0.lock().clone();
         token.inspect(CancellationToken::cancel).is_some()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<CancellationToken>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

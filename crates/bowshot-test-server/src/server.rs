@@ -33,10 +33,11 @@ use bowshot_api::{
     SessionId, TransactionId,
 };
 use futures::StreamExt;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
@@ -148,12 +149,12 @@ impl TestServer {
 
     /// What has had an effect since the last call.
     pub fn effects(&self) -> Vec<String> {
-        std::mem::take(&mut self.effects.lock().unwrap())
+        std::mem::take(&mut self.effects.lock())
     }
 
     /// The statements that were to run since the last call.
     pub fn runs(&self) -> Vec<(String, Option<TransactionId>)> {
-        std::mem::take(&mut self.runs.lock().unwrap())
+        std::mem::take(&mut self.runs.lock())
     }
 
     fn me(&self) -> Arc<Self> {
@@ -206,7 +207,7 @@ impl Server for TestServer {
     }
 
     fn lifecycle(&self) -> Lifecycle {
-        *self.lifecycle.lock().unwrap()
+        *self.lifecycle.lock()
     }
 
     fn status(&self) -> ServerStatus {
@@ -268,13 +269,13 @@ impl Server for TestServer {
             transactions: Mutex::default(),
             settings: Mutex::default(),
         });
-        self.sessions.lock().unwrap().insert(session.id, Arc::clone(&session));
+        self.sessions.lock().insert(session.id, Arc::clone(&session));
         Ok(session)
     }
 
     fn find_session(&self, id: SessionId, principal: &Principal) -> Result<Arc<dyn Session>> {
         self.found.send_modify(|found| *found += 1);
-        let sessions = self.sessions.lock().unwrap();
+        let sessions = self.sessions.lock();
         let session = sessions.get(&id).filter(|session| session.principal == *principal);
         Ok(Arc::clone(session.ok_or_else(|| Error::not_found("session not found"))?) as Arc<dyn Session>)
     }
@@ -282,7 +283,7 @@ impl Server for TestServer {
     async fn attach(&self, _: &Principal, query: QueryId, partition: usize) -> Result<BatchStream> {
         let missing = || Error::not_found("result not found");
         let (sql, bound) = {
-            let mut queries = self.queries.lock().unwrap();
+            let mut queries = self.queries.lock();
             let query = queries.get_mut(&query).filter(|_| partition == 0).ok_or_else(missing)?;
             if query.is_cancelled {
                 return Err(cancelled());
@@ -320,7 +321,7 @@ impl Server for TestServer {
     }
 
     async fn cancel(&self, _: &Principal, query: QueryId) -> Result<CancelOutcome> {
-        let mut queries = self.queries.lock().unwrap();
+        let mut queries = self.queries.lock();
         queries.get_mut(&query).ok_or_else(|| Error::not_found("query not found"))?.is_cancelled = true;
         Ok(CancelOutcome::Cancelled)
     }
@@ -336,7 +337,7 @@ impl Server for TestServer {
         seen: Option<f64>,
         _: Duration,
     ) -> Result<Progress> {
-        let queries = self.queries.lock().unwrap();
+        let queries = self.queries.lock();
         let query = queries.get(&query).ok_or_else(|| Error::not_found("query not found"))?;
         if query.is_cancelled {
             return Err(cancelled());

@@ -13,8 +13,9 @@ use bowshot_api::{
     TableKind, TableName, TransactionEnd, TransactionId,
 };
 use futures::StreamExt;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// What clients of PostgreSQL set; it is shown as it was set.
@@ -53,7 +54,7 @@ impl TestSession {
     fn statement(&self, statement: &Statement) -> Result<PreparedStatement> {
         match statement {
             Statement::Prepared(id) => {
-                let prepared = self.prepared.lock().unwrap();
+                let prepared = self.prepared.lock();
                 prepared.get(id).cloned().ok_or_else(|| Error::not_found("prepared statement not found"))
             }
             Statement::Sql(sql) => Ok((sql.clone(), Vec::new(), None)),
@@ -68,13 +69,13 @@ impl TestSession {
         self.check(transaction)?;
         let rows: usize = bound.iter().map(RecordBatch::num_rows).sum();
         let sql = if sql == "?" { format!("rows {rows}") } else { sql };
-        self.server.runs.lock().unwrap().push((sql.clone(), transaction));
+        self.server.runs.lock().push((sql.clone(), transaction));
         Ok((sql, bound))
     }
 
     fn check(&self, transaction: Option<TransactionId>) -> Result<()> {
         match transaction {
-            Some(id) if !self.transactions.lock().unwrap().contains_key(&id) => Err(no_transaction()),
+            Some(id) if !self.transactions.lock().contains_key(&id) => Err(no_transaction()),
             _ => Ok(()),
         }
     }
@@ -108,7 +109,7 @@ impl TestSession {
     }
 
     fn note(&self, effect: impl Into<String>) {
-        self.server.effects.lock().unwrap().push(effect.into());
+        self.server.effects.lock().push(effect.into());
     }
 
     /// What a statement does that returns no rows.
@@ -116,13 +117,13 @@ impl TestSession {
         let words: Vec<&str> = sql.split(' ').collect();
         match words.first().map(|first| first.to_lowercase()).as_deref() {
             Some("begin") => {
-                *self.is_open.lock().unwrap() = true;
-                *self.is_implicit.lock().unwrap() = false;
+                *self.is_open.lock() = true;
+                *self.is_implicit.lock() = false;
             }
-            Some("commit" | "rollback") if !sql.contains("to") => *self.is_open.lock().unwrap() = false,
+            Some("commit" | "rollback") if !sql.contains("to") => *self.is_open.lock() = false,
             Some("use") if sql != "USE `main`" => return Err(Error::not_found("schema not found")),
             Some("set") if words.len() == 3 => {
-                self.settings.lock().unwrap().insert(words[1].to_owned(), words[2].to_owned());
+                self.settings.lock().insert(words[1].to_owned(), words[2].to_owned());
             }
             _ => {}
         }
@@ -158,13 +159,13 @@ impl Session for TestSession {
         self.check(transaction)?;
         let description = Self::description(sql, &[])?;
         let id = StatementId::random();
-        self.prepared.lock().unwrap().insert(id, (sql.to_owned(), Vec::new(), transaction));
+        self.prepared.lock().insert(id, (sql.to_owned(), Vec::new(), transaction));
         self.server.counts.send_modify(|counts| counts.prepared += 1);
         Ok(Prepared { id, description })
     }
 
     async fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
-        let mut prepared = self.prepared.lock().unwrap();
+        let mut prepared = self.prepared.lock();
         let prepared = prepared.get_mut(&id).ok_or_else(|| Error::not_found("statement not found"))?;
         let is_number = |batch: &RecordBatch| batch.column(0).data_type() == &DataType::Int64;
         assert!(prepared.0 != "?" || parameters.iter().all(is_number));
@@ -173,7 +174,7 @@ impl Session for TestSession {
     }
 
     async fn close_prepared(&self, id: StatementId) -> Result<()> {
-        if self.prepared.lock().unwrap().remove(&id).is_some() {
+        if self.prepared.lock().remove(&id).is_some() {
             self.server.counts.send_modify(|counts| counts.prepared -= 1);
         }
         Ok(())
@@ -218,7 +219,7 @@ impl Session for TestSession {
             locations: Vec::new(),
         };
         let query = Query { sql, bound, answer: answer.clone(), is_read: false, is_cancelled: false };
-        self.server.queries.lock().unwrap().insert(answer.query, query);
+        self.server.queries.lock().insert(answer.query, query);
         Ok(answer)
     }
 
@@ -252,7 +253,7 @@ impl Session for TestSession {
         }
         assert!(taken.iter().all(|batch| batch.schema() == rows.schema()));
         let count: usize = taken.iter().map(RecordBatch::num_rows).sum();
-        self.server.written.lock().unwrap().extend(taken);
+        self.server.written.lock().extend(taken);
         let (missing, exists) = (ingest.if_missing, ingest.if_exists);
         let path = [ingest.catalog.as_deref(), ingest.schema_name.as_deref(), Some(ingest.table.as_str())];
         let path = path.into_iter().flatten().collect::<Vec<_>>().join("/");
@@ -264,25 +265,25 @@ impl Session for TestSession {
 
     async fn begin(&self) -> Result<TransactionId> {
         let id = TransactionId::random();
-        self.transactions.lock().unwrap().insert(id, Vec::new());
+        self.transactions.lock().insert(id, Vec::new());
         Ok(id)
     }
 
     async fn end(&self, transaction: TransactionId, end: TransactionEnd) -> Result<()> {
-        self.transactions.lock().unwrap().remove(&transaction).ok_or_else(no_transaction)?;
+        self.transactions.lock().remove(&transaction).ok_or_else(no_transaction)?;
         self.note(format!("ended {end:?}"));
         Ok(())
     }
 
     async fn begin_implicit(&self) -> Result<()> {
-        if !self.in_transaction() && !std::mem::replace(&mut *self.is_implicit.lock().unwrap(), true) {
+        if !self.in_transaction() && !std::mem::replace(&mut *self.is_implicit.lock(), true) {
             self.note("(begin)");
         }
         Ok(())
     }
 
     async fn end_implicit(&self, end: TransactionEnd) -> Result<()> {
-        *self.is_implicit.lock().unwrap() = false;
+        *self.is_implicit.lock() = false;
         if !self.in_transaction() {
             self.note(format!("({end:?})"));
         }
@@ -290,19 +291,19 @@ impl Session for TestSession {
     }
 
     fn in_transaction(&self) -> bool {
-        *self.is_open.lock().unwrap()
+        *self.is_open.lock()
     }
 
     async fn savepoint(&self, transaction: TransactionId, name: &str) -> Result<SavepointId> {
         let id = SavepointId::random();
-        let mut transactions = self.transactions.lock().unwrap();
+        let mut transactions = self.transactions.lock();
         transactions.get_mut(&transaction).ok_or_else(no_transaction)?.push(id);
         self.note(format!("saved {name}"));
         Ok(id)
     }
 
     async fn end_savepoint(&self, savepoint: SavepointId, end: TransactionEnd) -> Result<()> {
-        let transactions = self.transactions.lock().unwrap();
+        let transactions = self.transactions.lock();
         if !transactions.values().flatten().any(|known| *known == savepoint) {
             return Err(Error::not_found("savepoint not found"));
         }
@@ -321,7 +322,7 @@ impl Session for TestSession {
     }
 
     fn setting(&self, name: &str) -> Option<String> {
-        self.settings.lock().unwrap().get(name).cloned()
+        self.settings.lock().get(name).cloned()
     }
 
     async fn set_option(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
@@ -336,7 +337,7 @@ impl Session for TestSession {
                 return Err(Error::invalid("no value for the option"));
             }
             if of_postgres {
-                self.settings.lock().unwrap().insert(name.to_owned(), text.clone());
+                self.settings.lock().insert(name.to_owned(), text.clone());
             }
         }
         self.note(format!("{name} = {value:?}"));
@@ -370,8 +371,8 @@ impl Session for TestSession {
     }
 
     async fn close(&self) {
-        if self.server.sessions.lock().unwrap().remove(&self.id).is_some() {
-            let prepared = self.prepared.lock().unwrap().drain().count();
+        if self.server.sessions.lock().remove(&self.id).is_some() {
+            let prepared = self.prepared.lock().drain().count();
             self.server.counts.send_modify(|counts| {
                 counts.sessions -= 1;
                 counts.prepared -= prepared;

@@ -16,7 +16,7 @@ pub(super) async fn open(
 ) -> Result<impl Stream<Item = Result<RecordBatch>> + Send + 'static + Unpin> {
     let ticket = ticket.ok_or(Error::Protocol("an endpoint has no ticket"))?;
     let (metadata, messages) = Messages::open(client.channel.clone(), client.request(ticket)).await?;
-    client.headers().learn(&metadata);
+    client.headers.lock().learn(&metadata);
     let reader = Reader { messages, decoder: Decoder::new() };
     Ok(Box::pin(stream::try_unfold(reader, |mut reader| async move {
         Ok(reader.next().await?.map(|batch| (batch, reader)))

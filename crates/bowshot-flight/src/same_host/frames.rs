@@ -6,10 +6,11 @@ use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_ipc::shared::{receive, send};
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
@@ -71,7 +72,7 @@ impl Wire {
     /// Buffers a frame to send it with the next one, in one write.
     pub(crate) fn hold(&self, kind: u8, pieces: &[Bytes]) -> io::Result<()> {
         let head = head(kind, pieces)?;
-        let mut held = lock(&self.held);
+        let mut held = self.held.lock();
         held.push(head);
         held.extend_from_slice(pieces);
         Ok(())
@@ -79,12 +80,12 @@ impl Wire {
 
     /// Whether frames are buffered.
     pub(crate) fn holds(&self) -> bool {
-        !lock(&self.held).is_empty()
+        !self.held.lock().is_empty()
     }
 
     /// Sends buffered frames.
     pub(crate) async fn flush(&self) -> io::Result<()> {
-        let held = std::mem::take(&mut *lock(&self.held));
+        let held = std::mem::take(&mut *self.held.lock());
         self.write(&held, None).await
     }
 
@@ -100,7 +101,7 @@ impl Wire {
             self.flush().await?;
         }
         self.hold(kind, pieces)?;
-        let held = std::mem::take(&mut *lock(&self.held));
+        let held = std::mem::take(&mut *self.held.lock());
         self.write(&held, descriptor).await
     }
 

@@ -6,10 +6,11 @@ use crate::auth::lock;
 use crate::metrics;
 use bowshot_ipc::shared::SharedMemory;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long unused memory is pooled.
@@ -39,7 +40,7 @@ impl Budget {
         if of.load(Ordering::Relaxed).saturating_add(bytes) > self.limits.connection_bytes {
             return None;
         }
-        let mut taken = lock(&self.taken);
+        let mut taken = self.taken.lock();
         let of_user = taken.users.get(user).copied().unwrap_or(0).saturating_add(bytes);
         let all = taken.all.saturating_add(bytes);
         if of_user > self.limits.user_bytes || all > self.limits.total_bytes {
@@ -65,7 +66,7 @@ struct Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.of.fetch_sub(self.bytes, Ordering::Relaxed);
-        let mut taken = lock(&self.budget.taken);
+        let mut taken = self.budget.taken.lock();
         taken.all = taken.all.saturating_sub(self.bytes);
         let left = taken.users.get(&self.user).copied().unwrap_or(0).saturating_sub(self.bytes);
         if left == 0 {
@@ -107,7 +108,7 @@ impl Pool {
 
     /// Sets the user of the memory; memory of another user is dropped.
     pub(crate) fn belongs_to(&self, user: &str) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.user != user {
             user.clone_into(&mut state.user);
             state.idle.clear();
@@ -130,7 +131,7 @@ impl Pool {
 
     /// The smallest that fits, and is not much too large.
     fn take_idle(&self, length: usize) -> Option<Memory> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let most = length.saturating_mul(2).max(SharedMemory::capacity_for(length));
         let fits = |memory: &Memory| (length..=most).contains(&memory.shared.capacity());
         let found = state.idle.iter().enumerate().filter(|(_, (memory, _))| fits(memory));
@@ -139,7 +140,7 @@ impl Pool {
     }
 
     fn reserve(&self, capacity: usize) -> Option<Reservation> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let reserve = |user: &str| self.budget.reserve(user, &self.bytes, capacity);
         reserve(&state.user).or_else(|| {
             // Free unsuitable memory.
@@ -150,19 +151,19 @@ impl Pool {
 
     /// The number under which the client will give the memory back.
     pub(crate) fn number(&self) -> u32 {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.next = state.next.wrapping_add(1);
         state.next
     }
 
     /// The client has the memory from now on.
     pub(crate) fn hold(&self, number: u32, memory: Memory) {
-        lock(&self.state).held.insert(number, memory);
+        self.state.lock().held.insert(number, memory);
     }
 
     /// The client has given back memory with these numbers, four bytes for each; others mean nothing.
     pub(crate) fn release(&self, numbers: &[u8]) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let (numbers, _) = numbers.as_chunks::<4>();
         for number in numbers {
             if let Some(memory) = state.held.remove(&u32::from_le_bytes(*number)) {
@@ -173,7 +174,7 @@ impl Pool {
 
     /// Drops memory that was unused too long; returns whether some is left.
     pub(crate) fn tidy(&self) -> bool {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let now = Instant::now();
         state.idle.retain(|(_, since)| now.duration_since(*since) < IDLE);
         !state.idle.is_empty()
@@ -229,8 +230,8 @@ mod tests {
             assert!(filled(&pool).is_some());
             let budget = Arc::clone(&pool.budget);
             drop(pool);
-            assert_eq!(lock(&budget.taken).all, 0);
-            assert!(lock(&budget.taken).users.is_empty());
+            assert_eq!(budget.taken.lock().all, 0);
+            assert!(budget.taken.lock().users.is_empty());
         }
     }
 
@@ -242,6 +243,6 @@ mod tests {
         pool.release(&number.to_le_bytes());
         pool.belongs_to("bob");
         assert!(!pool.tidy());
-        assert_eq!(lock(&pool.budget.taken).all, 0);
+        assert_eq!(pool.budget.taken.lock().all, 0);
     }
 }

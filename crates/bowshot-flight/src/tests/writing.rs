@@ -29,7 +29,7 @@ fn written(answer: Bytes) -> i64 {
 /// Checks what has been written since the last look.
 fn check(port: &Port, effect: &str, batches: &[RecordBatch]) {
     assert_eq!(port.server.effects(), [format!("wrote {} into {effect}", rows(batches))]);
-    assert_eq!(std::mem::take(&mut *port.server.written.lock().unwrap()), batches);
+    assert_eq!(std::mem::take(&mut *port.server.written.lock()), batches);
 }
 
 #[tokio::test]

@@ -58,12 +58,12 @@ async fn an_upload_that_is_cut_off_writes_nothing() {
     half.shutdown().await.unwrap();
     drop(half);
     running.server.until(|counts| counts.sessions == 0).await;
-    assert!(running.server.written.lock().unwrap().is_empty() && running.server.effects().is_empty());
+    assert!(running.server.written.lock().is_empty() && running.server.effects().is_empty());
     let limits = Limits { reader_timeout: Duration::from_millis(200), ..Limits::default() };
     let impatient = Running::open(limits, false, choices()).await;
     let mut silent = send(impatient.address, &request("PUT", "/v1/tables/new", &head, body.as_bytes())).await;
     assert_eq!(receive(&mut silent).await.error(), "504 timeout: no rows arrived for 0.2 s");
-    assert!(impatient.server.written.lock().unwrap().is_empty());
+    assert!(impatient.server.written.lock().is_empty());
     impatient.stop().await;
     running.stop().await;
 }

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 async fn start() -> Running {
     let running = Running::start().await;
-    *running.server.lifecycle.lock().expect("lock") = Lifecycle::Starting;
+    *running.server.lifecycle.lock() = Lifecycle::Starting;
     running
 }
 
@@ -44,7 +44,7 @@ async fn ready_follows_the_life_of_the_server() {
 
             {"error":{"hint":"try again in a second","kind":"unavailable","message":"the server is starting","sqlstate":"57P03"}}"#]],
     );
-    *running.server.lifecycle.lock().expect("lock") = Lifecycle::Ready;
+    *running.server.lifecycle.lock() = Lifecycle::Ready;
     check(
         &running.get("/ready").await,
         expect![[r#"
@@ -55,7 +55,7 @@ async fn ready_follows_the_life_of_the_server() {
 
         {"status":"ready"}"#]],
     );
-    *running.server.lifecycle.lock().expect("lock") = Lifecycle::Draining;
+    *running.server.lifecycle.lock() = Lifecycle::Draining;
     check(
         &running.get("/ready").await,
         expect![[r#"

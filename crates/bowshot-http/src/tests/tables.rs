@@ -61,7 +61,7 @@ pub(super) fn file(batches: &[RecordBatch]) -> Vec<u8> {
 
 /// What was written since the last look: columns with their types, and the rows as JSON.
 fn written(running: &Running) -> String {
-    let batches = std::mem::take(&mut *running.server.written.lock().unwrap());
+    let batches = std::mem::take(&mut *running.server.written.lock());
     let Some(first) = batches.first() else { return "nothing".to_owned() };
     let columns: Vec<String> = first
         .schema()
@@ -83,7 +83,7 @@ async fn arrow_goes_in() {
     for (form, body) in [(STREAM, stream(&batches)), (FILE, file(&batches)), (STREAM, file(&batches))] {
         let reply = running.ask("PUT", "/v1/tables/main.new", &[form], &body).await;
         assert_eq!((reply.status, reply.json()), (200, json!({"rows_affected": 50_004})));
-        let written = std::mem::take(&mut *running.server.written.lock().unwrap());
+        let written = std::mem::take(&mut *running.server.written.lock());
         assert_eq!(written[1].column(1).as_string::<i32>().value(49_999), "text 49999");
     }
     assert_eq!(running.server.effects(), ["wrote 50004 into main/new Create Replace"; 3]);
@@ -132,7 +132,7 @@ async fn long_texts_go_in_by_parts() {
     for (form, body) in [(CSV, csv), (JSON, array), (LINES, objects.join("\n"))] {
         let reply = running.ask("PUT", "/v1/tables/new", &[form], body.as_bytes()).await;
         assert_eq!(reply.json(), json!({"rows_affected": 200_000}), "{form:?}");
-        let written = std::mem::take(&mut *running.server.written.lock().unwrap());
+        let written = std::mem::take(&mut *running.server.written.lock());
         assert!(written.len() > 1 && written.iter().all(|batch| batch.num_rows() <= 16_384));
         assert!(written.iter().all(|batch| batch.column(0).data_type() == &DataType::Int64));
     }
@@ -156,12 +156,12 @@ async fn guessed_types_change_no_value() {
         let error = reply.error();
         assert!(error.starts_with("400 invalid: ") && error.contains(told), "{error}");
     }
-    running.server.written.lock().unwrap().clear();
+    running.server.written.lock().clear();
     let rows = "a,b,c,d,e\n007,true,2024-01-01T10:00:00,9007199254740993,2024-01-01T10:00:00Z\n\
                 7,1,2024-01-01T10:00:00+02:00,1.5,2024-01-01T10:00:00+02:00\n";
     running.ask("PUT", "/v1/tables/new", &[CSV], rows.as_bytes()).await;
     let types = |running: &Running| {
-        let written = std::mem::take(&mut *running.server.written.lock().unwrap());
+        let written = std::mem::take(&mut *running.server.written.lock());
         let types = written[0].schema();
         types.fields().iter().map(|field| field.data_type().to_string()).collect::<Vec<_>>().join(", ")
     };

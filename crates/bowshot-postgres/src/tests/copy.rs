@@ -35,7 +35,7 @@ async fn rows_are_written_as_they_come() {
     }
     client.send(b'c', b"").await;
     assert_eq!(shown(&client.until_ready().await), "C[COPY 2] ZI");
-    let written = std::mem::take(&mut *port.server.written.lock().unwrap());
+    let written = std::mem::take(&mut *port.server.written.lock());
     assert_eq!(written[0].column(0).as_primitive::<Int64Type>().values().as_ref(), [1, 2]);
     let texts: Vec<_> = written[0].column(1).as_string::<i32>().iter().collect();
     assert_eq!(texts, [Some("a\nb"), None]);

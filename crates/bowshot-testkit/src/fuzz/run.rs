@@ -5,10 +5,11 @@ use super::case;
 use super::judge::{self, Level};
 use super::random::Random;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Calls on one connection before it is closed for a new one.
 const CALLS_PER_CONNECTION: u64 = 150;
@@ -121,7 +122,7 @@ pub async fn run(plan: Plan, progress: impl Fn(u64, u64)) -> Tally {
             }
         }
     }
-    std::mem::take(&mut *shared.tally.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut *shared.tally.lock())
 }
 
 async fn work(shared: Arc<Shared>) {
@@ -148,7 +149,7 @@ impl Shared {
     fn note(&self, kind: &'static str, text: String, request: &str, case: u64) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         let group: String = text.chars().filter(|letter| !letter.is_ascii_digit()).take(100).collect();
-        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tally = self.tally.lock();
         let (count, kept) = tally.faults.entry(format!("{kind}: {group}")).or_default();
         *count += 1;
         if kept.len() < KEPT_PER_KIND {
@@ -165,7 +166,7 @@ impl Client {
 
     pub fn count(&mut self, kind: &'static str) {
         self.shared.made.fetch_add(1, Ordering::Relaxed);
-        *self.shared.tally.lock().unwrap_or_else(PoisonError::into_inner).calls.entry(kind).or_default() += 1;
+        *self.shared.tally.lock().calls.entry(kind).or_default() += 1;
     }
 
     pub fn fail(&mut self, kind: &'static str, text: String, request: &[u8]) {
@@ -223,6 +224,6 @@ impl Client {
             Answer::Lost(_) => -5,
             Answer::Unsendable => -6,
         };
-        *self.shared.tally.lock().unwrap_or_else(PoisonError::into_inner).codes.entry(code).or_default() += 1;
+        *self.shared.tally.lock().codes.entry(code).or_default() += 1;
     }
 }

@@ -7,10 +7,11 @@ use datafusion::error::DataFusionError;
 use datafusion_sqllogictest::{
     DFColumnType, DFOutput, DFSqlLogicTestError, df_value_validator, value_normalizer,
 };
+use parking_lot::Mutex;
 use sqllogictest::{
     AsyncDB, DBOutput, MakeConnection, QueryExpect, Record, Runner, SortMode, strict_column_validator,
 };
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest time that one record may take on the wire before it counts as different.
@@ -75,11 +76,11 @@ impl Observed {
             Ok(_) => Outcome::Done,
             Err(failure) => Outcome::Failed(failure.0.clone()),
         };
-        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(outcome);
+        *self.0.lock() = Some(outcome);
     }
 
     fn take(&self) -> Option<Outcome> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }
 

@@ -7,8 +7,9 @@ use bowshot_api::{
     About, Answer, BatchStream, CancelOutcome, Credentials, Error, ErrorKind, Layout, Lifecycle, Limits,
     Principal, Progress, QueryId, Result, Secret, Server, ServerStatus, Session, SessionId,
 };
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// A server that plays one scenario.
@@ -57,22 +58,18 @@ impl Canned {
 }
 
 impl Stage {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts a statement.
     pub(crate) fn start(&self, reply: &Reply) -> Answer {
         let query = QueryId::random();
         let expires = reply.lives.map(|lives| SystemTime::now() + lives);
         let started = Query { reply: reply.clone(), expires, cancelled: false, asked: 0, read: Vec::new() };
         let answer = started.answer(query);
-        self.state().queries.insert(query, started);
+        self.state.lock().queries.insert(query, started);
         answer
     }
 
     pub(crate) fn close(&self, session: SessionId) {
-        self.state().sessions.remove(&session);
+        self.state.lock().sessions.remove(&session);
     }
 }
 
@@ -123,7 +120,7 @@ impl Server for Canned {
     }
 
     fn status(&self) -> ServerStatus {
-        let state = self.stage.state();
+        let state = self.stage.state.lock();
         ServerStatus {
             sessions: state.sessions.len(),
             open_results: state.queries.len(),
@@ -138,7 +135,7 @@ impl Server for Canned {
                 (user == name && password.expose() == secret).then(|| Principal::user(name))
             }
             (Credentials::Bearer(token), _) => {
-                let state = self.stage.state();
+                let state = self.stage.state.lock();
                 let found = state.tokens.iter().find(|(known, _)| known == token.expose());
                 found.map(|(_, principal)| principal.clone())
             }
@@ -149,18 +146,18 @@ impl Server for Canned {
 
     fn issue_token(&self, principal: &Principal) -> Secret {
         let token = SessionId::random().to_string();
-        self.stage.state().tokens.push((token.clone(), principal.clone()));
+        self.stage.state.lock().tokens.push((token.clone(), principal.clone()));
         Secret::new(token)
     }
 
     async fn open_session(&self, principal: &Principal) -> Result<Arc<dyn Session>> {
         let session = Arc::new(CannedSession::new(principal.clone(), Arc::clone(&self.stage)));
-        self.stage.state().sessions.insert(session.id(), Arc::clone(&session));
+        self.stage.state.lock().sessions.insert(session.id(), Arc::clone(&session));
         Ok(session)
     }
 
     fn find_session(&self, id: SessionId, principal: &Principal) -> Result<Arc<dyn Session>> {
-        let session = self.stage.state().sessions.get(&id).map(Arc::clone);
+        let session = self.stage.state.lock().sessions.get(&id).map(Arc::clone);
         match session {
             Some(session) if session.principal() == principal => Ok(session),
             _ => Err(Error::not_found("session not found")),
@@ -168,22 +165,22 @@ impl Server for Canned {
     }
 
     async fn attach(&self, _: &Principal, query: QueryId, partition: usize) -> Result<BatchStream> {
-        self.stage.state().queries.get_mut(&query).ok_or_else(gone)?.read(partition)
+        self.stage.state.lock().queries.get_mut(&query).ok_or_else(gone)?.read(partition)
     }
 
     async fn cancel(&self, _: &Principal, query: QueryId) -> Result<CancelOutcome> {
-        self.stage.state().queries.get_mut(&query).ok_or_else(gone)?.cancelled = true;
+        self.stage.state.lock().queries.get_mut(&query).ok_or_else(gone)?.cancelled = true;
         Ok(CancelOutcome::Cancelled)
     }
 
     fn renew(&self, _: &Principal, query: QueryId) -> Result<SystemTime> {
         let expires = SystemTime::now() + Duration::from_secs(10);
-        self.stage.state().queries.get_mut(&query).ok_or_else(gone)?.expires = Some(expires);
+        self.stage.state.lock().queries.get_mut(&query).ok_or_else(gone)?.expires = Some(expires);
         Ok(expires)
     }
 
     async fn progress(&self, _: &Principal, query: QueryId, _: Option<f64>, _: Duration) -> Result<Progress> {
-        let mut state = self.stage.state();
+        let mut state = self.stage.state.lock();
         let found = state.queries.get_mut(&query).ok_or_else(gone)?;
         found.asked += 1;
         let done = found.asked > 1 || found.reply.first_progress >= 1.0;

@@ -10,8 +10,9 @@ use bowshot_api::{
     TableName, TransactionEnd, TransactionId,
 };
 use futures::StreamExt;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A session of a canned server.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ impl CannedSession {
             Statement::Sql(text) => self.known(&self.within(transaction, text)?),
             Statement::Substrait(plan) => self.known(&self.within(transaction, &text_of(plan)?)?),
             Statement::Prepared(id) => {
-                let text = lock(&self.prepared).get(id).cloned();
+                let text = self.prepared.lock().get(id).cloned();
                 self.known(&text.ok_or_else(|| Error::not_found("prepared statement not found"))?)
             }
         }
@@ -65,7 +66,7 @@ impl CannedSession {
     fn keep(&self, text: String) -> Result<Prepared> {
         let description = describe(self.known(&text)?);
         let id = StatementId::random();
-        lock(&self.prepared).insert(id, text);
+        self.prepared.lock().insert(id, text);
         Ok(Prepared { id, description })
     }
 }
@@ -80,10 +81,6 @@ fn text_of(plan: &SubstraitPlan) -> Result<String> {
 
 fn no_transaction() -> Error {
     Error::not_found("transaction not found")
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn no_writing() -> Error {
@@ -136,7 +133,7 @@ impl Session for CannedSession {
     }
 
     async fn close_prepared(&self, id: StatementId) -> Result<()> {
-        lock(&self.prepared).remove(&id);
+        self.prepared.lock().remove(&id);
         Ok(())
     }
 
@@ -189,7 +186,7 @@ impl Session for CannedSession {
     }
 
     fn options(&self) -> Vec<(String, OptionValue)> {
-        lock(&self.options).iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+        self.options.lock().iter().map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     async fn set_option(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
@@ -201,8 +198,8 @@ impl Session for CannedSession {
             Some(OptionValue::String(text)) if text == bad => {
                 return Err(Error::invalid(format!("`{text}` is no value of option `{name}`")));
             }
-            Some(value) => lock(&self.options).insert(name.to_owned(), value),
-            None => lock(&self.options).remove(name),
+            Some(value) => self.options.lock().insert(name.to_owned(), value),
+            None => self.options.lock().remove(name),
         };
         Ok(())
     }
