@@ -3,7 +3,8 @@
 use anyhow::{Context, Result};
 use bowshot_http::RenderMetrics;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// Upper bounds of the buckets of durations in seconds, from less than a round trip to a long export.
 const SECONDS: &[f64] =
@@ -17,7 +18,7 @@ static COLLECTOR: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
 
 /// Starts collecting once, and returns the renderer of Prometheus text.
 pub(crate) fn start() -> Result<RenderMetrics> {
-    let mut collector = COLLECTOR.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut collector = COLLECTOR.lock();
     let handle = match &*collector {
         Some(handle) => handle.clone(),
         None => {

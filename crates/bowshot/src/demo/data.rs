@@ -8,6 +8,7 @@ use arrow::compute::cast;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
@@ -15,7 +16,6 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -98,7 +98,7 @@ fn put_in_place(work: &Path, folder: &Path, scale: f64) -> Result<()> {
 
 fn write_all(folder: &Path, scale: f64) -> Result<u64> {
     let parts = Mutex::new(parts(scale).into_iter());
-    let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || parts.lock().next();
     let bar = progress_bar(scale);
     for table in Table::ALL {
         fs::create_dir_all(folder.join(table.name()))?;

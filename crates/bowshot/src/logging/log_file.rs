@@ -3,10 +3,10 @@
 
 use crate::config::LogSettings;
 use crate::metrics::LOG_LINES_DROPPED;
+use parking_lot::Mutex;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const SECONDS_OF_DAY: u64 = 86_400;
@@ -47,13 +47,13 @@ impl LogFile {
     /// When it cannot be written to; lines then go on to where they went.
     pub(crate) fn reopen(&self) -> io::Result<()> {
         let state = State::open(&self.path)?;
-        *self.lock() = state;
+        *self.state.lock() = state;
         Ok(())
     }
 
     /// Writes a line on a day; returns whether all of it was written.
     fn append(&self, line: &[u8], today: u64) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if self.is_due(&state, line.len() as u64, today)
             && let Err(error) = state.rotate(&self.path, self.settings.keep)
         {
@@ -70,10 +70,6 @@ impl LogFile {
         let LogSettings { max_bytes, daily, .. } = self.settings;
         let is_full = max_bytes > 0 && state.bytes + more > max_bytes;
         state.bytes > 0 && (is_full || (daily && today != state.day))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,6 +4,7 @@ use crate::config::TlsFiles;
 use crate::serve::client_authority::ClientAuthority;
 use crate::serve::signal::Hangups;
 use crate::usage::Usage;
+use parking_lot::RwLock;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs;
@@ -15,7 +16,7 @@ use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{JoinSet, spawn_blocking};
 
@@ -82,7 +83,7 @@ struct Identity {
 
 impl ResolvesServerCert for Identity {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)))
+        Some(Arc::clone(&self.current.read()))
     }
 }
 
@@ -185,7 +186,7 @@ async fn follow(
         let problem = match look(Arc::clone(&files), Some(seen), Arc::clone(&provider)).await {
             Ok(None) => None,
             Ok(Some((found, renewed))) => {
-                *identity.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(renewed);
+                *identity.current.write() = Arc::new(renewed);
                 seen = found;
                 tracing::info!(certificate = %files.certificate.display(), "the certificate was renewed");
                 None

@@ -1,12 +1,13 @@
 //! Completion of table names and keywords, and the end of a statement: a semicolon outside quotes, or the end of a backslash command.
 
 use super::{prompt, statement_split};
+use parking_lot::RwLock;
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 /// Names of tables, as the prompt last heard of them.
 #[derive(Debug, Clone, Default)]
@@ -14,11 +15,11 @@ pub(super) struct Names(Arc<RwLock<Vec<String>>>);
 
 impl Names {
     pub(super) fn set(&self, names: Vec<String>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = names;
+        *self.0.write() = names;
     }
 
     fn starting_with(&self, prefix: &str) -> Vec<String> {
-        let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let names = self.0.read();
         let prefix = prefix.to_lowercase();
         names.iter().filter(|name| name.to_lowercase().starts_with(&prefix)).cloned().collect()
     }

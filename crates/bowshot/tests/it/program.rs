@@ -7,12 +7,13 @@ use futures::TryStreamExt;
 pub(crate) use nix::sys::signal::Signal;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
+use parking_lot::Mutex;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -91,7 +92,7 @@ impl TestServer {
         let copy = Arc::clone(&log);
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                let mut log = copy.lock().expect("log");
+                let mut log = copy.lock();
                 log.push_str(&line);
                 log.push('\n');
                 _ = said.send(line);
@@ -122,14 +123,14 @@ impl TestServer {
             match self.lines.recv_timeout(PATIENCE) {
                 Ok(line) if line.contains(text) => return line,
                 Ok(_) => {}
-                Err(_) => panic!("the server never said `{text}`:\n{}", self.log.lock().expect("log")),
+                Err(_) => panic!("the server never said `{text}`:\n{}", self.log.lock()),
             }
         }
     }
 
     /// Everything that the server has said.
     pub(crate) fn log(&self) -> String {
-        self.log.lock().expect("log").clone()
+        self.log.lock().clone()
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -210,7 +211,7 @@ pub(crate) async fn fetch(client: &Client, sql: &str) -> bowshot_flight::client:
 impl Drop for TestServer {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            println!("--- the server's log ---\n{}", self.log.lock().expect("log"));
+            println!("--- the server's log ---\n{}", self.log.lock());
         }
         // It may have ended already.
         _ = self.child.kill();

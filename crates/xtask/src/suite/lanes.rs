@@ -4,8 +4,8 @@ use super::Outcome;
 use super::seconds::Seconds;
 use super::table::Suite;
 use crate::machine;
+use parking_lot::Mutex;
 use std::cmp::Reverse;
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// Suites that run at once: one more than there are processors, since each waits now and then; not more than memory has room for.
@@ -39,12 +39,12 @@ fn in_lanes(
     work: &(impl Fn(usize, &Suite) -> Outcome + Sync),
 ) -> Vec<(usize, Outcome)> {
     let (queue, done) = (Mutex::new(suites.into_iter()), Mutex::new(Vec::new()));
-    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || queue.lock().next();
     let lane = || {
         while let Some((index, suite)) = next() {
             machine::say(&format!("started {}", suite.name));
             let outcome = machine::said_together(|| work(index, suite));
-            done.lock().unwrap_or_else(PoisonError::into_inner).push((index, outcome));
+            done.lock().push((index, outcome));
         }
     };
     thread::scope(|scope| {
@@ -52,5 +52,5 @@ fn in_lanes(
             scope.spawn(lane);
         }
     });
-    done.into_inner().unwrap_or_else(PoisonError::into_inner)
+    done.into_inner()
 }

@@ -3,10 +3,10 @@
 use super::table::Suite;
 use crate::machine;
 use anyhow::{Context, Result, bail};
+use parking_lot::Mutex;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
 /// Places that commands name as `{root}`, `{bin}`, `{cache}` and `{python}`.
 pub(super) struct Places {
@@ -20,7 +20,7 @@ pub(super) struct Places {
 static MAKING: Mutex<()> = Mutex::new(());
 
 pub(super) fn places(suite: &Suite) -> Result<Places> {
-    let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one = MAKING.lock();
     let cache = machine::cache_dir()?;
     let python = match &suite.requirements {
         Some(requirements) => Some(python(&cache, &machine::root().join(requirements))?),
