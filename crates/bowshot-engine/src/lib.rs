@@ -39,6 +39,7 @@ pub use session::authorization::KeptRights;
 pub use session::copy_rows::sent_parquet;
 pub use session::engine::{Base, DueRefresh, Engine, EngineConfig, Sources, WeakEngine};
 pub use session::key_lookup::is_key_lookup;
+pub use session::literal_query::answers_at_once;
 pub use session::transaction::Transaction;
 pub use session::write::Written;
 pub use write::returning::Returned;

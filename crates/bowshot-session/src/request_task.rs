@@ -8,7 +8,10 @@ use crate::session::ClientSession;
 use crate::task::{self, AbortOnDrop};
 use bowshot_api::{Error, ErrorKind, NoDecision, Result};
 use bowshot_query_task::Stop;
+use futures::FutureExt;
+use futures::future::poll_immediate;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::Instrument;
@@ -17,6 +20,28 @@ use tracing::Instrument;
 pub(crate) async fn run<T, F>(
     session: &Arc<ClientSession>,
     sql: &str,
+    work: impl FnOnce(Arc<ClientSession>, Arc<RunningStatement>) -> F,
+) -> Result<T>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+{
+    run_from(session, (sql, Start::OnQueryRuntime), work).await
+}
+
+/// Where the work of a call begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// On the thread of the connection, for what takes less time than waking another thread. What has to wait, goes on
+    /// on the query runtime.
+    Here,
+    OnQueryRuntime,
+}
+
+/// The same, which begins where it is told.
+pub(crate) async fn run_from<T, F>(
+    session: &Arc<ClientSession>,
+    (sql, start): (&str, Start),
     work: impl FnOnce(Arc<ClientSession>, Arc<RunningStatement>) -> F,
 ) -> Result<T>
 where
@@ -33,17 +58,28 @@ where
     statement.set_tag(&session.current_options().query_tag);
     let mut guard = CancelOnDrop { session, statement: Some(Arc::clone(&statement)) };
     let work = job.inside(work(Arc::clone(session), Arc::clone(&statement)));
-    let running = server.engine.runtime().spawn(work.instrument(statement.span.clone()));
-    let _guard = AbortOnDrop(running.abort_handle());
-    let planning = server.context.limits.planning_timeout;
-    let ended = tokio::select! {
-        biased;
-        done = running => done.unwrap_or_else(|error| Err(task::broken(error))),
-        late = overdue(&statement, planning) => {
-            job.stop(Stop::Late);
-            Err(late.map_or_else(|| out_of_time(timeout), out_of_time_to_plan))
+    let mut work = Box::pin(work.instrument(statement.span.clone()));
+    let begun = match start {
+        Start::Here => poll_immediate(AssertUnwindSafe(&mut work).catch_unwind()).await,
+        Start::OnQueryRuntime => None,
+    };
+    let ended = match begun {
+        Some(Ok(done)) => done,
+        Some(Err(_panic)) => Err(task::panicked()),
+        None => {
+            let running = server.engine.runtime().spawn(work);
+            let _guard = AbortOnDrop(running.abort_handle());
+            let planning = server.context.limits.planning_timeout;
+            tokio::select! {
+                biased;
+                done = running => done.unwrap_or_else(|error| Err(task::broken(error))),
+                late = overdue(&statement, planning) => {
+                    job.stop(Stop::Late);
+                    Err(late.map_or_else(|| out_of_time(timeout), out_of_time_to_plan))
+                }
+                _ = cancelled(&statement) => Err(Error::new(ErrorKind::Cancelled, "the query was cancelled")),
+            }
         }
-        _ = cancelled(&statement) => Err(Error::new(ErrorKind::Cancelled, "the query was cancelled")),
     };
     guard.statement = None;
     if let Err(error) = &ended

@@ -16,7 +16,7 @@ use bowshot_api::{
 };
 use bowshot_engine::endpoints::ResultEndpoints;
 use bowshot_engine::{Execution, KeptRights, ProgressMeter};
-use bowshot_query_task::{QueryRuntime, Stop};
+use bowshot_query_task::{QueryRuntime, QueryTask, Stop};
 use futures::future::select_all;
 use futures::{FutureExt, StreamExt};
 use lifetime::WaitGuard;
@@ -177,7 +177,7 @@ impl QueryResult {
                 None => fill(query, partition, stream).boxed(),
             };
             // A task would cost more than a few rows that are there at once.
-            if is_alone && runtime.is_here() && (&mut work).now_or_never().is_some() {
+            if is_alone && job.is_some() && QueryTask::current().is_some() && (&mut work).now_or_never().is_some() {
                 continue;
             }
             let task = match &job {

@@ -265,8 +265,8 @@ impl Session for ClientSession {
         {
             return self.describe_authorized(&lookup);
         }
-        let (text, statement) = (self.text(statement), statement.clone());
-        request_task::run(&self.me()?, &text, |me, _| async move {
+        let (text, start, statement) = (self.text(statement), self.start_of(statement), statement.clone());
+        request_task::run_from(&self.me()?, (&text, start), |me, _| async move {
             with_planning_permit(me.describe_statement(&statement)).instrument(planning()).await
         })
         .await
@@ -275,7 +275,8 @@ impl Session for ClientSession {
     async fn prepare(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared> {
         self.check_open()?;
         let text = sql.to_owned();
-        request_task::run(&self.me()?, sql, |me, _| async move {
+        let start = self.start_of_text(sql);
+        request_task::run_from(&self.me()?, (sql, start), |me, _| async move {
             with_planning_permit(me.prepared_from(&text, transaction)).instrument(planning()).await
         })
         .await
@@ -295,8 +296,9 @@ impl Session for ClientSession {
         {
             return self.bind_authorized(id, &lookup, parameters);
         }
-        let text = self.text(&Statement::Prepared(id));
-        request_task::run(&self.me()?, &text, |me, _| async move {
+        let statement = Statement::Prepared(id);
+        let (text, start) = (self.text(&statement), self.start_of(&statement));
+        request_task::run_from(&self.me()?, (&text, start), |me, _| async move {
             with_planning_permit(me.bind_parameters(id, parameters)).await
         })
         .await
@@ -308,8 +310,9 @@ impl Session for ClientSession {
     }
 
     async fn start(&self, request: &Request) -> Result<Answer> {
+        let start = self.start_of(&request.statement);
         let (text, request) = (self.text(&request.statement), request.clone());
-        request_task::run(&self.me()?, &text, |me, live| async move {
+        request_task::run_from(&self.me()?, (&text, start), |me, live| async move {
             Ok(query::start(&me, &request, (Expected::Anything, &live)).await?.answer())
         })
         .await

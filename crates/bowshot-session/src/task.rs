@@ -31,6 +31,11 @@ pub(crate) fn broken(error: JoinError) -> Error {
     if error.is_cancelled() {
         Error::new(ErrorKind::Cancelled, "the query was cancelled")
     } else {
-        Error::internal("a query task panicked").with_source(error)
+        panicked().with_source(error)
     }
+}
+
+/// The error of work that panicked.
+pub(crate) fn panicked() -> Error {
+    Error::internal("a query task panicked")
 }

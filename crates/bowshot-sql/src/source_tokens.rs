@@ -301,6 +301,13 @@ pub(crate) fn verb(tokens: SourceTokens<'_>) -> String {
 
 /// The first word of a statement in lower case, whatever space and comments stand before it; empty where there is none.
 pub fn first_word(sql: &str) -> String {
+    let text = sql.trim_ascii_start();
+    let end = text.bytes().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (word, rest) = text.split_at(end);
+    // Asked of every statement, nearly all of which begin so.
+    if !word.is_empty() && rest.bytes().next().is_none_or(|byte| byte.is_ascii_whitespace()) {
+        return word.to_ascii_lowercase();
+    }
     let first = |dialect| SourceTokens::new(sql, dialect).next();
     // Only MySQL has comments behind `#`, and no other statement begins so.
     let is_other = |token: &SourceToken<'_>| !token.text.starts_with('#');

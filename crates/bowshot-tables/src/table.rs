@@ -389,7 +389,9 @@ impl Edits {
 
 /// Does the same with every item, several at a time; the results are in the order of the items.
 fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let threads = thread::available_parallelism().map_or(1, Into::into).min(items.len());
+    // Asking for the number of processors reads files.
+    let most = || thread::available_parallelism().map_or(1, Into::into);
+    let threads = if items.len() < 2 { 1 } else { items.len().min(most()) };
     on_threads(threads, items, work)
 }
 

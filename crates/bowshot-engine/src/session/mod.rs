@@ -9,6 +9,7 @@ pub(crate) mod engine;
 mod external_database;
 pub(crate) mod key_lookup;
 mod listing;
+pub(crate) mod literal_query;
 pub(crate) mod on_nodes;
 mod parameter_metadata;
 mod plan_cache;

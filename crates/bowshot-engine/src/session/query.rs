@@ -11,6 +11,7 @@ use crate::execute::{Execution, Parallelism, merged, split_scan, streams};
 use crate::plan::parameters;
 use crate::reuse::{Answer, Computed, Query};
 use crate::session::EngineSession;
+use crate::session::literal_query;
 use crate::session::on_nodes::{self, Started};
 use crate::session::repeatable::Bound;
 use bowshot_api::{BatchStream, Error, Layout, Result};
@@ -59,6 +60,12 @@ async fn one(session: &EngineSession, run: &Run<'_>, bound: Bound<'_>) -> Result
         }
         None => {
             let (optimised, schema) = session.optimized(run.plan, bound)?;
+            if recorder.is_none()
+                && let Some(row) = literal_query::row(&optimised, run.layout, &schema)?
+            {
+                let (streams, progress) = (vec![row], ProgressMeter::default());
+                return Ok(Execution { schema, streams, ordered, rows: Some(1), progress, opening: None });
+            }
             let made = physical_plan_of(session, (state, run.form()), (plan, optimised), ordered);
             (made.await?, schema)
         }

@@ -3,10 +3,11 @@
 use super::ClientSession;
 use crate::prepared::PreparedStatement;
 use crate::query::{self, AuthorizedStatement};
+use crate::request_task::Start;
 use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Description, Prepared, Result, Statement, StatementId, TransactionId};
-use bowshot_engine::{AuthorizedPlan, is_key_lookup};
+use bowshot_engine::{AuthorizedPlan, answers_at_once, is_key_lookup};
 use bowshot_query_task::run_blocking_if;
 use std::sync::Arc;
 
@@ -27,6 +28,25 @@ impl ClientSession {
         let is_current = has_parameters && plan.pinned().is_same(&pinned) && self.engine.still_allows(&plan);
         let (sql, parameters) = (prepared.sql, prepared.parameters);
         is_current.then_some(AuthorizedStatement { sql, plan, parameters })
+    }
+
+    /// Where a statement begins: here, if its plan is known and answers at once.
+    pub(super) fn start_of(&self, statement: &Statement) -> Start {
+        match statement {
+            Statement::Sql(sql) => self.start_of_text(sql),
+            Statement::Prepared(id) => {
+                let is_quick = self.prepared.get(*id).is_ok_and(|prepared| {
+                    prepared.fresh_plan().is_some_and(|plan| plan.is_small() && answers_at_once(plan))
+                });
+                if is_quick { Start::Here } else { Start::OnQueryRuntime }
+            }
+            Statement::Substrait(_) => Start::OnQueryRuntime,
+        }
+    }
+
+    /// The same for a text.
+    pub(super) fn start_of_text(&self, sql: &str) -> Start {
+        if self.engine.has_quick_plan(sql) { Start::Here } else { Start::OnQueryRuntime }
     }
 
     /// Whether there is one row of few bytes.
