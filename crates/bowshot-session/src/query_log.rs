@@ -29,6 +29,11 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
+    /// The outcome of a statement that failed.
+    pub(crate) fn from_error(error: &Error) -> Self {
+        if error.kind() == ErrorKind::Cancelled { Self::Cancelled } else { Self::Failed }
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Finished => "finished",

@@ -316,10 +316,7 @@ impl QueryResult {
         for partition in &self.partitions {
             partition.fail(error.duplicate());
         }
-        self.record(
-            if error.kind() == ErrorKind::Cancelled { Outcome::Cancelled } else { Outcome::Failed },
-            Some(error),
-        );
+        self.record(Outcome::from_error(&error), Some(error));
     }
 
     fn statement(&self) -> Option<Arc<RunningStatement>> {
