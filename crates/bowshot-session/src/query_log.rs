@@ -288,7 +288,7 @@ impl Row {
     /// The row has the state as its outcome.
     fn live(statement: &RunningStatement) -> Self {
         let (state, result) = (statement.state(), statement.result());
-        let (rows, bytes) = result.as_ref().map(|result| result.given()).unwrap_or_default();
+        let (rows, bytes) = result.as_ref().map(|result| result.totals()).unwrap_or_default();
         Self {
             id: statement.id,
             session: statement.requester.session,

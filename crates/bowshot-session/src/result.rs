@@ -345,11 +345,6 @@ impl QueryResult {
         }
     }
 
-    /// Rows and bytes so far.
-    pub(crate) fn given(&self) -> (u64, u64) {
-        self.totals()
-    }
-
     /// Cancels the query.
     pub(crate) fn cancel(&self) {
         self.fail(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
@@ -418,7 +413,8 @@ impl QueryResult {
             || self.partitions.iter().any(|partition| partition.has_readers())
     }
 
-    fn totals(&self) -> (u64, u64) {
+    /// Rows and bytes so far.
+    pub(crate) fn totals(&self) -> (u64, u64) {
         if let Some(remote) = &self.remote {
             return remote.totals();
         }
