@@ -10,6 +10,7 @@ import pyarrow.ipc
 import pytest
 
 from graphs import LIBRARY
+from served import Served
 
 
 class Program:
@@ -35,6 +36,14 @@ class Program:
         limited = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_AS, (memory, memory))} if memory else {}
         done = subprocess.run(command, check=True, timeout=240, capture_output=True, text=True, **limited)
         return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def served(request, tmp_path_factory):
+    """A server for the tests of a module, with the options that the module names."""
+    served = Served(tmp_path_factory.mktemp("served"), getattr(request.module, "OPTIONS", ()))
+    yield served
+    served.close()
 
 
 @pytest.fixture

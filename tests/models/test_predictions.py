@@ -1,29 +1,9 @@
-"""Predictions are those of the model's own library, over random rows with missing values."""
+"""Columns of other types than doubles. What each model predicts is compared with its library in `test_sql.py`."""
 
 import numpy
 import pyarrow
-import pytest
 
 from cases import CASES, data
-
-# The issue's bound; beside it what 32 bits can tell apart of large numbers.
-ABSOLUTE, RELATIVE = 1e-6, 1e-6
-
-
-def matrix(column):
-    return numpy.array(column.to_pylist(), dtype=float)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_equals_its_library(program, name):
-    case = CASES[name]()
-    answer = program.predict(case.model, case.rows)
-    if numpy.asarray(case.prediction).dtype.kind in "iU":
-        assert answer["prediction"].to_pylist() == list(case.prediction)
-    else:
-        numpy.testing.assert_allclose(matrix(answer["prediction"]), case.prediction, RELATIVE, ABSOLUTE)
-    if case.probabilities is not None:
-        numpy.testing.assert_allclose(matrix(answer["probabilities"]), case.probabilities, RELATIVE, ABSOLUTE)
 
 
 def test_columns_of_other_types(program):

@@ -46,14 +46,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused_by_name(program, tmp_path, name):
-    make, word = REFUSED[name]
-    (tmp_path / "file").write_bytes(make())
-    [said] = program.read([tmp_path / "file"])
-    assert said.startswith("error: ") and word in said
-
-
 HOSTILE = ["xgboost-older", "xgboost-categories", "lightgbm-categories", "onnx-random-forest-names", "onnx-imputed"]
 
 

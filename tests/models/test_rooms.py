@@ -9,14 +9,6 @@ import pytest
 
 import federated
 from federated import Room, tensors, weights_of
-from served import Served
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    served = Served(tmp_path_factory.mktemp("rooms"))
-    yield served
-    served.close()
 
 
 @pytest.fixture

@@ -14,16 +14,10 @@ from cases import CASES, FEATURES, booster_case, data, target
 from served import Served, columns, matrix
 from test_refused import HOSTILE, REFUSED, mutated
 
+# The bound that is asked for; beside it what 32 bits can tell apart of large numbers.
 ABSOLUTE, RELATIVE = 1e-6, 1e-6
 NAMES = [f"f{at}" for at in range(FEATURES)]
 ARGUMENTS = ", ".join(NAMES)
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    served = Served(tmp_path_factory.mktemp("served"))
-    yield served
-    served.close()
 
 
 @pytest.fixture

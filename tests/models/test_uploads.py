@@ -19,11 +19,7 @@ from test_onnx_graphs import ABSOLUTE, HARMFUL, RELATIVE
 from test_sql import stump
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    served = Served(tmp_path_factory.mktemp("uploads"), ["--set", f"models.onnx_runtime={LIBRARY}"])
-    yield served
-    served.close()
+OPTIONS = ["--set", f"models.onnx_runtime={LIBRARY}"]
 
 
 def refused(served, words, name, file, **options):

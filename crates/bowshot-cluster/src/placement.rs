@@ -63,12 +63,6 @@ pub struct Placement {
     pub max_open_files: usize,
 }
 
-impl Default for Placement {
-    fn default() -> Self {
-        Self { bytes_per_thread: 16 << 20, max_open_files: 1024 }
-    }
-}
-
 /// The nodes of the cluster, as this one sees them.
 pub(crate) struct Nodes {
     engine: WeakEngine,

@@ -17,7 +17,7 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub(crate) struct Map {
     // Fields are dropped in this order: the range must leave the guard's table before it is unmapped.
-    pub(crate) guard: Guard,
+    guard: Guard,
     map: Mmap,
     file: File,
     len: u64,

@@ -71,10 +71,6 @@ impl MappedFile {
         self.batches.is_empty()
     }
 
-    pub fn file_bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
     /// Rows of one batch, from its header alone.
     pub fn rows(&self, index: usize) -> Result<usize> {
         let rows = || {
@@ -104,11 +100,6 @@ impl MappedFile {
         };
         self.check()?;
         self.checked(read())
-    }
-
-    /// Whether pages of the file were lost under the map.
-    pub fn is_damaged(&self) -> bool {
-        self.map.guard.is_damaged()
     }
 
     /// Fails if the file was truncated or changed since it was opened; then rows that were read are not to be trusted.

@@ -1,8 +1,7 @@
 //! Small models that can be followed by hand. Those of the libraries themselves are in `tests/models`.
 
 use crate::Model;
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, StringArray};
-use arrow::datatypes::{DataType, Float32Type};
+use arrow::array::{ArrayRef, Float64Array, Int64Array};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -53,38 +52,6 @@ is_linear=0
 
 end of trees
 ";
-
-#[test]
-fn a_split_is_below_and_missing_goes_where_the_model_says() {
-    let model = read(&stump("reg:squarederror", "[1E0]")).expect("reads");
-    assert_eq!(model.feature_names(), ["a", "b"]);
-    assert_eq!((model.feature_count(), model.tree_count(), model.node_count()), (2, 1, 3));
-    assert_eq!(model.prediction_type(), DataType::Float32);
-    let answer = model.predict(&columns(vec![Some(0.4), Some(0.5), None, Some(f64::NAN)])).expect("predicts");
-    assert_eq!(answer.as_primitive::<Float32Type>().values(), &[0.0, 3.0, 3.0, 3.0]);
-    let error = model.predict_proba(&columns(vec![None])).expect_err("no classes");
-    assert!(error.to_string().contains("no classifier"), "{error}");
-}
-
-#[test]
-fn more_rows_than_a_block_keep_their_order() {
-    let model = read(&stump("reg:squarederror", "0")).expect("reads");
-    let rows: Vec<Option<f64>> = (0..1_000).map(|row| (row % 3 != 0).then(|| f64::from(row % 2))).collect();
-    let answer = model.predict(&columns(rows.clone())).expect("predicts");
-    let expected: Vec<f32> = rows.iter().map(|x| if *x == Some(0.0) { -1.0 } else { 2.0 }).collect();
-    assert_eq!(answer.as_primitive::<Float32Type>().values(), &expected[..]);
-    assert_eq!(model.predict(&columns(Vec::new())).expect("predicts").len(), 0);
-}
-
-#[test]
-fn columns_that_do_not_fit_are_named() {
-    let model = read(&stump("reg:squarederror", "0")).expect("reads");
-    let error = model.check(&[DataType::Int8]).expect_err("one column").to_string();
-    assert_eq!(error, "the model takes 2 columns, not 1");
-    let texts: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
-    let error = model.predict(&[Arc::clone(&texts), texts]).expect_err("texts").to_string();
-    assert_eq!(error, "column 1 (`a`) of the model must be a number, not Utf8");
-}
 
 #[test]
 fn trees_that_lead_nowhere_are_refused() {

@@ -1,7 +1,5 @@
-//! Runs of numbers as the format's description shows them, and files of noise.
+//! Blocks that are too long, and files of noise. What whole files hold is compared in `tests/files`.
 
-use crate::bytewise::{Bits, Runs};
-use crate::integers::Integers;
 use crate::stream::{Packing, Stream};
 use crate::unpack::Codec;
 use crate::{Batches, Error, OrcFile, Source, Wanted};
@@ -27,45 +25,6 @@ impl Source for Memory {
 fn stream(bytes: &[u8], codec: Option<Codec>) -> Stream {
     let source: Arc<dyn Source> = Arc::new(Memory(Bytes::copy_from_slice(bytes)));
     Stream::new(&source, Packing { codec, block_bytes: 1 << 16 }, 0..bytes.len() as u64)
-}
-
-#[test]
-fn runs_of_the_second_version_are_those_of_the_description() {
-    let patched: Vec<u8> = vec![
-        0x8e, 0x13, 0x2b, 0x21, 0x07, 0xd0, 0x1e, 0x00, 0x14, 0x70, 0x28, 0x32, 0x3c, 0x46, 0x50, 0x5a, 0x64,
-        0x6e, 0x78, 0x82, 0x8c, 0x96, 0xa0, 0xaa, 0xb4, 0xbe, 0xfc, 0xe8,
-    ];
-    let after: Vec<i64> =
-        [2030, 2000, 2020, 1_000_000].into_iter().chain((2040..=2190).step_by(10)).collect();
-    for (bytes, expected) in [
-        (vec![0x0a, 0x27, 0x10], vec![10_000; 5]),
-        (
-            vec![0x5e, 0x03, 0x5c, 0xa1, 0xab, 0x1e, 0xde, 0xad, 0xbe, 0xef],
-            vec![23_713, 43_806, 57_005, 48_879],
-        ),
-        (vec![0xc6, 0x09, 0x02, 0x02, 0x22, 0x42, 0x42, 0x46], vec![2, 3, 5, 7, 11, 13, 17, 19, 23, 29]),
-        (patched, after),
-    ] {
-        let mut integers = Integers::new(stream(&bytes, None), true, false);
-        assert_eq!(integers.read(expected.len()).unwrap(), expected);
-        assert!(integers.read(1).is_err(), "the stream has ended");
-    }
-}
-
-#[test]
-fn runs_of_the_first_version_are_those_of_the_description() {
-    for (bytes, expected) in [
-        (vec![0x61, 0x00, 0x07], vec![7; 100]),
-        (vec![0x61, 0xff, 0x64], (1..=100).rev().collect()),
-        (vec![0xfb, 0x02, 0x03, 0x06, 0x07, 0x0b], vec![2, 3, 6, 7, 11]),
-    ] {
-        let mut integers = Integers::new(stream(&bytes, None), false, false);
-        assert_eq!(integers.read(expected.len()).unwrap(), expected);
-    }
-    let mut runs = Runs::new(stream(&[0x61, 0x00, 0xfe, 0x44, 0x45], None));
-    assert_eq!(runs.read(102).unwrap(), [vec![0; 100], vec![0x44, 0x45]].concat());
-    let mut bits = Bits::new(stream(&[0xff, 0x80], None));
-    assert_eq!(bits.read(8).unwrap(), [true, false, false, false, false, false, false, false]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::session_statements;
 use crate::task;
 use crate::write::{self, WriteContext};
 use arrow::array::{ArrayRef, StringArray};
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{
     BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, Request, Result,
@@ -457,10 +457,15 @@ pub(crate) fn empty_execution() -> Execution {
 
 /// The row of a statement without rows, see [`STATUS_RESULT`].
 fn status_row() -> Result<Execution> {
-    let status: ArrayRef = Arc::new(StringArray::from(vec!["0"]));
-    let batch = RecordBatch::try_from_iter_with_nullable([(STATUS_RESULT, status, true)])
-        .map_err(|error| Error::internal("cannot make a batch of a status").with_source(error))?;
-    let schema = batch.schema();
+    let status = StringArray::from(vec!["0"]);
+    one_value(Field::new(STATUS_RESULT, DataType::Utf8, true), Arc::new(status))
+}
+
+/// A result of one row and one column.
+pub(crate) fn one_value(field: Field, value: ArrayRef) -> Result<Execution> {
+    let schema = Arc::new(Schema::new(vec![field]));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![value])
+        .map_err(|error| Error::internal("cannot make a batch of one value").with_source(error))?;
     let stream = BatchStream::from_batches(Arc::clone(&schema), vec![batch]);
     Ok(Execution { schema, streams: vec![stream], rows: Some(1), ..empty_execution() })
 }

@@ -30,6 +30,11 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
+    /// The outcome of a statement that failed.
+    pub(crate) fn from_error(error: &Error) -> Self {
+        if error.kind() == ErrorKind::Cancelled { Self::Cancelled } else { Self::Failed }
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Finished => "finished",
@@ -284,7 +289,7 @@ impl Row {
     /// The row has the state as its outcome.
     fn live(statement: &RunningStatement) -> Self {
         let (state, result) = (statement.state(), statement.result());
-        let (rows, bytes) = result.as_ref().map(|result| result.given()).unwrap_or_default();
+        let (rows, bytes) = result.as_ref().map(|result| result.totals()).unwrap_or_default();
         Self {
             id: statement.id,
             session: statement.requester.session,

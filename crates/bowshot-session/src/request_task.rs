@@ -85,8 +85,7 @@ where
     if let Err(error) = &ended
         && statement.result().is_none()
     {
-        let outcome = if error.kind() == ErrorKind::Cancelled { Outcome::Cancelled } else { Outcome::Failed };
-        statement.record_end(outcome.name(), (0, 0), Some(error));
+        statement.record_end(Outcome::from_error(error).name(), (0, 0), Some(error));
         match error.kind() {
             ErrorKind::Timeout | ErrorKind::Cancelled => record(session, &statement, error),
             ErrorKind::Denied | ErrorKind::NotFound if !statement.mark_logged() => {
@@ -177,13 +176,12 @@ fn record(session: &ClientSession, statement: &RunningStatement, error: &Error) 
 }
 
 fn query_record(statement: &RunningStatement, error: &Error) -> QueryRecord {
-    let outcome = if error.kind() == ErrorKind::Cancelled { Outcome::Cancelled } else { Outcome::Failed };
     QueryRecord {
         id: statement.id,
         session: statement.requester.session,
         user: statement.principal.name.clone(),
         sql: statement.sql.to_string(),
-        outcome,
+        outcome: Outcome::from_error(error),
         started: statement.started,
         duration: statement.elapsed(),
         rows: 0,

@@ -317,10 +317,7 @@ impl QueryResult {
         for partition in &self.partitions {
             partition.fail(error.duplicate());
         }
-        self.record(
-            if error.kind() == ErrorKind::Cancelled { Outcome::Cancelled } else { Outcome::Failed },
-            Some(error),
-        );
+        self.record(Outcome::from_error(&error), Some(error));
     }
 
     fn statement(&self) -> Option<Arc<RunningStatement>> {
@@ -347,11 +344,6 @@ impl QueryResult {
         if let Some(statement) = self.statement() {
             statement.set_state(state);
         }
-    }
-
-    /// Rows and bytes so far.
-    pub(crate) fn given(&self) -> (u64, u64) {
-        self.totals()
     }
 
     /// Cancels the query.
@@ -422,7 +414,8 @@ impl QueryResult {
             || self.partitions.iter().any(|partition| partition.has_readers())
     }
 
-    fn totals(&self) -> (u64, u64) {
+    /// Rows and bytes so far.
+    pub(crate) fn totals(&self) -> (u64, u64) {
         if let Some(remote) = &self.remote {
             return remote.totals();
         }

@@ -1,18 +1,18 @@
 //! Runs statements that change tables, commits them, and logs how they end.
 
 use crate::ingest_stream;
-use crate::query::{self, AuthorizedStatement, empty_execution};
+use crate::query::{self, AuthorizedStatement, empty_execution, one_value};
 use crate::query_log::{Outcome, QueryRecord, decision};
 use crate::result::out_of_time;
 use crate::running_statements::{RunningStatement, State};
 use crate::session::ClientSession;
 use crate::task;
 use crate::transaction_scope::Scope;
-use arrow::array::{ArrayRef, AsArray, Int64Array};
-use arrow::datatypes::{Int64Type, UInt64Type};
+use arrow::array::{AsArray, Int64Array};
+use arrow::datatypes::{DataType, Field, Int64Type, UInt64Type};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Error, ErrorKind, Ingest, LastWrite, Layout, QueryId, Reason, Result};
-use bowshot_engine::{Action, Execution, ProgressMeter, Returned, Written};
+use bowshot_engine::{Action, Execution, Returned, Written};
 use bowshot_query_task::QueryTask;
 use std::future::Future;
 use std::sync::Arc;
@@ -205,34 +205,15 @@ fn target_name(ingest: &Ingest) -> String {
 
 /// The text of an ingest in the log.
 pub(crate) fn log_text(ingest: &Ingest) -> Arc<str> {
-    let mut text = "bulk ingest into ".to_owned();
-    if ingest.temporary {
-        text.push_str("temporary ");
-    }
-    for part in [&ingest.catalog, &ingest.schema_name].into_iter().flatten() {
-        text.push_str(part);
-        text.push('.');
-    }
-    text.push_str(&ingest.table);
-    Arc::from(text)
+    let kind = if ingest.temporary { "temporary " } else { "" };
+    Arc::from(format!("bulk ingest into {kind}{}", target_name(ingest)))
 }
 
 /// The number of affected rows as a result.
 pub(crate) fn count_result(rows: Option<u64>) -> Result<Execution> {
     let Some(rows) = rows else { return Ok(empty_execution()) };
-    let count: ArrayRef = Arc::new(Int64Array::from(vec![i64::try_from(rows).unwrap_or(i64::MAX)]));
-    let batch = RecordBatch::try_from_iter([("count", count)])
-        .map_err(|error| Error::internal("cannot make a batch of a count").with_source(error))?;
-    let schema = batch.schema();
-    let stream = BatchStream::from_batches(Arc::clone(&schema), vec![batch]);
-    Ok(Execution {
-        schema,
-        streams: vec![stream],
-        ordered: true,
-        rows: Some(1),
-        progress: ProgressMeter::default(),
-        opening: None,
-    })
+    let count = Int64Array::from(vec![i64::try_from(rows).unwrap_or(i64::MAX)]);
+    one_value(Field::new("count", DataType::Int64, false), Arc::new(count))
 }
 
 /// The number of affected rows in column `count`, which is unsigned in DataFusion's plans.
@@ -318,8 +299,7 @@ impl<'a> LogOnDrop<'a> {
 
     /// Logs and returns the error.
     fn fail(mut self, error: Error) -> Error {
-        let outcome = if error.kind() == ErrorKind::Cancelled { Outcome::Cancelled } else { Outcome::Failed };
-        self.record(outcome, Some(&error));
+        self.record(Outcome::from_error(&error), Some(&error));
         error
     }
 

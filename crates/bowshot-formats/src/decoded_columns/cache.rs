@@ -229,15 +229,6 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_kept_at_its_second_use_and_found_at_its_third() {
-        let cache = ColumnCache::new(1 << 20);
-        let file = FileColumns::new(&cache);
-        assert_eq!([0, 0, 0].map(|column| scan(&file, column)), [false, false, true]);
-        drop(file);
-        assert_eq!(cache.bytes(), 0);
-    }
-
-    #[test]
     fn a_scan_of_more_than_fits_finds_a_part_of_it() {
         let cache = ColumnCache::new(LIMIT);
         let file = FileColumns::new(&cache);

@@ -62,18 +62,15 @@ const GEOMEAN: Row = Row {
 
 const FSUM: Row = Row {
     name: "fsum",
-    start: [0.0; NUMBERS],
     add: add_exactly,
-    merge: merge_exactly,
     finish: |[count, sum, rest, ..]| (*count > 0.0).then_some(exact(*sum, *rest)),
+    ..GEOMEAN
 };
 
 const FAVG: Row = Row {
     name: "favg",
-    start: [0.0; NUMBERS],
-    add: add_exactly,
-    merge: merge_exactly,
     finish: |[count, sum, rest, ..]| (*count > 0.0).then(|| exact(*sum, *rest) / count),
+    ..FSUM
 };
 
 const KURTOSIS: Row = Row {
@@ -93,19 +90,14 @@ const KURTOSIS: Row = Row {
 
 const KURTOSIS_POP: Row = Row {
     name: "kurtosis_pop",
-    start: [0.0; NUMBERS],
-    add: add_moment,
-    merge: merge_moments,
     finish: |[count, _, second, _, fourth]| {
         (*count > 1.0 && *second != 0.0).then(|| count * fourth / (second * second) - 3.0)
     },
+    ..KURTOSIS
 };
 
 const SKEWNESS: Row = Row {
     name: "skewness",
-    start: [0.0; NUMBERS],
-    add: add_moment,
-    merge: merge_moments,
     finish: |[count, _, second, third, _]| {
         let n = *count;
         if n <= 2.0 || *second == 0.0 {
@@ -114,15 +106,14 @@ const SKEWNESS: Row = Row {
         let population = (third / n) / (second / n).powf(1.5);
         Some((n * (n - 1.0)).sqrt() / (n - 2.0) * population)
     },
+    ..KURTOSIS
 };
 
 /// As in DuckDB, of the deviation of the population.
 const SEM: Row = Row {
     name: "sem",
-    start: [0.0; NUMBERS],
-    add: add_moment,
-    merge: merge_moments,
     finish: |[count, _, second, ..]| (*count > 0.0).then(|| (second / count).sqrt() / count.sqrt()),
+    ..KURTOSIS
 };
 
 /// Neumaier's sum: what rounding takes away is kept beside it.

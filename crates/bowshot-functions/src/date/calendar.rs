@@ -172,31 +172,3 @@ pub(super) fn clock_text(micros: i64) -> String {
     }
     format!("{text}.{fraction:06}").trim_end_matches('0').to_owned()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::date::parse::stamp_of_text;
-
-    #[test]
-    fn days_are_added_on_the_clock_and_hours_are_not() {
-        let at = |text: &str| stamp_of_text(text).unwrap();
-        let new_york = Some("America/New_York".parse().unwrap());
-        let hours = |hours: i64| IntervalMonthDayNano::new(0, 0, hours * HOUR * 1000);
-        let days = |days: i32| IntervalMonthDayNano::new(0, days, 0);
-        let months = |months: i32| IntervalMonthDayNano::new(months, 0, 0);
-        for (utc, interval, expected) in [
-            ("2024-03-10 05:00", days(1), "2024-03-11 04:00"),
-            ("2024-03-10 05:00", hours(24), "2024-03-11 05:00"),
-            ("2024-03-11 04:00", days(-1), "2024-03-10 05:00"),
-            ("2024-02-15 17:00", months(1), "2024-03-15 16:00"),
-            // Half past two is left out: the clock shows half past three.
-            ("2024-03-09 07:30", days(1), "2024-03-10 07:30"),
-            // Half past one is there twice: the later one.
-            ("2024-11-02 05:30", days(1), "2024-11-03 06:30"),
-        ] {
-            assert_eq!(add_in_zone(at(utc), interval, new_york).unwrap(), at(expected), "{utc}");
-        }
-        assert_eq!(add_in_zone(at("9999-12-30"), days(1), None).unwrap(), at("9999-12-31"));
-    }
-}

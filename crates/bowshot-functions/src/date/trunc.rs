@@ -175,34 +175,3 @@ const FORMS: &[&[Kind]] = &[&[Words, At], &[Words, Clock], &[Words, Span], &[Wor
 pub(super) const FUNCTIONS: &[Function] =
     &[scalar("date_trunc", "a timestamp cut to a unit", FORMS, Gives::By(cut_type), cut)
         .aliases(&["datetrunc"])];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::date::parse::stamp_of_text;
-
-    fn at(text: &str) -> i64 {
-        stamp_of_text(text).unwrap()
-    }
-
-    #[test]
-    fn days_begin_on_the_clock_of_a_zone() {
-        let new_york = known_zone("America/New_York").unwrap();
-        let cut = |unit: Field, utc: &str| start_in(unit, at(utc), new_york).unwrap();
-        assert_eq!(cut(Field::Day, "2024-01-01 03:00"), at("2023-12-31 05:00"));
-        // The clock is set between midnight and then.
-        assert_eq!(cut(Field::Day, "2024-03-10 12:00"), at("2024-03-10 05:00"));
-        assert_eq!(cut(Field::Month, "2024-03-20 12:00"), at("2024-03-01 05:00"));
-        // Half past one is there twice.
-        assert_eq!(cut(Field::Hour, "2024-11-03 05:30"), at("2024-11-03 05:00"));
-        assert_eq!(cut(Field::Hour, "2024-11-03 06:30"), at("2024-11-03 06:00"));
-    }
-
-    #[test]
-    fn intervals_lose_what_is_smaller() {
-        let span = span_of(14, 3, 4 * HOUR + 5 * MINUTE).unwrap();
-        assert_eq!(of_interval(Field::Year, span).unwrap(), span_of(12, 0, 0).unwrap());
-        assert_eq!(of_interval(Field::Hour, span).unwrap(), span_of(14, 3, 4 * HOUR).unwrap());
-        assert!(of_interval(Field::Week, span).is_err());
-    }
-}

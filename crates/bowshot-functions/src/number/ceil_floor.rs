@@ -106,31 +106,3 @@ fn whole(values: &ArrayRef, own: &DataType, way: Way) -> Result<ArrayRef> {
         }
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use datafusion::arrow::array::{Decimal128Array, Float64Array};
-
-    #[test]
-    fn decimals_get_the_digit_that_they_need() {
-        let values = Decimal128Array::from(vec![Some(-5), Some(5), Some(10), None]);
-        let values: ArrayRef = Arc::new(values.with_precision_and_scale(2, 1).unwrap());
-        let types = [values.data_type()];
-        let floor = Whole { stock: math::floor(), way: Way::Down };
-        let own = floor.own(&types).unwrap();
-        assert_eq!(own, DataType::Decimal128(2, 0));
-        let expected = |values: Vec<Option<i128>>| Decimal128Array::from(values).with_data_type(own.clone());
-        let down = whole(&values, &own, Way::Down).unwrap();
-        assert_eq!(down.as_primitive::<Decimal128Type>(), &expected(vec![Some(-1), Some(0), Some(1), None]));
-        let up = whole(&values, &own, Way::Up).unwrap();
-        assert_eq!(up.as_primitive::<Decimal128Type>(), &expected(vec![Some(0), Some(1), Some(1), None]));
-    }
-
-    #[test]
-    fn halves_of_doubles_go_to_even() {
-        let values: ArrayRef = Arc::new(Float64Array::from(vec![2.5, 0.5, 1.5, -2.5]));
-        let rounded = whole(&values, &DataType::Float64, Way::Nearest).unwrap();
-        assert_eq!(rounded.as_primitive::<Float64Type>(), &Float64Array::from(vec![2.0, 0.0, 2.0, -2.0]));
-    }
-}

@@ -170,21 +170,3 @@ fn fit_all(form: &[Kind], given: &[DataType]) -> Option<(u32, Vec<DataType>)> {
     }
     Some((total, types))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_form_is_chosen() {
-        let forms: &[&[Kind]] = &[&[Kind::Interval], &[Kind::Stamp], &[Kind::Float]];
-        let chosen = |given: DataType| choose(forms, &[given]).and_then(|types| types.first().cloned());
-        assert_eq!(chosen(DataType::Date32), Some(DataType::Date32));
-        assert_eq!(chosen(DataType::Int32), Some(DataType::Float64));
-        assert_eq!(chosen(DataType::Boolean), None);
-        assert_eq!(
-            choose(&[&[Kind::Text, Kind::Many(&Kind::Shown)]], &[DataType::Utf8]).map(|t| t.len()),
-            Some(1)
-        );
-    }
-}

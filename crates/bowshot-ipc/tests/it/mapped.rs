@@ -221,14 +221,12 @@ fn truncation_damages_the_table_and_not_the_process() {
         }
     });
     assert_eq!(numbers.value(999_999), 0, "lost pages read as zeros");
-    assert!(file.is_damaged());
     let error = file.check().unwrap_err().to_string();
     assert!(error.ends_with("it was truncated while it was read"), "{error}");
     assert!(file.batch(0).is_err());
     // Another table goes on, also in the slot of the damaged one.
     drop((rows, file));
     let other = large(&path.with_file_name("other.arrow"));
-    assert!(!other.is_damaged());
     other.batch(0).unwrap();
     other.check().unwrap();
     println!("child: survived");

@@ -122,34 +122,4 @@ mod tests {
         }
         assert!(Claim::take(folder.path()).is_ok(), "what comes later is ours");
     }
-
-    #[test]
-    fn one_server_has_a_folder() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let held = Claim::take(folder.path()).expect("free");
-        assert!(matches!(Claim::take(folder.path()), Err(Error::Held { .. })));
-        drop(held);
-        assert!(Claim::take(folder.path()).is_ok());
-    }
-
-    #[test]
-    fn a_folder_that_is_removed_is_taken_again_unless_it_is_of_others_now() {
-        let outer = tempfile::tempdir().expect("a folder");
-        let folder = outer.path().join("cache");
-        let mut claim = Claim::take(&folder).expect("free");
-        let ours = |folder: &Path| folder.join(MARK).exists();
-        fs::remove_dir_all(&folder).expect("removed");
-        claim.renew(&folder).expect("free");
-        fs::write(folder.join("12.arrow"), "ours").expect("a file");
-        fs::remove_file(folder.join(MARK)).expect("removed");
-        claim.renew(&folder).expect("its own files are no reason against it");
-        assert!(ours(&folder) && matches!(Claim::take(&folder), Err(Error::Held { .. })));
-        fs::remove_dir_all(&folder).expect("removed");
-        fs::create_dir(&folder).expect("made");
-        fs::write(folder.join("12.arrow"), "theirs").expect("a file");
-        assert!(matches!(claim.renew(&folder), Err(Error::Foreign { .. })) && !ours(&folder));
-        fs::remove_file(folder.join("12.arrow")).expect("removed");
-        claim.renew(&folder).expect("free again");
-        assert!(ours(&folder));
-    }
 }

@@ -14,7 +14,6 @@ mod prediction;
 mod results;
 mod sequence;
 mod shape;
-mod single_flight;
 mod slice;
 mod store;
 
@@ -30,5 +29,4 @@ pub(crate) use sequence::Pattern;
 pub(crate) use shape::{
     ColumnRef, Content, JoinShape, Match, Member, Outer, OuterKind, TableKey, TableName, Tree, renumber,
 };
-pub(crate) use single_flight::SingleFlight;
 pub(crate) use store::{Budget, ENTRY_BYTES, Store};

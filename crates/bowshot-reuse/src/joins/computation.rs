@@ -97,7 +97,7 @@ pub(super) enum Outcome {
     New {
         rows: u64,
     },
-    /// It is cached already, or being computed.
+    /// It is cached already.
     There,
     /// A table does not exist, or its version is unknown.
     Absent,
@@ -191,7 +191,6 @@ impl JoinCache {
         if self.store.find(&target.shape, &target.shape.tree.conditions, &needed).is_some() {
             return Ok(Outcome::There);
         }
-        let Some(flight) = self.flights.begin(&target.shape) else { return Ok(Outcome::There) };
         let (started, waited) = (Instant::now(), self.throttle.waited());
         let earlier = self.earlier(&target);
         let (rows, columns, cost) = match &earlier {
@@ -224,7 +223,6 @@ impl JoinCache {
             expected_uses: 1.0,
         };
         let Some(join) = self.keep(about, &rows)? else { return Ok(Outcome::NoRoom) };
-        drop(flight);
         if job.generation != self.watch.generation() || self.watch.is_dropped(&join.about.shape) {
             self.store.remove(join.id);
             return Ok(Outcome::Discarded);

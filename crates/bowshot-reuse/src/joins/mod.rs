@@ -23,7 +23,7 @@ mod tables;
 pub(crate) use tables::{FORECASTS, HISTORY, TABLE, rows};
 
 use crate::background::{self, Handoff, Throttle, ThrottleRule};
-use crate::cache::{Budget, History, JoinShape, SingleFlight, Store, TableName};
+use crate::cache::{Budget, History, Store, TableName};
 use crate::keys::{self, Sources};
 use crate::lineage;
 use bowshot_api::Result;
@@ -94,7 +94,6 @@ pub(crate) struct JoinCache {
     store: Arc<Store>,
     history: History,
     saved: Mutex<Saved>,
-    flights: SingleFlight<JoinShape>,
     queue: Queue,
     learner: Learner,
     watch: Watch,
@@ -188,7 +187,6 @@ impl Joins {
             store: Arc::new(Store::open(budget)),
             history: History::new(config.history),
             saved: Mutex::default(),
-            flights: SingleFlight::default(),
             queue: Queue::default(),
             learner: Learner::default(),
             watch: Watch::default(),

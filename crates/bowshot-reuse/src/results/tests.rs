@@ -5,7 +5,6 @@ use super::store::{CachedResult, Store};
 use crate::cache::{Content, TableKey, TableName};
 use datafusion::arrow::array::{Int64Array, RecordBatch};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
-use datafusion::scalar::ScalarValue;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,28 +72,6 @@ fn room_for_results_on_their_way_is_bounded() {
     assert!(store.begin(60) && store.begin(40) && !store.begin(1));
     store.end(40);
     assert!(store.begin(30) && !store.begin(30));
-}
-
-#[test]
-fn constants_that_differ_in_their_time_zone_alone_make_another_query() {
-    let of_zone = |zone: &str| {
-        let moment = ScalarValue::TimestampMicrosecond(Some(0), Some(zone.into()));
-        let plan = LogicalPlanBuilder::empty(true).project(vec![lit(moment).is_null()]);
-        question(&plan.and_then(LogicalPlanBuilder::build).expect("a plan"), "a")
-    };
-    assert!(of_zone("UTC").key == of_zone("UTC").key);
-    assert!(of_zone("UTC").key != of_zone("Asia/Tokyo").key);
-}
-
-#[test]
-fn what_may_differ_the_next_time_is_not_kept() {
-    use datafusion::functions::expr_fn::{abs, now, random};
-    let of = |expr| {
-        let plan = LogicalPlanBuilder::empty(true).project(vec![expr]).and_then(LogicalPlanBuilder::build);
-        Question::over(&plan.expect("a plan"), Vec::new()).is_ok()
-    };
-    assert!(of(abs(lit(-1_i64))));
-    assert!(!of(random()) && !of(now()) && !of(abs(lit(-1_i64) + random())));
 }
 
 /// What they select.

@@ -9,15 +9,6 @@ use futures::{StreamExt, TryStreamExt};
 use std::time::Duration;
 
 #[tokio::test]
-async fn a_draining_server_takes_nothing_new() {
-    let server = server(small());
-    let session = session(&server).await;
-    assert_eq!(server.drain().await, Drained::InTime);
-    let error = session.start(&Request::sql("SELECT 1")).await.expect_err("draining");
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-}
-
-#[tokio::test]
 async fn a_reader_that_has_left_does_not_hold_up_a_drain() {
     let server = server(small());
     let session = session(&server).await;

@@ -1,6 +1,6 @@
 //! Readers that are slow, leave, or let rows lie: the server bounds what it buffers and frees what nobody reads.
 
-use super::{LONG, becomes_idle, rows, server, session, small};
+use super::{LONG, becomes, becomes_idle, rows, server, session, small};
 use crate::Bowshot;
 use arrow::array::{AsArray, RecordBatch};
 use bowshot_api::{
@@ -54,12 +54,7 @@ async fn a_reader_that_lets_rows_lie_loses_its_query() {
     let session = session(&server).await;
     let answer = session.start(&Request::sql(LONG)).await.expect("starts");
     let stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
-    let freed = async {
-        while server.status().running_queries > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), freed).await.expect("the slot is free");
+    assert!(becomes(|| server.status().running_queries == 0).await, "the slot is free");
     let rest: Result<Vec<_>, _> = stream.try_collect().await;
     let error = rest.expect_err("ended");
     assert_eq!(error.kind(), ErrorKind::Timeout);
@@ -136,12 +131,7 @@ async fn a_reader_of_rows_on_disk_hears_of_a_cancel() {
 async fn a_reader_that_lets_rows_lie_on_disk_loses_its_query() {
     let server = server(Limits { reader_timeout: Duration::from_millis(300), ..small() });
     let (session, _, first) = half_read_on_disk(&server).await;
-    let freed = async {
-        while server.status().result_spill_bytes > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), freed).await.expect("the space is free");
+    assert!(becomes(|| server.status().result_spill_bytes == 0).await, "the space is free");
     let rest: Result<Vec<_>, _> = first.try_collect().await;
     assert_eq!(rest.expect_err("cut off").kind(), ErrorKind::Timeout);
     session.close().await;

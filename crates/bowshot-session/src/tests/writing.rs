@@ -106,12 +106,7 @@ async fn what_was_written_or_failed_is_in_the_log() {
     let waiting = tokio::time::timeout(Duration::from_millis(100), session.update(&endless));
     assert!(waiting.await.is_err(), "it ended");
     // What runs on the query threads hears a moment later that nobody waits for it.
-    let ended = async {
-        while server.status().running_queries > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), ended).await.expect("it ends");
+    assert!(becomes(|| server.status().running_queries == 0).await, "it ends");
     // A statement whose caller has left is shown as running until its work has noticed.
     let over = log(&server).into_iter().filter(|[_, outcome, _]| outcome != "running");
     let told: Vec<[String; 2]> = over.map(|[sql, outcome, _]| [sql, outcome]).collect();

@@ -18,45 +18,6 @@ async fn workers(by: &Cluster, number: usize) {
 }
 
 #[tokio::test]
-async fn nodes_hear_of_others_from_the_one_they_join() {
-    let first = start(settings(&[])).await;
-    let second = start(settings(&[&address(&first)])).await;
-    let third = start(settings(&[&address(&first)])).await;
-    all_alive(&[&first, &second, &third]).await;
-    assert_eq!(first.cluster(), third.cluster());
-    let ids: Vec<Uuid> = first.members().iter().map(|member| member.id).collect();
-    assert!(ids.is_sorted());
-    assert!(first.members().iter().all(|member| member.clock_skew_ms.is_some_and(|ms| ms.abs() < 1_000)));
-}
-
-#[tokio::test]
-async fn nodes_of_a_list_may_start_in_any_order() {
-    let taken = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let later = taken.local_addr().expect("an address");
-    let first = start(settings(&[&later.to_string()])).await;
-    drop(taken);
-    let second = start(Settings { listen: later, ..settings(&[&address(&first)]) }).await;
-    all_alive(&[&first, &second]).await;
-}
-
-#[tokio::test]
-async fn a_node_that_dies_is_suspect_then_dead_and_its_successor_alive() {
-    let (first, second) = (start(settings(&[])).await, start(settings(&[])).await);
-    let third = start(settings(&[&address(&first), &address(&second)])).await;
-    all_alive(&[&first, &second, &third]).await;
-    let (gone, listen) = (third.myself(), address(&third).parse().expect("an address"));
-    let mut changes = first.changes();
-    changes.mark_unchanged();
-    drop(third);
-    until(&first, &gone, Some(State::Suspect)).await;
-    assert!(changes.has_changed().expect("the node is there"));
-    until(&second, &gone, Some(State::Dead)).await;
-    let successor = start(Settings { listen, ..settings(&[&address(&first)]) }).await;
-    all_alive(&[&first, &second, &successor]).await;
-    assert_eq!(state(&first, &gone), None, "one node for each address");
-}
-
-#[tokio::test]
 async fn a_node_that_leaves_says_so_and_waits_for_its_parts() {
     let first = start(settings(&[])).await;
     let second = start(settings(&[&address(&first)])).await;

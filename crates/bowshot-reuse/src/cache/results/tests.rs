@@ -78,38 +78,6 @@ fn what_the_same_query_gave_before_a_change_is_removed() {
 }
 
 #[test]
-fn damaged_files_are_not_read_and_removed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    for damage in ["byte", "length", "rows", "description", "digit"] {
-        let files = open(folder.path());
-        write(&files, "q", damage);
-        let find = |ending: &str| {
-            let mut paths = std::fs::read_dir(folder.path())
-                .expect("a folder")
-                .map(|entry| entry.expect("a file").path());
-            paths.find(|path| path.extension().is_some_and(|other| other == ending)).expect("a file")
-        };
-        let (arrow, json) = (find("arrow"), find("json"));
-        match damage {
-            "byte" => {
-                let mut bytes = std::fs::read(&arrow).expect("bytes");
-                bytes[5000] ^= 1;
-                std::fs::write(&arrow, bytes).expect("written");
-            }
-            "length" => std::fs::write(&arrow, b"ARROW1").expect("written"),
-            "rows" => std::fs::remove_file(&arrow).expect("removed"),
-            "description" => std::fs::write(&json, b"{}").expect("written"),
-            _ => {
-                let text = std::fs::read_to_string(&json).expect("text");
-                std::fs::write(&json, text.replace("40000", "40001")).expect("written");
-            }
-        }
-        assert!(!has(&files, "q", damage), "{damage}");
-        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0, "{damage}");
-    }
-}
-
-#[test]
 fn what_was_used_least_recently_makes_room() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = open(folder.path());
@@ -131,22 +99,4 @@ fn what_was_used_least_recently_makes_room() {
         .map(|entry| entry.and_then(|entry| entry.metadata()).expect("a file").len())
         .sum();
     assert!(bytes > 1 << 19 && bytes <= 1 << 20, "{bytes} bytes");
-}
-
-#[test]
-fn a_disk_that_fails_costs_the_file() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let gone = folder.path().join("results");
-    let files = open(&gone);
-    std::fs::remove_dir_all(&gone).expect("removed");
-    write(&files, "q", "0");
-    assert!(has(&files, "q", "0"), "the folder is made again");
-    std::fs::remove_dir_all(&gone).expect("removed");
-    std::fs::write(&gone, "no folder").expect("written");
-    write(&files, "q", "1");
-    assert!(!has(&files, "q", "1"));
-    std::fs::remove_file(&gone).expect("removed");
-    let again = files.write(about("q", "1"), &rows().schema(), &[rows(), rows()]);
-    assert_eq!(again, Written::Later, "it rests for a minute");
-    assert!(ResultFiles::open("/proc/nowhere".into(), 1, String::new).is_none());
 }

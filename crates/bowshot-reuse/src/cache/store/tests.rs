@@ -206,71 +206,12 @@ fn what_leaves_memory_is_mapped_from_disk_and_survives_a_restart() {
 }
 
 #[test]
-fn a_file_that_is_cut_after_it_was_mapped_is_found_out() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let first = store(BYTES, Some(folder.path()));
-    let join = add(&first, "a", 1, 10).expect("fits");
-    add(&first, "b", 1, 20).expect("fits in place of it");
-    let loaded = join.batches().expect("is read");
-    loaded.check().expect("is whole");
-    let path = folder.path().join(format!("{}.arrow", join.id));
-    std::fs::File::options().write(true).open(path).and_then(|file| file.set_len(512)).expect("is cut");
-    assert!(loaded.check().is_err());
-}
-
-#[test]
-fn joins_of_dropped_tables_leave_with_their_files() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = store(1 << 20, Some(folder.path()));
-    add(&store, "a", 1, 10).expect("fits");
-    add(&store, "b", 1, 10).expect("fits");
-    assert_eq!(store.remove_of(|key| key.name.table == "a"), 1);
-    assert!(find(&store, "a", 1).is_none() && find(&store, "b", 1).is_some());
-    assert_eq!(files(folder.path()), 2);
-}
-
-#[test]
 fn there_are_never_more_joins_than_the_limit() {
     let store = store(1 << 30, None);
     for number in 0..MAX_JOINS + 10 {
         store.insert(about(&format!("t_{number}_x"), 1, 10), schema(), Vec::new()).expect("fits");
     }
     assert_eq!(store.all().len(), MAX_JOINS);
-}
-
-#[test]
-fn damaged_and_foreign_files_are_never_read() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let join = add(&store(BYTES, Some(folder.path())), "a", 1, 10).expect("fits");
-    let path = folder.path().join(format!("{}.arrow", join.id));
-    let mut bytes = std::fs::read(&path).expect("is read");
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    std::fs::write(&path, &bytes).expect("is written");
-    let again = store(BYTES, Some(folder.path()));
-    let join = find(&again, "a", 1).expect("is listed");
-    assert!(matches!(join.batches(), Err(Error::Damaged { .. })));
-    drop(again);
-    bytes.pop();
-    std::fs::write(&path, &bytes).expect("is written");
-    assert!(find(&store(BYTES, Some(folder.path())), "a", 1).is_none(), "another length is not even listed");
-    assert!(!path.exists());
-}
-
-#[test]
-fn a_disk_that_cannot_be_written_costs_the_file_only() {
-    let outer = tempfile::tempdir().expect("a folder");
-    let folder = outer.path().join("joins");
-    let store = store(3 * BYTES, Some(&folder));
-    std::fs::remove_dir_all(&folder).expect("is removed");
-    assert!(add(&store, "a", 1, 10).expect("fits").disk_bytes() > 0, "the folder is made again");
-    std::fs::remove_dir_all(&folder).expect("is removed");
-    std::fs::write(&folder, "no folder").expect("is written");
-    let join = add(&store, "b", 1, 10).expect("fits");
-    assert_eq!((join.place(), join.disk_bytes()), (RowLocation::Memory, 0));
-    std::fs::remove_file(&folder).expect("is removed");
-    assert_eq!(add(&store, "c", 1, 10).expect("fits").disk_bytes(), 0, "it rests");
-    assert!(store.unwritten().is_none());
 }
 
 #[test]
