@@ -1,7 +1,6 @@
 //! Limits connections in total and per network. When permits run out, unauthenticated connections are closed, the
 //! oldest first.
 
-use crate::auth::lock;
 use bowshot_api::Network;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};

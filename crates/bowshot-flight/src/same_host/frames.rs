@@ -1,7 +1,6 @@
 //! Frames on the Unix socket: one byte for the kind, four for the length of the rest (little-endian), the rest. A
 //! file descriptor is sent with the first byte of its frame.
 
-use crate::auth::lock;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_ipc::shared::{receive, send};
 use bytes::{Buf, Bytes, BytesMut};

@@ -2,7 +2,6 @@
 //! connections, since old content stays behind new rows.
 
 use super::SharedLimits;
-use crate::auth::lock;
 use crate::metrics;
 use bowshot_ipc::shared::SharedMemory;
 use bytes::Bytes;
