@@ -3,7 +3,7 @@
 //! change is one of the table for its row policies, masks and columns. What has been done to it is nobody's secret who sees the row.
 
 use super::{Visible, time_travel};
-use crate::execute::own_changes::{MayRead, OwnChanges, not_kept};
+use crate::execute::own_changes::{MayRead, OwnChanges, missing_version};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_formats::table_version::AsOf;
@@ -33,7 +33,7 @@ pub(super) async fn table(
     let external = |error: Error| DataFusionError::External(Box::new(error));
     let range = range(written).map_err(external)?;
     if written.follows && visible.depth > 0 {
-        return Err(external(followed_elsewhere()));
+        return Err(external(followed_in_view()));
     }
     let reading = visible.access.reading(&name);
     if let Some(entry) = visible.raw.entry(&name).filter(|_| reading != Reading::Unseen) {
@@ -42,7 +42,7 @@ pub(super) async fn table(
         return match entry {
             Entry::Table(table) if table.definition().is_durable() => {
                 let changes = own(visible, (&name, &reading), table, (range, written.follows))?;
-                shown(visible, (&name, reading), changes)
+                guard(visible, (&name, reading), changes)
             }
             _ => Err(external(keeps_none(&name))),
         };
@@ -65,12 +65,12 @@ pub(super) async fn table(
     match reading {
         // Policies are for the columns as they are now; what a column of the same name was then, they do not say.
         Reading::Limited(_) if !changes.same_columns => Err(external(time_travel::other_then(&name))),
-        reading => shown(visible, (&name, reading), changes.table),
+        reading => guard(visible, (&name, reading), changes.table),
     }
 }
 
-/// What somebody sees of changes who reads the table so.
-fn shown(
+/// The part of changes that somebody may read who reads the table so.
+fn guard(
     visible: &Visible,
     (name, mut reading): (&EntryName, Reading),
     changes: Arc<dyn TableProvider>,
@@ -178,13 +178,13 @@ fn versions(name: &EntryName, range: ChangeRange, commits: &[Version]) -> Result
     }
     // Those of a version are told by the one before it.
     if from < oldest || from == oldest && from > 0 && from < next {
-        return Err(not_kept(name, from, oldest));
+        return Err(missing_version(name, from, oldest));
     }
     Ok((from, end))
 }
 
 /// Of changes that never end, where something waits for their end.
-fn followed_elsewhere() -> Error {
+fn followed_in_view() -> Error {
     Error::unsupported("changes are followed by a query of their own, not in views")
         .with_hint("leave out `follow => true`, or query the changes themselves")
 }

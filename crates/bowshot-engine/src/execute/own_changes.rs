@@ -225,7 +225,7 @@ impl Walk {
         let found = found.map_err(|error| external(error.into()))?;
         let oldest = found.first().map_or(end, |commit| commit.version);
         if oldest != next {
-            return Err(external(not_kept(&changes.name, next, oldest)));
+            return Err(external(missing_version(&changes.name, next, oldest)));
         }
         self.waiting = found.into_iter().take_while(|commit| commit.version < end).collect();
         self.next = end;
@@ -309,7 +309,7 @@ fn kind(count: i64) -> &'static str {
 }
 
 /// The error for changes of a version that are not known any more.
-pub(crate) fn not_kept(name: &EntryName, version: u64, oldest: u64) -> Error {
+pub(crate) fn missing_version(name: &EntryName, version: u64, oldest: u64) -> Error {
     let next = oldest.saturating_add(1);
     Error::not_found(format!(
         "the changes of version {version} of `{name}` are not kept: the oldest version that is kept is {oldest}"
