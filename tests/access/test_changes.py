@@ -128,6 +128,35 @@ def test_errors_tell_nothing_that_is_hidden(made, door):
     refused(ada, "SELECT id FROM table_changes('lost', 9)", "no version 9")
 
 
+@pytest.mark.parametrize("door", DOORS)
+def test_changes_of_a_durable_table(made, door):
+    ada, carl, root = (made.at(user, door) for user in ("ada", "carl", "root"))
+    everything = "SELECT id, _change_type FROM table_changes('people', 0)"
+    assert len(root.rows(everything)) == 5
+    assert sorted(ada.rows(everything)) == [("1", "insert"), ("2", "insert")]
+    hidden = "SELECT count(*) FROM table_changes('people', 0) WHERE ssn LIKE '111%' OR salary IS NOT NULL OR region <> 'EU'"
+    assert ada.rows(hidden) == [("0",)]
+    refused(carl, everything, "no table that keeps changes", "not found")
+    refused(carl, "SELECT * FROM table_changes('secrets', 77)", "no table that keeps changes", "not found")
+    root.rows(f"CREATE TABLE renamed_{door} (id INTEGER, region VARCHAR, hidden VARCHAR)")
+    root.rows(f"INSERT INTO renamed_{door} VALUES (1, 'EU', 'x')")
+    root.rows(f"ALTER TABLE renamed_{door} RENAME COLUMN hidden TO shown")
+    root.rows(f"GRANT SELECT (id, shown) ON renamed_{door} TO clerk")
+    refused(ada, f"SELECT shown FROM table_changes('renamed_{door}', 0)", "another definition")
+
+
+def test_who_follows_stops_when_rights_change(made):
+    root, ada = made.at("root"), made.at("ada", "postgres")
+    root.rows("CREATE TABLE watched (id INTEGER)")
+    root.rows("INSERT INTO watched VALUES (1)")
+    root.rows("GRANT SELECT ON watched TO clerk")
+    ada.rows("DECLARE c CURSOR WITH HOLD FOR SELECT id FROM table_changes('watched', 1, follow => true)")
+    assert ada.rows("FETCH 1 FROM c") == [("1",)]
+    root.rows("REVOKE SELECT ON watched FROM clerk")
+    root.rows("INSERT INTO watched VALUES (2)")
+    refused(ada, "FETCH 1 FROM c", "rights have changed")
+
+
 def test_every_spelling_is_the_name_that_the_table_has(tmp_path):
     """For a service that decides beside the rules, and in the audit trail."""
     for version in range(2):

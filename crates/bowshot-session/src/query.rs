@@ -142,6 +142,7 @@ async fn run_once(
     let statement = &request.statement;
     let planning = Planning { statement, expected, transaction, live, pinned, parallelism, options };
     let (authorized, execution) = with_planning_permit(plan_and_begin(session, planning, repeatable)).await?;
+    let is_endless = scope.check_endless(&authorized.plan, delivery(request, options))?;
     if matches!(authorized.plan.action(), Action::Query | Action::Write(_) | Action::Cursor(_)) {
         scope.begin_statement(&authorized.sql);
     }
@@ -194,7 +195,9 @@ async fn run_once(
     };
     let query = start_result(session, launch, live)?;
     // Clients that send rows may want the schema first.
-    if delivery(request, options) == Delivery::Stream && live.input().is_none() {
+    if is_endless {
+        query.mark_endless();
+    } else if delivery(request, options) == Delivery::Stream && live.input().is_none() {
         wait_until_readable(session, &query).await?;
     }
     Ok(query)

@@ -91,8 +91,8 @@ pub(crate) struct QueryResult {
     /// A reader left before the end.
     cut_short: AtomicBool,
     waited_for: AtomicBool,
-    /// Its reader is a cursor.
-    of_cursor: AtomicBool,
+    /// Whether a drain waits for it.
+    delays_drain: AtomicBool,
     context: ServerContext,
     runtime: tokio::runtime::Handle,
 }
@@ -154,7 +154,7 @@ impl QueryResult {
             recorded: AtomicBool::new(false),
             cut_short: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
-            of_cursor: AtomicBool::new(false),
+            delays_drain: AtomicBool::new(true),
             context: context.clone(),
             runtime: runtime.handle().clone(),
         });
@@ -430,7 +430,7 @@ impl QueryResult {
     /// Whether the result is being read, waited for, or was started just now. Clients that do not fetch soon do not
     /// delay a drain.
     pub(crate) fn is_wanted(&self) -> bool {
-        if self.failure().is_some() || self.of_cursor.load(Ordering::Acquire) {
+        if self.failure().is_some() || !self.delays_drain.load(Ordering::Acquire) {
             return false;
         }
         self.waited_for.load(Ordering::Acquire)

@@ -1,7 +1,7 @@
 //! The transaction that a statement runs in: its own, or an open one, which it locks until it ends.
 
-use bowshot_api::Result;
-use bowshot_engine::{EngineSession, Transaction, first_word};
+use bowshot_api::{Delivery, Error, Result};
+use bowshot_engine::{AuthorizedPlan, EngineSession, Transaction, first_word};
 use bowshot_policy::snapshot::{Isolation, Pinned};
 use parking_lot::Mutex;
 use std::ops::{Deref, DerefMut};
@@ -76,6 +76,27 @@ impl Scope {
         match self {
             Self::Alone => engine.pin().isolated(isolation),
             Self::Within(transaction) => transaction.current(isolation, || engine.pin()).clone(),
+        }
+    }
+
+    /// Whether the rows of a query have no end. Those are no part of a transaction, whose state of the tables they would leave, and
+    /// are not stored.
+    ///
+    /// # Errors
+    /// `Unsupported` where they would be.
+    pub(crate) fn check_endless(&self, plan: &AuthorizedPlan, delivery: Delivery) -> Result<bool> {
+        let refused = |place: &str, hint: &str| {
+            Err(Error::unsupported(format!("changes are not followed {place}")).with_hint(hint))
+        };
+        match (self, delivery) {
+            _ if !plan.is_endless() => Ok(false),
+            (Self::Within(_), _) => {
+                refused("in a transaction", "end it; a cursor outside of one is WITH HOLD")
+            }
+            (Self::Alone, Delivery::Spool) => {
+                refused("into a stored result", "switch the session option `retryable_results` off")
+            }
+            (Self::Alone, Delivery::Stream) => Ok(true),
         }
     }
 

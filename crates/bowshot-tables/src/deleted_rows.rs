@@ -15,6 +15,12 @@ const MIN_ROWS_FOR_EACH: usize = 8;
 pub(super) struct DeletedRows(Arc<[u32]>);
 
 impl DeletedRows {
+    /// All rows of a file of so many but these, which are sorted.
+    pub(super) fn all_but(left: &[u32], rows: usize) -> Self {
+        let all = 0..u32::try_from(rows).unwrap_or(u32::MAX);
+        Self(all.filter(|row| left.binary_search(row).is_err()).collect())
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -123,6 +129,7 @@ mod tests {
         assert_eq!([selected(&[]), selected(&[0]), selected(&[2, 3, 5])], [None, Some(5), Some(3)]);
         assert_eq!([1, 4].map(|row| of(&[0, 2, 3]).place_among_left(row)), [0, 1]);
         assert_eq!(of(&[1, 2, 7]).beyond(&of(&[2])), [1, 7]);
+        assert_eq!(DeletedRows::all_but(&[1, 4], 6).numbers(), [0, 2, 3, 5]);
     }
 
     #[test]

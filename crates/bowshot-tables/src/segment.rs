@@ -48,6 +48,9 @@ struct Part {
 /// Numbers that a segment remembers, so that those of a table that is changed for ever do not grow for ever.
 const MAX_PARTS: usize = 4096;
 
+/// Rows of a file whose deleted rows are compared one by one: each row takes four bytes meanwhile.
+const MAX_ROWS_COMPARED: usize = 16 << 20;
+
 enum Place {
     Memory(MemoryRows),
     File(StoredFile, DeletedRows),
@@ -95,6 +98,14 @@ impl Segment {
         let place = Place::File(file.again(), deleted.with(rows, file.rows())?);
         let (account, parts) = (Arc::clone(&self.account), self.parts.clone());
         Some(Self { id: account.number(), place, account, parts, lookups: Arc::clone(&self.lookups) })
+    }
+
+    /// Those of its rows that another segment of the same file has lost; `None` for one of another file. Only for reading.
+    pub(super) fn lost_in(&self, other: &Self) -> Option<Self> {
+        let Place::File(file, deleted) = &self.place else { return None };
+        other.file().filter(|other| other.name() == file.name() && file.rows() <= MAX_ROWS_COMPARED)?;
+        let lost = DeletedRows::all_but(&other.deleted().beyond(deleted), file.rows());
+        Some(Self::in_file(self.id, file.again(), lost, &self.account))
     }
 
     /// The same segment, which remembers that it has the rows of others.

@@ -151,7 +151,7 @@ impl Snapshot {
     /// The same without the rows of its tables. Never to be committed.
     pub fn without_rows(&self) -> Self {
         let without = |_: &EntryName, entry: &Entry| match entry {
-            Entry::Table(table) => Some(Entry::Table(Arc::new(table.part(&[], true)))),
+            Entry::Table(table) => Some(Entry::Table(Arc::new(table.without_rows()))),
             other => Some(other.clone()),
         };
         self.seen(without, |_, _| true)

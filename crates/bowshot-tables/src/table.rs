@@ -11,6 +11,7 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::thread;
 use uuid::Uuid;
@@ -261,11 +262,26 @@ impl Table {
         self.segments.iter().map(|segment| segment.id()).collect()
     }
 
-    /// The table with only those of its rows whose segment has one of these numbers, or none of them if not `within`.
-    /// Only for reading: it is no state that could be committed.
-    pub fn part(&self, ids: &[u64], within: bool) -> Self {
-        let kept = self.segments.iter().filter(|segment| ids.contains(&segment.id()) == within);
-        self.with_segments(kept.map(Arc::clone).collect())
+    /// The table without its rows. Only for reading: it is no state that could be committed.
+    pub fn without_rows(&self) -> Self {
+        self.with_segments(Vec::new())
+    }
+
+    /// The rows that another state of the table does not have where this one has them: those of other segments, and of a file
+    /// that both have those that are deleted there. Rows that were only moved are among them. Only for reading.
+    pub fn beyond(&self, other: &Self) -> Self {
+        let alone = |table: &Self, other: &Self| -> Vec<Arc<Segment>> {
+            let there: HashSet<u64> = other.segments.iter().map(|segment| segment.id()).collect();
+            table.segments.iter().filter(|segment| !there.contains(&segment.id())).map(Arc::clone).collect()
+        };
+        let named = |segment: Arc<Segment>| Some((segment.file()?.name(), segment));
+        let files: HashMap<String, Arc<Segment>> = alone(other, self).into_iter().filter_map(named).collect();
+        let lost = |segment: Arc<Segment>| {
+            let there = segment.file().and_then(|file| files.get(&file.name()));
+            there.and_then(|there| segment.lost_in(there)).map_or(segment, Arc::new)
+        };
+        let rows = alone(self, other).into_iter().map(lost).filter(|segment| segment.rows() > 0);
+        self.with_segments(rows.collect())
     }
 
     /// The table that a provider reads, if it reads all columns of one of ours and nothing else.

@@ -281,6 +281,11 @@ impl AuthorizedPlan {
         reads
     }
 
+    /// Whether its rows have no end, since it follows the changes of a table.
+    pub fn is_endless(&self) -> bool {
+        is_endless(self.planned.plan())
+    }
+
     /// Who runs it.
     pub(crate) fn principal(&self) -> &Principal {
         self.access.principal()
@@ -375,6 +380,12 @@ fn permitted(
         | Action::Cursor(_)
         | Action::Transaction(_) => {}
     }
+    if !matches!(action, Action::Query) && is_endless(planned.plan()) {
+        return Err(Error::unsupported(
+            "changes that are followed have no end: they are read by queries alone",
+        )
+        .with_hint("leave out `follow => true`"));
+    }
     check_nodes(planned.plan(), scratch)?;
     // As they are now: running it may look at others.
     let noted = Arc::new(pinned.noted());
@@ -391,6 +402,16 @@ fn permitted(
         is_reusable: true,
         optimized,
     })
+}
+
+fn is_endless(plan: &LogicalPlan) -> bool {
+    let mut follows = false;
+    let _ = plan.apply_with_subqueries(|node| {
+        follows |= matches!(node, LogicalPlan::TableScan(scan)
+            if bowshot_sql::rewrite::changes(scan.table_name.table()).is_some_and(|changes| changes.follows));
+        Ok(if follows { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    follows
 }
 
 fn action_of(plan: &LogicalPlan, scratch: bool) -> Result<Action> {

@@ -1,16 +1,22 @@
-//! `table_changes('events', 3, 7)`: which changes of which table are meant, and who may read them. Delta tables that others write
-//! have them, where their writers keep them. They are read by the rules for the table as it is now: each row of a change is one of
-//! the table for its row policies, masks and columns. What has been done to it is nobody's secret who sees the row.
+//! `table_changes('events', 3, 7)`: which changes of which table are meant, and who may read them. Durable tables have them, and Delta
+//! tables that others write, where their writers keep them. They are read by the rules for the table as it is now: each row of a
+//! change is one of the table for its row policies, masks and columns. What has been done to it is nobody's secret who sees the row.
 
 use super::{Visible, time_travel};
+use crate::execute::own_changes::{MayRead, OwnChanges, missing_version};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_formats::table_version::AsOf;
-use bowshot_lakehouse::change_feed::{CHANGE_COLUMNS, ChangeRange};
+use bowshot_lakehouse::change_feed::{CHANGE_COLUMNS, ChangeRange, change_fields, is_taken};
 use bowshot_policy::Reading;
+use bowshot_policy::access::Limits;
 use bowshot_sql::rewrite::{AsOf as Written, NamedChanges};
-use bowshot_tables::EntryName;
+use bowshot_tables::durable::Version;
+use bowshot_tables::{Definition, Entry, EntryName, Table};
+use bowshot_types::storage_type;
+use datafusion::arrow::datatypes::{Fields, Schema};
 use datafusion::catalog::TableProvider;
+use datafusion::common::TableReference;
 use datafusion::error::DataFusionError;
 use std::sync::Arc;
 
@@ -26,10 +32,20 @@ pub(super) async fn table(
 ) -> datafusion::error::Result<Arc<dyn TableProvider>> {
     let external = |error: Error| DataFusionError::External(Box::new(error));
     let range = range(written).map_err(external)?;
-    if visible.raw.entry(&name).is_some() && visible.access.reading(&name) != Reading::Unseen {
+    if written.follows && visible.depth > 0 {
+        return Err(external(followed_in_view()));
+    }
+    let reading = visible.access.reading(&name);
+    if let Some(entry) = visible.raw.entry(&name).filter(|_| reading != Reading::Unseen) {
         visible.raw.note_read(&name);
-        visible.check_read(&name, &visible.access.reading(&name))?;
-        return Err(external(keeps_none(&name)));
+        visible.check_read(&name, &reading)?;
+        return match entry {
+            Entry::Table(table) if table.definition().is_durable() => {
+                let changes = own(visible, (&name, &reading), table, (range, written.follows))?;
+                guard(visible, (&name, reading), changes)
+            }
+            _ => Err(external(keeps_none(&name))),
+        };
     }
     let is_file = name.catalog == DEFAULT_CATALOG && name.schema == DEFAULT_SCHEMA;
     let name = if is_file { visible.parts.file_table(&name) } else { name };
@@ -42,21 +58,135 @@ pub(super) async fn table(
         return Err(external(not_there(&name)));
     }
     visible.check_read(&name, &reading)?;
-    let Some(files) = files else { return Err(external(keeps_none(&name))) };
+    let Some(files) = files.filter(|_| !written.follows) else { return Err(external(keeps_none(&name))) };
     let found = files.changes(&name.name, range).await;
     let found = found.map_err(|error| external(told(&name, &reading, error)))?;
     let changes = found.ok_or_else(|| external(not_there(&name)))?;
     match reading {
         // Policies are for the columns as they are now; what a column of the same name was then, they do not say.
         Reading::Limited(_) if !changes.same_columns => Err(external(time_travel::other_then(&name))),
-        Reading::Limited(mut limits) => {
-            if let Some(columns) = &mut limits.columns {
-                columns.extend(CHANGE_COLUMNS.map(str::to_owned));
-            }
-            visible.guarded((&name, &Reading::Limited(limits)), changes.table, None)
-        }
-        reading => visible.guarded((&name, &reading), changes.table, None),
+        reading => guard(visible, (&name, reading), changes.table),
     }
+}
+
+/// The part of changes that somebody may read who reads the table so.
+fn guard(
+    visible: &Visible,
+    (name, mut reading): (&EntryName, Reading),
+    changes: Arc<dyn TableProvider>,
+) -> datafusion::error::Result<Arc<dyn TableProvider>> {
+    if let Reading::Limited(Limits { columns: Some(columns), .. }) = &mut reading {
+        columns.extend(CHANGE_COLUMNS.map(str::to_owned));
+    }
+    visible.guarded((name, &reading), changes, None)
+}
+
+/// The changes of a durable table.
+fn own(
+    visible: &Visible,
+    (name, reading): (&EntryName, &Reading),
+    table: &Table,
+    (range, follows): (ChangeRange, bool),
+) -> datafusion::error::Result<Arc<dyn TableProvider>> {
+    let external = |error: Error| DataFusionError::External(Box::new(error));
+    let full = TableReference::full(name.catalog.as_str(), name.schema.as_str(), name.name.as_str());
+    let empty = Arc::new(table.without_rows());
+    let columns = storage_type::as_declared(empty.provider(), table.definition(), full)?.schema();
+    if let Some(taken) = columns.fields().iter().find(|field| is_taken(field.name())) {
+        let message = format!("`{name}` has a column `{}`, as changes have", taken.name());
+        return Err(external(Error::unsupported(message).with_hint("rename the column")));
+    }
+    let store = &visible.parts.tables;
+    let mut commits = store.history_of(table.id(), 0).map_err(|error| external(error.into()))?;
+    commits.retain(|commit| commit.version <= table.version());
+    let (from, end) = versions(name, range, &commits).map_err(external)?;
+    let changes = OwnChanges {
+        name: name.clone(),
+        table: empty,
+        store: Arc::clone(store),
+        session: visible.context.state(),
+        from,
+        end: Some(end).filter(|_| !follows),
+        may_read: may_read(visible, (name, reading), table, follows),
+        schema: Arc::new(Schema::new(
+            columns.fields().iter().cloned().chain(change_fields()).collect::<Fields>(),
+        )),
+    };
+    changes.provider()
+}
+
+/// Policies are for the columns as they are now. Who follows changes has the rights with which that began, or none.
+fn may_read(
+    visible: &Visible,
+    (name, reading): (&EntryName, &Reading),
+    table: &Table,
+    follows: bool,
+) -> Box<MayRead> {
+    let (name, reading, access) = (name.clone(), reading.clone(), visible.access.clone());
+    let now = matches!(reading, Reading::Limited(_)).then(|| Arc::clone(table.definition()));
+    let gate = visible.gate.clone().filter(|_| follows);
+    Box::new(move |then: &Definition| {
+        if now.as_ref().is_some_and(|now| **now != *then) {
+            return Err(time_travel::other_then(&name));
+        }
+        let Some(gate) = &gate else { return Ok(()) };
+        let newest = gate.newest();
+        match newest.is_same(&access) || reading == Reading::All && newest.reading(&name) == reading {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::Conflict,
+                format!("rights have changed while `{name}` was followed"),
+            )
+            .with_hint("ask for its changes again, from the version on that comes after the last one")),
+        }
+    })
+}
+
+/// The first version of a range, and the one before which it ends.
+///
+/// # Errors
+/// `NotFound` for versions that are not kept, or not there yet; `Invalid` for a range that ends before it begins.
+fn versions(name: &EntryName, range: ChangeRange, commits: &[Version]) -> Result<(u64, u64)> {
+    let (Some(first), Some(last)) = (commits.first(), commits.last()) else { return Err(keeps_none(name)) };
+    let (oldest, next) = (first.version, last.version.saturating_add(1));
+    let from = match range.from {
+        AsOf::Version(version) => version,
+        AsOf::Time(time) => {
+            commits.iter().find(|commit| commit.committed >= time).map_or(next, |commit| commit.version)
+        }
+    };
+    let end = match range.to {
+        None => next.max(from),
+        Some(AsOf::Version(version)) => version.saturating_add(1),
+        Some(AsOf::Time(time)) => {
+            let before = commits.iter().rev().find(|commit| commit.committed <= time);
+            before.map_or(oldest, |commit| commit.version.saturating_add(1))
+        }
+    };
+    if from.max(end) > next {
+        let message = format!(
+            "`{name}` has no version {} yet: the newest is {}",
+            from.max(end.saturating_sub(1)),
+            last.version
+        );
+        return Err(
+            Error::not_found(message).with_hint("ask for changes from the version on that comes next")
+        );
+    }
+    if from > end {
+        return Err(Error::invalid("the range of changes ends before it begins"));
+    }
+    // Those of a version are told by the one before it.
+    if from < oldest || from == oldest && from > 0 && from < next {
+        return Err(missing_version(name, from, oldest));
+    }
+    Ok((from, end))
+}
+
+/// Of changes that never end, where something waits for their end.
+fn followed_in_view() -> Error {
+    Error::unsupported("changes are followed by a query of their own, not in views")
+        .with_hint("leave out `follow => true`, or query the changes themselves")
 }
 
 /// An error that whoever sees a part of a table may be told: others name columns, values and files that may be hidden.
@@ -79,8 +209,8 @@ fn not_there(name: &EntryName) -> Error {
 /// Of a table that may be read.
 fn keeps_none(name: &EntryName) -> Error {
     Error::unsupported(format!("`{name}` keeps no changes of its rows")).with_hint(
-        "Delta tables that others write keep them (`delta.enableChangeDataFeed`); of others compare two states, as in \
-         `SELECT * FROM t EXCEPT SELECT * FROM t FOR VERSION AS OF 3`",
+        "durable tables keep them, and Delta tables that others write (`delta.enableChangeDataFeed`), which are not followed; of others \
+         compare two states, as in `SELECT * FROM t EXCEPT SELECT * FROM t FOR VERSION AS OF 3`",
     )
 }
 

@@ -41,7 +41,7 @@ use bowshot_files::exchange::ExchangeFolder;
 use bowshot_object_store::secrets::Secrets;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::snapshot::input::StreamedTable;
-use bowshot_policy::{Access, Reading};
+use bowshot_policy::{Access, Reading, SessionAccess};
 use bowshot_sql::Privilege;
 use bowshot_system_catalog::client::{ClientSlot, Flavour};
 use bowshot_system_catalog::functions::TableLookup;
@@ -161,6 +161,8 @@ pub(crate) struct Visible {
     client: ClientSlot,
     /// How many views this is seen through.
     depth: usize,
+    /// Who says what the session may do later.
+    gate: Option<Arc<SessionAccess>>,
     /// Which states of other databases it sees.
     moments: Arc<external_database::Moments>,
 }
@@ -187,13 +189,14 @@ impl Visible {
             returned: Vec::new(),
             client: ClientSlot::default(),
             depth: 0,
+            gate: None,
             moments: Arc::default(),
         }
     }
 
     /// The same with a client to be asked, for a session whose newest tables these are.
-    pub(crate) fn with_client(self, client: ClientSlot, newest: &Pinned) -> Self {
-        Self { client, is_newest: self.raw.is_same(newest), ..self }
+    pub(crate) fn with_client(self, client: ClientSlot, newest: &Pinned, gate: &Arc<SessionAccess>) -> Self {
+        Self { client, is_newest: self.raw.is_same(newest), gate: Some(Arc::clone(gate)), ..self }
     }
 
     pub(crate) fn options(&self) -> Arc<ConfigOptions> {

@@ -6,7 +6,9 @@ pub(crate) mod computed_once;
 pub(crate) mod file_views;
 pub(crate) mod input_scan;
 mod materialized_rows;
+pub(crate) mod own_changes;
 pub(crate) mod progress;
+pub(crate) mod row_balance;
 pub(crate) mod split_scan;
 pub(crate) mod statistics;
 

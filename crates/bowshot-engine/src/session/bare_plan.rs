@@ -84,7 +84,7 @@ fn add_table(scan: &TableScan, found: &mut Vec<Arc<Table>>) -> Option<()> {
 
 /// The tables as they would be without rows.
 pub(super) fn without_rows(tables: &[Arc<Table>]) -> Vec<Arc<Table>> {
-    tables.iter().map(|table| Arc::new(table.part(&[], true))).collect()
+    tables.iter().map(|table| Arc::new(table.without_rows())).collect()
 }
 
 /// The plan on its tables in other states. `None` if one of them is not there, or has another definition.

@@ -31,6 +31,7 @@ use crate::authorize::AuthorizedPlan;
 use crate::catalog::lazy_state::{LazyState, SpareState};
 use crate::catalog::{CatalogParts, Visible};
 use crate::distribution::Distribution;
+use crate::error::classify;
 use crate::execute::{Execution, Parallelism};
 use crate::models;
 use crate::plan::{self, parameters};
@@ -47,7 +48,7 @@ use bowshot_system_catalog::functions::{Facts, SeededRandom};
 use bowshot_types::result_metadata;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::config::ConfigOptions;
+use datafusion::config::{ConfigNonZeroUsize, ConfigOptions};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use engine::{Shared, own_tables};
@@ -176,8 +177,11 @@ impl EngineSession {
             seen_parts(&self.shared, &self.gate)
         };
         let tables = (seen, pinned.clone(), access);
-        Visible::new(parts, self.principal.clone(), tables, self.context.clone())
-            .with_client(self.client.clone(), &self.tables.pin())
+        Visible::new(parts, self.principal.clone(), tables, self.context.clone()).with_client(
+            self.client.clone(),
+            &self.tables.pin(),
+            &self.gate,
+        )
     }
 
     /// What is kept of what was computed.
@@ -312,6 +316,12 @@ impl EngineSession {
         {
             let partitions = &mut state.config_mut().options_mut().execution.target_partitions;
             *partitions = streams.max(*partitions);
+        }
+        if plan.is_endless() {
+            // Its rows go out as they come, in the order of their commits: no step may gather a batch of them.
+            let options = &mut state.config_mut().options_mut().execution;
+            options.target_partitions = 1;
+            options.batch_size = ConfigNonZeroUsize::try_new(1).map_err(classify)?;
         }
         let run = Run { plan, layout, parallelism, state };
         let preparing = async {

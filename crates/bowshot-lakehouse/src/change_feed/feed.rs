@@ -329,11 +329,13 @@ impl Part {
     }
 }
 
-fn is_taken(name: &str) -> bool {
+/// Whether a column of a table has the name of one of these.
+pub fn is_taken(name: &str) -> bool {
     CHANGE_COLUMNS.iter().any(|taken| taken.eq_ignore_ascii_case(name))
 }
 
-fn change_fields() -> [FieldRef; 3] {
+/// The columns that changes have beside those of the table.
+pub fn change_fields() -> [FieldRef; 3] {
     let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     let types = [(CHANGE_TYPE, DataType::Utf8), (COMMIT_VERSION, DataType::Int64), (COMMIT_TIMESTAMP, time)];
     types.map(|(name, data_type)| Arc::new(Field::new(name, data_type, true)))

@@ -27,6 +27,7 @@ use bowshot_object_store::Error;
 pub(crate) use commits::{Commit, read};
 use datafusion::catalog::TableProvider;
 pub(crate) use feed::{Building, Feed};
+pub use feed::{change_fields, is_taken};
 pub(crate) use shape::Shape;
 use std::path::Path;
 use std::sync::Arc;

@@ -34,7 +34,12 @@ impl QueryResult {
 
     /// Marks the result as read by a cursor: a drain does not wait for it, since FETCH is refused then.
     pub(crate) fn mark_read_by_cursor(&self) {
-        self.of_cursor.store(true, Ordering::Release);
+        self.delays_drain.store(false, Ordering::Release);
+    }
+
+    /// Marks the result as one that never ends: a drain does not wait for it.
+    pub(crate) fn mark_endless(&self) {
+        self.delays_drain.store(false, Ordering::Release);
     }
 
     pub(super) fn is_fresh(&self) -> bool {

@@ -7,8 +7,8 @@ use crate::template::{meaning, quoted};
 use crate::walk::{Tree, flow};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    DataType, Expr, Ident, ObjectName, ObjectNamePart, Statement, TableAlias, TableFactor, TableFunctionArgs,
-    Value, VisitorMut,
+    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Statement, TableAlias,
+    TableFactor, TableFunctionArgs, Value, VisitorMut,
 };
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::Parser;
@@ -19,6 +19,9 @@ use std::ops::ControlFlow;
 const FUNCTION: &str = "table_changes";
 /// Tells the name from one that carries a version, or files.
 const CHANGES: &str = "changes";
+/// The named argument that asks for what comes too, and what stands for it in the place of the last version.
+const FOLLOW: &str = "follow";
+const ENDLESS: &str = ">";
 /// Between the parts of the name.
 const PART: char = '\u{1e}';
 /// Begins a time, so that it is no version.
@@ -35,6 +38,8 @@ pub struct NamedChanges<'name> {
     pub from: AsOf<'name>,
     /// The last version, or the time until which; `None` for the newest version.
     pub to: Option<AsOf<'name>>,
+    /// Whether those are meant too that are still to come.
+    pub follows: bool,
 }
 
 /// The changes that a name carries which [`super::statement`] has made.
@@ -45,11 +50,12 @@ pub fn changes(name: &str) -> Option<NamedChanges<'_>> {
     }
     let mut parts = rest.splitn(3, PART);
     let from = carried(parts.next()?)?;
-    let to = match parts.next()? {
-        "" => None,
-        text => Some(carried(text)?),
+    let (to, follows) = match parts.next()? {
+        "" => (None, false),
+        ENDLESS => (None, true),
+        text => (Some(carried(text)?), false),
     };
-    Some(NamedChanges { table: parts.next()?, from, to })
+    Some(NamedChanges { table: parts.next()?, from, to, follows })
 }
 
 /// What stands behind the second mark of a name in a message: of one that carries changes, the table stands behind their range.
@@ -114,24 +120,48 @@ fn is_function(name: &ObjectName) -> bool {
 
 /// The name of the table, which carries the range.
 fn named(arguments: &TableFunctionArgs) -> Result<ObjectName> {
-    let given = values(&arguments.args).filter(|_| arguments.settings.is_none()).ok_or_else(misused)?;
+    let (plain, follows) = match arguments.args.as_slice() {
+        [plain @ .., last] => {
+            follows(last).map_or((arguments.args.as_slice(), false), |follows| (plain, follows))
+        }
+        [] => return Err(misused()),
+    };
+    let given = values(plain).filter(|_| arguments.settings.is_none()).ok_or_else(misused)?;
     let (table, from, to) = match given.as_slice() {
-        [table, from] => (table, from, None),
-        [table, from, to] => (table, from, Some(to)),
+        [table, from] if follows => (table, from, ENDLESS.to_owned()),
+        [table, from] => (table, from, String::new()),
+        [table, from, to] if !follows => (table, from, moment(to)?),
         _ => return Err(misused()),
     };
     let mut parts = table_name(table)?;
     let from = moment(from)?;
-    let to = to.map(|to| moment(to)).transpose()?.unwrap_or_default();
     let last = meaning(&parts.pop().ok_or_else(misused)?);
     let marked = format!("{MARK}{CHANGES}{MARK}{from}{PART}{to}{PART}{last}");
     let parts = parts.into_iter().chain([quoted(&marked)]).map(ObjectNamePart::Identifier);
     Ok(ObjectName(parts.collect()))
 }
 
+/// What `follow => true` or `follow => false` says.
+fn follows(argument: &FunctionArg) -> Option<bool> {
+    let (name, value) = match argument {
+        FunctionArg::Named { name, arg, .. } => (name, arg),
+        FunctionArg::ExprNamed { name: Expr::Identifier(name), arg, .. } => (name, arg),
+        _ => return None,
+    };
+    match value {
+        FunctionArgExpr::Expr(Expr::Value(value)) if name.value.eq_ignore_ascii_case(FOLLOW) => {
+            match value.value {
+                Value::Boolean(follows) => Some(follows),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
 fn misused() -> Error {
     Error::invalid(format!(
-        "`{FUNCTION}` takes the name of a table as a text, and a first and perhaps a last version or time"
+        "`{FUNCTION}` takes the name of a table as a text, a first version or time, and perhaps a last one or `{FOLLOW} => true`"
     ))
     .with_hint(format!(
         "write {FUNCTION}('sales.orders', 3), {FUNCTION}('orders', 3, 7) or {FUNCTION}('orders', '2026-01-31 12:00:00')"
@@ -217,6 +247,10 @@ mod tests {
     #[test]
     fn the_name_of_the_table_carries_the_range() {
         let time = AsOf::Time;
+        let followed = marked("SELECT * FROM table_changes('t', 4, FOLLOW => true)").unwrap();
+        let followed =
+            followed.split('"').find_map(changes).map(|found| (found.from, found.to, found.follows));
+        assert_eq!(followed, Some((AsOf::Version(4), None, true)));
         for (sql, before, table, from, to) in [
             ("SELECT * FROM table_changes('T', 3)", "FROM \"", "t", AsOf::Version(3), None),
             (
@@ -244,7 +278,7 @@ mod tests {
             let text = marked(sql).unwrap();
             assert!(text.contains(before), "{sql}: {text}");
             let found = text.split('"').find_map(changes);
-            assert_eq!(found, Some(NamedChanges { table, from, to }), "{sql}");
+            assert_eq!(found, Some(NamedChanges { table, from, to, follows: false }), "{sql}");
         }
     }
 
@@ -277,6 +311,8 @@ mod tests {
             ("t, 3", "takes the name"),
             ("'t', 1, 2, 3", "takes the name"),
             ("'t', from => 3", "takes the name"),
+            ("'t', 3, 7, follow => true", "takes the name"),
+            ("'t', 3, follow => 1", "takes the name"),
             ("'t u', 3", "is no name"),
             ("'a.b.c.d', 3", "is no name"),
             ("'', 3", "is no name"),

@@ -85,7 +85,7 @@ impl StoredFile {
     }
 
     /// The name in the table's folder.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 

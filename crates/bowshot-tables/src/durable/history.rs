@@ -8,7 +8,7 @@ use crate::store::TableStore;
 use crate::{Error, Table};
 use bowshot_formats::table_version::AsOf;
 use chrono::{DateTime, Utc};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Params, params};
 use std::collections::HashMap;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -32,13 +32,23 @@ pub struct Version {
 impl TableStore {
     /// The commits of all durable tables that are kept, by table and version. Blocks.
     pub fn history(&self) -> Result<Vec<Version>, Error> {
+        self.commits("1 ORDER BY table_id, version", params![])
+    }
+
+    /// The commits of one table that are kept, from a version on. Blocks.
+    pub fn history_of(&self, table: Uuid, from: u64) -> Result<Vec<Version>, Error> {
+        let given = params![table.to_string(), i64::try_from(from).unwrap_or(i64::MAX)];
+        self.commits("table_id = ? AND version >= ? ORDER BY version", given)
+    }
+
+    fn commits(&self, wanted: &str, given: impl Params) -> Result<Vec<Version>, Error> {
         let Some(folder) = self.folder() else { return Ok(Vec::new()) };
         folder.catalog.read(|connection| {
-            let mut statement = connection.prepare_cached(
+            let mut statement = connection.prepare_cached(&format!(
                 "SELECT table_id, version, committed_us, operation, rows_added, rows_removed
-                 FROM versions ORDER BY table_id, version",
-            )?;
-            let rows = statement.query_map([], |row| {
+                 FROM versions WHERE {wanted}"
+            ))?;
+            let rows = statement.query_map(given, |row| {
                 Ok(Version {
                     table: Uuid::parse_str(&row.get::<_, String>(0)?).unwrap_or_default(),
                     version: row.get::<_, i64>(1)?.cast_unsigned(),
@@ -105,15 +115,19 @@ impl TableStore {
             AsOf::Version(version) => ("version = ?2", version.cast_signed()),
             AsOf::Time(time) => ("committed_us <= ?2", time.timestamp_micros()),
         };
-        let sql = format!("SELECT max(version) FROM versions WHERE table_id = ?1 AND {condition}");
+        let sql = format!(
+            "SELECT max(version) FILTER (WHERE {condition}), min(version) FROM versions WHERE table_id = ?1"
+        );
         let Some(folder) = self.folder() else { return Ok(table.version()) };
-        let found: Option<i64> = folder.catalog.read(|connection| {
-            connection.query_row(&sql, params![table.id().to_string(), value], |row| row.get(0))
+        let (found, oldest): (Option<i64>, Option<i64>) = folder.catalog.read(|connection| {
+            let given = params![table.id().to_string(), value];
+            connection.query_row(&sql, given, |row| Ok((row.get(0)?, row.get(1)?)))
         })?;
+        let oldest = oldest.map_or_else(|| "none is".to_owned(), |oldest| format!("the oldest is {oldest}"));
         found.map(i64::cast_unsigned).ok_or_else(|| {
             Error::NoVersion(match as_of {
-                AsOf::Version(version) => format!("version {version} of the table is not kept"),
-                AsOf::Time(time) => format!("no version of the table at {time} is kept"),
+                AsOf::Version(version) => format!("version {version} of the table is not kept: {oldest}"),
+                AsOf::Time(time) => format!("no version of the table at {time} is kept: {oldest}"),
             })
         })
     }

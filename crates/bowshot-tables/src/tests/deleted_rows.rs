@@ -228,3 +228,22 @@ fn tables_in_memory_copy_what_is_left() {
     assert!(!left.has_deleted_rows());
     assert_eq!(left.rows(), 99);
 }
+
+#[test]
+fn two_states_differ_in_the_rows_that_came_and_went() {
+    let (_folder, store) = filled();
+    let first = now(&store);
+    delete(&store, 7);
+    delete(&store, 4_000);
+    insert(&store, &rows(10_000..10_002));
+    let last = now(&store);
+    let differ = |before: &Table, after: &Table| {
+        assert_eq!(sorted(&after.beyond(before)), [10_000, 10_001]);
+        assert_eq!(sorted(&before.beyond(after)), [7, 4_000]);
+    };
+    differ(&first, &last);
+    let read =
+        |table: &Table| store.table_as_of(&table.without_rows(), AsOf::Version(table.version())).unwrap();
+    differ(&read(&first), &read(&last));
+    assert_eq!((last.beyond(&last).rows(), last.beyond(&last.without_rows()).rows()), (0, 10_000));
+}

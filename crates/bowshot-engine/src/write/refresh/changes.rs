@@ -1,11 +1,12 @@
 //! The rows of a materialized view that changes of its tables concern, as plans.
 //!
-//! A segment of a table never changes. So the rows that came since a version are in segments that it did not have, and those that
-//! went in segments that are no longer there; rows that were only moved are on both sides and cancel each other. A row of the
+//! The rows that came since a version, and those that went, are read where they are stored ([`Table::beyond`]); rows that were only
+//! moved are on both sides and cancel each other ([`crate::execute::row_balance`]). A row of the
 //! query that is new has a row that came, beside rows of the tables as they are now; one that is gone has a row that went, beside
 //! rows of the tables as they were. The keys of these rows are touched: their rows are taken out of the view and computed anew.
 
 use super::form::Form;
+use crate::execute::row_balance::{self, BALANCE};
 use crate::write::change::ADDRESS;
 use crate::write::merge::{ACT, PUT, TAKE};
 use bowshot_tables::{Definition, Table};
@@ -14,7 +15,6 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, TableScan, lit};
 use std::sync::Arc;
 
@@ -23,9 +23,6 @@ const TOUCHED: &str = "__bowshot_touched";
 const VIEW: &str = "__bowshot_view";
 /// A column beside the keys: a semi join on all columns of both sides would be taken for an INTERSECT ALL.
 const MARK: &str = "touched";
-/// Counts a row that came, and takes away one that went.
-const SIGN: &str = "__bowshot_sign";
-const BALANCE: &str = "__bowshot_balance";
 
 /// One scan of the query, then and now.
 #[derive(Debug)]
@@ -45,8 +42,8 @@ enum Rows<'a> {
 
 impl Source {
     pub(super) fn new(now: Arc<Table>, before: Arc<Table>) -> Self {
-        let came = Arc::new(now.part(&before.segment_ids(), false));
-        let went = Arc::new(before.part(&now.segment_ids(), false));
+        let came = Arc::new(now.beyond(&before));
+        let went = Arc::new(before.beyond(&now));
         Self { now, before, came, went }
     }
 
@@ -238,21 +235,12 @@ fn is_grouped(table: &Table) -> bool {
 
 /// The rows, each once, of which there are more in one table than in another.
 fn unbalanced(scan: &TableScan, more: &Arc<Table>, less: &Arc<Table>) -> Result<LogicalPlan> {
-    let columns = scan.projected_schema.columns();
-    let all = || columns.iter().cloned().map(Expr::Column).collect::<Vec<_>>();
-    let signed = |table: &Arc<Table>, sign: i64| {
-        let signed = all().into_iter().chain([lit(sign).alias(SIGN)]).collect::<Vec<_>>();
-        LogicalPlanBuilder::from(LogicalPlan::TableScan(scan_of(scan, table))).project(signed)?.build()
-    };
-    let both = LogicalPlanBuilder::from(signed(more, 1)?).union(signed(less, -1)?)?;
-    let named: Vec<Column> = both.schema().columns();
-    let (sign, named) = named.split_last().ok_or_else(missing)?;
-    let groups: Vec<Expr> = named.iter().cloned().map(Expr::Column).collect();
-    let balance = sum(Expr::Column(sign.clone())).alias(BALANCE);
-    let rows = both
-        .aggregate(groups.clone(), [balance])?
+    let [more, less] = [more, less].map(|table| LogicalPlan::TableScan(scan_of(scan, table)));
+    let rows = row_balance::balanced(more, less)?;
+    let (_, columns) = row_balance::split(&rows)?;
+    let rows = LogicalPlanBuilder::from(rows)
         .filter(Expr::Column(Column::from_name(BALANCE)).gt(lit(0_i64)))?
-        .project(groups)?
+        .project(columns)?
         .build()?;
     let rows = SubqueryAlias::try_new(Arc::new(rows), scan.table_name.clone())?;
     Ok(LogicalPlan::SubqueryAlias(rows))
