@@ -11,6 +11,7 @@ pub(crate) mod key_lookup;
 mod listing;
 pub(crate) mod on_nodes;
 mod parameter_metadata;
+mod pipe_rows;
 mod plan_cache;
 mod plan_templates;
 mod planning;
