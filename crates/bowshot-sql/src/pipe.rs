@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn what_a_pipe_is_told_is_read() {
-        let sql = "CREATE PIPE IF NOT EXISTS P EVERY '2 minutes' AS COPY INTO a.t FROM 's3://b/*.txt' FORMAT csv WITH (HEADER, 'delimiter' = ';')";
+        let sql = "CREATE PIPE IF NOT EXISTS P EVERY '2 minutes' AS COPY INTO a.t FROM 's3://b/*.txt' \
+                   FORMAT csv WITH (HEADER, 'delimiter' = ';')";
         let PipeStatement::Create { name, if_not_exists: true, copy } = read(sql).expect("is read") else {
             panic!("{sql}")
         };

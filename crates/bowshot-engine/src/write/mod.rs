@@ -1,7 +1,7 @@
 //! Statements that change tables.
 //!
 //! ```text
-//! text ─► parse ─► recognise ─┬─► DDL: a change of the catalog, no rows          (define, ddl, external, functions, models, pipes, secrets)
+//! text ─► parse ─► recognise ─┬─► DDL: a change of the catalog, no rows          (define, ddl, external, functions, models, secrets)
 //!                             ├─► INSERT, CTAS: a query that gives the new rows   (DataFusion's own planning)
 //!                             ├─► UPDATE, DELETE, MERGE: a query over the target with the addresses of its rows
 //!                             │                                                   (change, merge)

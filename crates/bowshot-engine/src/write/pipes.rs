@@ -150,6 +150,7 @@ pub(crate) fn file_catalog(names: &Names) -> Result<&Arc<bowshot_files::FileCata
 /// The load of the files that the server has found.
 fn load(name: String, names: &Names) -> Result<Load> {
     let pipe = found(&name, names)?;
+    file_paths::check_may_name(&names.access)?;
     let [catalog, schema, table] = &pipe.table;
     let table = EntryName::new(catalog, schema, table);
     if pipe.paused {
