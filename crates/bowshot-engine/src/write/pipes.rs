@@ -243,7 +243,7 @@ impl PipeDdl {
             Change::Create { .. } if Pipe::all(texts).len() >= MAX_PIPES => {
                 return Err(full(MAX_PIPES, "pipes"));
             }
-            Change::Create { pipe, .. } => vec![pipe.as_ref().clone().changed(name)],
+            Change::Create { pipe, .. } => vec![Pipe::clone(pipe).changed(name)],
             Change::Alter { if_exists, .. } | Change::Drop { if_exists } => match found(name, names) {
                 Ok(pipe) => self.changes(pipe, names),
                 Err(_) if *if_exists => return Ok(pinned.clone()),
