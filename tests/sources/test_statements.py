@@ -169,3 +169,21 @@ def test_uploads_through_faults(s3):
             assert "s3://lake/exchange/never.csv" in text and time.monotonic() - begun < 40 * BUSY_FACTOR
             assert "lake/exchange/never.csv" not in s3.names("lake/exchange")
 
+
+def test_a_pipe_loads_objects_as_they_come(s3, tmp_path):
+    settings, data = ("object_store.read=s3://lake/piped", "object_store.refresh=200ms"), tmp_path / "data"
+    served, found = "s3://lake/data/orders.parquet", "SELECT id, name FROM piped ORDER BY id"
+    with Remote(served, environment=s3.environment(), settings=settings, data=data) as server:
+        server.database.run(
+            "CREATE TABLE piped (id BIGINT, name VARCHAR)",
+            "CREATE PIPE objects EVERY '1 second' AS COPY INTO piped FROM 's3://lake/piped/*.json'",
+        )
+        assert "in no place" in server.refused("CREATE PIPE other AS COPY INTO piped FROM 's3://lake/data/*.json'")
+        s3.write("lake/piped/a.json", b'{"id": 1, "name": "one"}\n')
+        s3.write("lake/piped/b.json", b'{"id": 2,')
+        wait_until(lambda: server.rows(found) == [(1, "one")], "the object is loaded", 30.0)
+        wait_until(lambda: server.rows("SELECT file FROM bowshot.system.pipe_errors") == [("s3://lake/piped/b.json",)], "the error", 30.0)
+    s3.write("lake/piped/b.json", b'{"id": 2, "name": "two"}\n')
+    with Remote(served, environment=s3.environment(), settings=settings, data=data) as server:
+        wait_until(lambda: server.rows(found) == [(1, "one"), (2, "two")], "the corrected object is loaded once", 30.0)
+        wait_until(lambda: server.rows("SELECT count(*) FROM bowshot.system.pipe_errors") == [(0,)], "no error", 30.0)

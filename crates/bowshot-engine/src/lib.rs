@@ -11,6 +11,7 @@ mod error;
 mod execute;
 mod materialized;
 mod models;
+mod pipes;
 mod plan;
 pub mod plan_codec;
 pub mod reuse;
@@ -37,7 +38,7 @@ pub use reuse::{
 pub use session::EngineSession;
 pub use session::authorization::KeptRights;
 pub use session::copy_rows::sent_parquet;
-pub use session::engine::{Base, DueRefresh, Engine, EngineConfig, Sources, WeakEngine};
+pub use session::engine::{Base, DueLoad, DueRefresh, Engine, EngineConfig, Sources, WeakEngine};
 pub use session::key_lookup::is_key_lookup;
 pub use session::literal_query::answers_at_once;
 pub use session::transaction::Transaction;

@@ -4,7 +4,7 @@
 use super::function_note::FunctionNote;
 use super::grants::{self, Given, Grants, given_from};
 use bowshot_object_store::secrets::Secrets;
-use bowshot_tables::EntryName;
+use bowshot_tables::{EntryName, Pipe};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -180,19 +180,25 @@ pub fn closes(key: &str) -> bool {
                 | "type"
                 | "function"
                 | "secret"
+                | "pipe"
         )
     )
 }
 
-/// Whether a note is a rule: with tokens, models, types, functions and secrets alone, everybody may do everything.
+/// Whether a note is a rule: with tokens, models, types, functions, secrets and pipes alone, everybody may do everything.
 fn is_rule(key: &str) -> bool {
     !key.starts_with("[\"token\",") && !is_thing(key)
 }
 
-/// Whether a note is that of a model, a type, a function or a secret, with which no right comes or goes.
+/// Whether a note is that of a model, a type, a function, a secret or a pipe, with which no right comes or goes.
 pub(crate) fn is_thing(key: &str) -> bool {
     ["[\"model\",", "[\"type\",", "[\"function\","].iter().any(|kind| key.starts_with(kind))
-        || Secrets::is_note(key)
+        || is_read_by_others(key)
+}
+
+/// Whether a note is read by others: one that cannot be read takes nothing away but itself.
+fn is_read_by_others(key: &str) -> bool {
+    Secrets::is_note(key) || Pipe::is_note(key)
 }
 
 /// What a note of a right, an owner or a policy is about.
@@ -247,8 +253,7 @@ impl Rules {
     /// Reads the notes. What cannot be read takes all rights away.
     pub fn of(notes: &BTreeMap<String, String>) -> Self {
         let mut rules = Self { any: notes.keys().any(|key| is_rule(key)), ..Self::default() };
-        // A secret that cannot be read takes nothing away but itself.
-        for (key, text) in notes.iter().filter(|(key, _)| !Secrets::is_note(key)) {
+        for (key, text) in notes.iter().filter(|(key, _)| !is_read_by_others(key)) {
             if rules.add(key, text).is_none() {
                 tracing::error!(
                     key,
@@ -450,6 +455,8 @@ mod tests {
         assert_eq!(alone_too.types.get(&mood), Some(&vec!["sad".to_owned()]));
         let secret = Rules::of(&BTreeMap::from([(Secrets::note("lake"), "no JSON".to_owned())]));
         assert!(!secret.any && !secret.broken, "secrets are no rules");
+        let pipe = Rules::of(&BTreeMap::from([(Pipe::key("p"), "no JSON".to_owned())]));
+        assert!(!pipe.any && !pipe.broken && !closes(&Pipe::key("p")), "pipes are no rules");
         assert_eq!(alone.models.get(&at).map(AsRef::as_ref), Some(&model));
         assert_eq!(rules.users.get("u"), Some(&user));
         assert_eq!(rules.grants.get(&place).and_then(|grants| grants.get("r")), Some(&given));

@@ -1,9 +1,9 @@
-//! Refreshes materialized views that say how often (`REFRESH EVERY '…'`), one after the other, each as a statement of its owner.
+//! Refreshes materialized views that say how often (`REFRESH EVERY '…'`), one after the other, and loads the files that pipes have
+//! found, each as a statement of its owner.
 
 use crate::server::Shared;
 use crate::session::ClientSession;
-use bowshot_api::{Lifecycle, OptionValue, Request, Result, Session};
-use bowshot_engine::DueRefresh;
+use bowshot_api::{Lifecycle, OptionValue, Principal, Request, Result, Session};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -12,29 +12,49 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs until the server is dropped.
 pub(crate) async fn refresh_views(shared: Weak<Shared>) {
-    loop {
-        tokio::time::sleep(PAUSE).await;
-        let Some(server) = shared.upgrade().filter(|server| server.lifecycle() == Lifecycle::Ready) else {
-            if shared.strong_count() == 0 {
-                return;
-            }
-            continue;
-        };
+    while let Some(found) = next(&shared).await {
+        let Some(server) = found else { continue };
         for due in server.engine.due_refreshes() {
-            let outcome = refresh(&server, &due).await;
+            let outcome = run(&server, due.owner(), Some(due.dialect()), due.sql()).await;
             server.engine.note_refresh(&due, outcome);
         }
     }
 }
 
+/// The same for pipes, beside it: neither waits for the other.
+pub(crate) async fn load_pipes(shared: Weak<Shared>) {
+    while let Some(found) = next(&shared).await {
+        let Some(server) = found else { continue };
+        for due in server.engine.due_loads().await {
+            let outcome = run(&server, due.owner(), None, due.sql()).await;
+            server.engine.note_load(&due, outcome);
+        }
+    }
+}
+
+/// The server after a pause, if it is ready; `None` when it is no more.
+async fn next(shared: &Weak<Shared>) -> Option<Option<Arc<Shared>>> {
+    tokio::time::sleep(PAUSE).await;
+    let server = shared.upgrade()?;
+    Some(Some(server).filter(|server| server.lifecycle() == Lifecycle::Ready))
+}
+
 /// The statement is admitted, logged and authorized as one of a client.
-async fn refresh(server: &Arc<Shared>, due: &DueRefresh) -> Result<()> {
-    let owner = due.owner()?;
+async fn run(
+    server: &Arc<Shared>,
+    owner: Result<Principal>,
+    dialect: Option<&str>,
+    sql: String,
+) -> Result<()> {
+    let owner = owner?;
     let engine = server.engine.open_session(&owner)?;
     let session = ClientSession::new(owner, engine, Arc::clone(server));
-    let dialect = OptionValue::String(due.dialect().to_owned());
-    let done = match session.set_option("dialect", Some(dialect)).await {
-        Ok(()) => session.update(&Request::sql(due.sql())).await,
+    let chosen = match dialect {
+        Some(dialect) => session.set_option("dialect", Some(OptionValue::String(dialect.to_owned()))).await,
+        None => Ok(()),
+    };
+    let done = match chosen {
+        Ok(()) => session.update(&Request::sql(sql)).await,
         Err(error) => Err(error),
     };
     session.close().await;

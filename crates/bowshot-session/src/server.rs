@@ -7,7 +7,7 @@ use crate::endpoints::Endpoints;
 use crate::login_limiter::{LoginLimiter, Source};
 use crate::options::Defaults;
 use crate::query_log::QueryLog;
-use crate::refresh_views::refresh_views;
+use crate::refresh_views::{load_pipes, refresh_views};
 use crate::result::{QueryResult, ServerContext};
 use crate::results::Results;
 use crate::running_statements::RunningStatements;
@@ -60,6 +60,7 @@ pub struct Bowshot {
     pub(crate) shared: Arc<Shared>,
     _sweeper: AbortOnDrop,
     _refresher: AbortOnDrop,
+    _loader: AbortOnDrop,
 }
 
 /// State that sessions share.
@@ -117,8 +118,10 @@ impl Bowshot {
         });
         let sweeper = tokio::spawn(sweep(Arc::downgrade(&shared)));
         let refresher = tokio::spawn(refresh_views(Arc::downgrade(&shared)));
-        let refresher = AbortOnDrop(refresher.abort_handle());
-        Arc::new(Self { shared, _sweeper: AbortOnDrop(sweeper.abort_handle()), _refresher: refresher })
+        let loader = tokio::spawn(load_pipes(Arc::downgrade(&shared)));
+        let [sweeper, refresher, loader] =
+            [sweeper, refresher, loader].map(|task| AbortOnDrop(task.abort_handle()));
+        Arc::new(Self { shared, _sweeper: sweeper, _refresher: refresher, _loader: loader })
     }
 
     /// Replaces the configured users; removed ones are logged out within a second.

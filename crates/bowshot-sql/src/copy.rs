@@ -91,7 +91,7 @@ fn insert_into_files(parser: &mut Parser<'_>) -> Parsed<CopyStatement> {
 }
 
 /// `(FORMAT csv, HEADER, 'delimiter' = ';')`
-fn options(parser: &mut Parser<'_>) -> Parsed<Vec<(String, Option<String>)>> {
+pub(crate) fn options(parser: &mut Parser<'_>) -> Parsed<Vec<(String, Option<String>)>> {
     parser.expect_token(&Token::LParen)?;
     let mut options = Vec::new();
     loop {

@@ -36,7 +36,7 @@ pub enum MaintenanceStatement {
     },
 }
 
-/// The server looks no more often for views to refresh.
+/// The server looks no more often for views to refresh, and files to load.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// Names of a view have at most three parts, with points between them, behind IF EXISTS.
 const LONGEST_NAME: usize = 7;
@@ -132,13 +132,13 @@ fn on_commit() -> Error {
 }
 
 /// A day has 24 hours; of months nobody knows how long they are.
-fn refresh_interval(text: &str) -> Result<Duration> {
+pub(crate) fn refresh_interval(text: &str) -> Result<Duration> {
     let Interval { months, days, nanoseconds } = read_interval(text)?;
     let days = u64::try_from(days).ok().map(|days| Duration::from_secs(days.saturating_mul(24 * 60 * 60)));
     let rest = u64::try_from(nanoseconds).ok().map(Duration::from_nanos);
     let every = days.zip(rest).map(|(days, rest)| days + rest);
     every.filter(|every| months == 0 && (SHORTEST..=LONGEST).contains(every)).ok_or_else(|| {
-        Error::invalid(format!("invalid interval `{text}`: a view is refreshed every second at most"))
+        Error::invalid(format!("invalid interval `{text}`: the shortest is a second"))
             .with_hint("give a time in seconds, minutes, hours or days, such as '5 minutes'")
     })
 }

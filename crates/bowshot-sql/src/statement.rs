@@ -8,6 +8,7 @@ use crate::explain::Explain;
 use crate::function::{self, FunctionStatement};
 use crate::maintenance::{self, MaintenanceStatement};
 use crate::model::{self, ModelStatement};
+use crate::pipe::{self, PipeStatement};
 use crate::secret::{self, SecretStatement};
 use crate::sql_statement::sql_statement;
 use crate::statement_parser::{SourceText, StatementParser};
@@ -42,6 +43,8 @@ pub enum Statement {
     Function(FunctionStatement),
     /// `OPTIMIZE`, `VACUUM`, `REFRESH MATERIALIZED VIEW`
     Maintenance(MaintenanceStatement),
+    /// `CREATE PIPE`, `ALTER PIPE`, `DROP PIPE`
+    Pipe(PipeStatement),
     /// What asks about the server and the session, or steers the session.
     Utility(Utility),
 }
@@ -75,6 +78,7 @@ pub(crate) fn reader(words: &StatementParser<'_>) -> Result<Option<Read>> {
         _ if secret::begins(words) => |words| secret::read(words).map(Statement::Secret),
         _ if model::begins(words) => |words| model::read(words).map(Statement::Model),
         _ if function::begins(words) => |words| function::read(words).map(Statement::Function),
+        _ if pipe::begins(words) => |words| pipe::read(words).map(Statement::Pipe),
         _ if access::begins(words) => {
             |words| access::read(words).map(|statement| Statement::Access(Box::new(statement)))
         }
@@ -107,6 +111,7 @@ mod tests {
             Statement::Model(_) => "model".to_owned(),
             Statement::Function(_) => "function".to_owned(),
             Statement::Maintenance(_) => "maintenance".to_owned(),
+            Statement::Pipe(_) => "pipe".to_owned(),
             Statement::Utility(_) => "utility".to_owned(),
         })
     }
@@ -122,6 +127,8 @@ mod tests {
             ("CREATE OR REPLACE TEMP FUNCTION f() RETURNS INT RETURN 1", "function"),
             ("DROP MACRO IF EXISTS f", "function"),
             ("CREATE TABLE model (secret INT)", "CREATE TABLE model (secret INT)"),
+            ("CREATE PIPE p AS COPY INTO t FROM 'in/*.csv'", "pipe"),
+            ("CREATE TABLE pipe (a INT)", "CREATE TABLE pipe (a INT)"),
             ("VACUUM (ANALYZE)", "maintenance"),
             ("REFRESH MATERIALIZED VIEW CONCURRENTLY v WITH DATA", "maintenance"),
             ("EXPLAIN REFRESH MATERIALIZED VIEW v", "maintenance"),

@@ -1,5 +1,5 @@
 //! Notes: short texts by key that belong to a snapshot as its tables do. The engine keeps in them who may do what, and which
-//! models, types, functions and secrets there are. They are written in the same transaction as the tables, and each key is merged
+//! models, types, functions, secrets and pipes there are. They are written in the same transaction as the tables, and each key is merged
 //! by itself: two transactions that changed the same one conflict.
 //!
 //! What the notes mean is their reader's affair, who reads them once for each state ([`Notes::read`]).
@@ -80,7 +80,7 @@ impl Notes {
             match text {
                 Some(text) if key.len() + text.len() > MAX_NOTE_BYTES => {
                     return Err(Error::TooMuch(format!(
-                        "a rule about access, or what is kept of a model, a type, a function or a secret, has more than {MAX_NOTE_BYTES} bytes"
+                        "a rule about access, or what is kept of a model, a type, a function, a secret or a pipe, has more than {MAX_NOTE_BYTES} bytes"
                     )));
                 }
                 Some(text) => drop(texts.insert(key, text)),
@@ -89,7 +89,7 @@ impl Notes {
         }
         if texts.len() > MAX_NOTES {
             return Err(Error::TooMuch(format!(
-                "there would be more than {MAX_NOTES} rules about access, models, types, functions and secrets"
+                "there would be more than {MAX_NOTES} rules about access, models, types, functions, secrets and notes of pipes"
             )));
         }
         let base = self.base.clone().unwrap_or_else(|| Arc::clone(self));
@@ -136,8 +136,9 @@ fn told(key: &str) -> (What, String) {
         }
         Ok((kind, name)) if kind == "type" => (What::Type, name.join(".")),
         Ok((kind, name)) if kind == "function" => (What::Function, name.join(".")),
-        _ => match serde_json::from_str::<(String, String)>(key) {
-            Ok((kind, name)) if kind == "secret" => (What::Secret, name),
+        _ => match serde_json::from_str::<Vec<String>>(key).as_deref() {
+            Ok([kind, name]) if kind == "secret" => (What::Secret, name.clone()),
+            Ok([kind, name, ..]) if kind == "pipe" => (What::Pipe, name.clone()),
             _ => (What::Rule, key.to_owned()),
         },
     }
@@ -172,6 +173,7 @@ mod tests {
         assert_eq!(told("[\"model\",[\"c\",\"s\",\"\",\"m\"]]"), (What::Model, "c.s.m".to_owned()));
         assert_eq!(told("[\"role\",\"r\"]").0, What::Rule);
         assert_eq!(told("[\"secret\",\"lake\"]"), (What::Secret, "lake".to_owned()));
+        assert_eq!(told("[\"pipe\",\"p\",\"f\",\"000001\"]"), (What::Pipe, "p".to_owned()));
     }
 
     #[test]

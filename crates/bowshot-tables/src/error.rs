@@ -22,6 +22,8 @@ pub enum What {
     Function,
     /// Credentials of sources.
     Secret,
+    /// Files that are loaded as they come.
+    Pipe,
 }
 
 impl fmt::Display for What {
@@ -36,6 +38,7 @@ impl fmt::Display for What {
             Self::Type => "type",
             Self::Function => "function",
             Self::Secret => "secret",
+            Self::Pipe => "pipe",
         })
     }
 }
@@ -185,13 +188,17 @@ impl Error {
                 What::Catalog => Reason::UndefinedCatalog,
                 What::Schema => Reason::UndefinedSchema,
                 What::Table | What::View => Reason::UndefinedTable,
-                What::Rule | What::Model | What::Type | What::Function | What::Secret => return None,
+                What::Rule | What::Model | What::Type | What::Function | What::Secret | What::Pipe => {
+                    return None;
+                }
             },
             Self::Exists { what, .. } => match what {
                 What::Catalog => Reason::DuplicateCatalog,
                 What::Schema => Reason::DuplicateSchema,
                 What::Table | What::View => Reason::DuplicateTable,
-                What::Rule | What::Model | What::Type | What::Function | What::Secret => return None,
+                What::Rule | What::Model | What::Type | What::Function | What::Secret | What::Pipe => {
+                    return None;
+                }
             },
             Self::NotEmpty { .. } | Self::IsDefault { .. } => Reason::DependentObjects,
             Self::Full { .. } => Reason::InsufficientResources,

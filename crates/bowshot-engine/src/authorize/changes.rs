@@ -70,6 +70,7 @@ fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
             exchange(access)?;
             access.check_columns(Privilege::Insert, copy.table(), &copy.columns())?;
         }
+        Write::Load(load) => load.check(access)?,
         Write::DatabaseInsert(insert) => {
             access.check_columns(Privilege::Insert, &insert.name, &insert.columns)?;
         }
@@ -167,6 +168,7 @@ fn check_ddl(ddl: &Ddl, pinned: &Pinned, access: &Access) -> Result<()> {
     match ddl {
         Ddl::Access(change) => change.check(access),
         Ddl::Secret(_) => secrets::check(access),
+        Ddl::Pipe(change) => change.check(access),
         Ddl::Type(change) => change.check(access),
         Ddl::Function(change) => change.check(pinned, access),
         Ddl::CreateCatalog { .. } => {
@@ -291,6 +293,7 @@ fn returning(write: &Write, access: &Access) -> Result<()> {
         | Write::Refresh(_)
         | Write::CopyOut(_)
         | Write::CopyIn(_)
+        | Write::Load(_)
         | Write::DatabaseInsert(_)
         | Write::DatabaseDefine(_)
         | Write::DatabaseRewrite(_) => Err(Error::internal("a change without rows was to return some")),

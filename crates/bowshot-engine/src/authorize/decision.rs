@@ -158,6 +158,7 @@ fn writing(write: &Write) -> (&'static str, Vec<Resource>) {
         Write::Merge(rows) => ("merge", vec![changed(&rows.name)]),
         Write::CopyOut(_) => ("copy_to", Vec::new()),
         Write::Query => ("query", Vec::new()),
+        Write::Load(load) => ("copy_from", vec![changed(&load.table)]),
         Write::CopyIn(copy) => ("copy_from", vec![changed(copy.table())]),
     }
 }
@@ -209,6 +210,7 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Resource>) {
         Ddl::Type(change) => (change.action(), vec![of_kind("type", &parts(&change.name))]),
         Ddl::Function(change) => (change.action(), vec![of_kind("function", &parts(&change.name))]),
         Ddl::Secret(change) => ("secret", vec![of_kind("secret", &[change.name()])]),
+        Ddl::Pipe(change) => (change.action(), vec![of_kind("pipe", &[change.name.as_str()])]),
         Ddl::Access(change) => ("rights", change.places().iter().map(|place| at(place)).collect()),
         Ddl::Several(changes) => {
             let all: Vec<_> = changes.iter().map(defining).collect();

@@ -30,6 +30,7 @@ use crate::databases::Databases;
 use crate::error::wording::closest;
 use crate::execute::input_scan::Guess;
 use crate::models::Models;
+use crate::pipes::PipeStates;
 use crate::reuse::Reuse;
 use crate::secured_scan;
 use bowshot_api::catalog_names::{
@@ -88,6 +89,8 @@ pub(crate) struct CatalogParts {
     pub(crate) secrets: Option<Arc<Secrets>>,
     /// What `system` tells about plans that are used again.
     pub(crate) plans: Arc<dyn PlanRows>,
+    /// Files that pipes load next.
+    pub(crate) pipes: Arc<PipeStates>,
 }
 
 impl CatalogParts {

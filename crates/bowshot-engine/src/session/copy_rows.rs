@@ -53,6 +53,7 @@ impl EngineSession {
                     last: LastWrite::default(),
                 }))
             }
+            Write::Load(load) => Box::pin(self.load(load, plan.pinned())).await.map(Some),
             _ => Ok(None),
         }
     }
@@ -201,7 +202,7 @@ pub async fn sent_parquet(file: File, bytes: u64) -> Result<BatchStream> {
 }
 
 /// The rows of a file as a stream; dropping it ends the reading.
-fn streamed(mut rows: FileRows) -> BatchStream {
+pub(super) fn streamed(mut rows: FileRows) -> BatchStream {
     let (schema, origin) = (Arc::clone(rows.schema()), Arc::new(rows.shared()));
     let (sender, receiver) = channel(AHEAD);
     // Reads until the stream takes no more: nothing waits for it, and it holds nothing but the file.
@@ -230,6 +231,6 @@ fn cancelled() -> Error {
     Error::new(ErrorKind::Cancelled, "the query was cancelled")
 }
 
-fn broken(error: JoinError) -> Error {
+pub(super) fn broken(error: JoinError) -> Error {
     Error::internal("copying broke down").with_source(error)
 }

@@ -1,9 +1,11 @@
 //! The engine of a process: its settings, and what all sessions share.
 
 mod configured;
+mod due_loads;
 mod due_refreshes;
 mod part;
 
+pub use due_loads::DueLoad;
 pub use due_refreshes::DueRefresh;
 
 use crate::catalog::lazy_state::SpareStates;
@@ -271,6 +273,7 @@ impl Engine {
             databases,
             secrets,
             plans: Arc::<PlanCache>::clone(&plans),
+            pipes: Arc::default(),
         };
         let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());
         let shared = Arc::new(Shared {

@@ -12,6 +12,7 @@ mod listing;
 pub(crate) mod literal_query;
 pub(crate) mod on_nodes;
 mod parameter_metadata;
+mod pipe_rows;
 mod plan_cache;
 mod plan_templates;
 mod planning;

@@ -7,7 +7,7 @@ use crate::session::EngineSession;
 use crate::write::ddl::Ddl;
 use crate::write::models::sent;
 use crate::write::recognise::{Recognised, nothing, recognise};
-use crate::write::{Write, copy, functions, maintenance, models, refresh, secrets};
+use crate::write::{Write, copy, functions, maintenance, models, pipes, refresh, secrets};
 use bowshot_api::Result;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_query_task::run_blocking_if;
@@ -105,6 +105,10 @@ impl EngineSession {
                     self.authorized(nothing(), Action::Cache(statement), pinned).await
                 }
                 Statement::Maintenance(statement) => Box::pin(self.plan_maintenance(statement, pinned)).await,
+                Statement::Pipe(statement) => {
+                    let write = Box::pin(pipes::change(statement, &names)).await?;
+                    self.authorized(nothing(), Action::Write(Change::new(write)), pinned).await
+                }
                 Statement::Utility(statement) => {
                     Box::pin(self.plan_utility(statement, pinned, source)).await.map(AuthorizedPlan::once)
                 }

@@ -8,6 +8,7 @@ use crate::error::classify;
 use crate::write::change::FORMER;
 use crate::write::constraints::{self, Casts, Fit};
 use crate::write::ddl::{self, Ddl, Stores};
+use crate::write::insertion::Insertion;
 use crate::write::merge::{ACTION, PUT, TAKE, returned_definition};
 use crate::write::refresh::{self, Extent, Refresh};
 use crate::write::{Affected, NewTable, Write, key, models, returned_states};
@@ -73,10 +74,10 @@ impl Applied {
 
 /// The numbers of rows that came in batches.
 #[derive(Default)]
-struct Numbers(Option<(i64, i64)>);
+pub(super) struct Numbers(pub(super) Option<(i64, i64)>);
 
 impl Numbers {
-    fn add(&mut self, fit: &Fit, rows: &RecordBatch) {
+    pub(super) fn add(&mut self, fit: &Fit, rows: &RecordBatch) {
         if let Some((first, last)) = fit.numbers_in(rows) {
             self.0 = Some((self.0.map_or(first, |(first, _)| first), last));
         }
@@ -115,6 +116,7 @@ pub(crate) async fn apply(
         Write::Merge(of) => merge(of, rows, place).await,
         Write::CopyOut(_)
         | Write::CopyIn(_)
+        | Write::Load(_)
         | Write::DatabaseInsert(_)
         | Write::DatabaseDefine(_)
         | Write::DatabaseRewrite(_)
@@ -176,25 +178,17 @@ pub(crate) fn adding(name: &EntryName, table: &Arc<Table>, place: &Place<'_>) ->
 /// Adds rows to a table, which is put under its name.
 pub(crate) async fn insert(
     name: &EntryName,
-    mut added: SegmentWriter,
+    added: SegmentWriter,
     casts: Casts,
-    mut rows: impl Stream<Item = Result<RecordBatch>> + Send + Unpin,
+    rows: impl Stream<Item = Result<RecordBatch>> + Send + Unpin,
     place: &Place<'_>,
 ) -> Result<Applied> {
-    let table = Arc::clone(added.table());
-    let fit = Fit::new(name, table.definition(), casts, place.state)?;
-    let mut numbers = Numbers::default();
-    while let Some(batch) = rows.next().await {
-        let fitted = fit.fit(&batch?)?;
-        numbers.add(&fit, &fitted);
-        added.write(fitted).await?;
-    }
-    blocking(|| fit.settle(&place.stores.shared))?;
-    let applied = finish(name, &table, table.as_ref().clone(), added, place).await?;
-    Ok(Applied { numbers: numbers.0, ..applied })
+    let mut insertion = Insertion::new(name, added, casts, place)?;
+    insertion.add(rows).await?;
+    insertion.finish(name, place).await
 }
 
-async fn finish(
+pub(super) async fn finish(
     name: &EntryName,
     before: &Arc<Table>,
     after: Table,
@@ -370,7 +364,7 @@ async fn replace(
 }
 
 /// Work that reads and writes files: the other tasks of this thread go on elsewhere.
-fn blocking<T>(work: impl FnOnce() -> T) -> T {
+pub(super) fn blocking<T>(work: impl FnOnce() -> T) -> T {
     let several =
         Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
     if several { block_in_place(work) } else { work() }

@@ -68,15 +68,12 @@ pub(crate) fn recognise<'a>(
         let options = Options::read(&path, options)?;
         let query = match direction {
             Direction::In { table, columns } => {
-                if options.overwrite {
-                    return Err(Error::invalid("OVERWRITE is an option of COPY … TO")
-                        .with_hint("empty the table first: `TRUNCATE TABLE`"));
-                }
+                let (shape, read) = options.for_reading()?;
                 let (name, table) = names.writable(&table)?;
                 names.access.check_any_column(Privilege::Insert, &name)?;
                 let wanted = wanted(&table, &columns);
                 let wanted = wanted.map_err(|error| names.access.told_of_columns(&name, error))?;
-                let copy = CopyIn { table: name, path, shape: options.shape, read: options.read, wanted };
+                let copy = CopyIn { table: name, path, shape, read, wanted };
                 names.access.check_columns(Privilege::Insert, copy.table(), &copy.columns())?;
                 copy.shape.check(&Schema::new(copy.wanted.fields.clone()))?;
                 return Ok((Write::CopyIn(copy), nothing()));
@@ -126,8 +123,19 @@ fn all_of(table: ObjectName, columns: Vec<Ident>) -> Result<Box<Query>> {
     Ok(query)
 }
 
+/// How COPY … FROM reads files, by its options.
+///
+/// # Errors
+/// `Invalid`, naming the option; `Unsupported` for formats that COPY does not read.
+pub(crate) fn read_options(
+    path: &str,
+    options: Vec<(String, Option<String>)>,
+) -> Result<(Shape, ReadOptions)> {
+    Options::read(path, options)?.for_reading()
+}
+
 /// The columns of the table that the rows go into.
-fn wanted(table: &Table, columns: &[Ident]) -> Result<Wanted> {
+pub(crate) fn wanted(table: &Table, columns: &[Ident]) -> Result<Wanted> {
     let definition = table.definition();
     if columns.is_empty() {
         let fields =
@@ -199,6 +207,15 @@ impl Options {
         }
         let shape = Shape { format, header: header.unwrap_or(true), delimiter };
         Ok(Self { shape, read, overwrite: overwrite.unwrap_or(false) })
+    }
+
+    /// Of COPY … FROM: the shape of a file, and how it is read.
+    fn for_reading(self) -> Result<(Shape, ReadOptions)> {
+        if self.overwrite {
+            return Err(Error::invalid("OVERWRITE is an option of COPY … TO")
+                .with_hint("empty the table first: `TRUNCATE TABLE`"));
+        }
+        Ok((self.shape, self.read))
     }
 }
 

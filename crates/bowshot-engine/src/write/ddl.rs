@@ -6,6 +6,7 @@ use crate::write::alter::{self, Alteration, column_of, no_constraint};
 use crate::write::enums::TypeChange;
 use crate::write::functions::FunctionChange;
 use crate::write::models::{self, NewModel};
+use crate::write::pipes::PipeDdl;
 use crate::write::secrets::SecretChange;
 use crate::write::{NewExternal, NewTable, NewView, WhenThere, external, refresh};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
@@ -107,6 +108,8 @@ pub(crate) enum Ddl {
     Access(AccessChange),
     /// Credentials of sources.
     Secret(SecretChange),
+    /// Files that are loaded as they come.
+    Pipe(PipeDdl),
     /// One after the other, or none.
     Several(Vec<Ddl>),
 }
@@ -177,6 +180,7 @@ impl Ddl {
             Self::Function(change) => change.apply(names)?,
             Self::Access(change) => change.apply(pinned)?,
             Self::Secret(change) => change.apply(names)?,
+            Self::Pipe(change) => change.apply(names)?,
             Self::Several(changes) => {
                 let (mut names, mut rows) = (names.clone(), 0);
                 for change in changes {

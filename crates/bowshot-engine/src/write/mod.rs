@@ -38,6 +38,7 @@ pub(crate) mod external_rewrite;
 pub(crate) mod functions;
 mod hidden_columns;
 mod insert;
+pub(crate) mod insertion;
 mod key;
 pub(crate) mod literal;
 pub(crate) mod maintenance;
@@ -46,6 +47,7 @@ pub(crate) mod models;
 pub(crate) mod notices;
 mod nulls;
 mod parts;
+pub(crate) mod pipes;
 pub(crate) mod recognise;
 pub(crate) mod refresh;
 mod returned_states;
@@ -62,6 +64,7 @@ use ddl::Ddl;
 use external_database::DatabaseInsert;
 use external_definition::DatabaseDefine;
 use external_rewrite::DatabaseRewrite;
+use pipes::Load;
 use refresh::Refresh;
 
 /// What a statement changes. The plan beside it gives the rows.
@@ -87,6 +90,8 @@ pub(crate) enum Write {
     CopyOut(CopyOut),
     /// Adds the rows of a file; the plan gives nothing.
     CopyIn(CopyIn),
+    /// Adds the rows of files that a pipe has found; the plan gives nothing.
+    Load(Load),
     /// Adds the rows to a table of another database.
     DatabaseInsert(DatabaseInsert),
     /// Makes or drops something in another database.
@@ -158,6 +163,7 @@ impl Write {
             Self::Overwrite(name) | Self::Delete(name) => Some(name),
             Self::Refresh(refresh) => Some(&refresh.name),
             Self::CopyIn(copy) => Some(copy.table()),
+            Self::Load(load) => Some(&load.table),
             Self::DatabaseInsert(insert) => Some(&insert.name),
             Self::DatabaseRewrite(rewrite) => Some(&rewrite.name),
             Self::Ddl(_) | Self::CopyOut(_) | Self::DatabaseDefine(_) | Self::Query => None,

@@ -5,6 +5,7 @@ mod lakes;
 use crate::ad_hoc_files::{FilePlace, NamedFiles};
 use crate::discovery::{self, Source};
 use crate::entry::{Definition, TableEntry, Timing};
+use crate::exchange::{FileRows, Shape, Wanted};
 use crate::listing::ListingLimits;
 use crate::table::FileTable;
 use crate::{SourceSpec, StorageOptions};
@@ -14,6 +15,7 @@ use bowshot_formats::decoded_columns::ColumnCache;
 use bowshot_formats::excel::Books;
 use bowshot_formats::file_metadata::FactSources;
 use bowshot_formats::inspection::Workshop;
+use bowshot_formats::listed_file::ListedFile;
 use bowshot_formats::read_options::ReadOptions;
 use bowshot_formats::rejects::Reject;
 use bowshot_formats::snapshot_file::SnapshotFile;
@@ -180,6 +182,36 @@ impl FileCatalog {
     /// What a path or pattern means in each of the places that the operator has opened, in their order.
     pub fn whole_paths(&self, path: &str) -> Vec<String> {
         self.places.iter().filter_map(|place| place.whole(path)).collect()
+    }
+
+    /// The files of a path or pattern as they are now; none where nothing is there yet. Blocks while it looks.
+    ///
+    /// # Errors
+    /// As [`FileCatalog::named`], but for what is not there.
+    pub fn find_files(
+        &self,
+        pattern: &str,
+        options: &ReadOptions,
+    ) -> Result<Vec<ListedFile>, bowshot_api::Error> {
+        let (places, remotes) = (Arc::clone(&self.places), self.options.remotes.as_deref());
+        let files = NamedFiles::new(places, remotes, vec![pattern.to_owned()])?;
+        match files.list(self.limits, options) {
+            Err(Error::NotServed { .. } | Error::Missing { .. } | Error::Empty { .. }) => Ok(Vec::new()),
+            found => Ok(found?),
+        }
+    }
+
+    /// The rows of one of these files, as COPY reads them. Blocks.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn copied_rows(
+        &self,
+        file: &ListedFile,
+        (shape, options): (Shape, &ReadOptions),
+        wanted: &Wanted,
+    ) -> Result<FileRows, bowshot_api::Error> {
+        FileRows::of(file.data(&self.workshop.pool), shape, options, wanted)
     }
 
     fn named_entry(

@@ -68,7 +68,7 @@ impl FileRows {
     }
 
     /// The same of a file that was found.
-    pub(super) fn of(
+    pub(crate) fn of(
         file: Arc<DataFile>,
         shape: Shape,
         options: &ReadOptions,

@@ -5,6 +5,7 @@ pub mod access;
 pub(crate) mod files;
 mod materialized_views;
 pub mod models;
+mod pipes;
 mod secrets;
 pub mod tables;
 

@@ -1,6 +1,6 @@
-//! What `system` says about tables: `system.tables`, `system.table_history` and `system.materialized_views`.
+//! What `system` says about tables: `system.tables`, `system.table_history`, `system.materialized_views`, and the pipes into them.
 
-use super::materialized_views;
+use super::{materialized_views, pipes};
 use bowshot_api::{Error, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::{Access, Reading};
@@ -10,7 +10,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The tables of `system` that are made here.
-pub(crate) const NAMES: [&str; 3] = [materialized_views::NAME, "table_history", "tables"];
+pub(crate) const NAMES: [&str; 5] =
+    [materialized_views::NAME, pipes::ERRORS, pipes::NAME, "table_history", "tables"];
 
 /// The tables that one statement sees, and their store.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ impl AboutTables {
             materialized_views::NAME => {
                 Some(materialized_views::rows(&self.pinned, &self.store, &self.access))
             }
+            pipes::NAME => Some(pipes::rows(&self.pinned, &self.store, &self.access)),
+            pipes::ERRORS => Some(pipes::errors(&self.pinned, &self.access)),
             _ => None,
         }
     }

@@ -1,0 +1,100 @@
+//! The pipes whose files the server is to load.
+
+use super::Engine;
+use crate::pipes::ChosenFiles;
+use crate::write::copy::read_options;
+use crate::write::pipes::of_format;
+use bowshot_api::{Error, ErrorKind, Principal, Result};
+use bowshot_tables::Pipe;
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+
+/// A pipe that has files to load, or to note as such that cannot be loaded.
+#[derive(Debug)]
+pub struct DueLoad {
+    id: Uuid,
+    name: String,
+    owner: Result<Principal>,
+    chosen: Arc<ChosenFiles>,
+}
+
+impl DueLoad {
+    /// Whose rights the load has.
+    ///
+    /// # Errors
+    /// `Denied` where nobody who can log in owns the pipe.
+    pub fn owner(&self) -> Result<Principal> {
+        match &self.owner {
+            Ok(owner) => Ok(owner.clone()),
+            Err(error) => Err(error.duplicate()),
+        }
+    }
+
+    /// The statement that loads them.
+    pub fn sql(&self) -> String {
+        format!("ALTER PIPE \"{}\" REFRESH", self.name.replace('"', "\"\""))
+    }
+}
+
+impl Engine {
+    /// Looks for files of the pipes whose time has come.
+    pub async fn due_loads(&self) -> Vec<DueLoad> {
+        let parts = &self.shared.parts;
+        let pipes = Pipe::all(parts.tables.snapshot().notes().texts());
+        parts.pipes.retain(&pipes);
+        let mut due = Vec::new();
+        for (name, pipe) in pipes {
+            if pipe.paused || !parts.pipes.begin(&pipe) {
+                continue;
+            }
+            match self.look_for_files(&name, &pipe).await {
+                Ok(Some(chosen)) => {
+                    due.push(DueLoad { id: pipe.id, owner: self.pipe_owner(&pipe), name, chosen });
+                }
+                Ok(None) => parts.tables.note_refresh(pipe.id, None),
+                Err(error) => self.note_pipe(&name, pipe.id, Some(error)),
+            }
+        }
+        due
+    }
+
+    /// Notes how a load has ended, which `system.pipes` and `system.pipe_errors` show.
+    pub fn note_load(&self, due: &DueLoad, outcome: Result<()>) {
+        let ended = self.shared.parts.pipes.end(due.id, &due.chosen, outcome);
+        self.note_pipe(&due.name, due.id, ended.err());
+    }
+
+    fn note_pipe(&self, name: &str, id: Uuid, error: Option<Error>) {
+        if let Some(error) = &error {
+            tracing::warn!(pipe = %name, %error, "a pipe cannot load files");
+        }
+        self.shared.parts.tables.note_refresh(id, error.map(|error| error.to_string()));
+    }
+
+    async fn look_for_files(&self, name: &str, pipe: &Pipe) -> Result<Option<Arc<ChosenFiles>>> {
+        let parts = &self.shared.parts;
+        let files = parts.files.clone().ok_or_else(|| {
+            Error::unsupported("this server serves no files")
+                .with_hint("start it with the folder that the pipe reads: `bowshot serve FOLDER`")
+        })?;
+        let (shape, read) = read_options(&pipe.location, pipe.options.clone())?;
+        let (options, location) = (of_format(read, shape), pipe.location.clone());
+        let (states, pipe, name) = (Arc::clone(&parts.pipes), pipe.clone(), name.to_owned());
+        let snapshot = parts.tables.snapshot();
+        let looked = spawn_blocking(move || {
+            let found = files.find_files(&location, &options)?;
+            states.choose((&name, &pipe), snapshot.notes().texts(), found)
+        });
+        looked.await.map_err(|error| Error::internal("looking for files broke down").with_source(error))?
+    }
+
+    fn pipe_owner(&self, pipe: &Pipe) -> Result<Principal> {
+        match &pipe.owner {
+            Some(owner) if self.has_user(owner) => Ok(Principal::user(owner)),
+            None if !self.is_guarded() => Ok(Principal::anonymous()),
+            _ => Err(Error::new(ErrorKind::Denied, "who has made the pipe is no user")
+                .with_hint("drop it, and let an administrator make it anew")),
+        }
+    }
+}
