@@ -4,8 +4,9 @@
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_formats::listed_file::ListedFile;
 use bowshot_tables::{Pipe, PipeError, PipeFile, PipeLoad};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
@@ -69,18 +70,14 @@ impl PipeState {
 }
 
 impl PipeStates {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, PipeState>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Forgets all pipes but these.
     pub(crate) fn retain(&self, pipes: &[(String, Pipe)]) {
-        self.lock().retain(|id, _| pipes.iter().any(|(_, pipe)| pipe.id == *id));
+        self.0.lock().retain(|id, _| pipes.iter().any(|(_, pipe)| pipe.id == *id));
     }
 
     /// Whether a pipe is to be looked at. It is not for as long as it says, if nobody says otherwise.
     pub(crate) fn begin(&self, pipe: &Pipe) -> bool {
-        let (now, mut states) = (Instant::now(), self.lock());
+        let (now, mut states) = (Instant::now(), self.0.lock());
         let state = states.entry(pipe.id).or_insert_with(PipeState::new);
         let is_due = now >= state.next;
         if is_due {
@@ -103,7 +100,7 @@ impl PipeStates {
             Error::new(ErrorKind::Corrupt, format!("which files pipe `{name}` has loaded cannot be read"))
         })?;
         let mut errors: HashSet<u64> = PipeError::all(texts, name).iter().map(|error| error.key).collect();
-        let (now, mut states) = (Instant::now(), self.lock());
+        let (now, mut states) = (Instant::now(), self.0.lock());
         let state = states.entry(pipe.id).or_insert_with(PipeState::new);
         errors.extend(state.failed.iter().map(|error| error.key));
         let (mut listed, mut waiting, mut ready) = (HashSet::new(), HashMap::new(), Vec::new());
@@ -142,12 +139,12 @@ impl PipeStates {
 
     /// What a pipe loads next.
     pub(crate) fn chosen(&self, pipe: &Pipe) -> Arc<ChosenFiles> {
-        self.lock().get(&pipe.id).map_or_else(Arc::default, |state| Arc::clone(&state.chosen))
+        self.0.lock().get(&pipe.id).map_or_else(Arc::default, |state| Arc::clone(&state.chosen))
     }
 
     /// Notes how the load of these files has ended. Gives the error where it is none of a file.
     pub(crate) fn end(&self, id: Uuid, chosen: &ChosenFiles, outcome: Result<()>) -> Result<()> {
-        let mut states = self.lock();
+        let mut states = self.0.lock();
         let Some(state) = states.get_mut(&id) else { return Ok(()) };
         state.chosen = Arc::default();
         let Err(error) = outcome else {

@@ -9,7 +9,7 @@ use bowshot_tables::durable::Version;
 use bowshot_tables::{Definition, Entry, EntryName, Table, TableStore};
 use bowshot_types::storage_type;
 use datafusion::arrow::array::{
-    ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array,
+    Array, ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array,
 };
 use datafusion::arrow::compute::take_arrays;
 use datafusion::arrow::datatypes::SchemaRef;
