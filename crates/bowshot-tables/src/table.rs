@@ -262,6 +262,13 @@ impl Table {
         self.segments.iter().map(|segment| segment.id()).collect()
     }
 
+    /// The table with only those of its rows whose segment has one of these numbers, or none of them if not `within`.
+    /// Only for reading: it is no state that could be committed.
+    pub fn part(&self, ids: &[u64], within: bool) -> Self {
+        let kept = self.segments.iter().filter(|segment| ids.contains(&segment.id()) == within);
+        self.with_segments(kept.map(Arc::clone).collect())
+    }
+
     /// The table without its rows. Only for reading: it is no state that could be committed.
     pub fn without_rows(&self) -> Self {
         self.with_segments(Vec::new())
