@@ -23,24 +23,16 @@ const DIRECTORY_CHECKS: usize = 8;
 /// Longest user name, in characters.
 const MAX_NAME_CHARS: usize = 128;
 
-/// Options of logins.
-#[derive(Debug, Clone)]
-pub struct AccessOptions {
-    /// How long an issued token is accepted.
-    pub token_timeout: Duration,
-    /// Issued tokens per user; the oldest is dropped for a new one.
-    pub max_tokens_per_user: usize,
-    /// Concurrent password checks; each takes one core and 19 MiB.
-    pub max_password_checks: usize,
-}
-
-impl Default for AccessOptions {
-    fn default() -> Self {
-        Self {
-            token_timeout: Duration::from_secs(24 * 60 * 60),
-            max_tokens_per_user: 10_000,
-            max_password_checks: 2,
-        }
+bowshot_api::defaults! {
+    /// Options of logins.
+    #[derive(Debug, Clone)]
+    pub struct AccessOptions {
+        /// How long an issued token is accepted.
+        pub token_timeout: Duration = Duration::from_secs(24 * 60 * 60),
+        /// Issued tokens per user; the oldest is dropped for a new one.
+        pub max_tokens_per_user: usize = 10_000,
+        /// Concurrent password checks; each takes one core and 19 MiB.
+        pub max_password_checks: usize = 2,
     }
 }
 

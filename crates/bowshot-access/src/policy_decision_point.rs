@@ -35,33 +35,22 @@ const MAX_REASON_CHARS: usize = 300;
 /// Pause between log messages about missing decisions.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Options of the service.
-#[derive(Debug, Clone)]
-pub struct PolicyDecisionOptions {
-    /// Its address; empty for no service.
-    pub url: String,
-    /// Timeout, waiting for a permit included.
-    pub timeout: Duration,
-    /// Concurrent requests.
-    pub max_connections: usize,
-    /// How long decisions are cached; zero for not at all.
-    pub cache: Duration,
-    /// Trusted authorities (PEM) instead of the system's.
-    pub ca_file: Option<PathBuf>,
-    /// Bearer token.
-    pub token: Option<Secret>,
-}
-
-impl Default for PolicyDecisionOptions {
-    fn default() -> Self {
-        Self {
-            url: String::new(),
-            timeout: Duration::from_secs(2),
-            max_connections: 32,
-            cache: Duration::ZERO,
-            ca_file: None,
-            token: None,
-        }
+bowshot_api::defaults! {
+    /// Options of the service.
+    #[derive(Debug, Clone)]
+    pub struct PolicyDecisionOptions {
+        /// Its address; empty for no service.
+        pub url: String = String::new(),
+        /// Timeout, waiting for a permit included.
+        pub timeout: Duration = Duration::from_secs(2),
+        /// Concurrent requests.
+        pub max_connections: usize = 32,
+        /// How long decisions are cached; zero for not at all.
+        pub cache: Duration = Duration::ZERO,
+        /// Trusted authorities (PEM) instead of the system's.
+        pub ca_file: Option<PathBuf> = None,
+        /// Bearer token.
+        pub token: Option<Secret> = None,
     }
 }
 

@@ -18,6 +18,7 @@ pub mod catalog_names;
 mod compatibility;
 mod connection_limiter;
 mod debug_fields;
+mod defaults;
 mod encryption;
 mod error;
 mod ids;

@@ -26,28 +26,19 @@ pub(crate) const ALIGNMENT: usize = 64;
 /// Largest body of one message: protobuf readers refuse messages of 2 GiB.
 const MAX_BODY: usize = i32::MAX as usize - (16 << 20);
 
-/// How batches become messages.
-#[derive(Debug, Clone)]
-pub struct EncodeOptions {
-    /// Compression of bodies.
-    pub compression: Compression,
-    /// Target size of a message before compression; none but the large one exceeds one and a half times this, unless a
-    /// single row does.
-    pub message_bytes: usize,
-    /// One larger message early in a long stream, for a reader to whom that helps (`large_message.rs`).
-    pub large_message: Option<LargeMessage>,
-    /// Whether the reader takes dictionary-encoded columns; if not, a schema that has one is refused.
-    pub keep_dictionaries: bool,
-}
-
-impl Default for EncodeOptions {
-    fn default() -> Self {
-        Self {
-            compression: Compression::None,
-            message_bytes: 2 << 20,
-            large_message: None,
-            keep_dictionaries: false,
-        }
+bowshot_api::defaults! {
+    /// How batches become messages.
+    #[derive(Debug, Clone)]
+    pub struct EncodeOptions {
+        /// Compression of bodies.
+        pub compression: Compression = Compression::None,
+        /// Target size of a message before compression; none but the large one exceeds one and a half times this, unless a
+        /// single row does.
+        pub message_bytes: usize = 2 << 20,
+        /// One larger message early in a long stream, for a reader to whom that helps (`large_message.rs`).
+        pub large_message: Option<LargeMessage> = None,
+        /// Whether the reader takes dictionary-encoded columns; if not, a schema that has one is refused.
+        pub keep_dictionaries: bool = false,
     }
 }
 

@@ -53,133 +53,77 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Everything that can be set.
-#[derive(Debug, Clone)]
-pub(crate) struct Config {
-    pub(crate) sources: Vec<SourceSpec>,
-    pub(crate) flight: Listen,
-    pub(crate) http: Listen,
-    pub(crate) pg: Listen,
-    /// Whether passwords may cross the network as they are on their way to the PostgreSQL front end.
-    pub(crate) pg_cleartext: bool,
-    /// Whether credentials may cross the network as they are on their way to the HTTP front end.
-    pub(crate) http_cleartext: bool,
-    /// Origins whose web pages may use the HTTP front end, with commas between.
-    pub(crate) http_origins: String,
-    /// Whether agents may use the Model Context Protocol: `auto`, `on` or `off`.
-    pub(crate) http_mcp: String,
-    pub(crate) mysql: Listen,
-    /// Whether passwords may cross the network as they are on their way to the MySQL front end.
-    pub(crate) mysql_cleartext: bool,
-    /// Certificate and key of the front ends.
-    pub(crate) tls: TlsFiles,
-    /// Clients on this machine.
-    pub(crate) same_host: SameHostSettings,
-    /// Other nodes.
-    pub(crate) cluster: ClusterSettings,
-    /// Who gets traces, and of what.
-    pub(crate) traces: TraceSettings,
-    pub(crate) data: Option<DataFolder>,
-    pub(crate) tables: TableSettings,
-    pub(crate) dialect: DialectName,
-    pub(crate) ports_file: Option<PathBuf>,
-    pub(crate) insecure: bool,
-    pub(crate) log: String,
-    pub(crate) log_format: LogFormat,
-    /// The log's file, and what is said of statements.
-    pub(crate) logged: LogSettings,
-    pub(crate) users_file: Option<PathBuf>,
-    pub(crate) enforced: bool,
-    pub(crate) audit_file: Option<PathBuf>,
-    pub(crate) audit_max_bytes: u64,
-    pub(crate) audit_required: bool,
-    pub(crate) access: AccessConfig,
-    /// The part of it that the configuration file holds.
-    pub(crate) own_access: AccessConfig,
-    pub(crate) access_options: AccessOptions,
-    /// Who decides on statements beside the rules.
-    pub(crate) decider: PolicyDecisionOptions,
-    pub(crate) threads: Option<usize>,
-    pub(crate) batch_rows: usize,
-    pub(crate) metadata_cache_bytes: usize,
-    pub(crate) plan_cache_entries: usize,
-    pub(crate) spill_folder: Option<PathBuf>,
-    pub(crate) spill_bytes: u64,
-    pub(crate) scratch: bool,
-    pub(crate) table_bytes: u64,
-    pub(crate) temporary_bytes: u64,
-    /// Decoded columns of Parquet files.
-    pub(crate) column_cache_bytes: u64,
-    pub(crate) exchange_folder: Option<PathBuf>,
-    /// The library that computes ONNX models which are no tree ensembles; none when `None`.
-    pub(crate) onnx_runtime: Option<PathBuf>,
-    /// The caches of joins and of whole results.
-    pub(crate) reuse: ReuseConfig,
-    pub(crate) storage: StorageOptions,
-    pub(crate) remote: RemoteOptions,
-    /// Where the key of secrets is; the server's own when empty.
-    pub(crate) secrets_key: String,
-    /// Other databases.
-    pub(crate) databases: DatabaseOptions,
-    pub(crate) drivers: Drivers,
-    pub(crate) limits: Limits,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        let engine = EngineConfig::default();
-        Self {
-            sources: Vec::new(),
-            flight: Listen::On("127.0.0.1:50051".to_owned()),
-            http: Listen::On("127.0.0.1:8080".to_owned()),
-            pg: Listen::Off,
-            pg_cleartext: false,
-            http_cleartext: false,
-            http_origins: String::new(),
-            http_mcp: "auto".to_owned(),
-            mysql: Listen::Off,
-            mysql_cleartext: false,
-            tls: TlsFiles::default(),
-            same_host: SameHostSettings::default(),
-            cluster: ClusterSettings::default(),
-            traces: TraceSettings::default(),
-            data: None,
-            tables: TableSettings::default(),
-            dialect: DialectName::Ansi,
-            ports_file: None,
-            insecure: false,
-            log: "warn,bowshot=info".to_owned(),
-            log_format: LogFormat::Text,
-            logged: LogSettings::default(),
-            users_file: None,
-            enforced: false,
-            audit_file: None,
-            audit_max_bytes: 100 << 20,
-            audit_required: true,
-            access: AccessConfig::default(),
-            own_access: AccessConfig::default(),
-            access_options: AccessOptions::default(),
-            decider: PolicyDecisionOptions::default(),
-            threads: None,
-            batch_rows: engine.batch_rows,
-            metadata_cache_bytes: engine.metadata_cache_bytes,
-            plan_cache_entries: engine.plan_cache_entries,
-            spill_folder: None,
-            spill_bytes: engine.spill_bytes,
-            scratch: false,
-            table_bytes: 4 << 30,
-            temporary_bytes: engine.temporary_bytes,
-            column_cache_bytes: 4 << 30,
-            exchange_folder: None,
-            onnx_runtime: None,
-            reuse: ReuseConfig::default(),
-            storage: StorageOptions::default(),
-            remote: RemoteOptions::default(),
-            secrets_key: String::new(),
-            databases: DatabaseOptions::default(),
-            drivers: Drivers::default(),
-            limits: Limits::default(),
-        }
+bowshot_api::defaults! {
+    /// Everything that can be set.
+    #[derive(Debug, Clone)]
+    pub(crate) struct Config {
+        pub(crate) sources: Vec<SourceSpec> = Vec::new(),
+        pub(crate) flight: Listen = Listen::On("127.0.0.1:50051".to_owned()),
+        pub(crate) http: Listen = Listen::On("127.0.0.1:8080".to_owned()),
+        pub(crate) pg: Listen = Listen::Off,
+        /// Whether passwords may cross the network as they are on their way to the PostgreSQL front end.
+        pub(crate) pg_cleartext: bool = false,
+        /// Whether credentials may cross the network as they are on their way to the HTTP front end.
+        pub(crate) http_cleartext: bool = false,
+        /// Origins whose web pages may use the HTTP front end, with commas between.
+        pub(crate) http_origins: String = String::new(),
+        /// Whether agents may use the Model Context Protocol: `auto`, `on` or `off`.
+        pub(crate) http_mcp: String = "auto".to_owned(),
+        pub(crate) mysql: Listen = Listen::Off,
+        /// Whether passwords may cross the network as they are on their way to the MySQL front end.
+        pub(crate) mysql_cleartext: bool = false,
+        /// Certificate and key of the front ends.
+        pub(crate) tls: TlsFiles = TlsFiles::default(),
+        /// Clients on this machine.
+        pub(crate) same_host: SameHostSettings = SameHostSettings::default(),
+        /// Other nodes.
+        pub(crate) cluster: ClusterSettings = ClusterSettings::default(),
+        /// Who gets traces, and of what.
+        pub(crate) traces: TraceSettings = TraceSettings::default(),
+        pub(crate) data: Option<DataFolder> = None,
+        pub(crate) tables: TableSettings = TableSettings::default(),
+        pub(crate) dialect: DialectName = DialectName::Ansi,
+        pub(crate) ports_file: Option<PathBuf> = None,
+        pub(crate) insecure: bool = false,
+        pub(crate) log: String = "warn,bowshot=info".to_owned(),
+        pub(crate) log_format: LogFormat = LogFormat::Text,
+        /// The log's file, and what is said of statements.
+        pub(crate) logged: LogSettings = LogSettings::default(),
+        pub(crate) users_file: Option<PathBuf> = None,
+        pub(crate) enforced: bool = false,
+        pub(crate) audit_file: Option<PathBuf> = None,
+        pub(crate) audit_max_bytes: u64 = 100 << 20,
+        pub(crate) audit_required: bool = true,
+        pub(crate) access: AccessConfig = AccessConfig::default(),
+        /// The part of it that the configuration file holds.
+        pub(crate) own_access: AccessConfig = AccessConfig::default(),
+        pub(crate) access_options: AccessOptions = AccessOptions::default(),
+        /// Who decides on statements beside the rules.
+        pub(crate) decider: PolicyDecisionOptions = PolicyDecisionOptions::default(),
+        pub(crate) threads: Option<usize> = None,
+        pub(crate) batch_rows: usize = EngineConfig::default().batch_rows,
+        pub(crate) metadata_cache_bytes: usize = EngineConfig::default().metadata_cache_bytes,
+        pub(crate) plan_cache_entries: usize = EngineConfig::default().plan_cache_entries,
+        pub(crate) spill_folder: Option<PathBuf> = None,
+        pub(crate) spill_bytes: u64 = EngineConfig::default().spill_bytes,
+        pub(crate) scratch: bool = false,
+        pub(crate) table_bytes: u64 = 4 << 30,
+        pub(crate) temporary_bytes: u64 = EngineConfig::default().temporary_bytes,
+        /// Decoded columns of Parquet files.
+        pub(crate) column_cache_bytes: u64 = 4 << 30,
+        pub(crate) exchange_folder: Option<PathBuf> = None,
+        /// The library that computes ONNX models which are no tree ensembles; none when `None`.
+        pub(crate) onnx_runtime: Option<PathBuf> = None,
+        /// The caches of joins and of whole results.
+        pub(crate) reuse: ReuseConfig = ReuseConfig::default(),
+        pub(crate) storage: StorageOptions = StorageOptions::default(),
+        pub(crate) remote: RemoteOptions = RemoteOptions::default(),
+        /// Where the key of secrets is; the server's own when empty.
+        pub(crate) secrets_key: String = String::new(),
+        /// Other databases.
+        pub(crate) databases: DatabaseOptions = DatabaseOptions::default(),
+        pub(crate) drivers: Drivers = Drivers::default(),
+        pub(crate) limits: Limits = Limits::default(),
     }
 }
 

@@ -55,70 +55,47 @@ const SPARE_THREADS: usize = 4;
 /// How many consumers an out-of-memory error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 
-/// Settings of the engine.
-#[derive(Debug, Clone)]
-pub struct EngineConfig {
-    /// Partitions of a plan that run at once, one for each processor by default.
-    pub threads: usize,
-    /// Bytes that all running queries may hold together.
-    pub memory_bytes: usize,
-    /// Bytes that the whole process may have; without a limit when zero.
-    pub process_bytes: u64,
-    /// Bytes of spilled data on disk.
-    pub spill_bytes: u64,
-    /// Folder of spilled data; the system's temporary folder when `None`.
-    pub spill_folder: Option<PathBuf>,
-    /// Bytes of Parquet footers kept.
-    pub metadata_cache_bytes: usize,
-    /// How long a folder listing is believed.
-    pub listing_ttl: Duration,
-    /// SQL dialect of new sessions: `ansi`, `postgres` or `mysql`.
-    pub dialect: &'static str,
-    /// Rows of one batch.
-    pub batch_rows: usize,
-    /// Bytes of the temporary tables of one session.
-    pub temporary_bytes: u64,
-    /// The one folder whose files COPY may read and write; none when `None`.
-    pub exchange_folder: Option<PathBuf>,
-    /// The object stores, in some places of which COPY may read and write too.
-    pub remotes: Option<Arc<Remotes>>,
-    /// Other databases, each of which is a catalog; none when `None`.
-    pub databases: Option<Arc<dyn Databases>>,
-    /// Credentials of sources, which admins give in SQL; the statements about them are refused when `None`.
-    pub secrets: Option<Arc<Secrets>>,
-    /// Plans of all sessions together that are kept for other runs.
-    pub plan_cache_entries: usize,
-    /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
-    /// survives the session, and no served file is visible.
-    pub scratch: bool,
-    /// Users and roles of the configuration.
-    pub access: AccessSettings,
-    /// Replaces the session configuration, for comparisons with plain DataFusion.
-    pub session_config: Option<SessionConfig>,
-}
-
-impl Default for EngineConfig {
-    fn default() -> Self {
-        Self {
-            threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
-            memory_bytes: 8 << 30,
-            process_bytes: 0,
-            spill_bytes: 100 << 30,
-            spill_folder: None,
-            metadata_cache_bytes: 512 << 20,
-            listing_ttl: Duration::from_secs(1),
-            dialect: "ansi",
-            batch_rows: split_scan::DEFAULT_BATCH_ROWS,
-            temporary_bytes: 1 << 30,
-            exchange_folder: None,
-            remotes: None,
-            databases: None,
-            secrets: None,
-            plan_cache_entries: 1_000,
-            scratch: false,
-            access: AccessSettings::default(),
-            session_config: None,
-        }
+bowshot_api::defaults! {
+    /// Settings of the engine.
+    #[derive(Debug, Clone)]
+    pub struct EngineConfig {
+        /// Partitions of a plan that run at once, one for each processor by default.
+        pub threads: usize = std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+        /// Bytes that all running queries may hold together.
+        pub memory_bytes: usize = 8 << 30,
+        /// Bytes that the whole process may have; without a limit when zero.
+        pub process_bytes: u64 = 0,
+        /// Bytes of spilled data on disk.
+        pub spill_bytes: u64 = 100 << 30,
+        /// Folder of spilled data; the system's temporary folder when `None`.
+        pub spill_folder: Option<PathBuf> = None,
+        /// Bytes of Parquet footers kept.
+        pub metadata_cache_bytes: usize = 512 << 20,
+        /// How long a folder listing is believed.
+        pub listing_ttl: Duration = Duration::from_secs(1),
+        /// SQL dialect of new sessions: `ansi`, `postgres` or `mysql`.
+        pub dialect: &'static str = "ansi",
+        /// Rows of one batch.
+        pub batch_rows: usize = split_scan::DEFAULT_BATCH_ROWS,
+        /// Bytes of the temporary tables of one session.
+        pub temporary_bytes: u64 = 1 << 30,
+        /// The one folder whose files COPY may read and write; none when `None`.
+        pub exchange_folder: Option<PathBuf> = None,
+        /// The object stores, in some places of which COPY may read and write too.
+        pub remotes: Option<Arc<Remotes>> = None,
+        /// Other databases, each of which is a catalog; none when `None`.
+        pub databases: Option<Arc<dyn Databases>> = None,
+        /// Credentials of sources, which admins give in SQL; the statements about them are refused when `None`.
+        pub secrets: Option<Arc<Secrets>> = None,
+        /// Plans of all sessions together that are kept for other runs.
+        pub plan_cache_entries: usize = 1_000,
+        /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
+        /// survives the session, and no served file is visible.
+        pub scratch: bool = false,
+        /// Users and roles of the configuration.
+        pub access: AccessSettings = AccessSettings::default(),
+        /// Replaces the session configuration, for comparisons with plain DataFusion.
+        pub session_config: Option<SessionConfig> = None,
     }
 }
 

@@ -7,58 +7,41 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How object stores are reached, and what of them statements may name.
-#[derive(Debug, Clone)]
-pub struct RemoteOptions {
-    /// How often what is in use is listed again.
-    pub refresh: Duration,
-    /// Longest wait for what is asked of a store, with all attempts.
-    pub timeout: Duration,
-    /// Longest single request.
-    pub request_timeout: Duration,
-    /// Attempts after the first that failed in a way that may pass.
-    pub max_retries: usize,
-    /// Requests that are open at once, for each bucket.
-    pub max_requests: usize,
-    /// Disk for parts of files that were read.
-    pub cache_bytes: u64,
-    /// Where they are; nothing is kept without it.
-    pub cache_folder: Option<PathBuf>,
-    /// What is to be known of single buckets and prefixes.
-    pub places: Vec<PlaceSettings>,
-    /// Places whose files statements of administrators may read by their address.
-    pub read: Vec<String>,
-    /// Places in which COPY may read and write, for every user.
-    pub exchange: Vec<String>,
-    /// Endpoints that secrets may name, beside those of places and of the environment.
-    pub endpoints: Vec<String>,
-    /// Credentials that administrators have given in SQL.
-    pub secrets: Option<Arc<Secrets>>,
+bowshot_api::defaults! {
+    /// How object stores are reached, and what of them statements may name.
+    #[derive(Debug, Clone)]
+    pub struct RemoteOptions {
+        /// How often what is in use is listed again.
+        pub refresh: Duration = Duration::from_secs(10),
+        /// Longest wait for what is asked of a store, with all attempts.
+        pub timeout: Duration = Duration::from_secs(60),
+        /// Longest single request.
+        pub request_timeout: Duration = Duration::from_secs(20),
+        /// Attempts after the first that failed in a way that may pass.
+        pub max_retries: usize = 6,
+        /// Requests that are open at once, for each bucket.
+        pub max_requests: usize = 64,
+        /// Disk for parts of files that were read.
+        pub cache_bytes: u64 = 10 << 30,
+        /// Where they are; nothing is kept without it.
+        pub cache_folder: Option<PathBuf> = None,
+        /// What is to be known of single buckets and prefixes.
+        pub places: Vec<PlaceSettings> = Vec::new(),
+        /// Places whose files statements of administrators may read by their address.
+        pub read: Vec<String> = Vec::new(),
+        /// Places in which COPY may read and write, for every user.
+        pub exchange: Vec<String> = Vec::new(),
+        /// Endpoints that secrets may name, beside those of places and of the environment.
+        pub endpoints: Vec<String> = Vec::new(),
+        /// Credentials that administrators have given in SQL.
+        pub secrets: Option<Arc<Secrets>> = None,
+    }
 }
 
 impl RemoteOptions {
     /// The endpoints that the operator has named, in any way.
     pub fn known_endpoints(&self) -> BTreeSet<String> {
         super::credentials::endpoints(self)
-    }
-}
-
-impl Default for RemoteOptions {
-    fn default() -> Self {
-        Self {
-            refresh: Duration::from_secs(10),
-            timeout: Duration::from_secs(60),
-            request_timeout: Duration::from_secs(20),
-            max_retries: 6,
-            max_requests: 64,
-            cache_bytes: 10 << 30,
-            cache_folder: None,
-            places: Vec::new(),
-            read: Vec::new(),
-            exchange: Vec::new(),
-            endpoints: Vec::new(),
-            secrets: None,
-        }
     }
 }
 

@@ -45,45 +45,30 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// What the join cache may take and when it computes.
-#[derive(Debug, Clone)]
-pub struct JoinCacheConfig {
-    /// Whether there is one.
-    pub enabled: bool,
-    /// Bytes of rows in memory; as much again while a join is computed.
-    pub memory_bytes: u64,
-    /// Bytes of files.
-    pub disk_bytes: u64,
-    /// Folder of the files; without one nothing leaves memory for the disk, and nothing survives a restart.
-    pub folder: Option<PathBuf>,
-    /// A join is computed for the cache when it, or one like it, is asked for so many times.
-    pub fill_after: u64,
-    /// How long a query waits for a join that is being computed for the cache, before it computes it itself.
-    pub wait: Duration,
-    /// Whether joins are computed before they are asked for.
-    pub forecast: bool,
-    /// Templates of joins that are remembered.
-    pub history: usize,
-    /// Longest computation of one join.
-    pub fill_timeout: Duration,
-    /// Percent of one processor that computing ahead takes at most while queries run.
-    pub busy_percent: usize,
-}
-
-impl Default for JoinCacheConfig {
-    fn default() -> Self {
-        Self {
-            enabled: false,
-            memory_bytes: 2 << 30,
-            disk_bytes: 16 << 30,
-            folder: None,
-            fill_after: 2,
-            wait: Duration::ZERO,
-            forecast: true,
-            history: 1_000,
-            fill_timeout: Duration::from_secs(60 * 60),
-            busy_percent: 10,
-        }
+bowshot_api::defaults! {
+    /// What the join cache may take and when it computes.
+    #[derive(Debug, Clone)]
+    pub struct JoinCacheConfig {
+        /// Whether there is one.
+        pub enabled: bool = false,
+        /// Bytes of rows in memory; as much again while a join is computed.
+        pub memory_bytes: u64 = 2 << 30,
+        /// Bytes of files.
+        pub disk_bytes: u64 = 16 << 30,
+        /// Folder of the files; without one nothing leaves memory for the disk, and nothing survives a restart.
+        pub folder: Option<PathBuf> = None,
+        /// A join is computed for the cache when it, or one like it, is asked for so many times.
+        pub fill_after: u64 = 2,
+        /// How long a query waits for a join that is being computed for the cache, before it computes it itself.
+        pub wait: Duration = Duration::ZERO,
+        /// Whether joins are computed before they are asked for.
+        pub forecast: bool = true,
+        /// Templates of joins that are remembered.
+        pub history: usize = 1_000,
+        /// Longest computation of one join.
+        pub fill_timeout: Duration = Duration::from_secs(60 * 60),
+        /// Percent of one processor that computing ahead takes at most while queries run.
+        pub busy_percent: usize = 10,
     }
 }
 

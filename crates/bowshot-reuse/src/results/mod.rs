@@ -42,20 +42,16 @@ const MAX_WRITERS: usize = 64;
 /// The table of `system` that is made here.
 pub(crate) const TABLE: &str = "result_cache";
 
-/// What results may take.
-#[derive(Debug, Clone)]
-pub struct ResultCacheConfig {
-    /// Bytes in memory; without them nothing is kept.
-    pub memory_bytes: u64,
-    /// Bytes of files.
-    pub disk_bytes: u64,
-    /// Folder of the files; without one nothing survives a restart.
-    pub folder: Option<PathBuf>,
-}
-
-impl Default for ResultCacheConfig {
-    fn default() -> Self {
-        Self { memory_bytes: 256 << 20, disk_bytes: 1 << 30, folder: None }
+bowshot_api::defaults! {
+    /// What results may take.
+    #[derive(Debug, Clone)]
+    pub struct ResultCacheConfig {
+        /// Bytes in memory; without them nothing is kept.
+        pub memory_bytes: u64 = 256 << 20,
+        /// Bytes of files.
+        pub disk_bytes: u64 = 1 << 30,
+        /// Folder of the files; without one nothing survives a restart.
+        pub folder: Option<PathBuf> = None,
     }
 }
 

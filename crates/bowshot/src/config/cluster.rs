@@ -7,45 +7,28 @@ use bowshot_cluster::membership::Security;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where the nodes of a cluster meet, and how they know one another.
-#[derive(Debug, Clone)]
-pub(crate) struct ClusterSettings {
-    /// The internal port; without one, the server is alone.
-    pub(crate) listen: Listen,
-    /// Nodes to ask first, with commas between.
-    pub(crate) join: String,
-    /// Where other nodes reach the internal port.
-    pub(crate) advertise: String,
-    /// Where clients reach the Flight SQL front end.
-    pub(crate) public: String,
-    pub(crate) authority: Option<PathBuf>,
-    pub(crate) certificate: Option<PathBuf>,
-    pub(crate) key: Option<PathBuf>,
-    /// What all nodes of one machine know.
-    pub(crate) secret: Option<Secret>,
-    pub(crate) heartbeat: Duration,
-    pub(crate) suspect_after: Duration,
-    pub(crate) dead_after: Duration,
-    /// Bytes of files for each thread from which on a query is worth another node.
-    pub(crate) bytes_per_thread: u64,
-}
-
-impl Default for ClusterSettings {
-    fn default() -> Self {
-        Self {
-            listen: Listen::Off,
-            join: String::new(),
-            advertise: String::new(),
-            public: String::new(),
-            authority: None,
-            certificate: None,
-            key: None,
-            secret: None,
-            heartbeat: Duration::from_secs(1),
-            suspect_after: Duration::from_secs(5),
-            dead_after: Duration::from_secs(20),
-            bytes_per_thread: 16 << 20,
-        }
+bowshot_api::defaults! {
+    /// Where the nodes of a cluster meet, and how they know one another.
+    #[derive(Debug, Clone)]
+    pub(crate) struct ClusterSettings {
+        /// The internal port; without one, the server is alone.
+        pub(crate) listen: Listen = Listen::Off,
+        /// Nodes to ask first, with commas between.
+        pub(crate) join: String = String::new(),
+        /// Where other nodes reach the internal port.
+        pub(crate) advertise: String = String::new(),
+        /// Where clients reach the Flight SQL front end.
+        pub(crate) public: String = String::new(),
+        pub(crate) authority: Option<PathBuf> = None,
+        pub(crate) certificate: Option<PathBuf> = None,
+        pub(crate) key: Option<PathBuf> = None,
+        /// What all nodes of one machine know.
+        pub(crate) secret: Option<Secret> = None,
+        pub(crate) heartbeat: Duration = Duration::from_secs(1),
+        pub(crate) suspect_after: Duration = Duration::from_secs(5),
+        pub(crate) dead_after: Duration = Duration::from_secs(20),
+        /// Bytes of files for each thread from which on a query is worth another node.
+        pub(crate) bytes_per_thread: u64 = 16 << 20,
     }
 }
 

@@ -2,27 +2,18 @@
 
 use crate::usage::Usage;
 
-/// The socket over which clients on this machine get and send rows in shared memory.
-#[derive(Debug, Clone)]
-pub(crate) struct SameHostSettings {
-    /// `auto`, `none` or a path.
-    pub(super) socket: String,
-    /// Bytes that one connection may have mapped.
-    pub(crate) connection_bytes: u64,
-    /// Bytes that one user of the server may have mapped.
-    pub(crate) user_bytes: u64,
-    /// Bytes that all may have mapped.
-    pub(crate) total_bytes: u64,
-}
-
-impl Default for SameHostSettings {
-    fn default() -> Self {
-        Self {
-            socket: "auto".to_owned(),
-            connection_bytes: 1 << 30,
-            user_bytes: 2 << 30,
-            total_bytes: 4 << 30,
-        }
+bowshot_api::defaults! {
+    /// The socket over which clients on this machine get and send rows in shared memory.
+    #[derive(Debug, Clone)]
+    pub(crate) struct SameHostSettings {
+        /// `auto`, `none` or a path.
+        pub(super) socket: String = "auto".to_owned(),
+        /// Bytes that one connection may have mapped.
+        pub(crate) connection_bytes: u64 = 1 << 30,
+        /// Bytes that one user of the server may have mapped.
+        pub(crate) user_bytes: u64 = 2 << 30,
+        /// Bytes that all may have mapped.
+        pub(crate) total_bytes: u64 = 4 << 30,
     }
 }
 

@@ -13,18 +13,14 @@ pub(crate) enum DataFolder {
     At(PathBuf),
 }
 
-/// The location of files of durable tables, if it is not the data folder.
-#[derive(Debug, Clone)]
-pub(crate) struct TableSettings {
-    /// A place in an object store; none when empty.
-    pub(crate) address: String,
-    /// Disk for copies of files that are there.
-    pub(crate) cache_bytes: u64,
-}
-
-impl Default for TableSettings {
-    fn default() -> Self {
-        Self { address: String::new(), cache_bytes: 20 << 30 }
+bowshot_api::defaults! {
+    /// The location of files of durable tables, if it is not the data folder.
+    #[derive(Debug, Clone)]
+    pub(crate) struct TableSettings {
+        /// A place in an object store; none when empty.
+        pub(crate) address: String = String::new(),
+        /// Disk for copies of files that are there.
+        pub(crate) cache_bytes: u64 = 20 << 30,
     }
 }
 

@@ -4,33 +4,22 @@ use crate::usage::Usage;
 use bowshot_access::{CertificateName, ClientTrustOptions};
 use std::path::PathBuf;
 
-/// Files in PEM form with which the server proves who it is, both or none, and by which its clients do.
-#[derive(Debug, Clone)]
-pub(crate) struct TlsFiles {
-    /// The server's certificate, then those that lead to its authority.
-    pub(crate) certificate: Option<PathBuf>,
-    /// The private key of the server's certificate.
-    pub(crate) key: Option<PathBuf>,
-    /// The authorities whose certificates say who a client is.
-    pub(crate) client_authority: Option<PathBuf>,
-    /// What these authorities have revoked.
-    pub(crate) client_revoked: Option<PathBuf>,
-    /// Whether clients need a certificate.
-    pub(crate) client_certificates: String,
-    /// Which name of a certificate is the user's.
-    pub(crate) client_name: String,
-}
-
-impl Default for TlsFiles {
-    fn default() -> Self {
-        Self {
-            certificate: None,
-            key: None,
-            client_authority: None,
-            client_revoked: None,
-            client_certificates: "optional".to_owned(),
-            client_name: "common_name".to_owned(),
-        }
+bowshot_api::defaults! {
+    /// Files in PEM form with which the server proves who it is, both or none, and by which its clients do.
+    #[derive(Debug, Clone)]
+    pub(crate) struct TlsFiles {
+        /// The server's certificate, then those that lead to its authority.
+        pub(crate) certificate: Option<PathBuf> = None,
+        /// The private key of the server's certificate.
+        pub(crate) key: Option<PathBuf> = None,
+        /// The authorities whose certificates say who a client is.
+        pub(crate) client_authority: Option<PathBuf> = None,
+        /// What these authorities have revoked.
+        pub(crate) client_revoked: Option<PathBuf> = None,
+        /// Whether clients need a certificate.
+        pub(crate) client_certificates: String = "optional".to_owned(),
+        /// Which name of a certificate is the user's.
+        pub(crate) client_name: String = "common_name".to_owned(),
     }
 }
 

@@ -5,34 +5,22 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// See the module.
-#[derive(Debug, Clone)]
-pub(crate) struct TraceSettings {
-    /// Address of the collector; empty: there are no traces.
-    pub(crate) endpoint: String,
-    /// Which share of the calls that no caller has decided about.
-    pub(crate) sample_ratio: f64,
-    /// Who may vouch for a collector at `https://`; nobody is named: the authorities of this machine.
-    pub(crate) ca_file: Option<PathBuf>,
-    /// File with headers for the collector.
-    pub(crate) headers_file: Option<PathBuf>,
-    pub(crate) timeout: Duration,
-    pub(crate) service_name: String,
-    /// Whether texts of statements are in them.
-    pub(crate) statements: bool,
-}
-
-impl Default for TraceSettings {
-    fn default() -> Self {
-        Self {
-            endpoint: String::new(),
-            sample_ratio: 1.0,
-            ca_file: None,
-            headers_file: None,
-            timeout: Duration::from_secs(5),
-            service_name: "bowshot".to_owned(),
-            statements: false,
-        }
+bowshot_api::defaults! {
+    /// See the module.
+    #[derive(Debug, Clone)]
+    pub(crate) struct TraceSettings {
+        /// Address of the collector; empty: there are no traces.
+        pub(crate) endpoint: String = String::new(),
+        /// Which share of the calls that no caller has decided about.
+        pub(crate) sample_ratio: f64 = 1.0,
+        /// Who may vouch for a collector at `https://`; nobody is named: the authorities of this machine.
+        pub(crate) ca_file: Option<PathBuf> = None,
+        /// File with headers for the collector.
+        pub(crate) headers_file: Option<PathBuf> = None,
+        pub(crate) timeout: Duration = Duration::from_secs(5),
+        pub(crate) service_name: String = "bowshot".to_owned(),
+        /// Whether texts of statements are in them.
+        pub(crate) statements: bool = false,
     }
 }
 
