@@ -54,6 +54,18 @@ pub trait Tree {
         });
     }
 
+    /// Changes each expression in this part that is in no query within it, after those within the expression, until there is
+    /// an error.
+    ///
+    /// # Errors
+    /// The first one of `change`.
+    fn try_change_own_expressions<E>(
+        &mut self,
+        change: impl FnMut(&mut Expr) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.try_walk(&mut OwnExpressions { change, depth: 0 })
+    }
+
     /// Changes each query in this part, before those within it, until there is an error.
     ///
     /// # Errors
@@ -81,6 +93,22 @@ pub trait Tree {
         self.try_walk(&mut Factors(change))
     }
 
+    /// Changes each table in FROM in this part, after those within it.
+    fn change_tables(&mut self, mut change: impl FnMut(&mut TableFactor)) {
+        let Ok(()) = self.try_change_tables(|factor| {
+            change(factor);
+            Ok::<(), Infallible>(())
+        });
+    }
+
+    /// Changes each value that is written in this part.
+    fn change_values(&mut self, mut change: impl FnMut(&mut ValueWithSpan)) {
+        let Ok(()) = self.try_walk(&mut Literals(|value: &mut ValueWithSpan| {
+            change(value);
+            Ok::<(), Infallible>(())
+        }));
+    }
+
     /// Calls `visit` for each expression in this part, before those within it.
     fn each_expression(&self, mut visit: impl FnMut(&Expr)) {
         self.has_expression(|expr| {
@@ -91,7 +119,17 @@ pub trait Tree {
 
     /// Whether `found` holds for an expression in this part.
     fn has_expression(&self, found: impl FnMut(&Expr) -> bool) -> bool {
-        self.look(&mut Finding(found)).is_break()
+        self.look(&mut FindExpression(found)).is_break()
+    }
+
+    /// Whether `found` holds for a query in this part.
+    fn has_query(&self, found: impl FnMut(&Query) -> bool) -> bool {
+        self.look(&mut FindQuery(found)).is_break()
+    }
+
+    /// Whether `found` holds for the name of a table in this part.
+    fn has_relation(&self, found: impl FnMut(&ObjectName) -> bool) -> bool {
+        self.look(&mut FindRelation(found)).is_break()
     }
 
     /// What `find` makes of the first expression in this part of which it makes anything.
@@ -182,16 +220,44 @@ with_one_hook! {
     Queries: pre_visit_query(Query);
     Selects: pre_visit_select(Select);
     Factors: post_visit_table_factor(TableFactor);
+    Literals: pre_visit_value(ValueWithSpan);
 }
 
-struct Finding<F>(F);
+struct OwnExpressions<F> {
+    change: F,
+    /// How many queries are open.
+    depth: usize,
+}
 
-impl<F: FnMut(&Expr) -> bool> Visitor for Finding<F> {
-    type Break = ();
+impl<E, F: FnMut(&mut Expr) -> Result<(), E>> VisitorMut for OwnExpressions<F> {
+    type Break = E;
 
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        if (self.0)(expr) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    count_queries!(depth: &mut Query);
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<E> {
+        if self.depth == 0 { flow((self.change)(expr)) } else { ControlFlow::Continue(()) }
     }
+}
+
+/// Visitors with one hook, which break where a function holds.
+macro_rules! finding {
+    ($($name:ident: $hook:ident($part:ty);)+) => {
+        $(struct $name<F>(F);
+
+        impl<F: FnMut(&$part) -> bool> Visitor for $name<F> {
+            type Break = ();
+
+            fn $hook(&mut self, part: &$part) -> ControlFlow<()> {
+                if (self.0)(part) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            }
+        })+
+    };
+}
+
+finding! {
+    FindExpression: pre_visit_expr(Expr);
+    FindQuery: pre_visit_query(Query);
+    FindRelation: pre_visit_relation(ObjectName);
 }
 
 macro_rules! trees {

@@ -25,7 +25,6 @@ use datafusion::sql::sqlparser::ast::{
     TableAlias, TableFactor, VisitorMut,
 };
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -126,7 +125,7 @@ impl<'a> SeenFunctions<'a> {
             Statement::Statement(statement) => {
                 let mut progress = Progress::default();
                 let expansion = &mut Expansion { seen: self, scope: self.scope, progress: &mut progress };
-                done(statement.walk(expansion))?;
+                statement.try_walk(expansion)?;
                 Ok(progress.bodies)
             }
             Statement::Explain(explain) => self.expand(&mut explain.statement),
@@ -206,7 +205,15 @@ impl<'a> SeenFunctions<'a> {
             (!is_everywhere && files(&written).is_none()).then(|| schema.to_owned())
         });
         if catalog != self.scope.catalog {
-            let ControlFlow::Continue(()) = statement.walk(&mut InCatalog(catalog));
+            // Tables that are named with a schema alone.
+            statement.change_tables(|factor| {
+                if let TableFactor::Table { name, args: None, .. } = factor
+                    && let [ObjectNamePart::Identifier(schema), _] = name.0.as_slice()
+                    && ident(schema) != PG_TEMP
+                {
+                    name.0.insert(0, ObjectNamePart::Identifier(Ident::with_quote('"', catalog)));
+                }
+            });
         }
     }
 }
@@ -216,30 +223,6 @@ fn number(name: &EntryName, arguments: &[Expr]) -> u64 {
     let mut hasher = DefaultHasher::new();
     (name, arguments).hash(&mut hasher);
     hasher.finish()
-}
-
-fn done(flow: ControlFlow<Error>) -> Result<()> {
-    match flow {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
-}
-
-/// Names the catalog of tables that are named with a schema alone.
-struct InCatalog<'a>(&'a str);
-
-impl VisitorMut for InCatalog<'_> {
-    type Break = Infallible;
-
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Infallible> {
-        if let TableFactor::Table { name, args: None, .. } = factor
-            && let [ObjectNamePart::Identifier(schema), _] = name.0.as_slice()
-            && ident(schema) != PG_TEMP
-        {
-            name.0.insert(0, ObjectNamePart::Identifier(Ident::with_quote('"', self.0)));
-        }
-        ControlFlow::Continue(())
-    }
 }
 
 /// What has been expanded of one statement.
@@ -305,7 +288,7 @@ impl Expansion<'_, '_> {
         let (catalog, schema) = (&note.default_catalog, &note.default_schema);
         let scope = Scope { catalog, schema, path: &[], own: name.catalog == TEMPORARY_CATALOG };
         let mut inner = Expansion { seen: self.seen, scope, progress: &mut *self.progress };
-        done(statement.walk(&mut inner))?;
+        statement.try_walk(&mut inner)?;
         self.progress.around.pop();
         match *statement {
             ast::Statement::Query(query) => Ok(query),

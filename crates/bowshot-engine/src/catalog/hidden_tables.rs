@@ -10,9 +10,7 @@ use bowshot_sql::rewrite::mark_shared;
 use bowshot_system_catalog::client::Flavour;
 use bowshot_tables::EntryName;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{ObjectName, TableFactor, VisitorMut};
-use std::convert::Infallible;
-use std::ops::ControlFlow;
+use datafusion::sql::sqlparser::ast::{ObjectName, TableFactor};
 
 /// Marks the tables that a statement names with their schema, where one of the session's own has the same name.
 pub(crate) fn mark(statement: &mut Statement, names: &Names, visible: &Visible) {
@@ -22,42 +20,28 @@ pub(crate) fn mark(statement: &mut Statement, names: &Names, visible: &Visible) 
     }
     match statement {
         Statement::Statement(statement) => {
-            let ControlFlow::Continue(()) = statement.walk(&mut Marks { names, visible });
+            statement.change_tables(|factor| {
+                if let TableFactor::Table { name, alias, args: None, .. } = factor
+                    && is_hidden(name, names, visible)
+                {
+                    mark_shared(name, alias);
+                }
+            });
         }
         Statement::Explain(explain) => mark(&mut explain.statement, names, visible),
         _ => {}
     }
 }
 
-struct Marks<'a> {
-    names: &'a Names,
-    visible: &'a Visible,
-}
-
-impl Marks<'_> {
-    fn is_hidden(&self, name: &ObjectName) -> bool {
-        if name.0.len() < 2 {
-            return false;
-        }
-        let Ok(full) = self.names.resolve(name) else { return false };
-        let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &full.name);
-        full.catalog == self.names.default_catalog
-            && full.schema == self.names.default_schema
-            && self.names.pinned.entry(&own).is_some()
-            && self.names.access.sees(&full)
-            && self.visible.has(&full)
+fn is_hidden(name: &ObjectName, names: &Names, visible: &Visible) -> bool {
+    if name.0.len() < 2 {
+        return false;
     }
-}
-
-impl VisitorMut for Marks<'_> {
-    type Break = Infallible;
-
-    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Infallible> {
-        if let TableFactor::Table { name, alias, args: None, .. } = factor
-            && self.is_hidden(name)
-        {
-            mark_shared(name, alias);
-        }
-        ControlFlow::Continue(())
-    }
+    let Ok(full) = names.resolve(name) else { return false };
+    let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &full.name);
+    full.catalog == names.default_catalog
+        && full.schema == names.default_schema
+        && names.pinned.entry(&own).is_some()
+        && names.access.sees(&full)
+        && visible.has(&full)
 }

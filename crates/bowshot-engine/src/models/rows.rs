@@ -9,12 +9,10 @@ use datafusion::common::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, ObjectNamePart, Query, SetExpr, Statement, TableFactor, Visitor,
-    VisitorMut,
+    Expr, FunctionArg, FunctionArgExpr, ObjectNamePart, Query, SetExpr, Statement, TableFactor,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use std::ops::ControlFlow;
 
 /// Calls in one statement.
 const MAX_CALLS: usize = 64;
@@ -31,9 +29,8 @@ pub(crate) fn by_columns<'a>(
     async move {
         let Some(finder) = finder(state) else { return Ok(()) };
         for _ in 0..MAX_CALLS {
-            let ControlFlow::Break(Call { wanted, model, rows }) = statement.look(&mut Find) else {
-                return Ok(());
-            };
+            let found = statement.try_change_tables(|factor| call(factor).map_or(Ok(()), Err));
+            let Err(Call { wanted, model, rows }) = found else { return Ok(()) };
             let external = |error: Error| DataFusionError::External(Box::new(error));
             let model = model.ok_or_else(|| external(not_so(wanted)))?;
             let found = finder.find(&model).map_err(external)?;
@@ -44,8 +41,7 @@ pub(crate) fn by_columns<'a>(
                 (Err(_), names) if !names.is_empty() => names.to_vec(),
                 (Err(error), _) => return Err(error),
             };
-            let instead = query(wanted, &model, &arguments, *rows).map_err(external)?;
-            let _ = statement.walk(&mut Replace(Some(instead)));
+            put_query(statement, query(wanted, &model, &arguments, *rows).map_err(external)?);
         }
         Err(DataFusionError::Plan(format!("models are asked about more than {MAX_CALLS} tables")))
     }
@@ -92,35 +88,22 @@ fn not_so(wanted: Wanted) -> Error {
     ))
 }
 
-struct Find;
-
-impl Visitor for Find {
-    type Break = Call;
-
-    fn post_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Call> {
-        call(factor).map_or(ControlFlow::Continue(()), ControlFlow::Break)
-    }
-}
-
-/// Replaces the call that [`Find`] finds.
-struct Replace(Option<TableFactor>);
-
-impl VisitorMut for Replace {
-    type Break = ();
-
-    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+/// Replaces the first call.
+fn put_query(statement: &mut Statement, instead: TableFactor) {
+    let mut instead = Some(instead);
+    let _ = statement.try_change_tables(|factor| {
         if call(factor).is_none() {
-            return ControlFlow::Continue(());
+            return Ok(());
         }
-        let Some(mut instead) = self.0.take() else { return ControlFlow::Break(()) };
+        let mut instead = instead.take().ok_or(())?;
         if let (TableFactor::Table { alias: Some(named), .. }, TableFactor::Derived { alias, .. }) =
             (&*factor, &mut instead)
         {
             *alias = Some(named.clone());
         }
         *factor = instead;
-        ControlFlow::Break(())
-    }
+        Err(())
+    });
 }
 
 /// The names of the columns that a query gives.

@@ -6,8 +6,7 @@ use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_sql::Tree;
 use bowshot_sql::rewrite::Source;
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{Expr, Statement, Value, VisitorMut};
-use std::ops::ControlFlow;
+use datafusion::sql::sqlparser::ast::{Expr, Statement, Value};
 
 /// Bytes that the values of one EXECUTE may become in the places of its parameters.
 const MAX_BYTES: usize = 16 << 20;
@@ -79,18 +78,13 @@ fn cast(value: Expr, data_type: &str) -> Result<Expr> {
 fn bind(statement: &mut Statement, values: &[Expr]) -> Result<()> {
     let sizes = values.iter().map(|value| value.to_string().len()).collect();
     let mut bound = Bound { values, sizes, bytes: 0, used: vec![false; values.len()] };
-    match statement.walk(&mut bound) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) if bound.used.iter().all(|used| *used) => Ok(()),
-        ControlFlow::Continue(()) => {
-            let used = bound.used.iter().filter(|used| **used).count();
-            Err(Error::invalid(format!(
-                "the statement has {used} parameters, and got {} values",
-                values.len()
-            ))
-            .with_reason(Reason::WrongParameters))
-        }
+    statement.try_change_expressions(|expr| bound.replace(expr))?;
+    let used = bound.used.iter().filter(|used| **used).count();
+    if used == values.len() {
+        return Ok(());
     }
+    Err(Error::invalid(format!("the statement has {used} parameters, and got {} values", values.len()))
+        .with_reason(Reason::WrongParameters))
 }
 
 struct Bound<'a> {
@@ -123,16 +117,5 @@ impl Bound<'_> {
         *used = true;
         *expr = given.clone();
         Ok(())
-    }
-}
-
-impl VisitorMut for Bound<'_> {
-    type Break = Error;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        match self.replace(expr) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
     }
 }

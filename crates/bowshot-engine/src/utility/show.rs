@@ -6,8 +6,7 @@ use crate::catalog::{names, show_create};
 use bowshot_api::{Error, Result};
 use bowshot_sql::{RowFilter, Show, Shown, Tree};
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, SelectItem, SetExpr, Statement, VisitorMut};
-use std::ops::ControlFlow;
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, SelectItem, SetExpr, Statement};
 
 /// The rows that are asked for.
 ///
@@ -116,7 +115,15 @@ pub(super) fn filtered_texts(
 }
 
 fn add_condition(statement: &mut Parsed, mut condition: Expr, columns: &[String]) -> Result<()> {
-    let _: ControlFlow<()> = condition.walk(&mut Spelled(columns));
+    // The columns of what is shown are found whatever their case.
+    condition.change_expressions(|expr| {
+        if let Expr::Identifier(name) = expr
+            && name.quote_style != Some('"')
+            && let Some(column) = columns.iter().find(|column| column.eq_ignore_ascii_case(&name.value))
+        {
+            (name.value, name.quote_style) = (column.clone(), Some('"'));
+        }
+    });
     let select = match statement {
         Parsed::Statement(statement) => match statement.as_mut() {
             Statement::Query(query) => match query.body.as_mut() {
@@ -130,23 +137,6 @@ fn add_condition(statement: &mut Parsed, mut condition: Expr, columns: &[String]
     let select = select.ok_or_else(|| Error::internal("a query of our own is none"))?;
     select.selection = Some(condition);
     Ok(())
-}
-
-/// The columns of what is shown are found whatever their case.
-struct Spelled<'a>(&'a [String]);
-
-impl VisitorMut for Spelled<'_> {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Identifier(name) = expr
-            && name.quote_style != Some('"')
-            && let Some(column) = self.0.iter().find(|column| column.eq_ignore_ascii_case(&name.value))
-        {
-            (name.value, name.quote_style) = (column.clone(), Some('"'));
-        }
-        ControlFlow::Continue(())
-    }
 }
 
 fn columns_of(statement: &Parsed) -> Vec<String> {

@@ -18,10 +18,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{
     AssignmentTarget, Expr, Ident, Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr,
     MergeInsertKind, ObjectName, OutputClause, Query, SelectItem, SelectItemQualifiedWildcardKind,
-    VisitorMut,
 };
-use std::convert::Infallible;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Name of the column that says what happens to a row: [`PUT`] or [`TAKE`].
@@ -147,25 +144,16 @@ pub(crate) fn returned_items(
             other => all.push(other.clone()),
         }
     }
-    let ControlFlow::Continue(()) = all.walk(&mut Actions(alias));
+    all.change_expressions(|expr| {
+        if is_action(expr) {
+            *expr = column(alias, ACTION);
+        }
+    });
     Ok(all)
 }
 
 fn is_action(expr: &Expr) -> bool {
     matches!(expr, Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("merge_action"))
-}
-
-struct Actions<'a>(&'a Ident);
-
-impl VisitorMut for Actions<'_> {
-    type Break = Infallible;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if is_action(expr) {
-            *expr = column(self.0, ACTION);
-        }
-        ControlFlow::Continue(())
-    }
 }
 
 /// Fails if the conditions, which each column of the query repeats, become too long a text.

@@ -7,34 +7,16 @@
 
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::Tree;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, SetExpr, Statement, VisitorMut};
-use std::ops::ControlFlow;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, SetExpr, Statement};
 
 /// Tests that are spelled out in one statement: each becomes three joins.
 const MAX_TESTS: usize = 16;
 
 /// The statement with null-aware tests in the conditions of all its queries.
 pub(crate) fn aware(statement: &mut Statement) -> Result<()> {
-    match statement.walk(&mut Queries { tests: 0 }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
-}
-
-struct Queries {
-    tests: usize,
-}
-
-impl VisitorMut for Queries {
-    type Break = Error;
-
-    /// Queries come from the outside in, so that those which spelling out has copied come too.
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        match in_set(query.body.as_mut(), &mut self.tests) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
-    }
+    let mut tests = 0;
+    // Queries come from the outside in, so that those which spelling out has copied come too.
+    statement.try_change_queries(|query| in_set(query.body.as_mut(), &mut tests))
 }
 
 fn in_set(set: &mut SetExpr, tests: &mut usize) -> Result<()> {
@@ -73,50 +55,16 @@ fn below_or(condition: &mut Expr, tests: &mut usize) -> Result<()> {
         }
         Expr::Nested(inner) => below_or(inner, tests),
         Expr::InSubquery { negated: false, .. } => Ok(()),
-        other => match other.walk(&mut Spell { depth: 0, tests }) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(error) => Err(error),
-        },
-    }
-}
-
-struct Spell<'a> {
-    /// Queries around the expression: their conditions get their own turn.
-    depth: usize,
-    tests: &'a mut usize,
-}
-
-impl VisitorMut for Spell<'_> {
-    type Break = Error;
-
-    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Error> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Error> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        let Expr::InSubquery { expr: value, subquery, negated } = &*expr else {
-            return ControlFlow::Continue(());
-        };
-        if self.depth > 0 {
-            return ControlFlow::Continue(());
-        }
-        *self.tests += 1;
-        if *self.tests > MAX_TESTS {
-            return ControlFlow::Break(too_many());
-        }
-        match spelled_out(value, subquery, *negated) {
-            Ok(spelled) => {
-                *expr = spelled;
-                ControlFlow::Continue(())
+        // The conditions of queries around the expression get their own turn.
+        other => other.try_change_own_expressions(|expr| {
+            let Expr::InSubquery { expr: value, subquery, negated } = &*expr else { return Ok(()) };
+            *tests += 1;
+            if *tests > MAX_TESTS {
+                return Err(too_many());
             }
-            Err(error) => ControlFlow::Break(error),
-        }
+            *expr = spelled_out(value, subquery, *negated)?;
+            Ok(())
+        }),
     }
 }
 

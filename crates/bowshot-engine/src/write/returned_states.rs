@@ -11,9 +11,8 @@ use bowshot_types::storage_type;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, Query, SelectItem, SelectItemQualifiedWildcardKind, VisitorMut,
+    Expr, Ident, ObjectName, Query, SelectItem, SelectItemQualifiedWildcardKind,
 };
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// What the names of columns with values from before begin with, where RETURNING reads them.
@@ -95,10 +94,16 @@ pub(super) fn returned_items(
             continue;
         }
         let mut item = named(item.clone(), table);
-        match item.walk(&mut Replace(&states)) {
-            ControlFlow::Continue(()) => all.push(item),
-            ControlFlow::Break(error) => return Err(error),
-        }
+        item.try_change_expressions(|expr| -> Result<()> {
+            if let Expr::CompoundIdentifier(parts) = &*expr
+                && let [first, name] = parts.as_slice()
+                && let Some(state) = state(first, table)
+            {
+                *expr = states.value(state, &ident(name))?;
+            }
+            Ok(())
+        })?;
+        all.push(item);
     }
     Ok(all)
 }
@@ -132,30 +137,6 @@ impl States<'_> {
                 read_expression(&format!("CASE WHEN false THEN {} END", column(self.table, name)))
             }
             (State::New, _) | (State::Old, RowChange::Deleted) => Ok(column(self.table, name)),
-        }
-    }
-}
-
-struct Replace<'a, 'b>(&'a States<'b>);
-
-impl VisitorMut for Replace<'_, '_> {
-    type Break = bowshot_api::Error;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
-        let found = match &*expr {
-            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-                [first, name] => state(first, self.0.table).map(|state| self.0.value(state, &ident(name))),
-                _ => None,
-            },
-            _ => None,
-        };
-        match found {
-            None => ControlFlow::Continue(()),
-            Some(Ok(value)) => {
-                *expr = value;
-                ControlFlow::Continue(())
-            }
-            Some(Err(error)) => ControlFlow::Break(error),
         }
     }
 }

@@ -11,12 +11,11 @@ use bowshot_system_catalog::client::Flavour;
 use bowshot_tables::{Column, Definition};
 use datafusion::sql::sqlparser::ast::{
     AssignmentTarget, Expr, Ident, Insert, ObjectName, Query, SelectItem, SetExpr, SetOperator,
-    SetQuantifier, Value, Values, Visitor,
+    SetQuantifier, Value, Values,
 };
 use std::cell::LazyCell;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 
 /// Rows with queries among their values in one statement: each becomes a query.
 const MAX_QUERIES: usize = 100;
@@ -170,16 +169,6 @@ fn may_be_several(expr: &Expr) -> bool {
 
 /// Whether a query has VALUES that are not its rows themselves.
 pub(crate) fn are_within(query: &Query) -> bool {
-    struct FindValues;
-
-    impl Visitor for FindValues {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-            if in_body(&query.body) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        }
-    }
-
     fn in_body(body: &SetExpr) -> bool {
         match body {
             SetExpr::Values(_) => true,
@@ -188,10 +177,11 @@ pub(crate) fn are_within(query: &Query) -> bool {
         }
     }
 
+    let has_values = |query: &Query| in_body(&query.body);
     match query.body.as_ref() {
-        SetExpr::Values(values) => values.look(&mut FindValues).is_break(),
+        SetExpr::Values(values) => values.has_query(has_values),
         SetExpr::Query(inner) => are_within(inner),
-        _ => query.look(&mut FindValues).is_break(),
+        _ => query.has_query(has_values),
     }
 }
 

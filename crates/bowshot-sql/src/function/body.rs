@@ -12,7 +12,7 @@ use crate::walk::Tree;
 use bowshot_api::{Error, Reason, Result};
 use sqlparser::ast::{
     self, CastKind, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, Query, SelectItem, SetExpr,
-    TableFactor, Value, Visitor, VisitorMut,
+    TableFactor, Value, VisitorMut,
 };
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -49,7 +49,7 @@ impl FunctionBody<'_> {
         };
         let mut holes =
             Holes { function: self, types: self.types()?, qualified: HashSet::new(), lambdas: Vec::new() };
-        let ControlFlow::Continue(()) = query.look(&mut Qualified(&mut holes));
+        query.each_expression(|expr| holes.qualified.extend(holes.qualified_place(expr)));
         let ControlFlow::Continue(()) = query.walk(&mut holes);
         if query.has_expression(is_placeholder) {
             return Err(self.misfit("names a parameter by a number that it does not have"));
@@ -74,7 +74,7 @@ impl FunctionBody<'_> {
     pub fn by_itself(&self, query: &Query) -> Option<Box<Query>> {
         let mut query = Box::new(query.clone());
         let gives_value = matches!(self.returns, FunctionResult::Value(_));
-        if gives_value && value_of(query.clone()).look(&mut FindQuery).is_continue() {
+        if gives_value && !value_of(query.clone()).has_query(|_| true) {
             return None;
         }
         let nulls: Vec<Expr> = self.parameters.iter().map(|_| Expr::value(Value::Null)).collect();
@@ -303,30 +303,6 @@ impl VisitorMut for Holes<'_> {
 fn keep_name(argument: &mut FunctionArg) {
     if let FunctionArg::ExprNamed { name: Expr::Identifier(name), arg, operator } = argument {
         *argument = FunctionArg::Named { name: name.clone(), arg: arg.clone(), operator: operator.clone() };
-    }
-}
-
-/// Finds the parameters that stand behind the name of the function.
-struct Qualified<'a, 'b>(&'a mut Holes<'b>);
-
-impl Visitor for Qualified<'_, '_> {
-    type Break = Infallible;
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Infallible> {
-        if let Some(place) = self.0.qualified_place(expr) {
-            self.0.qualified.insert(place);
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-struct FindQuery;
-
-impl Visitor for FindQuery {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        ControlFlow::Break(())
     }
 }
 

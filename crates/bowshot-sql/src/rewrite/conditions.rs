@@ -6,7 +6,6 @@ use crate::template;
 use crate::walk::Tree;
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::{BinaryOperator, Expr, Function, Query, TableFactor, Value};
-use std::convert::Infallible;
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
     statement.try_change_expressions(|expr| {
@@ -232,14 +231,13 @@ fn row_in_query(value: &Expr, query: &Query, negated: bool) -> Result<Option<Exp
 /// Puts a query in the place of the one that stands for it, and does not look into it: such a condition within it has been
 /// rewritten, and has rows of its own.
 fn put_rows(expr: &mut Expr, query: &Query) {
-    let Ok(()) = expr.try_change_tables(|factor| {
+    expr.change_tables(|factor| {
         if let TableFactor::Derived { subquery, alias: Some(alias), .. } = factor
             && alias.name.value == "__row"
             && subquery.to_string() == "SELECT 1"
         {
             **subquery = query.clone();
         }
-        Ok::<(), Infallible>(())
     });
 }
 

@@ -125,48 +125,35 @@ impl VisitorMut for NullOrder {
 /// `SELECT @x := a + 1, @x * 2`: a variable that a list gives a value is that value in what follows it. What the session keeps
 /// under its name does not change.
 pub(super) fn assigned_variables(statement: &mut impl Tree) -> Result<()> {
-    let mut assigning = Assigned { values: HashMap::new(), copied: 0 };
-    statement.try_walk(&mut assigning)
-}
-
-/// Bytes of text that the values of one statement's variables may have in all of their places.
-const MAX_ASSIGNED_BYTES: usize = 1_000_000;
-
-struct Assigned {
-    values: HashMap<String, (Expr, usize)>,
-    copied: usize,
-}
-
-impl VisitorMut for Assigned {
-    type Break = Error;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+    let (mut values, mut copied): (HashMap<String, (Expr, usize)>, usize) = (HashMap::new(), 0);
+    statement.try_change_expressions(|expr| {
         match expr {
             Expr::BinaryOp { left, op: BinaryOperator::Assignment, right } => {
-                let Some(name) = variable(left) else { return ControlFlow::Continue(()) };
+                let Some(name) = variable(left) else { return Ok(()) };
                 let value = Expr::Nested(right.clone());
-                self.values.insert(name, (value.clone(), value.to_string().len()));
+                values.insert(name, (value.clone(), value.to_string().len()));
                 *expr = value;
             }
             Expr::Identifier(_) => {
-                let Some((value, bytes)) = variable(expr).and_then(|name| self.values.get(&name)) else {
-                    return ControlFlow::Continue(());
+                let Some((value, bytes)) = variable(expr).and_then(|name| values.get(&name)) else {
+                    return Ok(());
                 };
-                self.copied += bytes;
-                if self.copied > MAX_ASSIGNED_BYTES {
+                copied += bytes;
+                if copied > MAX_ASSIGNED_BYTES {
                     let message = "the values of variables would make the statement too long";
-                    return ControlFlow::Break(
-                        Error::new(ErrorKind::LimitReached, message)
-                            .with_hint("compute them in an inner query"),
-                    );
+                    return Err(Error::new(ErrorKind::LimitReached, message)
+                        .with_hint("compute them in an inner query"));
                 }
                 *expr = value.clone();
             }
             _ => {}
         }
-        ControlFlow::Continue(())
-    }
+        Ok(())
+    })
 }
+
+/// Bytes of text that the values of one statement's variables may have in all of their places.
+const MAX_ASSIGNED_BYTES: usize = 1_000_000;
 
 /// The name of a variable of the client's own.
 fn variable(expr: &Expr) -> Option<String> {

@@ -11,10 +11,9 @@ use crate::walk::{Tree, flow, replace};
 use bowshot_api::{Error, Reason, Result};
 use sqlparser::ast::{
     Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Visitor, VisitorMut,
+    SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, VisitorMut,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 /// What may change rows of tables, which it names outside of its queries.
@@ -36,10 +35,21 @@ impl Changes for Query {
 }
 
 pub(super) fn tell_apart<T: Tree + Changes>(statement: &mut T) -> Result<()> {
-    let mut spellings = Spellings::default();
-    let ControlFlow::Continue(()) = statement.look(&mut spellings);
+    // How the tables of each last name are written.
+    let mut spellings: BTreeMap<String, BTreeSet<Vec<String>>> = BTreeMap::new();
+    statement.change_tables(|factor| {
+        if let TableFactor::Table { name, alias, args: None, .. } = factor {
+            let parts = match alias {
+                Some(alias) => vec![meaning(&alias.name)],
+                None => parts(name),
+            };
+            if let Some(last) = parts.last() {
+                spellings.entry(last.clone()).or_default().insert(parts);
+            }
+        }
+    });
     let twice: BTreeSet<String> =
-        spellings.0.into_iter().filter(|(_, ways)| ways.len() > 1).map(|(last, _)| last).collect();
+        spellings.into_iter().filter(|(_, ways)| ways.len() > 1).map(|(last, _)| last).collect();
     if twice.is_empty() {
         return Ok(());
     }
@@ -48,27 +58,6 @@ pub(super) fn tell_apart<T: Tree + Changes>(statement: &mut T) -> Result<()> {
         aliases.scopes.push(Scope { known: scope, changed: true });
     }
     statement.try_walk(&mut aliases)
-}
-
-/// How the tables of each last name are written.
-#[derive(Default)]
-struct Spellings(BTreeMap<String, BTreeSet<Vec<String>>>);
-
-impl Visitor for Spellings {
-    type Break = Infallible;
-
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Infallible> {
-        if let TableFactor::Table { name, alias, args: None, .. } = factor {
-            let parts = match alias {
-                Some(alias) => vec![meaning(&alias.name)],
-                None => parts(name),
-            };
-            if let Some(last) = parts.last() {
-                self.0.entry(last.clone()).or_default().insert(parts);
-            }
-        }
-        ControlFlow::Continue(())
-    }
 }
 
 fn parts(name: &ObjectName) -> Vec<String> {

@@ -4,9 +4,8 @@
 use crate::template::{self, meaning, quoted};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
-use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Statement, TableFactor, Visitor, VisitorMut};
+use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Statement, TableFactor, VisitorMut};
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 /// What the name of such a table begins with; the name of the query follows.
@@ -28,25 +27,19 @@ struct Reads(HashMap<String, usize>);
 impl Reads {
     fn within(part: &impl Tree) -> Self {
         let mut reads = Self::default();
-        let ControlFlow::Continue(()) = part.look(&mut reads);
+        part.has_relation(|relation| {
+            if let [part] = relation.0.as_slice()
+                && let Some(name) = part.as_ident()
+            {
+                *reads.0.entry(name.value.to_lowercase()).or_default() += 1;
+            }
+            false
+        });
         reads
     }
 
     fn count(&self, name: &str) -> usize {
         self.0.get(name).copied().unwrap_or_default()
-    }
-}
-
-impl Visitor for Reads {
-    type Break = Infallible;
-
-    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<Infallible> {
-        if let [part] = relation.0.as_slice()
-            && let Some(name) = part.as_ident()
-        {
-            *self.0.entry(name.value.to_lowercase()).or_default() += 1;
-        }
-        ControlFlow::Continue(())
     }
 }
 

@@ -3,13 +3,10 @@
 
 use crate::dialect::DialectName;
 use crate::template::{meaning, quoted};
-use crate::walk::{Tree, count_queries};
-use sqlparser::ast::{
-    Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, VisitorMut,
-};
+use crate::walk::Tree;
+use sqlparser::ast::{Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement};
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::ops::ControlFlow;
 
 pub(super) fn names(statement: &mut Statement, dialect: DialectName) {
     let (DialectName::MySql, Statement::Query(query)) = (dialect, statement) else { return };
@@ -55,8 +52,6 @@ struct Names {
     all: HashMap<String, Ident>,
     /// Those that no column below can be meant by.
     own: HashMap<String, Ident>,
-    /// Queries around an expression.
-    depth: usize,
 }
 
 impl Names {
@@ -87,24 +82,15 @@ impl Names {
         *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: written };
     }
 
-    fn rename(&mut self, expr: &mut Expr) {
-        let ControlFlow::Continue(()) = expr.walk(self);
-    }
-}
-
-impl VisitorMut for Names {
-    type Break = Infallible;
-
-    count_queries!(depth: &mut Query);
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if self.depth == 0
-            && let Expr::Identifier(name) = expr
-            && let Some(written) = self.own.get(&meaning(name))
-        {
-            *name = written.clone();
-        }
-        ControlFlow::Continue(())
+    fn rename(&self, expr: &mut Expr) {
+        let Ok(()) = expr.try_change_own_expressions(|expr| {
+            if let Expr::Identifier(name) = expr
+                && let Some(written) = self.own.get(&meaning(name))
+            {
+                *name = written.clone();
+            }
+            Ok::<(), Infallible>(())
+        });
     }
 }
 

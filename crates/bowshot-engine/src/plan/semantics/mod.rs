@@ -33,10 +33,7 @@ fn in_statement(statement: &mut Statement) -> Result<()> {
 }
 
 fn in_sql(statement: &mut ast::Statement) -> Result<()> {
-    match statement.walk(&mut Meaning) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    statement.try_walk(&mut Meaning)
 }
 
 struct Meaning;

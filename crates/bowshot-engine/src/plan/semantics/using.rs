@@ -5,10 +5,9 @@
 use bowshot_api::{Error, Result};
 use bowshot_sql::Tree;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, OrderBy, OrderByKind, Query, Select,
-    SelectItem, SetExpr, TableFactor, TableWithJoins, VisitorMut,
+    Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, OrderBy, OrderByKind, Select, SelectItem,
+    SetExpr, TableFactor, TableWithJoins,
 };
-use std::ops::ControlFlow;
 
 /// Spells out what the joins of one SELECT, and the order of its rows, say of such columns.
 pub(crate) fn spelled_out(select: &mut Select, order: Option<&mut OrderBy>) -> Result<()> {
@@ -40,7 +39,7 @@ pub(crate) fn spelled_out(select: &mut Select, order: Option<&mut OrderBy>) -> R
         return Ok(());
     }
     if let Some(condition) = &mut select.selection {
-        finished(condition.walk(&mut Spelling { merged: &merged, depth: 0 }))?;
+        spell(condition, &merged)?;
     }
     let names = result_names(select);
     merged.retain(|one| !names.iter().any(|name| one.is(name)));
@@ -297,7 +296,7 @@ fn columns(select: &mut Select, order: Option<&mut OrderBy>, merged: &[Merged]) 
         }
     }
     let names = result_names(select);
-    finished(select.walk(&mut Spelling { merged, depth: 0 }))?;
+    spell(select, merged)?;
     // A name alone is that of a column of the result, if there is one.
     order_keys(
         order,
@@ -323,47 +322,19 @@ fn order_keys(
 ) -> Result<()> {
     let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = order else { return Ok(()) };
     for key in keys.iter_mut().filter(|key| !by_result(&key.expr)) {
-        finished(key.walk(&mut Spelling { merged, depth: 0 }))?;
+        spell(key, merged)?;
     }
     Ok(())
 }
 
-fn finished(flow: ControlFlow<Error>) -> Result<()> {
-    match flow {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
-}
-
-struct Spelling<'a> {
-    merged: &'a [Merged],
-    /// Queries around: names in there may be their own.
-    depth: usize,
-}
-
-impl VisitorMut for Spelling<'_> {
-    type Break = Error;
-
-    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Error> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Error> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        if self.depth == 0
-            && let Expr::Identifier(name) = expr
-            && let Some(one) = self.merged.iter().find(|one| one.is(name))
+/// Spells out the columns, but not in queries, whose names may be their own.
+fn spell(part: &mut impl Tree, merged: &[Merged]) -> Result<()> {
+    part.try_change_own_expressions(|expr| {
+        if let Expr::Identifier(name) = expr
+            && let Some(one) = merged.iter().find(|one| one.is(name))
         {
-            match expression(&one.text(one.sides.len())) {
-                Ok(spelled) => *expr = spelled,
-                Err(error) => return ControlFlow::Break(error),
-            }
+            *expr = expression(&one.text(one.sides.len()))?;
         }
-        ControlFlow::Continue(())
-    }
+        Ok(())
+    })
 }

@@ -4,8 +4,7 @@
 
 use super::column;
 use crate::walk::Tree;
-use sqlparser::ast::{ObjectName, Query, Select, SelectItem, SetExpr, SetOperator, TableFactor, Visitor};
-use std::ops::ControlFlow;
+use sqlparser::ast::{Query, Select, SelectItem, SetExpr, SetOperator, TableFactor};
 
 const MEMBERS: &str = "pg_auth_members";
 
@@ -45,17 +44,8 @@ fn term(query: &Query) -> Option<Select> {
 }
 
 fn reads_members(term: &SetExpr) -> bool {
-    struct Find;
-
-    impl Visitor for Find {
-        type Break = ();
-
-        fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-            let last = relation.0.last().and_then(|part| part.as_ident());
-            let found = last.is_some_and(|name| name.value.eq_ignore_ascii_case(MEMBERS));
-            if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        }
-    }
-
-    term.look(&mut Find).is_break()
+    term.has_relation(|relation| {
+        let last = relation.0.last().and_then(|part| part.as_ident());
+        last.is_some_and(|name| name.value.eq_ignore_ascii_case(MEMBERS))
+    })
 }
