@@ -21,6 +21,7 @@ mod debug_fields;
 mod defaults;
 mod encryption;
 mod error;
+mod getters;
 mod ids;
 mod layout;
 mod limits;

@@ -49,9 +49,7 @@ impl ExecutionPlan for EncodedTask {
         "EncodedTask"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
+    bowshot_api::getters!(properties: &Arc<PlanProperties>);
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
         Vec::new()

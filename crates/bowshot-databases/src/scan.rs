@@ -193,9 +193,7 @@ impl ExecutionPlan for DatabaseScan {
         "DatabaseScan"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
+    bowshot_api::getters!(properties: &Arc<PlanProperties>);
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
         Vec::new()

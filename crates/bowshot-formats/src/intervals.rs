@@ -255,9 +255,7 @@ impl ScalarUDFImpl for FromBytes {
         Self::NAME
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
         internal_err!("`{}` is called by scans alone", Self::NAME)

@@ -85,9 +85,7 @@ impl FileSource for RowSource {
         ProjectionOpener::try_new(self.projection.clone(), opener, file_schema)
     }
 
-    fn table_schema(&self) -> &TableSchema {
-        &self.table_schema
-    }
+    bowshot_api::getters!(table_schema: &TableSchema);
 
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
         Arc::new(Self { batch_size, ..self.clone() })
@@ -103,9 +101,7 @@ impl FileSource for RowSource {
         Ok(Some(Arc::new(Self { projection, ..self.clone() })))
     }
 
-    fn metrics(&self) -> &ExecutionPlanMetricsSet {
-        &self.metrics
-    }
+    bowshot_api::getters!(metrics: &ExecutionPlanMetricsSet);
 
     fn file_type(&self) -> &str {
         self.format.name()

@@ -279,17 +279,7 @@ impl Defined {
 same_by!(Defined, name);
 
 impl ScalarUDFImpl for Defined {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn aliases(&self) -> &[String] {
-        &self.aliases
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(name: &str, aliases: &[String], signature: &Signature);
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         crate::values::choose(self.takes, given).map_or_else(|| plan_err!("{}", self.mismatch(given)), Ok)

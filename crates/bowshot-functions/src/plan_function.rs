@@ -49,9 +49,7 @@ impl<F: PlanFunction> ScalarUDFImpl for InPlan<F> {
         self.function.name()
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         self.function.return_type(arguments)

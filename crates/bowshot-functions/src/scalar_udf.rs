@@ -67,13 +67,7 @@ pub(crate) fn no_overload<T>(name: &str, given: &[DataType]) -> Result<T> {
 crate::define::same_by!(ScalarFunction, name);
 
 impl ScalarUDFImpl for ScalarFunction {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(name: &str, signature: &Signature);
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         (self.takes)(self.name, given)

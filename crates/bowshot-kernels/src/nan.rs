@@ -191,9 +191,7 @@ impl ScalarUDFImpl for WithForm {
         })
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {

@@ -89,9 +89,7 @@ pub struct LakeTable {
 }
 
 impl Versioned for LakeTable {
-    fn name(&self) -> &str {
-        &self.name
-    }
+    bowshot_api::getters!(name: &str);
 
     fn settled_version(&self) -> Option<TableVersion> {
         self.version

@@ -43,9 +43,7 @@ impl AnalyzerRule for PlanRule {
         (self.analyze)(plan, config)
     }
 
-    fn name(&self) -> &str {
-        self.name
-    }
+    bowshot_api::getters!(name: &str);
 }
 
 fn plan_rule(name: &'static str, analyze: Analyze) -> Rule {

@@ -189,9 +189,7 @@ impl ExecutionPlan for RowsOfSets {
         "GroupingSetsExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
+    bowshot_api::getters!(properties: &Arc<PlanProperties>);
 
     // The expressions are columns of the input, which no rule changes.
     crate::one_input!(input, |plan, input| Self::new(

@@ -112,9 +112,7 @@ impl ExecutionPlan for DropOrdering {
         }
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
+    bowshot_api::getters!(properties: &Arc<PlanProperties>);
 
     crate::one_input!(input, |plan, input| Self::before(input, plan.forgotten));
 

@@ -111,9 +111,7 @@ impl ScalarUDFImpl for Mark {
         EXCLUDING
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, _given: &[DataType]) -> Result<DataType> {
         Ok(DataType::Utf8)
@@ -148,9 +146,7 @@ impl WindowUDFImpl for Excluding {
         "over_frame_with_exclude"
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn field(&self, given: WindowUDFFieldArgs<'_>) -> Result<FieldRef> {
         let fields = given.input_fields().get(..self.arguments).unwrap_or_default();

@@ -39,9 +39,7 @@ impl PhysicalOptimizerRule for NodeRule {
         .data()
     }
 
-    fn name(&self) -> &str {
-        self.name
-    }
+    bowshot_api::getters!(name: &str);
 
     fn schema_check(&self) -> bool {
         true

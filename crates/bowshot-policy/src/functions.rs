@@ -29,13 +29,7 @@ struct About {
 }
 
 impl ScalarUDFImpl for About {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(name: &str, signature: &Signature);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(if self.role { DataType::Boolean } else { DataType::Utf8 })

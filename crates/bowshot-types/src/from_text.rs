@@ -259,13 +259,7 @@ pub fn reads_strictly(function: &ScalarUDF) -> bool {
 }
 
 impl ScalarUDFImpl for Read {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(name: &str, signature: &Signature);
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments {

@@ -48,13 +48,7 @@ impl Held {
 }
 
 impl ScalarUDFImpl for Held {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(name: &str, signature: &Signature);
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
         Ok(self.field.data_type().clone())
@@ -89,9 +83,7 @@ impl ScalarUDFImpl for CastTo {
         bowshot_sql::rewrite::CAST_TO
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments.first() {

@@ -49,13 +49,7 @@ impl ScalarUDFImpl for Now {
         "now"
     }
 
-    fn aliases(&self) -> &[String] {
-        &self.aliases
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(aliases: &[String], signature: &Signature);
 
     fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
         Some(Self::of_zone(config.execution.time_zone.as_deref()).into())

@@ -142,9 +142,7 @@ impl ScalarUDFImpl for InZone {
         }
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments {

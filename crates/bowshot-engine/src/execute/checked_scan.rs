@@ -38,9 +38,7 @@ impl DisplayAs for CheckedScan {
 }
 
 impl ExecutionPlan for CheckedScan {
-    fn name(&self) -> &str {
-        self.name
-    }
+    bowshot_api::getters!(name: &str);
 
     fn properties(&self) -> &Arc<PlanProperties> {
         self.scan.properties()

@@ -164,9 +164,7 @@ impl ExecutionPlan for ComputedOnceExec {
         "ComputedOnceExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
+    bowshot_api::getters!(properties: &Arc<PlanProperties>);
 
     fn required_input_distribution(&self) -> Vec<Distribution> {
         match self.rows.partitions {

@@ -219,9 +219,7 @@ impl ScalarUDFImpl for ByName {
         self.wanted.function()
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Err(external(Error::internal("the type of a prediction depends on the model")))
@@ -300,9 +298,7 @@ impl ScalarUDFImpl for OfModel {
         self.wanted.function()
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Err(external(Error::internal("the type of a prediction is that of its field")))

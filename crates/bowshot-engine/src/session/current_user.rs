@@ -34,17 +34,13 @@ struct CurrentUser {
 }
 
 impl ScalarUDFImpl for CurrentUser {
-    fn name(&self) -> &str {
-        self.name
-    }
+    bowshot_api::getters!(name: &str);
 
     fn schema_name(&self, _: &[Expr]) -> Result<String> {
         Ok(self.name.to_owned())
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(DataType::Utf8)

@@ -115,13 +115,7 @@ fn made(name: &'static str, wanted: Ordering) -> Arc<AggregateUDF> {
 }
 
 impl AggregateUDFImpl for Best {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(name: &str, signature: &Signature);
 
     fn return_type(&self, given: &[DataType]) -> Result<DataType> {
         given.first().map_or_else(|| no_overload(self.name, given), |of| Ok(of.clone()))

@@ -41,9 +41,7 @@ impl AggregateUDFImpl for Average {
         "avg"
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, given: &[DataType]) -> Result<DataType> {
         if given == [INTERVAL] { Ok(INTERVAL) } else { self.of.return_type(given) }

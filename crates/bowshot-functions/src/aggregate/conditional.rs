@@ -65,13 +65,7 @@ impl Filtered {
 }
 
 impl AggregateUDFImpl for Filtered {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(name: &str, signature: &Signature);
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         match given {

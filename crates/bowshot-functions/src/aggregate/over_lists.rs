@@ -127,9 +127,7 @@ impl AggregateUDFImpl for Collected {
         self.row.name
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         (self.row.takes)(self.row.name, given)

@@ -140,9 +140,7 @@ impl AggregateUDFImpl for Sum {
         "sum"
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         fn added(of: &DataType) -> Option<DataType> {

@@ -75,9 +75,7 @@ fn are_uuids_and_texts(given: &[DataType]) -> bool {
 impl ScalarUDFImpl for Choice {
     crate::stock_methods!(stock: name, simplify, short_circuits, documentation);
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         if let Ok(types) = self.stock_types(given) {

@@ -36,9 +36,7 @@ impl ScalarUDFImpl for Decode {
         "decode"
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         if given.len() < 2 {

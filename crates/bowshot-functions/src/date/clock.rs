@@ -75,17 +75,7 @@ impl Clock {
 }
 
 impl ScalarUDFImpl for Clock {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn aliases(&self) -> &[String] {
-        &self.aliases
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(name: &str, aliases: &[String], signature: &Signature);
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
         Ok(match self.shows {

@@ -124,9 +124,7 @@ impl ScalarUDFImpl for DatePart {
         "date_part"
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         const FORMS: &[&[Kind]] =

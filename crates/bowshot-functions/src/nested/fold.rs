@@ -56,13 +56,7 @@ impl HigherOrderUDFImpl for Fold {
         "list_reduce"
     }
 
-    fn aliases(&self) -> &[String] {
-        &self.aliases
-    }
-
-    fn signature(&self) -> &HigherOrderSignature {
-        &self.signature
-    }
+    bowshot_api::getters!(aliases: &[String], signature: &HigherOrderSignature);
 
     fn lambda_parameters(
         &self,

@@ -56,9 +56,7 @@ crate::define::same_by!(Guarded, of);
 impl ScalarUDFImpl for Guarded {
     crate::stock_methods!(of: name, aliases, return_type, return_field_from_args);
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         let given = if self.of.name() == "array_resize" { resized_types(given) } else { given.to_vec() };

@@ -133,13 +133,7 @@ impl Over {
 }
 
 impl ScalarUDFImpl for Over {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(name: &str, signature: &Signature);
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         match given {

@@ -81,9 +81,7 @@ impl ScalarUDFImpl for Series {
         self.of.name()
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         match given {

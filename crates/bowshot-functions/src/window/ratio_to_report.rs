@@ -26,9 +26,7 @@ impl WindowUDFImpl for Share {
         "ratio_to_report"
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn partition_evaluator(&self, _given: PartitionEvaluatorArgs<'_>) -> Result<Box<dyn PartitionEvaluator>> {
         Ok(Box::new(Shares))

@@ -39,9 +39,7 @@ pub struct DeltaFolderTable {
 }
 
 impl Versioned for DeltaFolderTable {
-    fn name(&self) -> &str {
-        &self.name
-    }
+    bowshot_api::getters!(name: &str);
 
     fn settled_version(&self) -> Option<TableVersion> {
         self.version

@@ -47,9 +47,7 @@ impl ScalarUDFImpl for IntegerArithmetic {
         Ok(name)
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments {

@@ -61,9 +61,7 @@ impl ScalarUDFImpl for NullsFirst {
         signature, coerce_types, return_type, return_field_from_args, simplify, is_strict, schema_name
     );
 
-    fn name(&self) -> &str {
-        self.name
-    }
+    bowshot_api::getters!(name: &str);
 
     fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
         self.inner.placement(args)

@@ -65,13 +65,7 @@ struct Distinct {
 }
 
 impl AggregateUDFImpl for Distinct {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(name: &str, signature: &Signature);
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         let [value, key] = given else { return internal_err!("a value and its key are taken") };

@@ -105,9 +105,7 @@ impl ScalarUDFImpl for EnumFunction {
         self.kind.name()
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
         Ok(match self.kind {

@@ -51,9 +51,7 @@ impl AggregateUDFImpl for Extreme {
         if self.greatest { "max" } else { "min" }
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, given: &[DataType]) -> Result<DataType> {
         Ok(given.first().filter(|_| self.of.is_some()).cloned().unwrap_or(INTERVAL))

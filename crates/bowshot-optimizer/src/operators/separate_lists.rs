@@ -250,9 +250,7 @@ impl ScalarUDFImpl for Apart {
         Ok(condition.schema_name().to_string())
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments {

@@ -38,9 +38,7 @@ impl ScalarUDFImpl for OneRow {
         "__one_row"
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {

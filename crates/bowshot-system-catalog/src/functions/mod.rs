@@ -249,9 +249,7 @@ impl ScalarUDFImpl for SessionFunction {
         self.spec.name
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok((self.spec.returns)())

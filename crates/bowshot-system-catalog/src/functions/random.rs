@@ -95,13 +95,7 @@ impl ScalarUDFImpl for Random {
         "random"
     }
 
-    fn aliases(&self) -> &[String] {
-        &self.aliases
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(aliases: &[String], signature: &Signature);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(DataType::Float64)

@@ -58,9 +58,7 @@ impl ScalarUDFImpl for TextOf {
         "text_of"
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(self.texts.data_type().clone())
@@ -108,9 +106,7 @@ impl ScalarUDFImpl for CodesTogether {
         "codes_together"
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(DataType::UInt32)
@@ -147,9 +143,7 @@ impl ScalarUDFImpl for CodeApart {
         "code_apart"
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(DataType::UInt16)
@@ -201,9 +195,7 @@ impl ScalarUDFImpl for CodeIsIn {
         "code_is_in"
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    bowshot_api::getters!(signature: &Signature);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(DataType::Boolean)
