@@ -19,7 +19,6 @@ use datafusion_distributed::grpc::BoxCloneSyncChannel;
 use futures::future::{join_all, select_all, try_join_all};
 use futures::{StreamExt, TryStreamExt};
 use serde_json::Value;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
@@ -39,11 +38,7 @@ pub(crate) struct Reach {
     pub(crate) engine: WeakEngine,
 }
 
-impl fmt::Debug for Reach {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reach").finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Reach {});
 
 impl Reach {
     async fn client(&self, address: &str) -> Result<FlightServiceClient<BoxCloneSyncChannel>> {

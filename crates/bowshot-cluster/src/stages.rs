@@ -12,7 +12,6 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion_distributed::{NetworkBoundaryExt, NetworkBroadcastExec, NetworkShuffleExec};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -112,11 +111,7 @@ pub(crate) struct Noted {
     key: u64,
 }
 
-impl fmt::Debug for Noted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Noted").field("key", &self.key).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Noted { key });
 
 impl Drop for Noted {
     fn drop(&mut self) {

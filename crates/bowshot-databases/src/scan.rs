@@ -44,14 +44,7 @@ struct Run {
     begun: Vec<bool>,
 }
 
-impl fmt::Debug for DatabaseScan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DatabaseScan")
-            .field("name", &self.name)
-            .field("request", &self.request)
-            .finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(DatabaseScan { name, request });
 
 impl DatabaseScan {
     pub(crate) fn new(

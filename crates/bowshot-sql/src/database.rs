@@ -6,7 +6,6 @@ use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
-use std::fmt;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,12 +30,8 @@ pub struct Attachment {
     pub options: Vec<(String, String)>,
 }
 
-impl fmt::Debug for Attachment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Address and options may hold a password.
-        f.debug_struct("Attachment").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+// Address and options may hold a password.
+bowshot_api::debug_fields!(Attachment { name });
 
 /// Reads a statement that begins with ATTACH or DETACH.
 ///

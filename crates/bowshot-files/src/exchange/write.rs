@@ -13,7 +13,6 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use std::ffi::OsStr;
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -48,11 +47,7 @@ struct Named {
     overwrite: bool,
 }
 
-impl fmt::Debug for FileWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileWriter").field("path", &self.path).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(FileWriter { path });
 
 enum Encoder {
     Parquet(Box<ArrowWriter<Sink>>, RowGroups),

@@ -22,7 +22,6 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStream};
 use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
-use std::fmt;
 use std::sync::Arc;
 use tokio::task::coop::consume_budget;
 
@@ -44,11 +43,7 @@ pub(super) struct KeptRun {
     pub(super) groups: Vec<Group>,
 }
 
-impl fmt::Debug for KeptRun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeptRun").field("groups", &self.groups).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(KeptRun { groups });
 
 impl Morsel for KeptRun {
     fn into_stream(self: Box<Self>) -> BoxStream<'static, Result<RecordBatch>> {

@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use object_store::CredentialProvider;
 use object_store::aws::AwsCredential;
 use parking_lot::Mutex;
-use std::fmt;
 use std::sync::Arc;
 
 pub struct Vended {
@@ -33,11 +32,7 @@ impl CredentialProvider for Vended {
     }
 }
 
-impl fmt::Debug for Vended {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vended").field("region", &self.region).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Vended { region });
 
 #[cfg(test)]
 mod tests {

@@ -22,7 +22,6 @@ use crate::remote::StoreScope;
 use bowshot_api::{Error, Result, Secret, SecretCipher};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 pub use kinds::{NewSecret, SecretKind};
@@ -179,20 +178,9 @@ impl Secrets {
     }
 }
 
-impl fmt::Debug for Secrets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secrets").field("cipher", &self.cipher).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Secrets { cipher });
 
-impl fmt::Debug for KeptSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeptSecret")
-            .field("name", &self.name)
-            .field("about", &self.about)
-            .finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(KeptSecret { name, about });
 
 /// Whether both are the very same, or none.
 pub fn same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {

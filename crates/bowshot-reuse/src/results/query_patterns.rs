@@ -9,7 +9,6 @@ use bowshot_engine::internals::{SearchPath, dialect};
 use bowshot_engine::reuse::Asked;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -50,11 +49,7 @@ pub(super) struct Key {
     layout: Layout,
 }
 
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Key").field("principal", &self.principal).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Key { principal });
 
 #[derive(Debug, Clone)]
 struct Template {

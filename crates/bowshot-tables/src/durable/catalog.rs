@@ -212,11 +212,7 @@ impl Catalog {
     }
 }
 
-impl std::fmt::Debug for Catalog {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Catalog").field("path", &self.path).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Catalog { path });
 
 /// Says that the catalog has at least this layout.
 pub(super) fn raise_layout(connection: &Connection, layout: i64) -> rusqlite::Result<()> {

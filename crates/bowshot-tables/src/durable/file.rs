@@ -15,7 +15,6 @@ use bowshot_formats::snapshot_file::SnapshotFile;
 use bowshot_object_store::FileIdentity;
 use datafusion::common::ScalarValue;
 use parking_lot::Mutex;
-use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -287,11 +286,4 @@ impl Drop for StoredFile {
     }
 }
 
-impl fmt::Debug for StoredFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoredFile")
-            .field("path", &self.path)
-            .field("rows", &self.rows)
-            .finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(StoredFile { path, rows });

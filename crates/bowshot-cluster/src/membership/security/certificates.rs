@@ -35,11 +35,7 @@ pub(crate) struct Certificates {
     cluster: Uuid,
 }
 
-impl std::fmt::Debug for Certificates {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Certificates").field("cluster", &self.cluster).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Certificates { cluster });
 
 impl Certificates {
     /// Reads the files and refuses those that do not fit one another.
