@@ -3,8 +3,8 @@
 use crate::template::meaning;
 use crate::walk::Tree;
 use sqlparser::ast::{
-    AccessExpr, Expr, FromTable, Ident, ObjectName, ObjectNamePart, Query, Select, SetExpr, Statement,
-    TableAlias, TableFactor, TableObject, TableWithJoins, UpdateTableFromKind, VisitorMut,
+    AccessExpr, Expr, FromTable, Ident, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SetExpr,
+    Statement, TableAlias, TableFactor, TableObject, TableWithJoins, UpdateTableFromKind, VisitorMut,
 };
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -23,6 +23,8 @@ struct Scope {
     blind: usize,
     /// How many scopes around it cannot be seen from it.
     hidden: usize,
+    /// Whether there are outer joins, which give NULL for rows that are not there.
+    has_outer_joins: bool,
 }
 
 /// The queries around a place, the innermost last.
@@ -34,17 +36,17 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    pub(super) fn enter_statement(&mut self, statement: &Statement) {
+    fn enter_statement(&mut self, statement: &Statement) {
         let blind = usize::from(matches!(statement, Statement::Insert(insert) if insert.source.is_some()));
-        self.scopes.push(Scope { tables: changed(statement), blind, hidden: 0 });
+        self.scopes.push(Scope { tables: changed(statement), blind, hidden: 0, has_outer_joins: false });
     }
 
-    pub(super) fn leave_statement(&mut self) {
+    fn leave_statement(&mut self) {
         self.scopes.pop();
     }
 
     /// ORDER BY belongs to the query, and sees the tables of its SELECT.
-    pub(super) fn enter_query(&mut self, query: &Query) {
+    fn enter_query(&mut self, query: &Query) {
         let blind = self.scopes.last().is_some_and(|around| around.blind > 0);
         let hidden = match (std::mem::take(&mut self.derived), blind) {
             // The SELECT with that FROM, and its query.
@@ -52,31 +54,38 @@ impl Scopes {
             (false, true) => 1,
             (false, false) => 0,
         };
-        let tables = match query.body.as_ref() {
-            SetExpr::Select(select) => tables(&select.from),
-            _ => Vec::new(),
+        let from = match query.body.as_ref() {
+            SetExpr::Select(select) => select.from.as_slice(),
+            _ => &[],
         };
         let blind = query.with.as_ref().map_or(0, |with| with.cte_tables.len());
-        self.scopes.push(Scope { tables, blind, hidden });
+        let has_outer_joins = has_outer_joins(from);
+        self.scopes.push(Scope { tables: tables(from), blind, hidden, has_outer_joins });
     }
 
-    pub(super) fn leave_query(&mut self) {
+    fn leave_query(&mut self) {
         self.scopes.pop();
         if let Some(around) = self.scopes.last_mut() {
             around.blind = around.blind.saturating_sub(1);
         }
     }
 
-    pub(super) fn enter_select(&mut self, select: &Select) {
-        self.scopes.push(Scope { tables: tables(&select.from), blind: 0, hidden: 0 });
+    fn enter_select(&mut self, select: &Select) {
+        let has_outer_joins = has_outer_joins(&select.from);
+        self.scopes.push(Scope { tables: tables(&select.from), blind: 0, hidden: 0, has_outer_joins });
     }
 
-    pub(super) fn leave_select(&mut self) {
+    fn leave_select(&mut self) {
         self.scopes.pop();
     }
 
-    pub(super) fn enter_factor(&mut self, factor: &TableFactor) {
+    fn enter_factor(&mut self, factor: &TableFactor) {
         self.derived = matches!(factor, TableFactor::Derived { lateral: false, .. });
+    }
+
+    /// Whether the innermost query has outer joins.
+    pub(super) fn has_outer_joins(&self) -> bool {
+        self.scopes.last().is_some_and(|scope| scope.has_outer_joins)
     }
 
     /// The tables of each scope that can be seen, the innermost first.
@@ -92,15 +101,26 @@ impl Scopes {
 
 /// Calls `change` for each expression, before those within it, with the tables in sight.
 pub(super) fn change_in_scopes(statement: &mut impl Tree, change: impl FnMut(&Scopes, &mut Expr)) {
-    let ControlFlow::Continue(()) = statement.walk(&mut InScopes { scopes: Scopes::default(), change });
+    change_selects_in_scopes(statement, |_, _| {}, change);
 }
 
-struct InScopes<F> {
+/// The same, and calls `change_select` for each SELECT before what is within it.
+pub(super) fn change_selects_in_scopes(
+    statement: &mut impl Tree,
+    change_select: impl FnMut(&Scopes, &mut Select),
+    change: impl FnMut(&Scopes, &mut Expr),
+) {
+    let mut visitor = InScopes { scopes: Scopes::default(), change_select, change };
+    let ControlFlow::Continue(()) = statement.walk(&mut visitor);
+}
+
+struct InScopes<S, F> {
     scopes: Scopes,
+    change_select: S,
     change: F,
 }
 
-impl<F: FnMut(&Scopes, &mut Expr)> VisitorMut for InScopes<F> {
+impl<S: FnMut(&Scopes, &mut Select), F: FnMut(&Scopes, &mut Expr)> VisitorMut for InScopes<S, F> {
     type Break = Infallible;
 
     fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<Infallible> {
@@ -125,6 +145,7 @@ impl<F: FnMut(&Scopes, &mut Expr)> VisitorMut for InScopes<F> {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
         self.scopes.enter_select(select);
+        (self.change_select)(&self.scopes, select);
         ControlFlow::Continue(())
     }
 
@@ -174,6 +195,19 @@ fn changed(statement: &Statement) -> Vec<Known> {
         _ => {}
     }
     known
+}
+
+fn has_outer_joins(from: &[TableWithJoins]) -> bool {
+    from.iter().flat_map(|table| &table.joins).any(|join| {
+        matches!(
+            join.join_operator,
+            JoinOperator::Left(_)
+                | JoinOperator::LeftOuter(_)
+                | JoinOperator::Right(_)
+                | JoinOperator::RightOuter(_)
+                | JoinOperator::FullOuter(_)
+        )
+    })
 }
 
 pub(super) fn tables(from: &[TableWithJoins]) -> Vec<Known> {
